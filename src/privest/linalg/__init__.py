@@ -20,6 +20,9 @@ from privest.linalg._whitening import (
     private_root,
     whitening,
 )
+from privest.linalg._running import RunningLeastSquares as RunningLeastSquares
+from privest.linalg._running import tall_triangle as tall_triangle
+
 
 __all__ = [
     "PSD", "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",

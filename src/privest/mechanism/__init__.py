@@ -26,6 +26,9 @@ from privest.mechanism._vector import (
     data_perturbation,
     output_perturbation,
 )
+from privest.mechanism._range import clip_of as clip_of
+from privest.mechanism._rows import RowMechanism as RowMechanism
+
 
 __all__ = [
     "CATALOGUE", "Additive", "AffineMechanism", "BinaryQuantiser", "Channel", "ChannelEntry",

@@ -45,6 +45,16 @@ from privest.estimator.inference._unknown import (
     without_privacy,
 )
 from privest.estimator.inference._weighted_sums import LevelRows
+from privest.estimator.inference._choosing import CHOICES as CHOICES
+from privest.estimator.inference._choosing import ENOUGH as ENOUGH
+from privest.estimator.inference._errors import without_noise as without_noise
+from privest.estimator.inference._joint import Joint as Joint
+from privest.estimator.inference._joint import joint_test as joint_test
+from privest.estimator.inference._misfit import DOUBTFUL as DOUBTFUL
+from privest.estimator.inference._robust import fit_huber as fit_huber
+from privest.estimator.inference._weighted_sums import Prepared as Prepared
+from privest.estimator.inference._weighted_sums import prepared as prepared
+
 
 __all__ = [
     "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "FamilyFit", "LevelFit",

@@ -19,18 +19,25 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator import ClippedResult, ClippedRows, Result, estimate_clipped
-from privest.estimator._beyond_range import LAPLACE_SQUARES, NORMAL_SQUARES, EndTest, reaches
-from privest.estimator._clipped_check import ClippedCheck
-from privest.estimator.inference import stated_p
-from privest.estimator.inference._errors import without_noise
-from privest.estimator.likelihood._clipped_information import clipped_moments
+from privest.estimator import (
+    LAPLACE_SQUARES,
+    NORMAL_SQUARES,
+    ClippedCheck,
+    ClippedResult,
+    ClippedRows,
+    EndTest,
+    Result,
+    clipped_moments,
+    estimate_clipped,
+    reaches,
+)
+from privest.estimator.inference import stated_p, without_noise
+from privest.lattice import GRID, literal_root
+from privest.mechanism import clip_of
 from privest.privacy import Range
-from privest.workflow._estimate import Estimate
-from privest.workflow._header import ReleasedRows, TableRelease
-from privest.workflow._modelled import row_ends
-from privest.workflow._original_units import SMALL, share_text
-from privest.workflow._route_rows import added_at, added_of, freedom_of, new_sums_of
+from privest.workflow.document import ReleasedRows, TableRelease
+from privest.workflow.fit import added_at, added_of, freedom_of, new_sums_of
+from privest.workflow.result import SMALL, Estimate, share_text
 
 Clipped = tuple[float, float] | tuple[Array, Array]
 
@@ -44,7 +51,7 @@ AS_CLIPPED = (
 def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estimate:
     """The ordinary estimate `found` of a release that clipped at a range, or a better one.
 
-    errors "stated": σ² is that of the header, where it has one; else it is estimated with θ, and a
+    errors "stated": σ² is that of the document, where it has one; else it is estimated with θ, and a
     reference set counts beside the release. The likelihood is that of Gaussian noise and of rows
     that are independent, one reading a person, without survey weights. Elsewhere, and where the
     release does not determine its maximum, least squares stays, with a warning.
@@ -67,7 +74,7 @@ def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estim
             f"{found.release.path}: the range clips so much that the estimate is maximum "
             f"likelihood of clipped values, which has no {errors!r} errors. Leave them out."
         )
-    stated = errors == "stated" and found.release.noise_variance is not None
+    stated = errors == "stated" and found.release.column.residual_variance is not None
     try:
         fit = _fitted(found, limits, known=stated)
     except (NotIdentifiable, NumericalFailure):
@@ -75,19 +82,26 @@ def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estim
     return _of_likelihood(plain, fit, stated=stated)
 
 
+def _row_ends(levels: Array, limits: Range) -> tuple[Array, Array]:
+    """The values at which rows of these levels were clipped: multiples of the grid in the range."""
+    root = literal_root(levels)
+    least, most = clip_of([root], (limits.low, limits.high))
+    return least * GRID / root, most * GRID / root
+
+
 def _ends_of(release: TableRelease, limits: Range) -> Callable[[ReleasedRows], Clipped]:
-    """The readings at which some rows were clipped: all at the same, or each at its own."""
-    if release.column.level_column is None:
-        same = row_ends(np.array([release.level]), limits)
-        ends = float(same[0][0]), float(same[1][0])
+    """The values at which some rows were clipped: all at the same, or each at its own."""
+    if release.privacy.level_column is None:
+        low, high = _row_ends(np.array([release.column.level]), limits)
+        ends = float(low[0]), float(high[0])
         return lambda part: ends
-    return lambda part: row_ends(np.asarray(part.levels), limits)
+    return lambda part: _row_ends(np.asarray(part.levels), limits)
 
 
 def _all_beyond(found: Estimate, limits: Range) -> str | None:
     """Where all readings may lie: "below" or "above"; None: not all do, or nobody can tell."""
     release, ends = found.release, _ends_of(found.release, limits)
-    laplace = str(release.column.law) == "laplace"
+    laplace = release.distribution.name == "laplace"
     test = EndTest(LAPLACE_SQUARES if laplace else NORMAL_SQUARES)
     for part in release.shown_blocks():
         test.add(part.z[:, 0], added_at(release, part), *ends(part))
@@ -126,8 +140,8 @@ def _unbounded(plain: Estimate, side: str) -> Estimate:
 def _likelihood_holds(found: Estimate) -> bool:
     """Whether the likelihood of clipped rows is that of the release."""
     release = found.release
-    alone = release.people is None and release.weights is None
-    return str(release.column.law) == "gaussian" and alone
+    alone = release.model.person is None and release.model.weights is None
+    return release.distribution.name == "gaussian" and alone
 
 
 def clipping_bias(found: Estimate, limits: Range) -> tuple[Array, float]:
@@ -155,10 +169,10 @@ def _variance(found: Estimate) -> float:
     release, added = found.release, added_of(found.release)
     freedom = max(found.rows - len(found.names), 1)
     shown = found.noise_found
-    if release.column.level_column is not None:
+    if release.privacy.level_column is not None:
         assert shown is not None  # the route of levels looks for it
         upper = shown if found.noise_interval is None else found.noise_interval[1]
-        return max((shown + upper) / 2, release.noise_variance or 0.0)
+        return max((shown + upper) / 2, release.column.residual_variance or 0.0)
     if shown is None:
         squares = sum(
             float(np.square(part.z[:, 0] - part.H @ found.estimate).sum())
@@ -166,18 +180,18 @@ def _variance(found: Estimate) -> float:
         )
         shown = max(squares / freedom - added, 0.0)
     shown += math.sqrt(2 / freedom) * (shown + added)
-    return max(shown, release.noise_variance or 0.0)
+    return max(shown, release.column.residual_variance or 0.0)
 
 
 def _fitted(found: Estimate, limits: Range, *, known: bool) -> ClippedResult:
     """θ̂ by the likelihood of clipped readings."""
-    release, variance = found.release, found.release.noise_variance
+    release, variance = found.release, found.release.column.residual_variance
     freedom, ends = freedom_of(release), _ends_of(found.release, limits)
 
     def blocks() -> Iterator[ClippedRows]:
         for part in release.shown_blocks():
             size = 1.0 if variance is None or not known else variance
-            level = release.level if part.levels is None else part.levels
+            level = release.column.level if part.levels is None else part.levels
             yield ClippedRows(part.H, part.z[:, 0], size, level, *ends(part))
 
     return estimate_clipped(
@@ -237,12 +251,12 @@ def _assumed(check: ClippedCheck) -> str:
 
 
 def _misfit(plain: Estimate, fit: ClippedResult, *, stated: bool) -> dict[str, Any]:
-    """Whether σ² as the header states it is the one that the release shows.
+    """Whether σ² as the document states it is the one that the release shows.
 
     Where σ² was fitted: σ̂² + 1/s against σ² + 1/s, by a χ² with the degrees of freedom that the
     error of σ̂² gives it; not for a reference set, which the fit has used.
     """
-    freedom, variance = fit.readings - len(fit.names), plain.release.noise_variance
+    freedom, variance = fit.readings - len(fit.names), plain.release.column.residual_variance
     if stated and freedom > 0:
         return {"misfit": fit.misfit, "misfit_p": stated_p(fit.misfit * freedom, freedom, 1.0)}
     if variance is None or plain.reference_rows is not None or not fit.noise_error:

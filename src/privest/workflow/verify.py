@@ -17,16 +17,13 @@ from privest.errors import InvalidInput, LedgerError
 from privest.ledger import Entry, Head, Ledger
 from privest.reading import counted, read_fields, read_text
 from privest.records import Record
-from privest.workflow._account import signed_text
-from privest.workflow._header import TableRelease, read_release
-from privest.workflow._record import record_information
+from privest.workflow.document import TABLES, TableRelease, read_release
 
-TABLES = (".csv", ".parquet")
 BEYOND = "how the noise was drawn, and on which values"
 
 
 @dataclass(frozen=True)
-class Verified(Record):
+class Verification(Record):
     """What was examined of a release file and is true, and what was not examined.
 
     signed     whether it bears the signature of the ledger; None: no ledger was given.
@@ -47,12 +44,12 @@ class Verified(Record):
         return not self.not_examined
 
 
-def verify_release(
+def verify(
     path: str | Path,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     *,
     allow_simulated: bool = False,
-) -> Verified:
+) -> Verification:
     """Check a release: a table with its header, or a stream as JSON lines.
 
     With the ledger of the data owner all of it is examined: signature, entries, every released
@@ -63,8 +60,8 @@ def verify_release(
     file = Path(path)
     opened = Ledger(ledger, create=False) if isinstance(ledger, str | os.PathLike) else ledger
     try:
-        verify = _table if file.suffix.lower() in TABLES else _lines
-        found = verify(file, opened)
+        check = _table if file.suffix.lower() in TABLES else _lines
+        found = check(file, opened)
     finally:
         if opened is not None and opened is not ledger:
             opened.close()
@@ -76,13 +73,13 @@ def verify_release(
     return found
 
 
-def _table(file: Path, ledger: Ledger | None) -> Verified:
+def _table(file: Path, ledger: Ledger | None) -> Verification:
     found = read_release(file)
     rows = sum(len(part) for part in found.blocks())  # whole numbers: checked on the way
     if rows != found.rows:
         raise InvalidInput(f"{file} has {plural(rows, 'row')}, its header says {found.rows}.")
     numbers = "" if found.simulated else f", {_whole_numbers(found)}"
-    if found.columns[0].level_column is not None:
+    if found.privacy.level_column is not None:
         numbers += ", a level for every row, none above that of the header"
     examined = [
         "every field of the header, alone and beside the others, and its checksum",
@@ -97,18 +94,14 @@ def _table(file: Path, ledger: Ledger | None) -> Verified:
         f"entry {found.entry.sequence} of the ledger: it is of this table, these rows, this level",
         "all entries of the ledger: chain, totals, budgets, mark",
     ]
-    return Verified(file, found.simulated, True, tuple(examined), ())
+    return Verification(file, found.simulated, True, tuple(examined), ())
 
 
 def _whole_numbers(found: TableRelease) -> str:
     """Which columns hold them."""
-    units = [
-        f"{c.name} bits, 0 or 1"
-        if c.law == "coin"
-        else f"{c.name} whole numbers of {c.unit(simulated=False):.6g}"
-        for c in found.columns
-    ]
-    return f"column{'' if len(units) == 1 else 's'} {', '.join(units)}"
+    bits = found.distribution.name == "randomised response"
+    names = ", ".join(found.z_name(one) for one in found.columns)
+    return f"{names}: {'bits, 0 or 1' if bits else 'whole numbers'}"
 
 
 def _require_entry(found: TableRelease, ledger: Ledger) -> None:
@@ -124,7 +117,7 @@ def _require_entry(found: TableRelease, ledger: Ledger) -> None:
             f"{ledger.head.sequence}: the ledger is an old copy."
         )
     ledger.verify(Head(place.ledger, place.sequence, place.hash))
-    if not ledger.check(signed_text(found), found.signature):
+    if not ledger.check(found.signed_text, found.signature):
         raise InvalidInput(f"the signature of {found.path} is not one of {path}.")
     entry = next(e for e in ledger.history(place.subject) if e.sequence == place.sequence)
     written = ledger.written(entry)
@@ -132,7 +125,7 @@ def _require_entry(found: TableRelease, ledger: Ledger) -> None:
     level = None if entry.cost is None else entry.cost.information
     if words != found.sha256 or (entry.start, entry.stop) != (0, found.charged):
         raise InvalidInput(f"entry {place.sequence} of {path} is not of the table {found.path}.")
-    if level != record_information(found.columns):
+    if level != found.information:
         raise InvalidInput(f"entry {place.sequence} of {path} is not of the level of the header.")
 
 
@@ -189,7 +182,7 @@ class _Charged:
         return np.asarray(self.cells[index - (known.start or 0)])
 
 
-def _lines(file: Path, ledger: Ledger | None) -> Verified:
+def _lines(file: Path, ledger: Ledger | None) -> Verification:
     if not file.is_file():
         raise InvalidInput(f"there is no release {file}.")
     charged = None if ledger is None else _Charged(ledger)
@@ -219,12 +212,12 @@ def _lines(file: Path, ledger: Ledger | None) -> Verified:
         unseen.append(
             f"steps {found.steps} to {charged.steps - 1}: the ledger has them, the file does not"
         )
-    return Verified(file, False, signed == found.steps > 0, tuple(examined), tuple(unseen))
+    return Verification(file, False, signed == found.steps > 0, tuple(examined), tuple(unseen))
 
 
 def _without(
     file: Path, simulated: bool, examined: list[str], unseen: Sequence[str] = ()
-) -> Verified:
+) -> Verification:
     """Without a ledger; a simulation is in none, and says nothing of who made it."""
     rest = () if simulated else ("who made it, and whether it was charged: only a ledger says so",)
-    return Verified(file, simulated, None, tuple(examined), (*unseen, *rest))
+    return Verification(file, simulated, None, tuple(examined), (*unseen, *rest))

@@ -16,42 +16,37 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data._names import require_no_formula
-from privest.data._writer import table_writer
+from privest.data import require_no_formula, table_writer
 from privest.errors import InvalidInput
 from privest.files import Draft, atomic_write, draft, part_path, require_writable
 from privest.mechanism.source import Source, as_protected, as_source, seeded
-from privest.workflow._account import Account
-from privest.workflow._account_terms import PublicRows
-from privest.workflow._header import TableRelease, digest, header_path
-from privest.workflow._held import HeldTable
-from privest.workflow._leaving import LeavingRows
-from privest.workflow._leaving_people import LeavingPeople
-from privest.workflow._terms import Terms
+from privest.workflow.account import Account, PublicRows
+from privest.workflow.document import TableRelease, digest, document_path
+from privest.workflow.held import HeldTable
+from privest.workflow.plan import Plan
+from privest.workflow.rows import Leaving
 
 Progress = Callable[[int], object]
 HELD = "release.csv"  # the name of a table that is held in memory
 
 
-def trial_source(terms: Terms, seed: int | None) -> Source:
-    """The noise of a trial release: fresh for None; a seed repeats the very same release only.
+def simulation_source(plan: Plan, seed: int | None) -> Source:
+    """The noise of a simulation: fresh for None; a seed repeats the very same release only.
 
-    Bound row by row to √s·y and its place by the source itself, to the level (0 is 0 at every one),
-    target and coefficients here: a reading that is released otherwise has other noise. Rows that
-    are the same in two tables have the same noise in both.
+    The source binds it row by row to √s·y and its place, and here to the level, target and
+    coefficients: a value that is released differently has different noise.
     """
-    spec, names = terms.spec, list(terms.names)
-    levels = [column.level for column in terms.columns]
-    facts = ["table", list(spec.targets), spec.transform, names, levels]
-    if spec.privacy.level_column is not None:  # the largest level does not say the others
-        facts.append([getattr(terms, "mean_level", None)])
-    if spec.person is not None:  # the same numbers may be shown under another cap
-        facts.append([spec.person.design, spec.person.most])
+    model, levels = plan.model, [column.level for column in plan.columns]
+    facts: list[Any] = ["table", list(model.target), model.transform, list(plan.names), levels]
+    if plan.found is not None and plan.found.levels is not None:
+        facts.append([plan.found.levels.mean])  # the largest level does not state the others
+    if model.person is not None:  # the same numbers may be revealed under another cap
+        facts.append(["A", model.most_rows])
     return seeded(seed, *facts)
 
 
 def simulate_release(
-    plan: Terms,
+    plan: Plan,
     path: str | Path,
     rng: np.random.Generator | Source,
     data: object = None,
@@ -66,14 +61,14 @@ def simulate_release(
 
 
 def simulate_held(
-    plan: Terms, data: Mapping[str, Array], rng: np.random.Generator | Source
+    plan: Plan, data: Mapping[str, Array], rng: np.random.Generator | Source
 ) -> TableRelease:
     """A trial without any file, for thousands of them: the same noise, and what would be written.
 
     It can be estimated from (`estimate_table`), not saved.
     """
     source = as_source(rng)
-    leaving = leaving_of(plan, source, dict(data))
+    leaving = Leaving(plan.spec, plan, plan.found, source, dict(data))
     form = described(plan, Path(HELD), source, "")
     table = [np.concatenate(column) for column in zip(*leaving.blocks())]
     held = HeldTable("pandas", dict(zip(form.table_columns, table, strict=True)))
@@ -84,7 +79,7 @@ def simulate_held(
 
 
 def release(
-    plan: Terms,
+    plan: Plan,
     path: str | Path,
     data: object = None,
     *,
@@ -114,7 +109,7 @@ def release(
 
 
 def _released(
-    plan: Terms,
+    plan: Plan,
     table: Path,
     source: Source,
     data: object,
@@ -123,12 +118,10 @@ def _released(
 ) -> TableRelease:
     write = table_writer(table)
     if table.suffix.lower() == ".csv":  # now: before an account is opened
-        spec = plan.spec
-        require_no_formula(chain(spec.targets, spec.features, *spec.categories.values()))
+        model = plan.model
+        require_no_formula(chain(model.target, model.features, *model.categories.values()))
     require_writable(table)
-    _ = [
-        column.epsilon for column in plan.columns
-    ]  # now: what can fail must not fail after the noise is drawn
+    _ = plan.epsilon  # now: what can fail must not fail after the noise is drawn
     with draft(table) as part:  # now no other process can begin
         part.kept = part.left  # until it is known whether it was paid for
         if table.exists() or account is None or not part.left:
@@ -137,7 +130,7 @@ def _released(
             return _shown(found, table, part)
         _require_free(table, simulated=source.simulated)
         part.kept = False
-        rows = leaving_of(plan, source, data)
+        rows = Leaving(plan.spec, plan, plan.found, source, plan.data if data is None else data)
         if account is not None:
             account.open(plan, table.resolve().parent)
         part.empty()
@@ -166,14 +159,8 @@ def _told(
             progress(rows)
 
 
-def leaving_of(plan: Terms, source: Source, data: object) -> LeavingRows | LeavingPeople:
-    """The rows of a table (None: that of the plan) as they leave: one by one, or by persons."""
-    kind = LeavingRows if plan.spec.person is None else LeavingPeople
-    return kind(plan, source, data)
-
-
 def _paid(
-    plan: Terms, table: Path, source: Source, part: Draft, account: Account
+    plan: Plan, table: Path, source: Source, part: Draft, account: Account
 ) -> TableRelease | None:
     """What a killed run has left in the draft, if it is whole and in the ledger."""
     part.kept = True  # whatever happens while this is not known
@@ -183,7 +170,7 @@ def _paid(
 
 
 def _charged(
-    plan: Terms, found: TableRelease, part: Draft, account: Account, public: PublicRows
+    plan: Plan, found: TableRelease, part: Draft, account: Account, public: PublicRows
 ) -> TableRelease:
     """The release, paid for: its draft stays from here on. One that is not paid for goes."""
     part.kept = True
@@ -197,9 +184,9 @@ def _charged(
 
 def _shown(found: TableRelease, table: Path, part: Draft) -> TableRelease:
     """The header, then the table, to their places."""
-    header = header_path(table)
+    header = document_path(table)
     try:
-        _write_header(found, header)
+        _write_document(found, header)
         part.publish()
     except BaseException:
         if not part.kept:
@@ -213,14 +200,14 @@ def _digest(part: Draft) -> str:
     return digest(part.file)
 
 
-def _write_header(found: TableRelease, path: Path) -> None:
+def _write_document(found: TableRelease, path: Path) -> None:
     """At a fixed name first, under the lock of the draft: what a killed run left there goes."""
-    atomic_write(path, found.header_text, beside=part_path(path.resolve()))
+    atomic_write(path, found.text, beside=part_path(path.resolve()))
 
 
 def _require_free(table: Path, *, simulated: bool) -> None:
     """Refuse to write over a release, a part of one, or anything else."""
-    if simulated and (there := [one for one in (table, header_path(table)) if one.exists()]):
+    if simulated and (there := [one for one in (table, document_path(table)) if one.exists()]):
         raise InvalidInput(f"{there[0]} exists: choose another name.")
     again = "Releasing the same readings again, with new noise, spends their privacy again"
     if table.exists():
@@ -228,7 +215,7 @@ def _require_free(table: Path, *, simulated: bool) -> None:
             f"{table} exists. {again}: use the release that is there, or another name if these are "
             "other readings."
         )
-    header = header_path(table)
+    header = document_path(table)
     if header.exists():
         raise InvalidInput(
             f"{header} exists, without its table. {again}: find the table. If it was never "
@@ -236,36 +223,16 @@ def _require_free(table: Path, *, simulated: bool) -> None:
         )
 
 
-def described(plan: Terms, table: Path, source: Source, sha256: str) -> TableRelease:
-    """The header of a table, but for what is known when it is written."""
-    spec = plan.spec
+def described(plan: Plan, table: Path, source: Source, sha256: str) -> TableRelease:
+    """The release of a table, but for what is known when it is written."""
     return TableRelease(
-        table=table.name,
-        rows=1,
-        dropped=0,
-        columns=plan.columns,
-        names=plan.names,
-        categories=dict(spec.design.categories),
-        family=spec.family,
-        people=spec.person,
-        weights=spec.weights,
-        simulated=source.simulated,
-        grid=source.grid,
-        sha256=sha256,
-        path=table,
-    )
+        model=plan.model, privacy=plan.privacy, columns=plan.columns, most=plan.most,
+        rows=1, dropped=0, simulated=source.simulated, table=table.name, sha256=sha256,
+        coefficients=plan.names, categories=dict(plan.spec.design.categories), grid=source.grid,
+        persons=None if plan.model.person is None else 1, path=table,
+    )  # fmt: skip
 
 
-# What is not known before the rows have left.
-LATER = ("rows", "dropped", "persons", "sha256", "checksum", "entry", "signature")
-
-
-def planned_release(plan: Terms, path: str | Path) -> TableRelease:
+def planned_release(plan: Plan, path: str | Path) -> TableRelease:
     """The release that is to be at `path`, but for what is known when it is written."""
     return described(plan, Path(path), as_protected(None), "")
-
-
-def described_before(plan: Terms, path: str | Path) -> dict[str, Any]:
-    """The header of a release that is to be at `path`, as far as it is known now: all public."""
-    known = planned_release(plan, path).to_dict()
-    return {name: value for name, value in known.items() if name not in LATER}

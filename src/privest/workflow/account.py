@@ -9,16 +9,18 @@ paid for. A table that is lost after its entry stays spent.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from privest.arrays import AnyArray, Array
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
 from privest.files import part_path, require_writable
 from privest.ledger import Budget, Cost, Entry, Ledger, cost_of
@@ -26,17 +28,13 @@ from privest.ledger._mark import marks_folder
 from privest.ledger._opening import require_none_before
 from privest.ledger._shown import Runs
 from privest.privacy import SequentialLevel
-from privest.records import plain
-from privest.workflow._account_terms import PublicRows, measure_of, release_cost
-from privest.workflow._header import TableRelease, digest, parsed_header
-from privest.workflow._header_fields import LedgerPlace
-from privest.workflow._record import record_information
-from privest.workflow._spending import Spending, left_of
-from privest.workflow._terms import Terms
+from privest.records import Record
+from privest.workflow.document import LedgerPlace, TableRelease, digest, parsed_document
+from privest.workflow.spec import Spec
+from privest.workflow.terms import Terms
 
 LEDGER = "privest-ledger.db"
-# Of a header: what was chosen, not what came of it.
-CHOSEN = ("columns", "names", "family", "people", "weights", "grid")
+LEAST = 16  # different public rows: tables with fewer often agree by chance, and are not compared
 
 
 class Account:
@@ -150,7 +148,7 @@ class Account:
         unfinished = table is not None and self._has_paid_draft(table)
         folder = Path() if table is None else table.resolve().parent
         refusal = None if unfinished else self._refusal(plan, folder, self.again)
-        shown = record_information(plan.columns)
+        shown = plan.information
         facts: dict[str, Any] = {
             "ledger": self.path, "subject": self.subject, "refusal": refusal,
             "refusal_again": refusal and self._refusal(plan, folder, True),
@@ -179,7 +177,7 @@ class Account:
 
     def _require_one_measure(self, plan: Terms, before: Sequence[Entry]) -> None:
         """Levels add up where they count the same thing in the same units, and only there."""
-        own = measure_of(plan)
+        own = plan.measure
         for entry in before:
             parts = (entry.key or "").split(".")
             if entry.key and own not in parts:
@@ -193,12 +191,12 @@ class Account:
     def _require_within(self, plan: Terms, stated: Budget | None) -> None:
         """Refuse what is beyond the budget: `stated` of an account, or that of a new one."""
         if stated is None:
-            fits = self._budget(plan).level >= record_information(plan.columns)
+            fits = self._budget(plan).level >= plan.information
         else:
-            fits = self.ledger.cost(self.subject, release_cost(plan)).fits
+            fits = self.ledger.cost(self.subject, plan.cost).fits
         if not fits:
             raise BudgetExceeded(
-                f"{self.subject!r}: a release at level {float(record_information(plan.columns)):g} "
+                f"{self.subject!r}: a release at level {float(plan.information):g} "
                 f"is more than the budget "
                 f"allows; {'it is less' if stated is None else self._left()}. Nothing was drawn. "
                 "Release at a lower level, or raise the budget (privest ledger budget), which is "
@@ -212,14 +210,14 @@ class Account:
         release. Hence neither is its hash, which the header shows, and whether the ledger refuses
         does not depend on them.
         """
-        known = rows.names(plan.spec.targets)
-        key = ".".join([*known, measure_of(plan), found.sha256[:32]])
+        known = rows.names(plan.model.target)
+        key = ".".join([*known, plan.measure, found.sha256[:32]])
         rest = [found.dropped] if found.persons is None else [found.dropped, found.rows]
         numbers = np.append(
             np.frombuffer(bytes.fromhex(found.sha256), dtype="<i8"), np.array(rest, dtype=np.int64)
         )
         written = self.ledger.spend_and_write(
-            self.subject, release_cost(plan), 0, found.charged, _facts(found),
+            self.subject, plan.cost, 0, found.charged, _facts(found),
             lambda: (numbers, None), key=key, shared=() if self.again else known,
             since=self._seen, budget=self._budget(plan),
         )  # fmt: skip
@@ -272,13 +270,13 @@ class Account:
     def _sealed(self, found: TableRelease, entry: Entry) -> TableRelease:
         place = LedgerPlace(self.ledger.id, self.subject, entry.sequence, entry.hash)
         charged = replace(found, entry=place)
-        return replace(charged, signature=self.ledger.sign(signed_text(charged)))
+        return replace(charged, signature=self.ledger.sign(charged.signed_text))
 
     def _budget(self, plan: Terms) -> Budget:
         """Of an account that is opened now."""
         if self.budget is not None:
             return Budget(level=self.budget)
-        own, pure = record_information(plan.columns), release_cost(plan)
+        own, pure = plan.information, plan.cost
         if pure.epsilon is None:
             return Budget(level=own)
         return Budget(level=own, epsilon=pure.epsilon, delta=0.0, move=pure.move)
@@ -303,13 +301,10 @@ class Account:
                 )
 
 
-def signed_text(found: TableRelease) -> bytes:
-    """What the signature of a release is of."""
-    return f"{found.KIND} {found.checksum}".encode()
-
-
 def _facts(found: TableRelease) -> dict[str, object]:
-    return {name: plain(getattr(found, name)) for name in CHOSEN}
+    """What was chosen, not what came of it."""
+    facts = found.to_dict()
+    return {name: facts[name] for name in ("plan", "columns", "grid")}
 
 
 def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
@@ -318,8 +313,101 @@ def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
     for name in sorted(names):
         if name.endswith((".csv.json", ".parquet.json")):
             try:
-                found = TableRelease.from_dict(parsed_header(folder / name))
+                found = TableRelease.from_dict(parsed_document(folder / name))
             except (PrivestError, OSError, json.JSONDecodeError):
                 continue
             if found.entry is not None:
                 yield name, found.entry
+
+
+def account_name(spec: Spec) -> str:
+    """Whose values these are, where nobody says it: the target and the name of the data."""
+    return f"{', '.join(spec.targets)} of {Path(spec.data).name}"
+
+
+class PublicRows:
+    """What a table is known by in a ledger: its public columns as they leave, never a reading.
+
+    Block by block, in blocks of any size. `features`: how many columns of a block they are.
+    """
+
+    def __init__(self, features: int) -> None:
+        self.features = features
+        self._digest, self._different = hashlib.sha256(), np.zeros((0, features))
+
+    def through(self, blocks: Iterator[Sequence[AnyArray]]) -> Iterator[Sequence[AnyArray]]:
+        """The blocks as they are, seen."""
+        for block in blocks:
+            if self.features:
+                self._add(np.column_stack(block[: self.features]) + 0.0)  # −0 is 0
+            yield block
+
+    def _add(self, rows: Array) -> None:
+        self._digest.update(rows.astype("<f8").tobytes())
+        if len(self._different) < LEAST:
+            every = np.concatenate([self._different, rows])
+            self._different = np.unique(every, axis=0)[:LEAST]
+
+    def names(self, targets: Sequence[str]) -> list[str]:
+        """A name for each target beside these rows; none where too few of them differ."""
+        if len(self._different) < LEAST:
+            return []
+        rows = self._digest.hexdigest()
+        facts = [json.dumps([target, self.features, rows]) for target in targets]
+        return ["t" + hashlib.sha256(fact.encode()).hexdigest()[:32] for fact in facts]
+
+
+# --- previews ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending(Record):
+    """What a release would spend of an account, and what it would leave: nothing was spent.
+
+    ledger, subject  where, and whose account.
+    known            whether there is an account; else the release opens it with `budget`.
+    level            what this release shows of one reading, or of one person.
+    budget           of the account, as a level: None where it is limited in other units, all of
+                     which `budget_words` says.
+    spent            of it so far; `remaining`: after this release, less than 0 where it is too
+                     much. None where that is not known.
+    refusal          why the release would be refused now, in words; None: it would not be.
+    refusal_again    the same where `again` is said: None beside a refusal means that this is all
+                     that is missing.
+    unfinished       a draft is there that is paid for: the same release finishes it, and spends
+                     nothing.
+    earlier          the releases of this subject.
+    """
+
+    ledger: Path
+    subject: str
+    known: bool
+    level: float
+    budget: float | None = None
+    budget_words: str = ""
+    spent: float | None = None
+    remaining: float | None = None
+    refusal: str | None = None
+    refusal_again: str | None = None
+    unfinished: bool = False
+    earlier: tuple[Entry, ...] = ()
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("fits",)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the level is within what is left of the budget, as far as levels tell."""
+        return self.remaining is None or self.remaining >= 0
+
+
+def left_of(budget: Budget, spent: Fraction | None, added: Fraction) -> dict[str, Any]:
+    """The fields of a `Spending` that are numbers of an account; `added`: what would be spent."""
+    limit, left = budget.level, None
+    if limit is not None and spent is not None:
+        left = float(limit - spent - added)  # exact before it is rounded: 0 is 0
+    return {
+        "budget": None if limit is None else float(limit),
+        "budget_words": budget.in_words(),
+        "spent": None if spent is None else float(spent),
+        "remaining": left,
+    }

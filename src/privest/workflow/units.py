@@ -5,84 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, Index, as_number
-from privest.data._features import category_place
-from privest.data._names import MOST, meant
+from privest.data import MOST, category_place, meant
 from privest.errors import InvalidInput
-from privest.estimator._beyond_range import beyond_sentence
-from privest.estimator.inference._original_scale import (
+from privest.estimator.inference import (
     OriginalMean,
+    Total,
     as_percent,
     likelihood_mean,
+    total_of,
 )
-from privest.estimator.inference._totals import Total, total_of
 from privest.records import quantile
-from privest.workflow._header import TableRelease
-
-if TYPE_CHECKING:
-    from privest.workflow._estimate import Estimate
+from privest.workflow.document import TableRelease
+from privest.workflow.fit import added_at, added_of
+from privest.workflow.result import SMALL, Estimate, range_sentence
 
 INTERCEPT = "intercept"
-SMALL = 0.05  # standard errors: what clipping may do to an ordinary estimate
 BY_FEATURES = "a variance by features"
 ENOUGH_ROWS = 5  # for each term of the variance by features
 SPANNED = 1e-9  # of the largest eigenvalue: terms that others span
 LARGEST = 0.9  # leverage that a row is given in the variance by features
-NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
-
-
-def share_text(share: float) -> str:
-    """A share of the readings, for people."""
-    small = 0 < share < NEXT_TO_NONE
-    return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
-
-
-def range_sentence(found: Estimate) -> str | None:
-    """What the range did to the estimate, and what was done about it."""
-    ends, share, off = found.release.range, found.clipped, found.clipping_bias
-    if ends is not None and found.beyond is not None:
-        return (
-            f"Range {ends[0]:.6g} to {ends[1]:.6g}: {beyond_sentence(found.beyond)} (The estimates "
-            "are least squares of the clipped readings, and say nothing of the true ones.)"
-        )
-    if ends is None or share is None or off is None:
-        return None
-    start = (
-        f"Range {ends[0]:.6g} to {ends[1]:.6g}: {share_text(share)} of the readings were clipped, "
-        "by the fit."
-    )
-    if found.likelihood is not None:
-        return (
-            f"{start} The estimate is maximum likelihood of clipped values. (Least squares would "
-            f"be off by up to {off:.2g} standard errors if errors are normal.)"
-        )
-    if off < SMALL:
-        return (
-            f"{start} That moves no coefficient by more than {SMALL:g} of its standard error: "
-            "least squares is used as it is."
-        )
-    return (
-        f"{start} That moves least squares by up to {off:.2g} standard errors, which is not undone "
-        f"here: {_why_not(found)}."
-    )
-
-
-def _why_not(found: Estimate) -> str:
-    release = found.release
-    if release.people is not None:
-        return "the likelihood of clipped readings is for one row a person; a wider range avoids it"
-    if str(release.column.law) != "gaussian":
-        return "the likelihood of clipped readings is for Gaussian noise; a wider range avoids it"
-    if release.weights is not None:
-        return "the likelihood of clipped readings knows no survey weights; a wider range avoids it"
-    return (
-        "the release does not determine the maximum of the likelihood of clipped readings. A wider "
-        "range or a higher level would"
-    )
 
 
 def percent_of(found: Estimate, confidence: float = CONFIDENCE) -> dict[str, Array]:
@@ -91,7 +37,7 @@ def percent_of(found: Estimate, confidence: float = CONFIDENCE) -> dict[str, Arr
     Without the intercept, which is no difference. Empty where the target is not a logarithm, or
     no interval is there.
     """
-    if found.release.transform != "log" or not np.isfinite(found.standard_error).all():
+    if found.release.model.transform != "log" or not np.isfinite(found.standard_error).all():
         return {}
     ends = found.interval(confidence)
     return {
@@ -99,11 +45,6 @@ def percent_of(found: Estimate, confidence: float = CONFIDENCE) -> dict[str, Arr
         for name, value, pair in zip(found.names, found.estimate, ends)
         if name != INTERCEPT
     }
-
-
-def is_category(name: str) -> bool:
-    """Whether the coefficient is that of a category alone, which has no unit: sex=male."""
-    return "=" in name and ":" not in name
 
 
 def row_of(
@@ -168,9 +109,9 @@ def mean_at(
     assumes normal errors; after maximum likelihood of clipped readings from its θ̂ and σ̂².
     """
     release = found.release
-    if release.family != "gaussian":
+    if release.model.family != "gaussian":
         raise InvalidInput(
-            f"a mean at a row is for readings that are numbers; this release is {release.family}."
+            f"a mean at a row is for readings that are numbers; this release is {release.model.family}."
         )
     if found.likelihood is None and (found.clipping_bias or 0.0) >= SMALL:
         raise InvalidInput(
@@ -179,7 +120,7 @@ def mean_at(
         )
     h = row_of(found.names, row, release.categories)
     eta, own = float(h @ found.estimate), float(np.sqrt(h @ found.covariance @ h))
-    if release.transform == "none":
+    if release.model.transform == "none":
         return _linear(found, h, eta, own, confidence)
     if found.likelihood is not None:
         return _by_likelihood(found, h, eta, confidence)
@@ -189,10 +130,6 @@ def mean_at(
     )
     which = "the same variance in all rows: there are too few to see more" if alike else BY_FEATURES
     return replace(mean, method=f"if the logarithms have normal errors, with {which}")
-
-
-def _added(release: TableRelease) -> float:
-    return release.column.added(simulated=release.simulated)
 
 
 def _linear(found: Estimate, h: Array, eta: float, own: float, confidence: float) -> OriginalMean:
@@ -224,8 +161,8 @@ def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> 
         joint[:-1, :-1] = fit.covariance
     variance = fit.noise_variance
     if variance is None:
-        assert found.noise is not None
-        variance = float(found.noise)
+        assert found.residual_variance is not None
+        variance = found.residual_variance
     return likelihood_mean(
         eta, variance, units @ joint @ units.T, freedom=_freedom(found, h), confidence=confidence
     )
@@ -286,8 +223,8 @@ class _Residuals(NamedTuple):
 def _residuals(found: Estimate) -> Iterator[_Residuals]:
     """What the estimate leaves of every row that is shown."""
     release, theta = found.release, found.estimate
-    if release.people is not None:
-        from privest.workflow._route_people import person_rows  # which imports this
+    if release.model.person is not None:
+        from privest.workflow.cluster import person_rows
 
         for H, z, added, person in person_rows(release):
             yield _Residuals(H, z - H @ theta, added, np.ones(len(z)), person)
@@ -296,9 +233,9 @@ def _residuals(found: Estimate) -> Iterator[_Residuals]:
         left, weight = part.z[:, 0] - part.H @ theta, part.weights
         if part.levels is None:
             own = np.ones(len(part)) if weight is None else weight
-            yield _Residuals(part.H, left, _added(release), own)
+            yield _Residuals(part.H, left, added_of(release), own)
             continue
-        known = release.column.row_added(part.levels, simulated=release.simulated)
+        known = added_at(release, part)
         # a square counts by how little noise is in it
         yield _Residuals(part.H, left, known, 1 / np.square((found.noise_found or 0.0) + known))
 
@@ -310,20 +247,82 @@ def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
     nothing: it is the total of these rows, not of those that they stand for. One pass.
     """
     release = found.release
-    if release.people is not None or len(release.columns) != 1 or release.family != "gaussian":
+    if release.model.person is not None or len(release.columns) != 1 or release.model.family != "gaussian":
         raise InvalidInput(
             "a total is for tables with one private column and one row a person, whose readings "
             "are numbers: rows of one person share their noise."
         )
-    if release.column.level_column is not None:
+    if release.privacy.level_column is not None:
         raise InvalidInput(
             "a total needs every reading at one level: the rows of this release have levels of "
             "their own, and of some of them next to nothing is shown."
         )
     return total_of(
         (part.z[:, 0] for part in release.blocks()),
-        _added(release),
-        logarithm=release.transform == "log",
-        law=release.column.law,
+        added_of(release),
+        logarithm=release.model.transform == "log",
+        law=release.distribution.name,
         confidence=confidence,
+    )
+
+
+# --- what can be asked ---
+
+
+AUTO = "what covers best for these rows"
+STATED = "by the noise variance that was stated"
+SCATTER = {
+    "HC3": "holds where some readings vary more than others, a little wide",
+    "HC2": "the same, a little narrower",
+}
+
+
+def error_ways(release: TableRelease) -> dict[str, str]:
+    """The ways of `estimate_release` to make errors that a release allows, each in a few words.
+
+    The first is the one that is taken where nobody chooses.
+    """
+    if release.model.person is not None:
+        return {
+            "auto": AUTO,
+            "cr2": "whatever rows of a person have to do with each other (CR2)",
+            "reml": "a random effect of each person (restricted maximum likelihood)",
+        }
+    if release.model.family != "gaussian":
+        return {"auto": AUTO, "model": "as the model says", "HC3": SCATTER["HC3"]}
+    known = all(column.residual_variance is not None for column in release.columns)
+    stated = {"stated": STATED} if known else {}
+    if release.privacy.level_column is not None:
+        return {"auto": AUTO} | stated
+    if release.model.weights is not None:
+        return {"auto": AUTO} | SCATTER
+    more = {
+        "t": "exact for Gaussian readings that vary alike",
+        "huber": "Huber's estimate, for a few wild readings",
+    }
+    return {"auto": AUTO} | SCATTER | more | stated
+
+
+def row_features(release: TableRelease) -> dict[str, tuple[str, ...] | None]:
+    """The features that `mean_at` needs a value of, in their order: the public list of a column of
+    categories, None for a number.
+    """
+    lists, names = release.categories, release.names
+    found: dict[str, tuple[str, ...] | None] = {}
+    for name in names:
+        parts = name.split(":")
+        if not any(part in names or _column(part, lists) for part in parts):
+            parts = [name]  # a name that has a colon in it, or a product of what has none
+        for part in parts:
+            column = _column(part, lists)
+            found[column or part] = lists[column] if column else None
+    found.pop(INTERCEPT, None)
+    return found
+
+
+def _column(part: str, lists: Mapping[str, tuple[str, ...]]) -> str | None:
+    """The column of categories that a coefficient is one of: sex of sex=male."""
+    return next(
+        (name for name, values in lists.items() if any(part == f"{name}={one}" for one in values)),
+        None,
     )

@@ -1,0 +1,164 @@
+"""The workflow as calls: `plan`, then `plan.release`, then `estimate`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from privest.data import EMBEDDED, Format, as_format
+from privest.errors import InvalidInput
+from privest.ledger import Ledger
+from privest.workflow.account import LEDGER, Account, account_name
+from privest.workflow.document import TableRelease, read_release
+from privest.workflow.estimate import estimate_table
+from privest.workflow.held import HeldTable, library_of
+from privest.workflow.means import means_by
+from privest.workflow.plan import Plan, make_plan
+from privest.workflow.release import HELD, release, simulate_release, simulation_source
+from privest.workflow.result import Estimate
+from privest.workflow.spec import Model, Privacy, Public, Spec, as_names
+
+Names = str | Sequence[str]
+
+
+def plan(
+    data: object,
+    formula: str | None = None,
+    *,
+    target: Names = (),
+    features: Names = (),
+    by: Names | None = None,
+    categories: Mapping[str, Sequence[object]] | None = None,
+    residual_variance: float | None = None,
+    reference: str | os.PathLike[str] | None = None,
+    expected: Mapping[str, float] | None = None,
+    format: Format | Mapping[str, Any] | None = None,
+    range: Any = None,  # noqa: ANN401 - a pair, or one for each target
+    **more: Any,  # noqa: ANN401 - fields of Model and Privacy
+) -> Plan:
+    """What a private regression would cost. It never reads the private columns.
+
+    data       a pandas or polars frame, a mapping of names to vectors, or the path of a file.
+    formula    "ldl ~ age + C(sex) + bmi", "log(ldl) ~ age*dose - 1"; or `target` and `features`;
+               or `target` alone for its mean, with `by` for the means of groups.
+    categories public list of each categorical column; the first is the baseline.
+    residual_variance, reference, expected
+               public knowledge, as in `Public`; may be left out.
+    range      (low, high) of the private values, or {target: (low, high)}.
+    more       fields of `Model` (transform, family, missing, weights, person, most_rows) and of
+               `Privacy` (one of level, epsilon, standard_error, tolerance, level_column; delta,
+               sensitivity, attacker, units, distribution).
+
+    >>> import privest as pv
+    >>> table = {"age": [30, 40, 50, 60], "y": [1.0, 2.0, 2.5, 4.0]}
+    >>> found = pv.plan(table, "y ~ age", level=4.0, residual_variance=0.25)
+    >>> found.names, found.standard_error.round(3).tolist()
+    (('intercept', 'age'), [1.466, 0.032])
+    """
+    path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    lists = {name: tuple(map(str, values)) for name, values in dict(categories or {}).items()}
+    targets = as_names(target, "target")
+    model: dict[str, Any] = {"features": features, "formula": formula, "categories": lists}
+    if by is not None:
+        if formula is not None or features:
+            raise InvalidInput("by is for means: leave features and formula out.")
+        model |= means_by(targets, as_names(by, "by"), lists)
+    own, privacy = _split(more)
+    known = Model(target=targets, **model, **own)
+    spec = Spec(
+        data=f"{library_of(data)} frame" if path is None else os.fsdecode(path),
+        model=known,
+        privacy=Privacy(range=_ranges(range, known.target), **privacy),
+        public=Public(residual_variance, _reference(reference), dict(expected or {})),
+        format=as_format(format),
+    )
+    return make_plan(spec, None if path is not None else data)
+
+
+def estimate(release: TableRelease | str | os.PathLike[str], errors: str = "auto") -> Estimate:
+    """The coefficients from a release alone, with intervals that include the privacy noise.
+
+    release  what `plan.release` returned, or the path of its table.
+    errors   how standard errors are made: "auto", "t", "HC3", "HC2", "stated" or "huber"; of
+             persons "cr2" or "reml"; of yes/no and counts "model" or "HC3".
+    """
+    found = release if isinstance(release, TableRelease) else read_release(Path(release))
+    return estimate_table(found, errors)
+
+
+def release_plan(
+    plan: Plan,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    subject: str | None = None,
+    budget: float | None = None,
+    again: bool = False,
+) -> TableRelease:
+    """A real release: protected noise, charged to a ledger before anything leaves.
+
+    path     of the table, .csv or .parquet; its document is written beside it. None: no file, the
+             object that is returned holds the table.
+    ledger   a `Ledger` or the path of one. None: privest-ledger.db beside the data.
+    subject  the account. None: the target and the name of the data.
+    """
+    file = None if plan.data is not None or plan.spec.data == EMBEDDED else Path(plan.spec.data)
+    place = (Path() if file is None else file.parent) / LEDGER if ledger is None else ledger
+    with Account(place, subject or account_name(plan.spec), budget, again=again) as account:
+        return _made(plan, path, lambda to: release(plan, to, account=account))
+
+
+def simulate_plan(
+    plan: Plan, path: str | os.PathLike[str] | None = None, *, seed: int | None = None
+) -> TableRelease:
+    """A simulation of the release: no protection, no ledger; a seed repeats it."""
+    noise = simulation_source(plan, seed)
+    return _made(plan, path, lambda to: simulate_release(plan, to, noise))
+
+
+def _made(
+    plan: Plan, path: str | os.PathLike[str] | None, make: Callable[[Path], TableRelease]
+) -> TableRelease:
+    """The release at `path`; or held, with nothing left on the disk."""
+    library = library_of(plan.data)
+    if path is not None:
+        return replace(make(Path(path)), memory=HeldTable(library))
+    with tempfile.TemporaryDirectory(prefix="privest-") as folder:
+        table = Path(folder) / HELD
+        found = make(table)
+        return replace(found, path=None, memory=HeldTable.read(table, found.table_columns, library))
+
+
+def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields of the model, and of the privacy section."""
+    model = {one.name for one in fields(Model)} - {"target", "features", "formula", "categories"}
+    privacy = {one.name for one in fields(Privacy)} - {"range"}
+    unknown = sorted(set(given) - model - privacy)
+    if unknown:
+        raise InvalidInput(
+            f"plan: {unknown[0]!r} is not known. Names are {', '.join(sorted(model | privacy))}."
+        )
+    own = {name: value for name, value in given.items() if name in model}
+    return own, {name: value for name, value in given.items() if name in privacy}
+
+
+def _ranges(given: Any, targets: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return dict(given)
+    if len(targets) > 1:
+        raise InvalidInput("each of several targets needs a range of its own: {target: (low, high)}.")
+    return {targets[0]: given}
+
+
+def _reference(given: object) -> str | None:
+    if given is None or isinstance(given, str | os.PathLike):
+        return None if given is None else os.fsdecode(given)
+    raise InvalidInput(
+        f"reference is the path of a public file; received {type(given).__name__}."
+    )

@@ -1,0 +1,334 @@
+"""The fit of persons with several rows: whitened by the public noise, errors by persons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, Index
+from privest.errors import InvalidInput
+from privest.estimator.inference import (
+    EffectSums,
+    Errors,
+    PeopleEstimate,
+    PeopleNoise,
+    PeopleSums,
+    group_sums,
+    less_noise_p,
+)
+from privest.privacy import Range
+from privest.release import extra_variance
+from privest.workflow.document import TableRelease, as_numbers
+from privest.workflow.fit import require_rows
+from privest.workflow.held import HELD
+from privest.workflow.result import Estimate
+from privest.workflow.unit import Person
+
+RANGE_HIDDEN = (
+    "There are too few persons, or rows of a person, to see how much the range clips: readings "
+    "beyond it count as its ends."
+)
+KINDS = ("auto", "cr2", "reml")
+
+
+def estimate_people(release: TableRelease, errors: str = "auto") -> Estimate:
+    """θ̂ = (Σ HᵀSH)⁻¹ Σ HᵀSz, S the precision of the public noise of a person's rows.
+
+    errors  "cr2" ("auto"): CR2 with Bell-McCaffrey degrees of freedom over persons, whatever
+            correlation the rows of a person have; "reml": generalised least squares with the
+            variances of random person effects, and the same errors.
+    """
+    if errors.lower() not in KINDS:
+        raise InvalidInput(
+            f'errors of persons with several rows are "cr2" (the default) or "reml" (random person '
+            f"effects); received {errors!r}."
+        )
+    people = _People(release)
+    try:
+        return people.estimate(reml=errors.lower() == "reml")
+    except Scattered:
+        people.gather()
+        return people.estimate(reml=errors.lower() == "reml")
+
+
+def person_rows(release: TableRelease) -> Iterator[tuple[Array, Array, Array, Index]]:
+    """H, z, the variance of the noise and the person (from 1) of every row, in blocks."""
+    people, n = _People(release), len(release.names)
+    counts = np.zeros(people.count + 1, dtype=np.intp)
+    for _, who in _rows(release):
+        counts += np.bincount(who, minlength=len(counts))
+    for rows, who in _rows(release):
+        divided = people.noise.divided(counts[who])
+        z = rows[:, n] * np.sqrt(divided)
+        yield rows[:, :n], z, people.noise.variances(counts[who]), who
+
+
+class _People:
+    """The persons of a release, gone through once or twice."""
+
+    def __init__(self, release: TableRelease) -> None:
+        column, unit = release.column, release.unit
+        assert isinstance(unit, Person)
+        assert release.persons is not None
+        most = unit.most if unit.capped else None
+        # What the grid adds is noise of every number that is shown, and counts as such.
+        level = column.level / (1.0 + extra_variance(release.grid))
+        self.release, self.count = release, release.persons
+        self.noise = PeopleNoise(level, most)
+        self.width = len(release.names) + 2
+        self.persons = PersonSums(lambda: _rows(release), self.count, self.width)
+
+    def gather(self) -> None:
+        """Rows of a person are far apart: put them in order, or keep the sums of all persons."""
+        if self.release.rows * self.width <= HELD:
+            self.persons = PersonSums(in_order(_rows(self.release)), self.count, self.width)
+        else:
+            self.persons.hold()
+
+    def parts(self, by: Array | None = None) -> Iterator[tuple[Array, Index]]:
+        """Sums of [H, z, 1] of some persons at a time, and how many rows each has.
+
+        `by`: of [H, v, 1]·by, which leaves v and 1 as they are.
+        """
+        for part in self.persons.turned(by):
+            counts = part[:, -1, -1].astype(np.intp)
+            yield self.noise.readings(part, counts), counts
+
+    def estimate(self, *, reml: bool) -> Estimate:
+        release, n = self.release, len(self.release.names)
+        sums, effects, rows = PeopleSums(n, self.noise), EffectSums(n), []
+        limits = release.limits(release.column)
+        ranged = limits is not None
+        for part, counts in self.parts():
+            sums.add(part, counts)
+            if reml or ranged:
+                effects.add(part, counts, self.noise.variances(counts))
+            if ranged:
+                rows.append(counts)
+        require_rows(release, sums.rows)
+        first = sums.solve(release.names)
+        found = self._random(effects, first) if reml else self._clustered(sums, first, first.floor)
+        if ranged:
+            found["remark"] = self._with_range(found, first, effects, np.concatenate(rows))
+        freedom = sums.rows - n
+        # Readings can only add to what the known noise scatters.
+        audit = less_noise_p(first.misfit * freedom, freedom, 1.0) if freedom > 0 else None
+        return Estimate(
+            **found, names=release.names,
+            simulated=release.simulated, rows=sums.rows, dropped=release.dropped,
+            less_noise_p=audit, release=release,
+        )  # fmt: skip
+
+    def _with_range(
+        self, found: dict[str, Any], first: PeopleEstimate, effects: EffectSums, rows: Index
+    ) -> str | None:
+        """The remark, with what the range does to the estimate; `rows` of persons 1, 2, ..."""
+        limits = self.release.limits(self.release.column)
+        errors = np.sqrt(np.diagonal(found["covariance"]))
+        assert limits is not None
+        try:
+            fitted = effects.fit()
+        except InvalidInput:  # too few persons or rows: the estimate itself needs no such fit
+            return " ".join(filter(None, (found["remark"], RANGE_HIDDEN)))
+        said = range_remark(
+            _rows(self.release), self.noise.precision(rows)[0], first.floor, found["estimate"],
+            fitted.within + fitted.between, limits, errors, self.release.names,
+        )  # fmt: skip
+        return " ".join(filter(None, (found["remark"], said))) or None
+
+    def _clustered(self, sums: PeopleSums, first: PeopleEstimate, known: Array) -> dict[str, Any]:
+        """CR2 errors, not below those of the noise: the second time through the persons."""
+        second = sums.errors()
+        for part, counts in self.parts(sums.turned(second)):
+            sums.add_turned_errors(second, first.estimate, part, counts)
+        made = second.errors()
+        method = f"CR2, {self.count:,} persons"
+        errors = Errors.above(known, made.covariance, made.degrees_of_freedom, method).fields()
+        remark = made.reason(self.release.names, "person")
+        return errors | {"estimate": first.estimate, "classical": None, "remark": remark}
+
+    def _random(self, effects: EffectSums, plain: PeopleEstimate) -> dict[str, Any]:
+        """Generalised least squares by random person effects; errors are CR2 all the same.
+
+        Whatever linear estimate there is, the noise makes it no better than `plain.floor`.
+        """
+        made = effects.fit()
+        noise = replace(self.noise, within=made.within, between=made.between)
+        sums = PeopleSums(len(self.release.names), noise)
+        for part, counts in self.parts():
+            sums.add(part, counts)
+        found = self._clustered(sums, sums.solve(self.release.names), plain.floor)
+        said = (
+            f"Weights of random person effects (REML): variance between persons {made.between:.3g},"
+            f" within persons {made.within:.3g}. Errors are CR2, which hold where persons also "
+            "differ in slopes."
+        )
+        remark = " ".join(filter(None, (said, found["remark"])))
+        return found | {"method": f"REML weights, {found['method']}", "remark": remark}
+
+
+def _rows(release: TableRelease) -> Rows:
+    """[H, z̃/√s, 1] in blocks, and whose rows they are."""
+    for block in release.blocks():
+        assert block.people is not None
+        rows = np.column_stack([block.H, block.z, np.ones(len(block))])
+        yield rows, as_numbers(block.people)
+
+
+# --- sums of persons ---
+
+
+Rows = Iterator[tuple[Array, Index]]  # X (rows, m), and the number of each row's person, from 1
+TOGETHER = 4096  # persons at a time: their sums stay in cache
+SIZE = 1 << 16  # rows at a time
+
+
+class Scattered(Exception):
+    """The rows of a person are not one after another."""
+
+
+class PersonSums:
+    """XᵀX (m, m) of every person, to be gone through as often as needed.
+
+    rows    opens the table anew: blocks of X (rows, m) with the persons' numbers.
+    people  how many there are, m the width of X.
+
+    Few persons (HELD numbers): their sums are kept, and the table is read once. Many, with their
+    rows one after another (numbers never go down): only a block is kept, and the table is read for
+    every pass. Many and scattered (`Scattered` is raised on the way): `hold` keeps the sums of all
+    of them, m² numbers a person; `in_order` all rows.
+    """
+
+    def __init__(self, rows: Callable[[], Rows], people: int, width: int) -> None:
+        self._rows, self.people, self.width = rows, people, width
+        self._held: Array | None = None
+        self._keep = people * width**2 <= HELD
+
+    def hold(self) -> None:
+        """From now on keep the sums of all persons."""
+        self._keep = True
+
+    def __iter__(self) -> Iterator[Array]:
+        """Sums (some persons, m, m), one person after another; each person once."""
+        return self.turned(None)
+
+    def turned(self, by: Array | None) -> Iterator[Array]:
+        """Sums of the rows X·by, by (m, m); None: of X."""
+        if not self._keep:
+            yield from self._streamed(by)
+            return
+        if self._held is None:
+            self._held = self._gathered()
+        for at in range(0, self.people, TOGETHER):
+            part = self._held[at : at + TOGETHER]
+            yield part if by is None else by.T @ part @ by
+
+    def _gathered(self) -> Array:
+        sums = np.zeros((self.people, self.width, self.width))
+        for X, numbers in self._rows():
+            self._require_known(numbers)
+            present, place = np.unique(numbers, return_inverse=True)
+            sums[present - 1] += group_sums(X, place, len(present))
+        return sums
+
+    def _streamed(self, by: Array | None) -> Iterator[Array]:
+        """Persons as they end; the one that is open at the end of a block goes on in the next."""
+        last, rest = 0, np.zeros((self.width, self.width))
+        for X, numbers in self._rows():
+            self._require_known(numbers)
+            steps = np.diff(numbers)
+            if numbers[0] < last or (steps < 0).any():
+                raise Scattered
+            first = numbers[0]
+            sums = group_sums(X if by is None else X @ by, *_places(steps))
+            if first == last:
+                sums[0] += rest
+            elif last:
+                sums = np.concatenate([rest[None], sums])
+            last, rest = int(numbers[-1]), sums[-1].copy()
+            yield sums[:-1]
+        if last:
+            yield rest[None]
+
+    def _require_known(self, numbers: Index) -> None:
+        if len(numbers) and not 1 <= numbers.min() <= numbers.max() <= self.people:
+            raise InvalidInput(
+                f"the column of persons has numbers beyond 1 to {self.people}, which its document "
+                "states: it was changed."
+            )
+
+
+def _places(steps: Index) -> tuple[Index, int]:
+    """Which of the different numbers each of ascending ones is, and how many there are."""
+    place = np.zeros(len(steps) + 1, dtype=np.intp)
+    np.cumsum(steps > 0, out=place[1:])
+    return place, int(place[-1]) + 1
+
+
+def in_order(blocks: Rows) -> Callable[[], Rows]:
+    """The same rows, all of them in memory, those of a person one after another."""
+    parts, held = zip(*blocks)
+    numbers = np.concatenate(held)
+    order = np.argsort(numbers, kind="stable")
+    rows, numbers = np.concatenate(parts)[order], numbers[order]
+    return lambda: (
+        (rows[at : at + SIZE], numbers[at : at + SIZE]) for at in range(0, len(rows), SIZE)
+    )
+
+
+# --- range ---
+
+
+VISIBLE = 0.05  # of a standard error: a smaller bias is not worth a word
+
+
+def clip_shift(means: Array, variance: float, limits: Range) -> tuple[Array, Array]:
+    """E clip(y) − m and P(y beyond the range) of normal y, (rows,) each."""
+    root = math.sqrt(variance)
+    low, high = (limits.low - means) / root, (limits.high - means) / root
+    below, above = scipy.special.ndtr(low), scipy.special.ndtr(-high)
+    density = np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2)
+    shift = below * (limits.low - means) + above * (limits.high - means)
+    return shift + root / math.sqrt(2 * math.pi) * density, below + above
+
+
+def range_remark(
+    blocks: Iterator[tuple[Array, Index]],
+    weights: Array,
+    floor: Array,
+    estimate: Array,
+    variance: float,
+    limits: Range,
+    errors: Array,
+    names: tuple[str, ...],
+) -> str | None:
+    """A sentence where the range moves the estimate by more than a twentieth of its error.
+
+    blocks   [H, z, 1] with persons' numbers; weights: a of S = aI of each person.
+    floor    (Σ HᵀSH)⁻¹.
+    """
+    if not variance > 0:
+        return None
+    n, moved, beyond, rows = len(names), np.zeros(len(names)), 0.0, 0
+    for X, numbers in blocks:
+        H = X[:, :n]
+        shift, share = clip_shift(H @ estimate, variance, limits)
+        beyond, rows = beyond + float(share.sum()), rows + len(H)
+        moved += H.T @ (weights[numbers - 1] * shift)
+    bias = floor @ moved
+    with np.errstate(invalid="ignore"):
+        worst = int(np.nanargmax(np.abs(bias) / errors)) if np.isfinite(errors).any() else 0
+    if not abs(bias[worst]) > VISIBLE * errors[worst]:
+        return None
+    return (
+        f"About {100 * beyond / rows:.2g} % of the readings lie beyond the range and were clipped, "
+        f"by the fit: that moves {names[worst]!r} by about "
+        f"{bias[worst]:.2g}, {abs(bias[worst]) / errors[worst]:.2g} of its standard error, which "
+        "the interval does not hold. State a wider range, or release one row a person, for which "
+        "the bias is undone."
+    )

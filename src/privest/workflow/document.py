@@ -1,0 +1,580 @@
+"""A release and its document: the public facts that make the table usable, and checks of them.
+
+The document is read with distrust. Its sections are those of a plan and pass the same checks; what
+follows from other fields (ε, names, units) is computed again; a checksum covers all of it and the
+table. A document that was written anew, checksum included, is found out by its signature only,
+which is made with the key of the data owner's ledger (`verify`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.data import Block, Features, open_source, read_rows
+from privest.errors import InvalidInput, PrivestError
+from privest.files import atomic_write
+from privest.lattice import GRID
+from privest.reading import (
+    optional,
+    parse_json,
+    read_count,
+    read_document,
+    read_fields,
+    read_flag,
+    read_number,
+    read_positive,
+    read_text,
+    require_parameters,
+)
+from privest.records import as_frame, plain
+from privest.release import Release
+from privest.workflow.held import HELD, HeldTable, KeptBlocks
+from privest.workflow.old import release_of_version_3
+from privest.workflow.rows import require_levels, z_unit
+from privest.workflow.spec import Model, Privacy, Spec, require_consistent, section, stated
+from privest.workflow.terms import Column, Terms
+from privest.workflow.unit import Person
+
+VERSION = 4
+WARNING = (
+    "SIMULATED noise: made with an ordinary random generator. It gives no protection; do not "
+    "publish it as a private release."
+)
+SAME_EPSILON = 1e-9  # relative: ε is a root, found to about 1e-12, on different machines
+MOST = 2.0**53  # whole numbers are exact up to here
+TABLES = (".csv", ".parquet")
+
+
+@dataclass(frozen=True)
+class LedgerPlace:
+    """Which entry of which ledger a release is; `hash` binds all entries before it too."""
+
+    ledger: str
+    subject: str
+    sequence: int
+    hash: str
+
+    @classmethod
+    def read(cls, given: object, name: str) -> LedgerPlace:
+        """From a document, every field checked."""
+        kinds = {
+            "ledger": read_text, "subject": read_text, "sequence": read_count, "hash": read_hash,
+        }  # fmt: skip
+        return cls(**read_fields(given, kinds, name))
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedRows:
+    """Rows of a release: H (rows, n) and noisy values z (rows, columns) in units of the model.
+
+    levels  of the rows with a level column; z is NaN where the level is 0.
+    people  number of each row's person; z is then z̃/√s, and √r·z the noisy value.
+    """
+
+    H: Array = field(repr=False)
+    z: Array = field(repr=False)
+    weights: Array | None = field(default=None, repr=False)
+    people: Array | None = field(default=None, repr=False)
+    levels: Array | None = field(default=None, repr=False)
+
+    @property
+    def shown(self) -> ReleasedRows:
+        """Without rows of level 0."""
+        if self.levels is None or (self.levels > 0).all():
+            return self
+        kept = self.levels > 0
+        return ReleasedRows(self.H[kept], self.z[kept], levels=self.levels[kept])
+
+    def __len__(self) -> int:
+        return len(self.H)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableRelease(Release, Terms):
+    """A table of rows (features, z) and the public facts that make z usable.
+
+    rows, dropped   of the table, and left out for missing values; `persons`: how many.
+    coefficients    their names; `categories`: public list of each categorical feature.
+    grid            of protected noise, 2⁻¹⁰: z are whole numbers; 0 where simulated.
+    table, sha256   name and digest of the table; `path`: where it is; `memory`: a held table.
+    checksum        of the document without checksum and signature.
+    entry           place in the data owner's ledger; `signature`: of the checksum, by its key.
+    version         of the document's format.
+    """
+
+    KIND: ClassVar[str] = "privest release"
+
+    rows: int
+    dropped: int
+    simulated: bool
+    table: str
+    sha256: str = ""
+    persons: int | None = None
+    coefficients: tuple[str, ...]
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    grid: float = 0.0
+    entry: LedgerPlace | None = None
+    signature: str | None = None
+    version: int = VERSION
+    old_checksum: str | None = field(default=None, repr=False)
+    path: Path | None = field(default=None, repr=False)
+    memory: HeldTable | None = field(default=None, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Of the coefficients."""
+        return self.coefficients
+
+    @property
+    def fingerprint(self) -> str:  # type: ignore[override]
+        """Of the level of its column."""
+        from privest.privacy import EndlessLevel
+
+        return EndlessLevel(self.column.level).fingerprint
+
+    @property
+    def charged(self) -> int:
+        """Indices of a ledger: persons, else rows."""
+        return self.rows if self.persons is None else self.persons
+
+    @property
+    def warning(self) -> str | None:
+        """That a simulation protects nothing."""
+        return WARNING if self.simulated else None
+
+    # --- the document -----------------------------------------------------------------------------
+
+    def _facts(self) -> dict[str, Any]:
+        """All of the document but checksum and signature."""
+        columns = []
+        for one in self.columns:
+            slope, offset = self._scale(one)
+            columns.append(
+                {"target": one.target, "level": one.level,
+                 "residual_variance": one.residual_variance,
+                 "reference_rows": one.reference_rows, "name": self.z_name(one),
+                 "unit": slope, "zero": offset}
+            )  # fmt: skip
+        return plain(
+            {
+                "format": self.KIND, "version": VERSION,
+                "plan": {"model": stated(self.model), "privacy": stated(self.privacy)},
+                "columns": columns,
+                "facts": {
+                    "rows": self.rows, "dropped": self.dropped, "persons": self.persons,
+                    "most_rows": self.most, "coefficients": self.coefficients,
+                    "categories": self.categories, "simulated": self.simulated,
+                    "warning": self.warning, "epsilon": self.epsilon,
+                },
+                "grid": self.grid, "table": self.table, "sha256": self.sha256,
+                "entry": None if self.entry is None else vars(self.entry),
+            }
+        )  # fmt: skip
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the document, as sorted compact JSON."""
+        return self.old_checksum or checksum_of(self._facts())
+
+    @property
+    def signed_text(self) -> bytes:
+        """The text that a signature is of."""
+        return f"{self.KIND} {self.version} {self.checksum}".encode()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document: plain values, for JSON."""
+        return self._facts() | {"checksum": self.checksum, "signature": self.signature}
+
+    @property
+    def text(self) -> str:
+        """The text of the document's file."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> TableRelease:
+        """The inverse of `to_dict`: every field checked; a release of version 3 is read too."""
+        if not isinstance(record, Mapping):
+            raise InvalidInput("a release's document holds names with values.")
+        if str(record.get("kind", "")).startswith("privest release"):
+            return _of_version_3(record)
+        if record.get("format") != cls.KIND:
+            raise InvalidInput("this is not the document of a privest release.")
+        if record.get("version") != VERSION:
+            raise InvalidInput(
+                f"the document is of version {record.get('version')!r}; this privest reads "
+                "versions 3 and 4. Read it with the version that wrote it."
+            )
+        given = read_fields(record, DOCUMENT, "the document")
+        outside = ("checksum", "signature")
+        if given["checksum"] != checksum_of({k: v for k, v in record.items() if k not in outside}):
+            raise InvalidInput(
+                "the checksum is not that of the document: it was changed after the release was "
+                "made."
+            )
+        found = _of_sections(given)
+        if plain(found._facts()["columns"]) != [dict(one) for one in record["columns"]]:
+            raise InvalidInput("columns: name, unit or zero do not follow from the level.")
+        return found
+
+    def _scale(self, column: Column) -> tuple[float, float]:
+        """Slope and offset of value = slope·z + offset, in units of the model."""
+        limits = self.limits(column)
+        if self.distribution.name == "randomised response":
+            return self.distribution.scale(column.level, limits)
+        if self.simulated:
+            return 1.0, 0.0
+        return z_unit(self, column, simulated=False), 0.0
+
+    # --- the table --------------------------------------------------------------------------------
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Public columns that are no features: survey weights, persons, levels."""
+        listed = (self.model.weights, self.model.person, self.privacy.level_column)
+        return tuple(name for name in listed if name is not None)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns of H in the table."""
+        return tuple(name for name in self.coefficients if name != "intercept")
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """Of the table: features, public columns beside them, noisy values."""
+        return (*self.features, *self.beside, *(self.z_name(one) for one in self.columns))
+
+    def blocks(self) -> Iterator[ReleasedRows]:
+        """The table in blocks. Raises InvalidInput where it cannot be a release of this kind."""
+        kept = None if self.memory is None else self.memory.kept
+        return self._blocks() if kept is None else kept.through(self._blocks())
+
+    def shown_blocks(self) -> Iterator[ReleasedRows]:
+        """The same without rows of level 0."""
+        for part in self.blocks():
+            if len(shown := part.shown):
+                yield shown
+
+    def _blocks(self) -> Iterator[ReleasedRows]:
+        slopes, offsets = np.array([self._scale(one) for one in self.columns]).T
+        model, where = self.model, self.table if self.path is None else self.path
+        for block in self._read():
+            z, levels = block.targets * slopes + offsets, None
+            if self.privacy.level_column is not None:
+                levels = np.asarray(block.beside[self.privacy.level_column])
+                require_levels(levels, self.column.level, where)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    z = np.where(levels > 0, z[:, 0] / np.sqrt(levels), np.nan)[:, None]
+            weights, people = (
+                None if name is None else np.asarray(block.beside[name])
+                for name in (model.weights, model.person)
+            )
+            yield ReleasedRows(block.H, z, weights, people, levels)
+
+    def _read(self) -> Iterator[Block]:
+        held = None if self.memory is None else self.memory.columns
+        table = self.path if held is None else held
+        if table is None:
+            raise InvalidInput(f"the table {self.table} is not here: read_release finds it.")
+        design = Features(self.features, {}, "intercept" in self.coefficients)
+        private = tuple(self.z_name(one) for one in self.columns)
+        for block in read_rows(open_source(table), design, private, beside=self.beside):
+            self._require_values(block.targets)
+            yield block
+
+    def _require_values(self, z: Array) -> None:
+        """Whole numbers of a real release; bits of randomised response."""
+        where = self.table if self.path is None else self.path
+        if self.distribution.name == "randomised response" and not ((z == 0) | (z == 1)).all():
+            raise InvalidInput(f"{where}: a value is neither 0 nor 1: the table was changed.")
+        if not self.simulated and not ((np.trunc(z) == z) & (np.abs(z) <= MOST)).all():
+            raise InvalidInput(
+                f"{where}: a real release holds whole numbers, and this one does not: the table "
+                "was changed."
+            )
+
+    @property
+    def values(self) -> Array:  # type: ignore[override]
+        """The noisy values of every row, (rows,) or (rows, columns), in units of the model."""
+        blocks = list(self.blocks())
+        z = np.concatenate([block.z for block in blocks])
+        if isinstance(self.unit, Person):
+            numbers = np.concatenate([np.asarray(block.people) for block in blocks])
+            which = as_numbers(numbers)
+            z[:, 0] *= np.sqrt(self.unit.divided(np.bincount(which)[which]))
+        return z[:, 0] if len(self.columns) == 1 else z
+
+    def remembered(self) -> TableRelease:
+        """The same; a small table is kept from its first pass on, for estimates of many passes."""
+        if self.rows * (len(self.coefficients) + len(self.columns) + len(self.beside)) > HELD:
+            return self
+        memory = HeldTable(self.library) if self.memory is None else self.memory
+        return replace(self, memory=replace(memory, kept=KeptBlocks(self.rows)))
+
+    @property
+    def library(self) -> str:
+        """Of the frames that it is shown as."""
+        return "pandas" if self.memory is None else self.memory.library
+
+    def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
+        """The table: public columns, and noisy values in units of the model."""
+        blocks = list(self.blocks())
+        columns = dict(zip(self.coefficients, np.concatenate([one.H for one in blocks]).T))
+        columns.pop("intercept", None)
+        for name, own in (
+            (self.model.weights, "weights"), (self.model.person, "people"),
+            (self.privacy.level_column, "levels"),
+        ):  # fmt: skip
+            if name is not None:
+                columns[name] = np.concatenate([getattr(one, own) for one in blocks])
+        values = np.concatenate([one.z for one in blocks])
+        columns |= {self.z_name(one): z for one, z in zip(self.columns, values.T)}
+        return as_frame(columns, library or self.library)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write a held table and its document into a folder; a file is never written over."""
+        if self.memory is None or not self.memory.text:
+            raise InvalidInput(f"the release {self.table} is not held in memory: copy its files.")
+        table = Path(folder) / self.table
+        for file in (table, document_path(table)):
+            if file.exists():
+                raise InvalidInput(f"{file} exists: choose another folder.")
+        atomic_write(table, self.memory.text)
+        atomic_write(document_path(table), self.text)
+        return table
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_hash(given: object, name: str) -> str:
+    """64 hexadecimal digits."""
+    text = read_text(given, name)
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise InvalidInput(f"{name} must be 64 hexadecimal digits.")
+    return text
+
+
+def _any(given: object, name: str) -> Any:  # noqa: ANN401 - checked later
+    return given
+
+
+DOCUMENT = {
+    "format": read_text, "version": read_count, "plan": _any, "columns": _any, "facts": _any,
+    "grid": read_number, "table": read_text, "sha256": read_hash, "checksum": read_hash,
+    "entry": optional(LedgerPlace.read), "signature": optional(read_hash),
+}  # fmt: skip
+FACTS = {
+    "rows": read_count, "dropped": read_count, "persons": optional(read_count),
+    "most_rows": optional(read_count), "coefficients": _any, "categories": _any,
+    "simulated": read_flag, "warning": optional(read_text), "epsilon": optional(read_positive),
+}  # fmt: skip
+COLUMN = {
+    "target": read_text, "level": read_positive, "residual_variance": optional(read_positive),
+    "reference_rows": optional(read_count), "name": read_text, "unit": read_positive,
+    "zero": read_number,
+}  # fmt: skip
+
+
+def checksum_of(facts: Mapping[str, Any]) -> str:
+    """SHA-256 of sorted compact JSON."""
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _of_sections(given: Mapping[str, Any]) -> TableRelease:
+    """A release from the fields of a document; its plan passes the checks of every plan."""
+    sections = read_fields(given["plan"], {"model": _any, "privacy": _any}, "plan")
+    model = section(Model, sections["model"], "plan: model")
+    privacy = section(Privacy, sections["privacy"], "plan: privacy")
+    facts = read_fields(given["facts"], FACTS, "facts")
+    return _checked(
+        TableRelease(
+            model=model, privacy=privacy, columns=_columns(given["columns"]),
+            most=facts["most_rows"], rows=facts["rows"], dropped=facts["dropped"],
+            simulated=facts["simulated"], table=given["table"], sha256=given["sha256"],
+            persons=facts["persons"], coefficients=_coefficients(facts["coefficients"]),
+            categories=_categories(facts["categories"]), grid=given["grid"],
+            entry=given["entry"], signature=given["signature"],
+        ),
+        facts["epsilon"], facts["warning"],
+    )  # fmt: skip
+
+
+def _of_version_3(record: Mapping[str, Any]) -> TableRelease:
+    """A release of privest 0.2: its checksum is that of the fields as they were written."""
+    given, epsilon = release_of_version_3(record)
+    model, privacy = section(Model, given.pop("model"), "model"), given.pop("privacy")
+    privacy = section(Privacy, privacy, "privacy")
+    entry = given.pop("entry")
+    found = TableRelease(
+        model=model, privacy=privacy, version=3,
+        columns=tuple(Column(**one) for one in given.pop("columns")),
+        entry=None if entry is None else LedgerPlace.read(entry, "entry"),
+        coefficients=_coefficients(given.pop("coefficients")),
+        categories=_categories(given.pop("categories")), **given,
+    )  # fmt: skip
+    if len(found.columns) > 1:  # version 3 states ε of each column, not of the record
+        epsilon = found.epsilon
+    return _checked(found, epsilon, found.warning)
+
+
+def _columns(given: object) -> tuple[Column, ...]:
+    parts = given if isinstance(given, list | tuple) else ()
+    require_parameters(len(parts), "columns")
+    found = []
+    for part in parts:
+        record = read_fields(part, COLUMN, "each of the columns")
+        found.append(
+            Column(
+                record["target"], record["level"], record["residual_variance"],
+                record["reference_rows"],
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _coefficients(given: object) -> tuple[str, ...]:
+    names = tuple(given) if isinstance(given, list | tuple) else ()
+    require_parameters(len(names), "coefficients")
+    good = names and all(isinstance(name, str) and name for name in names)
+    if not good or {"intercept", "z"} & set(names[1:]) or len(set(names)) < len(names):
+        raise InvalidInput("coefficients must be different texts, the intercept first.")
+    return names
+
+
+def _categories(given: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(given, Mapping):
+        raise InvalidInput("categories must be names of columns, each with its list.")
+    found = {}
+    for name, listed in given.items():
+        values = tuple(listed) if isinstance(listed, list | tuple) else ()
+        require_parameters(max(len(values), 1), "categories")
+        if not values or not all(isinstance(one, str) for one in values):
+            raise InvalidInput("categories must be lists of texts.")
+        found[str(name)] = values
+    return found
+
+
+def _checked(found: TableRelease, epsilon: float | None, warning: str | None) -> TableRelease:
+    """Refuse fields that do not fit each other."""
+    Spec("the release", found.model, found.privacy)  # combinations, as of every plan
+    require_consistent(found.model, found.privacy)
+    targets = tuple(one.target for one in found.columns)
+    computed = found.epsilon
+    beside, columns = found.beside, set(found.coefficients)
+    wrong = {
+        "the table must have a name": not found.table,
+        "rows must be 1 or more": found.rows < 1,
+        "columns must be those of the model's target": targets != found.model.target,
+        "coefficients must be those of the model": found.version == VERSION
+        and (
+            found.coefficients != tuple(found.model.design.names)
+            or found.categories != dict(found.model.design.categories)
+        ),
+        "categories must be those of the coefficients": not all(
+            any(f"{name}={one}" in own for own in found.coefficients)
+            for name, listed in found.categories.items()
+            for one in listed[1:]
+        ),
+        "private and public columns must differ": bool(columns & {*targets, *beside})
+        or len(set(beside)) < len(beside),
+        "reference_rows goes with a residual variance and exceeds the coefficients": any(
+            one.reference_rows is not None
+            and (one.residual_variance is None or one.reference_rows <= len(found.coefficients))
+            for one in found.columns
+        ),
+        "persons and most_rows go with a column of persons": len(
+            {found.model.person is None, found.persons is None, found.most is None}
+        )
+        > 1,
+        "most_rows must be the cap": found.model.most_rows is not None
+        and found.model.most_rows != found.most,
+        "a level must be that of the privacy section": found.privacy.level is not None
+        and len(targets) == 1
+        and found.columns[0].level != found.privacy.level,
+        "grid must be that of its noise, 0 where it is simulated": found.grid
+        != (0.0 if found.simulated else GRID),
+        "a simulation has no entry": found.simulated and found.entry is not None,
+        "entry and signature go together": (found.entry is None) != (found.signature is None),
+        "warning is not that of this kind of noise": warning != found.warning,
+        "epsilon does not follow from level, delta, sensitivity and range": (epsilon is None)
+        != (computed is None)
+        or not math.isclose(epsilon or 0.0, computed or 0.0, rel_tol=SAME_EPSILON),
+    }
+    for what, is_wrong in wrong.items():
+        if is_wrong:
+            raise InvalidInput(f"{what}: the document was changed.")
+    return found
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def document_path(table: Path) -> Path:
+    """Where the document of a release is: z.csv → z.csv.json."""
+    return table.with_name(table.name + ".json")
+
+
+def read_release(path: str | Path) -> TableRelease:
+    """A release from its table and the document beside it.
+
+    Raises InvalidInput where one of them is missing or wrong, or they do not belong together.
+    """
+    table = Path(path)
+    if table.name.endswith(tuple(f"{ending}.json" for ending in TABLES)):
+        raise InvalidInput(f"{table} is the document; name the table, {table.with_suffix('')}.")
+    file = document_path(table)
+    try:
+        release = TableRelease.from_dict(parsed_document(file))
+    except PrivestError as error:
+        raise InvalidInput(f"{file}: {error}") from None
+    if not table.is_file():
+        raise InvalidInput(f"there is no table {table}.")
+    if table.name != release.table:
+        raise InvalidInput(
+            f"{table} is not the table of its document, which is called {release.table!r}."
+        )
+    with table.open("rb") as bytes_:
+        if digest(bytes_) != release.sha256:
+            raise InvalidInput(
+                f"{table} is not the table of its document: it was changed or replaced."
+            )
+    if open_source(table).columns != release.table_columns:
+        raise InvalidInput(f"{table} does not have the columns that its document names.")
+    return replace(release, path=table)
+
+
+def parsed_document(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """The JSON of a document's file."""
+    if not os.path.isfile(file):  # nor a pipe, which would be waited for
+        raise InvalidInput(
+            "there is no such file: a release is a table and its document, side by side."
+        )
+    return parse_json(read_document(file, "not JSON: it"), "the document")
+
+
+def digest(file: BinaryIO) -> str:
+    """SHA-256 of a file, from where it stands to its end."""
+    found = hashlib.sha256()
+    while part := file.read(1 << 20):
+        found.update(part)
+    return found.hexdigest()
+
+
+def as_numbers(column: Array) -> Sequence[int]:
+    """Numbers of persons, as a table holds them."""
+    numbers = column.astype(np.intp)
+    if not (numbers == column).all():
+        raise InvalidInput("the column of persons must hold whole numbers: it was changed.")
+    return numbers  # type: ignore[return-value]

@@ -1,0 +1,456 @@
+"""Fits of rows that are independent: least squares, survey weights, levels by row, likelihoods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array, Index, as_choice
+from privest.errors import InvalidInput
+from privest.estimator import pooled_variance
+from privest.estimator.inference import (
+    CHOICES,
+    ENOUGH,
+    Errors,
+    FamilyFit,
+    LevelRows,
+    Prepared,
+    Scatter,
+    SecondPass,
+    WeightedRows,
+    fit_family,
+    fit_huber,
+    fit_levels,
+    less_noise_p,
+    misfit_p,
+    prepared,
+    row_errors,
+    second_pass,
+    stated_errors,
+)
+from privest.linalg import RunningLeastSquares, tall_triangle
+from privest.linalg.tolerances import rank_tolerance
+from privest.workflow.document import ReleasedRows, TableRelease
+from privest.workflow.result import STATED, Estimate, misfit_of
+from privest.workflow.rows import require_weights
+from privest.workflow.squares import add_rows, require_full
+
+EQUAL_VARIANCES = (
+    "Student's t assumes one residual variance for all rows, and few rows cannot show it. Errors "
+    "'HC3' do not assume it; with few rows their intervals are wider."
+)
+TRAIL = 60  # row counts at which the estimate is kept, for the picture
+
+
+def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
+    """Least squares on the rows; `how` errors are made: "auto", "t", "HC3", "HC2" or "stated".
+
+    "huber": Huber's estimate in place of least squares, for readings some of which are wild.
+
+    auto is HC3 from 25 degrees of freedom on, Student's t below (pooled with the reference set
+    where there is one).
+    """
+    as_choice(how, CHOICES, "errors")
+    first = first_pass(release)
+    if how == "huber":
+        return _estimate_huber(release, first)
+    errors, seen = _errors(release, first, how)
+    more = said_of_noise(release, first, seen)
+    if how == "auto" and errors.method.startswith("Student"):
+        more |= {"cautions": (EQUAL_VARIANCES,)}
+    if errors.method in STATED and errors.sampling is not None:  # Gaussian and known: the floor
+        more |= {"bound": errors.sampling + first.inverse / release.level}
+    return estimated(release, first, first.estimate, errors, more)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPass:
+    """θ̂, A = (HᵀH)⁻¹, what is left, and the trail of a table.
+
+    scatter  None where there are as many coefficients as rows.
+    """
+
+    estimate: Array
+    inverse: Array
+    scatter: Scatter | None
+    rows: int
+    trail: tuple[Index, Array, Array]
+
+
+def first_pass(release: TableRelease) -> FirstPass:
+    """One look at all rows, without weights."""
+    sums, added, rows = new_sums_of(release), added_of(release), 0
+    n, marks = len(release.names), _marks(release.rows, len(release.names))
+    kept: list[tuple[int, Array, Array]] = []
+    for part in _parted(release.blocks(), marks):
+        sums.add(tall_triangle(part.H, part.z[:, 0], 1.0, 1.0, 0.0, compiled=False))
+        rows += len(part)
+        if sums.full and rows in marks:
+            total = added if rows == n else max(sums.misfit / (rows - n), added)
+            errors = np.sqrt(total * np.diagonal(sums.inverse()))
+            kept.append((rows, sums.solution(), errors))
+    require_rows(release, rows)
+    require_full(sums, release.names, str(release.path), rows)
+    counts, estimates, errors = zip(*kept)
+    return FirstPass(
+        estimate=sums.solution(),
+        inverse=sums.inverse(),
+        scatter=Scatter(sums.misfit, rows - n, added) if rows > n else None,
+        rows=rows,
+        trail=(np.array(counts), np.array(estimates), np.array(errors)),
+    )
+
+
+def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, SecondPass | None]:
+    """The errors by the chosen way, and the second look at the rows where there was one."""
+    scatter = first.scatter
+    few = scatter is None or scatter.freedom < ENOUGH
+    pooled = few and release.column.reference_rows is not None
+    bare = scatter is None and release.column.residual_variance is not None
+    if how == "stated" or (how == "auto" and (bare or pooled)):
+        return _stated(release, first), None
+    if scatter is None:
+        raise too_few(release)
+    errors, seen = row_errors(
+        how, first.estimate, first.inverse, lambda: plain_rows(release), scatter
+    )
+    if seen is None and release.column.residual_variance is not None and release.column.reference_rows is None:
+        seen = second_pass(plain_rows(release), first.estimate, first.inverse)
+    return errors, seen
+
+
+def _estimate_huber(release: TableRelease, first: FirstPass) -> Estimate:
+    """Where some readings are wild; with a remark where that has little use."""
+    scatter = first.scatter
+    if scatter is None:
+        raise too_few(release)
+    found = fit_huber(lambda: plain_rows(release), first.estimate, first.inverse, scatter.added)
+    remark = found.remark(scatter.noise_variance, scatter.added)
+    more = said_of_noise(release, first, None) | {"trail": None, "remark": remark}
+    return estimated(release, first, found.estimate, found.errors, more)
+
+
+def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:
+    """The rows again, without weights."""
+    added = added_of(release)
+    return (WeightedRows(part.H, part.z[:, 0], 1.0, added) for part in release.blocks())
+
+
+def too_few(release: TableRelease) -> InvalidInput:
+    """What is said where nothing is left over."""
+    stated = release.column.residual_variance is not None and release.column.reference_rows is None
+    instead = (
+        "Take the errors of the stated noise variance (--errors stated), or ask"
+        if stated
+        else "Ask"
+    )
+    return InvalidInput(
+        f"{release.path}: as many coefficients as rows: nothing is left over to see the noise by. "
+        f"{instead} for a release with more rows or fewer features."
+    )
+
+
+def _stated(release: TableRelease, first: FirstPass) -> Errors:
+    """Errors of the noise variance of the document: known, or pooled with what the release shows."""
+    variance, added = release.column.residual_variance, added_of(release)
+    if variance is None:
+        raise InvalidInput(
+            f"{release.path}: the document states no noise variance, and so errors cannot be made "
+            "from it. Leave out --errors: they come from the release itself, which needs more rows "
+            "than coefficients."
+        )
+    reference = freedom_of(release)
+    if reference is None:
+        return stated_errors(first.inverse, variance, added)
+    squares, left = (0.0, 0) if first.scatter is None else _pair(first.scatter)
+    variance, freedom = pooled_variance(variance, reference, squares, left, added)
+    known = stated_errors(first.inverse, variance, added).fields()
+    known |= {"degrees_of_freedom": freedom, "method": "reference set and release pooled"}
+    return Errors(**known)
+
+
+def _pair(scatter: Scatter) -> tuple[float, int]:
+    return scatter.squares, scatter.freedom
+
+
+def said_of_noise(
+    release: TableRelease, first: FirstPass, seen: SecondPass | None
+) -> dict[str, Any]:
+    """What is said of the stated noise variance, and of the noise that the document states."""
+    scatter = first.scatter
+    if scatter is None:
+        return {"misfit": None}
+    moments = None if seen is None else seen.moments
+    found = misfit_of(scatter, release.column.residual_variance, freedom_of(release), moments, first.rows)
+    quiet = None
+    if release.distribution.name == "gaussian":
+        quiet = less_noise_p(scatter.squares, scatter.freedom, scatter.added)
+    if release.distribution.name != "gaussian":  # the intervals of σ² are those of Gaussian noise
+        return found
+    return found | {
+        "less_noise_p": quiet,
+        "noise_found": scatter.noise_variance,
+        "noise_interval": scatter.noise_interval(),
+    }
+
+
+def estimated(
+    release: TableRelease,
+    first: FirstPass,
+    estimate: Array,
+    errors: Errors,
+    more: dict[str, Any],
+) -> Estimate:
+    """All of it together; `more` goes before what the first pass knows."""
+    return Estimate(
+        estimate=estimate,
+        **errors.fields(),
+        names=release.names,
+        simulated=release.simulated,
+        rows=first.rows,
+        dropped=release.dropped,
+        release=release,
+        **{"trail": first.trail} | more,
+    )
+
+
+# --- what routes share ----------------------------------------------------------------------------
+
+
+def new_sums_of(release: TableRelease) -> RunningLeastSquares:
+    """Sums for the coefficients of a release."""
+    n = len(release.names)
+    return RunningLeastSquares(n, rank_tolerance(n))
+
+
+def added_of(release: TableRelease) -> float:
+    """The variance of the privacy noise on a value; of a level column on one of the largest."""
+    column = release.column
+    return release.distribution.variance(
+        column.level, release.limits(column), simulated=release.simulated
+    )
+
+
+def added_at(release: TableRelease, part: ReleasedRows) -> Array:
+    """The variances of the privacy noise on some values that are shown."""
+    if part.levels is None:
+        return np.full(len(part), added_of(release))
+    return added_of(release) * release.column.level / part.levels
+
+
+def freedom_of(release: TableRelease) -> int | None:
+    """Degrees of freedom of σ², where it is from a reference set."""
+    if release.column.reference_rows is None:
+        return None
+    return max(release.column.reference_rows - len(release.names), 1)
+
+
+def require_rows(release: TableRelease, rows: int) -> None:
+    """Refuse a table that has not as many rows as its document says."""
+    if rows != release.rows:
+        raise InvalidInput(
+            f"{release.path} has {rows} rows, its document says {release.rows}: the header was "
+            "changed."
+        )
+
+
+def _parted(blocks: Iterator[ReleasedRows], marks: Index) -> Iterator[ReleasedRows]:
+    """The same rows in blocks that end at the marks."""
+    start = 0
+    for block in blocks:
+        ends = [*(marks[(marks > start) & (marks < start + len(block))] - start)]
+        for first, last in zip([0, *ends], [*ends, len(block)]):
+            yield ReleasedRows(block.H[first:last], block.z[first:last])
+        start += len(block)
+
+
+def _marks(rows: int, parameters: int) -> Index:
+    """Row counts, evenly on a log scale, the last one included."""
+    first = min(parameters + 1, rows)
+    return np.unique(np.geomspace(first, rows, TRAIL).round().astype(np.intp))
+
+
+# --- survey weights ---
+
+
+def estimate_weighted(release: TableRelease, how: str = "auto") -> Estimate:
+    """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich, W survey weights of the document, a public column.
+
+    HC3: what a reading's variance is does not matter.
+    """
+    first = first_pass(release)
+    if first.scatter is None:
+        raise too_few(release)
+    more = said_of_noise(release, first, None) | {"trail": None, "misfit": None, "misfit_p": None}
+    sums = new_sums_of(release)
+    for part in release.blocks():
+        root = np.sqrt(weights_of(release, part))
+        sums.add(tall_triangle(part.H, part.z[:, 0], root, root, 0.0, compiled=False))
+    require_full(sums, release.names, str(release.path), first.rows)
+    estimate, inverse = sums.solution(), sums.inverse()
+    errors, _ = row_errors(how, estimate, inverse, lambda: _weighted_rows(release))
+    errors = replace(errors, method=f"{errors.method}, survey weights")
+    return estimated(release, first, estimate, errors, more)
+
+
+def _weighted_rows(release: TableRelease) -> Iterator[WeightedRows]:
+    for part in release.blocks():
+        yield WeightedRows(part.H, part.z[:, 0], weights_of(release, part), added_of(release))
+
+
+def weights_of(release: TableRelease, part: ReleasedRows) -> Array:
+    """The weights of some rows. Raises InvalidInput where one is not above 0."""
+    assert part.weights is not None
+    assert release.model.weights is not None
+    require_weights(part.weights, release.model.weights, str(release.path))
+    return part.weights
+
+
+# --- level columns ---
+
+
+Rows = Callable[[], Iterator[LevelRows]]
+
+
+def estimate_levels(release: TableRelease, how: str = "auto") -> Estimate:
+    """Weighted least squares at the levels of the rows; `how`: "auto", or "stated".
+
+    auto    σ² by restricted maximum likelihood, errors of Knapp and Hartung, never below those of
+            the known noise, with Satterthwaite's degrees of freedom (`fit_levels`).
+    stated  σ² of the document: the weights are then the best there are, and errors the bound.
+    """
+    as_choice(how, ("auto", "stated"), "errors")
+    n = len(release.names)
+    inverse, rows = _looked_at(release)
+
+    def shown() -> Iterator[LevelRows]:
+        for part in release.shown_blocks():
+            yield LevelRows(part.H, part.z[:, 0], added_at(release, part))
+
+    if rows <= n:
+        raise too_few(release)
+    first = prepared(shown, n)
+    found = fit_levels(shown, n)
+    more = _misfit(release, first, shown) | {
+        "noise_found": found.noise_variance,
+        "noise_interval": found.noise_interval,
+        "less_noise_p": less_noise_p(found.least_noise, found.freedom, 1.0),
+    }
+    if how == "stated":
+        return _estimated(release, *_stated(release, first, inverse), more)
+    errors = replace(found.errors, classical=found.noise_variance * inverse)
+    return _estimated(release, found.estimate, errors, more)
+
+
+def _looked_at(release: TableRelease) -> tuple[Array, int]:
+    """(HᵀH)⁻¹ of all rows, and how many are shown; refused where those do not determine θ."""
+    every, own, rows, shown = new_sums_of(release), new_sums_of(release), 0, 0
+    for part in release.blocks():
+        add_rows(every, part.H)
+        rows += len(part)
+        seen = part.shown
+        shown += len(seen)
+        if len(seen):
+            own.add(tall_triangle(seen.H, seen.z[:, 0], 1.0, 1.0, 0.0, compiled=False))
+    require_rows(release, rows)
+    require_full(own, release.names, str(release.path), shown)
+    return every.inverse(), shown
+
+
+def _stated(release: TableRelease, first: Prepared, inverse: Array) -> tuple[Array, Errors]:
+    """θ̂ and its errors by the noise variance of the document, which is taken to be right."""
+    variance = release.column.residual_variance
+    if variance is None or release.column.reference_rows is not None:
+        raise InvalidInput(
+            f"{release.path}: its rows have levels of their own, and the document states no noise "
+            "variance that is known (one from a reference set is known to its few rows only). "
+            "Leave out --errors: they come from the release itself."
+        )
+    sums, scale = first.sums(np.array([variance])), first.scale
+    errors = Errors(
+        covariance=scale @ sums.inverse[0] @ scale.T,
+        degrees_of_freedom=None,
+        floor=None,
+        sampling=variance * scale @ sums.spread[0] @ scale.T,
+        classical=variance * inverse,
+        method=STATED[0],
+    )
+    return first.start + scale @ sums.shift[0], errors
+
+
+def _misfit(release: TableRelease, first: Prepared, shown: Rows) -> dict[str, Any]:
+    """Whether the release scatters as a stated σ² and the levels say; heavy tails are told apart.
+
+    Not of a reference set, whose own few rows would have to be counted.
+    """
+    variance = release.column.residual_variance
+    if variance is None or release.column.reference_rows is not None:
+        return {"misfit": None}
+    sums = first.sums(np.array([variance]))
+    theta, quadratic = first.start + first.scale @ sums.shift[0], float(sums.quadratic[0])
+    moments = np.zeros(2)
+    for part in shown():
+        square = np.square(part.z - part.H @ theta) / (variance + part.added)
+        moments += [square.sum(), square @ square]
+    chance = misfit_p(
+        quadratic, first.freedom, 1.0, (float(moments[0]), float(moments[1])), first.rows
+    )
+    return {"misfit": quadratic / first.freedom, "misfit_p": chance}
+
+
+def _estimated(
+    release: TableRelease, theta: Array, errors: Errors, more: dict[str, Any]
+) -> Estimate:
+    return Estimate(
+        estimate=theta, **errors.fields(), names=release.names, simulated=release.simulated,
+        rows=release.rows, dropped=release.dropped, release=release, **more,
+    )  # fmt: skip
+
+
+# --- yes/no and counts ---
+
+
+HOW = {"model": "model", "auto": None, "hc3": "HC3"}
+
+
+def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
+    """Logistic or Poisson regression (`fit_family`): the table is read some ten times.
+
+    errors: "model", as the family says; "HC3", as the release scatters; "auto": the former for yes
+    or no, the latter for counts and with weights.
+    """
+    how = errors.lower()
+    if how not in HOW:
+        raise InvalidInput(
+            f'errors of family {release.model.family} are "model" or "HC3"; received {errors!r}.'
+        )
+    low, width, added, limits = 0.0, 1.0, added_of(release), release.limits(release.column)
+    if release.model.family == "binomial" and limits is not None:  # yes is the upper end
+        low, width = limits.low, limits.width
+
+    def rows() -> Iterator[WeightedRows]:
+        for part in release.blocks():
+            weight = 1.0 if part.weights is None else part.weights
+            yield WeightedRows(part.H, (part.z[:, 0] - low) / width, weight)
+
+    found = fit_family(rows, release.model.family, added / width**2, errors=HOW[how])  # type: ignore[arg-type]
+    if found.rows != release.rows:
+        raise InvalidInput(
+            f"{release.path} has {found.rows} rows, its document says {release.rows}: the header was "
+            "changed."
+        )
+    return Estimate(**_fields(release, found))
+
+
+def _fields(release: TableRelease, found: FamilyFit) -> dict[str, Any]:
+    return found.errors.fields() | {
+        "estimate": found.estimate,
+        "names": release.names,
+        "simulated": release.simulated,
+        "rows": found.rows,
+        "dropped": release.dropped,
+        "release": release,
+    }

@@ -1,0 +1,451 @@
+"""The plan: what a release would cost. It never reads the private columns.
+
+With A = (HᵀH)⁻¹, residual variance σ² and a(s) the variance of the privacy noise on a value,
+
+    cov θ̂ = (σ² + a(s))·A        (`thm:crbound` for Gaussian noise, a = 1/s and the grid's part)
+
+and for yes/no and counts, by Fisher scoring at one mean with variance v, (v + a)/v²·A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, as_positive
+from privest.bounds import classical_bound, informed_errors
+from privest.data import meant
+from privest.errors import InvalidInput, PrivestError
+from privest.estimator import ClippingCost, CostByShare, clipping_cost, clipping_cost_by_share
+from privest.model import LinearModel
+from privest.records import plain, quantile, standard_errors
+from privest.workflow.rows import (
+    ADDED,
+    Strata,
+    Survey,
+    features_again,
+    most_rows,
+    reference_facts,
+    survey,
+)
+from privest.workflow.spec import Privacy, Spec
+from privest.workflow.terms import Column, Terms, level_for_error, solve
+from privest.workflow.unit import Person
+
+CURVE = (1e-2, 1e2, 41)  # levels of the curve, as multiples of the chosen one, and how many
+MOST_ROWS = 2.0**53  # whole numbers are exact up to here
+FARTHEST = 1e30  # multiple of the level within which a level for an accuracy is looked for
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedErrors:
+    """Standard errors of the coefficients of one column, (n,) each; NaN where unknown.
+
+    classical   without privacy. privacy: by the privacy noise alone. total: with privacy.
+    """
+
+    classical: Array
+    privacy: Array
+    total: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Plan(Terms):
+    """What is known before a release.
+
+    found the survey of the table's public columns; None: the table was not read (`stated_plan`).
+    data  a frame of this process; None: the file that the specification names.
+    """
+
+    spec: Spec
+    found: Survey | None
+    data: object = None
+    clipping: tuple[ClippingCost | CostByShare | None, ...] = field(default=())
+
+    @property
+    def survey(self) -> Survey:
+        """What is known of the table."""
+        if self.found is None:
+            raise InvalidInput("the table of this plan was not read: make_plan(spec) reads it.")
+        return self.found
+
+    @property
+    def rows(self) -> int:
+        """Rows of H."""
+        return self.survey.rows
+
+    @property
+    def dropped(self) -> int:
+        """Rows that are left out for missing features."""
+        return self.survey.dropped
+
+    @property
+    def level(self) -> float:
+        """s of the only private column; of several the budget of a record."""
+        return float(self.information)
+
+    # --- accuracy ---------------------------------------------------------------------------------
+
+    @cached_property
+    def shape(self) -> Array:
+        """A = (HᵀH)⁻¹."""
+        return classical_bound(LinearModel(self.survey.triangle, 1.0, names=self.names))
+
+    @property
+    def mean(self) -> float:
+        """The expected share of yes, or mean count: as stated, else one half, or one."""
+        usual = {"binomial": 0.5, "poisson": 1.0}[self.model.family]
+        return self.spec.public.expected.get(self.model.target[0], usual)
+
+    def errors(self, column: Column, level: float | None = None) -> PlannedErrors:
+        """Standard errors of a column at its level, or at another one."""
+        s = column.level if level is None else as_positive(level, "level")
+        variance = column.residual_variance
+        if self.survey.levels is not None:
+            return self._levelled_errors(variance, level)
+        if isinstance(self.unit, Person):
+            assert self.survey.strata is not None
+            return _person_errors(self.survey.strata, self.unit, s, variance)
+        root = standard_errors(self.shape)
+        added = self.distribution.variance(s, self.limits(column), simulated=False)
+        if self.model.family != "gaussian":
+            limits, own = self.limits(column), self.mean
+            width = 1.0
+            if self.model.family == "binomial":
+                assert limits is not None
+                own, width = own * (1 - own), limits.width
+            total = (own + added / width**2) / own**2
+            return PlannedErrors(
+                root / math.sqrt(own), root * math.sqrt(total - 1 / own), root * math.sqrt(total)
+            )
+        own = math.nan if variance is None else variance
+        return PlannedErrors(
+            root * math.sqrt(own), root * math.sqrt(added), root * math.sqrt(own + added)
+        )
+
+    def _levelled_errors(self, variance: float | None, level: float | None) -> PlannedErrors:
+        if level is not None:
+            raise InvalidInput(
+                "the levels of this plan are a column of its table: change them there, and plan "
+                "again."
+            )
+        assert self.survey.levels is not None
+        model = LinearModel(self.survey.levels.triangle, 1.0, names=self.names)
+        total = standard_errors(classical_bound(model))
+        if variance is None:
+            none = np.full(len(self.names), np.nan)
+            return PlannedErrors(none, total, none)
+        classical = math.sqrt(variance) * standard_errors(self.shape)
+        privacy = np.sqrt(np.maximum(total**2 - classical**2, 0.0))
+        return PlannedErrors(classical, privacy, total)
+
+    def _each(self, name: str) -> Array:
+        """(n,) of one column, (columns, n) of several."""
+        found = np.array([getattr(self.errors(column), name) for column in self.columns])
+        return found[0] if len(self.columns) == 1 else found
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard errors with privacy; NaN where the residual variance is unknown."""
+        return self._each("total")
+
+    @property
+    def classical_error(self) -> Array:
+        """Standard errors without privacy; NaN where the residual variance is unknown."""
+        return self._each("classical")
+
+    @property
+    def privacy_error(self) -> Array:
+        """Standard errors by the privacy noise alone."""
+        return self._each("privacy")
+
+    @property
+    def attained_error(self) -> Array:
+        """Standard errors with privacy and clipping, where the cost of clipping is known."""
+        cost = self.clipping[0] if len(self.clipping) == 1 else None
+        return cost.standard_error if isinstance(cost, ClippingCost) else self.standard_error
+
+    @property
+    def informed_errors(self) -> Array | None:
+        """√[(Σ⁻¹ + S)⁻¹]_jj of several columns with the residual covariance Σ of a reference."""
+        if self.survey.covariance is None:
+            return None
+        return informed_errors(self.survey.covariance, [one.level for one in self.columns])
+
+    def curve(self) -> tuple[Array, Array]:
+        """Levels around the chosen one, and the standard errors (levels, n) there."""
+        low, high, count = CURVE
+        levels = self.column.level * np.geomspace(low, high, int(count))
+        return levels, np.array([self.errors(self.column, one).total for one in levels.tolist()])
+
+    def rows_for(self, standard_error: float, of: str) -> int:
+        """How many rows like these the coefficient needs for this error at this level and range.
+
+        Rounded up, but for the rounding of the error itself.
+        """
+        wanted, column = as_positive(standard_error, "standard_error"), self.column
+        if column.residual_variance is None and self.model.family == "gaussian":
+            raise InvalidInput("the rows for an accuracy need the residual variance: state it.")
+        times = float(self.attained_error[self.index(of)]) / wanted
+        if times > math.sqrt(MOST_ROWS / self.rows):
+            raise InvalidInput(
+                f"no number of rows gives {of!r} the standard error {wanted:g} at this level."
+            )
+        return max(len(self.names), math.ceil(self.rows * times**2 * (1 - 1e-12)))
+
+    # --- other levels -----------------------------------------------------------------------------
+
+    def under(self, privacy: Privacy) -> Plan:
+        """The same plan under different privacy; the table is not read again.
+
+        The cost of clipping at expected coefficients needs the features: it is then stated by the
+        share of values that are clipped.
+        """
+        if privacy.level_column is not None:
+            raise InvalidInput("a level column is read from its table: make a new plan.")
+        spec = replace(self.spec, privacy=privacy)
+        return _planned(spec, self.survey, self.data, None)
+
+    def at(self, level: float) -> Plan:
+        """The same plan at another level; of several columns the budget of a record."""
+        return self.under(at_level(self.privacy, level))
+
+    def level_for(
+        self, error: float, of: str, confidence: float | None = None, *, alone: bool = False
+    ) -> float:
+        """The level at which a coefficient has this standard error.
+
+        confidence  `error` is the half-width of this interval. alone: the error that privacy alone
+        adds, which needs no residual variance.
+        """
+        if self.survey.levels is not None or len(self.columns) > 1:
+            raise InvalidInput(
+                "the level for an accuracy is that of one private column with one level."
+            )
+        column, place = self.column, self.index(of)
+        times = 1.0 if confidence is None else float(quantile(confidence))
+        wanted = as_positive(error, "error") / times
+        found = self.errors(column)
+        numeric = self.model.family == "gaussian"
+        if alone and numeric:
+            ratio = float(found.privacy[place]) / wanted
+            return _number(column.level * ratio * ratio, error, of)
+        if column.residual_variance is None and numeric:
+            raise InvalidInput(
+                "the level for an accuracy needs the residual variance: state it, or ask for what "
+                "privacy alone may add."
+            )
+        self._require_reachable(float(found.classical[place]), of, wanted, times)
+        if numeric and not isinstance(self.unit, Person) and not self.distribution.pure:
+            assert column.residual_variance is not None
+            return level_for_error(of, wanted, column.residual_variance, self.shape[place, place])
+        return _searched(
+            lambda s: float(self.errors(column, s).total[place]) - wanted, column.level, error, of
+        )
+
+    def _require_reachable(self, least: float, of: str, wanted: float, times: float) -> None:
+        """Refuse an accuracy that the values themselves do not have, with the rows it takes."""
+        if not wanted <= least:
+            return
+        rows = self.rows * (least / wanted) * (least / wanted)
+        more = f"{math.floor(rows) + 1:,}" if rows < MOST_ROWS else f"{rows:.0e}"
+        raise InvalidInput(
+            f"{of!r} cannot have the error {wanted * times:g}: without any privacy it is "
+            f"{least * times:.4g}. More than {more} rows like these are needed; there are "
+            f"{self.rows:,}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return plain(
+            {
+                "plan": self.spec.to_dict(), "names": self.names, "rows": self.rows,
+                "dropped": self.dropped, "most_rows": self.most,
+                "columns": [
+                    {
+                        "target": one.target, "level": one.level,
+                        "residual_variance": one.residual_variance,
+                        "reference_rows": one.reference_rows, "range": self.ends(one),
+                        "sensitivity": self.sensitivity(one),
+                        "classical_error": found.classical, "privacy_error": found.privacy,
+                        "standard_error": found.total,
+                    }
+                    for one, found in ((one, self.errors(one)) for one in self.columns)
+                ],
+                "distribution": self.distribution.name, "delta": self.privacy.delta,
+                "epsilon": self.epsilon,
+                "clipping": [None if one is None else one.to_dict() for one in self.clipping],
+            }
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"Plan({', '.join(self.model.target)}; {self.rows} rows)"
+
+
+def at_level(privacy: Privacy, level: float) -> Privacy:
+    """The same privacy settings with this level as their promise."""
+    return replace(
+        privacy, level=as_positive(level, "level"), level_column=None, epsilon=None,
+        standard_error=None, tolerance=None, attacker=None,
+    )  # fmt: skip
+
+
+def make_plan(spec: Spec, data: object = None) -> Plan:
+    """The plan of a specification; `data` (a frame, a file) replaces the file that it names."""
+    return _planned(spec, survey(spec, data), data, lambda: features_again(spec, data))
+
+
+def stated_plan(spec: Spec, data: object = None) -> Plan | None:
+    """The plan where its levels follow from the specification and its reference alone, else None.
+
+    It reads no table, and is enough for a release.
+    """
+    privacy, model = spec.privacy, spec.model
+    if privacy.standard_error or privacy.level_column or model.person is not None:
+        return None
+    known, _ = reference_facts(spec)
+    terms = solve(model, privacy, known, most=None, shape=np.zeros((0, 0)))
+    return Plan(
+        model=model, privacy=privacy, columns=terms.columns, spec=spec, found=None, data=data
+    )
+
+
+def _planned(
+    spec: Spec, found: Survey, data: object, features: Callable[[], Any] | None
+) -> Plan:
+    shape = classical_bound(LinearModel(found.triangle, 1.0, names=spec.design.names))
+    terms = solve(
+        spec.model, spec.privacy, found.known, most=most_rows(spec, found), shape=shape,
+        largest=None if found.levels is None else found.levels.largest,
+    )  # fmt: skip
+    plan = Plan(
+        model=spec.model, privacy=spec.privacy, columns=terms.columns, most=terms.most, spec=spec,
+        found=found, data=data,
+    )  # fmt: skip
+    _require_expected(plan)
+    _require_finite(plan)
+    costs = [_clipping(plan, j, features) for j in range(len(plan.columns))]
+    return replace(plan, clipping=tuple(costs))
+
+
+def _require_expected(plan: Plan) -> None:
+    """Refuse expected values that this plan has no use for."""
+    expected, family = plan.spec.public.expected, plan.model.family
+    if family == "gaussian":
+        for name in expected:
+            plan.index(name)
+        return
+    target = plan.model.target[0]
+    for name, value in expected.items():
+        if name != target:
+            raise InvalidInput(
+                f"expected {name!r}: of a yes/no or count outcome the mean of {target!r} is "
+                f"expected.{meant(name, (target,))}"
+            )
+        if not 0 < value < (1 if family == "binomial" else math.inf):
+            raise InvalidInput(f"expected {name!r}: {value:g} is no mean of this outcome.")
+
+
+def _require_finite(plan: Plan) -> None:
+    """Refuse a level at which, or near which, errors are no numbers any more."""
+    for column in plan.columns:
+        levels: list[float | None] = [None]
+        if plan.survey.levels is None:
+            levels = [column.level * times for times in (CURVE[0], 1.0, CURVE[1])]
+        for level in levels:
+            try:
+                with np.errstate(over="ignore", under="ignore", divide="ignore"):
+                    errors = plan.errors(column, level).privacy
+                good = bool(np.isfinite(errors).all() and (errors > 0).all())
+            except PrivestError:
+                good = False
+            if not good and not (plan.survey.levels is not None):
+                raise InvalidInput(
+                    f"privacy: at the level {column.level:g}, or at {CURVE[0]:g} to {CURVE[1]:g} "
+                    "times it, standard errors are too large or too small for numbers."
+                )
+
+
+def _clipping(
+    plan: Plan, place: int, features: Callable[[], Any] | None
+) -> ClippingCost | CostByShare | None:
+    """What the range costs: at the expected coefficients, else by the share that is clipped."""
+    column, known = plan.columns[place], plan.survey.known[place]
+    limits, variance = plan.limits(column), column.residual_variance
+    plain_rows = plan.distribution.name == "gaussian" and plan.model.family == "gaussian"
+    if limits is None or not plain_rows or plan.model.person is not None:
+        return None
+    if plan.survey.levels is not None:
+        return None
+    expected, level = plan.spec.public.expected, column.level / ADDED
+    theta = known.expected
+    if expected:
+        stated = np.zeros(len(plan.names))
+        for name, value in expected.items():
+            stated[plan.index(name)] = value
+        theta = tuple(stated.tolist())
+    if theta is None or variance is None or features is None:
+        return clipping_cost_by_share(variance, level, limits)
+    return clipping_cost(features, theta, variance, level, limits, variance_known=False)
+
+
+def _person_errors(
+    strata: Strata, unit: Person, level: float, variance: float | None
+) -> PlannedErrors:
+    """Of persons, if half of the residual variance is between them.
+
+    The r rows of a person have the covariance V = (σ² + noise)·I + τ²·11ᵀ, and generalised least
+    squares has (Σ HᵀV⁻¹H)⁻¹.
+    """
+    noise = unit.divided(strata.rows) * ADDED / level
+    half = (variance or 0.0) / 2
+    none = np.full(strata.inner.shape[-1], np.nan)
+
+    def errors(within: Array, between: float) -> Array:
+        k = between / (within + strata.rows * between)
+        information = np.tensordot(1 / within, strata.inner, 1)
+        information -= np.tensordot(k / within, strata.outer, 1)
+        scale = 1 / np.sqrt(information.diagonal())
+        inverse = np.linalg.inv(information * scale * scale[:, None])
+        return standard_errors(inverse * scale * scale[:, None])
+
+    return PlannedErrors(
+        none if not half else errors(np.full(len(noise), half), half),
+        errors(noise, 0.0),
+        none if not half else errors(noise + half, half),
+    )
+
+
+def _searched(excess: Callable[[float], float], start: float, error: float, of: str) -> float:
+    """The level at which errors, which fall with it, are those wanted."""
+
+    def beyond(log: float) -> float:
+        try:
+            return excess(math.exp(log))
+        except PrivestError:
+            return math.nan
+
+    low = high = math.log(start)
+    step, limit = math.log(10.0), math.log(FARTHEST)
+    while beyond(low) <= 0 and low > math.log(start) - limit:
+        low -= step
+    while beyond(high) > 0 and high < math.log(start) + limit:
+        high += step
+    if not (beyond(low) > 0 >= beyond(high)):
+        raise InvalidInput(f"no level gives {of!r} the error {error:g}.")
+    return _number(math.exp(float(scipy.optimize.brentq(beyond, low, high, xtol=1e-13))), error, of)
+
+
+def _number(level: float, error: float, of: str) -> float:
+    if not 0 < level < math.inf:
+        raise InvalidInput(
+            f"the level that gives {of!r} the error {error:g} is too small or too large for a "
+            "number."
+        )
+    return level

@@ -1,0 +1,143 @@
+"""Combinations that do not exist: one table, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from privest.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from privest.workflow.spec import Spec
+
+
+class _Facts:
+    """What the table below asks of a specification."""
+
+    def __init__(self, spec: Spec) -> None:
+        from privest.workflow.spec import distribution_of, ends_of
+
+        model, privacy = spec.model, spec.privacy
+        self.person, self.weights = model.person is not None, model.weights is not None
+        self.capped = model.most_rows is not None
+        self.several, self.family = len(model.target) > 1, model.family
+        self.numeric = model.family == "gaussian"
+        self.log = model.transform == "log"
+        self.distribution = distribution_of(model, privacy)
+        self.gaussian = self.distribution.name == "gaussian"
+        self.response = self.distribution.name == "randomised response"
+        self.levels = privacy.level_column is not None
+        self.accuracy = privacy.standard_error is not None
+        self.chance = privacy.tolerance is not None
+        self.epsilon, self.delta = privacy.epsilon is not None, privacy.delta is not None
+        self.sensitivity = privacy.sensitivity is not None
+        ends = [ends_of(model, privacy, target) for target in model.target]
+        self.ranged = None not in ends
+        self.positive = all(one is not None and one[0] > 0 for one in ends)
+        self.units = all(
+            one is not None or target in privacy.units for one, target in zip(ends, model.target)
+        )
+        self.variance = spec.public.residual_variance is not None
+        self.reference = spec.public.reference is not None
+
+
+REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
+    "person-distribution": (
+        lambda f: f.person and not f.gaussian,
+        "Persons with several rows need Gaussian noise.",
+    ),
+    "person-family": (
+        lambda f: f.person and not f.numeric,
+        "Persons with several rows need a numeric outcome.",
+    ),
+    "person-weights": (
+        lambda f: f.person and f.weights,
+        "Persons with several rows cannot have survey weights.",
+    ),
+    "cap": (
+        lambda f: f.capped and not f.person,
+        "A cap on the rows of a person needs the column that says whose row it is.",
+    ),
+    "level-column": (
+        lambda f: (
+            f.levels
+            and (not (f.gaussian and f.numeric) or f.weights or f.person or f.several)
+        ),
+        "A level column needs Gaussian noise on one numeric outcome, one row per person, without "
+        "weights.",
+    ),
+    "several": (
+        lambda f: f.several and (f.person or not f.numeric or not f.gaussian),
+        "Several private columns need Gaussian noise on numeric outcomes, one row per person.",
+    ),
+    "several-units": (
+        lambda f: f.several and not f.units,
+        "Several private columns share one budget: each needs a range, or a unit.",
+    ),
+    "several-variance": (
+        lambda f: f.several and f.variance,
+        "Several private columns have a residual variance each: give a reference, or nothing.",
+    ),
+    "yes-no": (
+        lambda f: (f.family == "binomial") != f.response,
+        "A yes/no outcome takes randomised response; other outcomes take added noise.",
+    ),
+    "family-transform": (
+        lambda f: not f.numeric and f.log,
+        "A family has its own link: leave the transform out.",
+    ),
+    "family-variance": (
+        lambda f: not f.numeric and (f.variance or f.reference),
+        "The variance of yes/no and count outcomes follows from their mean: leave the residual "
+        "variance and the reference out.",
+    ),
+    "log-range": (
+        lambda f: f.log and not f.positive,
+        "A logarithm needs a public range above 0: values at or below 0 have no logarithm, and "
+        "clipping is the only step that does not reveal them.",
+    ),
+    "pure-delta": (
+        lambda f: not f.gaussian and f.delta,
+        "This distribution keeps its ε without a delta: leave delta out.",
+    ),
+    "pure-promise": (
+        lambda f: not f.gaussian and (f.accuracy or f.chance),
+        "This distribution takes epsilon or a level.",
+    ),
+    "response-sensitivity": (
+        lambda f: f.response and f.sensitivity,
+        "Randomised response hides a yes from a no: leave the sensitivity out.",
+    ),
+    "epsilon": (
+        lambda f: (
+            f.epsilon and ((f.gaussian and not f.delta) or not (f.ranged or f.sensitivity))
+        ),
+        "ε needs a range, which enforces the sensitivity, and with Gaussian noise a delta.",
+    ),
+    "delta": (
+        lambda f: f.delta and not (f.ranged or f.sensitivity),
+        "A delta needs a range, or the sensitivity that ε is about.",
+    ),
+    "sensitivity": (
+        lambda f: f.gaussian and f.sensitivity and not f.delta,
+        "A sensitivity needs a delta.",
+    ),
+    "accuracy": (
+        lambda f: f.accuracy and (not f.numeric or f.person or f.several),
+        "The level for a wanted accuracy needs one numeric outcome, one row per person.",
+    ),
+    "accuracy-variance": (
+        lambda f: f.accuracy and not (f.variance or f.reference),
+        "The level for a wanted accuracy needs the residual variance: state it, or a reference.",
+    ),
+}
+
+
+def require_offered(spec: Spec) -> None:
+    """Refuse a combination of the table; the error's `key` names its row."""
+    facts = _Facts(spec)
+    for key, (is_refused, sentence) in REFUSALS.items():
+        if is_refused(facts):
+            error = InvalidInput(sentence)
+            error.key = key
+            raise error

@@ -1,0 +1,321 @@
+"""The result of an estimate: coefficients with their errors, and the public facts it is from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privest.arrays import CONFIDENCE, Array, Index
+from privest.bounds import informed_errors
+from privest.errors import InvalidInput
+from privest.estimator import ClippedResult, Result, beyond_sentence
+from privest.estimator.inference import (
+    DOUBTFUL,
+    Joint,
+    OriginalMean,
+    Scatter,
+    Total,
+    misfit_p,
+    reference_p,
+    stated_p,
+)
+from privest.records import plain
+from privest.workflow.document import TableRelease
+
+STATED = ("the stated noise variance", "reference set and release pooled")  # methods that use it
+SMALL = 0.05  # standard errors: a smaller clipping bias is left alone
+NEXT_TO_NONE = 1e-5  # of the values: a smaller share is not worth its digits
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Estimate(Result):
+    """θ̂ from a release file; `method` says how its errors were made.
+
+    Least squares, with errors from what the release itself scatters (`estimator.inference`): σ² is
+    not needed. Where a range clips so much that it matters θ and σ² are estimated by maximum
+    likelihood (`estimate_clipped`), which assumes normal errors with one variance.
+
+    release         the public facts of the release.
+    rows, dropped   used, and left out for missing values.
+    misfit          Σ (z − hᵀθ̂)²/(σ² + 1/s)/(K − n), about 1 if σ² and model are right; None where
+                    σ² is not stated. `misfit_p`: its two-sided p-value.
+    trail           (row counts, estimates, standard errors) along the release; None with maximum
+                    likelihood, or weights.
+    clipped         the share of the readings that is clipped, by the fit; None without a range.
+    clipping_bias   by how many standard errors clipping moves least squares, by the fit, at most.
+    beyond          "above" or "below" the range, where all readings may lie as
+                    far as the release can tell: errors and intervals are infinite then, θ̂ is least
+                    squares of what was clipped. None: not all do.
+    cautions        what the intervals assume and the release cannot show, a sentence each.
+    likelihood      the fit by maximum likelihood where that was made, else None.
+    noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
+    noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
+    less_noise_p    how likely so little scatter is if the noise of the document is in the release.
+    parts           of several columns an estimate each; coefficients are then named TARGET: NAME, and
+                    `covariance` is NaN between columns.
+    joint           the test of every coefficient on all columns at once; None: `silent` says why.
+    remark          what else whoever reads the estimate should know, in a sentence; None: nothing.
+    """
+
+    release: TableRelease
+    rows: int
+    dropped: int
+    misfit: float | None = None
+    misfit_p: float | None = None
+    trail: tuple[Index, Array, Array] | None = field(default=None, repr=False)
+    clipped: float | None = None
+    remark: str | None = None
+    noise_found: float | None = None
+    noise_interval: tuple[float, float] | None = None
+    less_noise_p: float | None = None
+    clipping_bias: float | None = None
+    beyond: str | None = None
+    cautions: tuple[str, ...] = ()
+    likelihood: ClippedResult | None = field(default=None, repr=False)
+    parts: tuple[Estimate, ...] = field(default=(), repr=False)
+    joint: Joint | None = field(default=None, repr=False)
+    silent: str | None = None
+
+    DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "doubt", "less_noise", "range_sentence")
+
+    def __getitem__(self, target: str) -> Estimate:
+        """The estimate of one column."""
+        for part in self.parts or (self,):
+            if part.release.column.target == target:
+                return part
+        listed = ", ".join(one.target for one in self.release.columns)
+        raise InvalidInput(f"there is no target {target!r}; there are {listed}.")
+
+    @property
+    def level(self) -> float:
+        """s of the only private column."""
+        return self.release.column.level
+
+    @property
+    def residual_variance(self) -> float | None:
+        """σ² as stated, None where nobody stated it."""
+        return self.release.column.residual_variance
+
+    @property
+    def informed_error(self) -> Array | None:
+        """√[(Σ̂⁻¹ + S)⁻¹]_jj of several columns, Σ̂ their residual covariance by the release."""
+        if self.joint is None:
+            return None
+        levels = np.array([one.level for one in self.release.columns])
+        return informed_errors(self.joint.shown_covariance, levels)
+
+    def _each(self, name: str) -> str | None:
+        """A sentence of each column that has one, a line each."""
+        said = [(part.release.column.target, getattr(part, name)) for part in self.parts]
+        return "\n".join(f"{target}: {text}" for target, text in said if text) or None
+
+    @property
+    def doubt(self) -> str | None:
+        """A sentence where the misfit is no chance: its p-value is below 1e-3."""
+        if self.parts:
+            return self._each("doubt")
+        if self.misfit is None or self.misfit_p is None or not self.misfit_p < DOUBTFUL:
+            return None
+        word = "more" if self.misfit > 1 else "less"
+        known = self.likelihood is not None and self.likelihood.noise_variance is None
+        uses = self.method in STATED or known
+        return (
+            f"The residual variance of the release is {self.misfit:.3g} times what the stated one "
+            f"and the level give: {word} than chance allows (p = {self.misfit_p:.1g}). "
+            + ("Standard errors use it." if uses else "Standard errors do not use it.")
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All that speaks against the intervals or the release, for people."""
+        return (*self.cautions, *filter(None, (self.doubt, self.less_noise)))
+
+    @property
+    def less_noise(self) -> str | None:
+        """A sentence where the release holds less noise than its document says (p < 1e-3).
+
+        Readings can only add to the scatter: it is false in at most one of 1000 releases, whatever
+        they are. Where it is silent that proves nothing.
+        """
+        if self.parts:
+            return self._each("less_noise")
+        if self.less_noise_p is None or not self.less_noise_p < DOUBTFUL:
+            return None
+        return (
+            "The release scatters less than the noise that its document states would by itself "
+            f"(p = {self.less_noise_p:.1g}): it holds less noise than it says, and protects less. "
+            "Ask whoever made it."
+        )
+
+    @property
+    def noise_sentence(self) -> str | None:
+        """What the release says of σ², for people."""
+        if self.noise_found is None:
+            return None
+        if self.noise_interval is None or self.noise_interval[1] == 0:
+            return (
+                "Noise variance of the readings, from the release: ≈ 0 (the noise of the release "
+                "hides it)."
+            )
+        low, high = self.noise_interval
+        return (
+            f"Noise variance of the readings, from the release: {self.noise_found:.3g} (95 %: "
+            f"{low:.3g} … {high:.3g})."
+        )
+
+    # --- in the units of the file -----------------------------------------------------------------
+
+    @property
+    def range_sentence(self) -> str | None:
+        """What the range did to the estimate, and what was done about it, for people."""
+        return self._each("range_sentence") if self.parts else range_sentence(self)
+
+    def percent(self, confidence: float = CONFIDENCE) -> dict[str, Array]:
+        """Of a logarithm: by how many per cent the target grows for one unit more, by name.
+
+        (3,): 100(e^θ − 1) and the ends of its interval. Empty for other targets.
+        """
+        from privest.workflow.units import percent_of
+
+        if not self.parts:
+            return percent_of(self, confidence)
+        return {
+            f"{part.release.column.target}: {name}": values
+            for part in self.parts
+            for name, values in percent_of(part, confidence).items()
+        }
+
+    def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> OriginalMean:
+        """The mean and the median of the target at a row, in the units of the file.
+
+        row: {"age": 50, "sex": "male"}, a value for every feature. For logarithms it assumes that
+        their errors are normal, with a variance by features.
+        """
+        from privest.workflow.units import mean_at
+
+        self._require_one("the mean at a row")
+        return mean_at(self, row, confidence)
+
+    def total(self, confidence: float = CONFIDENCE) -> Total:
+        """The total of the people of the release, in the units of the file, unbiased.
+
+        Its error is that of the release noise: of these people, not of others like them. Readings
+        beyond the range count as its ends.
+        """
+        from privest.workflow.units import total_in_units
+
+        self._require_one("the total")
+        return total_in_units(self, confidence)
+
+    def _require_one(self, what: str) -> None:
+        if self.parts:
+            first = self.release.columns[0].target
+            raise InvalidInput(f"{what} is of one column: take estimate[{first!r}].")
+
+    def summary(self, confidence: float = CONFIDENCE) -> str:
+        """The table of `Result.summary`; for logarithms the per cent below it."""
+        lines = [super().summary(confidence)]
+        for name, (value, low, high) in self.percent(confidence).items():
+            more = "against the baseline" if is_category(name) else "for one unit more"
+            lines.append(f"{name}: {value:+.3g} % {more} ({low:+.3g} to {high:+.3g})")
+        if self.joint is not None and self.joint.p_value is not None:
+            tests = zip(self.release.names, self.joint.p_value)
+            listed = ", ".join(f"{name} {float(p):.3g}" for name, p in tests)
+            lines.append(f"P of no effect on any column (one test of all): {listed}")
+        return "\n".join(lines)
+
+    @property
+    def _library(self) -> str:
+        return self.release.library
+
+    def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON; without the trail."""
+        record = super().to_dict(confidence)
+        for name in ("trail", "likelihood", "parts"):
+            del record[name]
+        if self.parts:
+            record["parts"] = [part.to_dict(confidence) for part in self.parts]
+        percent = self.percent(confidence)
+        return record | ({"percent": plain(percent)} if percent else {})
+
+
+def misfit_of(
+    scatter: Scatter,
+    variance: float | None,
+    reference: int | None,
+    moments: tuple[float, float] | None,
+    rows: int,
+) -> dict[str, Any]:
+    """`misfit` and `misfit_p` of a stated σ², with `reference` degrees of freedom or known.
+
+    `moments`: Σe², Σe⁴ of the residuals, by which heavy tails are told from a wrong σ².
+    """
+    if variance is None:
+        return {"misfit": None}
+    total = variance + scatter.added
+    squares, freedom = scatter.squares, scatter.freedom
+    if reference is not None:
+        chance = reference_p(squares, freedom, variance, reference, scatter.added)
+    elif moments is None:
+        chance = stated_p(squares, freedom, total)
+    else:
+        chance = misfit_p(squares, freedom, total, moments, rows)
+    return {"misfit": scatter.total / total, "misfit_p": chance}
+
+
+def share_text(share: float) -> str:
+    """A share of the readings, for people."""
+    small = 0 < share < NEXT_TO_NONE
+    return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
+
+
+def range_sentence(found: Estimate) -> str | None:
+    """What the range did to the estimate, and what was done about it."""
+    ends, share, off = found.release.ends(found.release.column), found.clipped, found.clipping_bias
+    if ends is not None and found.beyond is not None:
+        return (
+            f"Range {ends[0]:.6g} to {ends[1]:.6g}: {beyond_sentence(found.beyond)} (The estimates "
+            "are least squares of the clipped readings, and say nothing of the true ones.)"
+        )
+    if ends is None or share is None or off is None:
+        return None
+    start = (
+        f"Range {ends[0]:.6g} to {ends[1]:.6g}: {share_text(share)} of the readings were clipped, "
+        "by the fit."
+    )
+    if found.likelihood is not None:
+        return (
+            f"{start} The estimate is maximum likelihood of clipped values. (Least squares would "
+            f"be off by up to {off:.2g} standard errors if errors are normal.)"
+        )
+    if off < SMALL:
+        return (
+            f"{start} That moves no coefficient by more than {SMALL:g} of its standard error: "
+            "least squares is used as it is."
+        )
+    return (
+        f"{start} That moves least squares by up to {off:.2g} standard errors, which is not undone "
+        f"here: {_why_not(found)}."
+    )
+
+
+def _why_not(found: Estimate) -> str:
+    release = found.release
+    if release.model.person is not None:
+        return "the likelihood of clipped readings is for one row a person; a wider range avoids it"
+    if release.distribution.name != "gaussian":
+        return "the likelihood of clipped readings is for Gaussian noise; a wider range avoids it"
+    if release.model.weights is not None:
+        return "the likelihood of clipped readings knows no survey weights; a wider range avoids it"
+    return (
+        "the release does not determine the maximum of the likelihood of clipped readings. A wider "
+        "range or a higher level would"
+    )
+
+
+def is_category(name: str) -> bool:
+    """Whether the coefficient is that of a category alone, which has no unit: sex=male."""
+    return "=" in name and ":" not in name

@@ -1,0 +1,506 @@
+"""A specification: the model, the wanted privacy and what is publicly known. All of it is public.
+
+    version = 4
+    data = "people.csv"
+
+    [model]
+    target = ["ldl"]                 # private columns
+    features = ["age", "sex"]        # public columns; or formula = "ldl ~ age + C(sex)"
+
+    [model.categories]
+    sex = ["female", "male"]         # public list; the first is the baseline
+
+    [privacy]
+    epsilon = 1.0                    # or level, standard_error, tolerance with attacker
+    delta = 1e-6
+    range = { ldl = [0, 10] }        # public; values beyond it are clipped
+
+    [public]
+    residual_variance = 0.25         # or reference = "reference.csv"; may be left out
+
+    [format]
+    separator = ";"
+
+`privest schema plan` prints every field.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from privest.arrays import as_choice, as_count, as_number, as_positive
+from privest.data import EMBEDDED, Design, Features, Format, as_format, meant, read_formula
+from privest.errors import InvalidInput
+from privest.files import atomic_write
+from privest.privacy import Range
+from privest.reading import parse_toml, read_document, require_parameters
+from privest.records import plain
+from privest.workflow.distribution import DISTRIBUTIONS, Distribution, Ends
+from privest.workflow.old import plan_of_version_3
+from privest.workflow.refusals import require_offered
+
+VERSION = 4
+Transform = Literal["none", "log"]
+Family = Literal["gaussian", "binomial", "poisson"]
+Missing = Literal["refuse", "drop"]
+PROMISES = ("level", "level_column", "epsilon", "standard_error", "tolerance")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Model:
+    """The regression of the private columns on public ones.
+
+    target        private columns, one or several.
+    features      public columns; `formula` states target and features together.
+    categories    public list of each categorical feature, the baseline first.
+    transform     of the target: "none" or "log".
+    family        "gaussian" (numbers), "binomial" (yes/no as 1 and 0) or "poisson" (counts).
+    missing       rows with missing values: "refuse" or "drop".
+    weights       public column of survey weights.
+    person        column that says whose row it is, where persons have several rows.
+    most_rows     public cap on the rows of a person; further rows are left out.
+    """
+
+    target: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    formula: str | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    intercept: bool = True
+    transform: Transform = "none"
+    family: Family = "gaussian"
+    missing: Missing = "refuse"
+    weights: str | None = None
+    person: str | None = None
+    most_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, target=as_names(self.target, "target"))
+        _set(self, features=as_names(self.features, "features"))
+        _set(self, categories=_category_lists(self.categories))
+        for name, known in (("transform", Transform), ("family", Family), ("missing", Missing)):
+            as_choice(getattr(self, name), get_args(known), name)
+        if not isinstance(self.intercept, bool):
+            raise InvalidInput("intercept is true or false.")
+        if self.formula is not None:
+            self._read_formula(self.formula)
+        if not self.target or len(set(self.target)) < len(self.target):
+            raise InvalidInput("target names one private column, or several different ones.")
+        for name in ("weights", "person"):
+            if getattr(self, name) is not None:
+                require_text(getattr(self, name), f"the column of {name}")
+        if self.most_rows is not None:
+            as_count(self.most_rows, "most_rows", least=1)
+        self._require_roles()
+        require_parameters(len(self.design.names), "features")
+
+    def _read_formula(self, text: str) -> None:
+        """Target, features and transform as the formula states them; nothing else may differ."""
+        formula = read_formula(text, self.categories)
+        some = self.target and set(self.target) < set(formula.targets)
+        stated: dict[str, Any] = {
+            "target": self.target if some else formula.targets,
+            "features": formula.features.columns,
+            "transform": formula.transform if formula.transform != "none" else self.transform,
+            "intercept": True,
+        }
+        for name, value in stated.items():
+            if getattr(self, name) not in (value, (), "none"):
+                raise InvalidInput(
+                    f"the formula states the {name}, and a different one is given: leave one of "
+                    "them out. (Without a constant term: `- 1`. A logarithm: `log(…) ~`.)"
+                )
+        _set(self, **stated)
+
+    def _require_roles(self) -> None:
+        """A private column has no public role; a column has one role."""
+        roles = {name: f"the column of {name}" for name in ("person", "weights")}
+        public = [(one, "a feature") for one in self.features]
+        public += [(getattr(self, name), role) for name, role in roles.items()]
+        for column, role in public:
+            if column in self.target:
+                raise InvalidInput(f"{column!r} is a private target: it cannot be {role}.")
+        if self.person is not None and self.person in self.features:
+            raise InvalidInput(f"{self.person!r} says whose row it is: it cannot be a feature too.")
+        unused = sorted(set(self.categories) - set(self.features))
+        if unused and self.formula is None:
+            raise InvalidInput(
+                f"categories are given for {unused[0]!r}, which is no feature."
+                f"{meant(unused[0], self.features)}"
+            )
+
+    @property
+    def design(self) -> Design:
+        """How columns become rows of H."""
+        if self.formula is not None:
+            return read_formula(self.formula, self.categories).features
+        return Features(self.features, dict(self.categories), self.intercept)
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """The wanted privacy: exactly one of level, level_column, epsilon, standard_error, tolerance.
+
+    level            s, a cap on the Fisher information about one value: a larger s reveals more.
+    level_column     public column with the level of each row; a row of level 0 is withheld.
+    epsilon, delta   differential privacy for one value replaced within its range.
+    standard_error   {coefficient: error}: the level at which all of these errors are met.
+    tolerance, attacker
+                     the level at which an attacker, who must tell apart two values `tolerance`
+                     apart, is right with the probability `attacker`.
+    range            {target: (low, high)}, public, in the units of the file; values are clipped.
+    sensitivity      the difference that ε is about where it is less than the range; not enforced.
+    units            {target: size}, what counts as one unit of each of several targets.
+    distribution     of the noise: "gaussian", "laplace" or "randomised response".
+    """
+
+    level: float | None = None
+    level_column: str | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    standard_error: Mapping[str, float] | None = None
+    tolerance: float | None = None
+    attacker: float | None = None
+    range: Mapping[str, Ends] = field(default_factory=dict)
+    sensitivity: float | None = None
+    units: Mapping[str, float] = field(default_factory=dict)
+    distribution: str | None = None
+
+    def __post_init__(self) -> None:
+        promises = [name for name in PROMISES if getattr(self, name) is not None]
+        if len(promises) != 1:
+            raise InvalidInput(
+                "privacy: state exactly one of level, level_column, epsilon, standard_error, "
+                f"tolerance. Received {', '.join(promises) or 'none of them'}."
+            )
+        for name in ("level", "epsilon", "delta", "sensitivity", "tolerance"):
+            value = getattr(self, name)
+            if value is not None:
+                _set(self, **{name: as_positive(value, f"privacy {name}")})
+        if self.delta is not None and self.delta >= 1:
+            raise InvalidInput(f"privacy delta is below 1; received {self.delta:g}.")
+        if (self.tolerance is None) != (self.attacker is None):
+            raise InvalidInput("privacy: tolerance and attacker go together.")
+        if self.attacker is not None:
+            chance = as_number(self.attacker, "privacy attacker")
+            if not 0.5 < chance < 1:
+                raise InvalidInput(
+                    "privacy attacker is a success probability above 0.5 (guessing) and below 1; "
+                    f"received {chance:g}."
+                )
+            _set(self, attacker=chance)
+        if self.level_column is not None:
+            require_text(self.level_column, "privacy level_column")
+        if self.distribution is not None:
+            as_choice(self.distribution, tuple(DISTRIBUTIONS), "privacy distribution")
+        if self.standard_error is not None:
+            _set(self, standard_error=_numbers(self.standard_error, "privacy standard_error"))
+        _set(self, units=_numbers(self.units, "privacy units"))
+        _set(self, range={name: _ends(given) for name, given in _table(self.range, "range")})
+
+
+@dataclass(frozen=True)
+class Public:
+    """What is publicly known before the release; never taken from the private columns.
+
+    residual_variance  variance of a value given its features.
+    reference          file with public rows of the same columns, which show that variance.
+    expected           {coefficient: value}, for the share of values that a range clips; for yes/no
+                       and counts {target: mean}.
+    """
+
+    residual_variance: float | None = None
+    reference: str | None = None
+    expected: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.residual_variance is not None and self.reference is not None:
+            raise InvalidInput("public: state residual_variance or reference, not both.")
+        if self.residual_variance is not None:
+            value = as_positive(self.residual_variance, "public residual_variance")
+            _set(self, residual_variance=value)
+        if self.reference is not None:
+            require_text(self.reference, "public reference")
+        expected = {
+            name: as_number(value, f"public expected of {name!r}")
+            for name, value in _table(self.expected, "expected")
+        }
+        _set(self, expected=expected)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A plan as stated; every field is public."""
+
+    data: str
+    model: Model
+    privacy: Privacy
+    public: Public = field(default_factory=Public)
+    format: Format = field(default_factory=Format)
+
+    def __post_init__(self) -> None:
+        require_text(self.data, "data")
+        _set(self, format=as_format(self.format))
+        require_consistent(self.model, self.privacy)
+        require_offered(self)
+        reference = self.public.reference
+        if reference is not None and _same_file(reference, self.data):
+            raise InvalidInput(
+                f"{self.data} is both the data and the reference: a residual variance from the "
+                "private column would reveal something about it. The reference is other, public "
+                "data."
+            )
+        for target in self.model.target:
+            ends = ends_of(self.model, self.privacy, target)
+            for code in self.format.code_numbers(target):
+                if ends is not None and ends[0] <= code <= ends[1]:
+                    raise InvalidInput(
+                        f"the missing code {code:g} is a value that {target!r} can have: a missing "
+                        "row would then reveal its value. State the code for the columns that "
+                        "have it, as NAME=CODE."
+                    )
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The private columns."""
+        return self.model.target
+
+    @property
+    def design(self) -> Design:
+        """How columns become rows of H."""
+        return self.model.design
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, without those that equal their default."""
+        return {"version": VERSION, **stated(self)}
+
+    @classmethod
+    def from_dict(cls, record: object, where: str = "the plan") -> Spec:
+        """From plain values; a plan of version 3 is read too."""
+        if not isinstance(record, Mapping):
+            raise InvalidInput(f"{where} must hold names with values.")
+        version = record.get("version", 3)
+        if version == 3:
+            record = plan_of_version_3(record, where)
+        elif version != VERSION:
+            raise InvalidInput(
+                f"{where} is a plan of version {version!r}; this privest reads versions 3 and 4."
+            )
+        given = {name: value for name, value in record.items() if name != "version"}
+        return section(cls, given, where)
+
+
+def require_consistent(model: Model, privacy: Privacy) -> None:
+    """Refuse privacy settings that do not fit the columns of the model."""
+    for name in ("range", "units"):
+        stray = sorted(set(getattr(privacy, name)) - set(model.target))
+        if stray:
+            raise InvalidInput(
+                f"privacy {name}: {stray[0]!r} is no target.{meant(stray[0], model.target)}"
+            )
+    column, design = privacy.level_column, model.design
+    if column in {*model.target, *design.columns, *design.names, "z"}:
+        raise InvalidInput(
+            f"the level column {column!r} must be a public column of its own, not called 'z'."
+        )
+
+
+def distribution_of(model: Model, privacy: Privacy) -> Distribution:
+    """The noise distribution: randomised response for yes/no, else Gaussian unless stated."""
+    usual = "randomised response" if model.family == "binomial" else "gaussian"
+    return DISTRIBUTIONS[privacy.distribution or usual]
+
+
+def ends_of(model: Model, privacy: Privacy, target: str) -> Ends | None:
+    """The range of a target in the units of the file; of a yes/no outcome 0 and 1."""
+    return privacy.range.get(target, (0.0, 1.0) if model.family == "binomial" else None)
+
+
+# --- one reader for TOML, JSON and the schema -----------------------------------------------------
+
+
+def section(kind: type[T], record: object, where: str) -> T:
+    """A data class from names and values; nested classes from nested mappings."""
+    if not isinstance(record, Mapping):
+        raise InvalidInput(f"{where}: names with values are expected.")
+    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(map(str, set(record) - set(known)))
+    if unknown:
+        raise InvalidInput(
+            f"{where}: {unknown[0]!r} is not known. Names are {', '.join(sorted(known))}."
+        )
+    given = dict(record)
+    for name, one in known.items():
+        if name in SECTIONS and (name in given or one.default_factory is not MISSING):
+            given[name] = section(SECTIONS[name], given.get(name, {}), f"{where}: [{name}]")
+        elif name not in given and one.default is MISSING and one.default_factory is MISSING:
+            raise InvalidInput(f"{where}: {name!r} is missing.")
+    return kind(**given)
+
+
+SECTIONS: dict[str, type[Any]] = {
+    "model": Model, "privacy": Privacy, "public": Public, "format": Format,
+}  # fmt: skip
+
+
+def stated(value: object) -> dict[str, Any]:
+    """The fields of a data class as plain values, without those that equal their default."""
+    found: dict[str, Any] = {}
+    for one in fields(value):  # type: ignore[arg-type]
+        own = getattr(value, one.name)
+        usual = one.default if one.default_factory is MISSING else one.default_factory()
+        if is_dataclass(own):
+            if own != usual:
+                found[one.name] = stated(own)
+        elif own != usual:
+            found[one.name] = plain(own)
+    if isinstance(value, Model) and value.formula is not None:  # it states these
+        formula = read_formula(value.formula, value.categories)
+        same = {
+            "target": formula.targets, "features": formula.features.columns,
+            "transform": formula.transform,
+        }  # fmt: skip
+        found = {k: v for k, v in found.items() if k not in same or getattr(value, k) != same[k]}
+    return found
+
+
+# --- plan files: TOML, the paths in them relative to the file -------------------------------------
+
+
+def load_spec(path: str | Path) -> Spec:
+    """A plan file; paths of data in it are relative to the file."""
+    file = Path(path)
+    return _moved(
+        read_spec(read_document(file), str(file)), lambda name: str(file.parent / name)
+    )
+
+
+def read_spec(text: str, name: str) -> Spec:
+    """The text of a plan file of this name; paths in it stay as they are written."""
+    ending = Path(name).suffix.lower()
+    if ending in (".yaml", ".yml"):
+        raise InvalidInput(f"{name}: plan files are TOML since version 0.2. Write it as TOML.")
+    if ending != ".toml":
+        raise InvalidInput(f"{name}: a plan file ends with .toml.")
+    return Spec.from_dict(parse_toml(text, name), name)
+
+
+def save_spec(spec: Spec, path: str | Path) -> None:
+    """Write a plan file; paths of data are written relative to it."""
+    file = Path(path)
+    if file.suffix.lower() != ".toml":
+        raise InvalidInput(f"{file}: plan files are written as .toml.")
+    folder = file.parent.absolute()
+    atomic_write(file, to_toml(_moved(spec, lambda name: os.path.relpath(name, folder))))
+
+
+def to_toml(spec: Spec) -> str:
+    """The text of a plan file: single values first, then the sections."""
+    return "\n".join(_toml_lines(spec.to_dict(), ())).strip() + "\n"
+
+
+def _toml_lines(record: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
+    """Sections of `place`; tables within tables as sections of their own at the top only."""
+    inner = {k: v for k, v in record.items() if isinstance(v, dict) and len(place) < 1}
+    lines = [f"{_key(k)} = {_toml(v)}" for k, v in record.items() if k not in inner]
+    for name, value in inner.items():
+        lines += ["", f"[{'.'.join(map(_key, (*place, name)))}]"]
+        lines += _toml_lines(value, (*place, name))
+    return lines
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").isalnum() and name.isascii() else _toml(name)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float | int):
+        return repr(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + " }"
+    # JSON writes DEL as it is, TOML does not allow it.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _moved(spec: Spec, path: Callable[[str], str]) -> Spec:
+    """The spec with other paths; absolute ones and the embedded table stay."""
+
+    def moved(name: str) -> str:
+        return name if name == EMBEDDED or Path(name).is_absolute() else path(name)
+
+    public = spec.public
+    if public.reference is not None:
+        public = replace(public, reference=moved(public.reference))
+    return replace(spec, data=moved(spec.data), public=public)
+
+
+def _same_file(one: str, other: str) -> bool:
+    return one == other or (
+        EMBEDDED not in (one, other) and Path(one).resolve() == Path(other).resolve()
+    )
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def require_text(value: object, what: str) -> None:
+    """Refuse a value that is no text, or an empty one."""
+    if not isinstance(value, str) or not value:
+        received = "an empty one" if isinstance(value, str) else type(value).__name__
+        raise InvalidInput(f"{what} must be a text; received {received}.")
+
+
+def as_names(value: object, what: str) -> tuple[str, ...]:
+    """Names of columns: a text, or a list of texts."""
+    listed = (value,) if isinstance(value, str) else value
+    if not isinstance(listed, list | tuple):
+        raise InvalidInput(f"{what} must be a list of texts; received {type(value).__name__}.")
+    for name in listed:
+        require_text(name, f"each name of {what}")
+    return tuple(listed)
+
+
+def _set(record: object, **values: object) -> None:
+    """Fields of a frozen data class while it is made."""
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+
+
+def _table(given: object, what: str) -> list[tuple[str, Any]]:
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{what} has a value for each name.")
+    for name in given:
+        require_text(name, f"each name of {what}")
+    return list(given.items())
+
+
+def _numbers(given: object, what: str) -> dict[str, float]:
+    return {name: as_positive(value, f"{what} of {name!r}") for name, value in _table(given, what)}
+
+
+def _ends(given: object) -> Ends:
+    if not isinstance(given, list | tuple) or len(given) != 2:
+        raise InvalidInput("privacy range is [low, high] of each target.")
+    try:
+        found = Range(*given)
+    except InvalidInput as error:
+        raise InvalidInput(f"privacy range: {error}") from None
+    return found.low, found.high
+
+
+def _category_lists(given: object) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for name, values in _table(given, "categories"):
+        if not isinstance(values, list | tuple):
+            raise InvalidInput(f"the categories of {name!r} must be a list.")
+        found[name] = tuple(str(one) for one in values)
+    return found

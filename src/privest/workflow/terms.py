@@ -1,0 +1,314 @@
+"""Terms of a release: the levels of its private columns, and what they promise. All public."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.bounds import split_budget
+from privest.data import meant
+from privest.errors import InvalidInput
+from privest.lattice import GRID
+from privest.ledger import Cost, cost_of
+from privest.privacy import OneRecord, PrivacyLevel, Range
+from privest.workflow.distribution import Distribution, Ends, Gaussian, Record
+from privest.workflow.spec import Model, Privacy, distribution_of, ends_of
+from privest.workflow.unit import Person, Row
+
+DELTA = 1e-6  # where none is stated: μ and ρ of a ledger's entry do not depend on it
+ROUNDING = Fraction(1, 2**44)  # the grid reveals less by 7.6e-14, more than the split rounds
+
+
+@dataclass(frozen=True)
+class Column:
+    """A private column and its level.
+
+    level              s; of a level column the largest.
+    residual_variance  σ² as stated, or from a reference of `reference_rows` rows; None: unknown.
+    """
+
+    target: str
+    level: float
+    residual_variance: float | None = None
+    reference_rows: int | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Terms:
+    """Model, privacy and solved levels: everything that a mechanism and a promise need.
+
+    most  the most rows that any person has, where persons have several.
+    """
+
+    model: Model
+    privacy: Privacy
+    columns: tuple[Column, ...]
+    most: int | None = None
+
+    # --- strategies -------------------------------------------------------------------------------
+
+    @property
+    def distribution(self) -> Distribution:
+        """Of the privacy noise."""
+        return distribution_of(self.model, self.privacy)
+
+    @property
+    def unit(self) -> Row:
+        """Whose values change together."""
+        return unit_of(self.model, self.most)
+
+    # --- columns ----------------------------------------------------------------------------------
+
+    @property
+    def column(self) -> Column:
+        """The only private column."""
+        if len(self.columns) != 1:
+            listed = ", ".join(repr(one.target) for one in self.columns)
+            raise InvalidInput(f"there are several private columns, {listed}: take one of them.")
+        return self.columns[0]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the coefficients."""
+        return tuple(self.model.design.names)
+
+    def index(self, name: str) -> int:
+        """The place of a coefficient."""
+        if name not in self.names:
+            raise InvalidInput(
+                f"there is no coefficient {name!r}; there are {', '.join(self.names)}."
+                f"{meant(name, self.names)}"
+            )
+        return self.names.index(name)
+
+    def ends(self, column: Column) -> Ends | None:
+        """The range of a column in the units of the file."""
+        return ends_of(self.model, self.privacy, column.target)
+
+    def limits(self, column: Column) -> Range | None:
+        """The range of a column in the units of the model."""
+        return modelled_range(self.model.transform, self.ends(column))
+
+    def sensitivity(self, column: Column) -> float | None:
+        """By how much one value differs at most, in the units of the model; None: unlimited."""
+        return sensitivity_of(self.model, self.privacy, column.target)
+
+    @property
+    def enforced(self) -> bool:
+        """Whether ranges alone enforce the sensitivities."""
+        for column in self.columns:
+            limits = self.limits(column)
+            if limits is None or (self.sensitivity(column) or 0.0) < limits.width:
+                return False
+        return True
+
+    def z_name(self, column: Column) -> str:
+        """The name of a column of noisy values: z, or z:TARGET of several."""
+        return "z" if len(self.columns) == 1 else f"z:{column.target}"
+
+    # --- what is promised -------------------------------------------------------------------------
+
+    @property
+    def record(self) -> Record | None:
+        """(level, sensitivity) of the values that change together; None: a sensitivity is open."""
+        pairs = [(one.level, self.sensitivity(one)) for one in self.columns]
+        return None if any(move is None for _, move in pairs) else pairs  # type: ignore[return-value]
+
+    @cached_property
+    def epsilon(self) -> float | None:
+        """ε at the stated δ for one value, person or record; None where it is not defined."""
+        record, delta = self.record, self.privacy.delta
+        if record is None or (delta is None and not self.distribution.pure):
+            return None
+        return self.unit.epsilon(self.distribution, record, delta, enforced=self.enforced)
+
+    @property
+    def information(self) -> Fraction:
+        """Fisher information about a record in units of its columns: Σ_j u_j²·s_j, the budget."""
+        if len(self.columns) == 1:
+            return Fraction(self.column.level)
+        units = units_of(self.model, self.privacy)
+        parts = [Fraction(c.level) * Fraction(u) ** 2 for c, u in zip(self.columns, units)]
+        return sum(parts, Fraction(0)) * (1 - ROUNDING)
+
+    @property
+    def cost(self) -> Cost:
+        """What a ledger charges for one value, person or record."""
+        record = self.record
+        if isinstance(self.unit, Person) or len(self.columns) > 1:
+            if record is None:
+                return Cost(self.information)
+            if isinstance(self.unit, Person):
+                delta = self.privacy.delta or DELTA
+                said = self.unit.statement(record, delta, enforced=self.enforced)
+                mu2 = said.squared_steps * Fraction(GRID) ** 2
+                return Cost(self.column.level, mu2=mu2, rho=said.rho, move=said.about)
+            levels, moves = zip(*record, strict=True)
+            made = cost_of(PrivacyLevel(list(levels)), move=OneRecord(moves))
+            return replace(made, information=self.information)
+        column = self.column
+        law = self.distribution.law(column.level, self.limits(column))
+        return cost_of(column.level, move=self.sensitivity(column), law=law)
+
+    @property
+    def measure(self) -> str:
+        """In which units the level of a release counts; ledgers of 0.2 have the same text."""
+        several = len(self.columns) > 1
+        units = units_of(self.model, self.privacy) if several else (None,)
+        columns = [[self.model.transform, None, unit] for unit in units]
+        names = [one.target for one in self.columns] if several else None
+        person = None if self.model.person is None else [self.model.person, "A"]
+        text = json.dumps([columns, names, person])
+        return "m" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# --- pieces of terms ------------------------------------------------------------------------------
+
+
+def unit_of(model: Model, most: int | None) -> Row:
+    """The unit of privacy: rows, or persons with at most so many rows."""
+    if model.person is None:
+        return Row()
+    assert most is not None
+    return Person(most, capped=model.most_rows is not None)
+
+
+def modelled(transform: str, y: Array) -> Array:
+    """Values after the transform of the target."""
+    return np.log(y) if transform == "log" else y
+
+
+def modelled_range(transform: str, ends: Ends | None) -> Range | None:
+    """A range after the transform of the target; the logarithm is increasing."""
+    return None if ends is None else Range(*modelled(transform, np.array(ends)).tolist())
+
+
+def sensitivity_of(model: Model, privacy: Privacy, target: str) -> float | None:
+    """The stated sensitivity, and no more than the width of the range."""
+    limits = modelled_range(model.transform, ends_of(model, privacy, target))
+    stated = privacy.sensitivity
+    if stated is not None and len(model.target) > 1:  # in units of each column
+        stated *= units_of(model, privacy)[model.target.index(target)]
+    if limits is None:
+        return stated
+    return limits.width if stated is None else min(stated, limits.width)
+
+
+def units_of(model: Model, privacy: Privacy) -> tuple[float, ...]:
+    """What counts as one unit of each column: as stated, or the width of its range."""
+    found = []
+    for target in model.target:
+        limits = modelled_range(model.transform, ends_of(model, privacy, target))
+        unit = privacy.units.get(target, None if limits is None else limits.width)
+        assert unit is not None  # `refusals` asks for it
+        found.append(unit)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is publicly known of the residuals of a target; `expected`: coefficients."""
+
+    variance: float | None = None
+    rows: int | None = None
+    expected: tuple[float, ...] | None = None
+
+
+def solve(
+    model: Model,
+    privacy: Privacy,
+    known: tuple[Known, ...],
+    *,
+    most: int | None,
+    shape: Array,
+    largest: float | None = None,
+) -> Terms:
+    """The levels that keep the stated promise.
+
+    shape    (HᵀH)⁻¹, for a wanted accuracy. largest: of a level column.
+    """
+    levels = _levels(model, privacy, known, unit_of(model, most), shape, largest)
+    columns = tuple(
+        Column(target, level, one.variance, one.rows)
+        for target, level, one in zip(model.target, levels, known, strict=True)
+    )
+    terms = Terms(model=model, privacy=privacy, columns=columns, most=most)
+    try:
+        _ = terms.epsilon
+    except InvalidInput as error:
+        raise InvalidInput(f"privacy: the level {levels[0]:g} has no ε here: {error}") from None
+    return terms
+
+
+def _levels(
+    model: Model,
+    privacy: Privacy,
+    known: tuple[Known, ...],
+    unit: Row,
+    shape: Array,
+    largest: float | None,
+) -> list[float]:
+    if largest is not None:
+        return [largest]
+    if privacy.standard_error is not None:
+        names = tuple(model.design.names)
+        wanted = privacy.standard_error.items()
+        return [max(_accuracy_level(names, n, e, known[0].variance, shape) for n, e in wanted)]
+    several = len(model.target) > 1
+    units = units_of(model, privacy) if several else (1.0,)
+    if privacy.level is not None:
+        return split_budget(privacy.level, units).level.tolist() if several else [privacy.level]
+    shares = split_budget(1.0, units).level.tolist() if several else [1.0]
+    if privacy.tolerance is not None:
+        assert privacy.attacker is not None
+        record = [(share, privacy.tolerance * own) for share, own in zip(shares, units)]
+        factor = Gaussian().factor_for_chance(privacy.attacker, record)
+    else:
+        assert privacy.epsilon is not None
+        moves = [sensitivity_of(model, privacy, target) or 0.0 for target in model.target]
+        limits = modelled_range(model.transform, ends_of(model, privacy, model.target[0]))
+        factor = unit.factor(
+            distribution_of(model, privacy), privacy.epsilon, privacy.delta,
+            list(zip(shares, moves)), enforced=limits is not None and moves[0] >= limits.width,
+        )  # fmt: skip
+    return [share * factor for share in shares]
+
+
+def _accuracy_level(
+    names: tuple[str, ...], name: str, error: float, variance: float | None, shape: Array
+) -> float:
+    """s at which (σ² + a/s)·A_jj is the square of this standard error, a of the grid."""
+    if name not in names:
+        raise InvalidInput(
+            f"there is no coefficient {name!r}; there are {', '.join(names)}.{meant(name, names)}"
+        )
+    assert variance is not None  # `refusals` asks for it
+    place = names.index(name)
+    return level_for_error(name, error, variance, float(shape[place, place]))
+
+
+def level_for_error(name: str, error: float, variance: float, shape: float) -> float:
+    """s at which (σ² + a/s)·A_jj is the square of this standard error, a/s on the grid."""
+    least = math.sqrt(variance * shape)
+    with np.errstate(over="ignore", divide="ignore"):
+        excess = float(np.square(np.float64(error) / least)) - 1
+        added = Gaussian().variance(1.0, None, simulated=False)
+        level = float(np.float64(added) / (variance * excess)) if excess > 0 else 0.0
+    if not excess > 0:
+        raise InvalidInput(
+            f"privacy: {name!r} cannot have the standard error {error:g}: without any privacy it "
+            f"is {least:.4g}. More rows are needed."
+        )
+    if not 0 < level < math.inf:
+        raise InvalidInput(
+            f"privacy: the level that gives {name!r} the standard error {error:g} is too small or "
+            "too large for a number."
+        )
+    return level
