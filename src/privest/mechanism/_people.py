@@ -17,7 +17,7 @@ from privest.mechanism._missing import marked, of_size, real_numbers, split_miss
 from privest.mechanism._range import as_range, clip_of
 from privest.mechanism.source import Clip, Source, as_protected, as_source
 from privest.privacy import EndlessLevel, GridStatement, person_statement
-from privest.privacy._people import own_root
+from privest.privacy._people import person_root
 
 
 class PeopleMechanism:
@@ -104,7 +104,7 @@ class PeopleMechanism:
         return of_size(given, len(counts)), counts
 
     def _roots(self, counts: Index) -> Array:
-        return _looked_up(counts, lambda r: own_root(self.level, r))
+        return _looked_up(counts, lambda r: person_root(self.level, r))
 
     def _released(
         self, source: Source, counts: Index, shown: Callable[[], Array | lattice.Exactly]
@@ -135,7 +135,7 @@ class PeopleMechanism:
         if self.range is None:
             return 0, 0
         if rows not in self._clips:
-            least, most = clip_of([np.array([own_root(self.level, rows)])], self.range)
+            least, most = clip_of([np.array([person_root(self.level, rows)])], self.range)
             self._clips[rows] = int(least[0]), int(most[0])
         return self._clips[rows]
 

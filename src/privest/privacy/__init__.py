@@ -17,7 +17,7 @@ from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._statement import GridStatement, grid_statement, rows_statement
 from privest.privacy._stream import StreamLevel
-from privest.privacy._people import own_root as person_root
+from privest.privacy._people import person_root as person_root
 
 
 __all__ = [

@@ -27,10 +27,10 @@ CLOSE = 1e-11  # relative: how near the largest level is found
 
 
 @lru_cache(maxsize=4096)
-def own_root(level: float, rows: int) -> float:
+def person_root(level: float, rows: int) -> float:
     """The largest double c, to a bit, with r·c² ≤ s exactly.
 
-    >>> own_root(4.0, 4)
+    >>> person_root(4.0, 4)
     1.0
     """
     root = float(literal_root(np.array(level / rows)))
@@ -71,12 +71,12 @@ def person_statement(
 
 def _shift(level: float, rows: int, by: float, capped: bool) -> Shift:
     counts = np.array([rows]) if capped else np.arange(1, rows + 1)
-    roots = np.array([own_root(level, int(r)) for r in counts]) if len(counts) < 100 else None
+    roots = np.array([person_root(level, int(r)) for r in counts]) if len(counts) < 100 else None
     if roots is None:  # an upper limit of the roots does: they are rounded up to steps
         roots = np.sqrt(level / counts) * (1 + SLACK)
     steps = np.minimum(steps_up(roots, by), 2.0 * MOST)
     largest = whole_sum(float((counts * steps * steps).max()))
-    only = Fraction(own_root(level, 1)) * Fraction(by) / Fraction(GRID) if rows == 1 else None
+    only = Fraction(person_root(level, 1)) * Fraction(by) / Fraction(GRID) if rows == 1 else None
     return Shift(largest, only)
 
 

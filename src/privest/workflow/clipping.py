@@ -259,7 +259,7 @@ def _misfit(plain: Estimate, fit: ClippedResult, *, stated: bool) -> dict[str, A
     freedom, variance = fit.readings - len(fit.names), plain.release.column.residual_variance
     if stated and freedom > 0:
         return {"misfit": fit.misfit, "misfit_p": stated_p(fit.misfit * freedom, freedom, 1.0)}
-    if variance is None or plain.reference_rows is not None or not fit.noise_error:
+    if variance is None or plain.release.column.reference_rows is not None or not fit.noise_error:
         return {"misfit": None, "misfit_p": None}
     assert fit.noise_variance is not None
     assert fit.added is not None

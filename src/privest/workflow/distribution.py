@@ -90,7 +90,7 @@ class Gaussian(Distribution):
                 epsilon, delta=delta, move=moves[0], shape=PrivacyLevel(1.0)
             ).number
             assert found is not None
-            return found / levels[0]
+            return float(found / levels[0])
         shape = PrivacyLevel(list(levels))
         made = level_on_grid(epsilon, delta=delta, move=OneRecord(moves), shape=shape)
         return float(made.for_size(len(levels)).diagonal()[0] / levels[0])
@@ -101,7 +101,7 @@ class Gaussian(Distribution):
         if len(record) == 1:
             found = level_for_attacker(apart[0], chance).number
             assert found is not None
-            return found / levels[0]
+            return float(found / levels[0])
         made = level_for_attacker(OneRecord(apart), chance, PrivacyLevel(list(levels)))
         return float(made.for_size(len(levels)).diagonal()[0] / levels[0])
 

@@ -13,14 +13,14 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, Index
 from privest.data import Block, Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
@@ -42,7 +42,7 @@ from privest.release import Release
 from privest.workflow.held import HELD, HeldTable, KeptBlocks
 from privest.workflow.old import release_of_version_3
 from privest.workflow.rows import require_levels, z_unit
-from privest.workflow.spec import Model, Privacy, Spec, require_consistent, section, stated
+from privest.workflow.spec import Model, Privacy, Public, Spec, require_consistent, section, stated
 from privest.workflow.terms import Column, Terms
 from privest.workflow.unit import Person
 
@@ -132,7 +132,7 @@ class TableRelease(Release, Terms):
     memory: HeldTable | None = field(default=None, repr=False)
 
     @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+    def names(self) -> tuple[str, ...]:
         """Of the coefficients."""
         return self.coefficients
 
@@ -166,7 +166,7 @@ class TableRelease(Release, Terms):
                  "reference_rows": one.reference_rows, "name": self.z_name(one),
                  "unit": slope, "zero": offset}
             )  # fmt: skip
-        return plain(
+        found: dict[str, Any] = plain(
             {
                 "format": self.KIND, "version": VERSION,
                 "plan": {"model": stated(self.model), "privacy": stated(self.privacy)},
@@ -181,6 +181,7 @@ class TableRelease(Release, Terms):
                 "entry": None if self.entry is None else vars(self.entry),
             }
         )  # fmt: skip
+        return found
 
     @property
     def checksum(self) -> str:
@@ -468,7 +469,8 @@ def _categories(given: object) -> dict[str, tuple[str, ...]]:
 
 def _checked(found: TableRelease, epsilon: float | None, warning: str | None) -> TableRelease:
     """Refuse fields that do not fit each other."""
-    Spec("the release", found.model, found.privacy)  # combinations, as of every plan
+    known = found.columns[0].residual_variance if len(found.columns) == 1 else None
+    Spec("the release", found.model, found.privacy, Public(known))  # as of every plan
     require_consistent(found.model, found.privacy)
     targets = tuple(one.target for one in found.columns)
     computed = found.epsilon
@@ -523,7 +525,7 @@ def _checked(found: TableRelease, epsilon: float | None, warning: str | None) ->
 
 def document_path(table: Path) -> Path:
     """Where the document of a release is: z.csv → z.csv.json."""
-    return table.with_name(table.name + ".json")
+    return table.parent / (table.name + ".json")
 
 
 def read_release(path: str | Path) -> TableRelease:
@@ -572,9 +574,9 @@ def digest(file: BinaryIO) -> str:
     return found.hexdigest()
 
 
-def as_numbers(column: Array) -> Sequence[int]:
+def as_numbers(column: Array) -> Index:
     """Numbers of persons, as a table holds them."""
     numbers = column.astype(np.intp)
     if not (numbers == column).all():
         raise InvalidInput("the column of persons must hold whole numbers: it was changed.")
-    return numbers  # type: ignore[return-value]
+    return numbers

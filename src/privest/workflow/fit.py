@@ -62,7 +62,7 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
     if how == "auto" and errors.method.startswith("Student"):
         more |= {"cautions": (EQUAL_VARIANCES,)}
     if errors.method in STATED and errors.sampling is not None:  # Gaussian and known: the floor
-        more |= {"bound": errors.sampling + first.inverse / release.level}
+        more |= {"bound": errors.sampling + first.inverse / release.column.level}
     return estimated(release, first, first.estimate, errors, more)
 
 
@@ -334,15 +334,15 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> Estimate:
         raise too_few(release)
     first = prepared(shown, n)
     found = fit_levels(shown, n)
-    more = _misfit(release, first, shown) | {
+    more = _levels_misfit(release, first, shown) | {
         "noise_found": found.noise_variance,
         "noise_interval": found.noise_interval,
         "less_noise_p": less_noise_p(found.least_noise, found.freedom, 1.0),
     }
     if how == "stated":
-        return _estimated(release, *_stated(release, first, inverse), more)
+        return _of_levels(release, *_stated_levels(release, first, inverse), more)
     errors = replace(found.errors, classical=found.noise_variance * inverse)
-    return _estimated(release, found.estimate, errors, more)
+    return _of_levels(release, found.estimate, errors, more)
 
 
 def _looked_at(release: TableRelease) -> tuple[Array, int]:
@@ -360,7 +360,7 @@ def _looked_at(release: TableRelease) -> tuple[Array, int]:
     return every.inverse(), shown
 
 
-def _stated(release: TableRelease, first: Prepared, inverse: Array) -> tuple[Array, Errors]:
+def _stated_levels(release: TableRelease, first: Prepared, inverse: Array) -> tuple[Array, Errors]:
     """θ̂ and its errors by the noise variance of the document, which is taken to be right."""
     variance = release.column.residual_variance
     if variance is None or release.column.reference_rows is not None:
@@ -381,7 +381,7 @@ def _stated(release: TableRelease, first: Prepared, inverse: Array) -> tuple[Arr
     return first.start + scale @ sums.shift[0], errors
 
 
-def _misfit(release: TableRelease, first: Prepared, shown: Rows) -> dict[str, Any]:
+def _levels_misfit(release: TableRelease, first: Prepared, shown: Rows) -> dict[str, Any]:
     """Whether the release scatters as a stated σ² and the levels say; heavy tails are told apart.
 
     Not of a reference set, whose own few rows would have to be counted.
@@ -401,7 +401,7 @@ def _misfit(release: TableRelease, first: Prepared, shown: Rows) -> dict[str, An
     return {"misfit": quadratic / first.freedom, "misfit_p": chance}
 
 
-def _estimated(
+def _of_levels(
     release: TableRelease, theta: Array, errors: Errors, more: dict[str, Any]
 ) -> Estimate:
     return Estimate(

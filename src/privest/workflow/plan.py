@@ -263,7 +263,7 @@ class Plan(Terms):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return plain(
+        found: dict[str, Any] = plain(
             {
                 "plan": self.spec.to_dict(), "names": self.names, "rows": self.rows,
                 "dropped": self.dropped, "most_rows": self.most,
@@ -283,6 +283,7 @@ class Plan(Terms):
                 "clipping": [None if one is None else one.to_dict() for one in self.clipping],
             }
         )  # fmt: skip
+        return found
 
     def __repr__(self) -> str:
         return f"Plan({', '.join(self.model.target)}; {self.rows} rows)"

@@ -134,10 +134,8 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
 
 
 def require_offered(spec: Spec) -> None:
-    """Refuse a combination of the table; the error's `key` names its row."""
+    """Refuse a combination of the table."""
     facts = _Facts(spec)
-    for key, (is_refused, sentence) in REFUSALS.items():
+    for is_refused, sentence in REFUSALS.values():
         if is_refused(facts):
-            error = InvalidInput(sentence)
-            error.key = key
-            raise error
+            raise InvalidInput(sentence)

@@ -111,7 +111,7 @@ class Terms:
 
     def z_name(self, column: Column) -> str:
         """The name of a column of noisy values: z, or z:TARGET of several."""
-        return "z" if len(self.columns) == 1 else f"z:{column.target}"
+        return "z" if len(self.model.target) == 1 else f"z:{column.target}"
 
     # --- what is promised -------------------------------------------------------------------------
 

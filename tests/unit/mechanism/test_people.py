@@ -11,7 +11,7 @@ from privest.lattice import GRID
 from privest.mechanism import PeopleMechanism
 from privest.mechanism.source import seeded
 from privest.privacy import gdp, person_level, person_statement
-from privest.privacy._people import own_root
+from privest.privacy._people import person_root
 
 LEVELS = (4.0, 2.0, 0.3, 1e-7, 12345.678)
 ROWS = (1, 2, 3, 5, 24, 97, 1000)
@@ -21,7 +21,7 @@ ROWS = (1, 2, 3, 5, 24, 97, 1000)
 @pytest.mark.parametrize("r", ROWS)
 def test_the_information_is_below_the_level_to_the_last_bit(s, r):
     """In rationals; and nothing is given away for it."""
-    root = own_root(s, r)
+    root = person_root(s, r)
     assert r * Fraction(root) ** 2 <= Fraction(s)
     assert r * root**2 > s * (1 - 1e-15)
 
@@ -102,7 +102,7 @@ def steps_of(weight, by):
 @pytest.mark.parametrize("s", [1.0, 0.37])
 def test_the_promise_holds_for_every_corner_of_the_box(s):
     """Every row moves by 0.7, persons of one to six rows: attained to the step."""
-    worst = max(steps_of(own_root(s, r), 0.7) * r for r in range(1, 7))
+    worst = max(steps_of(person_root(s, r), 0.7) * r for r in range(1, 7))
     said = person_statement(s, 6, move=0.7)
     assert said.squared_steps == worst
     assert said.mu == pytest.approx(0.7 * math.sqrt(s), abs=3 * math.sqrt(6) * GRID)
