@@ -8,9 +8,7 @@ from privest.arrays import Array
 from privest.errors import NotIdentifiable, NumericalFailure
 from privest.paper._coverage_rows import features, held, matrix, terms_of
 from privest.paper.coverage import Case
-from privest.workflow import Privacy
-from privest.workflow._estimating import estimate_table
-from privest.workflow._releasing import simulate_held
+from privest.workflow import Privacy, estimate, simulate_held
 
 YES = np.array([-0.5, 0.6, 0.4])
 COUNTS = np.array([1.0, 0.3, -0.2])
@@ -31,7 +29,7 @@ def family(
         else:
             y = rng.poisson(np.exp(H @ truth)).astype(float)
         try:
-            row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), truth)
+            row[:] = held(estimate(simulate_held(terms, public | {"y": y}, rng)), truth)
         except (NotIdentifiable, NumericalFailure):
             row[:] = np.nan
     return hits
@@ -41,11 +39,11 @@ def pure(rng: np.random.Generator, trials: int, *, rows: int) -> Array:
     """A number between 0 and 1 under ε = 1, with Laplace noise."""
     public = features(rows, 3)
     H = matrix(public)
-    terms = terms_of(public, Privacy(epsilon=1.0, range=(-0.5, 1.5), law="laplace"))
+    terms = terms_of(public, Privacy(epsilon=1.0, range={"y": (-0.5, 1.5)}, distribution="laplace"))
     hits = np.empty((trials, 3))
     for row in hits:
         y = H @ NUMBERS + 0.1 * rng.normal(size=rows)
-        row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), NUMBERS)
+        row[:] = held(estimate(simulate_held(terms, public | {"y": y}, rng)), NUMBERS)
     return hits
 
 

@@ -7,9 +7,7 @@ import numpy as np
 from privest.arrays import Array
 from privest.paper._coverage_rows import held
 from privest.paper.coverage import Case
-from privest.workflow import Noise, People, Privacy, Spec, make_plan
-from privest.workflow._estimating import estimate_table
-from privest.workflow._releasing import simulate_held
+from privest.workflow import Model, Privacy, Spec, estimate, make_plan, simulate_held
 
 ROWS = (1, 2, 5, 20)  # of a person, in turn
 THETA = np.array([1.0, 0.5, -0.3])
@@ -23,15 +21,13 @@ def people(rng: np.random.Generator, trials: int, *, persons: int) -> Array:
     between, within = public.normal(size=persons)[who], public.normal(size=len(who))
     H = np.column_stack([np.ones(len(who)), between, within])
     table = {"between": between, "within": within, "person": who.astype(float)}
-    spec = Spec(
-        data="held.csv", target="y", features=("between", "within"), noise=Noise(),
-        privacy=Privacy(2.0), person=People("person"),
-    )  # fmt: skip
+    model = Model(("y",), ("between", "within"), person="person")
+    spec = Spec("held.csv", model, Privacy(2.0))
     plan = make_plan(spec, table | {"y": np.zeros(len(who))})
     hits = np.empty((trials, 3))
     for row in hits:
         y = H @ THETA + np.sqrt(0.5) * (rng.normal(size=persons)[who] + rng.normal(size=len(who)))
-        row[:] = held(estimate_table(simulate_held(plan, table | {"y": y}, rng)), THETA)
+        row[:] = held(estimate(simulate_held(plan, table | {"y": y}, rng)), THETA)
     return hits
 
 

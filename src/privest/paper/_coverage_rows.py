@@ -11,10 +11,7 @@ from privest.estimator import Result, reference_variance
 from privest.estimator.inference import LevelRows, fit_levels
 from privest.estimator.inference._weighted_sums import in_memory
 from privest.paper.coverage import Case
-from privest.workflow import Noise, Privacy, Spec, Terms, Weights, stated_terms
-from privest.workflow._estimating import estimate_table
-from privest.workflow._releasing import simulate_held
-from privest.workflow._route_columns import ColumnsEstimate
+from privest.workflow import Model, Plan, Privacy, Spec, estimate, simulate_held, stated_plan
 
 THETA = np.array([1.0, 0.5, -0.3, 0.2])
 LEVELS = (10.0, 1.0, 0.1)  # s; σ² = 1
@@ -44,13 +41,18 @@ def matrix(columns: dict[str, Array]) -> Array:
     return np.column_stack([np.ones(len(first)), *columns.values()])
 
 
-def terms_of(columns: dict[str, Array], privacy: Privacy, **more: object) -> Terms:
-    """The terms of a release of `y` on these features, nothing known of its noise."""
-    names = tuple(name for name in columns if name not in ("weight", "person"))
-    spec = Spec(data="held.csv", target="y", features=names, noise=Noise(), privacy=privacy, **more)  # type: ignore[arg-type] # as given
-    found = stated_terms(spec)
+def planned(privacy: Privacy, **model: object) -> Plan:
+    """The plan of a table that is held in memory; nothing is known of its residuals."""
+    spec = Spec("held.csv", Model(**model), privacy)  # type: ignore[arg-type] # as given
+    found = stated_plan(spec)
     assert found is not None
     return found
+
+
+def terms_of(columns: dict[str, Array], privacy: Privacy, **model: object) -> Plan:
+    """The plan of `y` on these features."""
+    names = tuple(name for name in columns if name not in ("weight", "person"))
+    return planned(privacy, target="y", features=names, **model)
 
 
 def one_level(
@@ -66,7 +68,7 @@ def one_level(
     for row in hits:
         y = H @ truth + size * rng.normal(size=rows)
         known = _with_reference(terms, rng, reference) if reference else terms
-        row[:] = held(estimate_table(simulate_held(known, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate(simulate_held(known, public | {"y": y}, rng)), truth)
     return hits
 
 
@@ -76,11 +78,11 @@ def _unequal(x: Array) -> Array:
     return np.asarray(size / np.sqrt(np.mean(size**2)))
 
 
-def _with_reference(terms: Terms, rng: np.random.Generator, rows: int) -> Terms:
+def _with_reference(terms: Plan, rng: np.random.Generator, rows: int) -> Plan:
     """The terms with σ̂² from a reference set of so many rows of their own."""
     H = np.column_stack([np.ones(rows), rng.normal(size=(rows, len(terms.names) - 1))])
     variance = reference_variance(H, rng.normal(size=rows))
-    column = replace(terms.column, noise_variance=variance, reference_rows=rows)
+    column = replace(terms.column, residual_variance=variance, reference_rows=rows)
     return replace(terms, columns=(column,))
 
 
@@ -90,11 +92,11 @@ def survey(rng: np.random.Generator, trials: int, *, rows: int, level: float) ->
     weight = np.exp(np.random.default_rng(rows + 1).uniform(0, 3, rows))
     H, truth, size = matrix(public), THETA[:2], _unequal(public["x"])
     public = public | {"weight": weight}
-    terms = terms_of(public, Privacy(level), weights=Weights("weight"))
+    terms = terms_of(public, Privacy(level), weights="weight")
     hits = np.empty((trials, 2))
     for row in hits:
         y = H @ truth + size * rng.normal(size=rows)
-        row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate(simulate_held(terms, public | {"y": y}, rng)), truth)
     return hits
 
 
@@ -121,18 +123,12 @@ def columns(rng: np.random.Generator, trials: int, *, rows: int, test: bool) -> 
     """
     public = features(rows, 3)
     names, units = ("a", "b", "c"), {"a": 1.0, "b": 1.0, "c": 2.0}
-    spec = Spec(
-        data="held.csv", target=names, features=tuple(public), noise=Noise(),
-        privacy=Privacy(3.0, units=units),
-    )  # fmt: skip
-    terms = stated_terms(spec)
-    assert terms is not None
+    terms = planned(Privacy(3.0, units=units), target=names, features=tuple(public))
     root = np.linalg.cholesky(0.4 * np.eye(3) + 0.6)
     hits = np.empty((trials, 1 if test else 3))
     for row in hits:
         y = rng.normal(size=(rows, 3)) @ root.T
-        found = estimate_table(simulate_held(terms, public | dict(zip(names, y.T)), rng))
-        assert isinstance(found, ColumnsEstimate)
+        found = estimate(simulate_held(terms, public | dict(zip(names, y.T)), rng))
         if test:
             assert found.joint is not None
             assert found.joint.p_value is not None

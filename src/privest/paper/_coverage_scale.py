@@ -7,22 +7,20 @@ import numpy as np
 from privest.arrays import Array
 from privest.paper._coverage_rows import THETA, features, held, matrix, terms_of
 from privest.paper.coverage import Case
-from privest.workflow import Privacy
-from privest.workflow._estimating import estimate_table
-from privest.workflow._releasing import simulate_held
+from privest.workflow import Privacy, estimate, simulate_held
 
 
 def log_mean(rng: np.random.Generator, trials: int, *, rows: int, level: float) -> Array:
     """The mean of a lognormal target at x = .5, σ² = .25, and its median; nothing is clipped."""
     public = features(rows, 2)
     H, truth = matrix(public), THETA[:2]
-    terms = terms_of(public, Privacy(level, range=(1e-9, 1e9)), transform="log")
+    terms = terms_of(public, Privacy(level, range={"y": (1e-9, 1e9)}), transform="log")
     eta = float(truth @ [1.0, 0.5])
     aims = np.exp([eta + 0.125, eta])
     hits = np.empty((trials, 2))
     for row in hits:
         y = np.exp(H @ truth + 0.5 * rng.normal(size=rows))
-        found = estimate_table(simulate_held(terms, public | {"y": y}, rng)).mean_at({"x": 0.5})
+        found = estimate(simulate_held(terms, public | {"y": y}, rng)).mean_at({"x": 0.5})
         ends = np.array([found.interval, found.median_interval])
         row[:] = (ends[:, 0] <= aims) & (aims <= ends[:, 1])
     return hits
@@ -34,11 +32,11 @@ def clipped(
     """A range about the mean, which clips at both ends; σ² = 1, not known."""
     public = features(rows, 2)
     H, truth = matrix(public), THETA[:2]
-    terms = terms_of(public, Privacy(level, range=(1 - half, 1 + half)))
+    terms = terms_of(public, Privacy(level, range={"y": (1 - half, 1 + half)}))
     hits = np.empty((trials, 2))
     for row in hits:
         y = H @ truth + rng.normal(size=rows)
-        row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate(simulate_held(terms, public | {"y": y}, rng)), truth)
     return hits
 
 

@@ -9,10 +9,18 @@ import numpy as np
 from privest.arrays import Array
 from privest.paper._coverage_rows import THETA, held, many_levels
 from privest.paper.coverage import WARNED, Case
-from privest.workflow import Noise, People, Privacy, Spec, Terms, make_plan, stated_terms
-from privest.workflow._estimate import Estimate
-from privest.workflow._estimating import estimate_table
-from privest.workflow._releasing import simulate_held
+from privest.workflow import (
+    Estimate,
+    Model,
+    Plan,
+    Privacy,
+    Public,
+    Spec,
+    estimate,
+    make_plan,
+    simulate_held,
+    stated_plan,
+)
 
 FRESH = 25  # trials with the same features
 SKEW = np.exp(0.5), np.sqrt((np.e - 1) * np.e)  # mean and deviation of e^N(0, 1)
@@ -35,37 +43,37 @@ def told(found: Estimate, truth: Array) -> Array:
     return held(found, truth) + (WARNED if found.warnings else 0)
 
 
-def _terms(privacy: Privacy, **more: object) -> Terms:
-    spec = Spec(data="held.csv", target="y", features=("x",), privacy=privacy, **more)  # type: ignore[arg-type] # as given
-    terms = stated_terms(spec)
-    assert terms is not None
-    return terms
+def _planned(privacy: Privacy, public: Public | None = None, transform: str = "none") -> Plan:
+    model = Model(("y",), ("x",), transform=transform)  # type: ignore[arg-type] # as given
+    found = stated_plan(Spec("held.csv", model, privacy, public or Public()))
+    assert found is not None
+    return found
 
 
 def wrong(
     rng: np.random.Generator, trials: int, *, rows: int, feature: str, errors: str,
-    privacy: Privacy, noise: Noise,
+    privacy: Privacy, known: Public,
 ) -> Array:  # fmt: skip
     """Least squares, or the likelihood of clipped readings where the range clips."""
-    terms, hits = _terms(privacy, noise=noise), np.empty((trials, 2))
+    terms, hits = _planned(privacy, known), np.empty((trials, 2))
     x = FEATURES[feature](rng, rows)
     for k, row in enumerate(hits):
         x = x if k % FRESH else FEATURES[feature](rng, rows)
         y = THETA[0] + THETA[1] * x + ERRORS[errors](rng, x)
-        row[:] = told(estimate_table(simulate_held(terms, {"x": x, "y": y}, rng)), THETA[:2])
+        row[:] = told(estimate(simulate_held(terms, {"x": x, "y": y}, rng)), THETA[:2])
     return hits
 
 
 def original(rng: np.random.Generator, trials: int, *, rows: int, level: float) -> Array:
     """The mean of e^y at x = −1 and 1, the deviation of y growing with x."""
-    privacy = Privacy(level, range=(1e-9, 1e9))
-    terms, hits = _terms(privacy, noise=Noise(), transform="log"), np.empty((trials, 2))
+    privacy = Privacy(level, range={"y": (1e-9, 1e9)})
+    terms, hits = _planned(privacy, transform="log"), np.empty((trials, 2))
     x = np.random.default_rng(rows).normal(size=rows)
     places = np.array([-1.0, 1.0])
     truth = np.exp(1 + 0.5 * places + np.square(0.5 * np.exp(0.35 * places)) / 2)
     for row in hits:
         y = np.exp(1 + 0.5 * x + 0.5 * np.exp(0.35 * x) * rng.normal(size=rows))
-        found = estimate_table(simulate_held(terms, {"x": x, "y": y}, rng))
+        found = estimate(simulate_held(terms, {"x": x, "y": y}, rng))
         ends = np.array([found.mean_at({"x": place}).interval for place in places])
         row[:] = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
     return hits
@@ -76,34 +84,31 @@ def slopes(rng: np.random.Generator, trials: int, *, persons: int, how: str) -> 
     who = np.repeat(np.arange(persons), 6)
     x = np.random.default_rng(persons).normal(size=len(who))
     table = {"x": x, "person": who.astype(float)}
-    spec = Spec(
-        data="held.csv", target="y", features=("x",), noise=Noise(), privacy=Privacy(10.0),
-        person=People("person"),
-    )  # fmt: skip
+    spec = Spec("held.csv", Model(("y",), ("x",), person="person"), Privacy(10.0))
     plan = make_plan(spec, table | {"y": x})
     hits = np.empty((trials, 2))
     for row in hits:
         own = rng.normal(size=(2, persons))[:, who]
         y = THETA[0] + THETA[1] * x + own[0] + own[1] * x + 0.7 * rng.normal(size=len(who))
-        found = estimate_table(simulate_held(plan, table | {"y": y}, rng), how)
+        found = estimate(simulate_held(plan, table | {"y": y}, rng), how)
         row[:] = told(found, THETA[:2])
     return hits
 
 
 def _case(
     name: str, known: str, rows: int, feature: str, errors: str, privacy: Privacy,
-    interval: str = "HC3", noise: Noise | None = None,
+    interval: str = "HC3", public: Public | None = None,
 ) -> Case:  # fmt: skip
     arguments = {
         "rows": rows, "feature": feature, "errors": errors, "privacy": privacy,
-        "noise": noise or Noise(),
+        "known": public or Public(),
     }  # fmt: skip
     return Case(TOPIC, name, wrong, ("intercept", "x"), interval, known, arguments, (0.93, 0.985))
 
 
 TOPIC = "11 readings that are not as the model says"
-NARROW = (-0.5, 2.5)  # of readings about 1 with variance 1
-LOW = Privacy(epsilon=1.0, delta=1e-6, range=(-2.0, 9.0))
+NARROW = {"y": (-0.5, 2.5)}  # of readings about 1 with variance 1
+LOW = Privacy(epsilon=1.0, delta=1e-6, range={"y": (-2.0, 9.0)})
 CLIPPED = "maximum likelihood of clipped readings; sandwich"
 CASES = [
     _case("lognormal errors, K = 50, s = 100", ".89", 50, "normal", "lognormal", Privacy(100.0)),
@@ -128,7 +133,7 @@ CASES = [
     _case("ε = 1, range −2 to 9, nothing clipped, K = 150", "none in 67 of 150", 150, "normal",
           "normal", LOW, "least squares of clipped readings"),
     _case("the same, σ² stated", "raised in 54 of 150", 150, "normal", "normal", LOW,
-          "least squares of clipped readings", Noise(1.0)),
+          "least squares of clipped readings", Public(1.0)),
     Case(
         TOPIC, "mean of a logarithm, variance by x, K = 200, s = 4", original, ("−1", "1"),
         "variance by features", ".06", {"rows": 200, "level": 4.0}, (0.93, 0.99),

@@ -1,7 +1,7 @@
 """Data larger than one machine: one pass over the partitions of a Dask frame; clusters."""
 
 from privest.scale._cluster import cluster_executor
-from privest.scale._fitting import fit
-from privest.workflow import Fit
+from privest.scale._fitting import Fit, fit
+
 
 __all__ = ["Fit", "cluster_executor", "fit"]

@@ -5,22 +5,42 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from privest.arrays import as_choice, as_positive
 from privest.data import Features
 from privest.data._frames import PandasSource
 from privest.errors import InvalidInput, MissingDependency
+from privest.estimator import Result
+from privest.estimator.inference import stated_p
 from privest.mechanism.source import seeded
 from privest.privacy import PrivacyLevel
 from privest.scale._keeping import ReleaseFolder
 from privest.scale._pieces import Job, Piece, judge, merge, reduce_partition
-from privest.workflow import Fit
-from privest.workflow._estimate import fit_of
-from privest.workflow._terms import require_shown
+from privest.workflow import refuse_hidden
 
 FAN = 16  # pieces merged by one task
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Fit(Result):
+    """θ̂ with cov θ̂ = (Σ_k h_kh_kᵀ/(σ_k² + 1/s_k))⁻¹, the bound of `thm:crbound`.
+
+    level, noise   s and σ²: numbers, or names of public columns with one per row.
+    rows, dropped  used, and left out for missing values.
+    misfit         Σ_k (z_k − h_kᵀθ̂)²/(σ_k² + 1/s_k)/(K − n), about 1 if σ² and model are right.
+    misfit_p       its two-sided p-value.
+    """
+
+    level: float | str
+    noise: float | str
+    rows: int
+    dropped: int
+    misfit: float | None = None
+    misfit_p: float | None = None
 
 
 def fit(
@@ -91,17 +111,22 @@ def fit(
         job = replace(job, release=ReleaseFolder.opened(release, facts))
     whole = _reduced(parts, job, client)
     judge(whole, job)
-    require_shown(whole.rls, design.names, "the frame")
+    rls, n = whole.rls, len(design.names)
+    if not rls.identifiable:
+        sizes = np.sqrt(np.diagonal(rls.information))
+        refuse_hidden(rls.hidden_directions, sizes, design.names, "the frame", rls.readings)
     made_here = simulate is not None or release is not None  # else a release of unknown noise
+    found, freedom = rls.result(design.names), rls.readings - n
+    known = {one.name: getattr(found, one.name) for one in fields(found)}
+    known["simulated"] = rls.simulated if made_here else None
+    misfit = {}
+    if freedom > 0:
+        chance = stated_p(rls.misfit, freedom, 1.0)
+        misfit = {"misfit": rls.misfit / freedom, "misfit_p": chance}
     return Fit(
-        **(
-            fit_of(whole.rls, design.names)
-            | {"simulated": whole.rls.simulated if made_here else None}
-        ),
-        level=job.level,
-        noise=job.noise,
+        **known, **misfit, level=job.level, noise=job.noise, rows=rls.readings,
         dropped=whole.dropped,
-    )
+    )  # fmt: skip
 
 
 def _number(given: float | PrivacyLevel | str, what: str) -> float | str:

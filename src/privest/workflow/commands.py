@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from privest.arrays import CONFIDENCE
-from privest.data._names import joined
-from privest.workflow._account import LEDGER
+from privest.data import joined
+from privest.workflow.account import LEDGER
 
 AUTO = "auto"  # how errors are made, unless told
 

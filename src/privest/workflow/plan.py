@@ -10,10 +10,11 @@ and for yes/no and counts, by Fisher scoring at one mean with variance v, (v + a
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -24,7 +25,8 @@ from privest.data import meant
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator import ClippingCost, CostByShare, clipping_cost, clipping_cost_by_share
 from privest.model import LinearModel
-from privest.records import plain, quantile, standard_errors
+from privest.records import as_frame, plain, quantile, standard_errors
+from privest.workflow.held import library_of
 from privest.workflow.rows import (
     ADDED,
     Strata,
@@ -37,6 +39,10 @@ from privest.workflow.rows import (
 from privest.workflow.spec import Privacy, Spec
 from privest.workflow.terms import Column, Terms, level_for_error, solve
 from privest.workflow.unit import Person
+
+if TYPE_CHECKING:
+    from privest.ledger import Ledger
+    from privest.workflow.document import TableRelease
 
 CURVE = (1e-2, 1e2, 41)  # levels of the curve, as multiples of the chosen one, and how many
 MOST_ROWS = 2.0**53  # whole numbers are exact up to here
@@ -260,6 +266,57 @@ class Plan(Terms):
             f"{least * times:.4g}. More than {more} rows like these are needed; there are "
             f"{self.rows:,}."
         )
+
+    # --- what is done with it ---------------------------------------------------------------------
+
+    def release(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        subject: str | None = None,
+        budget: float | None = None,
+        again: bool = False,
+    ) -> TableRelease:
+        """A real release: protected noise, charged to a ledger before anything leaves.
+
+        path     of the table, .csv or .parquet; its document is written beside it. None: no file,
+                 the object that is returned holds the table.
+        ledger   a `Ledger` or the path of one. None: privest-ledger.db beside the data.
+        subject  the account. None: the target and the name of the data.
+        budget   of a new account. None: what this release costs.
+        again    release the same account once more: levels add up.
+        """
+        from privest.workflow.calls import release_plan
+
+        return release_plan(
+            self, path, ledger=ledger, subject=subject, budget=budget, again=again
+        )
+
+    def simulate(
+        self, path: str | os.PathLike[str] | None = None, *, seed: int | None = None
+    ) -> TableRelease:
+        """A simulation of `release`: no protection, no ledger; a seed repeats it."""
+        from privest.workflow.calls import simulate_plan
+
+        return simulate_plan(self, path, seed=seed)
+
+    def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
+        """Standard errors to expect, a row for each coefficient of each target."""
+        columns: dict[str, Any] = {"target": [], "coefficient": []}
+        errors: dict[str, list[float]] = {
+            "classical_error": [], "privacy_error": [], "standard_error": [],
+        }  # fmt: skip
+        for column in self.columns:
+            found = self.errors(column)
+            columns["target"] += [column.target] * len(self.names)
+            columns["coefficient"] += self.names
+            errors["classical_error"] += found.classical.tolist()
+            errors["privacy_error"] += found.privacy.tolist()
+            errors["standard_error"] += found.total.tolist()
+        if len(self.columns) == 1:
+            del columns["target"]
+        return as_frame(columns | errors, library or library_of(self.data))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -321,6 +321,14 @@ def ends_of(model: Model, privacy: Privacy, target: str) -> Ends | None:
     return privacy.range.get(target, (0.0, 1.0) if model.family == "binomial" else None)
 
 
+def is_plain(spec: Spec) -> bool:
+    """Whether it is Gaussian noise on one numeric outcome, one row per person, without weights."""
+    model = spec.model
+    numeric = model.family == "gaussian" and len(model.target) == 1
+    gaussian = distribution_of(model, spec.privacy).name == "gaussian"
+    return numeric and gaussian and model.person is None and model.weights is None
+
+
 # --- one reader for TOML, JSON and the schema -----------------------------------------------------
 
 

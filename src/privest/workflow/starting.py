@@ -1,33 +1,31 @@
-"""Where to begin when nobody has said how much privacy is wanted: a level to move from."""
+"""A level to start from when nobody has stated how much privacy is wanted."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
-from privest.arrays import as_choice
+import numpy as np
+
 from privest.errors import InvalidInput
 from privest.privacy import pure_level
-from privest.workflow._laws import DELTA
-from privest.workflow._modelled import level_for_chance, modelled_range
-from privest.workflow._record import record_shares
-from privest.workflow._sections import Ends, Privacy, read_transform
-from privest.workflow._spec import FAMILIES
+from privest.workflow.distribution import Ends
+from privest.workflow.spec import Model, Privacy
+from privest.workflow.terms import Known, modelled_range, solve
 
 APART = 0.1  # of the range: two values so far apart
-CHANCE = 0.75  # are told from each other so often: half way between a coin and certainty
+CHANCE = 0.75  # are told apart with this probability: half way between guessing and certainty
+DELTA = 1e-6
 DIGITS = 3
 
 
 def starting_privacy(
     ranges: Mapping[str, Ends], *, transform: str = "none", family: str = "gaussian"
 ) -> Privacy:
-    """A level at which a guess between two values a tenth of the range apart is right in 75 %.
+    """A level at which an attacker tells apart two values a tenth of the range apart in 75%.
 
-    ranges: the public range of each private column, in the units of the file; with several columns
-    all of them are a tenth apart. After a `transform` it is a tenth of the transformed range. Of a
-    yes or no, which has nothing between its ends, the two ends are told from each other so often.
-    The level is rounded down; ε is stated at δ = 1e-6.
+    ranges: the public range of each private column, in the units of the file. Of a yes/no outcome
+    the two ends are told apart so often. The level is rounded down; ε is stated at δ = 1e-6.
 
     >>> starting_privacy({"ldl": (0.0, 10.0)}).level
     1.81
@@ -35,24 +33,21 @@ def starting_privacy(
     1.33
     """
     if not ranges:
-        raise InvalidInput("a level to begin with needs the public range of each private column.")
-    read_transform(transform)
-    as_choice(family, FAMILIES, "family")
-    targets = tuple(ranges)
-    ends = ranges[targets[0]] if len(targets) == 1 else dict(ranges)
+        raise InvalidInput("a level to start from needs the public range of each private column.")
+    model = Model(tuple(ranges), transform=transform, family=family)  # type: ignore[arg-type]
     if family == "binomial":
         width = max(high - low for low, high in ranges.values())
         level = pure_level("coin", math.log(CHANCE / (1 - CHANCE)), width)
-        return Privacy(level=_rounded_down(level), range=ends)
-    limits = [modelled_range(transform, ranges[name]) for name in targets]
-    asked = Privacy(tolerance=APART, attacker=CHANCE, range=ends)
-    if len(targets) > 1:
-        shares = record_shares(asked, targets, limits)
-        level = sum(share.level * (share.scale or 0.0) ** 2 for share in shares)
-    else:
-        assert limits[0] is not None
-        level = level_for_chance(APART * limits[0].width, CHANCE)
-    return Privacy(level=_rounded_down(level), range=ends, delta=DELTA)
+        return Privacy(level=_rounded_down(level), range=ranges)
+    apart = APART
+    if len(ranges) == 1:
+        limits = modelled_range(transform, next(iter(ranges.values())))
+        assert limits is not None
+        apart *= limits.width
+    asked = Privacy(tolerance=apart, attacker=CHANCE, range=ranges)
+    known = (Known(),) * len(ranges)
+    terms = solve(model, asked, known, most=None, shape=np.zeros((0, 0)))
+    return Privacy(level=_rounded_down(float(terms.information)), range=ranges, delta=DELTA)
 
 
 def _rounded_down(level: float) -> float:

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array
-from privest.bounds import bound, identifiability
-from privest.bounds._classical import Identifiability
-from privest.data._names import meant
+from privest.bounds import Identifiability, bound, identifiability
+from privest.data import meant
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 from privest.records import Record
-from privest.workflow._column import UNIT
-from privest.workflow._held_rows import group_name, held_rows
-from privest.workflow._planning import Plan
-from privest.workflow._row_levels import plain_rows
+from privest.workflow.held_rows import group_name, held_rows
+from privest.workflow.plan import Plan
+from privest.workflow.rows import ADDED
+from privest.workflow.spec import is_plain
 
 SEEN = 1e-8  # of a direction of length 1: a smaller part is rounding
 
@@ -58,7 +57,7 @@ def withdrawn(plan: Plan, column: str, groups: Sequence[str], data: object = Non
     if not out.any():
         raise InvalidInput("choose at least one group that says no.")
     levels = np.where(out, 0.0, plan.columns[0].level)
-    model = LinearModel(rows.H, plan.columns[0].noise_variance or 1.0, names=plan.names)
+    model = LinearModel(rows.H, plan.columns[0].residual_variance or 1.0, names=plan.names)
     verdict = identifiability(model, PrivacyLevel(levels))
 
     def of(readings: Sequence[int]) -> tuple[str, ...]:
@@ -93,6 +92,7 @@ def _errors(
     plan: Plan, model: LinearModel, levels: Array, verdict: Identifiability
 ) -> Array | None:
     """Of rows that count alike; others have them from a plan without the groups."""
-    if not (plain_rows(plan.spec) and plan.noise_variance is not None and verdict.identifiable):
+    known = plan.columns[0].residual_variance is not None
+    if not (is_plain(plan.spec) and known and verdict.identifiable):
         return None
-    return bound(model, PrivacyLevel(levels / UNIT)).standard_error
+    return bound(model, PrivacyLevel(levels / ADDED)).standard_error

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import AnyArray, Array, Index
-from privest.data import open_source, read_rows
-from privest.data._cells import Texts, is_number
+from privest.data import Texts, is_number, open_source, read_rows
 from privest.errors import InvalidInput
-from privest.workflow._spec import Spec
+from privest.workflow.spec import Spec
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +35,13 @@ def held_rows(spec: Spec, data: object, groups: str | None) -> HeldRows:
         raise InvalidInput(
             f"{groups!r} is the target, which is private: groups are of a public column."
         )
-    source = open_source(spec.data if data is None else data, spec.reading)
+    source = open_source(spec.data if data is None else data, spec.format)
     beside = () if groups is None else (groups,)
     counted_by = None if spec.design.columns else spec.targets
     # A column that is a feature too is read as the model needs it.
     text = [name for name in beside if name not in spec.design.columns]
     blocks = list(
-        read_rows(source, spec.design, counted_by, beside=beside, text=text, missing=spec.missing)
+        read_rows(source, spec.design, counted_by, beside=beside, text=text, missing=spec.model.missing)
     )
     label: Index | None = None
     names: tuple[str, ...] = ()
