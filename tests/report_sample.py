@@ -6,7 +6,7 @@ import numpy as np
 
 import privest as pv
 from privest.estimator.result import Result
-from privest.report import Trail
+from privest.report.figures import Trail
 from privest.report._facts import Facts, Outcome, Provenance
 from privest.report._tradeoff import Curve
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.report import BAND, at_most, exposed_by, exposure
+from privest.report import at_most, exposed_by, exposure
+from privest.report.figures import BAND
 from privest.report._choice_pictures import curve_sketch, intervals_sketch
 from privest.report._choosing import (
     POSITIONS,

@@ -10,7 +10,7 @@ import scipy.stats
 import privest as pv
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
-from privest.report import Trail
+from privest.report.figures import Trail
 from privest.report._canvas import WIDTH
 from privest.report._coefficients import coefficients
 from privest.report._pictures import (

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from privest.report import BAND, Section, Trail, render_section
+from privest.report import Section, render_section
+from privest.report.figures import BAND, Trail
 from privest.report._pictures import trail_figure, trail_picture
 
 

@@ -2,7 +2,7 @@
 
 No size is below 15 px (0.9375rem at a browser's 16 px). On a phone every row of a table is a card,
 so that no column is out of sight; between phone and desk what is wide scrolls in a box of its own.
-Drawings come in light and dark; pictures of pixels keep a white card in the dark.
+Charts take their colours from here: blue with privacy, grey without.
 """
 
 SHEET = """
@@ -10,13 +10,13 @@ SHEET = """
   color-scheme: light dark;
   --ink: #1d2329; --soft: #4d5761; --paper: #ffffff; --line: #d5dbe1; --box: #f4f6f8;
   --link: #0b57a4; --info: #e9f2fb; --info-line: #1f6fbf; --warn: #fff3dc; --warn-line: #b26a00;
-  --shade: #0000004d;
+  --shade: #0000004d; --with: #1f5fa8; --without: #8a939c;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ink: #e4e8ec; --soft: #aab4be; --paper: #14181c; --line: #3a434c; --box: #1e242a;
     --link: #7fb8f5; --info: #172839; --info-line: #5ea5ea; --warn: #33270f; --warn-line: #e0a030;
-    --shade: #ffffff4d;
+    --shade: #ffffff4d; --with: #6aaef2; --without: #7b858f;
   }
 }
 * { box-sizing: border-box; }
@@ -38,13 +38,19 @@ nav ul {
 }
 nav li { padding: .1rem 0; }
 figure { margin: 1.4rem 0; }
-figure img {
-  display: block; width: 100%; max-width: 34rem; height: auto; margin: 0 auto;
-  background: var(--paper); border: 1px solid var(--line); border-radius: 8px; padding: .4rem;
-}
-figure.pixels img { background: #fff; }
+svg.chart { display: block; width: 100%; overflow: visible; font-size: 15px; }
+svg.chart text { fill: var(--soft); font-variant-numeric: tabular-nums; }
+svg.chart .strong { fill: var(--ink); font-weight: 600; }
+svg.chart .with, svg.chart .chosen { fill: var(--with); }
+svg.chart .without { fill: var(--without); }
+svg.chart .dot { fill: var(--paper); }
+svg.chart .line { fill: none; stroke: var(--with); stroke-width: 2; }
+svg.chart .sep { stroke: var(--line); }
+svg.chart .zero { stroke: var(--soft); stroke-dasharray: 4 4; }
+details { margin: 1rem 0; }
+summary { cursor: pointer; color: var(--link); }
 figcaption, footer { font-size: .9375rem; line-height: 1.5; color: var(--soft); }
-figcaption { max-width: 34rem; margin: .5rem auto 0; }
+figcaption { margin: .5rem 0 0; }
 .table figcaption { max-width: none; margin: 0 0 .5rem; }
 .scroll {
   overflow-x: auto; border: 1px solid var(--line); border-radius: 8px;
@@ -82,7 +88,6 @@ code { font: .9375rem/1.6 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans
 footer { padding: 2rem 1rem 2.5rem; }
 @media (max-width: 34rem) {
   h1 { font-size: 1.5rem; }
-  figure img { padding: .15rem; }
 }
 @media screen and (max-width: 34rem) {
   .scroll { overflow: visible; border: 0; background: none; }
@@ -108,6 +113,7 @@ footer { padding: 2rem 1rem 2.5rem; }
     color-scheme: light;
     --ink: #000; --soft: #333; --paper: #fff; --line: #bbb; --box: #fff;
     --link: #000; --info: #fff; --warn: #fff; --info-line: #555; --warn-line: #000;
+    --with: #1f5fa8; --without: #8a939c;
   }
   body { font-size: 10.5pt; line-height: 1.42; }
   p { margin: .45rem 0; }
@@ -117,9 +123,6 @@ footer { padding: 2rem 1rem 2.5rem; }
   h2 { break-after: avoid; margin-top: 1.2rem; }
   figure, .note, tr, pre { break-inside: avoid; }
   figure { margin: .8rem 0; }
-  figure:not(.table) { display: flex; align-items: center; gap: 7mm; }  /* words beside it */
-  figure picture { flex: none; }
-  figure img { width: 88mm; flex: none; margin: 0; padding: 0; border: 0; }
   figcaption { max-width: none; margin: 0; font-size: 9.5pt; }
   .scroll { overflow: visible; background: none; }
   thead { display: table-header-group; }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from privest.report._canvas import BAND
-from privest.report._digits import plural, rounded
+from privest.report.numbers import KINDS, half
 from privest.workflow import Plan
 from privest.workflow._withdrawing import Withdrawal
 
@@ -15,7 +14,7 @@ MOST_NAMED = 12
 def withdrawal_words(found: Withdrawal, plan: Plan) -> list[str]:
     """What is hidden then, and whose readings would be needed; or what it costs."""
     who = f"{found.column} = {listed(found.groups)}"
-    head = f"If {who} says no, nothing is shown of {plural(found.rows, 'row')}"
+    head = f"If {who} says no, nothing is shown of {KINDS['rows'](found.rows)}"
     if found.left == 0:
         return [f"{head}: that is everybody, and nothing is left to release."]
     if not found.hidden:
@@ -39,12 +38,12 @@ def _cost(found: Withdrawal, plan: Plan) -> list[str]:
     if found.standard_error is None:
         return []
     each = ", ".join(
-        f"{name} ± {rounded(BAND * then, BAND * then)} (now {rounded(BAND * now, BAND * now)})"
+        f"{name} {half(then)} (now {half(now)})"
         for name, then, now in zip(
             plan.names[:MOST_NAMED], found.standard_error.tolist(), plan.standard_error.tolist()
         )
     )
-    return [f"For 95 % then: {each}."]
+    return [f"95% intervals then: {each}."]
 
 
 def listed(names: Sequence[str]) -> str:

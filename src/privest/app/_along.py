@@ -17,12 +17,12 @@ from textwrap import fill
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import privest
+from privest.app._along_cells import Cell, cells_of, extras_of, for_colleagues, one_line
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 from privest.ledger import Ledger
 from privest.ledger._export import as_json
-from privest.report._along_cells import Cell, cells_of, extras_of, for_colleagues, one_line
 from privest.workflow import Spec, TableRelease
 from privest.workflow._commands import Commands, Steps, commands_of, shell_file
 from privest.workflow._header import header_path
