@@ -1,0 +1,134 @@
+"""What plan, release and estimate give for every kind of plan, in numbers and in words.
+
+`kinds/NAME/` holds a plan and a real release, both made by privest 0.2: they must still be read.
+`expected.json` has the numbers of today, `plan.txt` and `estimate.txt` the words. GOLDEN=write
+writes these three again: the difference is for a person to read and to decide about.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from golden_kinds import KINDS, STREAMS, tables
+from workflow_command import called
+
+HERE = Path(__file__).parent / "kinds"
+WRITE = os.environ.get("GOLDEN") == "write"
+SEED = "7"
+CLOSE = 1e-9  # relative: sums of 60 rows in another order move about 1e-13
+PLAN = ("rows", "dropped", "names", "epsilon", "standard_error", "classical_error", "privacy_error")
+COLUMN = ("target", "level", "range", "transform", "law", "epsilon")
+ESTIMATE = ("names", "estimate", "covariance", "interval", "degrees_of_freedom", "method")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("golden")
+    for name, table in tables().items():
+        table.to_csv(made / name, index=False)
+    return made
+
+
+def printed(*arguments):
+    done = called(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def charged(kind):
+    """What a real release writes into its ledger: the public part of the key, and the cost."""
+    printed("release", f"{kind}.toml", "--output", f"real-{kind}.csv", "--ledger", f"{kind}.db")
+    entry = json.loads(printed("ledger", "export", f"{kind}.db"))["entries"][-1]
+    parts = [part for part in entry["key"].split(".") if part[0] in "tm" and len(part) != 32]
+    return {"subject": entry["subject"], "key": parts, "stop": entry["stop"], "cost": entry["cost"]}
+
+
+def plan_facts(told):
+    found = {name: told[name] for name in PLAN if name in told}
+    columns = [{name: one.get(name) for name in COLUMN} for one in told["columns"]]
+    return found | {"columns": columns}
+
+
+def estimate_facts(told):
+    several = told.get("fits") or [told]
+    return [{name: one[name] for name in ESTIMATE if name in one} for one in several]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_of_plan(kind, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    case, kept, found, words = KINDS[kind], HERE / kind, {}, {}
+    data = folder / case.table
+    stated = ("plan", data, *shlex.split(case.plan))
+    words["plan.txt"] = printed(*stated)
+    found["plan"] = plan_facts(json.loads(printed(*stated, "--json")))
+    printed(*stated, "--save", f"{kind}.toml")
+    printed(
+        "release", f"{kind}.toml", "--simulate", "--seed", SEED, "--output", f"simulated-{kind}.csv"
+    )
+    table = Path(f"simulated-{kind}.csv").read_bytes()
+    found["simulated"] = hashlib.sha256(table).hexdigest()
+    found["header"] = json.loads(Path(f"simulated-{kind}.csv.json").read_text())
+    found["charged"] = charged(kind)
+    for name in ("plan.toml", "release.csv", "release.csv.json"):
+        shutil.copy(kept / name, name)
+    old = plan_facts(json.loads(printed("plan", "plan.toml", "--json")))
+    calls = {options: ("estimate", "release.csv", *options.split()) for options in case.estimates}
+    found["estimates"] = {
+        options: estimate_facts(json.loads(printed(*call, "--json")))
+        for options, call in calls.items()
+    }
+    words["estimate.txt"] = "\n".join(printed(*call) for call in calls.values())
+    if WRITE:
+        (kept / "expected.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        for name, text in words.items():
+            (kept / name).write_text(text)
+    close(old, found["plan"], "the plan file of 0.2")
+    close(found, json.loads((kept / "expected.json").read_text()), kind)
+    for name, text in words.items():
+        assert text == (kept / name).read_text(), name
+
+
+def close(found, expected, where):
+    """Equal, numbers to `CLOSE`."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for name, value in expected.items():
+            close(found[name], value, f"{where}: {name}")
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+            close(one, other, f"{where}[{number}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=CLOSE, abs=1e-12), where
+    else:
+        assert found == expected, where
+
+
+def test_a_ledger_of_before(folder, monkeypatch):
+    """The ledger of all these releases, once it is adopted here, vouches for each of them."""
+    monkeypatch.chdir(folder)
+    shutil.copy(HERE / "ledger.db", "ledger.db")
+    printed("ledger", "adopt", "ledger.db")
+    printed("ledger", "verify", "ledger.db")
+    for kind in KINDS:
+        for name in ("release.csv", "release.csv.json"):
+            shutil.copy(HERE / kind / name, name)
+        assert called("verify", "release.csv", "--ledger", "ledger.db").returncode == 0, kind
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_a_kind_of_stream(kind, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    lines = printed("stream", "people.csv", *shlex.split(STREAMS[kind])).splitlines()
+    found = [json.loads(line) for line in lines]
+    kept = HERE.parent / "streams" / f"{kind}.jsonl"
+    if WRITE:
+        kept.write_text("\n".join(lines) + "\n")
+    expected = [json.loads(line) for line in kept.read_text().splitlines()]
+    close(found, expected, kind)

@@ -1,0 +1,111 @@
+"""Every kind of plan: a small table, the options of `privest plan`, and how it is estimated."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+ROWS = 60
+SEX = "--category sex=female,male"
+FEATURES = f"--features age,bmi,sex {SEX}"
+LINEAR = f"--target ldl {FEATURES}"
+RANGE = "--range=-4,6 --delta 1e-6"
+STATED = "--noise-variance 0.3"
+COUNTS = f"--target visits {FEATURES} --family poisson --range 0,30"
+LOG = f"--target income {FEATURES} --transform log --range 0.1,50"
+TWO = f"--target ldl,hdl {FEATURES} --range ldl=-4,6 --range hdl=-4,4"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Options of `privest plan`, and those of each call of `privest estimate`."""
+
+    plan: str
+    estimates: tuple[str, ...] = ("",)
+    table: str = "people.csv"
+
+
+def tables() -> dict[str, pd.DataFrame]:
+    """Of people, of their visits, and a public reference; the same on every machine."""
+    rng = np.random.default_rng(28)
+    people = pd.DataFrame(
+        {
+            "age": rng.uniform(20, 80, ROWS).round(1),
+            "bmi": rng.normal(27, 4, ROWS).round(1),
+            "sex": rng.choice(["female", "male"], ROWS),
+            "weight": rng.integers(1, 9, ROWS),
+            "level": rng.choice([0.5, 1.0, 2.0, 4.0], ROWS),
+        }
+    )
+    mean = 1 + 0.02 * people.age - 0.05 * people.bmi + 0.4 * (people.sex == "male")
+    people["ldl"] = (mean + np.sqrt(0.3) * rng.standard_normal(ROWS)).round(3)
+    people["hdl"] = (0.5 * mean + 0.4 * rng.standard_normal(ROWS)).round(3)
+    people["income"] = np.exp(people.ldl).round(3)
+    people["smokes"] = (rng.random(ROWS) < 0.3).astype(int)
+    people["visits"] = rng.poisson(np.exp(0.2 + 0.02 * people.age))
+    gaps = people.copy()
+    gaps.loc[[3, 17], "ldl"] = np.nan
+    gaps.loc[[5], "bmi"] = np.nan
+    persons = people.assign(person=[f"p{i // 3}" for i in range(ROWS)])
+    reference = people.assign(ldl=(mean + 0.5 * rng.standard_normal(ROWS)).round(3))
+    return {
+        "people.csv": people,
+        "gaps.csv": gaps,
+        "visits.csv": persons,
+        "reference.csv": reference[["age", "bmi", "sex", "ldl"]],
+    }
+
+
+KINDS = {
+    "level": Kind(
+        f"{LINEAR} {STATED} --level 2",
+        ("", "--errors t", "--errors HC2", "--errors stated", "--errors huber"),
+    ),
+    "level-unknown-variance": Kind(f"{LINEAR} --level 2"),
+    "range": Kind(f"{LINEAR} {STATED} {RANGE} --level 2"),
+    "range-clips": Kind(f"{LINEAR} {STATED} --range 0,2 --delta 1e-6 --level 4"),
+    "range-clips-unknown-variance": Kind(f"{LINEAR} --range 0,2 --delta 1e-6 --level 4"),
+    "move": Kind(f"{LINEAR} {STATED} --level 2 --delta 1e-6 --move 0.5"),
+    "epsilon": Kind(f"{LINEAR} {STATED} {RANGE} --epsilon 20"),
+    "accuracy": Kind(f"{LINEAR} {STATED} {RANGE} --standard-error 0.01 --of age"),
+    "attacker": Kind(f"{LINEAR} {STATED} {RANGE} --tolerance 1 --attacker 0.8"),
+    "reference": Kind(f"{LINEAR} {RANGE} --reference reference.csv --level 2"),
+    "formula": Kind(
+        f"--formula 'ldl ~ age*C(sex) + I(bmi**2)' {SEX} {STATED} {RANGE} --level 2",
+    ),
+    "logarithm": Kind(
+        f"{LOG} {STATED} --delta 1e-6 --level 4",
+        ("", "--at age=50,bmi=27,sex=male --total"),
+    ),
+    "mean": Kind(f"--target ldl --mean {RANGE} --level 2"),
+    "means-of-groups": Kind(f"--target ldl --mean --by sex {SEX} {RANGE} --level 2"),
+    "no-intercept": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --no-intercept"),
+    "missing": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --missing drop", table="gaps.csv"),
+    "weights": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --weights weight"),
+    "laplace": Kind(f"{LINEAR} {STATED} --range=-4,6 --law laplace --level 2"),
+    "laplace-epsilon": Kind(f"{LINEAR} {STATED} --range=-4,6 --law laplace --epsilon 5"),
+    "persons": Kind(
+        f"{LINEAR} {RANGE} --person person --level 2", ("", "--errors reml"), "visits.csv"
+    ),
+    "persons-epsilon": Kind(f"{LINEAR} {RANGE} --person person --epsilon 20", table="visits.csv"),
+    "persons-capped": Kind(
+        f"{LINEAR} {RANGE} --person person --most-rows 2 --level 2", table="visits.csv"
+    ),
+    "yes-no": Kind(f"--target smokes {FEATURES} --family binomial --epsilon 2"),
+    "counts": Kind(f"{COUNTS} --delta 1e-6 --level 1"),
+    "counts-laplace": Kind(f"{COUNTS} --law laplace --epsilon 10"),
+    "two-columns": Kind(f"{TWO} --delta 1e-6 --level 40"),
+    "two-columns-epsilon": Kind(f"{TWO} --delta 1e-6 --epsilon 20"),
+    "level-column": Kind(f"{LINEAR} {STATED} {RANGE} --level-column level"),
+}
+
+STREAM = "--target ldl --features age,bmi --seed 7 --simulate --block 20 --output-format jsonl"
+STREAMS = {
+    "estimates": f"{STREAM} --level 2 {STATED} --intercept",
+    "unknown-variance": f"{STREAM} --level 2 --intercept",
+    "range": f"{STREAM} --level 2 {RANGE} --intercept",
+    "lags": f"{STREAM} --level 2 --lags 0.5,0.25 {STATED} --intercept",
+    "shared-day": f"{STREAM} --level 2 --shared-day 4 {STATED} --intercept",
+    "ar1": f"{STREAM} --level 2 --ar1 --intercept",
+    "releases": f"{STREAM} --level 2 {RANGE} --emit releases",
+}
