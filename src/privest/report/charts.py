@@ -79,21 +79,22 @@ def intervals(every: Sequence[Coefficient]) -> tuple[str, int]:
 
 
 def _zero_place(every: Sequence[Coefficient]) -> float:
-    """Where zero is, in percent: so that every row fits on the scale that suits it."""
+    """Where zero is, in percent: at an end if all intervals are on one side of it."""
     shares = [max(-one.low, 0.0) / (max(one.high, 0.0) - min(one.low, 0.0)) for one in every]
-    return LEFT + (RIGHT - LEFT) * min(max(float(np.median(shares)), 0.0), 1.0)
+    middle = float(np.median(shares))
+    if min(shares) < max(shares) or 0 < middle < 1:
+        middle = min(max(middle, 0.2), 0.8)
+    return LEFT + (RIGHT - LEFT) * middle
 
 
 def _scale(one: Coefficient, zero: float) -> Callable[[float], float]:
     """The largest scale on which the interval fits beside the common zero."""
-    above, below = max(one.high, 0.0), max(-one.low, 0.0)
-    per = [
-        (RIGHT - zero) / above if above else math.inf,
-        (zero - LEFT) / below if below else math.inf,
-    ]
-    if zero >= RIGHT or zero <= LEFT:  # all on one side, this one perhaps not
-        per = [x for x in per if x > 0] or [(RIGHT - LEFT) / (above + below)]
-    unit = min(per)
+    room = []
+    if one.high > 0:
+        room.append((RIGHT - zero) / one.high)
+    if one.low < 0:
+        room.append((zero - LEFT) / -one.low)
+    unit = min(room)
     return lambda x: zero + unit * x
 
 

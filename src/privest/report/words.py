@@ -20,7 +20,7 @@ WORDS: dict[str, str] = {
     "asked": "In the units of the file",
     "joint": "All columns together",
     "cost": "What privacy cost",
-    "limits": "What is not promised",
+    "limits": "Limits of the promise",
     "origin": "Which release this is",
     "repeat": "How to repeat it",
     "verification": "Verification",
@@ -184,8 +184,8 @@ WORDS: dict[str, str] = {
     "released yes, {no:percent} after a released no.",
     "guess_factor": "Half of an ordinary reader's guesses are within a factor of {after:down}; "
     "without that person's row, {before:near}.",
-    "guess_factors": "If values of {value} vary by a factor of {sds:near} (R/20, R/10, R/5, one "
-    "sd), half of a reader's guesses are within a factor of {after:down}.",
+    "guess_factors": "If values of {value} vary by a factor of {sds:near} (R/20, R/10, R/5), half "
+    "of a reader's guesses are within a factor of {after:down}.",
     "guess_person": "An ordinary reader guesses a person's mean with sd {mean:down}, one value "
     "with sd {after:down}; without that person's rows, {mean_before:near} and {before:near}.",
     "guess_person_fractions": "If values vary with sd {sds:near} around the prediction (R/20, "
@@ -194,6 +194,12 @@ WORDS: dict[str, str] = {
     "column alone, {alone:down}; without that person's row, {before:near}.",
     "guess_stream": "From all steps a reader guesses one measurement with sd {after:down}; without "
     "its own step, {others:down}; without the stream, {before:near}.",
+    "guess_steps": "From all steps a reader guesses one measurement with sd {after:down}; without "
+    "the stream, {before:near}.",
+    "unbiased_steps": "A guess of one measurement from the release that is unbiased for every "
+    "value has sd at least {least:down}.",
+    "unbiased_block": "The same for the mean of {steps:count} measurements of a step: sd at least "
+    "{least:down}.",
     "pair": "Between two equally likely values, as far apart as people with equal features "
     "typically are ({apart:near}), an attacker is right {right} (guessing: 50%).",
     "pair_person": "Between two equally likely people, as far apart as people with equal features "
@@ -219,7 +225,6 @@ WORDS: dict[str, str] = {
     "{out:up}).",
     "band_large": "ε alone permits near-certainty; judge by the attack rates.",
     "band_very_large": "ε alone promises almost nothing; only the attack rates say what is hidden.",
-    "epsilon_steps": "{steps:count} steps: ε = {epsilon:epsilon}; whole stream: {whole}.",
     "not_hidden": "Not hidden: who is in the table, features, numbers of rows, missing values, "
     "group means, and what relatives' values reveal.",
     "largest_level": "These sentences are for the rows with the largest level, s = {level:level}.",
