@@ -13,7 +13,6 @@ from rich.rule import Rule
 
 import privest
 from privest import workflow
-from privest.arrays import CONFIDENCE
 from privest.cli import _ledger, _workflow
 from privest.cli._audit import audit
 from privest.cli._bound import bound
@@ -26,13 +25,12 @@ from privest.cli._identify import identify_command
 from privest.cli._levels import levels
 from privest.cli._stream import stream
 from privest.cli._verify import verify
-from privest.cli._workflow_text import print_estimate, print_plan
 from privest.data import open_source, write_table
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.ledger import discard
 from privest.paper import _commands as reproduce
-from privest.report import charged_to, level_words, plural, save_report
+from privest.report import describe, print_sections, save_report
 from privest.workflow._account import LEDGER
 from privest.workflow._commands import Steps, commands_of
 from privest.workflow._header import header_path
@@ -170,21 +168,20 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     commands = commands_of(Steps(plan_file, release, page, seed=seed))
     _type(console, f"{commands.plan} --want bmi=0.005")
     found = workflow.make_plan(workflow.load_spec(plan_file))
-    print_plan(console, found, {"bmi=0.005": found.rows_for(0.005, "bmi")})
+    wanted = {"bmi=0.005": found.rows_for(0.005, "bmi")}
+    print_sections(console, describe(found, wanted=wanted))
     _type(console, commands.release)
     if seed is None:
         with _workflow.Charged().account(found.spec, plan_file) as account:
             header = workflow.release(found, release, account=account)
-            more = charged_to(header, account)
+            sections = describe(header, account=account)
     else:
         header = workflow.simulate_release(found, release, workflow.trial_source(found, seed))
-        more = header.warning or ""
-    console.print(
-        shown(f"{plural(header.rows, 'row')} released at {level_words(header.level)}. {more}")
-    )
+        sections = describe(header)
+    print_sections(console, sections, ("release",))
     _type(console, commands.estimate)
     estimated = workflow.estimate_release(release)
-    print_estimate(console, estimated, CONFIDENCE)
+    print_sections(console, describe(estimated), _workflow.ESTIMATED)
     _type(console, commands.report)
     save_report(found, estimated, commands, page)
     console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
