@@ -14,22 +14,31 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array
-from privest.privacy import OneRecord, PrivacyLevel, grid_statement
+from privest.estimator.inference import coin_rows
+from privest.lattice import Coin
 from privest.privacy.reader import DELTA
 from privest.report.exposure import FRACTIONS, Private, exposure, right
 from privest.report.findings import fits_of, left_out, level_of, of_estimate
 from privest.report.numbers import NEXT_TO_NONE
 from privest.report.sections import Cell, Chart, Number, Part, Section, Sentence, Table
-from privest.workflow import Account, Estimate, Plan, TableRelease, Verified
-from privest.workflow._law_plan import offered
+from privest.workflow import (
+    Account,
+    Column,
+    Estimate,
+    Plan,
+    TableRelease,
+    Terms,
+    Verification,
+)
 
 SAME = 1.005  # errors that differ by less are the same to a reader
 LEVELS = (0.1, 1 / 3, 1.0, 3.0, 10.0)  # times the chosen one
 CLIPPED = (0.05, 0.2)  # shares for which the cost of clipping is told
+UNEQUAL = 20  # times the usual number of rows: beyond it a cap is worth a word
 ENOUGH = 200.0  # rows × (1 − 2q)² from which on a logistic fit of answers is of use
 
 
-def describe(found: Plan | TableRelease | Estimate | Verified, **how: Any) -> list[Section]:  # noqa: ANN401
+def describe(found: Plan | TableRelease | Estimate | Verification, **how: Any) -> list[Section]:  # noqa: ANN401
     """The sections of what the workflow makes; `how`: see of_plan, of_release, of_estimate.
 
     An estimate also takes the `plan` of its release, for errors at other levels.
@@ -50,47 +59,39 @@ def describe(found: Plan | TableRelease | Estimate | Verified, **how: Any) -> li
 
 def exposed(found: Plan | TableRelease | Estimate, *, apart: float | None = None) -> Section:
     """The exposure panel; apart: a difference that matters, in modelled units."""
-    whole: Any = found
+    terms: Plan | TableRelease = found.release if isinstance(found, Estimate) else found
+    variances: list[tuple[float, bool] | None] = [None] * len(terms.columns)
+    covariance = None
     if isinstance(found, Estimate):
-        whole, fits = found.release, fits_of(found)
-        variances = [_estimated(one) for one in fits]
-        joint = getattr(found, "joint", None)
-        covariance = None if joint is None else joint.shown_covariance
-        rows = whole.rows
-    else:
-        variances = [None] * len(found.columns)
-        covariance, rows = getattr(found, "covariance", None), found.rows
-    leverage = min(len(whole.names) / max(rows, 1), 0.999)
-    if isinstance(found, Plan) and len(found.columns) == 1:
-        apart = found.spec.privacy.tolerance if apart is None else apart
+        variances = [_estimated(one) for one in fits_of(found)]
+        covariance = None if found.joint is None else found.joint.shown_covariance
+    elif isinstance(found, Plan):
+        covariance = found.survey.covariance if len(found.columns) > 1 else None
+        if apart is None and len(found.columns) == 1:
+            apart = found.privacy.tolerance
+    leverage = min(len(terms.names) / max(terms.rows, 1), 0.999)
     columns = [
-        _private(column, known, apart, leverage, _share_of(found), _family(found))
-        for column, known in zip(whole.columns, variances)
+        _private(terms, column, known, apart, leverage)
+        for column, known in zip(terms.columns, variances)
     ]
-    delta = _delta(whole.columns)
+    delta = 0.0 if terms.distribution.pure else terms.privacy.delta or DELTA
     return exposure(
-        columns, _epsilon(whole.columns, delta), delta,
-        covariance=covariance, unenforced=_unenforced(whole.columns, found),
+        columns, _epsilon(terms, delta), delta,
+        covariance=covariance, unenforced=_unenforced(terms),
     )  # fmt: skip
 
 
-def _family(found: Plan | TableRelease | Estimate) -> str:
-    if isinstance(found, Plan):
-        return str(found.spec.family)
-    return str(found.release.family if isinstance(found, Estimate) else found.family)
-
-
-def _share_of(found: object) -> tuple[float, str] | None:
-    """What is expected of a yes/no or a count: the guess of a plan, and its source."""
-    guess = getattr(found, "guess", None)
-    if guess is None:
+def _expected(terms: Terms) -> tuple[float, str] | None:
+    """The expected mean of a yes/no or count outcome, and its source; None of a release."""
+    if not isinstance(terms, Plan) or terms.model.family == "gaussian":
         return None
-    return float(guess), "stated" if getattr(found, "stated", False) else "assumed"
+    stated = terms.model.target[0] in terms.spec.public.expected
+    return terms.mean, "stated" if stated else "assumed"
 
 
 def _estimated(fit: Estimate) -> tuple[float, bool] | None:
     """σ² as the release shows it; where that is zero its upper 95% limit."""
-    if fit.noise_found is None or fit.release.column.person is not None:
+    if fit.noise_found is None or fit.release.model.person is not None:
         return None
     if fit.noise_found > 0:
         return fit.noise_found, False
@@ -99,67 +100,52 @@ def _estimated(fit: Estimate) -> tuple[float, bool] | None:
 
 
 def _private(
-    column: Any,  # noqa: ANN401
+    terms: Terms,
+    column: Column,
     known: tuple[float, bool] | None,
     apart: float | None,
     leverage: float,
-    expected: tuple[float, str] | None,
-    family: str,
 ) -> Private:
-    variance, source = column.noise_variance, "stated"
+    variance, source, family = column.residual_variance, "stated", terms.model.family
     if column.reference_rows is not None:
         source = "estimated"
     if known is not None:
         variance, source = known[0], "estimated"
-    share = None
+    share, expected = None, _expected(terms)
     if family == "binomial":
         share, source = expected or (0.5, "assumed")
     elif family == "poisson" and expected is not None and expected[1] == "stated":
         variance, source = expected
+    limits = terms.limits(column)
     return Private(
         target=column.target,
         level=column.level,
-        distribution=str(column.law),
-        logarithm=column.transform == "log",
-        ends=column.range,
-        width=None if column.limits is None else column.limits.width,
+        distribution=terms.distribution.name,
+        logarithm=terms.model.transform == "log",
+        ends=terms.ends(column),
+        width=None if limits is None else limits.width,
         sd=None if variance is None else math.sqrt(variance),
         source=source,
         limit=known is not None and known[1],
         leverage=leverage,
-        rows=None if column.person is None else column.person.rows,
+        rows=terms.most,
         share=share,
         apart=apart,
-        largest=column.level_column is not None,
+        largest=terms.privacy.level_column is not None,
     )
 
 
-def _delta(columns: Sequence[Any]) -> float:
-    if columns[0].law != "gaussian":
-        return 0.0
-    return DELTA if columns[0].delta is None else float(columns[0].delta)
-
-
-def _epsilon(columns: Sequence[Any], delta: float) -> float | None:
-    """ε of all values of a person replaced anywhere in their ranges; None without them."""
-    if any(one.limits is None for one in columns):
+def _epsilon(terms: Terms, delta: float) -> float | None:
+    """ε of all values of a person replaced anywhere in their ranges; None without ranges."""
+    if any(terms.limits(column) is None for column in terms.columns):
         return None
-    if len(columns) == 1:
-        whole = replace(columns[0], move=None, delta=delta or None)
-        return float(whole.epsilon)
-    widths = OneRecord([one.limits.width for one in columns])
-    level = PrivacyLevel([one.level for one in columns])
-    return grid_statement(level, move=widths, delta=delta).epsilon
+    return terms.over_the_range(delta).epsilon
 
 
-def _unenforced(columns: Sequence[Any], found: object) -> tuple[float, float] | None:
-    """A stated difference that no range enforces, and its ε."""
-    first, epsilon = columns[0], getattr(found, "epsilon", None)
-    if first.move is None or epsilon is None:
-        return None
-    if all(one.limits is not None and one.move >= one.limits.width for one in columns):
-        return None
-    return first.move / (first.scale or 1.0), float(epsilon)
+def _unenforced(terms: Terms) -> tuple[float, float] | None:
+    """A stated sensitivity that no range enforces, and its ε."""
+    stated, epsilon = terms.privacy.sensitivity, terms.epsilon
+    return None if stated is None or epsilon is None or terms.enforced else (stated, epsilon)
 
 
 # --- a plan ---------------------------------------------------------------------------------------
@@ -181,58 +167,55 @@ def of_plan(
 def _size(plan: Plan) -> list[Sentence]:
     values = {"rows": plan.rows, "coefficients": len(plan.names), "columns": len(plan.columns)}
     said = [Sentence("plan_size" if len(plan.columns) == 1 else "plan_columns", values)]
-    people = plan.people
-    if people is not None:
-        first, last = int(people.rows[0]), int(people.rows[-1])
+    strata = plan.survey.strata
+    if strata is not None:
+        first, last = int(strata.rows[0]), int(strata.rows[-1])
         rows = f"{first}" if first == last else f"{first} to {last:,}"
-        said.append(
-            Sentence(
-                "plan_persons", {"persons": people.persons, "rows": rows, "mean": people.mean_rows}
-            )
-        )
-        if people.cut:
-            said.append(Sentence("cut", {"most": people.person.rows, "cut": people.cut}))
+        values = {"persons": strata.count, "rows": rows, "mean": strata.mean_rows}
+        said.append(Sentence("plan_persons", values))
+        if strata.cut:
+            said.append(Sentence("cut", {"most": plan.most, "cut": strata.cut}))
     if plan.dropped:
         said.append(Sentence("dropped", {"dropped": plan.dropped}))
-    if plan.spec.missing == "drop":
+    if plan.model.missing == "drop":
         said.append(Sentence("missing_public", warning=True))
-    if plan.spec.weights is not None:
-        said.append(Sentence("weights", {"column": plan.spec.weights.column}))
+    if plan.model.weights is not None:
+        said.append(Sentence("weights", {"column": plan.model.weights}))
     return said
 
 
 def _level(plan: Plan) -> list[Sentence]:
-    column = plan.columns[0]
+    column, levels, strata = plan.columns[0], plan.survey.levels, plan.survey.strata
     if len(plan.columns) > 1:
-        budget = sum(c.level * (c.scale or 1.0) ** 2 for c in plan.columns)
-        return [Sentence("level_record", {"budget": budget})]
-    if column.law == "coin":
-        return [Sentence("level_answers", {"wrong": float(column.coin.wrong)})]
-    if column.level_column is not None:
-        values = {"column": column.level_column, "level": column.level}
-        rows: Any = plan  # has what the levels of its rows add up to
-        said = [Sentence("level_column", values), Sentence("level_mean", {"mean": rows.mean_level})]
-        if rows.withheld:
-            said.append(Sentence("withheld", {"withheld": rows.withheld}))
+        return [Sentence("level_record", {"budget": plan.level})]
+    law = plan.distribution.law(column.level, plan.limits(column))
+    if isinstance(law, Coin):
+        return [Sentence("level_answers", {"wrong": float(law.wrong)})]
+    if levels is not None:
+        values = {"column": plan.privacy.level_column, "level": column.level}
+        said = [Sentence("level_column", values), Sentence("level_mean", {"mean": levels.mean})]
+        if levels.withheld:
+            said.append(Sentence("withheld", {"withheld": levels.withheld}))
         return said
     said = [Sentence("level", {"level": column.level})]
-    if plan.people is not None:
+    if strata is not None:
         said.append(Sentence("level_person"))
-        if plan.people.advice is not None:
-            usual = int(np.median(np.repeat(plan.people.rows, plan.people.people)))
-            values = {"largest": plan.people.largest, "usual": usual}
+        capped = plan.model.most_rows is not None
+        if not capped and strata.rows[-1] >= UNEQUAL * strata.usual:
+            values = {"largest": strata.largest, "usual": strata.usual}
             said.append(Sentence("persons_unequal", values))
-        elif not plan.people.person.capped:
+        elif not capped:
             said.append(Sentence("persons_cap"))
-    if plan.spec.family == "gaussian" and column.law == "gaussian" and column.range == (0.0, 1.0):
+    plain = plan.model.family == "gaussian" and law == "gaussian"
+    if plain and plan.ends(column) == (0.0, 1.0):
         said.append(Sentence("answers_hint"))
     return said
 
 
 def _rows_wanted(plan: Plan, want: str, rows: int) -> Sentence:
-    if plan.people is None:
+    if plan.survey.strata is None:
         return Sentence("rows_wanted", {"want": want, "rows": rows})
-    persons = math.ceil(rows / plan.people.mean_rows)
+    persons = math.ceil(rows / plan.survey.strata.mean_rows)
     return Sentence("persons_wanted", {"want": want, "persons": persons})
 
 
@@ -253,26 +236,18 @@ class Errors:
 
 def planned_errors(plan: Plan) -> list[Errors]:
     """Of every private column of a plan."""
-    return [_planned(part) for part in getattr(plan, "plans", (plan,))]
+    return [_planned(plan, column) for column in plan.columns]
 
 
-def _planned(plan: Plan) -> Errors:
-    column, expected = plan.column, getattr(plan, "guess", None)
-    open_ = np.asarray(plan.classical_error)
-    known = bool(np.isfinite(open_).all())
-    if known or expected is not None:
-        return Errors(
-            column.target, plan.names, open_ if known else None, plan.standard_error, False, {}
-        )
-    added, guesses = column.added(simulated=False), {}
-    alone = plan.standard_error if column.law != "gaussian" else plan.privacy_error
-    sds = [] if column.limits is None else [share * column.limits.width for share in FRACTIONS]
-    for sd in sds if column.level_column is None else []:
-        if plan.people is None:
-            guesses[sd] = alone * math.sqrt(1 + sd * sd / added)
-        else:
-            guesses[sd] = plan.people.errors(plan.level, sd * sd / 2, sd * sd / 2)
-    return Errors(column.target, plan.names, None, alone, True, guesses)
+def _planned(plan: Plan, column: Column) -> Errors:
+    found = plan.errors(column)
+    if np.isfinite(found.classical).all():
+        return Errors(column.target, plan.names, found.classical, found.total, False, {})
+    limits, guesses = plan.limits(column), {}
+    sds = [] if limits is None else [share * limits.width for share in FRACTIONS]
+    for sd in sds if plan.survey.levels is None else []:
+        guesses[sd] = plan.errors(replace(column, residual_variance=sd * sd)).total
+    return Errors(column.target, plan.names, None, found.privacy, True, guesses)
 
 
 def errors_expected(plan: Plan) -> Section:
@@ -322,11 +297,11 @@ def _several(every: Sequence[Errors]) -> Table:
 
 def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
     """What the errors are for: the residual variance, or what is expected of the outcome."""
-    column, expected = plan.columns[0], _share_of(plan)
+    column, expected = plan.columns[0], _expected(plan)
     if expected is not None:
-        key = "expected_share" if plan.spec.family == "binomial" else "expected_mean"
+        key = "expected_share" if plan.model.family == "binomial" else "expected_mean"
         return [Sentence(key, {"guess": expected[0], "source": Sentence(expected[1])})]
-    variance = column.noise_variance
+    variance = column.residual_variance
     if variance is None:
         said = [Sentence("residual_unknown")]
         if len(every) == 1 and every[0].guesses:
@@ -334,7 +309,7 @@ def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
         if plan.rows <= len(plan.names):
             said.append(Sentence("residual_none", warning=True))
         return said
-    if plan.people is not None:
+    if plan.survey.strata is not None:
         return [Sentence("residual_persons", {"variance": variance})]
     if column.reference_rows is None:
         return [Sentence("residual_stated", {"variance": variance})]
@@ -349,7 +324,7 @@ def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
     said = [Sentence("ratio_one")]
     if high >= SAME:
         said = [Sentence("ratio", {"ratio": (low, high), "share": 1 - 1 / float(ratios[0]) ** 2})]
-    if plan.columns[0].law == "gaussian" and plan.spec.family == "gaussian":
+    if not plan.distribution.pure and plan.model.family == "gaussian":
         return said
     share = 1 / high**2
     said.append(
@@ -357,8 +332,10 @@ def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
             "worth", {"share": share, "rows": plan.rows, "worth": math.floor(plan.rows * share)}
         )
     )
-    useful = getattr(plan, "usefulness", None)
-    if useful is not None and useful < ENOUGH:
+    if plan.distribution.name == "randomised response" and plan.epsilon is not None:
+        useful = coin_rows(plan.epsilon, 0.5, plan.rows)[0]
+        if useful >= ENOUGH:
+            return said
         needed = math.ceil(ENOUGH / useful * plan.rows)
         said.append(Sentence("few_answers", {"needed": needed}, warning=True))
     return said
@@ -367,7 +344,8 @@ def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
 def curve_of(plan: Plan) -> list[Part]:
     """Errors at other levels, as multiples of those without privacy: a sentence and a chart."""
     errors, column = planned_errors(plan)[0], plan.columns[0]
-    if column.level_column is not None or len(plan.columns) > 1 or column.law == "coin":
+    answers = plan.distribution.name == "randomised response"
+    if plan.survey.levels is not None or len(plan.columns) > 1 or answers:
         return []
     if errors.open is not None:
         levels, found = plan.curve()
@@ -376,7 +354,7 @@ def curve_of(plan: Plan) -> list[Part]:
             Sentence("level_point", {"ratio": float(one), "level": column.level * times})
             for times, one in zip(
                 LEVELS,
-                [plan.errors_at(column.level * x)[0] / errors.open[0] for x in LEVELS],
+                [plan.errors(column, column.level * x).total[0] / errors.open[0] for x in LEVELS],
             )
         ]
         said = Sentence("other_levels", {"points": points})
@@ -391,13 +369,14 @@ def _curve(levels: Array, lines: Mapping[str, Array], chosen: float, alt: Senten
 
 def _clipping(plan: Plan) -> list[Sentence]:
     """What share the range clips and what that costs, as far as it is known."""
-    if len(plan.columns) > 1 or plan.columns[0].range is None or plan.columns[0].law == "coin":
+    span = plan.ends(plan.columns[0])
+    answers = plan.distribution.name == "randomised response"
+    if len(plan.columns) > 1 or span is None or answers:
         return []
-    low, high = plan.columns[0].range
-    ends = {"low": low, "high": high}
-    if plan.columns[0].law != "gaussian" or plan.spec.family != "gaussian":
+    ends = {"low": span[0], "high": span[1]}
+    if plan.distribution.pure or plan.model.family != "gaussian":
         return [Sentence("clip_target", ends)]
-    cost: Any = plan.clipping
+    cost: Any = plan.clipping[0]
     if cost is None:
         return [Sentence("clip_later", ends)]
     if not hasattr(cost, "one_end"):
@@ -423,7 +402,7 @@ def _expected_clipping(plan: Plan, cost: Any, ends: dict[str, float]) -> list[Se
             Sentence("clip_some", ends | {"share": cost.share, "ratio": ratio}),
             Sentence("clip_bias", {"bias": float(cost.bias[worst]), "name": plan.names[worst]}),
         ]
-    for name in plan.spec.privacy.wanted:
+    for name in plan.privacy.standard_error or {}:
         error = float(cost.standard_error[plan.index(name)])
         said.append(Sentence("clip_missed", {"name": name, "error": error}))
     return said
@@ -431,18 +410,18 @@ def _expected_clipping(plan: Plan, cost: Any, ends: dict[str, float]) -> list[Se
 
 def _offers(plan: Plan) -> list[Section]:
     """Gaussian and Laplace noise at the ε that was asked for."""
-    every = offered(plan)
+    every = plan.offers()
     if not every:
         return []
-    variances = {one.law: one.variance for one in every}
+    variances = {one.distribution: one.variance for one in every}
     least = min(variances.values())
-    width = plan.move or 1.0
+    width = plan.sensitivity(plan.column) or 1.0
     keys = ("distribution", "noise_variance", "rows_needed", "right_at_ends", "promise")
     table = Table(
         tuple(Sentence(key) for key in keys),
         tuple(
-            (str(one.law), Number(one.variance * width**2, "near"),
-             Number(variances[one.law] / least, "near"), right(one.guess),
+            (one.distribution, Number(one.variance, "near"),
+             Number(one.variance / least, "near"), right(one.guess),
              Sentence("promise_delta", {"delta": one.delta}) if one.delta
              else Sentence("promise_pure"))
             for one in every
@@ -450,9 +429,9 @@ def _offers(plan: Plan) -> list[Section]:
         Sentence("offer_table", {"width": width}),
     )  # fmt: skip
     parts: list[Part] = [table, Sentence("offer_rows"), Sentence("offer_attack")]
-    best, mine = min(variances, key=lambda law: variances[law]), plan.columns[0].law
+    best, mine = min(variances, key=lambda name: variances[name]), plan.distribution.name
     if best != mine:
-        values = {"name": str(best).capitalize(), "ratio": variances[mine] / least}
+        values = {"name": best.capitalize(), "ratio": variances[mine] / least}
         parts.append(Sentence("offer_better", values))
     heading = Sentence("distributions", {"epsilon": every[0].epsilon})
     return [Section("distributions", heading, tuple(parts))]
@@ -491,7 +470,7 @@ def budget_left(account: Account) -> Sentence:
     return Sentence("left_level", {"level": float(left)}) if left else Sentence("left_none")
 
 
-def of_verification(found: Verified) -> list[Section]:
+def of_verification(found: Verification) -> list[Section]:
     """What was examined of a release, and what was not."""
     key = "whole_charged" if found.signed else "whole_simulated" if found.simulated else "whole"
     first = Sentence(key if found.verified else "not_verified", {"path": str(found.path)})

@@ -26,7 +26,7 @@ MANY = 600.0  # e^ε is a number up to here
 class Private:
     """One private column as an attacker sees it, in modelled units (`ends`: those of the file).
 
-    distribution  of the privacy noise: "gaussian", "laplace", or "coin" (randomised response).
+    distribution  of the privacy noise: "gaussian", "laplace", or "randomised response" (randomised response).
     sd, source    of values around the prediction, and whether it is stated, estimated or assumed;
                   `limit`: it is an upper limit, because the estimate is zero.
     leverage      mean of the rows, n/K.
@@ -124,7 +124,7 @@ def _guesses(columns: Sequence[Private], covariance: Array | None) -> list[Sente
 
 
 def _guess(one: Private) -> Sentence:
-    if one.share is not None and one.distribution == "coin":
+    if one.share is not None and one.distribution == "randomised response":
         yes, no = reader.answer_beliefs(one.share, _answer_epsilon(one))
         return Sentence("guess_answer", {"before": one.share, "yes": yes, "no": no})
     if not one.sds:
@@ -196,7 +196,7 @@ def right(*chances: float) -> Sentence:
 
 def _pairs(columns: Sequence[Private]) -> list[Sentence]:
     first = columns[0]
-    if first.distribution == "coin":
+    if first.distribution == "randomised response":
         return []
     if len(columns) > 1:
         if not all(one.sd for one in columns):
@@ -228,7 +228,7 @@ def _ends(columns: Sequence[Private]) -> list[Sentence]:
     if len(columns) > 1:
         chance = reader.record_apart([one.level for one in columns], widths)
         return [Sentence("ends_record", {"right": right(chance)})]
-    if first.distribution == "coin":
+    if first.distribution == "randomised response":
         share = first.share or 0.5
         chance = attacker.coin_chance(_answer_epsilon(first), share)
         always = max(share, 1 - share)
@@ -288,7 +288,7 @@ def _details(
 
 
 def _of_column(one: Private) -> list[Sentence]:
-    if one.distribution == "coin":
+    if one.distribution == "randomised response":
         return [Sentence("share_is", {"share": one.share, "source": Sentence(one.source)})]
     said = []
     if one.sd is not None:
@@ -319,7 +319,7 @@ def _with_prior(one: Private, apart: float) -> float:
 def _chart(columns: Sequence[Private]) -> list[Chart]:
     """Bars of the reader's sd before and after, of one column whose sd is known."""
     first = columns[0]
-    known = first.sd is not None and first.rows is None and first.distribution != "coin"
+    known = first.sd is not None and first.rows is None and first.distribution != "randomised response"
     if len(columns) > 1 or not known or first.sd is None:
         return []
     before, after = reader.reader_sds(first.level, first.sd, first.leverage, first.distribution)

@@ -37,13 +37,13 @@ KINDS = {
 
 def fits_of(estimate: Estimate) -> tuple[Estimate, ...]:
     """The estimates of the private columns, one by one."""
-    return getattr(estimate, "parts", (estimate,))
+    return estimate.parts or (estimate,)
 
 
 def kind_of(fit: Estimate) -> str | None:
     """Of which logarithms the coefficients are: "log", "binomial", "poisson"; None: of none."""
-    family = str(fit.release.family)
-    name = family if family != "gaussian" else str(fit.release.column.transform)
+    family = fit.release.model.family
+    name = family if family != "gaussian" else fit.release.model.transform
     return name if name in KINDS else None
 
 
@@ -107,7 +107,7 @@ def coefficients(fit: Estimate, confidence: float) -> list[Coefficient]:
 
 def found_section(fit: Estimate, confidence: float, *, several: bool = False) -> Section:
     """The findings of one column: in words, as a table, as a chart."""
-    target, header = fit.release.target, fit.release
+    target, header = fit.release.column.target, fit.release
     parts: list[Part] = []
     bounded = bool(np.isfinite(fit.standard_error).all())
     every = coefficients(fit, confidence) if bounded else []
@@ -132,7 +132,7 @@ def found_section(fit: Estimate, confidence: float, *, several: bool = False) ->
 
 
 def _finding(fit: Estimate, every: Sequence[Coefficient], confidence: float) -> list[Sentence]:
-    target = fit.release.target
+    target = fit.release.column.target
     if not every:
         return [Sentence("unbounded", {"target": target}, warning=True)]
     slopes = [one for one in every if one.name != INTERCEPT]
@@ -167,7 +167,7 @@ def _names(names: Sequence[Any]) -> list[Any]:
 
 
 def _clearest(fit: Estimate, one: Coefficient, confidence: float) -> Sentence:
-    kind, target = kind_of(fit), fit.release.target
+    kind, target = kind_of(fit), fit.release.column.target
     subject = {"binomial": "subject_odds", "poisson": "subject_count"}.get(kind or "", "subject")
     column, equals, value = one.name.partition("=")
     where = Sentence("per_unit", {"name": one.name})
@@ -220,11 +220,11 @@ def level_of(header: TableRelease) -> Sentence:
     """At which level a release was made: of several columns the budget of the record."""
     columns = header.columns
     if len(columns) > 1:
-        budget = sum(c.level * (c.scale or 1.0) ** 2 for c in columns)
+        budget = float(header.information)
         return Sentence("at_budget", {"budget": budget, "columns": len(columns)})
-    if columns[0].law != "gaussian" and header.epsilon is not None:
+    if header.distribution.pure and header.epsilon is not None:
         return Sentence("at_epsilon", {"epsilon": header.epsilon})
-    key = "at_level" if columns[0].level_column is None else "at_levels"
+    key = "at_level" if header.privacy.level_column is None else "at_levels"
     return Sentence(key, {"level": columns[0].level})
 
 
@@ -264,7 +264,7 @@ def _intervals(every: Sequence[Coefficient], confidence: float) -> Chart:
 
 def errors_section(fit: Estimate, *, several: bool = False) -> Section:
     """Method, residual variance, range, and what the release says against itself."""
-    header, target = fit.release, fit.release.target
+    header, target = fit.release, fit.release.column.target
     said = [*left_out(header), *_design(header), *_method(fit), *_residual(fit), *_range(fit)]
     if fit.remark is not None:
         said.append(Sentence("quoted", {"text": f"{fit.remark[0].upper()}{fit.remark[1:]}"}))
@@ -287,14 +287,14 @@ def left_out(header: TableRelease) -> list[Sentence]:
 
 
 def _design(header: TableRelease) -> list[Sentence]:
-    said, column = [], header.columns[0]
-    if header.people is not None:
+    said, model, levels = [], header.model, header.privacy.level_column
+    if model.person is not None:
         said.append(Sentence("level_person"))
-    if column.level_column is not None:
-        values = {"column": column.level_column, "level": column.level}
+    if levels is not None:
+        values = {"column": levels, "level": header.column.level}
         said.append(Sentence("level_column", values))
-    if header.weights is not None:
-        said.append(Sentence("weights", {"column": header.weights.column}))
+    if model.weights is not None:
+        said.append(Sentence("weights", {"column": model.weights}))
     return said
 
 
@@ -312,8 +312,8 @@ def _method(fit: Estimate) -> list[Sentence]:
 
 def _residual(fit: Estimate) -> list[Sentence]:
     said, column = [], fit.release.column
-    if column.noise_variance is not None:
-        values: dict[str, Any] = {"variance": column.noise_variance, "rows": column.reference_rows}
+    if column.residual_variance is not None:
+        values: dict[str, Any] = {"variance": column.residual_variance, "rows": column.reference_rows}
         known = column.reference_rows is not None
         said.append(Sentence("residual_reference" if known else "residual_stated", values))
     if fit.noise_found is not None:
@@ -332,9 +332,10 @@ def _residual(fit: Estimate) -> list[Sentence]:
 def _range(fit: Estimate) -> list[Sentence]:
     """What the range did to the estimate, and what was done about it."""
     header = fit.release
-    if header.range is None or header.column.law == "coin":
+    span = header.ends(header.column)
+    if span is None or header.distribution.name == "randomised response":
         return []
-    ends = {"low": header.range[0], "high": header.range[1]}
+    ends = {"low": span[0], "high": span[1]}
     if fit.beyond is not None:
         return [Sentence("range_beyond", ends | {"side": fit.beyond}, warning=True)]
     share, bias = fit.clipped, fit.clipping_bias
@@ -349,11 +350,11 @@ def _range(fit: Estimate) -> list[Sentence]:
 
 
 def _why(header: TableRelease) -> str:
-    if header.people is not None:
+    if header.model.person is not None:
         return "why_people"
-    if header.column.law != "gaussian":
+    if header.distribution.name != "gaussian":
         return "why_distribution"
-    return "why_flat" if header.weights is None else "why_weights"
+    return "why_flat" if header.model.weights is None else "why_weights"
 
 
 # --- in the units of the file; all columns --------------------------------------------------------
@@ -391,7 +392,7 @@ def mean_sentence(fit: Estimate, mean: Any, confidence: float) -> Sentence:  # n
     size = (high - low) / 4
     return Sentence(
         "mean_at",
-        {"target": fit.release.target, "mean": (mean.mean, size), "confidence": confidence,
+        {"target": fit.release.column.target, "mean": (mean.mean, size), "confidence": confidence,
          "ends": (low, high), "median": (mean.median, size)},
     )  # fmt: skip
 
@@ -400,7 +401,7 @@ def total_sentences(estimate: Estimate, total: Any, confidence: float) -> list[S
     """The total of these rows, its interval, and what counts in it."""
     low, high = (float(end) for end in total.interval)
     values = {
-        "target": estimate.release.target, "rows": total.rows, "confidence": confidence,
+        "target": estimate.release.column.target, "rows": total.rows, "confidence": confidence,
         "total": (total.total, total.standard_error), "ends": (low, high, total.standard_error),
     }  # fmt: skip
     said = [Sentence("total", values)]
@@ -408,7 +409,7 @@ def total_sentences(estimate: Estimate, total: Any, confidence: float) -> list[S
         said.append(Sentence("total_beyond"))
     elif estimate.clipped:
         said.append(Sentence("total_clipped", {"share": estimate.clipped}))
-    if estimate.release.weights is not None:
+    if estimate.release.model.weights is not None:
         said.append(Sentence("total_weights"))
     if not total.trusted:
         said.append(Sentence("total_skewed", warning=True))
@@ -420,7 +421,7 @@ def joint_section(estimate: Estimate) -> list[Section]:
     fits = fits_of(estimate)
     if len(fits) == 1:
         return []
-    joint, reason = estimate.joint, estimate.silent  # type: ignore[attr-defined]
+    joint, reason = estimate.joint, estimate.silent
     parts: list[Part] = []
     if joint is None:
         parts.append(Sentence("joint_none", {"reason": reason}))
@@ -479,7 +480,7 @@ def split_table(fit: Estimate) -> Table | None:
          Number(float(own / all_), "share"))
         for name, all_, own in zip(fit.names, whole, np.clip(added, 0.0, whole))
     )  # fmt: skip
-    caption = Sentence("split_table", {"target": fit.release.target})
+    caption = Sentence("split_table", {"target": fit.release.column.target})
     return Table(tuple(Sentence(key) for key in keys), rows, caption)
 
 

@@ -28,6 +28,8 @@ from privest.workflow.spec import is_plain as is_plain
 from privest.workflow.spec import read_spec as read_spec
 from privest.workflow.spec import to_toml as to_toml
 from privest.workflow.squares import refuse_hidden as refuse_hidden
+from privest.workflow.terms import Column as Column
+from privest.workflow.terms import Terms as Terms
 from privest.workflow.starting import starting_privacy as starting_privacy
 from privest.workflow.units import error_ways as error_ways
 from privest.workflow.units import row_features as row_features

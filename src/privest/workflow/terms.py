@@ -129,6 +129,11 @@ class Terms:
             return None
         return self.unit.epsilon(self.distribution, record, delta, enforced=self.enforced)
 
+    def over_the_range(self, delta: float) -> Terms:
+        """The same terms with a sensitivity of the whole range, at this δ (0: pure)."""
+        privacy = replace(self.privacy, sensitivity=None, delta=delta or None)
+        return Terms(model=self.model, privacy=privacy, columns=self.columns, most=self.most)
+
     @property
     def information(self) -> Fraction:
         """Fisher information about a record in units of its columns: Σ_j u_j²·s_j, the budget."""
