@@ -12,7 +12,7 @@ from privest.cli._console import complain, print_json, to_people
 from privest.cli._options import option
 from privest.errors import PrivestError
 from privest.report import describe, print_sections
-from privest.workflow import verify_release
+from privest.workflow import verify as verify_release
 
 
 def verify(

@@ -18,34 +18,33 @@ from privest.cli._plan_options import (
     Model,
     NoiseOptions,
     WantedPrivacy,
-    numbers_by_name,
+    ranges,
     spec_of,
 )
-from privest.data._cells import is_number
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED, is_number
 from privest.errors import InvalidInput
 from privest.files import require_writable
 from privest.records import plain
 from privest.report import describe, print_sections, save_report
 from privest.workflow import (
+    LEDGER,
     Account,
     Plan,
     Spec,
+    Steps,
     account_name,
-    estimate_release,
+    commands_of,
+    document_path,
     load_spec,
     make_plan,
-    require_same_plan,
+    require_same_terms,
     save_spec,
     simulate_release,
-    stated_terms,
-    trial_source,
+    simulation_source,
+    stated_plan,
 )
+from privest.workflow import estimate as estimate_table
 from privest.workflow import release as release_table
-from privest.workflow._account import LEDGER
-from privest.workflow._commands import Steps, commands_of
-from privest.workflow._header import header_path
-from privest.workflow._law_plan import offered
 
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
@@ -97,7 +96,7 @@ def plan(
         str,
         typer.Argument(
             help="The data (CSV, TSV, Excel, Parquet, XPT; diabetes needs no file), or a plan file "
-            "(.toml, .yaml).",
+            "(.toml).",
             metavar="DATA|PLAN",
         ),
     ],
@@ -125,15 +124,15 @@ def plan(
     privest plan people.csv --target ldl --mean --by sex --category sex=female,male --level 2
     """
     output.require_possible()
-    spec = spec_of(source, model, privacy, noise, files)
+    spec = spec_of(source, model, privacy, noise, files, output.expect)
     output.require_free()
-    found = make_plan(spec, expected=_expected(output.expect))
+    found = make_plan(spec)
     rows = _rows_wanted(found, output.want or [])
     if output.save is not None:  # before printing: a closed pipe must not lose it
         save_spec(spec, output.save)
         tell_file("Plan", output.save)
     if output.json:
-        more = {"rows_wanted": rows, "offers": plain(offered(found))}
+        more = {"rows_wanted": rows, "offers": plain(found.offers())}
         print_json(found.to_dict() | {name: value for name, value in more.items() if value})
     else:
         wanted = dict(zip(output.want or [], rows.values()))
@@ -209,14 +208,14 @@ def release(
     if trial.simulate and charged != Charged():
         raise InvalidInput("--simulate is a trial, which spends nothing: leave the ledger out.")
     spec = _with_range(load_spec(plan_file), limits)
-    terms = stated_terms(spec) or make_plan(spec)  # most are known without reading the data
-    paths = output, header_path(output)
+    found = stated_plan(spec) or make_plan(spec)  # most are known without reading the data
+    paths = output, document_path(output)
     if trial.simulate:
-        header = simulate_release(terms, output, trial_source(terms, trial.seed))
+        header = simulate_release(found, output, simulation_source(found, trial.seed))
         sections = describe(header, paths=paths)
     else:
         with charged.account(spec, plan_file) as account:
-            header = release_table(terms, output, account=account)
+            header = release_table(found, output, account=account)
             sections = describe(header, paths=paths, account=account)
     print_sections(to_stderr(), sections, ("release",))
 
@@ -226,9 +225,10 @@ def _with_range(spec: Spec, given: str | None) -> Spec:
     ends = common.as_span(given)
     if ends is None:
         return spec
-    if spec.privacy.range not in (None, ends):
+    stated = ranges(ends, spec.targets)
+    if spec.privacy.range not in ({}, stated):
         raise InvalidInput(f"--range {given}: the plan states another range: change it there.")
-    return replace(spec, privacy=replace(spec.privacy, range=ends))
+    return replace(spec, privacy=replace(spec.privacy, range=stated))
 
 
 def estimate(
@@ -272,7 +272,7 @@ def estimate(
     privest estimate release.csv --at age=50,sex=male --at age=70,sex=male --total
     """
     rows = rows_given(at)
-    found = estimate_release(table, errors)
+    found = estimate_table(table, errors)
     found.interval(confidence)
     # All of it before anything is printed: what is asked for may not be there.
     means = {name: found.mean_at(row, confidence) for name, row in rows.items()}
@@ -325,20 +325,15 @@ def report(
             raise InvalidInput(f"{output}: the page is .html.")
         if output.exists() and not overwrite:
             raise InvalidInput(f"{output} exists: choose another name, or say --overwrite.")
-    estimated, spec = estimate_release(table), load_spec(plan_file)
-    if spec.privacy.range is None and len(spec.targets) == 1:  # given to the release (--range)
-        spec = replace(spec, privacy=replace(spec.privacy, range=estimated.release.range))
+    estimated, spec = estimate_table(table), load_spec(plan_file)
+    if not spec.privacy.range and len(spec.targets) == 1:  # given to the release (--range)
+        spec = replace(spec, privacy=replace(spec.privacy, range=estimated.release.privacy.range))
     found = make_plan(spec)
-    require_same_plan(found, estimated.release, str(table))
+    require_same_terms(found, estimated.release, str(table))
     trial, ledger = estimated.release.simulated, _ledger_beside(spec, plan_file)
     steps = Steps(plan_file, table, output, simulated=trial, ledger=ledger)
     save_report(found, estimated, commands_of(steps), output)
     tell_file("Report", output)
-
-
-def _expected(given: list[str] | None) -> dict[str, float] | None:
-    """--expect NAME=B, as numbers by name."""
-    return None if given is None else numbers_by_name(given, "--expect")
 
 
 def _rows_wanted(found: Plan, wanted: list[str]) -> dict[str, int]:

@@ -16,6 +16,7 @@ from privest.workflow.calls import simulate_plan as simulate_plan
 from privest.workflow.commands import Steps as Steps
 from privest.workflow.commands import commands_of as commands_of
 from privest.workflow.document import document_path as document_path
+from privest.workflow.document import require_same_terms as require_same_terms
 from privest.workflow.held_rows import HeldRows as HeldRows
 from privest.workflow.held_rows import held_rows as held_rows
 from privest.workflow.means import means_by as means_by
@@ -30,6 +31,7 @@ from privest.workflow.spec import to_toml as to_toml
 from privest.workflow.squares import refuse_hidden as refuse_hidden
 from privest.workflow.terms import Column as Column
 from privest.workflow.terms import Terms as Terms
+from privest.workflow.terms import index_of as index_of
 from privest.workflow.starting import starting_privacy as starting_privacy
 from privest.workflow.units import error_ways as error_ways
 from privest.workflow.units import row_features as row_features
