@@ -23,9 +23,16 @@ from privest.errors import InvalidInput
 from privest.files import atomic_file
 from privest.ledger import Ledger
 from privest.ledger._export import as_json
-from privest.workflow import Spec, TableRelease
-from privest.workflow._commands import Commands, Steps, commands_of, shell_file
-from privest.workflow._header import header_path
+from privest.workflow import (
+    Commands,
+    Spec,
+    Steps,
+    TableRelease,
+    commands_of,
+    document_path,
+    shell_file,
+    to_toml,
+)
 
 README, COMMANDS, SCRIPT, NOTEBOOK, ENTRY = (
     "README.txt", "commands.sh", "reproduce.py", "reproduce.ipynb", "ledger-entry.json",
@@ -59,7 +66,7 @@ class Along:
             f"Files are looked for beside this one. What it would cost: {self.commands.plan}",
         )
         said += (NO_PROTECTION,) if self.steps.trial else ()
-        return "\n".join(_comment(text) for text in said) + "\n\n" + self.spec.to_toml()
+        return "\n".join(_comment(text) for text in said) + "\n\n" + to_toml(self.spec)
 
     @cached_property
     def commands(self) -> Commands:
@@ -114,7 +121,7 @@ class Along:
     @property
     def _needs(self) -> str:
         """What has to be beside the files here."""
-        files = [self.spec.data, self.spec.noise.reference]
+        files = [self.spec.data, self.spec.public.reference]
         names = [one_line(name) for name in files if name not in (None, EMBEDDED) and name]
         return f"Put beside this file: {', '.join(names)}." if names else ""
 
@@ -150,7 +157,7 @@ class Along:
             SCRIPT: "each step in Python, with the same numbers to the last digit",
             NOTEBOOK: "the same as a Jupyter notebook",
             str(steps.table): "the release: noisy readings with the public features",
-            header_path(Path(steps.table)).name: "its header: what is needed to use and check it",
+            document_path(Path(steps.table)).name: "its header: what is needed to use and check it",
             str(steps.page): "the report, one page for people: open it in a browser",
             ENTRY: "what the ledger says of the release; the ledger itself stays with the holder",
         }
@@ -201,7 +208,7 @@ def save_along(
     texts |= {} if entry is None else {ENTRY: entry}
     files = {} if report is None else {str(along.steps.page): report}
     if table is not None:
-        files |= {str(along.steps.table): table, header_path(table).name: header_path(table)}
+        files |= {str(along.steps.table): table, document_path(table).name: document_path(table)}
     names = [*texts, *files]
     with atomic_file(path) as file, ZipFile(file, "w") as archive:
         for name, text in {README: along.readme(names), **texts}.items():
@@ -227,10 +234,10 @@ def ledger_entry(ledger: Path, release: TableRelease) -> str | None:
 
 def _by_name(spec: Spec) -> Spec:
     """The spec with names of files in place of paths."""
-    noise = spec.noise
-    if noise.reference is not None:
-        noise = replace(noise, reference=Path(noise.reference).name)
-    return replace(spec, data=Path(spec.data).name, noise=noise)
+    public = spec.public
+    if public.reference is not None:
+        public = replace(public, reference=Path(public.reference).name)
+    return replace(spec, data=Path(spec.data).name, public=public)
 
 
 def _member(name: str, size: int = 0) -> ZipInfo:

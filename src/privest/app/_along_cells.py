@@ -13,10 +13,7 @@ import privest
 from privest.arrays import CONFIDENCE
 from privest.data._source import EMBEDDED
 from privest.report import printable
-from privest.workflow import People, Spec, Weights
-from privest.workflow._commands import AUTO, Steps
-from privest.workflow._header import header_path
-from privest.workflow._spec import stated
+from privest.workflow import AUTO, Spec, Steps, document_path, stated
 
 WIDTH = 88
 
@@ -44,12 +41,12 @@ def one_line(text: str) -> str:
 
 
 def _beginning(spec: Spec, steps: Steps) -> Cell:
-    targets, names = ", ".join(spec.targets), ", ".join(spec.features) or "nothing: a mean"
+    targets, names = ", ".join(spec.targets), ", ".join(spec.model.features) or "nothing: a mean"
     needed = [] if spec.data == EMBEDDED else [f"{spec.data} (the data, which are private)"]
-    if spec.noise.reference not in (None, EMBEDDED):
-        needed.append(f"{spec.noise.reference} (the public reference set)")
+    if spec.public.reference not in (None, EMBEDDED):
+        needed.append(f"{spec.public.reference} (the public reference set)")
     if steps.made and not steps.repeatable:
-        needed.append(f"{steps.table} with {header_path(Path(steps.table)).name} (the release)")
+        needed.append(f"{steps.table} with {document_path(Path(steps.table)).name} (the release)")
     beside = f" In the same folder: {', '.join(needed)}." if needed else ""
     return Cell(
         f"{one_line(targets)} by {one_line(names)}, with privacy",
@@ -149,7 +146,7 @@ def _estimate(spec: Spec, steps: Steps) -> Cell:
         lines += [f"print(estimate.{what})" for what in asked]
     else:
         lines += [f"for target in {spec.targets!r}:", "    print(target)"]
-        lines += [f"    print(estimate.of(target).{what})" for what in asked]
+        lines += [f"    print(estimate[target].{what})" for what in asked]
     return Cell(
         "4. The estimate",
         ("From the release alone. The intervals include the noise of the release.",),
@@ -191,27 +188,21 @@ def _confidence(steps: Steps) -> str:
 def call_of(spec: Spec) -> str:
     """`pv.plan(…)` with the arguments that state this plan, one a line.
 
-    >>> from privest.workflow import Privacy
-    >>> print(call_of(Spec("people.csv", "ldl", ("age",), Privacy(4.0))))
+    >>> from privest.workflow import Model, Privacy
+    >>> print(call_of(Spec("people.csv", Model(("ldl",), ("age",)), Privacy(4.0))))
     pv.plan(
         'people.csv',
-        target='ldl',
+        target=['ldl'],
         features=['age'],
         level=4.0,
     )
     """
     given = stated(spec)
-    noise, privacy = given.pop("noise", {}), given.pop("privacy")
-    given.pop("data")
-    arguments: dict[str, Any] = {
-        name: given.pop(name) for name in ("formula", "target", "features") if name in given
-    }
-    renamed = {"variance": "noise_variance"}
-    arguments |= given | {renamed.get(name, name): value for name, value in noise.items()}
-    arguments |= privacy
-    for name, section in (("person", spec.person), ("weights", spec.weights)):
-        if section is not None:
-            arguments[name] = section
+    arguments: dict[str, Any] = {}
+    for section in ("model", "privacy", "public"):
+        arguments |= given.get(section, {})
+    if "format" in given:
+        arguments["format"] = given["format"]
     lines = [_literal(spec.data)]
     lines += [f"{name}={_literal(value, len(name) + 5)}" for name, value in arguments.items()]
     return "pv.plan(\n" + "".join(f"    {line},\n" for line in lines) + ")"
@@ -219,22 +210,9 @@ def call_of(spec: Spec) -> str:
 
 def _literal(value: object, column: int = 4) -> str:
     """A value as Python writes it; what is long goes over several lines."""
-    if isinstance(value, People | Weights):
-        return _section(value)
     if isinstance(value, Mapping):
         value = dict(value)
     elif not isinstance(value, int | float | list | tuple):
         value = str(value)
     text = pformat(value, width=max(WIDTH - column, 40), compact=True, sort_dicts=False)
     return text.replace("\n", "\n" + " " * column)
-
-
-def _section(section: People | Weights) -> str:
-    """Persons or weights: the name of the column where the rest is as usual."""
-    usual = type(section)(section.column)
-    if section == usual:
-        return repr(section.column)
-    kind = type(section).__name__
-    named = {n: v for n, v in vars(section).items() if v != getattr(usual, n)}
-    rest = ", ".join(f"{name}={value!r}" for name, value in named.items())
-    return f"pv.workflow.{kind}({section.column!r}, {rest})"

@@ -74,11 +74,11 @@ def level_scale(plan: Plan) -> LevelScale:
 
 def _width(plan: Plan) -> float | None:
     """How far readings lie from each other, as far as it is public."""
-    if plan.limits is not None:
-        return plan.limits.width
-    if plan.move is not None:
-        return plan.move
-    variance = plan.noise_variance
+    sensitivity = plan.sensitivity(plan.column)
+    if sensitivity is not None:
+        limits = plan.limits(plan.column)
+        return sensitivity if limits is None else limits.width
+    variance = plan.column.residual_variance
     return None if variance is None else DEVIATIONS * math.sqrt(variance)
 
 
@@ -88,7 +88,7 @@ def chosen_level(plan: Plan) -> float:
     if stated is not None:
         return stated
     if len(plan.columns) > 1:
-        return float(f"{sum(c.level * (c.scale or 1.0) ** 2 for c in plan.columns):.12g}")
+        return float(f"{plan.level:.12g}")
     return plan.level
 
 
@@ -110,25 +110,25 @@ def level_text(level: float) -> str:
 
 def takes_apart(plan: Plan) -> bool:
     """Whether it is asked how far apart two values are: of one column, that is no bit."""
-    return len(plan.columns) == 1 and plan.column.law in ("gaussian", "laplace")
+    return len(plan.columns) == 1 and plan.distribution.name != "randomised response"
 
 
 def apart_text(plan: Plan) -> str:
     """The difference to begin with: as stated, or a tenth of the range; after a log a factor."""
     if not takes_apart(plan):
         return ""
-    stated, limits = plan.spec.privacy.tolerance, plan.limits
+    stated, limits = plan.privacy.tolerance, plan.limits(plan.column)
     if stated is None and limits is None:
         return ""
     apart = stated if stated is not None else TENTH * (limits.width if limits else 0.0)
-    return f"{math.exp(apart) if plan.transform == 'log' else apart:.3g}"
+    return f"{math.exp(apart) if plan.model.transform == 'log' else apart:.3g}"
 
 
 def apart_meant(plan: Plan, typed: float | None) -> float | None:
     """In the units in which readings are modelled; None: not stated."""
     if typed is None:
         return None
-    if plan.transform == "log":
+    if plan.model.transform == "log":
         if not typed > 1:
             raise InvalidInput("two values differ by a factor above 1: 1.5, say.")
         return math.log(typed)

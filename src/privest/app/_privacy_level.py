@@ -21,9 +21,7 @@ from privest.app._pages import Form, as_typed
 from privest.report import Section, Sentence, exposed, parts_html
 from privest.report.describe import errors_expected
 from privest.report.sections import Chart
-from privest.workflow import Plan
-from privest.workflow._law_plan import LawPlan
-from privest.workflow._replanning import at_level
+from privest.workflow import Plan, at_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +55,11 @@ def chosen_by(plan: Plan, form: Form, scale: LevelScale) -> Chosen:
     stated = plan.spec.privacy
     level, moved = _level(plan, scale, form)
     delta = stated.delta
-    if "delta" in form and (not isinstance(plan, LawPlan) or plan.column.law == "gaussian"):
+    if "delta" in form and not plan.distribution.pure:
         delta = form.optional_number("delta")
     same = level == chosen_level(plan) and delta == stated.delta  # to the last digit
     if not same:
-        plan = plan.under(replace(at_level(plan, level), delta=delta))
+        plan = plan.under(replace(at_level(plan.privacy, level), delta=delta))
     apart = form.text("apart", "") if "apart" in form else apart_text(plan)
     return Chosen(plan, scale, level, moved, apart, as_typed(delta))
 

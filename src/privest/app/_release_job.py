@@ -22,11 +22,11 @@ from privest.workflow import (
     Spending,
     TableRelease,
     account_name,
+    document_path,
     release,
     simulate_release,
-    trial_source,
+    simulation_source,
 )
-from privest.workflow._header import header_path
 
 JOB, TICKETS, CHOICE = "release job", "release tickets", "release choice"
 MOST_TICKETS = 20  # pages of one work that are open at once
@@ -94,8 +94,8 @@ class Job:
             raise Stopped
 
     @property
-    def header_path(self) -> Path:
-        return header_path(self.path)
+    def document_path(self) -> Path:
+        return document_path(self.path)
 
 
 # --- what is offered ------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def free_name(folder: Path, target: str, inputs: Sequence[str] = ()) -> str:
     number = 1
     while True:
         name = f"{stem}.csv" if number == 1 else f"{stem}-{number}.csv"
-        there = (folder / name).exists() or header_path(folder / name).exists()
+        there = (folder / name).exists() or document_path(folder / name).exists()
         if not there and same_name(name) not in others:
             return name
         number += 1
@@ -131,7 +131,7 @@ def free_name(folder: Path, target: str, inputs: Sequence[str] = ()) -> str:
 
 def input_names(spec: Spec) -> list[str]:
     """The files that a plan reads."""
-    return [Path(one).name for one in (spec.data, spec.noise.reference) if one is not None]
+    return [Path(one).name for one in (spec.data, spec.public.reference) if one is not None]
 
 
 def usual_name(desk: Desk, spec: Spec) -> str:
@@ -210,7 +210,7 @@ def begin_trial(desk: Desk, work: Work, plan: Plan, seed: int) -> Job:
 
     def make() -> None:
         job.header = simulate_release(
-            plan, job.path, trial_source(plan, seed), data, progress=lambda n: job.told(desk, n)
+            plan, job.path, simulation_source(plan, seed), data, progress=lambda n: job.told(desk, n)
         )
         job.said = _sentence(job.header)
         _keep(desk, work, job, made)

@@ -28,9 +28,7 @@ from privest.report import Sentence, exposed
 from privest.report.findings import level_of
 from privest.report.numbers import KINDS
 from privest.report.numbers import level as level_number
-from privest.workflow import Plan, Spending
-from privest.workflow._header import header_path
-from privest.workflow._releasing import described_before, planned_release
+from privest.workflow import Plan, Spending, TableRelease, document_path, planned_release
 
 READ_ONLY = "The app runs read-only: it shows plans, and releases nothing."
 SEED = 1
@@ -113,10 +111,24 @@ def _panel(plan: Plan, apart: float | None) -> list[str]:
 def _written(plan: Plan, name: str) -> dict[str, Any]:
     form = planned_release(plan, name)
     return {
-        "table": name, "header": header_path(Path(name)).name,
+        "table": name, "header": document_path(Path(name)).name,
         "columns": form.table_columns, "level": level_of(form).text,
-        "facts": json.dumps(described_before(plan, name), indent=1, ensure_ascii=False),
+        "facts": _document(form),
     }  # fmt: skip
+
+
+LATER = ("sha256", "checksum", "entry", "signature")  # not known before the rows have left
+
+
+def _document(form: TableRelease) -> str:
+    """The document of the release, as far as it is known now."""
+    known = {name: value for name, value in form.to_dict().items() if name not in LATER}
+    known["facts"] = {
+        name: value
+        for name, value in known["facts"].items()
+        if name not in ("rows", "dropped", "persons")
+    }
+    return json.dumps(known, indent=1, ensure_ascii=False)
 
 
 def _amounts(spent: Spending) -> dict[str, str]:
@@ -288,7 +300,7 @@ def file(request: Request, work: Work, form: Form) -> Response:
         table = work.released if work.real else None
     if table is None or what not in ("table", "header"):
         raise HTTPException(404, "That is there after a release.")
-    path = table if what == "table" else header_path(table)
+    path = table if what == "table" else document_path(table)
     if not path.is_file():
         raise HTTPException(404, "The file is no longer where it was written.")
     return FileResponse(path, filename=path.name)

@@ -24,8 +24,8 @@ from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.report import Section, describe, section_html
 from privest.report.findings import mean_sentence, total_sentences
-from privest.workflow import ColumnsEstimate, Estimate, Plan, estimate_release, read_release
-from privest.workflow._asking import error_ways, row_features
+from privest.workflow import Estimate, Plan, error_ways, read_release, row_features
+from privest.workflow import estimate as estimate_release
 
 PARTS = "results"
 CONFIDENCES = ("0.8", "0.9", "0.95", "0.98", "0.99", "0.999")
@@ -119,7 +119,7 @@ def _told(seen: Seen) -> dict[str, Any]:
         "found": _kept(
             seen.work, ("found", *seen.key, confidence), lambda: _found(found, confidence)
         ),
-        "numbers": header.family == "gaussian", "refused": None,
+        "numbers": header.model.family == "gaussian", "refused": None,
     }  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def _mean(found: Estimate, row: dict[str, Any], confidence: float = CONFIDENCE) 
 
 def _means(found: Estimate, asked: dict[str, Any], confidence: float) -> list[dict[str, Any]]:
     """The mean at every row that was asked for, of each private column."""
-    parts = found.parts if isinstance(found, ColumnsEstimate) else (found,)
+    parts = found.parts or (found,)
     return [
         {
             "row": ", ".join(f"{name} {_short(value)}" for name, value in row.items()),
@@ -230,7 +230,7 @@ def predict(request: Request, work: Work, form: Form) -> Response:
     try:
         found = estimate_of(seen)
         row = _row(found, form)
-        parts = found.parts if isinstance(found, ColumnsEstimate) else (found,)
+        parts = found.parts or (found,)
         for one in parts:
             _mean(one, row)
     except PrivestError as error:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privest.report.numbers import KINDS, half
-from privest.workflow import Plan
-from privest.workflow._withdrawing import Withdrawal
+from privest.workflow import Plan, Withdrawal
 
 MOST_NAMED = 12
 
