@@ -47,7 +47,7 @@ NO_PROTECTION = "This was a TRIAL: its noise is simulated, and gives no protecti
 class Along:
     """The texts of one piece of work. Files are named, never where they lie.
 
-    spec    as planned; `steps`: what was done with it (`workflow._commands.Steps`).
+    spec    as planned; `steps`: what was done with it (`workflow.Steps`).
     """
 
     spec: Spec

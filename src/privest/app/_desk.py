@@ -92,7 +92,7 @@ class Work:
     earlier   real releases of this table that were made before, under this plan or another: each
               is a piece of work of its own, with its results.
     asked     what the results were last asked for: confidence, errors, at, total, by the names of
-              `workflow._commands.Steps`; what is not in it is as usual.
+              `workflow.Steps`; what is not in it is as usual.
     references  public files that were sent, each alone in a folder of the app.
     more      what a screen keeps for itself, by its own name.
     looks     how often there was another table, or another way to read it; `models`: another model.
