@@ -56,11 +56,11 @@ NAMES = {
     },
     "release": {"Release", "StreamRelease"},
     "reading": {
-        "HELD_WHOLE", "MOST_COLUMNS", "as_text", "chosen", "counted", "optional", "parse_array",
-        "parse_json", "parse_toml", "parse_yaml", "ranged", "read_arrays", "read_bytes",
-        "read_count", "read_document", "read_fields", "read_flag", "read_flags", "read_number",
-        "read_numbers", "read_positive", "read_text", "require_parameters", "state_array",
-        "state_count", "state_flag", "state_number", "text_lines",
+        "DOCUMENT", "HELD_WHOLE", "MOST_COLUMNS", "as_text", "chosen", "counted",
+        "optional", "parse_array", "parse_json", "parse_toml", "ranged", "read_arrays",
+        "read_bytes", "read_count", "read_document", "read_fields", "read_flag", "read_flags",
+        "read_number", "read_numbers", "read_positive", "read_text", "require_parameters",
+        "state_array", "state_count", "state_flag", "state_number", "text_lines",
     },
     "model": {"LinearModel", "NonlinearModel"},
     "linalg": {

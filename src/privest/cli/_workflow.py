@@ -105,7 +105,7 @@ def plan(
         str,
         typer.Argument(
             help="The data (CSV, TSV, Excel, Parquet, XPT; diabetes needs no file), or a plan file "
-            "(.toml, .yaml).",
+            "(.toml).",
             metavar="DATA|PLAN",
         ),
     ],

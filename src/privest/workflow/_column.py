@@ -13,6 +13,8 @@ from privest.errors import InvalidInput, PrivestError
 from privest.lattice import GRID, Coin
 from privest.privacy import EndlessLevel, Range, coin_of, pure_epsilon
 from privest.reading import (
+    Field,
+    optional,
     read_count,
     read_fields,
     read_flag,
@@ -20,7 +22,6 @@ from privest.reading import (
     read_positive,
     read_text,
 )
-from privest.reading._fields import Field, optional
 from privest.records import Record
 from privest.release import extra_variance
 from privest.workflow._header_fields import read_ends, unit_of

@@ -9,8 +9,7 @@ from typing import Any, Literal, Self, get_args
 from privest.arrays import as_choice, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.privacy import Range
-from privest.reading import read_count, read_fields, read_text
-from privest.reading._fields import optional
+from privest.reading import optional, read_count, read_fields, read_text
 from privest.workflow._laws import LAWS, Law, read_law
 
 Ends = tuple[float, float]

@@ -57,7 +57,7 @@ from privest.data._reading_options import Reading, as_reading
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_write
-from privest.reading import parse_toml, parse_yaml, read_document, require_parameters
+from privest.reading import parse_toml, read_document, require_parameters
 from privest.records import plain
 from privest.workflow._laws import require_law
 from privest.workflow._record import require_record
@@ -81,7 +81,7 @@ SECTIONS: dict[str, type[Any]] = {
     "noise": Noise, "person": People, "weights": Weights, "reading": Reading, "privacy": Privacy
 }  # fmt: skip
 T = TypeVar("T")
-ENDINGS = (".toml", ".yaml", ".yml")
+ENDINGS = (".toml", ".yaml", ".yml")  # of plan files; YAML is refused
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class Spec:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], where: str = "the plan") -> Spec:
-        """From plain values, as TOML, YAML or JSON give them; unknown names are errors."""
+        """From plain values, as TOML or JSON give them; unknown names are errors."""
         if not isinstance(record, Mapping):
             raise InvalidInput(f"{where} must be names with values.")
         given = dict(record)
@@ -377,7 +377,7 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-# --- plan files: TOML or YAML, the paths in them relative to the file -----------------------------
+# --- plan files: TOML, the paths in them relative to the file -------------------------------------
 
 
 def load_spec(path: str | Path) -> Spec:
@@ -388,15 +388,10 @@ def load_spec(path: str | Path) -> Spec:
 
 
 def read_spec(text: str, name: str) -> Spec:
-    """The text of a plan file of this name: TOML or YAML. Paths in it stay as they are written."""
-    ending = Path(name).suffix.lower()
-    if ending not in ENDINGS:
-        raise InvalidInput(f"{name}: a plan file ends with {', '.join(ENDINGS)}.")
-    parse = parse_toml if ending == ".toml" else parse_yaml
-    found: object = parse(text, name)
-    if not isinstance(found, Mapping):
-        raise InvalidInput(f"{name} does not hold a plan: names with values are expected.")
-    return Spec.from_dict(found, name)
+    """The text of a plan file of this name, TOML. Paths in it stay as they are written."""
+    if not name.lower().endswith(".toml"):
+        raise InvalidInput(f"{name}: a plan file ends with .toml; write it as TOML.")
+    return Spec.from_dict(parse_toml(text, name), name)
 
 
 def save_spec(spec: Spec, path: str | Path) -> None:
