@@ -62,7 +62,7 @@ def atomic_file(
                 os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)  # after the move there is none
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 def _link(part: Path, target: Path) -> None:
@@ -172,7 +172,7 @@ def _refused(path: Path, error: OSError) -> InvalidInput:
     return InvalidInput(f"{path} cannot be written: {error.strerror}.")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """The move itself to disk, where the system can open a folder."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
@@ -205,7 +205,7 @@ class Draft:
         """All of it on disk, its name too."""
         self.file.flush()
         os.fsync(self.file.fileno())
-        _sync_folder(self.part.parent)
+        sync_folder(self.part.parent)
 
     def publish(self, permissions: int = ORDINARY) -> None:
         """To its place, in one move, where others may see it."""
@@ -213,7 +213,7 @@ class Draft:
         os.chmod(self.part, permissions & ~_umask())
         os.replace(self.part, self.target)
         self.kept = True
-        _sync_folder(self.target.parent)
+        sync_folder(self.target.parent)
 
 
 @contextlib.contextmanager

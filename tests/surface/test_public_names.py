@@ -31,7 +31,7 @@ NAMES = {
         "require_same_plan", "save_spec", "simulate_release", "starting_privacy", "stated_terms",
         "trial_source", "verify_release",
     },
-    "streaming": {"Account", "Job", "Privacy", "StreamPlan", "Trial", "known_after"},
+    "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "StreamRun", "Trial", "known_after"},
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",
         "fig4", "load", "load_nhanes", "reference",
@@ -51,8 +51,7 @@ NAMES = {
         "estimate_clipped", "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
     },
     "ledger": {
-        "Amount", "Budget", "Cost", "Entry", "Head", "Ledger", "LedgerSource", "Preview", "Written",
-        "cost_of", "discard", "dp_event",
+        "Account", "Budget", "Cost", "Entry",
     },
     "release": {"Release", "StreamRelease"},
     "reading": {
@@ -218,7 +217,7 @@ STATED = {
         "TableBlock",
         "Track",
     },
-    "streaming": {"Account", "Privacy", "StreamPlan", "Trial"},
+    "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "Trial"},
     "workflow": {"Noise", "People", "Privacy", "Weights"},
 }
 

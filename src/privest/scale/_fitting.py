@@ -9,16 +9,13 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from privest.arrays import as_choice, as_positive
-from privest.data import Features
-from privest.data._frames import PandasSource
+from privest.data import Features, PandasSource
 from privest.errors import InvalidInput, MissingDependency
 from privest.mechanism.source import seeded
 from privest.privacy import PrivacyLevel
 from privest.scale._keeping import ReleaseFolder
 from privest.scale._pieces import Job, Piece, judge, merge, reduce_partition
-from privest.workflow import Fit
-from privest.workflow._estimate import fit_of
-from privest.workflow._terms import require_shown
+from privest.workflow import Fit, fit_of, require_shown
 
 FAN = 16  # pieces merged by one task
 

@@ -4,6 +4,7 @@ from privest.workflow._account import Account
 from privest.workflow._account_terms import account_name
 from privest.workflow._calls import estimate, plan
 from privest.workflow._estimate import Estimate, Fit
+from privest.workflow._estimate import fit_of as fit_of
 from privest.workflow._estimating import estimate_release
 from privest.workflow._header import TableRelease, read_release
 from privest.workflow._leaving import TableMechanism
@@ -17,6 +18,7 @@ from privest.workflow._spec import Spec, load_spec, save_spec
 from privest.workflow._spending import Spending
 from privest.workflow._starting import starting_privacy
 from privest.workflow._terms import Terms, stated_terms
+from privest.workflow._terms import require_shown as require_shown
 from privest.workflow._verifying import Verified, verify_release
 
 __all__ = [

@@ -147,12 +147,12 @@ def test_the_same_words_are_missing_everywhere(privest, folder, word):
     said = " ".join(done.err.split())
     assert "7 rows released at privacy level s = 2 (larger shows more). 1 row with missing" in said
     done = privest("stream", "people.csv", *STREAM, "--block", 8)
-    assert "8 rows; 1 of them without a reading" in done.err, done
+    assert "8 rows; 1 of them without a measurement" in done.err, done
     lines = [dict(zip(("age", "bmi"), map(float, line.split(",")))) | {"ldl": line.split(",")[2]}
              for line in cells]  # fmt: skip
     (folder / "people.jsonl").write_text("\n".join(map(json.dumps, lines)))
     done = privest("stream", "people.jsonl", *STREAM, "--block", 8)
-    assert "8 rows; 1 of them without a reading" in done.err, done
+    assert "8 rows; 1 of them without a measurement" in done.err, done
     (folder / "y.csv").write_text(f"y,k\n1,1\n{word},1\n2,1\n")
     done = privest("filter", "y.csv", "--model", "m.toml", "--level", 2, "--readings", "y",
                    "--emit", "releases", "--simulate", "--seed", 1)  # fmt: skip

@@ -87,7 +87,7 @@ def test_a_level_in_each_of_its_forms(tmp_path):
 )
 def test_half_a_statement_is_refused(stated):
     for read in (Privacy(**stated).read, lambda: Privacy(**stated).of_stream([])):
-        with pytest.raises(InvalidInput, match="either as --level, or as --epsilon"):
+        with pytest.raises(InvalidInput, match="either as a level, or as --epsilon"):
             read()
 
 

@@ -104,8 +104,8 @@ def test_agents(privest, caplog, capsys, ledger):
     Path("m.csv").write_text(rows())
     if ledger:
         book = pv.Ledger("l.db")
-        book.open_account("a", Budget(level=4.0))
-        noise = book.source("a", cost_of(4.0), start=0, level=4.0)
+        book.account("a", budget=Budget(level=4.0))
+        noise = book.account("a").source(cost_of(4.0), start=0, level=4.0)
     else:
         noise = Kept("m.csv.release", level=4.0)
     model = Model(target="y", noise_variance=0.25, features="x")
