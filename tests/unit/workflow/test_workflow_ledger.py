@@ -82,7 +82,9 @@ def test_the_same_readings_are_not_released_twice(terms, table, ledger, tmp_path
         release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl", again=True))
     as_file = write(table, tmp_path / "people.parquet")  # the same rows in another form
     for data in (table, as_file):
-        with pytest.raises(InvalidInput, match=r"for the account 'ldl' .*as the subject.*again") as no:
+        with pytest.raises(
+            InvalidInput, match=r"for the account 'ldl' .*as the subject.*again"
+        ) as no:
             release(terms, tmp_path / "y.csv", data, account=Account(ledger, "other"))
         assert "\n" not in str(no.value)
     assert ledger.subjects() == ["ldl"]
