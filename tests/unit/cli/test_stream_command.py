@@ -318,7 +318,7 @@ def test_ctrl_c_loses_nothing(tmp_path):
     ("text", "arguments", "message"),
     [
         ("1,2\n3,4\n", [], "first line must name the columns"),
-        ("x,w\n1,12.75\n", [], "no column 'y'; it has 2 columns"),
+        ("x,w\n1,12.75\n", [], "no column 'y'; its first line names 2 columns"),
         ('{"x": 1, "y": 12.75}\n', [], "JSON lines need the input format jsonl"),
         ("2020-01-01,12.75\n", [], "first line of names"),
         ("x,y\n1,12.75\n", ["--features", "x,y"], "it cannot be a feature"),
