@@ -253,9 +253,9 @@ class Guard:
         if self.is_behind(mark):
             raise LedgerError(
                 f"{path} is an old copy of its ledger: entry {mark.sequence} was written "
-                f"elsewhere, this one ends at {self.store.head[0]}. New noise for "
-                "measurements that were sent already would reveal more of them. Put the newest copy back, or state "
-                "what was released since: recover(highest={subject: index})."
+                f"elsewhere, this one ends at {self.store.head[0]}. New noise for measurements "
+                "that were sent already would reveal more of them. Put the newest copy back, or "
+                "state what was released since: recover(highest={subject: index})."
             )
         if mark.instance != instance or not mark.is_at(path):
             raise LedgerError(
@@ -318,8 +318,8 @@ def first_of(store: Store) -> tuple[str, str]:
 def discard(path: str | os.PathLike[str], *, marks: str | os.PathLike[str] | None = None) -> None:
     """Delete a ledger and its mark: what it knew is lost.
 
-    For measurements that are no longer there or were never private (a demonstration). A ledger that is
-    made in its place gives everybody a new budget, which is why deleting the file alone does not.
+    For measurements that are no longer there or were never private (a demonstration). A ledger
+    made in its place gives everybody a new budget; deleting the file alone does not.
     """
     place, folder = Path(path).resolve(), marks_folder(marks)
     try:
