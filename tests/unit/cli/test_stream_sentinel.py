@@ -33,7 +33,7 @@ def traces(factor):
     """The sentinel as text, as a double and as what is shown of it, in either order of bytes."""
     found = [b"31415.9", b"3.14159"]
     for number in (SENTINEL, factor * SENTINEL, factor * SENTINEL * 1024):
-        found += [struct.pack("<d", number), struct.pack(">d", number), repr(number)[:9].encode()]
+        found += [struct.pack("<d", number), struct.pack(">d", number), repr(number)[:12].encode()]
     return found
 
 
