@@ -35,12 +35,14 @@ def work(folder, parent, first=0, watch=None):
     start, begin = divmod(first, BUDGET)
     for number in range(start, 10**9):
         subject = f"s{number}"
-        ledger.open_account(subject, Budget(trace=float(BUDGET), rho=9.0, move=1.0))
+        ledger.account(subject, budget=Budget(trace=float(BUDGET), rho=9.0, move=1.0))
         for index in range(begin, BUDGET + 1):
             if os.getppid() != parent:
                 os._exit(4)  # nobody is left to kill it
             try:
-                found = ledger.spend_and_write(subject, COST, index, 1, {"of": subject}, drawn)
+                found = ledger.account(subject).spend_and_write(
+                    COST, index, 1, {"of": subject}, drawn
+                )
             except BudgetExceeded:
                 break
             text = " ".join(map(str, found.integers))
@@ -108,14 +110,14 @@ def check(folder):
         assert ledger.trouble is None
         ledger.verify()  # pages, chain, totals, budgets
         for subject in ledger.subjects():
-            assert ledger.spent(subject).trace <= BUDGET
+            assert ledger.account(subject).spent.trace <= BUDGET
 
         def never():
             raise LedgerError("a release without an entry")
 
         for (subject, index), releases in seen.items():
             assert len(releases) == 1, "two noises for one index"
-            entry = ledger.spend_and_write(subject, COST, index, 1, {"of": subject}, never)
+            entry = ledger.account(subject).spend_and_write(COST, index, 1, {"of": subject}, never)
             assert tuple(entry.integers) in releases
         assert all(index < BUDGET for _, index in seen), "overspent"
     return len(seen)

@@ -49,8 +49,10 @@ def noise(folder, kind, level):
         return Protected()
     if kind == "ledger":
         ledger = pv.Ledger(folder / "ledger.db", marks=folder / "marks")
-        ledger.open_account("meter", pv.ledger.Budget(level=3.0))  # 2·(1 + 0.35) once, not twice
-        return ledger.source("meter", pv.ledger.cost_of(level), start=0, level=level.fingerprint)
+        ledger.account("meter", budget=pv.ledger.Budget(level=3.0))  # 2·(1 + 0.35) once, not twice
+        return ledger.account("meter").source(
+            pv.ledger.cost_of(level), start=0, level=level.fingerprint
+        )
     return seeded(7, kind) if kind == "banded" else np.random.default_rng(7)
 
 

@@ -1,15 +1,15 @@
-"""A stream put down and taken up again: both sides in one file, at any moment.
+"""Save and resume a stream at any moment: both sides in one file.
 
 Write ahead, then send. `save` puts the state *after* a step, and the release of that step, into
-the file before the release leaves; a process killed before `save` has shown nothing of the
-reading, one killed after it takes up `pending` and sends the same numbers again. So no reading is
-ever released with two different noises.
+the file before the release leaves; a process killed before `save` has revealed nothing of the
+measurement, one killed after it resumes with `pending` and sends the same numbers again. So no
+measurement is ever released with two different noises.
 
 The file is a NumPy archive (plain arrays and JSON, no pickle), written beside the old one, forced
-to disk, and put in its place in one move. The mechanism's side is as sensitive as the readings (it
-holds the last ones where the level looks back; of a simulation also the state of its generator,
-from which the noise of earlier releases can be taken off again); only its owner may read the file.
-Of real noise nothing is stored but what was released: no key, no state, no draw.
+to disk, and put in its place in one move. The mechanism's side is as sensitive as the measurements:
+it holds the last ones where the level looks back, and of a simulation the state of its generator,
+which removes the noise of earlier releases. Only its owner may read the file. Of real noise only
+the release itself is stored: no key, no state, no draw.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Checkpoint:
     nothing had happened.
 
     A file from a backup is behind what was sent, and does not know it: `pv.StreamMechanism` would
-    draw new noise for readings that were shown. Compare with what was received before you go on,
-    and hand in NaN for steps that were sent since (`privest stream` does both).
+    draw new noise for measurements that were released. Compare with what was received before you
+    go on, and hand in NaN for steps that were sent since (`privest stream` does both).
 
     Raises CheckpointError if the file is damaged, of a newer version, belongs to another level,
     model or noise, is in use by another process, or would be overwritten without `resume`.
@@ -136,7 +136,7 @@ class Checkpoint:
     # --- the two moves ----------------------------------------------------------------------
 
     def resume(self) -> bool:
-        """Take up the saved states; False if nothing was saved yet."""
+        """Restore the saved states; False if nothing was saved yet."""
         self._require_lock()
         if not self.path.exists():
             self._started = True
@@ -179,7 +179,7 @@ class Checkpoint:
         if not self._open or os.getpid() != self._owner:
             raise CheckpointError(
                 f"{self.path} is closed, or this is a copy of the process that opened it. Two of "
-                "them would release readings twice."
+                "them would release measurements twice."
             )
 
     def save(
@@ -190,7 +190,7 @@ class Checkpoint:
         if not self._started and self.path.exists():
             raise CheckpointError(
                 f"{self.path} exists: call resume() first. Deleting it starts the stream anew, "
-                "which would release its readings a second time."
+                "which would release its measurements a second time."
             )
         self._require_whole(pending)
         self._started = True
@@ -214,8 +214,8 @@ class Checkpoint:
         if pending is not None and pending.simulated != self.source.simulated:
             raise InvalidInput(
                 "a mechanism is kept together with its source of noise: pass source, what its "
-                "simulate is given. One that started again could put the same noise on other "
-                "readings."
+                "simulate is given. One that started again could put the same noise on "
+                "other measurements."
                 if pending.simulated
                 else "this release is real, and the source of the checkpoint is a simulation."
             )
@@ -251,7 +251,7 @@ class Checkpoint:
     # --- what belongs together ----------------------------------------------------------------
 
     def _identity(self) -> dict[str, Any]:
-        """The public facts that must be the same when the stream is taken up again."""
+        """The public facts that must be the same when the stream is resumed."""
         estimator, mechanism = self.estimator, self.mechanism
         return {
             "format": FORMAT,
@@ -330,7 +330,7 @@ def _locked(path: Path) -> int | None:
     except OSError:
         os.close(descriptor)
         raise CheckpointError(
-            f"{path} is held by another process. Two of them would release readings twice."
+            f"{path} is held by another process. Two of them would release measurements twice."
         ) from None
     return descriptor
 

@@ -25,7 +25,6 @@ def atomic_file(
     *,
     permissions: int = ORDINARY,
     beside: Path | None = None,
-    once: bool = False,
     first: bool = False,
 ) -> Iterator[BinaryIO]:
     """A new file that takes the place of `path` when the block ends, in one move.
@@ -36,18 +35,15 @@ def atomic_file(
     is killed leaves a file `.NAME.*.part`). Missing folders are made.
 
     `beside`: the name of that file, for a caller whose lock keeps others away; what a killed
-    process left there goes first. `once`: for what must not be written twice; the file beside is
-    `part_path(path)`, and one that is there already is refused. `first`: of several who write at
-    once, on one machine or many, the first to end wins; the others get FileExistsError, and what
-    they wrote is gone. A process that is killed keeps nobody away.
+    process left there goes first. `first`: of several who write at once, on one machine or many,
+    the first to end wins; the others get FileExistsError, and what they wrote is gone. A process
+    that is killed keeps nobody away.
     Raises InvalidInput if the file cannot be begun.
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise InvalidInput(f"{path} cannot be written: it is a folder or a device, not a file.")
     part = beside or target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    if once:
-        part = part_path(target)
     with stopped_by_exception():
         descriptor = _begun(part, target, replace=beside is not None)
         try:
@@ -62,7 +58,7 @@ def atomic_file(
                 os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)  # after the move there is none
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 def _link(part: Path, target: Path) -> None:
@@ -76,7 +72,7 @@ def _link(part: Path, target: Path) -> None:
 
 
 def part_path(path: Path) -> Path:
-    """Where a file that is written `once` is while it is not complete."""
+    """Where a `draft` of a file is while it is not complete."""
     return path.with_name(f".{path.name}.part")
 
 
@@ -88,12 +84,6 @@ def _begun(part: Path, target: Path, *, replace: bool) -> int:
             part.unlink(missing_ok=True)
         # O_EXCL: no file or link of another is written into.
         return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-    except FileExistsError:
-        raise InvalidInput(
-            f"{part} is there: another process is writing {target.name} now, or was killed before "
-            "it was complete. Nobody but you can read it, so nothing of it was shown. If no such "
-            "process is running, delete it and start again."
-        ) from None
     except OSError as error:
         raise _refused(target, error) from None
 
@@ -172,7 +162,7 @@ def _refused(path: Path, error: OSError) -> InvalidInput:
     return InvalidInput(f"{path} cannot be written: {error.strerror}.")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """The move itself to disk, where the system can open a folder."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
@@ -205,7 +195,7 @@ class Draft:
         """All of it on disk, its name too."""
         self.file.flush()
         os.fsync(self.file.fileno())
-        _sync_folder(self.part.parent)
+        sync_folder(self.part.parent)
 
     def publish(self, permissions: int = ORDINARY) -> None:
         """To its place, in one move, where others may see it."""
@@ -213,7 +203,7 @@ class Draft:
         os.chmod(self.part, permissions & ~_umask())
         os.replace(self.part, self.target)
         self.kept = True
-        _sync_folder(self.target.parent)
+        sync_folder(self.target.parent)
 
 
 @contextlib.contextmanager

@@ -386,18 +386,6 @@ level = 2.0
 range = [0.5, 12.0]
 """
 EUROPEAN = CSV.replace(b",", b";").replace(b".", b",").decode().encode("utf-16")
-YAML = b"""data: people.csv
-target: ldl
-features: [age, bmi, sex]
-missing: drop
-categories:
-  sex: [female, male]
-noise: {variance: 0.25}
-privacy:
-  epsilon: 1.0
-  delta: 1e-6
-  move: 2.0
-"""
 
 
 SEVERAL = workflow_tables.spec(
@@ -554,7 +542,6 @@ READERS = [
     Reader("plan of several columns", text, use_spec, [SEVERAL.to_toml().encode()], 150,
            "plan.toml"),
     Reader("plan with a formula", text, use_spec, [FORMULA], 150, "plan.toml"),
-    Reader("plan, YAML", text, use_spec, [YAML], 300, "plan.yaml"),
     Reader("privest filter --model", text,
            use_command("filter", "@y.csv", "--model", "FILE", *TRIAL), [MODEL], 200, "model.toml",
            {"y.csv": b"y\n1.0\n2.5\nNA\n3.5\n"}),

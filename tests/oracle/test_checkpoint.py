@@ -181,7 +181,7 @@ def test_a_copy_of_the_process_cannot_save(tmp_path, monkeypatch):
 def test_a_mechanism_is_kept_with_its_generator(tmp_path):
     mechanism, rng = pair()[0], np.random.default_rng(0)
     with pv.Checkpoint(tmp_path / "s", mechanism=mechanism) as kept:
-        with pytest.raises(pv.errors.InvalidInput, match="same noise on other readings"):
+        with pytest.raises(pv.errors.InvalidInput, match="same noise on other measurements"):
             kept.save(pending=mechanism.simulate(0.1, rng))
         with pytest.raises(pv.errors.InvalidInput, match="pass their release as pending"):
             kept.save()

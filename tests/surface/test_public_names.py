@@ -31,7 +31,7 @@ NAMES = {
         "require_same_plan", "save_spec", "simulate_release", "starting_privacy", "stated_terms",
         "trial_source", "verify_release",
     },
-    "streaming": {"Account", "Job", "Privacy", "StreamPlan", "Trial", "known_after"},
+    "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "StreamRun", "Trial", "known_after"},
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",
         "fig4", "load", "load_nhanes", "reference",
@@ -51,16 +51,15 @@ NAMES = {
         "estimate_clipped", "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
     },
     "ledger": {
-        "Amount", "Budget", "Cost", "Entry", "Head", "Ledger", "LedgerSource", "Preview", "Written",
-        "cost_of", "discard", "dp_event",
+        "Account", "Budget", "Cost", "Entry",
     },
     "release": {"Release", "StreamRelease"},
     "reading": {
-        "HELD_WHOLE", "MOST_COLUMNS", "as_text", "chosen", "counted", "optional", "parse_array",
-        "parse_json", "parse_toml", "parse_yaml", "ranged", "read_arrays", "read_bytes",
-        "read_count", "read_document", "read_fields", "read_flag", "read_flags", "read_number",
-        "read_numbers", "read_positive", "read_text", "require_parameters", "state_array",
-        "state_count", "state_flag", "state_number", "text_lines",
+        "DOCUMENT", "HELD_WHOLE", "MOST_COLUMNS", "as_text", "chosen", "counted",
+        "optional", "parse_array", "parse_json", "parse_toml", "ranged", "read_arrays",
+        "read_bytes", "read_count", "read_document", "read_fields", "read_flag", "read_flags",
+        "read_number", "read_numbers", "read_positive", "read_text", "require_parameters",
+        "state_array", "state_count", "state_flag", "state_number", "text_lines",
     },
     "model": {"LinearModel", "NonlinearModel"},
     "linalg": {
@@ -218,7 +217,7 @@ STATED = {
         "TableBlock",
         "Track",
     },
-    "streaming": {"Account", "Privacy", "StreamPlan", "Trial"},
+    "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "Trial"},
     "workflow": {"Noise", "People", "Privacy", "Weights"},
 }
 

@@ -39,19 +39,6 @@ def test_only_the_owner_reads_what_is_not_complete(tmp_path, permissions, end):
     assert [file.name for file in tmp_path.iterdir()] == ["x"]
 
 
-def test_one_at_a_time(tmp_path):
-    """What must be written once: a second writer, or the part of a killed one, is in the way."""
-    with atomic_file(tmp_path / "x", once=True) as file:
-        file.write(b"first")
-        with (
-            pytest.raises(InvalidInput, match="another process is writing x now, or was killed"),
-            atomic_file(tmp_path / "x", once=True),
-        ):
-            pass
-        assert part_path(tmp_path / "x").exists()  # not taken away by the second
-    assert (tmp_path / "x").read_bytes() == b"first"
-
-
 STOPPED = """
 import signal, sys, time
 from privest.files import atomic_file

@@ -21,8 +21,7 @@ from privest.app._along_cells import Cell, cells_of, extras_of, for_colleagues, 
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_file
-from privest.ledger import Ledger
-from privest.ledger._export import as_json
+from privest.ledger import Ledger, entries_json
 from privest.workflow import (
     Commands,
     Spec,
@@ -229,7 +228,7 @@ def ledger_entry(ledger: Path, release: TableRelease) -> str | None:
         if opened.id != place.ledger:
             raise InvalidInput(f"{release.table} is of another ledger than {ledger.name}.")
         entries = [one for one in opened.history(place.subject) if one.sequence == place.sequence]
-        return as_json(opened.head, entries)
+        return entries_json(opened.head, entries)
 
 
 def _by_name(spec: Spec) -> Spec:

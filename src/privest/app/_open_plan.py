@@ -23,8 +23,7 @@ from privest.app._uploads import (
 from privest.data import look
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput, PrivestError
-from privest.reading import as_text
-from privest.reading._limits import DOCUMENT
+from privest.reading import DOCUMENT, as_text
 from privest.workflow import Public, Spec, load_spec, make_plan, read_spec
 
 TYPED = ("plan_path", "data_path")

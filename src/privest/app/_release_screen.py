@@ -22,8 +22,7 @@ from privest.app._privacy_screen import apart_of
 from privest.app._release_job import Choice, Job
 from privest.app._uploads import changed
 from privest.errors import InvalidInput, PrivestError
-from privest.ledger import Entry
-from privest.ledger._view import as_subject
+from privest.ledger import Entry, as_subject
 from privest.report import Sentence, exposed
 from privest.report.findings import level_of
 from privest.report.numbers import KINDS

@@ -196,9 +196,8 @@ def _noise(
     if account.ledger is None:
         return trial.source("consensus", agent, target, level)
     subject = account.subject_of(path, target)
-    ledger = account.opened(stack, subject, level)
-    return ledger.source(
-        subject, cost_of(level), start=0, key=f"consensus {level!r}", level=level, target=target
+    return account.opened(stack, subject, level).source(
+        cost_of(level), start=0, key=f"consensus {level!r}", level=level, target=target
     )
 
 

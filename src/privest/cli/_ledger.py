@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from privest.cli import _options as common
 from privest.cli._console import new_table, print_json, shown, tell_file, to_people
 from privest.cli._options import group, grouped, option
 from privest.errors import InvalidInput
-from privest.ledger import Budget, Head, Ledger, cost_of
+from privest.ledger import Account, Budget, Head, Ledger, cost_of
 
 app = typer.Typer(
     help="Budgets of people, tables and streams, and what was spent of them.",
@@ -40,7 +40,7 @@ def show(
     """
     with _opened(ledger) as opened:
         subjects = opened.subjects() if subject is None else [subject]
-        accounts = {name: _account(opened, name) for name in subjects}
+        accounts = {name: _facts(opened.account(name)) for name in subjects}
         entries = [] if subject is None else [one.to_dict() for one in opened.history(subject)]
         head, trouble = opened.head, opened.trouble
     if json:
@@ -50,13 +50,12 @@ def show(
         _print_accounts(accounts, entries, head, trouble)
 
 
-def _account(ledger: Ledger, subject: str) -> dict[str, Any]:
-    budget = ledger.budget(subject)
+def _facts(account: Account) -> dict[str, Any]:
     return {
-        "budget": budget.in_words(),
-        "spent": ledger.spent(subject).to_dict(),
-        "remaining": ledger.remaining(subject).to_dict(),
-        "next_index": ledger.next_index(subject),
+        "budget": account.budget.in_words(),
+        "spent": account.spent.to_dict(),
+        "remaining": account.remaining.to_dict(),
+        "next_index": account.next_index(),
     }
 
 
@@ -123,17 +122,13 @@ def _head(text: str) -> Head:
 def export(
     ledger: File,
     output: common.Output,
-    format: Annotated[
-        Literal["json", "dp-accounting"],
-        option("All entries, or what each account composes, as events of dp-accounting."),
-    ] = "json",
 ) -> None:
     """The whole ledger as JSON, without its key and the released numbers.
 
     Example: privest ledger export ledger.db --output ledger.json
     """
     with _opened(ledger) as opened:
-        output.write(opened.export(format=format))
+        output.write(opened.export())
 
 
 @group(BUDGET)
@@ -192,11 +187,12 @@ def budget(
     """
     wanted = limits.read()
     with Ledger(ledger) as opened:
+        own = opened.account(subject)
         if change:
-            opened.raise_budget(subject, wanted)
+            own.change_budget(wanted)
         else:
-            opened.open_account(subject, wanted)
-        account, head = _account(opened, subject), opened.head
+            own.open(wanted)
+        account, head = _facts(own), opened.head
     if json:
         print_json({"subject": subject, "head": head.to_dict()} | account)
     else:
@@ -221,8 +217,9 @@ def cost(
     """
     stated = cost_of(privacy.read(on_grid=True), move=privacy.move)
     with _opened(ledger) as opened:
-        first = opened.next_index(subject) if start is None else start
-        found = opened.cost(subject, stated, start=first, stop=first + rows)
+        account = opened.account(subject)
+        first = account.next_index() if start is None else start
+        found = account.preview(stated, start=first, stop=first + rows)
     if json:
         print_json({"subject": subject, "start": first, "rows": rows} | found.to_dict())
         return
@@ -238,7 +235,7 @@ def cost(
     console.print(table)
     console.print(
         "The budget allows it." if found.fits
-        else f"The budget does not allow it ({', '.join(found.breaks) or 'burnt indices'})."
+        else f"The budget does not allow it ({', '.join(found.breaks) or 'retired indices'})."
     )  # fmt: skip
 
 

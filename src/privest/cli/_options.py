@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, dataclass_transform, get_type_hints
 import typer
 
 import privest as pv
+from privest import streaming as stated
 from privest.arrays import Array
 from privest.data._cells import is_number
 from privest.data._reading_options import Reading
@@ -27,9 +28,8 @@ from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.privacy import level_on_grid
 from privest.reading import HELD_WHOLE
-from privest.streaming import _stated as stated
-from privest.streaming._stated import Spent as Spent
-from privest.streaming._stated import about as about
+from privest.streaming import Spent as Spent
+from privest.streaming import about as about
 
 PRIVACY, MODEL, NOISE, OUTPUT = "Privacy", "Model", "Noise", "Output"  # the panels of --help
 LEDGER = "Ledger"
@@ -168,7 +168,7 @@ class Trial(stated.Trial):
 
 
 @group(LEDGER)
-class Account(stated.Account):
+class Account(stated.LedgerOptions):
     """Where a real release is written down, and what it may spend."""
 
     ledger: Annotated[

@@ -36,8 +36,7 @@ from privest.dynamics import Diagnosis, joined
 from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE
 from privest.report.figures import save_diagnosis
-from privest.streaming._holder import REMEMBERED, Holder, holder_of
-from privest.streaming._rows import read_inputs, read_series
+from privest.streaming import NOT_RECORDED, Owner, owner_of, read_inputs, read_series
 
 SOURCE = typer.Argument(
     help="CSV of readings, one row a step, a first line of names; empty cells are missing "
@@ -161,15 +160,15 @@ def take_series(
         if not sides.to_releases:
             _require_steps(int((~np.isnan(y).any(axis=1)).sum()), least)
             _require_shape(beside if columns.here else inputs, len(y) + ahead, width)
-        holder = holder_of(
+        holder = owner_of(
             command, mechanism, trial, account, stack, input_=source, columns=columns.readings,
             move=move,
         )  # fmt: skip
         release, text = _released(holder, level, y, columns.readings)
         if sides.to_releases:
             output.write(text)
-        if not trial.simulate and holder.ledger is None:
-            to_stderr().print(shown(REMEMBERED))
+        if not trial.simulate and holder.account is None:
+            to_stderr().print(shown(NOT_RECORDED))
     return Taken(release, beside if columns.here else inputs)
 
 
@@ -198,16 +197,16 @@ def read_releases(lines: Iterable[str]) -> pv.StreamRelease:
 
 
 def _released(
-    holder: Holder, level: pv.EndlessLevel, y: Array, readings: str | None
+    holder: Owner, level: pv.EndlessLevel, y: Array, readings: str | None
 ) -> tuple[pv.StreamRelease, str]:
     """The release of all steps, and its lines; what a ledger has of them is sent as it was."""
     source, parts = holder.source, []
     facts = facts_of(
         level, simulated=source.simulated, grid=source.grid,
         readings=[] if readings is None else listed(readings), range=holder.mechanism.range,
-        ledger=holder.account(),
+        ledger=holder.place,
     )  # fmt: skip
-    sign = None if holder.ledger is None else holder.ledger.sign
+    sign = None if holder.account is None else holder.account.ledger.sign
     if not source.simulated:
         holder.start_from(-1, rows_again=True)
     text, chain = linked([facts], "")

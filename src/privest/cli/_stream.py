@@ -12,7 +12,7 @@ from privest.cli._console import to_stderr
 from privest.cli._options import group, grouped, option
 from privest.cli._streaming import run
 from privest.errors import InvalidInput
-from privest.streaming._plan import StreamPlan, promised
+from privest.streaming import StreamPlan, promised
 
 Format = Literal["csv", "jsonl"]
 RUNNING = "Start and restart"

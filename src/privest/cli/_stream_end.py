@@ -13,21 +13,25 @@ from privest.cli._stream_summary import (
 )
 from privest.dynamics import AutoregressiveFit, fit_autoregressive
 from privest.report.figures import save_convergence
-from privest.streaming._holder import CLIPPED, REMEMBERED, Holder
-from privest.streaming._job import Job
-from privest.streaming._lines import hidden_names
-from privest.streaming._words import counts_of
+from privest.streaming import (
+    CLIPPED,
+    NOT_RECORDED,
+    Owner,
+    StreamRun,
+    counts_of,
+    hidden_names,
+)
 
 
-def summarise(job: Job, report: Console, stopped: bool) -> None:
+def summarise(job: StreamRun, report: Console, stopped: bool) -> None:
     """What was done, and the last estimate."""
     side, plan = job.side, job.plan
     report.print(shown(counts_of(job, stopped=stopped)))
-    if isinstance(side, Holder) and side.burnt:
+    if isinstance(side, Owner) and side.retired:
         report.print(
             shown(
-                f"{side.burnt:,} steps were sent before, and what was sent is not here: they were "
-                "not drawn again, and count as missing."
+                f"{side.retired:,} steps were sent before and cannot be recovered: they are "
+                "retired, that is, marked missing and never redrawn."
             )
         )
     if job.grid == 0.0:
@@ -35,8 +39,8 @@ def summarise(job: Job, report: Console, stopped: bool) -> None:
         tell_simulated(report)
     else:
         print_promise(report, plan.said)
-    if job.grid and isinstance(side, Holder) and job.kept is None and side.ledger is None:
-        report.print(shown(REMEMBERED))
+    if job.grid and isinstance(side, Owner) and job.checkpoint is None and side.account is None:
+        report.print(shown(NOT_RECORDED))
     if job.estimator is not None:
         _print_estimate(job, report)
         if plan.span is not None or job.facts.get("range") is not None:
@@ -48,7 +52,7 @@ def summarise(job: Job, report: Console, stopped: bool) -> None:
         tell_file("Picture", plan.output.png)
 
 
-def _print_estimate(job: Job, report: Console) -> None:
+def _print_estimate(job: StreamRun, report: Console) -> None:
     """The last estimate, and what the releases show of a reading."""
     assert job.estimator is not None
     found, plan = job.concluded(), job.plan
@@ -69,6 +73,6 @@ def _print_estimate(job: Job, report: Console) -> None:
         print_exposure(report, plan.level, correlation, variance)
 
 
-def _fitted(job: Job) -> AutoregressiveFit:
+def _fitted(job: StreamRun) -> AutoregressiveFit:
     """The fit of noise that remembers, to all releases."""
-    return fit_autoregressive(job.plan.level, *job.held.whole(), names=tuple(job.names))
+    return fit_autoregressive(job.plan.level, *job.releases.whole(), names=tuple(job.names))

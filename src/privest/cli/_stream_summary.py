@@ -13,7 +13,7 @@ import privest as pv
 from privest.cli._console import new_table, shown
 from privest.dynamics import AutoregressiveFit
 from privest.estimator._stream_conclusion import StreamConclusion
-from privest.streaming._words import known_after
+from privest.streaming import known_after
 
 
 def of_autoregressive(fit: AutoregressiveFit) -> StreamConclusion:

@@ -9,22 +9,19 @@ from rich.console import Console
 
 from privest.arrays import plural
 from privest.cli._stream_end import summarise
-from privest.streaming._job import Job
-from privest.streaming._opening import opened_rows, require_different_files
-from privest.streaming._plan import StreamPlan
-from privest.streaming._rows import Rows
+from privest.streaming import Rows, StreamPlan, StreamRun, opened_rows
 
 
 def run(plan: StreamPlan, report: Console) -> None:
     """Work through the input; a summary goes to `report` (stderr)."""
-    require_different_files(plan)
+    plan.require_different_files()
     plan.output.require_possible()  # before any noise is spent
     with ExitStack() as stack:
         rows, facts = opened_rows(plan, stack)
         if rows.empty and plan.features is None:
             report.print("The input has no rows: nothing to do.")
             return
-        job = Job(plan, rows.features, stack, rows.times, facts)
+        job = StreamRun(plan, rows.features, stack, rows.times, facts)
         stopped = False
         try:
             _work(job, rows, report)
@@ -35,7 +32,7 @@ def run(plan: StreamPlan, report: Console) -> None:
             sys.exit(130)
 
 
-def _work(job: Job, rows: Rows, report: Console) -> None:
+def _work(job: StreamRun, rows: Rows, report: Console) -> None:
     """All blocks of the input, with a line that moves on a terminal."""
     job.take_up(rows)
     with report.status("reading ...") if report.is_terminal else ExitStack() as status:

@@ -3,6 +3,7 @@ identification from releases alone.
 """
 
 from privest.dynamics._autoregressive import AutoregressiveFit, fit_autoregressive
+from privest.dynamics._autoregressive import autoregressive_system as autoregressive_system
 from privest.dynamics._bound import DynamicBound, SteadyState, bound, steady_state
 from privest.dynamics._diagnosis import Diagnosis, InnovationTest, diagnose
 from privest.dynamics._directions import BestDirections, best_directions

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, ArrayLike, Flags, Index
+from privest.arrays import Array, ArrayLike, Flags, Index, plural
 from privest.dynamics._observed import Level, as_seen, numbers_shown, of_entries
 from privest.errors import InvalidInput
 from privest.mechanism._missing import marked, real_numbers, split_missing
@@ -259,8 +259,8 @@ def given_values(
     else:
         if values.shape != (release.steps * m,):
             raise InvalidInput(
-                f"A release of {release.steps} steps of {m} readings has {release.steps * m} "
-                f"values; received shape {values.shape}."
+                f"A release of {plural(release.steps, 'step')} of {plural(m, 'reading')} has "
+                f"{plural(release.steps * m, 'value')}; received shape {values.shape}."
             )
         values, missing = values.reshape(-1, m), _flags(release)
         _require_shown(values, missing, m)

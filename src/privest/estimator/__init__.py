@@ -11,8 +11,11 @@ from privest.estimator._clipping_cost import (
 )
 from privest.estimator._mle import MLResult, maximum_likelihood
 from privest.estimator._mle_release import clipped_rows, maximum_likelihood_of
+from privest.estimator._reference import reference_fit as reference_fit
 from privest.estimator._reference import reference_variance
 from privest.estimator._rls import PrivateRLS, StreamHistory
+from privest.estimator._stream_conclusion import StreamConclusion as StreamConclusion
+from privest.estimator._stream_conclusion import conclude as conclude
 from privest.estimator.result import Result
 from privest.estimator._beyond_range import LAPLACE_SQUARES as LAPLACE_SQUARES
 from privest.estimator._beyond_range import NORMAL_SQUARES as NORMAL_SQUARES

@@ -1,14 +1,21 @@
-"""The ledger: what was shown of whom, on disk before it is shown, and never beyond a budget."""
+"""The ledger: what was revealed of whom, on disk before it leaves, and never beyond a budget.
 
+`privest.Ledger` opens one, `Ledger.account` an account in it. Other packages of privest also take
+from here what they charge and verify releases with.
+"""
+
+from privest.ledger._account import Account
+from privest.ledger._account import as_subject as as_subject
 from privest.ledger._budget import Budget, Cost
-from privest.ledger._costs import cost_of
-from privest.ledger._entries import Amount, Entry, Head, Preview, Written
-from privest.ledger._export import dp_event
-from privest.ledger._ledger import Ledger
-from privest.ledger._opening import discard
-from privest.ledger._source import LedgerSource
+from privest.ledger._entries import Entry
+from privest.ledger._entries import Head as Head
+from privest.ledger._exact import Runs as Runs
+from privest.ledger._ledger import Ledger as Ledger
+from privest.ledger._ledger import entries_json as entries_json
+from privest.ledger._mark import discard as discard
+from privest.ledger._mark import marks_folder as marks_folder
+from privest.ledger._mark import require_none_before as require_none_before
+from privest.ledger._source import LedgerSource as LedgerSource
+from privest.ledger._source import cost_of as cost_of
 
-__all__ = [
-    "Amount", "Budget", "Cost", "Entry", "Head", "Ledger", "LedgerSource", "Preview", "Written",
-    "cost_of", "discard", "dp_event",
-]  # fmt: skip
+__all__ = ["Account", "Budget", "Cost", "Entry"]

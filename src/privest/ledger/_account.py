@@ -1,169 +1,457 @@
-"""One account: what was shown at every index, and whether a further release fits."""
+"""The account of one subject: its budget, what was spent of it, and what was released of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from privest.errors import BudgetExceeded
-from privest.ledger._budget import Budget, Cost, move_words, short
-from privest.ledger._exact import read_exact, written
-from privest.ledger._limits import broken, gaussian, spent_epsilon
-from privest.ledger._shown import Shown, whole
+from privest.arrays import Flags, as_count
+from privest.errors import BudgetExceeded, InvalidInput, LedgerError
+from privest.ledger._balance import (
+    Amount,
+    Balance,
+    Segment,
+    added,
+    amount_left,
+    amount_spent,
+    broken_limits,
+    keeps_move,
+    listed,
+    profile,
+    require_within,
+    segments_of,
+)
+from privest.ledger._budget import Budget, Cost, move_words
+from privest.ledger._entries import (
+    Entry,
+    Integers,
+    Preview,
+    Written,
+    as_entry,
+    facts_hash,
+    packed,
+    unpacked,
+)
+from privest.ledger._exact import Revealed
+from privest.ledger._mark import Guard
+from privest.ledger._source import Costs, LedgerSource
+from privest.ledger._store import Row, Store, body_of, damaged
+from privest.mechanism.source import Source
+from privest.reading import read_text
 
-Segment = tuple[int, int, Shown]
-NOTHING = Shown()
+if TYPE_CHECKING:
+    from privest.ledger._ledger import Ledger
+
+Draw = Callable[[], tuple[Integers, Flags | None]]
 
 
-@dataclass(frozen=True)
-class State:
-    """An account after an entry: in every entry, so that nothing is summed from the start.
+class Account:
+    """The account of a subject (a person, a table, a stream) in a ledger: `Ledger.account`.
 
-    budget   number of the entry that states the budget
-    trace    information summed over all indices; None: a release did not say
-    peak     the largest that was shown of any index
-    top      one beyond the highest index that was ever spent on
-    floor    below it nothing is drawn: entries were lost, and what they showed is not known
+    It has a budget, and an index line for the measurements (rows of the table, steps of the
+    stream). Every spend covers a range of indices. Ranges that do not meet cost what the larger one
+    does (parallel composition, within one account only); what covers an index adds up.
     """
 
-    budget: int
-    trace: Fraction | None = Fraction(0)
-    peak: Shown = NOTHING
-    top: int = 0
-    floor: int = 0
+    def __init__(self, ledger: Ledger, store: Store, guard: Guard, subject: str) -> None:
+        self.ledger, self.subject = ledger, as_subject(subject)
+        self._store, self._guard = store, guard
 
-    def to_list(self) -> list[Any]:
-        trace = None if self.trace is None else written(self.trace)
-        return [self.budget, trace, self.peak.to_list(), self.top, self.floor]
+    def __repr__(self) -> str:
+        return f"Account({self.subject!r} in {self.ledger!r})"
 
-    @classmethod
-    def from_list(cls, given: list[Any]) -> State:
-        budget, trace, peak, top, floor = given
-        known = None if trace is None else read_exact(trace)
-        return cls(whole(budget), known, Shown.from_list(peak), whole(top), whole(floor))
+    # --- the budget -----------------------------------------------------------------------------
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has a budget."""
+        with self._store.reading():
+            return self._found() is not None
 
-def profile(newest_first: Iterable[list[Segment]], start: int, stop: int) -> list[Segment]:
-    """What was shown at start ≤ index < stop: of each index the newest entry that covers it knows.
+    def open(self, budget: Budget | float) -> None:
+        """Open the account with a budget (a number: a level); the same again is no change."""
+        wanted = as_budget(budget)
+        with self._guard.spending():
+            found = self._found()
+            if found is None:
+                self._open(wanted)
+            elif found[1] != wanted:
+                raise InvalidInput(
+                    f"{self.subject!r} has an account with the budget {found[1].in_words()}. What "
+                    "was spent stays spent: change the budget explicitly, which is recorded."
+                )
 
-    Cost: entries are read until the range is covered.
-    """
-    open_parts, found = [(start, stop)], []
-    for segments in newest_first:
-        for first, end, shown in segments:
-            left = []
-            for a, b in open_parts:
-                low, high = max(a, first), min(b, end)
-                if low >= high:
-                    left.append((a, b))
-                    continue
-                found.append((low, high, shown))
-                left += [part for part in ((a, low), (high, b)) if part[0] < part[1]]
-            open_parts = left
-        if not open_parts:
-            break
-    return sorted([*found, *((a, b, Shown()) for a, b in open_parts)], key=lambda one: one[:2])
+    def change_budget(self, budget: Budget | float) -> Entry:
+        """Another budget from now on, recorded. What was spent stays spent."""
+        wanted = as_budget(budget)
+        with self._guard.spending():
+            balance, old = self._require_open()
+            if not keeps_move(old, wanted):
+                raise InvalidInput(
+                    f"the account of {self.subject!r} is for {move_words(old.move)}: what was "
+                    "spent was counted for it, and is not known for another sensitivity. Keep the "
+                    "sensitivity, or open another account."
+                )
+            balance = replace(balance, budget=self._store.head[0] + 1)
+            body = {"budget": wanted.to_dict(), "state": balance.to_list()}
+            return as_entry(self._store.append("raised", body, self.subject))
 
+    @property
+    def budget(self) -> Budget:
+        """The budget that holds now."""
+        with self._store.reading():
+            return self._require_open()[1]
 
-def added(before: list[Segment], cost: Cost, budget: Budget) -> list[Segment]:
-    """The profile of a range after one more release of it."""
-    start, stop = before[0][0], before[-1][1]
-    pieces, found, k = cost.pieces(start, stop, budget.size), [], 0
-    for a, b, shown in before:
-        at = a
-        while at < b:
-            while pieces[k][1] <= at:
-                k += 1
-            end, own = min(b, pieces[k][1]), pieces[k][2]
-            if cost.move != budget.move:
-                own = own.without_privacy_units()
-            found.append((at, end, shown + own))
-            at = end
-    return merged(found)
+    @property
+    def spent(self) -> Amount:
+        """The most that was spent at any index; `trace` is of all indices together."""
+        with self._store.reading():
+            balance, budget = self._require_open()
+        return amount_spent(budget, balance.peak, balance.trace)
 
+    @property
+    def remaining(self) -> Amount:
+        """What the budget leaves where most was spent."""
+        with self._store.reading():
+            balance, budget = self._require_open()
+        return amount_left(budget, balance.peak, balance.trace)
 
-def merged(segments: list[Segment]) -> list[Segment]:
-    """Neighbours that are alike as one."""
-    found = segments[:1]
-    for a, b, shown in segments[1:]:
-        if shown == found[-1][2]:
-            found[-1] = (found[-1][0], b, shown)
-        else:
-            found.append((a, b, shown))
-    return found
-
-
-def after(state: State, segments: list[Segment], trace: Fraction | None) -> State:
-    """The account once the segments are what was shown."""
-    peak = state.peak
-    for _, _, shown in segments:
-        peak = peak.peak(shown)
-    total = None if trace is None or state.trace is None else state.trace + trace
-    return replace(state, trace=total, peak=peak, top=max(state.top, segments[-1][1]))
-
-
-def burnt(state: State, budget: Budget, stop: int) -> State:
-    """The account when entries below `stop` were lost: of a trace budget they may have used all."""
-    trace = state.trace
-    if budget.trace is not None and trace is not None:
-        trace = max(trace, budget.trace)
-    return replace(state, floor=max(state.floor, stop), trace=trace)
-
-
-def keeps_move(old: Budget, new: Budget) -> bool:
-    """μ, ρ and ε that were added up for one move mean nothing for another."""
-    return old.move is None or new.move == old.move
-
-
-def broken_limits(
-    budget: Budget, state: State, segments: list[Segment]
-) -> tuple[list[str], Segment | None]:
-    """The limits that do not hold any more, and the first place where."""
-    for segment in segments:
-        units = broken(budget, segment[2], state.trace)
-        if units:
-            return units, segment
-    return [], None
-
-
-def require_within(
-    subject: str, budget: Budget, state: State, segments: list[Segment], before: list[Segment]
-) -> None:
-    """Refuse a release that the budget does not allow, saying what is left."""
-    units, where = broken_limits(budget, state, segments)
-    if where is None:
-        return
-    unit, (first, end, shown) = units[0], where
-    old = next(shown for a, b, shown in before if a <= first < b)
-    place = f"index {first}" if end - first == 1 else f"indices {first} to {end - 1}"
-    if _known(unit, budget, shown, state.trace) is None:
-        raise BudgetExceeded(
-            f"{subject!r} has a budget of {unit}"
-            f"{f' for {move_words(budget.move)}' if unit in ('mu', 'rho', 'epsilon') else ''}, and "
-            f"what this release or an earlier one costs is not known in that unit at {place}. "
-            "State it in the Cost, for the same move; nothing was spent."
+    def preview(self, cost: Cost, *, start: int = 0, stop: int | None = None) -> Preview:
+        """What `spend` would do, without spending."""
+        first, end = as_index_range(start, stop)
+        with self._store.reading():
+            balance, budget = self._require_open()
+            segments = added(self._profile(balance, first, end), cost, budget)
+            balance = balance.after(segments, cost.trace(end - first))
+        units, _ = broken_limits(budget, balance, segments)
+        revealed = segments[0][2]
+        for _, _, other in segments:
+            revealed = revealed.peak(other)
+        return Preview(
+            not units and first >= balance.floor,
+            tuple(units),
+            amount_spent(budget, revealed, balance.trace),
+            amount_left(budget, revealed, balance.trace),
         )
-    limit = getattr(budget, unit)
-    said = "" if unit == "trace" else f" at {place}"
-    numbers = ""
-    if unit != "matrix":
-        total = _known(unit, budget, shown, state.trace)
-        had = None if unit == "trace" else _known(unit, budget, old, None)
-        spent = "" if had is None else f" {short(had)} was spent,"
-        numbers = f":{spent} with this release {short(total)}"
-    raise BudgetExceeded(
-        f"the budget of {subject!r} allows {unit} {short(limit)}{said}{numbers}. Nothing was "
-        "spent. Release at a lower level, or raise the budget (raise_budget), which is recorded."
-    )
+
+    def history(self) -> list[Entry]:
+        """The entries of the subject, in their order."""
+        with self._store.reading():
+            rows = self._store.rows("WHERE subject = ? ORDER BY seq", self.subject)
+            return [as_entry(row) for row in rows]
+
+    def next_index(self, key: str = "") -> int:
+        """The first index of which nothing was released, and which is not retired."""
+        with self._store.reading():
+            return self._beginning(key, None)
+
+    def entry_at(self, index: int, key: str = "") -> Entry | None:
+        """The entry that covers an index of the release line `key`; None if nothing does."""
+        at = as_count(index, "index", least=0)
+        with self._store.reading():
+            row = self._meets(read_text(key, "key"), at, at + 1)
+            return None if row is None else as_entry(row)
+
+    # --- spending -------------------------------------------------------------------------------
+
+    def spend(
+        self,
+        cost: Cost,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Spend `cost` on each index of start ≤ index < stop (one index if stop is left out).
+
+        On disk when it returns: spend first, then reveal. Raises BudgetExceeded where the budget
+        does not allow it; then nothing is spent. `facts`: public facts of the release, kept as a
+        hash.
+        """
+        first, end = as_index_range(start, stop)
+        with self._guard.spending():
+            body = self._charged(cost, first, end)
+            body["facts"] = None if facts is None else facts_hash(facts)
+            return as_entry(self._store.append("spent", body, self.subject, place=(first, end)))
+
+    def spend_and_write(
+        self,
+        cost: Cost,
+        start: int | None,
+        count: int,
+        facts: Mapping[str, Any],
+        draw: Draw,
+        *,
+        key: str = "",
+        known: int | None = None,
+        shared: Sequence[str] = (),
+        since: int | None = None,
+        budget: Budget | None = None,
+        marks: Mapping[str, str] | None = None,
+    ) -> Written:
+        """Spend, and write what `draw()` gives, in one transaction: then it may leave.
+
+        The range is start ≤ index < start + count of the release line `key` (start None: the next
+        free index). A range that was released with the same facts is sent again as it was, whatever
+        `draw` would give; other facts, or a range that meets another, are refused. `known` is the
+        highest index that the analyst or a release file has: if this ledger does not know it,
+        entries were lost, and nothing is drawn up to there (retired). `draw` gives int64 and
+        missing flags (or None); it is called at most once, and not where the release is refused.
+        `shared`: parts of the key (between points); refused where another subject has one of them.
+        `since`: the last entry that was looked at; where others have spent of this subject after
+        it, what was decided then does not hold, and it is refused.
+        `budget`: of an account that is opened with this spend, if there is none.
+        `marks`: hashes of the public columns of the rows, by name, that are kept; where the range
+        was released with another mark of the same name it is of other rows, and refused.
+
+        Facts, key, `shared` and `marks` must be public, never made of measurements. Then whether it
+        is refused, sent again or drawn is the same for all measurements; what is sent again was
+        paid for, and what is drawn is charged.
+        """
+        line, size = read_text(key, "key"), as_count(count, "count", least=1)
+        digest = facts_hash(facts)
+        self._retire_up_to(line, known)
+        found = None
+        with self._store.reading():
+            if budget is None or self._found() is not None:
+                first = self._beginning(line, start)
+                found = self._released(line, first, first + size, digest, marks)
+                if found is None:
+                    self._charged(cost, first, first + size)  # refused before it is drawn
+        if found is not None:
+            with self._guard.spending():  # the mark is at its entry before it leaves again
+                return found
+        numbers, layout = packed(*draw())
+        with self._guard.spending():
+            if since is not None:
+                self._require_unchanged(since)
+            if budget is not None and self._found() is None:
+                self._open(budget)
+            first = self._beginning(line, start)
+            found = self._released(line, first, first + size, digest, marks)
+            if found is not None:
+                return found
+            self._require_own(shared)
+            body = self._charged(cost, first, first + size)
+            body |= {"facts": digest, "numbers": layout}
+            if marks is not None:
+                body["marks"] = dict(marks)
+            row = self._store.append(
+                "spent", body, self.subject, line=line, place=(first, first + size), numbers=numbers
+            )
+        return Written(*unpacked(numbers, layout), as_entry(row), resent=False)
+
+    def source(
+        self,
+        cost: Costs,
+        *,
+        start: int | None = None,
+        key: str = "",
+        source: Source | None = None,
+        known: int | None = None,
+        **facts: Any,  # noqa: ANN401 - what JSON holds
+    ) -> LedgerSource:
+        """Noise for `release(y, source)` that spends `cost` and is written down before it leaves.
+
+        `cost` is that of each index (`cost_of`), or a function of the range (first, stop). `start`
+        is the index of the first measurement (of step 0 of a stream); left out, the next free one,
+        which is right only for measurements that were never handed in: a run that may start again
+        states its indices, and gets the same numbers again. `key` names the release among several
+        of the same measurements: all of them count. `known`: the highest index that the analyst or
+        a release file has. `facts`: public facts of the release, level=level.fingerprint at least.
+        """
+        return LedgerSource(
+            self, cost, start=start, key=key, source=source, known=known, facts=facts
+        )
+
+    # --- within a transaction: the balance ------------------------------------------------------
+
+    def _rows(self, clause: str, *values: object) -> Iterator[Row]:
+        return self._store.rows(f"WHERE subject = ? {clause}", self.subject, *values)
+
+    def _last(self) -> Row | None:
+        return next(self._rows("ORDER BY seq DESC LIMIT 1"), None)
+
+    def _found(self) -> tuple[Balance, Budget] | None:
+        row = self._last()
+        if row is None or "state" not in (body := body_of(row)):
+            return None
+        balance = Balance.from_list(body["state"])
+        stated = self._store.row(balance.budget)
+        if stated is None:
+            raise damaged(self._store.path, f"entry {row.seq} names a budget that is not there")
+        return balance, Budget.from_dict(body_of(stated)["budget"])
+
+    def _require_open(self) -> tuple[Balance, Budget]:
+        found = self._found()
+        if found is None:
+            raise InvalidInput(
+                f"{self.subject!r} has no account in {self._store.path}: open it with a budget."
+            )
+        return found
+
+    def _open(self, budget: Budget) -> None:
+        last = self._last()
+        floor = 0 if last is None else body_of(last)["floor"]  # retired before it was opened
+        balance = Balance(self._store.head[0] + 1, floor=floor)
+        body = {"budget": budget.to_dict(), "state": balance.to_list()}
+        self._store.append("account", body, self.subject)
+
+    def _profile(self, balance: Balance, start: int, stop: int) -> list[Segment]:
+        if start >= balance.top:
+            return [(start, stop, Revealed())]
+        rows = self._rows("AND start < ? AND stop > ? ORDER BY seq DESC", stop, start)
+        return profile((segments_of(body_of(row)) for row in rows), start, stop)
+
+    def _charged(self, cost: Cost, start: int, stop: int) -> dict[str, Any]:
+        """The body of an entry that spends; refused where the budget does not allow it."""
+        if not isinstance(cost, Cost):
+            raise InvalidInput("cost must be a privest.ledger.Cost.")
+        balance, budget = self._require_open()
+        if start < balance.floor:
+            raise BudgetExceeded(
+                f"{self.subject!r}: entries of this ledger were lost, and indices below "
+                f"{balance.floor} are retired: what was revealed of them is not known. Received "
+                f"index {start}."
+            )
+        before = self._profile(balance, start, stop)
+        segments = added(before, cost, budget)
+        balance = balance.after(segments, cost.trace(stop - start))
+        require_within(self.subject, budget, balance, segments, before)
+        return {"cost": cost.to_dict(), "state": balance.to_list(), "segments": listed(segments)}
+
+    def lose(self, stop: int) -> None:
+        """Entries were lost: nothing is drawn where they may have drawn. Within a transaction."""
+        found, last = self._found(), self._last()
+        if found is None:
+            floor = max(stop, 0 if last is None else body_of(last)["floor"])
+            self._store.append("burnt", {"floor": floor}, self.subject)
+        elif stop or found[0].top:
+            self._retire(*found, max(stop, found[0].top))
+
+    def _retire_up_to(self, line: str, known: int | None) -> None:
+        """The analyst knows of indices up to `known` of a line: what is not here was lost."""
+        if known is None:
+            return
+        stop = as_count(known, "known", least=-1) + 1
+        with self._guard.spending():
+            balance, budget = self._require_open()
+            top = self._top(line)
+            if stop > max(top, balance.floor):
+                self._retire(balance, budget, stop, line, max(top, balance.floor))
+
+    def _retire(
+        self, balance: Balance, budget: Budget, stop: int,
+        line: str | None = None, start: int | None = None,
+    ) -> None:  # fmt: skip
+        """Close the indices below `stop`; of a trace budget the lost entries may have used all."""
+        body = {"state": balance.retired(budget, stop).to_list(), "floor": stop}
+        place = (None, None) if start is None else (start, stop)
+        self._store.append("burnt", body, self.subject, line=line, place=place)
+
+    # --- within a transaction: lines of releases ------------------------------------------------
+
+    def _top(self, line: str) -> int:
+        row = next(self._rows("AND line = ? ORDER BY stop DESC LIMIT 1", line), None)
+        return 0 if row is None or row.stop is None else row.stop
+
+    def _beginning(self, line: str, start: int | None) -> int:
+        balance, _ = self._require_open()
+        if start is None:
+            return max(self._top(line), balance.floor)
+        return start
+
+    def _meets(self, line: str, start: int, stop: int) -> Row | None:
+        """The first entry of the line that shares an index with the range."""
+        row = next(self._rows("AND line = ? AND stop > ? ORDER BY stop LIMIT 1", line, start), None)
+        return row if row is not None and row.start is not None and row.start < stop else None
+
+    def _require_own(self, shared: Sequence[str]) -> None:
+        """Refuse rows of another subject: one of these public facts is a part of a line of it."""
+        clause = "WHERE subject <> ? AND instr('.' || line || '.', ?) > 0 ORDER BY seq LIMIT 1"
+        for part in shared:
+            row = next(self._store.rows(clause, self.subject, f".{part}."), None)
+            if row is not None:
+                raise InvalidInput(
+                    f"a table with the same target and the same public columns was released for "
+                    f"the account {row.subject!r} (entry {row.seq} of {self._store.path}). If "
+                    "these are the same people, use that account as the subject, so that costs add "
+                    "up. If they are different measurements of the same rows, confirm it: again."
+                )
+
+    def _require_unchanged(self, since: int) -> None:
+        """Refuse a subject of which another process has spent after entry `since`."""
+        clause = "AND seq > ? AND start IS NOT NULL ORDER BY seq LIMIT 1"
+        row = next(self._rows(clause, since), None)
+        if row is not None:
+            raise BudgetExceeded(
+                f"{self.subject!r}: another process has released measurements of this account "
+                f"meanwhile (entry {row.seq} of {self._store.path}). Nothing was spent: use that "
+                "release."
+            )
+
+    def _released(
+        self, line: str, start: int, stop: int, facts: str, marks: Mapping[str, str] | None
+    ) -> Written | None:
+        """What was released of exactly this range; None if nothing was."""
+        row = self._meets(line, start, stop)
+        if row is None:
+            return None
+        which, last = f"{self.subject!r} {line!r}".removesuffix(" ''"), (row.stop or 0) - 1
+        if row.kind == "burnt":
+            raise LedgerError(
+                f"{which}: indices up to {last} are retired: entries of this ledger were lost. "
+                f"Draw from index {last + 1} on."
+            )
+        if (row.start, row.stop) != (start, stop):
+            raise InvalidInput(
+                f"{which}: indices {start} to {stop - 1} meet the release of {row.start} to "
+                f"{last} (entry {row.seq}), and are not the same. Ask for that range, or for "
+                "indices beyond it; another release of the same measurements needs its own key."
+            )
+        if body_of(row)["facts"] != facts:
+            raise InvalidInput(
+                f"{which}: indices {start} to {stop - 1} were released with other public facts "
+                f"(level, grid, range; entry {row.seq}). Another release reveals more: choose "
+                "another key, and both count."
+            )
+        if row.kind != "spent":
+            raise LedgerError(
+                f"{which}: indices {start} to {stop - 1} were reserved by privest 0.2 (entry "
+                f"{row.seq}): use that version for them, or indices from {last + 1} on."
+            )
+        self._require_same_rows(row, marks or {})
+        numbers = unpacked(self._store.numbers(row), body_of(row)["numbers"])
+        return Written(*numbers, as_entry(row), resent=True)
+
+    def _require_same_rows(self, row: Row, marks: Mapping[str, str]) -> None:
+        """Refuse to send a release again beside rows that are not those it is of."""
+        stored = body_of(row).get("marks") or {}
+        if any(stored.get(name, mark) != mark for name, mark in marks.items()):
+            raise InvalidInput(
+                f"{row.subject!r}: the rows up to step {(row.stop or 0) - 1} are not those that "
+                f"were released under this account (entry {row.seq} of {self._store.path}). "
+                "Different measurements need an account of their own: choose another subject. A "
+                "stream that goes on begins with the rows that were sent, unchanged, or has new "
+                "rows only."
+            )
 
 
-def _known(unit: str, budget: Budget, shown: Shown, trace: Fraction | None) -> Any:  # noqa: ANN401
-    """What was spent in a unit; None where nobody knows."""
-    if unit == "epsilon":
-        return spent_epsilon(shown, float(budget.delta))
-    if unit == "mu":
-        square = gaussian(shown)
-        return None if square is None else float(square) ** 0.5
-    return {"level": shown.level, "matrix": shown.matrix, "trace": trace, "rho": shown.rho}[unit]
+def as_subject(given: str) -> str:
+    """A name for an account."""
+    name = read_text(given, "subject")
+    if not name or len(name) > 200:
+        raise InvalidInput("a subject is a text of 1 to 200 letters: a person, a table, a stream.")
+    return name
+
+
+def as_budget(given: Budget | float) -> Budget:
+    """A budget; a number is a level."""
+    return given if isinstance(given, Budget) else Budget(level=given)
+
+
+def as_index_range(start: int, stop: int | None) -> tuple[int, int]:
+    """start ≤ index < stop, as whole numbers."""
+    first = as_count(start, "start", least=0)
+    return first, first + 1 if stop is None else as_count(stop, "stop", least=first + 1)

@@ -1,40 +1,34 @@
-"""What may be shown of the readings of a subject, and what a release shows: exact numbers."""
+"""Budgets of accounts and costs of releases, in exact numbers."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
-import numpy as np
-
 from privest.arrays import ArrayLike, as_array, fingerprint_of
-from privest.errors import InvalidInput
-from privest.ledger._exact import Matrix, as_exact, is_psd
-from privest.ledger._shown import (
+from privest.errors import InvalidInput, LedgerError
+from privest.ledger._exact import (
+    Matrix,
+    Revealed,
     Runs,
-    Shown,
+    as_exact,
     plain_exact,
     read_information,
-    read_matrix,
     read_number,
     trace_of,
 )
-from privest.privacy import Along, Move
-from privest.privacy._adjacency import as_move
+from privest.privacy import Along, Move, as_move
 from privest.records import Record
 
-LARGEST_MATRIX = 32  # readings of a matrix budget: its order is decided in rationals
-
-
+LIMITS = ("level", "trace", "mu", "rho", "epsilon")
 Information = Fraction | Runs | Matrix
 
 
 def move_text(move: float | Move | str | None) -> str | None:
-    """What differential privacy speaks of, as a text that tells moves apart.
+    """The sensitivity that a statement of differential privacy is for, as a text.
 
     >>> move_text(0.5)
     'OneReading(by=0.5)'
@@ -51,28 +45,10 @@ def move_words(move: str | None) -> str:
     """The same for people.
 
     >>> move_words("OneReading(by=0.5)")
-    'one reading that differs by 0.5'
+    'a sensitivity of 0.5'
     """
     own = re.fullmatch(r"OneReading\(by=(.*)\)", move or "")
-    return f"one reading that differs by {float(own[1]):g}" if own else str(move)
-
-
-def as_matrix(given: ArrayLike, name: str) -> Matrix:
-    """A symmetric matrix ≥ 0, in exact numbers: refused unless both hold exactly."""
-    array = as_array(given, name, ndim=2)
-    size = len(array)
-    if array.shape != (size, size) or not 1 <= size <= LARGEST_MATRIX:
-        raise InvalidInput(
-            f"{name} must be a square matrix of 1 to {LARGEST_MATRIX} readings; received shape "
-            f"{array.shape}."
-        )
-    exact = tuple(tuple(Fraction(x) for x in row) for row in array.tolist())
-    if not np.array_equal(array, array.T) or not is_psd(exact):
-        raise InvalidInput(
-            f"{name} must be symmetric and positive semi-definite to the last bit (decided in "
-            "rationals): give A.T @ A computed once and symmetrised, or add to its diagonal."
-        )
-    return exact
+    return f"a sensitivity of {float(own[1]):g}" if own else str(move)
 
 
 def _as_information(given: object) -> Information:
@@ -81,43 +57,36 @@ def _as_information(given: object) -> Information:
         return as_exact(given, name)
     if isinstance(given, Runs) or _is_exact_matrix(given):
         return cast(Information, given)
-    array = as_array(cast(ArrayLike, given), name, ndim=(0, 1, 2))
+    array = as_array(cast(ArrayLike, given), name, ndim=(0, 1))
     if array.ndim == 0:
         return as_exact(float(array), name)
-    if array.ndim == 2:
-        return as_matrix(array, name)
     if not array.size:
         raise InvalidInput(f"{name} must not be empty.")
     if (array < 0).any():
-        raise InvalidInput(f"{name} must be ≥ 0: what was shown cannot be taken back.")
+        raise InvalidInput(f"{name} must be ≥ 0: a release cannot be taken back.")
     return Runs.of(array)
 
 
 def _is_exact_matrix(given: object) -> bool:
-    """AᵀA in fractions, as `cost_of` makes it: ≥ 0 as it stands."""
-    return (
-        isinstance(given, tuple)
-        and given != ()
-        and isinstance(given[0], tuple)
-        and all(isinstance(x, Fraction) for row in given for x in row)
-        and is_psd(given)
-    )
+    """AᵀA in fractions, as `cost_of` makes it where an index holds several measurements."""
+    if not isinstance(given, tuple) or not given:
+        return False
+    return all(isinstance(r, tuple) and all(isinstance(x, Fraction) for x in r) for r in given)
 
 
 @dataclass(frozen=True)
 class Cost(Record):
-    """What a release shows of the readings at each index of its range, in every unit known of it.
+    """What a release reveals of the measurement at each index of its range.
 
-    information  Fisher information about the reading: a number, a vector (one number an index), or
-                 a matrix where an index holds several readings
+    information  Fisher information about the measurement: a number, or one number per index
     mu2          μ² of a Gaussian release for `move` (exactly Gaussian differential privacy)
     rho          of zero-concentrated differential privacy for `move`
     epsilon      of pure differential privacy for `move`; not for a Gaussian release
-    move         what mu2, rho and epsilon speak of: a number (one reading moves by at most that),
-                 or a `privacy.Move`
+    move         the sensitivity of mu2, rho and epsilon: a number (one measurement differs by at
+                 most that), or a `privacy.Move`
 
     A budget in a unit that the cost does not state refuses it; ρ follows from μ² (μ²/2) and from a
-    pure ε (ε²/2). Costs add up for independent noise only: y + d and y − d together show y.
+    pure ε (ε²/2). Costs add up for independent noise only: y + d and y − d together reveal y.
     """
 
     information: Any = None
@@ -168,11 +137,16 @@ class Cost(Record):
             return count * given
         return given.total if isinstance(given, Runs) else count * trace_of(given)
 
-    def pieces(self, start: int, stop: int, size: int | None) -> list[tuple[int, int, Shown]]:
-        """What the release shows at each index, in runs of equal indices.
+    @property
+    def largest_level(self) -> Fraction | None:
+        """The most information about the measurement at any one index."""
+        given: Information | None = self.information
+        if isinstance(given, tuple):
+            return max(given[i][i] for i in range(len(given)))
+        return given.largest if isinstance(given, Runs) else given
 
-        `size`: how many readings an index holds, where a matrix budget says so.
-        """
+    def pieces(self, start: int, stop: int) -> list[tuple[int, int, Revealed]]:
+        """What the release reveals at each index, in runs of equal indices."""
         given, runs = self.information, [(self.information, stop - start)]
         if isinstance(given, Runs):
             if given.count != stop - start:
@@ -183,30 +157,19 @@ class Cost(Record):
             runs = list(given.runs)
         found, at = [], start
         for value, count in runs:
-            found.append((at, at + count, self._shown(value, size)))
+            found.append((at, at + count, self._revealed(value)))
             at += count
         return found
 
-    def _shown(self, value: Fraction | Matrix | None, size: int | None) -> Shown:
-        level: Fraction | None
-        matrix: Matrix | None = None
-        if isinstance(value, tuple):
-            level = max(value[i][i] for i in range(len(value)))
-            matrix = value
-        else:
-            level = value
-            if value is not None and size is not None:
-                zero = Fraction(0)
-                matrix = tuple(
-                    tuple(value if i == j else zero for j in range(size)) for i in range(size)
-                )
-        return Shown(
-            level=level,
+    def _revealed(self, value: Fraction | Matrix | None) -> Revealed:
+        several = isinstance(value, tuple)
+        return Revealed(
+            level=self.largest_level if several else cast("Fraction | None", value),
             mu2=self.mu2 or Fraction(0),
             epsilon=self.epsilon or Fraction(0),
             rest=Fraction(0) if self.mu2 is not None else self._rest(),
             rho=self.total_rho,
-            matrix=matrix,
+            matrix=cast(Matrix, value) if several else None,
         )
 
     @property
@@ -225,19 +188,18 @@ class Cost(Record):
 
 @dataclass(frozen=True)
 class Budget(Record):
-    """The most that may be shown of a subject. Several limits: all of them hold.
+    """The most that may be revealed of a subject. Several limits: all of them hold.
 
-    level            information about the reading at any one index
-    matrix           the same where an index holds several readings: I ≤ matrix (PSD order)
-    trace            information summed over all indices and readings of the subject
+    level            information about the measurement at any one index
+    trace            information summed over all indices of the subject
     mu               of Gaussian differential privacy for `move`
     rho              of zero-concentrated differential privacy for `move`
     epsilon, delta   of differential privacy for `move`; delta = 0 takes pure releases only
-    move             a number (one reading moves by at most that) or a `privacy.Move`
+    move             the sensitivity: a number (one measurement differs by at most that), or a
+                     `privacy.Move`
     """
 
     level: Any = None
-    matrix: Any = None
     trace: Any = None
     mu: Any = None
     rho: Any = None
@@ -246,12 +208,10 @@ class Budget(Record):
     move: Any = None
 
     def __post_init__(self) -> None:
-        for unit in ("level", "trace", "mu", "rho", "epsilon", "delta"):
+        for unit in (*LIMITS, "delta"):
             if getattr(self, unit) is not None:
                 name = f"{unit} of a budget"
                 object.__setattr__(self, unit, as_exact(getattr(self, unit), name))
-        if self.matrix is not None:
-            object.__setattr__(self, "matrix", as_matrix(self.matrix, "matrix of a budget"))
         object.__setattr__(self, "move", move_text(self.move))
         self._require_whole()
 
@@ -265,40 +225,35 @@ class Budget(Record):
         private = any(getattr(self, unit) is not None for unit in ("mu", "rho", "epsilon"))
         if private and self.move is None:
             raise InvalidInput(
-                "mu, rho and epsilon mean nothing without the move they speak of: state move=, the "
-                "most that one reading can change by."
+                "mu, rho and epsilon need the sensitivity that they are for: state move=, the most "
+                "that one measurement can differ by."
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is written in a ledger."""
-        units = (*LIMITS, "delta")
-        return {unit: plain_exact(getattr(self, unit)) for unit in units} | {"move": self.move}
+        """As it is written in a ledger; `matrix` was a limit up to privest 0.2."""
+        exact = {unit: plain_exact(getattr(self, unit)) for unit in (*LIMITS, "delta")}
+        return exact | {"matrix": None, "move": self.move}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Budget:
         """The inverse of `to_dict`. Raises ValueError, KeyError or TypeError for others."""
+        if record["matrix"] is not None:
+            raise LedgerError(
+                "this ledger has an account with a matrix as its budget, which privest 0.2 reads: "
+                "use that version, or open an account with a level."
+            )
         found = cls.__new__(cls)
         for unit in (*LIMITS, "delta"):
-            read = read_matrix if unit == "matrix" else read_number
-            object.__setattr__(found, unit, read(record[unit]))
+            object.__setattr__(found, unit, read_number(record[unit]))
         object.__setattr__(found, "move", _read_move(record))
         found._require_whole()
         return found
 
-    @property
-    def size(self) -> int | None:
-        """How many readings an index holds, where a matrix says so."""
-        return None if self.matrix is None else len(self.matrix)
-
     def in_words(self) -> str:
         """One line, numbers rounded for people."""
-        words = [f"{unit} {short(getattr(self, unit))}" for unit in LIMITS if self._has(unit)]
-        if self.delta is not None:
-            words.append(f"delta {short(self.delta)}")
+        stated = [unit for unit in (*LIMITS, "delta") if getattr(self, unit) is not None]
+        words = [f"{unit} {short(getattr(self, unit))}" for unit in stated]
         return ", ".join(words) + (f" for {move_words(self.move)}" if self.move else "")
-
-    def _has(self, unit: str) -> bool:
-        return getattr(self, unit) is not None
 
 
 def _read_move(record: Mapping[str, Any]) -> str | None:
@@ -307,21 +262,6 @@ def _read_move(record: Mapping[str, Any]) -> str | None:
     return record["move"]
 
 
-LIMITS = ("level", "matrix", "trace", "mu", "rho", "epsilon")
-
-
-def short(value: Any) -> str:  # noqa: ANN401
+def short(value: Fraction | float) -> str:
     """A number for people."""
-    if isinstance(value, tuple):
-        return f"of {len(value)} readings"
     return f"{float(value):.6g}" if value <= Fraction(1.7e308) else "beyond doubles"
-
-
-def as_double(value: Fraction | None) -> float | None:
-    """The nearest double for people and JSON; None as it is."""
-    if value is None:
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf

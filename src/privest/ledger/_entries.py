@@ -1,4 +1,4 @@
-"""What a ledger tells: entries, heads, what was spent and what is left."""
+"""Entries of a ledger, and the released integers that they hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,9 @@ from numpy.typing import NDArray
 
 from privest.arrays import Array, Flags
 from privest.errors import InvalidInput
-from privest.ledger._budget import Budget, Cost, as_double
-from privest.ledger._exact import Matrix
-from privest.ledger._limits import gaussian, spent_epsilon
-from privest.ledger._shown import Shown
-from privest.ledger._store import Row
-from privest.reading import parse_json
+from privest.ledger._balance import Amount
+from privest.ledger._budget import Budget, Cost
+from privest.ledger._store import Row, body_of
 from privest.records import Record, plain
 
 Integers = NDArray[np.int64]
@@ -28,7 +24,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Head(Record):
-    """How far a ledger has come; noted elsewhere, it shows that a file was rewritten or is old."""
+    """The last entry of a ledger; noted elsewhere, it shows that a file was rewritten or is old."""
 
     ledger: str
     sequence: int
@@ -40,12 +36,12 @@ class Head(Record):
 
 @dataclass(frozen=True)
 class Entry(Record):
-    """One entry. `kind`: created, account, raised, spent, reserved, completed, burnt, adopted.
+    """One entry. `kind`: created, account, raised, spent, retired or adopted.
 
+    (privest 0.2 also wrote reserved and completed; `of` is the reservation that one completes.)
     It covers start ≤ index < stop of `subject`; `key` names the release among those of the subject;
-    `facts` is the SHA-256 of what was public of the release, `of` the reservation it completes.
-    `marks` are hashes of what is public of its rows, by name, where it has any; privest 0.1 wrote
-    marks of readings beside them, which are not used any more.
+    `facts` is the SHA-256 of the public facts of the release, `marks` are hashes of the public
+    columns of its rows, by name, where it has any.
     """
 
     sequence: int
@@ -68,73 +64,12 @@ def as_entry(row: Row) -> Entry:
     body = body_of(row)
     cost, budget = body.get("cost"), body.get("budget")
     when = datetime.datetime.fromtimestamp(row.time / 1e6, datetime.UTC)
+    kind = "retired" if row.kind == "burnt" else row.kind  # the file keeps the word of 0.1
     return Entry(
-        row.seq, when.isoformat(), row.kind, row.subject, row.line, row.start, row.stop, row.of,
+        row.seq, when.isoformat(), kind, row.subject, row.line, row.start, row.stop, row.of,
         None if cost is None else Cost.from_dict(cost),
         None if budget is None else Budget.from_dict(budget),
         body.get("facts"), row.hash, body.get("marks"),
-    )  # fmt: skip
-
-
-def body_of(row: Row) -> dict[str, Any]:
-    """What an entry holds, as it was written."""
-    found: dict[str, Any] = parse_json(row.body, f"entry {row.seq} of the ledger")
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class Amount(Record):
-    """What was spent, or is left, in every unit; None where it is not known or not limited.
-
-    Exact fractions; `epsilon` is a double, to the safe side. `mu2` is μ² of Gaussian releases.
-    """
-
-    level: Fraction | None
-    trace: Fraction | None
-    mu2: Fraction | None
-    rho: Fraction | None
-    epsilon: float | None
-    delta: float | None
-    matrix: Matrix | None
-    move: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Doubles, for people and programs."""
-        exact = {name: as_double(getattr(self, name)) for name in ("level", "trace", "mu2", "rho")}
-        rows = None if self.matrix is None else [[float(x) for x in row] for row in self.matrix]
-        rest = {"epsilon": self.epsilon, "delta": self.delta, "matrix": rows, "move": self.move}
-        return {name: plain(value) for name, value in (exact | rest).items()}
-
-
-def amount_spent(budget: Budget, shown: Shown, trace: Fraction | None) -> Amount:
-    """All that was shown, at one index or at most."""
-    delta = None if budget.delta is None else float(budget.delta)
-    epsilon = None if delta is None else spent_epsilon(shown, delta)
-    return Amount(
-        shown.level, trace, gaussian(shown), shown.rho, epsilon, delta, shown.matrix or None,
-        budget.move,
-    )  # fmt: skip
-
-
-def amount_left(budget: Budget, shown: Shown, trace: Fraction | None) -> Amount:
-    """What the limits leave; None for units without a limit or of which nothing is known."""
-    spent = amount_spent(budget, shown, trace)
-
-    def left(limit: Fraction | None, used: Fraction | None) -> Fraction | None:
-        return None if limit is None or used is None else limit - used
-
-    matrix = budget.matrix
-    if matrix is not None and shown.matrix != ():
-        matrix = shown.matrix and tuple(
-            tuple(b - s for b, s in zip(*rows)) for rows in zip(matrix, shown.matrix)
-        )
-    epsilon = None
-    if budget.epsilon is not None and spent.epsilon is not None:
-        epsilon = float(budget.epsilon) - spent.epsilon
-    square = None if budget.mu is None else budget.mu**2
-    return Amount(
-        left(budget.level, shown.level), left(budget.trace, trace), left(square, spent.mu2),
-        left(budget.rho, shown.rho), epsilon, spent.delta, matrix, budget.move,
     )  # fmt: skip
 
 
@@ -158,7 +93,7 @@ class Preview(Record):
 class Written(Record):
     """Released integers that are on disk, and the entry that holds them.
 
-    resent   they are those of before: the range was released already, nothing was spent
+    resent   the range was released already: these are its integers, and nothing was spent
     missing  True where nothing was released (their integers are 0), or None
     """
 

@@ -1,18 +1,24 @@
 """Exact numbers of the accounts: doubles are fractions m·2^e, and so are their sums and products.
 
-A float total loses small spends (1 + 2⁻⁶⁰ = 1); here nothing is lost, a subnormal neither.
+A float total loses small spends (1 + 2⁻⁶⁰ = 1); here nothing is lost, not even a subnormal.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, cast
 
-from privest.arrays import ArrayLike, as_number
+import numpy as np
+
+from privest.arrays import Array, ArrayLike, as_number
 from privest.errors import InvalidInput
 
 DYADIC = re.compile(r"(-?[0-9]{1,2000})p(-?[0-9]{1,4})")
+MOST_RUNS = 256  # different levels along a range; beyond, the largest of them counts for all
 Matrix = tuple[tuple[Fraction, ...], ...]
 
 
@@ -25,14 +31,14 @@ def as_exact(given: ArrayLike | Fraction, name: str) -> Fraction:
     else:
         found = Fraction(as_number(given, name))
     if found < 0:
-        raise InvalidInput(f"{name} must be ≥ 0: what was shown cannot be taken back.")
+        raise InvalidInput(f"{name} must be ≥ 0: a release cannot be taken back.")
     return found
 
 
-def written(number: Fraction) -> str:
-    """m·2^e as a text, m odd or 0: one text a number.
+def exact_text(number: Fraction) -> str:
+    """m·2^e as a text, m odd or 0: one text per number.
 
-    >>> written(Fraction(0.375)), written(Fraction(0)), written(Fraction(12))
+    >>> exact_text(Fraction(0.375)), exact_text(Fraction(0)), exact_text(Fraction(12))
     ('3p-3', '0p0', '3p2')
     """
     top, down = number.numerator, number.denominator.bit_length() - 1
@@ -43,36 +49,161 @@ def written(number: Fraction) -> str:
 
 
 def read_exact(text: object) -> Fraction:
-    """The inverse of `written`. Raises ValueError for anything else."""
+    """The inverse of `exact_text`. Raises ValueError for anything else."""
     found = DYADIC.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise ValueError("not a number of a ledger")
     top, power = int(found[1]), int(found[2])
     number = Fraction(top << power) if power >= 0 else Fraction(top, 1 << -power)
-    if written(number) != text:
+    if exact_text(number) != text:
         raise ValueError("not a number as a ledger writes it")
     return number
 
 
-def is_psd(matrix: Sequence[Sequence[Fraction]]) -> bool:
-    """Whether a symmetric matrix is positive semi-definite: decided, not estimated.
+@dataclass(frozen=True)
+class Runs:
+    """Levels along a range: (level, number of indices) one after another, and their sum.
 
-    Elimination in rationals: a pivot must be > 0, or 0 with nothing beside it. Cost O(n³).
-
-    >>> one = Fraction(1)
-    >>> is_psd([[one, one], [one, one]]), is_psd([[one, one], [one, one - Fraction(1, 2**200)]])
-    (True, False)
+    Of more than MOST_RUNS the largest level counts for all indices; the sum, rounded up to a
+    double, stays theirs.
     """
-    rows = [list(row) for row in matrix]
-    for k in range(len(rows)):
-        pivot = rows[k][k]
-        if pivot < 0 or (pivot == 0 and any(rows[k][k:])):
-            return False
-        if pivot == 0:
-            continue
-        for i in range(k + 1, len(rows)):
-            share = rows[i][k] / pivot
-            if share:
-                for j in range(k, len(rows)):
-                    rows[i][j] -= share * rows[k][j]
-    return True
+
+    runs: tuple[tuple[Fraction, int], ...]
+    total: Fraction
+
+    @classmethod
+    def of(cls, levels: Array) -> Runs:
+        starts = np.flatnonzero(np.append(True, levels[1:] != levels[:-1]))
+        if len(starts) > MOST_RUNS:
+            total = Fraction(math.nextafter(math.fsum(levels.tolist()), math.inf))
+            return cls(((Fraction(float(levels.max())), len(levels)),), total)
+        counts = np.diff(np.append(starts, len(levels))).tolist()
+        runs = tuple((Fraction(x), n) for x, n in zip(levels[starts].tolist(), counts))
+        return cls(runs, sum((n * x for x, n in runs), Fraction(0)))
+
+    @property
+    def count(self) -> int:
+        return sum(n for _, n in self.runs)
+
+    @property
+    def largest(self) -> Fraction:
+        return max(level for level, _ in self.runs)
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """What all releases so far reveal of one index; None: not known, because one did not say.
+
+    `mu2` and `epsilon` are sums over Gaussian and over pure releases, `rest` is ρ of the others,
+    `rho` is that of all. `matrix`: the information where an index holds several measurements.
+    """
+
+    level: Fraction | None = Fraction(0)
+    mu2: Fraction = Fraction(0)
+    epsilon: Fraction = Fraction(0)
+    rest: Fraction = Fraction(0)
+    rho: Fraction | None = Fraction(0)
+    matrix: Matrix | None = ()
+
+    def __add__(self, other: Revealed) -> Revealed:
+        return Revealed(
+            _sum(self.level, other.level),
+            self.mu2 + other.mu2,
+            self.epsilon + other.epsilon,
+            self.rest + other.rest,
+            _sum(self.rho, other.rho),
+            _matrix_sum(self.matrix, other.matrix),
+        )
+
+    def to_list(self) -> list[Any]:
+        """As it is written in a ledger."""
+        numbers = (self.level, self.mu2, self.epsilon, self.rest, self.rho, self.matrix)
+        return [plain_exact(one) for one in numbers]
+
+    @classmethod
+    def from_list(cls, given: Sequence[Any]) -> Revealed:
+        level, mu2, epsilon, rest, rho, matrix = given
+        return cls(
+            read_number(level), read_exact(mu2), read_exact(epsilon), read_exact(rest),
+            read_number(rho), read_matrix(matrix),
+        )  # fmt: skip
+
+    def peak(self, other: Revealed) -> Revealed:
+        """The larger in every unit; of matrices that of the larger trace."""
+        both = (self.matrix, other.matrix)
+        matrix = None if None in both else max(cast("tuple[Matrix, Matrix]", both), key=trace_of)
+        return Revealed(
+            None if None in (self.level, other.level) else max(self.level, other.level),  # type: ignore[type-var]
+            max(self.mu2, other.mu2),
+            max(self.epsilon, other.epsilon),
+            max(self.rest, other.rest),
+            None if None in (self.rho, other.rho) else max(self.rho, other.rho),  # type: ignore[type-var]
+            matrix,
+        )
+
+    def without_privacy_units(self) -> Revealed:
+        """For a cost with another sensitivity: nothing is known in μ, ρ and ε."""
+        zero = Fraction(0)
+        return Revealed(self.level, zero, zero, zero, None, self.matrix)
+
+
+def trace_of(matrix: Matrix) -> Fraction:
+    return sum((matrix[i][i] for i in range(len(matrix))), Fraction(0))
+
+
+def _sum(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    return None if one is None or other is None else one + other
+
+
+def _matrix_sum(one: Matrix | None, other: Matrix | None) -> Matrix | None:
+    if one is None or other is None:
+        return None
+    if not one or not other:
+        return one or other
+    if len(one) != len(other):
+        return None
+    return tuple(tuple(a + b for a, b in zip(*rows)) for rows in zip(one, other))
+
+
+# --- as entries hold them -------------------------------------------------------------------------
+
+
+def plain_exact(value: Any) -> Any:  # noqa: ANN401 - None, a number, levels along a range, a matrix
+    if isinstance(value, Runs):
+        runs = [[exact_text(level), count] for level, count in value.runs]
+        return {"runs": runs, "total": exact_text(value.total)}
+    if isinstance(value, tuple):
+        return [plain_exact(part) for part in value]
+    return None if value is None else exact_text(value)
+
+
+def read_number(value: object) -> Fraction | None:
+    """A number, or None where it is not known. Raises ValueError for anything else."""
+    return None if value is None else read_exact(value)
+
+
+def read_matrix(value: object) -> Matrix | None:
+    """A square matrix, empty where nothing was revealed. Raises ValueError for anything else."""
+    if value is None:
+        return None
+    rows: list[Any] = value if isinstance(value, list) else [value]
+    if not all(isinstance(row, list) and len(row) == len(rows) for row in rows):
+        raise ValueError("not a square matrix")
+    return tuple(tuple(read_exact(x) for x in row) for row in rows)
+
+
+def read_information(value: object) -> Fraction | Runs | Matrix | None:
+    """What `plain_exact` made. Raises ValueError or KeyError for anything else."""
+    if isinstance(value, list):
+        return read_matrix(value)
+    if not isinstance(value, dict):
+        return read_number(value)
+    runs = tuple((read_exact(level), read_whole(count)) for level, count in value["runs"])
+    return Runs(runs, read_exact(value["total"]))
+
+
+def read_whole(value: object) -> int:
+    """A whole number ≥ 0. Raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("not a whole number")
+    return value

@@ -11,12 +11,14 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from privest.errors import InvalidInput, LedgerError
 from privest.files import OWNER_ONLY, atomic_file
+from privest.ledger._store import Row, Store, body_of, create, damaged
 from privest.reading import parse_json, read_count, read_fields, read_text
 
 SLOT = 1024
@@ -149,7 +151,7 @@ class MarkFile:
         if best is None:
             raise LedgerError(
                 f"the mark {self.path} is damaged: how far the ledger had come is not known. Adopt "
-                "the ledger if you know that it is the newest (privest ledger adopt)."
+                "the ledger if you know that it is the newest."
             )
         return best, 1 - max(whole)[1]
 
@@ -207,3 +209,123 @@ def _locked(descriptor: int, *, exclusive: bool) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+class Guard:
+    """Whether the file of a ledger is the newest one, and the only one."""
+
+    def __init__(self, store: Store, folder: Path, ledger: str) -> None:
+        self.store, self.folder, self.ledger = store, folder, ledger
+        self.file = MarkFile(folder, ledger)
+
+    @contextlib.contextmanager
+    def spending(self) -> Iterator[None]:
+        """A transaction that spends, or finds what was. When it ends, entry and mark are on disk:
+        a process may have been killed between the two, so the mark is written in any case.
+        """
+        with self.store.writing():
+            instance = self.require()
+            yield
+            sequence, digest = self.store.head
+        self.file.advance(sequence, digest, instance)
+
+    def begin(self, row: Row) -> None:
+        """A mark at an entry that adopts the file."""
+        path = self.store.path
+        self.file.begin(mark_of(path, self.ledger, body_of(row)["instance"], row.seq, row.hash))
+
+    def is_behind(self, mark: Mark) -> bool:
+        """Whether the marked entry is not part of this history."""
+        row = self.store.row(mark.sequence)
+        return row is None or row.hash != mark.hash
+
+    def require(self) -> str:
+        """Refuse an old copy, a copy that is used by two, and a ledger whose mark is elsewhere.
+
+        Within a transaction; returns the instance.
+        """
+        mark, instance, path = self.file.read(), self._instance(), self.store.path
+        if mark is None:
+            raise LedgerError(
+                f"the ledger {path} has no mark in {self.folder}: whether it is the newest "
+                "copy cannot be told. If it is, adopt() it; else recover(highest=…)."
+            )
+        if self.is_behind(mark):
+            raise LedgerError(
+                f"{path} is an old copy of its ledger: entry {mark.sequence} was written "
+                f"elsewhere, this one ends at {self.store.head[0]}. New noise for measurements "
+                "that were sent already would reveal more of them. Put the newest copy back, or "
+                "state what was released since: recover(highest={subject: index})."
+            )
+        if mark.instance != instance or not mark.is_at(path):
+            raise LedgerError(
+                f"{path} is a copy of a ledger that is somewhere else: two that spend from one "
+                "budget spend it twice. If only this one is used from now on, adopt() it."
+            )
+        return instance
+
+    def _instance(self) -> str:
+        clause = "WHERE kind IN ('created', 'adopted') ORDER BY seq DESC LIMIT 1"
+        return str(body_of(next(self.store.rows(clause)))["instance"])
+
+
+# --- how a ledger begins and ends: made whole with its mark, or discarded with it ---------------
+
+
+def make(path: Path, wanted: bool, busy: float, folder: Path) -> None:
+    """A new ledger, unless none is wanted or one was there before."""
+    if not wanted:
+        raise LedgerError(f"there is no ledger {path}.")
+    require_none_before(path, folder)
+    key, own, instance = (secrets.token_bytes(size) for size in (32, 16, 16))
+    body = {
+        "ledger": own.hex(), "instance": instance.hex(),
+        "key": hashlib.sha256(key).hexdigest(),
+    }  # fmt: skip
+
+    def begin_mark(file: Path, row: Row) -> None:
+        own = body_of(row)
+        mark = mark_of(file, own["ledger"], own["instance"], row.seq, row.hash, at=path)
+        MarkFile(folder, own["ledger"]).begin(mark)
+
+    try:
+        create(path, busy, body, {"key": key}, begin_mark)
+    except (FileExistsError, LedgerError):
+        if not path.exists():  # else another process was quicker
+            raise
+
+
+def require_none_before(path: Path, folder: Path) -> None:
+    """Refuse a place where there was a ledger, by the marks in `folder`."""
+    if left_behind(folder, path) is not None:
+        raise LedgerError(
+            f"there was a ledger at {path}, and it is gone: a new one would give the same "
+            "measurements a new budget. Put it back, or choose another place."
+        )
+
+
+def first_of(store: Store) -> tuple[str, str]:
+    """The name of a ledger and the hash of its key; within a transaction."""
+    row = store.row(1)
+    body = {} if row is None else body_of(row)
+    if row is None or row.kind != "created" or not {"ledger", "instance", "key"} <= set(body):
+        raise damaged(store.path, "it does not begin as a ledger does")
+    if len(body["ledger"]) != 32 or not set(body["ledger"]) <= set("0123456789abcdef"):
+        raise damaged(store.path, "it has no name")
+    return body["ledger"], body["key"]
+
+
+def discard(path: str | os.PathLike[str], *, marks: str | os.PathLike[str] | None = None) -> None:
+    """Delete a ledger and its mark: what it knew is lost.
+
+    For measurements that are no longer there or were never private (a demonstration). A ledger
+    made in its place gives everybody a new budget; deleting the file alone does not.
+    """
+    place, folder = Path(path).resolve(), marks_folder(marks)
+    try:
+        for ending in ("", "-wal", "-shm"):
+            Path(f"{place}{ending}").unlink(missing_ok=True)
+        while (mark := left_behind(folder, place, least=0)) is not None:
+            (folder / mark.ledger).unlink()
+    except OSError as error:
+        raise LedgerError(f"the ledger {path} cannot be deleted: {error.strerror}.") from None

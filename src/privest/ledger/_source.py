@@ -1,43 +1,71 @@
-"""A source of noise that spends first: what it returns is in the ledger before it returns it."""
+"""What a real release costs, and a source of noise that pays it first.
+
+What the source returns is in the ledger before it returns.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from privest.arrays import Array, Flags
+from privest.arrays import Array, ArrayLike, Flags, as_choice, as_count
 from privest.errors import InvalidInput
+from privest.lattice import GRID, Coin
 from privest.ledger._budget import Cost
 from privest.ledger._entries import Entry, Integers
-from privest.ledger._shown import Runs
-from privest.mechanism.source import Clip, Law, Shown, Source, as_protected
-from privest.mechanism.source._base import clip_fact, law_fact, numbers, shape_of
+from privest.ledger._exact import Matrix, Runs
+from privest.linalg import PSD, Blocks
+from privest.mechanism.source import (
+    Added,
+    Clip,
+    Law,
+    Shown,
+    Source,
+    as_protected,
+    clip_fact,
+    law_fact,
+    numbers,
+    shape_of,
+)
+from privest.privacy import (
+    GridStatement,
+    Move,
+    OneReading,
+    PrivacyLevel,
+    SequentialLevel,
+    as_level,
+    as_move,
+    coin_epsilon,
+    grid_statement,
+    rows_statement,
+)
 
 if TYPE_CHECKING:
-    from privest.ledger._ledger import Ledger
+    from privest.ledger._account import Account
 
 Costs = Cost | Callable[[int, int], Cost]
 
 
 class LedgerSource(Source):
-    """Noise of `source` (protected if None), spent and written ahead: `Ledger.source` makes one.
+    """Noise of `source` (protected if None), spent and written ahead: `Account.source` makes one.
 
-    Index start + at of the account is the first that a release shows: of a stream its steps, else
-    the entries of what is shown (one index where the cost is a matrix). A release that is in the
-    ledger is sent again as it was, whatever the readings are now, and NaN where they were missing
-    then; `resent` says so. `entry` is the last entry. `facts` are public (level, name of a
-    column): with others the range is refused. `marks` are hashes of what is public of the rows of
-    the next release, as in `Ledger.spend_and_write`.
+    Index start + at of the account is the first that a release reveals: of a stream its steps, else
+    the entries of the vector (one index where the cost is a matrix). A release that is in the
+    ledger is sent again as it was, whatever the measurements are now, and NaN where they were
+    missing then: `resent`. `entry` is the last entry. `facts` are public (level, name of a column):
+    with others the range is refused. `marks` are hashes of the public columns of the rows of the
+    next release, as in `Account.spend_and_write`.
     """
 
     simulated = False
 
     def __init__(
         self,
-        ledger: Ledger,
-        subject: str,
+        account: Account,
         cost: Costs,
         *,
         start: int | None,
@@ -46,7 +74,7 @@ class LedgerSource(Source):
         known: int | None,
         facts: Mapping[str, Any],
     ) -> None:
-        self.ledger, self.subject, self.cost = ledger, subject, cost
+        self.account, self.cost = account, cost
         self.start, self.key, self.known, self.facts = start, key, known, dict(facts)
         self.source = as_protected(source)
         if not self.source.grid:
@@ -93,12 +121,11 @@ class LedgerSource(Source):
             integers = np.rint(np.where(absent, 0.0, values) / self.grid).astype(np.int64)
             return integers, absent if absent.any() else None
 
-        written = self.ledger.spend_and_write(
-            self.subject, cost, first, count, facts, draw, key=self.key, known=self.known,
-            marks=self.marks,
-        )  # fmt: skip
+        written = self.account.spend_and_write(
+            cost, first, count, facts, draw, key=self.key, known=self.known, marks=self.marks
+        )
         if written.resent and callable(given):
-            numbers(given)  # a stream remembers its readings, whatever is sent
+            numbers(given)  # a stream keeps its measurements, whatever is sent
         self.entry, self.resent = written.entry, written.resent
         values = np.asarray(written.integers * self.grid)
         if written.missing is not None:
@@ -116,7 +143,133 @@ class LedgerSource(Source):
             return information.count
         if len(shape) != 1:
             raise InvalidInput(
-                f"what is shown has shape {shape}: a ledger counts one release at a time, a "
-                "vector with one index an entry, or a matrix cost for all of it."
+                f"the release has shape {shape}: a ledger counts one release at a time, a vector "
+                "with one index per entry."
             )
         return shape[0]
+
+
+# --- costs of levels ------------------------------------------------------------------------------
+
+# The information of noise on the grid stays below that of its level by g⁴/12 = 7.6e-14 of it
+# (lattice/PROOF.md): more than the rounding of a root, so that a level of 2, whose double root
+# squares to 2 + 4e-16, costs less than 2.
+BELOW = 1 - Fraction(1, 2**44)
+ULP = Fraction(1, 2**52)
+
+
+def cost_of(
+    level: PrivacyLevel | SequentialLevel | ArrayLike,
+    *,
+    move: float | Move | None = None,
+    start: int = 0,
+    stop: int | None = None,
+    law: Law = "gaussian",
+    statement: GridStatement | None = None,
+) -> Cost:
+    """What a real release at a level costs at each index.
+
+    Of a `PrivacyLevel` an index is a measurement. Of a stream an index is a step, and the cost is
+    that of all that is ever revealed of its measurement, the diagonal block of the FINAL S̄: a
+    later step that looks back spends budget of earlier measurements, and is paid for ahead. So the
+    costs of steps 0..k−1 add up to no less than tr S̄_k. `start` ≤ step < `stop`: these steps only.
+
+    With `move`: μ² and ρ of `privacy.grid_statement`, shifts rounded up to the grid, or, for the
+    law "laplace", a pure ε. `statement`: that of a mechanism (`statement()`), which knows its range
+    better where a level mixes measurements; without it, steps of which a part is missing may reveal
+    the rest (they cost the information of a whole step). A `lattice.Coin`, whose own level is at
+    most `level`, has a pure ε for two values as far apart as its ends: the move is that.
+
+    >>> cost = cost_of(4.0, move=0.5)
+    >>> float(cost.information), float(cost.mu2)
+    (4.0, 1.0)
+    >>> from privest.privacy import StreamLevel
+    >>> later = cost_of(StreamLevel([1.0, 4.0], U=[[], [2.0]]))  # S̄ = [[2, 2], [2, 4]]
+    >>> [round(float(level), 9) for level, _ in later.information.runs]
+    [2.0, 4.0]
+    """
+    if isinstance(law, Coin) and not isinstance(level, SequentialLevel):
+        return _of_coin(law, as_level(level).number)
+    as_choice(law, get_args(Added), "law")
+    if isinstance(level, SequentialLevel):
+        information: Any = _of_steps(level, start, stop)
+    else:
+        level = as_level(level)
+        information = _of_measurements(level)
+    if move is None:
+        if statement is not None:
+            raise InvalidInput("a statement needs the sensitivity (move) that it is about.")
+        return Cost(information)
+    moved = as_move(move)
+    if law == "laplace":
+        if not isinstance(moved, OneReading):
+            raise InvalidInput("a pure epsilon is known where one measurement differs.")
+        said = _laplace(level, moved.by)
+        return Cost(information, epsilon=said.epsilon, rho=said.rho, move=moved)
+    said = statement or grid_statement(level, move=move, parts=True)
+    mu2 = said.squared_steps * Fraction(GRID) ** 2
+    return Cost(information, mu2=mu2, rho=said.rho, move=moved)
+
+
+def _of_coin(coin: Coin, level: float | None) -> Cost:
+    """Pure ε, and a level not below χ² of the two ends, which bounds the information."""
+    if level is None or Fraction(level) < coin.level:
+        raise InvalidInput(
+            f"the level of a coin is one number, at least its own; its own is "
+            f"{float(coin.level):g}."
+        )
+    return Cost(level, epsilon=coin_epsilon(coin), move=float(coin.width))
+
+
+def _of_measurements(level: PrivacyLevel) -> Any:  # noqa: ANN401
+    if level.number is not None:
+        return level.number
+    assert level.size is not None
+    return level.for_size(level.size).diagonal()
+
+
+def _gram(rows: Array) -> Matrix:
+    """AᵀA in exact numbers, times the share that noise on the grid reveals."""
+    exact = [[Fraction(x) for x in row] for row in rows.tolist()]
+    size = rows.shape[1]
+    return tuple(
+        tuple(BELOW * sum((row[i] * row[j] for row in exact), Fraction(0)) for j in range(size))
+        for i in range(size)
+    )
+
+
+def _of_steps(level: SequentialLevel, start: int, stop: int | None) -> Any:  # noqa: ANN401
+    first = as_count(start, "start", least=0)
+    if level.steps is None:
+        block = level.final_blocks().dense()
+        if len(block) == 1:
+            return _safe(float(block[0, 0]), level.reach + 1)
+        rows = level.blocks(level.reach, level.reach + 1)[:, 0]
+        return _gram(rows.reshape(-1, rows.shape[-1]))
+    last = level.steps if stop is None else as_count(stop, "stop", least=first + 1)
+    ends = [level.readings_before(k) for k in range(first, last + 1)]  # refuses steps beyond
+    revealed = level.final_blocks().diagonal()[ends[0] : ends[-1]]
+    # A step of several measurements: their sum is no less than any of them, and is their trace.
+    sums = np.add.reduceat(revealed, np.asarray(ends[:-1]) - ends[0])
+    up = 1.0 + float(ULP) * (level.readings_before(level.steps) + 4)
+    return sums * up * float(BELOW) if up * float(BELOW) <= 1.0 else sums * up
+
+
+def _safe(value: float, terms: int) -> Fraction:
+    """A sum of squares of doubles that was rounded, not below the exact one, times BELOW."""
+    return Fraction(value) * (1 + (terms + 4) * ULP) * BELOW
+
+
+def _laplace(level: PrivacyLevel | SequentialLevel, by: float) -> GridStatement:
+    """A pure ε where every measurement is released by itself."""
+    blocks: PSD | None = None
+    if isinstance(level, SequentialLevel):
+        blocks = level.final_blocks() if level.form == "independent" and level.block == 1 else None
+    else:
+        blocks = level.for_size(1 if level.size is None else level.size)
+    if blocks is None or isinstance(blocks, Blocks):
+        raise InvalidInput(
+            "a pure epsilon is known for levels of single measurements: state others in a Cost."
+        )
+    largest = math.sqrt(float(np.max(blocks.diagonal())))
+    return rows_statement([largest], move=by, law="laplace")

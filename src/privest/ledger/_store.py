@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,13 +21,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privest.errors import LedgerError, PrivestError
-from privest.files import OWNER_ONLY, make_folder
-from privest.files import _sync_folder as sync_folder
-from privest.ledger._places import require_local, require_private
+from privest.files import OWNER_ONLY, make_folder, sync_folder
+from privest.reading import parse_json
 
 APPLICATION, VERSION = 0x70764C67, 1  # "pvLg"
 FIRST = "0" * 64  # what the first entry follows
 CHECKED_WHOLE = 1 << 25  # bytes: a larger file is checked page by page by `verify` only
+MOUNTS = Path("/proc/self/mountinfo")
+# File systems of other machines: their locks and their fsync are not to be relied upon.
+NETWORK = {
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse.ceph-fuse", "fuse.davfs2",
+    "fuse.glusterfs", "fuse.gvfsd-fuse", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "gfs2",
+    "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "pvfs2", "smb3",
+    "smbfs", "vboxsf", "virtiofs", "vmhgfs",
+}  # fmt: skip
 COLUMNS = "seq, time, kind, subject, line, start, stop, of, body, numbers, hash"
 
 _NEVER = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
@@ -69,6 +77,12 @@ class Row(NamedTuple):
         """SHA-256(previous ‖ this row): nothing of it can change, nor what it follows."""
         text = json.dumps(self[:-1], separators=(",", ":"))
         return hashlib.sha256(bytes.fromhex(previous) + text.encode()).hexdigest()
+
+
+def body_of(row: Row) -> dict[str, Any]:
+    """The content of an entry, as it was written."""
+    found: dict[str, Any] = parse_json(row.body, f"entry {row.seq} of the ledger")
+    return found
 
 
 class Store:
@@ -207,7 +221,7 @@ class Store:
             raise LedgerError(
                 f"the clock went back by {(last.time - now) / 1e6:.3f} s since the last entry of "
                 f"{self.path}. Set it right; if the entries before have wrong times, adopt the "
-                "ledger (privest ledger adopt)."
+                "ledger."
             )
         return now
 
@@ -331,7 +345,7 @@ def create(
 
 
 def damaged(path: Path, what: str) -> LedgerError:
-    """What to say of a ledger that cannot be trusted."""
+    """The error of a ledger that cannot be trusted."""
     return LedgerError(
         f"the ledger {path} is damaged: {what}. Nothing is released from it. Put back its newest "
         "copy, and state what was released since (recover)."
@@ -340,7 +354,7 @@ def damaged(path: Path, what: str) -> LedgerError:
 
 @contextlib.contextmanager
 def complaints(path: Path) -> Iterator[None]:
-    """Whatever SQLite or the system says, in one kind of error."""
+    """Whatever SQLite or the system reports, in one kind of error."""
     try:
         yield
     except (PrivestError, FileExistsError):
@@ -366,3 +380,51 @@ def complaints(path: Path) -> Iterator[None]:
         # A row whose hash is right and that privest did not write.
         what = f"an entry is not as privest writes it ({type(error).__name__})"
         raise damaged(path, what) from error
+
+
+# --- where a ledger may be: a file of its owner alone, on a disk of this machine ------------------
+
+
+def file_system(path: Path) -> str | None:
+    """The kind of file system that holds a path; None where the system does not tell (no Linux)."""
+    try:
+        lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    target, best, kind = os.fspath(path.resolve()), "", None
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        place = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), before.split(" ")[4])
+        inside = place == "/" or target == place or target.startswith(f"{place}/")
+        if inside and len(place) >= len(best):  # the last of equal ones is on top
+            best, kind = place, after.split(" ")[0]
+    return kind
+
+
+def require_local(path: Path) -> None:
+    """Refuse a network file system."""
+    kind = file_system(path)
+    if kind in NETWORK:
+        raise LedgerError(
+            f"{path} is on a network file system ({kind}), where locks and fsync may not hold: two "
+            "machines could spend one budget. Keep the ledger on a disk of this machine."
+        )
+
+
+def require_private(path: Path) -> None:
+    """Refuse what is no file, can be read by others, or cannot be written."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise LedgerError(f"the ledger {path} cannot be opened: {error.strerror}.") from None
+    if not stat.S_ISREG(mode):
+        raise LedgerError(f"{path} is not a file, hence no ledger.")
+    if mode & 0o077:
+        raise LedgerError(
+            f"the ledger {path} can be read by others, and holds a key: chmod 600 {path}."
+        )
+    for place in (path, path.parent):
+        if not os.access(place, os.W_OK):
+            raise LedgerError(
+                f"{place} is read-only: nothing can be spent, so nothing is released."
+            )

@@ -5,23 +5,23 @@ from __future__ import annotations
 import bisect
 import sqlite3
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from privest.errors import LedgerError, PrivestError
-from privest.ledger._account import (
+from privest.ledger._balance import (
+    Balance,
     Segment,
-    State,
     added,
-    after,
     broken_limits,
-    burnt,
     keeps_move,
     merged,
+    profile,
+    segments_of,
 )
-from privest.ledger._book import segments_of
 from privest.ledger._budget import Budget, Cost
-from privest.ledger._entries import body_of, unpacked
-from privest.ledger._shown import Shown
-from privest.ledger._store import FIRST, Row, Store, damaged
+from privest.ledger._entries import unpacked
+from privest.ledger._exact import Revealed
+from privest.ledger._store import FIRST, Row, Store, body_of, damaged
 
 
 class _Wrong(Exception):
@@ -32,38 +32,16 @@ class _Wrong(Exception):
 class _Account:
     """One account, summed up from its entries and from nothing else."""
 
-    state: State
+    balance: Balance
     budget: Budget
-    shown: list[Segment] = field(default_factory=list)
+    history: list[list[Segment]] = field(default_factory=list)  # of the entries that spent
     lines: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def before(self, start: int, stop: int) -> list[Segment]:
         """The profile of a range."""
-        found, at = [], start
-        for a, b, shown in self.shown[self._first(start) :]:
-            if a >= stop:
-                break
-            if a > at:
-                found.append((at, a, Shown()))
-            found.append((max(a, start), min(b, stop), shown))
-            at = min(b, stop)
-        return [*found, (at, stop, Shown())] if at < stop else found
-
-    def put(self, segments: list[Segment]) -> None:
-        """The profile of a range, from now on."""
-        start, stop = segments[0][0], segments[-1][1]
-        first = self._first(start)
-        last = first
-        while last < len(self.shown) and self.shown[last][0] < stop:
-            last += 1
-        old = self.shown[first:last]
-        left = [(a, start, shown) for a, _, shown in old[:1] if a < start]
-        right = [(stop, b, shown) for _, b, shown in old[-1:] if b > stop]
-        self.shown[first:last] = [*left, *segments, *right]
-
-    def _first(self, start: int) -> int:
-        """The first segment that ends beyond `start`."""
-        return bisect.bisect_right(self.shown, start, key=lambda segment: segment[1])
+        if start >= self.balance.top:
+            return [(start, stop, Revealed())]
+        return profile(reversed(self.history), start, stop)
 
     def take(self, line: str, start: int, stop: int) -> None:
         """A range of a release line, which no other may meet."""
@@ -75,7 +53,7 @@ class _Account:
 
 
 class _Audit:
-    """All accounts and open reservations so far."""
+    """All accounts so far, and the open reservations of privest 0.2."""
 
     def __init__(self) -> None:
         self.accounts: dict[str, _Account] = {}
@@ -86,7 +64,7 @@ class _Audit:
         known = {
             "created": self._created, "account": self._stated, "raised": self._stated,
             "spent": self._spent, "reserved": self._spent, "completed": self._completed,
-            "burnt": self._burnt, "adopted": self._adopted,
+            "burnt": self._retired, "adopted": self._adopted,
         }  # fmt: skip
         _require(row.kind in known, "its kind is not known")
         _require((row.seq == 1) == (row.kind == "created"), "it is not where it belongs")
@@ -100,29 +78,29 @@ class _Audit:
 
     def _stated(self, row: Row) -> None:
         body, subject = body_of(row), str(row.subject)
-        state, budget = State.from_list(body["state"]), Budget.from_dict(body["budget"])
+        balance, budget = Balance.from_list(body["state"]), Budget.from_dict(body["budget"])
         old = self.accounts.get(subject)
         _require((old is None) == (row.kind == "account"), "the account is there already, or not")
-        before = State(0, floor=self.floors.get(subject, 0)) if old is None else old.state
-        _require(state == replace(before, budget=row.seq), "its totals are wrong")
+        before = Balance(0, floor=self.floors.get(subject, 0)) if old is None else old.balance
+        _require(balance == replace(before, budget=row.seq), "its totals are wrong")
         if old is None:
-            self.accounts[subject] = _Account(state, budget)
+            self.accounts[subject] = _Account(balance, budget)
         else:
-            _require(keeps_move(old.budget, budget), "it changes the move of an account")
-            old.state, old.budget = state, budget
+            _require(keeps_move(old.budget, budget), "it changes the sensitivity of an account")
+            old.balance, old.budget = balance, budget
 
     def _spent(self, row: Row) -> None:
         body, account = body_of(row), self._account(row)
         start, stop = row.start, row.stop
-        if start is None or stop is None or not account.state.floor <= start < stop:
-            raise _Wrong("its range is none, or burnt")
+        if start is None or stop is None or not account.balance.floor <= start < stop:
+            raise _Wrong("its range is none, or retired")
         cost = Cost.from_dict(body["cost"])
         segments = added(account.before(start, stop), cost, account.budget)
-        state = after(account.state, segments, cost.trace(stop - start))
-        self._compare(row, state, segments)
-        _require(not broken_limits(account.budget, state, segments)[0], "it is over the budget")
-        account.put(segments)
-        account.state = state
+        balance = account.balance.after(segments, cost.trace(stop - start))
+        _compare(body, balance, segments)
+        _require(not broken_limits(account.budget, balance, segments)[0], "it is over the budget")
+        account.history.append(segments)
+        account.balance = balance
         if row.line is not None:
             account.take(row.line, start, stop)
         if row.kind == "reserved":
@@ -131,17 +109,17 @@ class _Audit:
     def _completed(self, row: Row) -> None:
         _require(row.of in self.reserved, "what it completes was not reserved, or is complete")
         self.reserved.discard(row.of or 0)
-        _require(State.from_list(body_of(row)["state"]) == self._account(row).state, "wrong totals")
+        _compare(body_of(row), self._account(row).balance, [])
 
-    def _burnt(self, row: Row) -> None:
+    def _retired(self, row: Row) -> None:
         body, subject = body_of(row), str(row.subject)
         if subject not in self.accounts:
             self.floors[subject] = max(self.floors.get(subject, 0), body["floor"])
             return
         account = self.accounts[subject]
-        state = burnt(account.state, account.budget, body["floor"])
-        self._compare(row, state, [])
-        account.state = state
+        balance = account.balance.retired(account.budget, body["floor"])
+        _compare(body, balance, [])
+        account.balance = balance
         if row.line is not None and row.start is not None and row.stop is not None:
             account.take(row.line, row.start, row.stop)
 
@@ -151,10 +129,11 @@ class _Audit:
             raise _Wrong("its account is not open")
         return account
 
-    def _compare(self, row: Row, state: State, segments: list[Segment]) -> None:
-        stated = State.from_list(body_of(row)["state"])
-        good = stated == state and segments_of(row) == merged(segments)
-        _require(good, "its totals are not the sum of what was spent")
+
+def _compare(body: dict[str, Any], balance: Balance, segments: list[Segment]) -> None:
+    stated = Balance.from_list(body["state"])
+    good = stated == balance and segments_of(body) == merged(segments)
+    _require(good, "its totals are not the sum of what was spent")
 
 
 def verify_rows(store: Store, connection: sqlite3.Connection) -> None:

@@ -2,6 +2,7 @@
 
 from privest.privacy import attacker, gdp, metric
 from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading, OneRecord
+from privest.privacy._adjacency import as_move as as_move
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._grid_level import level_for_attacker, level_on_grid
 from privest.privacy._level import PrivacyLevel, as_level

@@ -10,14 +10,12 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array, Flags, as_array, as_choice
 from privest.errors import InvalidInput
-from privest.reading._files import require_letters
-from privest.reading._limits import (
-    DEEPEST,
-    LARGEST_COUNT,
-    LARGEST_STATE,
-    LONGEST_TEXT,
-    MOST_PARAMETERS,
-)
+from privest.reading._files import DEEPEST, require_letters
+
+MOST_PARAMETERS = 10_000  # a square matrix of that side takes 0.8 GB
+LONGEST_TEXT = 10_000  # letters of a name or a message
+LARGEST_COUNT = 2**62  # a whole number that a machine can count to
+LARGEST_STATE = 1e150  # of a number in a saved state: sums of its squares are finite
 
 Field = Callable[[object, str], Any]  # checks a value; the text names it in the error
 
@@ -47,10 +45,11 @@ def optional(reader: Field) -> Field:
     return lambda given, name: None if given is None else reader(given, name)
 
 
-def counted(least: int = 0, most: int = LARGEST_COUNT - 1) -> Field:
+def counted(least: int = 0, most: int = LARGEST_COUNT - 1) -> Callable[[object, str], int]:
     """A whole number in a range."""
 
     def read(given: object, name: str) -> int:
+        """A whole number of this range."""
         if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
             top = f" and ≤ {most}" if most < LARGEST_COUNT - 1 else ""
             raise InvalidInput(f"{name} must be a whole number ≥ {least}{top}.")
@@ -59,10 +58,11 @@ def counted(least: int = 0, most: int = LARGEST_COUNT - 1) -> Field:
     return read
 
 
-def ranged(low: float = -math.inf, high: float = math.inf) -> Field:
+def ranged(low: float = -math.inf, high: float = math.inf) -> Callable[[object, str], float]:
     """A finite number strictly between two others."""
 
     def read(given: object, name: str) -> float:
+        """A finite number of this range; true and false are none."""
         good = isinstance(given, int | float) and not isinstance(given, bool)
         try:
             found = float(given) if good else math.nan  # type: ignore[arg-type]
@@ -77,27 +77,14 @@ def ranged(low: float = -math.inf, high: float = math.inf) -> Field:
     return read
 
 
-def read_number(given: object, name: str) -> float:
-    """A finite number; true and false are none."""
-    found: float = ranged()(given, name)
-    return found
-
-
-def read_positive(given: object, name: str) -> float:
-    """A finite number > 0."""
-    found: float = ranged(low=0.0)(given, name)
-    return found
-
-
 def chosen(*words: str) -> Field:
     """One of these words."""
     return lambda given, name: as_choice(given, words, name)
 
 
-def read_count(given: object, name: str) -> int:
-    """A whole number ≥ 0."""
-    found: int = counted()(given, name)
-    return found
+read_count = counted()
+read_number = ranged()
+read_positive = ranged(low=0.0)
 
 
 def read_flag(given: object, name: str) -> bool:
@@ -185,7 +172,7 @@ def state_array(
 
 def state_count(state: Mapping[str, AnyArray], name: str) -> int:
     """A whole number ≥ 0 of a saved state."""
-    return counted()(int(state_array(state, name, (), "i")), name)  # type: ignore[no-any-return]
+    return read_count(int(state_array(state, name, (), "i")), name)
 
 
 def state_number(state: Mapping[str, AnyArray], name: str) -> float:

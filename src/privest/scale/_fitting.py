@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privest.arrays import as_choice, as_positive
-from privest.data import Features
-from privest.data._frames import PandasSource
+from privest.data import Features, PandasSource
 from privest.errors import InvalidInput, MissingDependency
 from privest.estimator import Result
 from privest.estimator.inference import stated_p

@@ -22,8 +22,7 @@ import numpy as np
 
 from privest import lattice
 from privest.arrays import AnyArray, Array, Flags
-from privest.data._cells import Texts
-from privest.data._source import Columns
+from privest.data import Columns, Texts
 from privest.errors import InvalidInput
 from privest.files import OWNER_ONLY, atomic_file
 from privest.mechanism.source import Kept

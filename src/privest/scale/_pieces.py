@@ -16,10 +16,7 @@ import numpy as np
 
 from privest import lattice
 from privest.arrays import AnyArray, Array, Flags
-from privest.data import Features
-from privest.data._frames import PandasSource
-from privest.data._rows import gaps_of
-from privest.data._source import Columns
+from privest.data import Columns, Features, PandasSource, gaps_of
 from privest.errors import InvalidInput
 from privest.estimator import PrivateRLS
 from privest.mechanism import StreamMechanism

@@ -1,12 +1,28 @@
-"""A stream at work, block by block, for the command line.
+"""A stream block by block: measurements in, releases or estimates out. Used by the command line.
 
-Job             one side or both of a stream, in blocks; `StreamPlan` says what is asked of it.
-known_after     what releases tell of one reading, and of the mean of a day.
+StreamPlan    what is asked of a stream; StreamRun: one side or both of it, in blocks.
+Owner         the side that has the measurements; Analyst: the side that sees releases.
+known_after   how well a measurement can be guessed after its release.
 """
 
-from privest.streaming._job import Job
-from privest.streaming._plan import StreamPlan
-from privest.streaming._stated import Account, Privacy, Trial
+from privest.streaming._choices import LedgerOptions, Privacy, StreamPlan, Trial
+from privest.streaming._choices import Output as Output
+from privest.streaming._choices import Sides as Sides
+from privest.streaming._choices import Spent as Spent
+from privest.streaming._choices import about as about
+from privest.streaming._choices import promised as promised
+from privest.streaming._lines import LineOutput as LineOutput
+from privest.streaming._lines import hidden_names as hidden_names
+from privest.streaming._rows import Rows as Rows
+from privest.streaming._rows import opened_rows as opened_rows
+from privest.streaming._rows import read_inputs as read_inputs
+from privest.streaming._rows import read_series as read_series
+from privest.streaming._run import StreamRun
+from privest.streaming._sides import CLIPPED as CLIPPED
+from privest.streaming._sides import NOT_RECORDED as NOT_RECORDED
+from privest.streaming._sides import Owner as Owner
+from privest.streaming._sides import owner_of as owner_of
+from privest.streaming._words import counts_of as counts_of
 from privest.streaming._words import known_after
 
-__all__ = ["Account", "Job", "Privacy", "StreamPlan", "Trial", "known_after"]
+__all__ = ["LedgerOptions", "Privacy", "StreamPlan", "StreamRun", "Trial", "known_after"]

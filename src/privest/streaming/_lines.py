@@ -1,4 +1,4 @@
-"""What a stream writes: releases and estimates as lines, the last estimate as a table."""
+"""The output of a stream: releases and estimates as lines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.data._release_lines import step_records
+from privest.data import step_records
 from privest.errors import CheckpointError, InvalidInput
-from privest.estimator._stream_conclusion import StreamConclusion
+from privest.estimator import StreamConclusion
 from privest.files import make_folder
 from privest.reading import as_text, parse_json
 from privest.records import plain
@@ -30,7 +30,7 @@ PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
 
 
 class Public(NamedTuple):
-    """What is public of the rows of a block: features (rows, n) and times, by name."""
+    """The public columns of the rows of a block: features (rows, n) and times, by name."""
 
     names: Sequence[str]
     features: Array
@@ -43,9 +43,9 @@ class Public(NamedTuple):
 
     @property
     def mark(self) -> dict[str, str]:
-        """A hash of them, by which the ledger knows these rows again, under a name of the columns.
+        """A hash of them, by which the ledger recognises these rows, under a name of the columns.
 
-        No reading goes into it: whether a step is sent again must not depend on one.
+        No measurement goes into it: whether a step is sent again must not depend on one.
         """
         digest = hashlib.sha256(np.ascontiguousarray(self.features + 0.0, "<f8").tobytes())
         digest.update(repr(list(self.written)).encode())
@@ -56,12 +56,12 @@ class Public(NamedTuple):
 def released_records(
     release: pv.StreamRelease, public: Public, width: int = 1
 ) -> list[dict[str, Any]]:
-    """One record a reading: what was released, and the public features (None where not known).
+    """One record per measurement: its release, and the public features (None where not known).
 
-    `width`: readings of a step of the level. Lines count readings.
+    `width`: measurements of a step of the level. Lines count measurements.
     """
     if width > 1:
-        release = by_readings(release, width)
+        release = by_measurements(release, width)
     records = step_records(release, 1, listed=False)
     features = plain(public.features.tolist())
     return [
@@ -70,8 +70,8 @@ def released_records(
     ]
 
 
-def by_readings(release: pv.StreamRelease, width: int) -> pv.StreamRelease:
-    """The same with a step a reading, as it is written."""
+def by_measurements(release: pv.StreamRelease, width: int) -> pv.StreamRelease:
+    """The same with one step per measurement, as it is written."""
     missing = missing_entries(release, [width] * release.steps)
     return pv.StreamRelease(
         release.start * width, release.steps * width, release.values, missing,
@@ -138,7 +138,7 @@ def sent_since(path: Path, offset: int, lines: str) -> Sent | None:
     """What a file holds after `lines`, which were saved as those at `offset`; None: nothing.
 
     A checkpoint that comes from a backup is behind its output, and does not know it: what the
-    output holds was shown, and must not be drawn again.
+    output holds was revealed, and must not be drawn again.
     """
     saved, torn = lines.encode(), False
     with open(path, "rb") as file:
@@ -170,8 +170,8 @@ def _place(line: bytes, path: Path) -> tuple[int, str]:
         return (-1 if first in ("", "step") else int(first)), ""
     except (InvalidInput, ValueError, TypeError, AttributeError):
         raise CheckpointError(
-            f"{path}: its last line is not one of a stream. What was sent cannot be told: say the "
-            "last step that the receiver has, --known, and choose another --output."
+            f"{path}: its last line is not one of a stream. What was sent is not known: state the "
+            "last step that the analyst has (known), and choose another output."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Readings out of text: rows of a stream one at a time, steps of a dynamic model at once.
+"""Measurements out of text: rows of a stream one at a time, steps of a dynamic model at once.
 
 Errors name places, never contents.
 """
@@ -8,26 +8,37 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from privest.arrays import Array, plural
-from privest.data._cells import is_number, number, numbers
-from privest.data._dates import is_date
-from privest.data._names import absent_columns
-from privest.data._reading_options import Reading
-from privest.data._release_lines import OWN
-from privest.data._text_table import csv_records, csv_rows, json_records, require_width
+from privest.data import (
+    OWN,
+    Reading,
+    absent_columns,
+    csv_records,
+    csv_rows,
+    is_date,
+    is_number,
+    json_records,
+    number,
+    numbers,
+    open_lines,
+    require_width,
+    steps_only,
+)
 from privest.errors import InvalidInput
+from privest.streaming._choices import StreamPlan
 
 RESERVED = {*OWN, "intercept"}
 LONGEST_TIME = 64  # letters
 
 
 class Row(NamedTuple):
-    """One reading (NaN: missing) with its features; `given` holds further columns, as they are."""
+    """One measurement (NaN: missing) with its features; `given` holds further columns."""
 
     features: list[float]
     value: float
@@ -40,8 +51,8 @@ class Rows:
 
     CSV needs a first line that names the columns; JSON lines are objects. Without `features` they
     are all columns but `value` and those of `others`, and but one of dates, whose name is then in
-    `times` (or `time`, where it is given). `finite`: refuse an infinite reading, as simulations do;
-    a real release clips it. `reading`: how CSV is written; `file`: its name, which may tell.
+    `times` (or `time`, where it is given). `finite`: refuse an infinite measurement, as simulations
+    do; a real release clips it. `reading`: how CSV is written; `file`: its name.
     """
 
     def __init__(
@@ -90,17 +101,19 @@ class Rows:
         if absent:
             raise InvalidInput(
                 f"the input has {absent_columns(absent, names, certain=certain)} CSV needs a first "
-                "line of names (--separator: what is between them); JSON lines need --input-format "
-                "jsonl; releases need --from releases."
+                "line of names and the right separator. JSON lines need the input format jsonl; "
+                "releases must be stated as such."
             )
         if not self.features:
             raise InvalidInput("there is no column of features.")
         if self.value in self.features:
             raise InvalidInput(
-                f"{self.value!r} is the reading: it cannot be a feature, which is public."
+                f"{self.value!r} is the measurement: it cannot be a feature, which is public."
             )
         if set(self.times) & {self.value, *self.features}:
-            raise InvalidInput(f"--time {self.times[0]!r} is the reading or a feature already.")
+            raise InvalidInput(
+                f"the time {self.times[0]!r} is the measurement or a feature already."
+            )
         taken = sorted({*self.features, *self.times} & RESERVED)
         if taken:
             raise InvalidInput(
@@ -132,31 +145,50 @@ class Rows:
         return found
 
     def _checked(self, record: dict[str, Any], line: int) -> list[float]:
-        """One by one: the features, which must be there, and the reading, which may be missing."""
+        """One by one: the features, all of them there, and the measurement, perhaps missing."""
         found = [self._number(record, name, line) for name in self.features]
-        if self.others and math.isnan(reading := self._number(record, self.value, line)):
-            return [*(0.0 if math.isnan(value) else value for value in found), reading]
+        if self.others and math.isnan(value := self._number(record, self.value, line)):
+            return [*(0.0 if math.isnan(one) else one for one in found), value]
         for name, value in zip(self.features, found):
             if math.isnan(value):
                 raise InvalidInput(
                     f"line {line}: {name!r} is missing. Features are public and must be "
-                    "given; only a reading may be missing."
+                    "given; only a measurement may be missing."
                 )
         return [*found, self._number(record, self.value, line)]
 
     def _number(self, record: dict[str, Any], name: str, line: int) -> float:
         if name not in record:
             raise InvalidInput(
-                f"line {line} has no {name!r} (a missing reading is an explicit null)."
+                f"line {line} has no {name!r} (a missing measurement is an explicit null)."
             )
         try:
             found = number(self._cells((record[name],))[0])
         except ValueError:
-            hint = "" if name == self.value else " Choose the columns with --features."
+            hint = "" if name == self.value else " Choose the columns of features."
             raise InvalidInput(f"line {line}: {name!r} is not a number.{hint}") from None
         if math.isinf(found) and (self.finite or name != self.value):
             raise InvalidInput(f"line {line}: {name!r} is not finite.")
         return found
+
+
+def opened_rows(plan: StreamPlan, stack: ExitStack) -> tuple[Rows, dict[str, Any]]:
+    """Rows as they come, and what the first line of releases says once it is read."""
+    lines = stack.enter_context(open_lines(plan.source, reading=plan.reading))
+    received = plan.sides.from_releases
+    facts: dict[str, Any] = {}
+    rows = Rows(
+        steps_only(lines, facts) if received and plan.json_in else lines,
+        json_lines=plan.json_in,
+        value="z" if received else plan.target,
+        features=plan.features,
+        others=[name for name in OWN if name != "z"] if received else (),
+        finite=received or plan.trial.simulate,
+        time=plan.time,
+        reading=plan.reading,
+        file=plan.source,
+    )
+    return rows, facts
 
 
 def read_series(
@@ -165,8 +197,8 @@ def read_series(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Readings (K, m) of K steps, NaN where a cell is missing, and public inputs (K, p).
 
-    No step is lost in silence. `finite`: refuse infinite readings, as simulations do; a real
-    release clips them. Without `columns` all that are no inputs are readings.
+    No step is lost in silence. `finite`: refuse infinite measurements, as simulations do; a
+    real release clips them. Without `columns` all that are no inputs are measurements.
     """
     rows, names = _named(lines, columns is None)
     _require_names(inputs, names, "inputs")
@@ -174,7 +206,7 @@ def read_series(
     chosen = every if columns is None else [name.strip() for name in columns.split(",")]
     _require_columns(chosen, names, count)
     if set(chosen) & set(inputs):
-        raise InvalidInput("a column cannot be a reading, which is private, and an input.")
+        raise InvalidInput("a column cannot be a measurement, which is private, and an input.")
     place, beside = ([names.index(name) for name in some] for some in (chosen, inputs))
     found, public = [], []
     for line, cells in _steps(rows, names):
@@ -219,13 +251,13 @@ def _require_names(chosen: Sequence[str], names: Sequence[str], what: str) -> No
 
 
 def _require_columns(chosen: Sequence[str], names: Sequence[str], count: int) -> None:
-    _require_names([name for name in chosen if name not in names], names, "readings")
+    _require_names([name for name in chosen if name not in names], names, "measurements")
     if len(chosen) != count:
         raise InvalidInput(
-            f"the model has {plural(count, 'reading')} a step; given: "
-            f"{plural(len(chosen), 'column')}. Choose them with --readings."
+            f"the model has {plural(count, 'measurement')} per step; given: "
+            f"{plural(len(chosen), 'column')}. Choose that many."
         )
-    _require_names(chosen, names, "readings")
+    _require_names(chosen, names, "measurements")
 
 
 def _steps(
@@ -241,7 +273,7 @@ def _steps(
             blank = blank or line
             continue
         if blank is not None:
-            raise InvalidInput(f"line {blank} is empty: write NA where a reading is missing.")
+            raise InvalidInput(f"line {blank} is empty: write NA where a measurement is missing.")
         require_width(cells, names, line)
         yield line, cells
 
@@ -261,7 +293,7 @@ def _input(cell: str, line: int, column: int) -> float:
     if math.isnan(found):
         raise InvalidInput(
             f"line {line}, column {column}: an input is missing. Inputs are public and must be "
-            "given; only a reading may be missing."
+            "given; only a measurement may be missing."
         )
     return found
 

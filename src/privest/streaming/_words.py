@@ -8,30 +8,29 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import plural
-from privest.dynamics._autoregressive import autoregressive_system
+from privest.dynamics import autoregressive_system
 from privest.errors import NumericalFailure
 from privest.privacy import reader
 from privest.report import Sentence
-from privest.streaming._holder import Holder
-from privest.streaming._job import Job
-from privest.streaming._receiver import Receiver
+from privest.streaming._run import StreamRun
+from privest.streaming._sides import Analyst, Owner
 
 
-def counts_of(job: Job, *, stopped: bool) -> str:
-    """How many rows there were, and what became of them."""
-    side, gone = job.side, "without a reading"
-    if job.width > 1:
-        gone = f"in steps of {job.width} with a missing reading, which show nothing"
-    repeated = side.repeated if isinstance(side, Receiver) else 0
-    resent = side.resent if isinstance(side, Holder) else 0
+def counts_of(run: StreamRun, *, stopped: bool) -> str:
+    """The number of rows, and what became of them."""
+    side, gone = run.side, "without a measurement"
+    if run.width > 1:
+        gone = f"in steps of {run.width} with a missing measurement, which reveal nothing"
+    repeated = side.repeated if isinstance(side, Analyst) else 0
+    resent = side.resent if isinstance(side, Owner) else 0
     parts = {
-        plural(job.used, "row"): True,
-        f"{job.missing:,} of them {gone}": job.missing,
-        f"{job.unfinished:,} more of a step that is not complete, not used": job.unfinished,
+        plural(run.used, "row"): True,
+        f"{run.missing:,} of them {gone}": run.missing,
+        f"{run.unfinished:,} more of a step that is not complete, not used": run.unfinished,
         f"{repeated:,} repeated releases left out": repeated,
-        f"{plural(resent, 'step')} sent again as they were (readings are not compared)": resent,
-        "resumed": job.resumed,
-        "stopped" + ("" if job.kept is None else "; the same command goes on"): stopped,
+        f"{plural(resent, 'step')} sent again as they were (measurements are not compared)": resent,
+        "resumed": run.resumed,
+        "stopped" + ("" if run.checkpoint is None else "; the same command goes on"): stopped,
     }
     return "; ".join(part for part, there in parts.items() if there) + "."
 
@@ -60,13 +59,13 @@ def _smoothed(level: pv.EndlessLevel, correlation: float, variance: float) -> li
         before, others, after = reader.stream_sds(shown, correlation, sd)
         values = {"before": before, "others": others, "after": after}
         return [Sentence("guess_stream", values)]
-    after_all = _with_neighbours(level, correlation, variance)
+    after_all = _from_all_steps(level, correlation, variance)
     if after_all is None:
         return []
     return [Sentence("guess_steps", {"before": sd, "after": after_all})]
 
 
-def _with_neighbours(level: pv.EndlessLevel, correlation: float, variance: float) -> float | None:
+def _from_all_steps(level: pv.EndlessLevel, correlation: float, variance: float) -> float | None:
     """The error of an attacker who smooths; None where it has no limit."""
     system = autoregressive_system(correlation, variance, level.block)
     try:

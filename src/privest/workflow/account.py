@@ -23,10 +23,16 @@ import numpy as np
 from privest.arrays import AnyArray, Array
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
 from privest.files import part_path, require_writable
-from privest.ledger import Budget, Cost, Entry, Ledger, cost_of
-from privest.ledger._mark import marks_folder
-from privest.ledger._opening import require_none_before
-from privest.ledger._shown import Runs
+from privest.ledger import (
+    Budget,
+    Cost,
+    Entry,
+    Ledger,
+    Runs,
+    cost_of,
+    marks_folder,
+    require_none_before,
+)
 from privest.privacy import SequentialLevel
 from privest.records import Record
 from privest.workflow.document import LedgerPlace, TableRelease, digest, parsed_document

@@ -444,7 +444,7 @@ def test_the_same_account_of_two_apps(tmp_path, folder):
 
 def test_a_known_account_keeps_its_budget(client, folder):
     with Ledger(client.desk.ledger) as ledger:
-        ledger.open_account("s5 of diabetes", Budget(level=5.0))
+        ledger.account("s5 of diabetes", budget=Budget(level=5.0))
     work = client.planned()
     page = shown(client, work)
     assert "An account that is there keeps its budget" in page
@@ -452,7 +452,7 @@ def test_a_known_account_keeps_its_budget(client, folder):
     assert not re.search(r'id="budget"[^>]* disabled', page)
     made(client, work, budget="100")
     with Ledger(client.desk.ledger) as ledger:
-        assert float(ledger.remaining("s5 of diabetes").level) == 1.0
+        assert float(ledger.account("s5 of diabetes").remaining.level) == 1.0
 
 
 def test_read_only_shows_the_plan_and_does_nothing(folder):

@@ -35,7 +35,7 @@ def test_an_account_has_its_name_in_a_narrow_terminal(path, privest):
 
 def test_a_life_of_a_ledger(path, privest):
     with Ledger(path) as ledger:
-        ledger.spend("people.csv", Cost(1.5), start=0, stop=300)
+        ledger.account("people.csv").spend(Cost(1.5), start=0, stop=300)
     shown = privest("ledger", "show", path)
     assert shown.code == 0
     for text in ("people.csv", "level 4", "level 1.5", "level 2.5", "Head: "):
@@ -76,7 +76,7 @@ def test_a_budget_of_differential_privacy(tmp_path, privest):
     assert 0.99 < found["spent"]["epsilon"] <= 1.0
     again = ("ledger", "budget", path, "--subject", "meter", "--level", 2)
     assert privest(*again).code == 2
-    assert "Keep the move" in privest(*again, "--change").err
+    assert "Keep the sensitivity" in privest(*again, "--change").err
     assert privest(*again, "--move", 0.5, "--change").code == 0
 
 
@@ -89,8 +89,6 @@ def test_export(path, privest, tmp_path):
         key = ledger._key().hex()
     assert key not in out.read_text()
     assert privest("ledger", "export", path, "--output", out).code == 2  # it is there
-    events = json.loads(privest("ledger", "export", path, "--format", "dp-accounting").out)
-    assert events["subjects"]["people.csv"]["events"] == []
 
 
 def test_copies(path, privest, tmp_path):

@@ -87,7 +87,7 @@ def test_a_level_in_each_of_its_forms(tmp_path):
 )
 def test_half_a_statement_is_refused(stated):
     for read in (Privacy(**stated).read, lambda: Privacy(**stated).of_stream([])):
-        with pytest.raises(InvalidInput, match="either as --level, or as --epsilon"):
+        with pytest.raises(InvalidInput, match="either as a level, or as epsilon"):
             read()
 
 
@@ -100,7 +100,7 @@ def test_a_file_is_no_level_of_one_reading(tmp_path):
 def test_output_is_written_whole_and_not_over_another(tmp_path, capsys):
     path = tmp_path / "x.csv"
     Output(path).write("a\n")
-    with pytest.raises(InvalidInput, match="exists: say --overwrite"):
+    with pytest.raises(InvalidInput, match="is replaced"):
         Output(path).write("b\n")
     Output(path, overwrite=True).write("b\n")
     assert path.read_text() == "b\n"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.privacy import attacker
 from serial_streams import dense_cr2
 from workflow_command import runner
 
@@ -96,10 +95,14 @@ def test_autoregressive_noise_is_fitted_at_the_end_and_elsewhere(privest):
     found = pv.dynamics.fit_autoregressive(*drawn(y[:340]), H[:340], names=NAMES)
     np.testing.assert_allclose(numbers(last(live.out)), found.estimate, rtol=1e-9)
     assert f"correlation {found.correlation:.3g}" in told(live.err)
-    spread = np.sqrt(found.noise_variance)
-    error = attacker.neighbours_error(16.0, found.correlation, spread)
-    assert f"and to ± {error:.3g} after it" in told(live.err)
-    assert "the mean of 24 in a row to ± 0.051" in told(live.err)  # 1/√(24·16)
+    phi, spread = found.correlation, np.sqrt(found.noise_variance)
+    q = spread**2 * (1 - phi**2)  # of the AR(1); v: the variance given all releases
+    v = q / np.sqrt((1 + phi**2 + 16 * q) ** 2 - 4 * phi**2)
+    assert (
+        f"From all steps a reader guesses one measurement with sd {np.sqrt(v):.3g}; without its "
+        f"own step, {1 / np.sqrt(1 / v - 16):.3g}; without the stream, {spread:.3g}."
+    ) in told(live.err)
+    assert "of the mean of 24 in a row at least 0.051" in told(live.err)  # 1/√(24·16)
 
 
 def test_a_shared_noise_hides_the_mean_of_a_day(privest, tmp_path):
@@ -109,10 +112,10 @@ def test_a_shared_noise_hides_the_mean_of_a_day(privest, tmp_path):
     day = ("--level", 16, "--shared-day", 24)
     done = privest("stream", "m.csv", *TRIAL, *day)
     said = told(done.err)
-    assert "192 rows; 24 of them in steps of 24 with a missing reading" in said
+    assert "192 rows; 24 of them in steps of 24 with a missing measurement" in said
     assert "7 more of a step that is not complete" in said
-    assert "a reading is known to ± 0.255" in said  # 1/√(16(1 − 1/24 + 1/24²))
-    assert "the mean of the 24 to ± 0.25." in said
+    assert "has sd at least 0.255" in said  # 1/√(16(1 − 1/24 + 1/24²))
+    assert "of the mean of the 24 at least 0.25." in said
     real = ("--target", "load", "--emit", "releases", "--range", "0,9", "--output", "z.jsonl")
     assert privest("stream", "m.csv", *day, *real, "--ledger", "l.db").code == 0
     facts, *lines = map(json.loads, Path("z.jsonl").read_text().splitlines())
@@ -122,7 +125,7 @@ def test_a_shared_noise_hides_the_mean_of_a_day(privest, tmp_path):
     assert privest("verify", "z.jsonl", "--ledger", "l.db").code == 0
     learnt = privest("stream", "z.jsonl", "--from", "releases", *day, "--intercept")
     assert learnt.code == 0, learnt.err
-    assert "Readings beyond the range were clipped" in told(learnt.err)
+    assert "Measurements beyond the range were clipped" in told(learnt.err)
     assert last(learnt.out.replace("{", "step\n{", 1)) is not None
     assert privest("stream", "z.jsonl", "--from", "releases", "--level", 16).code == 2
 
@@ -141,7 +144,7 @@ def test_a_day_of_which_a_line_is_lost_is_not_used(privest):
     learner = ("--from", "releases", *day, "--intercept", "--block", 2000)
     found = [privest("stream", name, *learner) for name in ("holed.csv", "gone.csv")]
     assert found[0].out == found[1].out
-    assert "24 of them in steps of 24 with a missing reading" in told(found[0].err)
+    assert "24 of them in steps of 24 with a missing measurement" in told(found[0].err)
 
 
 def test_a_stream_with_a_shared_noise_is_taken_up_again(privest, tmp_path):

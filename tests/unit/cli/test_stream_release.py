@@ -71,7 +71,7 @@ def test_no_value_of_a_reading_is_refused(privest, kind, lags):
     arguments = ("--level", 4, "--lags", lags, "--block", 4)
     done = privest("stream", "m.csv", *arguments, "--emit", "releases", "--output", f"z.{kind}")
     assert done.code == 0, done
-    assert "45 rows; 10 of them without a reading" in done.err
+    assert "45 rows; 10 of them without a measurement" in done.err
     for span in ((), ("--range", "0,1")):
         done = privest("stream", "m.csv", *arguments, *span, "--noise-variance", 1)
         assert done.code == 0, done
@@ -177,7 +177,7 @@ def test_a_range_makes_epsilon_true(privest, lags):
                   "--noise-variance", 1, "--lags", ",".join(map(str, lags)))  # fmt: skip
     done = privest(*by_epsilon)
     if lags:
-        assert (done.code, "needs --move" in done.err) == (2, True)
+        assert (done.code, "needs the sensitivity" in done.err) == (2, True)
     else:
         found = float(" ".join(done.err.split()).partition("ε = ")[2].partition(" ")[0])
         assert 0.99 < found <= 1.0  # the ends of the range are rounded inwards

@@ -80,7 +80,7 @@ def test_an_older_checkpoint_under_a_newer_output(privest, drawn, output, block)
     shutil.copy("old", "c")
     write(31)
     done = run(privest, *command)
-    assert "12 steps were sent before, and what was sent is not here" in done.err
+    assert "12 steps were sent before and cannot be recovered" in done.err
     after = Path(output).read_text()
     assert after.startswith(before)
     assert drawn == dict.fromkeys(range(31), 1)
@@ -90,7 +90,7 @@ def test_an_older_checkpoint_under_a_newer_output(privest, drawn, output, block)
         found = check_lines(after.splitlines(keepends=True))
         assert (found.steps, found.missing) == (31, 0)
     done = run(privest, *command)  # and it goes on as if nothing had been
-    assert "burnt" not in done.err
+    assert "retired" not in done.err
     assert Path(output).read_text() == after
     assert max(drawn.values()) == 1
 
@@ -149,7 +149,7 @@ def test_without_its_checkpoint_an_output_goes_on_by_what_is_known(privest, draw
     write(12)
     command = ("m.csv", *RELEASES, "--output", "z.jsonl", "--checkpoint", "c")
     done = privest("stream", *command)
-    assert (done.code, "--known" in done.err) == (2, True)
+    assert (done.code, "known" in done.err) == (2, True)
     run(privest, *command, "--known", 3)  # the file knows more than that
     after = Path("z.jsonl").read_text()
     assert after.startswith(before)
@@ -188,7 +188,7 @@ def test_new_rows_after_a_loss(privest, drawn):
     assert drawn == {**dict.fromkeys(range(12), 1), **dict.fromkeys(range(14, 17), 1)}
     learn = ("--from", "releases", "--noise-variance", 1, "--block", 17)
     done = run(privest, "z.jsonl", *LEVEL, *learn)
-    assert "17 rows; 2 of them without a reading" in done.err
+    assert "17 rows; 2 of them without a measurement" in done.err
 
 
 def test_an_output_that_is_not_the_one_that_was_saved(privest):
@@ -202,7 +202,7 @@ def test_an_output_that_is_not_the_one_that_was_saved(privest):
     assert (done.code, "holds other lines" in done.err) == (2, True), done
     Path("z.jsonl").write_text(text + "not a line of a stream\n")
     done = privest("stream", *command)
-    assert (done.code, "What was sent cannot be told" in " ".join(done.err.split())) == (2, True)
+    assert (done.code, "What was sent is not known" in " ".join(done.err.split())) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_options_that_do_not_go_together(privest, arguments):
 def test_it_says_when_nothing_is_remembered(privest):
     write(3)
     done = run(privest, "m.csv", *RELEASES)
-    assert "Nothing of this run is remembered" in done.err
+    assert "This release is recorded nowhere" in done.err
     assert "remembered" not in run(privest, "m.csv", *RELEASES, "--simulate").err
     assert "remembered" not in run(privest, "m.csv", *RELEASES, "--checkpoint", "c").err
 
@@ -256,8 +256,8 @@ def test_a_ledger_sends_the_same_again(privest, drawn):
         assert [(one.start, one.stop) for one in spent] == [(0, 4), (4, 8), (8, 10), (10, 14),
                                                             (14, 17)]  # fmt: skip
         # S + W²S = 4 + 1 is all that is ever shown of a reading
-        assert 4.99 < float(book.spent("y of m.csv").level) <= 5.0
-        assert float(book.budget("y of m.csv").level) == 5.0
+        assert 4.99 < float(book.account("y of m.csv").spent.level) <= 5.0
+        assert float(book.account("y of m.csv").budget.level) == 5.0
     done = privest("stream", "m.csv", "--level", 1, "--emit", "releases", "--ledger", "l.db")
     assert (done.code, done.out) == (2, "")
     assert "y of m.csv" in done.err
@@ -336,10 +336,10 @@ def test_a_filter_with_a_ledger_sends_the_same_again(privest, drawn):
     with pv.Ledger("l.db") as book:
         Path("z.jsonl").write_text(second.out)
         assert verify_release("z.jsonl", book).verified
-        assert float(book.spent("y of m.csv").level) <= 4.0
+        assert float(book.account("y of m.csv").spent.level) <= 4.0
     done = privest(*common, "--ledger", "l.db")  # estimates of the same releases
     assert (done.code, max(drawn.values())) == (0, 1)
-    assert "Nothing of this run is remembered" in " ".join(privest(*common).err.split())
+    assert "This release is recorded nowhere" in " ".join(privest(*common).err.split())
 
 
 @pytest.mark.parametrize("kind", ["replay", "continue"])
@@ -365,7 +365,7 @@ def test_an_older_checkpoint_with_a_ledger(privest, drawn, kind):
         assert "7 steps sent again as they were" in done.err
         assert lines.startswith(sent)
     else:
-        assert "7 steps were sent before, and what was sent is not here" in done.err
+        assert "7 steps were sent before and cannot be recovered" in done.err
         assert steps("z.jsonl") == list(range(16))
 
 
@@ -399,7 +399,7 @@ def test_an_older_ledger_under_a_newer_output(privest, drawn, kept):
     assert steps("z.jsonl") == list(range(16))
     assert drawn == dict.fromkeys(range(16), 1)
     with pv.Ledger("l.db") as book:
-        assert "burnt" in [one.kind for one in book.history("y of m.csv")]
+        assert "retired" in [one.kind for one in book.history("y of m.csv")]
 
 
 @pytest.mark.parametrize("value", ["inf", "-1e999", "1e308"])

@@ -33,7 +33,7 @@ def traces(factor):
     """The sentinel as text, as a double and as what is shown of it, in either order of bytes."""
     found = [b"31415.9", b"3.14159"]
     for number in (SENTINEL, factor * SENTINEL, factor * SENTINEL * 1024):
-        found += [struct.pack("<d", number), struct.pack(">d", number), repr(number)[:9].encode()]
+        found += [struct.pack("<d", number), struct.pack(">d", number), repr(number)[:12].encode()]
     return found
 
 
@@ -104,8 +104,8 @@ def test_agents(privest, caplog, capsys, ledger):
     Path("m.csv").write_text(rows())
     if ledger:
         book = pv.Ledger("l.db")
-        book.open_account("a", Budget(level=4.0))
-        noise = book.source("a", cost_of(4.0), start=0, level=4.0)
+        book.account("a", budget=Budget(level=4.0))
+        noise = book.account("a").source(cost_of(4.0), start=0, level=4.0)
     else:
         noise = Kept("m.csv.release", level=4.0)
     model = Model(target="y", noise_variance=0.25, features="x")

@@ -125,7 +125,10 @@ def test_release_estimate_and_report(privest, plan_file, tmp_path):
     table = tmp_path / "z.parquet"
     done = privest("release", plan_file, "--output", table, "--seed", 5)
     assert done.code == 2
-    assert "say --simulate too. A real release has no seed" in " ".join(done.err.split())
+    assert (
+        "a seed repeats the noise of a simulation (simulate). A real release has no seed"
+        in " ".join(done.err.split())
+    )
     done = privest("release", plan_file, "--output", table, "--simulate", "--seed", 5)
     assert done.code == 0, done.err
     assert not done.out

@@ -7,7 +7,7 @@ import pytest
 
 from privest.data import open_source
 from privest.data._cells import MISSING, is_number, number
-from privest.streaming._rows import Rows, read_series
+from privest.streaming import Rows, read_series
 
 GAPS = ["", " ", ".", "NA", "na", "Na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none"]
 NUMBERS = ["1", "-1.5", "+2", " 3 ", "1.", ".5", "1e3", "-1E-3", "5e-324", "true", "FALSE"]

@@ -148,9 +148,9 @@ def test_a_ledger_sends_the_same_again(folder, tmp_path):
     once, twice = (json.loads(done.stdout) for done in (first, again))
     assert once["estimate"] == pytest.approx(twice["estimate"], rel=1e-9)
     assert once["simulated"] is False
-    assert "Nothing of this run is remembered" not in first.stderr
+    assert "This release is recorded nowhere" not in first.stderr
     loose = run(folder / "y.csv", *asked)
-    assert "Nothing of this run is remembered" in loose.stderr
+    assert "This release is recorded nowhere" in loose.stderr
     other = json.loads(loose.stdout)["estimate"]
     assert other != pytest.approx(once["estimate"], rel=1e-6)  # other noise
 
@@ -172,7 +172,7 @@ def test_clipped_readings_are_told(folder):
         ({"--family": "ar0"}, "--family ar0"),
         ({"--family": "garch1,1"}, "names no family"),
         ({"--family": "arma21"}, "arma2,1"),
-        ({"--readings": "day,load"}, "1 reading a step; given: 2 columns"),
+        ({"--readings": "day,load"}, "1 measurement per step; given: 2 columns"),
         ({"--readings": "cold"}, "no column 'cold'"),
         ({"--inputs": "heat"}, "the model has none"),
         ({"--family": "regression1"}, "the model has 1 input: name the columns"),
@@ -185,18 +185,18 @@ def test_clipped_readings_are_told(folder):
         ({"csv": "day,load,heat\n0,1,1\n1,,1\n2,2,1\n"}, "at least 5 steps with a reading; 2"),
         ({"csv": "day,load,heat\n0,oops,1\n"}, "line 2, column 2 is not a number"),
         ({"--lags": "a"}, "--lags must be numbers"),
-        ({"--level": "-1"}, "--level -1"),
+        ({"--level": "-1"}, "level -1"),
         ({"--level": "0"}, "The level is 0"),
         ({"--level": "1e-300"}, "beyond the range"),
         ({"--level": "y.csv"}, "a number is needed"),
         ({"--png": "q.xyz"}, "the figure can be"),
         ({"--diagnose": "q.xyz"}, "the figure can be"),
-        ({"--output": "y.csv"}, "exists: say --overwrite"),
+        ({"--output": "y.csv"}, "is replaced (overwrite)"),
         ({"--emit": "releases", "--ahead": "2"}, "without --ahead"),
         ({"--emit": "releases", "--json": None}, "without --ahead"),
         ({"--from": "releases"}, "go with readings, not with --from releases"),
-        ({"--seed": "1"}, "say --simulate too"),
-        ({"--subject": "me"}, "go with --ledger"),
+        ({"--seed": "1"}, "a seed repeats the noise of a simulation"),
+        ({"--subject": "me"}, "need a ledger"),
     ],
 )
 def test_bad_input_is_refused_before_noise_is_spent(folder, tmp_path, monkeypatch, change, message):

@@ -41,7 +41,7 @@ def drawn(monkeypatch):
 def spent(account):
     with pv.Ledger(account.path, create=False) as ledger:
         ledger.verify()
-        return float(ledger.spent("y").level) if "y" in ledger.subjects() else 0.0
+        return float(ledger.account("y").spent.level) if "y" in ledger.subjects() else 0.0
 
 
 def test_no_release_without_an_account(drawn):

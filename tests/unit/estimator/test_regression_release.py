@@ -88,24 +88,24 @@ def test_sources():
 def test_a_ledger_counts(tmp_path):
     """The same fit again is the same numbers and costs nothing; new noise counts, or is refused."""
     with pv.Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.open_account("t", Budget(level=4.0))
+        ledger.account("t", budget=Budget(level=4.0))
 
         def fitted(key):
-            noise = ledger.source("t", cost_of(2.0), start=0, key=key)
+            noise = ledger.account("t").source(cost_of(2.0), start=0, key=key)
             return regression(account=None).fit(X, Y, noise)
 
         one, again = fitted("a"), fitted("a")
         assert np.array_equal(one.coef_, again.coef_)
-        assert float(ledger.spent("t").level) == 2.0
+        assert float(ledger.account("t").spent.level) == 2.0
         assert (fitted("b").coef_ != one.coef_).all()
         with pytest.raises(BudgetExceeded):
             fitted("c")
         pieces = regression(account=None)
-        ledger.open_account("pieces", Budget(level=2.0))
-        noise = ledger.source("pieces", cost_of(2.0), start=0)
+        ledger.account("pieces", budget=Budget(level=2.0))
+        noise = ledger.account("pieces").source(cost_of(2.0), start=0)
         for at in range(0, 40, 10):
             pieces.partial_fit(X[at : at + 10], Y[at : at + 10], noise)
-        assert float(ledger.spent("pieces").level) == 2.0
+        assert float(ledger.account("pieces").spent.level) == 2.0
 
 
 def with_gap(kind):

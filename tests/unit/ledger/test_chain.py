@@ -159,14 +159,14 @@ def test_an_entry_waits_for_the_disk_twice(tmp_path):
     """
     entries = 25
     with Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.open_account("a", Budget(level=1.0))
+        ledger.account("a", budget=Budget(level=1.0))
 
     def work():
         with Ledger(tmp_path / "ledger.db") as own:
-            own.spend("a", Cost(1.0))  # the log has begun
+            own.account("a").spend(Cost(1.0))  # the log has begun
             traced.marker()
             for k in range(1, entries + 1):
-                own.spend_and_write("a", Cost(1.0), k, 1, {}, lambda: (np.array([1]), None))
+                own.account("a").spend_and_write(Cost(1.0), k, 1, {}, lambda: (np.array([1]), None))
             traced.marker()
 
     calls = traced.calls_of(work)
@@ -180,30 +180,30 @@ def test_an_entry_waits_for_the_disk_twice(tmp_path):
 def test_nothing_is_released_before_it_is_spent(tmp_path):
     """When the numbers exist outside, the entry is on disk: another process sees it."""
     with Ledger(tmp_path / "l.db") as ledger, Ledger(tmp_path / "l.db") as other:
-        ledger.open_account("a", Budget(level=1.0))
+        ledger.account("a", budget=Budget(level=1.0))
         seen = []
 
         def draw():
-            seen.append(other.spent("a").level)  # not yet
+            seen.append(other.account("a").spent.level)  # not yet
             return np.array([1]), None
 
-        ledger.spend_and_write("a", Cost(1.0), 0, 1, {}, draw)
+        ledger.account("a").spend_and_write(Cost(1.0), 0, 1, {}, draw)
         assert seen == [0]
-        assert other.spent("a").level == 1
+        assert other.account("a").spent.level == 1
 
 
 def test_a_refresh_gives_no_new_budget(tmp_path):
     """Opened again, or opened by another: the same readings, the same budget."""
     for _ in range(3):
         with Ledger(tmp_path / "l.db") as ledger:
-            ledger.open_account("a", Budget(level=1.0))
-            if ledger.spent("a").level:
+            ledger.account("a", budget=Budget(level=1.0))
+            if ledger.account("a").spent.level:
                 with pytest.raises(BudgetExceeded):
-                    ledger.spend("a", Cost(0.75))
+                    ledger.account("a").spend(Cost(0.75))
             else:
-                ledger.spend("a", Cost(0.75))
+                ledger.account("a").spend(Cost(0.75))
     with Ledger(tmp_path / "l.db") as ledger:
-        assert ledger.spent("a").level == Fraction(3, 4)
+        assert ledger.account("a").spent.level == Fraction(3, 4)
 
 
 def test_heads_are_texts(tmp_path):

@@ -10,7 +10,6 @@ import privest as pv
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.lattice import GAUSSIAN, GRID
 from privest.ledger import Budget, Cost, Ledger, cost_of
-from privest.ledger._costs import BELOW
 from privest.mechanism import GaussianMechanism
 from privest.privacy import AdjacentSteps, Along, OneBlock, gdp
 
@@ -24,24 +23,23 @@ def test_the_share_that_the_grid_shows():
     with mpmath.workdps(60):
         variance = mpmath.mpf(GAUSSIAN.variance.numerator) / GAUSSIAN.variance.denominator
         most = mpmath.expm1(1 / variance) / mpmath.mpf(GRID) ** 2
-        assert most <= mpmath.mpf(BELOW.numerator) / BELOW.denominator < 1
+        charged = cost_of(pv.EndlessLevel(1.0)).information
+        assert most <= mpmath.mpf(charged.numerator) / charged.denominator < 1
 
 
 @pytest.mark.parametrize("s", [0.1, 1 / 3, 2.0, 3.0, 7.7, 1e-9, 1e9])
 def test_a_level_fits_its_own_budget(tmp_path, s):
     """Whatever rounding its root has, as a level, a vector, a matrix or a stream."""
     with Ledger(tmp_path / "l.db") as ledger:
-        ledger.open_account("a", Budget(level=s))
+        ledger.account("a", budget=Budget(level=s))
         for k, level in enumerate(
             (pv.PrivacyLevel(s), pv.PrivacyLevel([s] * 3), pv.EndlessLevel(s), pv.StreamLevel([s]))
         ):
-            ledger.spend("a", cost_of(level), start=10 * k, stop=10 * k + (3 if k == 1 else 1))
-        ledger.open_account("m", Budget(matrix=s * np.eye(2)))
-        for k, level in enumerate((np.array([s, s]), s * np.eye(2))):
-            ledger.spend("m", cost_of(level, together=True), start=k)
-        for subject in "am":
-            with pytest.raises(BudgetExceeded):
-                ledger.spend(subject, Cost(s / 1000))
+            ledger.account("a").spend(
+                cost_of(level), start=10 * k, stop=10 * k + (3 if k == 1 else 1)
+            )
+        with pytest.raises(BudgetExceeded):
+            ledger.account("a").spend(Cost(s / 1000))
 
 
 def test_what_later_steps_show_of_a_reading_is_counted():
@@ -83,16 +81,11 @@ def test_mu_is_that_of_the_level_rounded_up_to_the_grid(level, move):
     assert float(cost.rho) == pytest.approx(float(cost.mu2) / 2, rel=1e-6)
 
 
-def test_a_range_is_a_move_that_holds(tmp_path):
-    cost = cost_of(4.0, range=(-1.0, 2.0))
-    assert cost.move == Cost(mu2=0.0, move=3.0).move
-    assert float(cost.mu2) == 36.0
+def test_a_statement_needs_its_move():
     mechanism = GaussianMechanism(S, 3, range=(-1.0, 2.0))
-    mixed = cost_of(S, range=(-1.0, 2.0), statement=mechanism.statement())
+    mixed = cost_of(S, move=3.0, statement=mechanism.statement())
     assert float(mixed.mu2) ** 0.5 == pytest.approx(mechanism.statement().mu, rel=1e-12)
-    with pytest.raises(InvalidInput, match="mixes readings"):
-        cost_of(S, range=(-1.0, 2.0))
-    with pytest.raises(InvalidInput, match="needs the move or the range"):
+    with pytest.raises(InvalidInput, match="needs the sensitivity"):
         cost_of(S, statement=mechanism.statement())
 
 
@@ -109,12 +102,9 @@ def test_laplace_is_pure():
 def test_epsilon_of_two_releases(tmp_path):
     """μ² adds: ε at δ of both is that of √2 μ."""
     with Ledger(tmp_path / "l.db") as ledger:
-        ledger.open_account("a", Budget(epsilon=9.0, delta=1e-6, move=0.5))
+        ledger.account("a", budget=Budget(epsilon=9.0, delta=1e-6, move=0.5))
         for _ in range(2):
-            ledger.spend("a", cost_of(4.0, move=0.5))
-        assert ledger.spent("a").epsilon == pytest.approx(gdp.epsilon_of(2**0.5, 1e-6), rel=1e-9)
-
-
-def test_too_many_readings_together():
-    with pytest.raises(InvalidInput, match="too many"):
-        cost_of(np.eye(40), together=True)
+            ledger.account("a").spend(cost_of(4.0, move=0.5))
+        assert ledger.account("a").spent.epsilon == pytest.approx(
+            gdp.epsilon_of(2**0.5, 1e-6), rel=1e-9
+        )

@@ -57,9 +57,13 @@ def test_the_log_cut_at_every_page(tmp_path):
     path, cut, marks = tmp_path / "ledger.db", tmp_path / "cut", tmp_path / "marks"
     states, sent = [], {}
     with Ledger(path, marks=marks) as ledger:
-        ledger.open_account("a", Budget(level=1.0))
+        ledger.account("a", budget=Budget(level=1.0))
         for k in range(5):
-            value = ledger.spend_and_write("a", Cost(1.0), k, 1, {}, killed_ledger.drawn).integers
+            value = (
+                ledger.account("a")
+                .spend_and_write(Cost(1.0), k, 1, {}, killed_ledger.drawn)
+                .integers
+            )
             sent[k] = tuple(value)
             log = path.with_name("ledger.db-wal").read_bytes()
             states.append((k, path.read_bytes(), log, ledger._guard.file.path.read_bytes()))
@@ -79,13 +83,15 @@ def test_the_log_cut_at_every_page(tmp_path):
                 if len(known) < k + 1:  # what was sent is not all here
                     assert "old copy" in after.trouble
                     with pytest.raises((LedgerError, InvalidInput)):  # or knows no account
-                        after.spend_and_write("a", Cost(1.0), k, 1, {}, killed_ledger.drawn)
+                        after.account("a").spend_and_write(Cost(1.0), k, 1, {}, killed_ledger.drawn)
                     refused += 1
                     continue
                 assert "copy of a ledger" in after.trouble  # of another place
                 after.adopt()
                 for index in range(k + 1):
-                    found = after.spend_and_write("a", Cost(1.0), index, 1, {}, lambda: None)
+                    found = after.account("a").spend_and_write(
+                        Cost(1.0), index, 1, {}, lambda: None
+                    )
                     assert tuple(found.integers) == sent[index]
                 after.verify()
                 opened += 1
@@ -105,7 +111,7 @@ def test_at_every_commit_point_the_mark_is_not_ahead(tmp_path, monkeypatch):
         states.append((path.read_bytes(), log.read_bytes(), ledger._guard.file.path.read_bytes()))
 
     with Ledger(path, marks=marks) as ledger:
-        ledger.open_account("a", Budget(level=1.0))
+        ledger.account("a", budget=Budget(level=1.0))
         mark_path = ledger._guard.file.path
         real_append, real_pwrite = ledger._store.append, os.pwrite
 
@@ -124,7 +130,7 @@ def test_at_every_commit_point_the_mark_is_not_ahead(tmp_path, monkeypatch):
         monkeypatch.setattr(ledger._store, "append", append)
         monkeypatch.setattr(os, "pwrite", pwrite)
         for k in range(3):
-            ledger.spend_and_write("a", Cost(1.0), k, 1, {}, killed_ledger.drawn)
+            ledger.account("a").spend_and_write(Cost(1.0), k, 1, {}, killed_ledger.drawn)
         monkeypatch.undo()
         snapshot()
     assert len(states) == 13
@@ -151,14 +157,14 @@ def test_a_restored_ledger_does_not_draw_what_was_sent_again(tmp_path, where, do
     """The entry is on disk, the mark is not: sent again, then a backup without the entry."""
     path, marks, backup = tmp_path / "ledger.db", tmp_path / "marks", tmp_path / "backup.db"
     with Ledger(path, marks=marks) as ledger:
-        ledger.open_account("a", Budget(level=1.0))
+        ledger.account("a", budget=Budget(level=1.0))
     shutil.copy(path, backup)
     child = os.fork()
     if child == 0:
         name = "pwrite" if where == "before the mark" else "fsync"  # the log is synced in C
         setattr(os, name, lambda *given: os.kill(os.getpid(), signal.SIGKILL))
         with Ledger(path, marks=marks) as dying:
-            dying.spend_and_write("a", Cost(1.0), 0, 1, {}, killed_ledger.drawn)
+            dying.account("a").spend_and_write(Cost(1.0), 0, 1, {}, killed_ledger.drawn)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     synced, real = [], os.fsync
@@ -167,13 +173,15 @@ def test_a_restored_ledger_does_not_draw_what_was_sent_again(tmp_path, where, do
         if door == "written":
             assert ledger.written(ledger.history("a")[-1]).resent
         else:
-            assert ledger.spend_and_write("a", Cost(1.0), 0, 1, {}, killed_ledger.drawn).resent
+            assert (
+                ledger.account("a").spend_and_write(Cost(1.0), 0, 1, {}, killed_ledger.drawn).resent
+            )
     assert synced, "sent before the mark is on disk"
     for ending in ("-wal", "-shm"):
         path.with_name(path.name + ending).unlink(missing_ok=True)
     path.write_bytes(backup.read_bytes())  # the same file, as it was
     with Ledger(path, marks=marks) as old, pytest.raises(LedgerError, match="old copy"):
-        old.spend_and_write("a", Cost(1.0), 0, 1, {}, killed_ledger.drawn)
+        old.account("a").spend_and_write(Cost(1.0), 0, 1, {}, killed_ledger.drawn)
 
 
 def test_nothing_is_left_of_a_ledger_that_was_being_made(tmp_path):
@@ -215,7 +223,7 @@ def test_two_that_check_before_they_spend(tmp_path):
     """Eight processes with a budget of 20 spends among them: 20 succeed, however they race."""
     path, marks = tmp_path / "ledger.db", tmp_path / "marks"
     with Ledger(path, marks=marks) as ledger:
-        ledger.open_account("a", Budget(level=20.0))
+        ledger.account("a", budget=Budget(level=20.0))
     workers = []
     for _ in range(8):
         worker = os.fork()
@@ -224,8 +232,10 @@ def test_two_that_check_before_they_spend(tmp_path):
             try:
                 with Ledger(path, marks=marks) as own:
                     for _ in range(10):
-                        if own.cost("a", Cost(1.0)).fits:  # all see room; not all of them have it
-                            own.spend("a", Cost(1.0))
+                        if (
+                            own.account("a").preview(Cost(1.0)).fits
+                        ):  # all see room; not all of them have it
+                            own.account("a").spend(Cost(1.0))
                             done += 1
             except killed_ledger.BudgetExceeded:
                 pass
@@ -234,24 +244,24 @@ def test_two_that_check_before_they_spend(tmp_path):
         workers.append(worker)
     spent = sum(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers)
     with Ledger(path, marks=marks) as ledger:
-        assert spent == 20 == ledger.spent("a").level
+        assert spent == 20 == ledger.account("a").spent.level
         ledger.verify()
 
 
 def test_a_fork_opens_its_own(tmp_path):
     """A child does not use its parent's connection, and both spend from one budget."""
     with Ledger(tmp_path / "ledger.db", marks=tmp_path / "marks") as ledger:
-        ledger.open_account("a", Budget(level=2.0))
-        ledger.spend("a", Cost(0.5))
+        ledger.account("a", budget=Budget(level=2.0))
+        ledger.account("a").spend(Cost(0.5))
         child = os.fork()
         if child == 0:
             try:
-                ledger.spend("a", Cost(1.0))
+                ledger.account("a").spend(Cost(1.0))
             finally:
-                os._exit(int(ledger.spent("a").level * 2))
+                os._exit(int(ledger.account("a").spent.level * 2))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-        ledger.spend("a", Cost(0.5))
-        assert ledger.remaining("a").level == 0
+        ledger.account("a").spend(Cost(0.5))
+        assert ledger.account("a").remaining.level == 0
 
 
 def test_noise_differs_where_it_is_drawn():

@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 
+from ledger_at import at
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError
 from privest.ledger import Budget, Cost, Ledger, discard
-from privest.ledger import _places as places
 from privest.ledger import _store as store
 
 
@@ -24,15 +24,17 @@ def path(tmp_path):
 @pytest.fixture
 def ledger(path):
     with Ledger(path) as opened:
-        opened.open_account("a", Budget(level=100.0))
+        opened.account("a", budget=Budget(level=100.0))
         yield opened
 
 
 def send(ledger, start, value=1):
     """Release index `start` with this integer, or what was released before."""
-    return ledger.spend_and_write(
-        "a", Cost(1.0), start, 1, {}, lambda: (np.array([value]), None)
-    ).integers[0]
+    return (
+        ledger.account("a")
+        .spend_and_write(Cost(1.0), start, 1, {}, lambda: (np.array([value]), None))
+        .integers[0]
+    )
 
 
 def copy_of(path, place):
@@ -72,7 +74,7 @@ def test_an_old_copy_draws_nothing(ledger, path, tmp_path):
             with pytest.raises(LedgerError, match="old copy"):
                 send(old, start, value=99)
         with pytest.raises(LedgerError, match="old copy"):
-            old.spend("a", Cost(1.0), start=9)
+            old.account("a").spend(Cost(1.0), start=9)
         with pytest.raises(LedgerError, match="recover"):
             old.adopt()  # that would draw new noise for 2 and 3
         assert len(old.history("a")) == 3  # it may be read
@@ -90,7 +92,7 @@ def test_an_old_copy_in_place_of_the_file_keeps_its_inode(ledger, path, tmp_path
         send(old, 1, value=99)
 
 
-def test_recovered_by_burning(ledger, path, tmp_path):
+def test_recovered_by_retiring(ledger, path, tmp_path):
     with backed_up(ledger, path, tmp_path) as old:
         with pytest.raises(InvalidInput, match="every account"):
             old.recover({})
@@ -98,9 +100,9 @@ def test_recovered_by_burning(ledger, path, tmp_path):
         assert old.trouble is None
         assert [send(old, k, value=99) for k in range(2)] == [10, 11]  # what it knows, as it was
         for start in (2, 3):
-            with pytest.raises(BudgetExceeded, match="burnt"):
+            with pytest.raises(BudgetExceeded, match="retired"):
                 send(old, start, value=99)
-        assert old.next_index("a") == 4
+        assert old.account("a").next_index() == 4
         assert send(old, 4, value=14) == 14
         old.verify()
 
@@ -121,13 +123,13 @@ def test_after_a_recovery_the_newer_one_is_refused(ledger, path, tmp_path):
 
 def test_a_lost_trace_is_used_up(path, tmp_path):
     with Ledger(path) as ledger:
-        ledger.open_account("a", Budget(trace=10.0))
+        ledger.account("a", budget=Budget(trace=10.0))
         backup = copy_of(path, tmp_path / "backup.db")
-        ledger.spend("a", Cost(9.0))
+        ledger.account("a").spend(Cost(9.0))
     with Ledger(restore(backup, path)) as old:
         old.recover({"a": 0})
         with pytest.raises(BudgetExceeded):
-            old.spend("a", Cost(2.0), start=5)
+            old.account("a").spend(Cost(2.0), start=5)
         old.verify()
 
 
@@ -135,14 +137,14 @@ def test_a_subject_of_lost_entries(path, tmp_path):
     """Its account was opened after the backup; opened again, it begins where it was."""
     with Ledger(path) as ledger:
         backup = copy_of(path, tmp_path / "backup.db")
-        ledger.open_account("new", Budget(level=1.0))
-        ledger.spend("new", Cost(1.0), start=0, stop=5)
+        ledger.account("new", budget=Budget(level=1.0))
+        ledger.account("new").spend(Cost(1.0), start=0, stop=5)
     with Ledger(restore(backup, path)) as old:
         old.recover({"new": 4})
-        old.open_account("new", Budget(level=1.0))
-        with pytest.raises(BudgetExceeded, match="burnt"):
-            old.spend("new", Cost(1.0), start=4)
-        old.spend("new", Cost(1.0), start=5)
+        old.account("new", budget=Budget(level=1.0))
+        with pytest.raises(BudgetExceeded, match="retired"):
+            old.account("new").spend(Cost(1.0), start=4)
+        old.account("new").spend(Cost(1.0), start=5)
         old.verify()
 
 
@@ -263,11 +265,11 @@ def test_a_full_disk(ledger, monkeypatch):
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LedgerError, match="full"):
-        ledger.spend_and_write(
-            "a", Cost(1.0), 1, 1, {}, lambda: (np.zeros(100_000, dtype=np.int64), None)
+        ledger.account("a").spend_and_write(
+            Cost(1.0), 1, 1, {}, lambda: (np.zeros(100_000, dtype=np.int64), None)
         )
     connection.execute("PRAGMA max_page_count = 1000000")
-    assert ledger.spent("a", 1).level == 0
+    assert at(ledger.account("a"), 1).spent.level == 0
     send(ledger, 1)
     ledger.verify()
 
@@ -283,7 +285,7 @@ def test_a_mark_that_cannot_be_written_stops_the_release(ledger, monkeypatch):
         for value in (10, 99):  # new, then sent again: the mark is not on disk
             with pytest.raises(LedgerError, match="No space left"):
                 send(ledger, 0, value=value)
-    assert ledger.spent("a", 0).level == 1
+    assert at(ledger.account("a"), 0).spent.level == 1
     assert send(ledger, 0, value=99) == 10
 
 
@@ -310,7 +312,7 @@ def test_read_only(ledger, path, monkeypatch, place):
     def access(where, mode):  # root may write everywhere
         return real(where, mode) and not (os.fspath(where) == os.fspath(closed) and mode & os.W_OK)
 
-    monkeypatch.setattr(places.os, "access", access)
+    monkeypatch.setattr(store.os, "access", access)
     with pytest.raises(LedgerError, match="read-only"):
         Ledger(path)
 
@@ -334,7 +336,7 @@ def test_a_network_file_system(tmp_path, monkeypatch, kind):
     data = (tmp_path / "data").resolve()
     (data / "local disk").mkdir(parents=True)
     mounts.write_text(MOUNTS.format(kind=kind, data=data))
-    monkeypatch.setattr(places, "MOUNTS", mounts)
+    monkeypatch.setattr(store, "MOUNTS", mounts)
     with pytest.raises(LedgerError, match=f"network file system \\({kind}\\)"):
         Ledger(data / "ledger.db")
     assert not (data / "ledger.db").exists()
@@ -348,8 +350,8 @@ def test_a_busy_ledger_says_so(path, ledger):
         ledger._guard.spending(),
         pytest.raises(LedgerError, match="another process holds it"),
     ):
-        other.spend("a", Cost(1.0))
-    ledger.spend("a", Cost(1.0))
+        other.account("a").spend(Cost(1.0))
+    ledger.account("a").spend(Cost(1.0))
 
 
 # --- damage ---------------------------------------------------------------------------------------

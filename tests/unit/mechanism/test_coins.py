@@ -89,16 +89,16 @@ def test_a_release_that_is_kept_comes_back(tmp_path):
 def test_bits_are_in_the_ledger_before_they_leave(tmp_path):
     with Ledger(tmp_path / "ledger.db") as ledger:
         move = float(MADE.coin.width)
-        ledger.open_account("ill", Budget(epsilon=1.0, delta=0.0, move=move))
+        ledger.account("ill", budget=Budget(epsilon=1.0, delta=0.0, move=move))
         cost = cost_of(math.nextafter(MADE.level, math.inf), law=MADE.coin)
-        source = ledger.source("ill", cost, start=0)
+        source = ledger.account("ill").source(cost, start=0)
         bits = MADE.release(Y, source)
         written = ledger.written(ledger.history("ill")[-1])
         assert np.array_equal(written.integers * 2.0**-10, bits)
-        again = ledger.source("ill", cost, start=0)
+        again = ledger.account("ill").source(cost, start=0)
         assert np.array_equal(MADE.release(1.0 - Y, again), bits)
         assert again.resent
-        assert float(ledger.spent("ill").epsilon) <= 1.0
+        assert float(ledger.account("ill").spent.epsilon) <= 1.0
         ledger.verify()
 
 

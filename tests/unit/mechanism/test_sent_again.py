@@ -38,9 +38,9 @@ def source(request, tmp_path):
         yield lambda: Kept(tmp_path / "release")
         return
     with Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.open_account("t", Budget(level=1e6))
+        ledger.account("t", budget=Budget(level=1e6))
         cost = Cost([1e4] * 3)
-        yield lambda: ledger.source("t", cost, start=0)
+        yield lambda: ledger.account("t").source(cost, start=0)
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -105,9 +105,9 @@ def test_kept_is_as_real_as_the_source_it_has_now(tmp_path):
 
 def test_a_ledger_of_one_index_an_entry_keeps_gaps_too(tmp_path):
     with Ledger(tmp_path / "l.db") as ledger:
-        ledger.open_account("t", Budget(level=1e4))
+        ledger.account("t", budget=Budget(level=1e4))
         first, again = (
-            GaussianMechanism(1e4, 3).release(y, ledger.source("t", cost_of(1e4), start=0))
+            GaussianMechanism(1e4, 3).release(y, ledger.account("t").source(cost_of(1e4), start=0))
             for y in (GAP, FULL)
         )
     assert np.isnan(first).tolist() == [False, True, False]

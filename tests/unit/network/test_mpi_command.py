@@ -134,7 +134,7 @@ def test_a_ledger_keeps_it_too(tables, monkeypatch):
             (subject,) = book.subjects()
             assert subject == f"load of meter-{agent}.csv"
             assert [one.kind for one in book.history()].count("spent") == 1
-            assert 3.99 < float(book.spent(subject).level) <= LEVEL
+            assert 3.99 < float(book.account(subject).spent.level) <= LEVEL
 
 
 def test_one_process():

@@ -104,7 +104,7 @@ def test_bad_folders_and_files_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "match"),
     [
-        ("BMX_G", "SEQN,BMXWT\n1,70\n", "has no column 'BMXBMI'; it has 2 columns"),
+        ("BMX_G", "SEQN,BMXWT\n1,70\n", "has no column 'BMXBMI'; its first line names 2 columns"),
         ("BMX_G", "SEQN,BMXBMI\n1,heavy\n", "column 'BMXBMI', row 1: not a number"),
         ("BMX_G", "SEQN,BMXBMI\n1\n", "row 1 .*: 1 fields where the header has 2"),
         ("BMX_G", "SEQN,BMXBMI\n1,20\n1,21\n", "SEQN is missing or repeated"),

@@ -336,13 +336,13 @@ def test_the_level_of_an_epsilon_keeps_it_on_the_grid(name, epsilon, tmp_path):
     larger = level * (1 + 4 * math.sqrt(shown) * GRID / mu)
     assert grid_statement(larger, move=move, delta=delta).mu > mu
     with pv.Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.open_account("y", pv.ledger.Budget(epsilon=epsilon, delta=delta, move=move))
+        ledger.account("y", budget=pv.ledger.Budget(epsilon=epsilon, delta=delta, move=move))
         cost = pv.ledger.cost_of(level, move=move)
         count = 2 if name == "matrix" else 1
-        assert ledger.cost("y", cost, start=0, stop=count).fits
+        assert ledger.account("y").preview(cost, start=0, stop=count).fits
         drawn = np.zeros(count, dtype=np.int64)
-        ledger.spend_and_write("y", cost, 0, count, {}, lambda: (drawn, None))
-        assert not ledger.cost("y", cost, start=0, stop=count).fits
+        ledger.account("y").spend_and_write(cost, 0, count, {}, lambda: (drawn, None))
+        assert not ledger.account("y").preview(cost, start=0, stop=count).fits
 
 
 def test_less_than_a_step_of_the_grid_has_no_level():

@@ -14,13 +14,13 @@ from dynamic_systems import random_psd
 from privest import lattice
 from privest.audit import certify
 from privest.errors import InvalidInput
-from privest.ledger._exact import is_psd
 from privest.linalg._shorted import shorted_root
 from privest.mechanism._affine import RunningMechanism
 from privest.mechanism._stream_terms import stream_terms
 from privest.privacy._grid_moves import Entries, one_reading
 from privest.privacy._parts import rows_of_parts
 from protected_double import Wide
+from rationals import positive
 
 S3 = np.array([[2.0, 0.6, 0.1], [0.6, 1.5, -0.3], [0.1, -0.3, 1.0]])
 NAN = float("nan")
@@ -66,7 +66,7 @@ def test_what_a_part_shows_is_below_the_level_and_the_most_there_is(seed, rotate
     assert not B[~kept].any()
     assert not B[:, ~kept].any()
     whole, own = gram(A), gram(B)
-    assert is_psd([[a - b for a, b in zip(*rows)] for rows in zip(whole, own)])
+    assert positive([[a - b for a, b in zip(*rows)] for rows in zip(whole, own)])
     if kept.all():
         assert np.array_equal(A, B)
     elif kept.any():

@@ -56,13 +56,13 @@ def test_a_ledger_counts_coins_in_pure_epsilon(tmp_path):
         level, coin_epsilon(coin_of(level)), "OneReading(by=1.0)",
     )  # fmt: skip
     with Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.open_account("ill", Budget(epsilon=2.0, delta=0.0, move=1.0))
+        ledger.account("ill", budget=Budget(epsilon=2.0, delta=0.0, move=1.0))
         for k in range(2):
-            assert ledger.cost("ill", cost).fits
-            ledger.spend_and_write(
-                "ill", cost, 0, 1, {}, lambda: (np.zeros(1, dtype=np.int64), None), key=str(k)
+            assert ledger.account("ill").preview(cost).fits
+            ledger.account("ill").spend_and_write(
+                cost, 0, 1, {}, lambda: (np.zeros(1, dtype=np.int64), None), key=str(k)
             )
-        assert not ledger.cost("ill", cost).fits
+        assert not ledger.account("ill").preview(cost).fits
     with pytest.raises(InvalidInput, match="at least its own"):
         cost_of(level / 2, law=coin_of(level))
 

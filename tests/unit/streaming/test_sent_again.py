@@ -54,7 +54,7 @@ def test_another_file_under_the_account_is_refused(tmp_path, sent):
     assert code == 2
     assert "not those that were released under this account" in said
     assert not output.read_bytes()
-    for word in ("--subject", "--continue", "load of meter.csv"):
+    for word in ("another subject", "new rows only", "load of meter.csv"):
         assert word in said
     for value in READ:
         assert str(value) not in said
@@ -66,7 +66,7 @@ def test_the_same_rows_and_new_ones_go_on(tmp_path, sent, more):
     corrected = [y + 3.137 * (k == 5) for k, y in enumerate(READ)]
     code, output, said = stream(table(tmp_path, corrected, BESIDE), "b.jsonl", **more)
     assert (code, len(written(output))) == (0, 40)
-    assert "16 steps sent again as they were (readings are not compared)." in said
+    assert "16 steps sent again as they were (measurements are not compared)." in said
     assert [line["z"] for line in written(output)[:16]] == [line["z"] for line in sent]
 
 

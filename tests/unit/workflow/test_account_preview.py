@@ -62,7 +62,7 @@ def test_it_is_what_a_release_does(terms, table, place, tmp_path):
     with Account(place, "ldl", 6.0) as account:
         release(terms, tmp_path / "z.csv", table, account=account)
     with Ledger(place) as ledger:
-        assert float(ledger.remaining("ldl").level) == before.remaining == 4.0
+        assert float(ledger.account("ldl").remaining.level) == before.remaining == 4.0
         head = ledger.head
     after = look(place, terms)
     assert after.known
@@ -86,7 +86,7 @@ def test_it_is_what_a_release_does(terms, table, place, tmp_path):
 def test_while_another_process_has_the_ledger_open(terms, place):
     """Also within its transaction: readers of the file do not wait."""
     with Ledger(place) as other:
-        other.open_account("ldl", Budget(level=3.0))
+        other.account("ldl", budget=Budget(level=3.0))
         with other._guard.spending():
             found = look(place, terms)
         assert found.known

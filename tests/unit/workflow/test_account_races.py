@@ -33,7 +33,7 @@ def raced(tmp_path, table, first, second, terms=None):
     terms = terms or stated_terms(spec())
     place = tmp_path / "l.db"
     with Ledger(place) as ledger:
-        ledger.open_account("ldl", Budget(level=9 * LEVEL))
+        ledger.account("ldl", budget=Budget(level=9 * LEVEL))
 
     def others():
         with Account(place, **second["account"]) as account:
@@ -72,13 +72,13 @@ def test_in_another_measure_of_the_same_account(tmp_path, table):
     logs = stated_terms(spec(transform="log", privacy=Privacy(LEVEL)))
     second = {"account": {"subject": "ldl"}, "terms": logs}
     words = raced(tmp_path, table, {"subject": "ldl"}, second)
-    assert "another process has released readings of this account meanwhile" in words
+    assert "another process has released measurements of this account meanwhile" in words
 
 
 def test_other_readings_of_the_same_account(tmp_path, table):
     place = tmp_path / "l.db"
     with Ledger(place) as ledger:
-        ledger.open_account("ldl", Budget(level=9 * LEVEL))
+        ledger.account("ldl", budget=Budget(level=9 * LEVEL))
 
     def others():
         with Account(place, "ldl") as account:

@@ -204,7 +204,7 @@ def test_one_account_is_charged_for_the_record(tmp_path):
         assert entry.cost.information == record_information(terms.columns)
         assert "OneRecord" in entry.cost.move
         assert float(entry.cost.mu2) == pytest.approx(6.0, rel=0.01)
-        assert ledger.remaining("us").level == 0
+        assert ledger.account("us").remaining.level == 0
         assert verify_release(tmp_path / "z.csv", ledger).signed
         with pytest.raises(BudgetExceeded, match="was released"):
             release(terms, tmp_path / "y.csv", data, account=Account(ledger, "us"))
@@ -221,7 +221,7 @@ def test_a_budget_is_stated_in_the_units_of_the_level(tmp_path, budget, fits):
         account = Account(ledger, "us", budget)
         if fits:
             release(terms, tmp_path / "z.csv", table(), account=account)
-            left = ledger.remaining("us").level
+            left = ledger.account("us").remaining.level
             assert float(left) == pytest.approx(budget - 6, abs=1e-9)
             assert left >= Fraction(0)
         else:

@@ -149,8 +149,8 @@ def test_the_ledger_counts_pure_epsilon_and_holds_the_table(tmp_path):
         header = made("coin", tmp_path / "z.csv", account=account)
         cost = account.ledger.history("ill")[-1].cost
         assert float(cost.epsilon) == header.epsilon <= 2.0
-        assert float(account.ledger.budget("ill").epsilon) == header.epsilon
-        assert account.ledger.budget("ill").delta == 0
+        assert float(account.ledger.account("ill").budget.epsilon) == header.epsilon
+        assert account.ledger.account("ill").budget.delta == 0
     verified = verify_release(tmp_path / "z.csv", tmp_path / "ledger.db")
     assert verified.signed
     assert any("bits" in line for line in verified.examined)
@@ -160,7 +160,7 @@ def test_the_ledger_counts_pure_epsilon_and_holds_the_table(tmp_path):
     ):
         made("coin", tmp_path / "again.csv", account=account)
     with Ledger(tmp_path / "ledger.db") as ledger:
-        assert not ledger.remaining("ill").level
+        assert not ledger.account("ill").remaining.level
 
 
 def test_a_changed_bit_is_noticed(tmp_path):

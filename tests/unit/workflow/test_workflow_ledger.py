@@ -62,8 +62,8 @@ def test_the_entry_of_a_release(terms, table, ledger, tmp_path):
     assert (made.entry.sequence, made.entry.hash) == (entry.sequence, entry.hash)
     assert (entry.start, entry.stop) == (0, 200)
     assert float(entry.cost.information) == LEVEL
-    assert ledger.budget("ldl") == Budget(level=LEVEL)
-    assert ledger.remaining("ldl").level == 0
+    assert ledger.account("ldl").budget == Budget(level=LEVEL)
+    assert ledger.account("ldl").remaining.level == 0
     assert ledger.check(signed_text(made), made.signature)
     assert read_release(tmp_path / "z.csv") == made
     ledger.verify()
@@ -82,18 +82,20 @@ def test_the_same_readings_are_not_released_twice(terms, table, ledger, tmp_path
         release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl", again=True))
     as_file = write(table, tmp_path / "people.parquet")  # the same rows in another form
     for data in (table, as_file):
-        with pytest.raises(InvalidInput, match=r"for the account 'ldl' .*--subject.*--again") as no:
+        with pytest.raises(
+            InvalidInput, match=r"for the account 'ldl' .*as the subject.*again"
+        ) as no:
             release(terms, tmp_path / "y.csv", data, account=Account(ledger, "other"))
         assert "\n" not in str(no.value)
     assert ledger.subjects() == ["ldl"]
     assert sorted(os.listdir(tmp_path)) == [
         "ledger", "marks", "people.parquet", "z.csv", "z.csv.json",
     ]  # fmt: skip
-    ledger.raise_budget("ldl", Budget(level=2 * LEVEL))
+    ledger.account("ldl").change_budget(Budget(level=2 * LEVEL))
     with pytest.raises(BudgetExceeded, match=r"a level of 2 is left.*say --again"):
         release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl"))
     twice = release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl", again=True))
-    assert ledger.remaining("ldl").level == 0
+    assert ledger.account("ldl").remaining.level == 0
     assert (twice.values != read_release(tmp_path / "z.csv").values).any()
     ledger.verify()
 
@@ -102,7 +104,7 @@ def test_a_budget_that_is_stated(terms, table, ledger, tmp_path):
     with pytest.raises(BudgetExceeded, match="it is less"):
         release(terms, tmp_path / "z.csv", table, account=Account(ledger, "ldl", LEVEL / 2))
     release(terms, tmp_path / "z.csv", table, account=Account(ledger, "ldl", 3 * LEVEL))
-    assert float(ledger.remaining("ldl").level) == 2 * LEVEL
+    assert float(ledger.account("ldl").remaining.level) == 2 * LEVEL
     again = Account(ledger, "ldl", 9 * LEVEL, again=True)
     with pytest.raises(InvalidInput, match="has an account with the budget level 6"):
         release(terms, tmp_path / "y.csv", table, account=again)
@@ -112,7 +114,7 @@ def test_an_old_ledger_under_a_newer_release(terms, table, tmp_path):
     """Its mark forged too: the release file alone says that entries are not there."""
     place, marks = tmp_path / "l.db", tmp_path / "marks"
     with Ledger(place, marks=marks) as ledger:
-        ledger.open_account("ldl", Budget(level=LEVEL))
+        ledger.account("ldl", budget=Budget(level=LEVEL))
     copies = shutil.copytree(marks, tmp_path / "old-marks")
     old = place.read_bytes()
     with Ledger(place, marks=marks) as ledger:
@@ -352,7 +354,7 @@ def test_nothing_holds_a_reading(tmp_path, caplog):
     with Ledger(out / "l.db", marks=out / "marks") as ledger, caplog.at_level("DEBUG"):
         account = Account(ledger, "ldl of people.csv")
         release(plan, out / "z.csv", data, account=account)
-        ledger.raise_budget(account.subject, Budget(level=2 * LEVEL))
+        ledger.account(account.subject).change_budget(Budget(level=2 * LEVEL))
         again = Account(ledger, account.subject, again=True)
         release(plan, out / "z.parquet", data, account=again)
         with pytest.raises(BudgetExceeded) as told:

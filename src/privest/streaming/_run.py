@@ -1,4 +1,4 @@
-"""A stream at work, block by block; can be killed and resumed.
+"""The run of a stream, block by block; it can be killed and resumed.
 
 Every block of rows is: read, released (with a ledger: written down there), used, saved with the
 lines it will print, printed. What was saved but perhaps not printed is printed again after a
@@ -11,20 +11,21 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import privest as pv
-from privest.data._names import require_no_formula
-from privest.data._release_lines import facts_of, linked
+from privest.arrays import Array
+from privest.data import facts_of, linked, open_lines, require_no_formula
+from privest.dynamics import joined
 from privest.errors import CheckpointError, InvalidInput
-from privest.estimator._stream_conclusion import StreamConclusion, conclude
+from privest.estimator import StreamConclusion, conclude, reference_fit
 from privest.files import make_folder
+from privest.noise import Noise
 from privest.reading import optional, read_count, read_fields, read_number, require_parameters
 from privest.report.figures import BAND, Trail
-from privest.streaming._held import Held
-from privest.streaming._holder import Holder, holder_of
+from privest.streaming._choices import StreamPlan
 from privest.streaming._lines import (
     LineOutput,
     Public,
@@ -34,15 +35,14 @@ from privest.streaming._lines import (
     released_records,
     sent_since,
 )
-from privest.streaming._noise import noise_of
-from privest.streaming._plan import StreamPlan
-from privest.streaming._receiver import Receiver
-from privest.streaming._rows import Row
+from privest.streaming._rows import Row, Rows
+from privest.streaming._sides import Analyst, Owner, owner_of
 
 INTERCEPT = "intercept"
+MANY = 1024  # blocks held one by one before they are joined: a small one is mostly its frame
 
 
-class Job:
+class StreamRun:
     """The two sides that are wanted here, the place in the input, and the output."""
 
     def __init__(
@@ -55,15 +55,15 @@ class Job:
     ) -> None:
         self.plan, self.features, self.times = plan, list(features), list(times)
         self.facts = {} if facts is None else facts  # of releases that are read, once they are
-        self.width = plan.level.block  # readings of a step; lines and counts are of readings
-        self.unfinished = 0  # readings of a step that the input ended in
-        self.last: dict[str, str] = {}  # the time of the last reading
-        self.held = Held()  # releases, for estimates that need them all
+        self.width = plan.level.block  # measurements of a step; lines and counts are of these
+        self.unfinished = 0  # measurements of a step that the input ended in
+        self.last: dict[str, str] = {}  # the time of the last measurement
+        self.releases = ReleaseList()  # for estimates that need them all
         self.names = [INTERCEPT, *features] if plan.intercept else self.features
         require_parameters(len(self.names), "the features")
         if not plan.json_out:
             require_no_formula([*self.names, *self.times])
-        self.side: Holder | Receiver = self._side(stack)
+        self.side: Owner | Analyst = self._side(stack)
         self.estimator = None
         self.noise = noise_of(plan, self.features)
         if not plan.sides.to_releases:
@@ -77,28 +77,28 @@ class Job:
         self.digest = _hashed(repr(self.features))  # of the public columns that were used
         self.output = LineOutput(plan.output.output, stack)
         self.source: Iterator[Row] = iter(())  # the rows that are left
-        self.kept: pv.Checkpoint | None = None
+        self.checkpoint: pv.Checkpoint | None = None
         if plan.checkpoint is not None:
             make_folder(plan.checkpoint)
-            holder = self.side if isinstance(self.side, Holder) else None
-            self.kept = stack.enter_context(
+            owner = self.side if isinstance(self.side, Owner) else None
+            self.checkpoint = stack.enter_context(
                 pv.Checkpoint(
                     plan.checkpoint,
-                    mechanism=None if holder is None else holder.mechanism,
+                    mechanism=None if owner is None else owner.mechanism,
                     estimator=self.estimator,
-                    source=None if holder is None else holder.source,
+                    source=None if owner is None else owner.source,
                 )
             )
         self.resumed = self._resume()
 
-    def _side(self, stack: ExitStack) -> Holder | Receiver:
+    def _side(self, stack: ExitStack) -> Owner | Analyst:
         plan = self.plan
         if plan.sides.from_releases:
-            return Receiver(plan.level)
-        # Lines are of single readings: of a day that shows a part of itself a line that was lost
-        # could not be told from a reading that is missing, and its other numbers mean others.
+            return Analyst(plan.level)
+        # Lines are of single measurements: of a day that reveals a part of itself a lost line could
+        # not be told from a missing measurement, and its other numbers would mean others.
         mechanism = pv.StreamMechanism(plan.level, range=plan.span, parts=False)
-        return holder_of(
+        return owner_of(
             "stream", mechanism, plan.trial, plan.account, stack, input_=plan.source,
             columns=plan.target, move=plan.move,
         )  # fmt: skip
@@ -106,24 +106,24 @@ class Job:
     @property
     def grid(self) -> float | None:
         """0: simulated; None: not yet known."""
-        return self.side.source.grid if isinstance(self.side, Holder) else self.side.grid
+        return self.side.source.grid if isinstance(self.side, Owner) else self.side.grid
 
     # --- taking up ------------------------------------------------------------------------------
 
     def _resume(self) -> bool:
         plan = self.plan
-        if self.kept is not None or plan.known is not None or plan.account.ledger is not None:
+        if self.checkpoint is not None or plan.known is not None or plan.account.ledger is not None:
             self._require_replay_known()
-        resumed = self.kept is not None and self.kept.resume()
+        resumed = self.checkpoint is not None and self.checkpoint.resume()
         notes: dict[str, Any] = self._notes() if resumed else {"offset": 0, "lines": ""}
-        real = isinstance(self.side, Holder) and not self.side.source.simulated
+        real = isinstance(self.side, Owner) and not self.side.source.simulated
         if not resumed and (plan.known is None or not real):
-            again = "Continue it with its --checkpoint, or with --known (what it holds is then not "
-            again += "drawn again), or "
+            again = "Continue it with its checkpoint, or state the last step that the analyst has "
+            again += "(known: up to it nothing is drawn again), or "
             if real and plan.account.ledger is not None and plan.replay is not False:
                 again = "The ledger sends what it has of them again, as it was: "
-            plan.output.require_free(f"it may hold releases of these readings. {again}")
-        if isinstance(self.side, Holder) and real:
+            plan.output.require_free(f"it may hold releases of these measurements. {again}")
+        if isinstance(self.side, Owner) and real:
             known = max(self._sent(notes), -1 if plan.known is None else plan.known)
             self.side.start_from(known // self.width, rows_again=plan.replay is not False)
         self.output.begin(notes["offset"])
@@ -149,12 +149,12 @@ class Job:
 
     def _notes(self) -> dict[str, Any]:
         """What an earlier run noted, of the form that `_save` gives it, taken up."""
-        assert self.kept is not None
-        said, path = self.kept.notes, self.kept.path
+        assert self.checkpoint is not None
+        said, path = self.checkpoint.notes, self.checkpoint.path
         changed = [what for what, value in self._same().items() if said.get(what) != value]
         if changed:
             raise CheckpointError(
-                f"{path} was saved by a command with another {changed[0]}: use the same."
+                f"{path} was saved with another {changed[0].removeprefix('--')}: use the same."
             )
         counts = dict.fromkeys(("used", "missing", "offset"), read_count)
         texts = dict.fromkeys(("digest", "lines", "chain"), _text)
@@ -165,20 +165,20 @@ class Job:
             raise CheckpointError(f"{path} was saved by another command: {error}") from None
         self.used, self.missing = notes["used"], notes["missing"]
         self.digest, self.chain = notes["digest"], notes["chain"]
-        if isinstance(self.side, Receiver):
+        if isinstance(self.side, Analyst):
             self.side.grid = notes["grid"]
         return notes
 
     def _require_replay_known(self) -> None:
         if self.plan.replay is None and not self.plan.sides.from_releases:
             raise InvalidInput(
-                "standard input with a checkpoint, a ledger or --known: say whether after a "
-                "restart it begins again (--replay: rows already used are skipped) or goes on with "
-                "new readings (--continue). A reading must not be released twice."
+                "standard input with a checkpoint, a ledger or a known last step: state whether "
+                "after a restart it begins again (replay: rows already used are skipped) or goes "
+                "on with new measurements (continue). A measurement must not be released twice."
             )
 
     def _same(self) -> dict[str, Any]:
-        """What must not change between the runs of one stream."""
+        """What must not change between the runs of one stream; names as in saved checkpoints."""
         plan, output = self.plan, self.plan.output.output
         return {
             "choice of columns": self.names,
@@ -195,11 +195,11 @@ class Job:
     def take_up(self, rows: Iterable[Row]) -> None:
         """Find the place in the input from which `next_block` goes on."""
         self.source, side = iter(rows), self.side
-        if isinstance(side, Receiver):
+        if isinstance(side, Analyst):
             assert self.estimator is not None
             self.source = side.fresh(self.source, self.estimator.steps * self.width)
         elif self.plan.replay is False:
-            self._burn(side)
+            self._retire(side)
         elif self.resumed:
             self._skip(self.source)
 
@@ -219,19 +219,19 @@ class Job:
     def _rows(self) -> int:
         """How many the next block has."""
         steps, side = self._steps, self.side
-        return self.width * (side.rows(steps) if isinstance(side, Holder) else steps)
+        return self.width * (side.rows(steps) if isinstance(side, Owner) else steps)
 
     @property
     def _steps(self) -> int:
         """Steps of a new block."""
         return max(1, self.plan.block // self.width)
 
-    def _burn(self, side: Holder) -> None:
-        """Steps that were sent and whose rows do not come again: nothing is known of them."""
-        while side.burning:
+    def _retire(self, side: Owner) -> None:
+        """Retire steps that were sent and whose rows do not come again."""
+        while side.retiring:
             count = side.rows(self._steps)
             unknown = np.full((count * self.width, len(self.features)), np.nan)
-            self._finish(side.burn(count), Public(self.features, unknown, self.times, ()))
+            self._finish(side.retire(count), Public(self.features, unknown, self.times, ()))
 
     def _skip(self, source: Iterator[Row]) -> None:
         """Pass over the rows that were used before, and see that their public columns are."""
@@ -241,9 +241,8 @@ class Job:
         if count < self.used or digest != self.digest:
             raise CheckpointError(
                 f"The input does not begin with the {self.used} rows that were used before: it is "
-                "shorter, or its features differ. Give the same input, or --continue on new rows. "
-                "Other readings need an account of their own (--subject) and another --output and "
-                "--checkpoint."
+                "shorter, or its features differ. Give the same input, or continue with new rows. "
+                "Different measurements need their own account, output and checkpoint."
             )
 
     def _block(self, block: list[Row]) -> None:
@@ -254,13 +253,13 @@ class Job:
         if not self.plan.json_out:
             require_no_formula(itertools.chain(*public.written), "a time")
         values = np.array([row.value for row in block])
-        if isinstance(self.side, Holder):
+        if isinstance(self.side, Owner):
             release = self.side.release(values, public.mark)
         else:
             assert self.estimator is not None
             release = self.side.release(self.estimator.steps, values)
         self.used += len(block)
-        if self.kept is not None:
+        if self.checkpoint is not None:
             for row in block:
                 self.digest = _hashed(self.digest + repr(row.features))
         self._finish(release, public)
@@ -272,11 +271,11 @@ class Job:
             H = np.insert(H, 0, 1.0, axis=1) if self.plan.intercept else H
             self.estimator.update(release, H)
             if self.plan.ar1:
-                self.held.add(release, H)
+                self.releases.add(release, H)
         self.missing += int(np.isnan(release.values).sum())
         self.last = public.time(-1)
         lines = self._lines(release, public)
-        if self.kept is not None:
+        if self.checkpoint is not None:
             notes = {
                 "used": self.used,
                 "missing": self.missing,
@@ -287,7 +286,7 @@ class Job:
                 "grid": self.grid,
             }
             self.output.sync()  # what the offset speaks of must be on disk before the checkpoint
-            self.kept.save(pending=release, notes=notes | self._same())
+            self.checkpoint.save(pending=release, notes=notes | self._same())
         self.output.write(lines)
         if self.plan.drawn and self.estimator is not None:
             found, step = self.concluded(), self.estimator.steps * self.width - 1
@@ -306,29 +305,29 @@ class Job:
         records = records[max(self.told + 1 - release.start * self.width, 0) :]
         if not nested or not records:
             return as_lines(records, json_lines=False, heading=not begun) if records else ""
-        assert isinstance(self.side, Holder)
+        assert isinstance(self.side, Owner)
         records[-1] |= self.side.entry
         every = records if begun else [self._facts(self.side), *records]
-        sign = None if self.side.ledger is None else self.side.ledger.sign
+        sign = None if self.side.account is None else self.side.account.ledger.sign
         lines, self.chain = linked(every, self.chain, sign)
         return lines
 
     def concluded(self, *, whole: bool = True) -> StreamConclusion | None:
         """What the releases so far say; None where they do not show all of θ.
 
-        Not `whole`: estimates and errors, no intervals nor doubts, for a line after every reading.
+        Not `whole`: estimates and errors, no intervals nor doubts, for a line after every row.
         """
         assert self.estimator is not None
         if not self.estimator.identifiable:
             return None
-        shown_so_far = self.estimator.readings - self.missing
+        released = self.estimator.readings - self.missing
         return conclude(
-            self.estimator, shown_so_far, self.names, known=self.noise.variance is not None,
+            self.estimator, released, self.names, known=self.noise.variance is not None,
             reference=self.noise.freedom, whole=whole,
         )  # fmt: skip
 
     def estimate_line(self, found: StreamConclusion | None, *, heading: bool) -> str:
-        """What is written of an estimate, after the last reading."""
+        """What is written of an estimate, after the last row."""
         assert self.estimator is not None
         record = estimated_record(
             found, self.names, self.estimator.steps * self.width - 1, self.last,
@@ -336,7 +335,7 @@ class Job:
         )  # fmt: skip
         return as_lines([record], json_lines=self.plan.json_out, heading=heading)
 
-    def _facts(self, side: Holder) -> dict[str, Any]:
+    def _facts(self, side: Owner) -> dict[str, Any]:
         """The first line of releases."""
         plan = self.plan
         more: dict[str, Any] = {"times": self.times} if self.times else {}
@@ -344,9 +343,68 @@ class Job:
             more |= {"together": self.width}
         return facts_of(
             plan.level, simulated=side.source.simulated, grid=side.source.grid,
-            readings=[plan.target], features=self.features, range=plan.span, ledger=side.account(),
+            readings=[plan.target], features=self.features, range=plan.span, ledger=side.place,
             **more,
         )  # fmt: skip
+
+
+class StreamNoise(NamedTuple):
+    """σ² of a measurement given its features (None: not known), and its degrees of freedom."""
+
+    variance: float | None = None
+    freedom: int | None = None
+
+    def law(self, width: int) -> Noise:
+        """Of a step of so many measurements; none where it is not known: rows are then whitened by
+        the privacy noise alone.
+        """
+        if self.variance is None:
+            return pv.noise.Gaussian(cov=np.zeros(width))
+        return pv.noise.Gaussian(cov=self.variance)
+
+
+def noise_of(plan: StreamPlan, features: list[str]) -> StreamNoise:
+    """What is known of the noise before any release is looked at."""
+    if plan.reference is None:
+        return StreamNoise(plan.variance)
+    with open_lines(
+        str(plan.reference), name=f"the reference {plan.reference}", reading=plan.reading
+    ) as lines:
+        rows = Rows(
+            lines, json_lines=plan.reference.suffix.lower() in (".jsonl", ".ndjson"),
+            value=plan.target, features=features, reading=plan.reading, file=plan.reference.name,
+        )  # fmt: skip
+        every = [row for row in rows if not np.isnan(row.value)]
+    if not every:
+        raise InvalidInput(f"the reference {plan.reference}: it has no rows with a measurement.")
+    H = np.array([row.features for row in every])
+    H = np.insert(H, 0, 1.0, axis=1) if plan.intercept else H
+    y = np.array([row.value for row in every])
+    return StreamNoise(*reference_fit(H, y, f"the reference {plan.reference}"))
+
+
+class ReleaseList:
+    """Releases that follow one another: 8(n + 1) bytes each, and up to 1024 small blocks."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[pv.StreamRelease, Array]] = []
+        self._joined: list[tuple[pv.StreamRelease, Array]] = []
+
+    def add(self, release: pv.StreamRelease, H: Array) -> None:
+        """The next of them."""
+        self._parts.append((release, H))
+        if len(self._parts) == MANY:
+            self._joined.append(_whole(self._parts))
+            self._parts = []
+
+    def whole(self) -> tuple[pv.StreamRelease, Array]:
+        """All of them as one, with H (measurements, n)."""
+        return _whole([*self._joined, *self._parts])
+
+
+def _whole(parts: list[tuple[pv.StreamRelease, Array]]) -> tuple[pv.StreamRelease, Array]:
+    releases, rows = zip(*parts)
+    return joined(releases), np.concatenate(rows)
 
 
 def _hashed(text: str) -> str:

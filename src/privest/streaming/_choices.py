@@ -1,0 +1,280 @@
+"""What a stream is asked to do: privacy, simulation or release, account, sides, files.
+
+Plain records. The command line gives their fields names of options (`cli._options`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, NamedTuple, Self
+
+import privest as pv
+from privest.data import Reading, is_number
+from privest.errors import InvalidInput
+from privest.mechanism.source import Protected, Source, seeded
+from privest.privacy import GridStatement, level_on_grid
+from privest.report.figures import require_files
+
+
+@contextmanager
+def about(what: str) -> Iterator[None]:
+    """Name what an error is about."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise type(error)(f"{what}: {error}") from None
+
+
+class Spent(NamedTuple):
+    """The differential privacy of a Gaussian release at a level."""
+
+    epsilon: float
+    delta: float
+    move: float
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """A level, or the (ε, δ) at a stated sensitivity that it amounts to; never a guess."""
+
+    level: str | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    move: float | None = None
+
+    def within(self, span: tuple[float, float] | None, *, mixed: bool) -> Self:
+        """The same where a range states the sensitivity.
+
+        `mixed`: a release reveals several measurements at once; then their sums are clipped, and
+        the ε of a level is known, but no level is found for an ε.
+        """
+        if span is None or self.delta is None or self.move is not None:
+            return self
+        if mixed and self.epsilon is not None:
+            raise InvalidInput(
+                "epsilon with lags or a shared day needs the sensitivity (move), also where there "
+                "is a range."
+            )
+        return replace(self, move=span[1] - span[0])
+
+    def number(self) -> float | None:
+        """The level as a number, None where it is not given; for commands that refuse files."""
+        if self.level is None or is_number(self.level):
+            return None if self.level is None else float(self.level)
+        raise InvalidInput(f"level {self.level}: a number is needed, the level of one measurement.")
+
+    def of_stream(self, lags: Sequence[float], shared: int | None = None) -> pv.EndlessLevel:
+        """The level of every step of a stream of single measurements, with weights of earlier ones.
+
+        `shared`: steps of so many measurements, whose mean is hidden at the level too.
+        """
+        self._require_stated()
+
+        def made(level: float) -> pv.EndlessLevel:
+            if shared is not None:
+                return pv.EndlessLevel.shared(level, shared)
+            return pv.EndlessLevel(level, list(lags))
+
+        level = self.number()
+        if level is not None:
+            with about(f"level {self.level}"):
+                return made(level)
+        epsilon, delta, move = self._epsilon()
+        return level_on_grid(epsilon, delta=delta, move=move, shape=made(1.0))
+
+    def spent(self, level: pv.PrivacyLevel | pv.EndlessLevel) -> Spent | None:
+        """What the level amounts to, if delta and move were given."""
+        if self.delta is None or self.move is None:
+            return None
+        epsilon = level.to_epsilon(delta=self.delta, move=self.move)
+        return Spent(epsilon, self.delta, self.move)
+
+    def promise(self, mechanism: pv.StreamMechanism) -> GridStatement | None:
+        """What the real releases of a stream amount to, if delta was given."""
+        if self.delta is None:
+            return None
+        return mechanism.statement(self.move, delta=self.delta)
+
+    def _epsilon(self) -> tuple[float, float, float]:
+        assert self.epsilon is not None
+        assert self.delta is not None
+        assert self.move is not None
+        return self.epsilon, self.delta, self.move
+
+    def _require_stated(self) -> None:
+        together = (self.delta is None) == (self.move is None)
+        one = (self.level is None) != (self.epsilon is None)
+        if not (together and one) or (self.epsilon is not None and self.delta is None):
+            raise InvalidInput(
+                "State the privacy either as a level, or as epsilon with delta and the sensitivity "
+                "(move). Delta and move go together; a range stands for move."
+            )
+
+
+class Promise(NamedTuple):
+    """What privacy comes to: the level of every step, and ε where it was asked for.
+
+    spent  of exact Gaussian noise, as in a simulation; said: of real releases.
+    """
+
+    level: pv.EndlessLevel
+    move: float | None
+    spent: Spent | None
+    said: GridStatement | None
+
+
+def promised(
+    privacy: Privacy,
+    span: tuple[float, float] | None,
+    weights: Sequence[float] = (),
+    shared_day: int | None = None,
+) -> Promise:
+    """The promise of a stream of single measurements; `span`: their public range."""
+    if weights and shared_day is not None:
+        raise InvalidInput("lags and a shared day: a level has one of them.")
+    mixed = bool(weights) or shared_day is not None
+    asked = privacy.within(span, mixed=mixed)
+    level = asked.of_stream(weights, shared_day)
+    said = privacy.promise(pv.StreamMechanism(level, range=span, parts=False))
+    return Promise(level, privacy.move if mixed else asked.move, asked.spent(level), said)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Whether this is a simulation, which protects nothing, with or without a seed."""
+
+    simulate: bool = False
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and not self.simulate:
+            raise InvalidInput(
+                "a seed repeats the noise of a simulation (simulate). A real release has no seed: "
+                "its noise comes from the operating system and is stored nowhere."
+            )
+
+    def source(self, *facts: object) -> Source:
+        """The noise of a release: protected, or simulated (`facts` as in `seeded`)."""
+        return seeded(self.seed, *facts) if self.simulate else Protected()
+
+
+@dataclass(frozen=True)
+class LedgerOptions:
+    """The ledger of a real release, the account in it, and its budget as a level."""
+
+    ledger: Path | None = None
+    subject: str | None = None
+    budget: float | None = None
+
+    def require_sense(self, trial: Trial, real: bool = True) -> None:
+        """An account needs a ledger, and a release to write down."""
+        if self.ledger is None and (self.subject, self.budget) != (None, None):
+            raise InvalidInput("a subject and a budget need a ledger.")
+        if self.ledger is not None and (trial.simulate or not real):
+            raise InvalidInput("a ledger is for real releases: a simulation spends nothing.")
+
+    def subject_of(self, source: str, columns: str) -> str:
+        """The account: as given, else by the columns and the name of the file."""
+        if self.subject is not None:
+            return self.subject
+        if source == "-":
+            raise InvalidInput("standard input has no name: name the account (subject).")
+        return f"{columns} of {Path(source).name}"
+
+    def opened(self, stack: ExitStack, subject: str, most: float) -> pv.ledger.Account:
+        """The account of the subject; `most` is its budget if none is stated and it is new."""
+        assert self.ledger is not None
+        found = stack.enter_context(pv.Ledger(self.ledger)).account(subject)
+        if self.budget is not None or not found.is_open:
+            found.open(most if self.budget is None else self.budget)
+        return found
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Which side of a stream this is: the data owner, the analyst, or both."""
+
+    emit: Literal["estimates", "releases"] = "estimates"
+    given: Literal["readings", "releases"] = "readings"
+
+    @property
+    def to_releases(self) -> bool:
+        return self.emit == "releases"
+
+    @property
+    def from_releases(self) -> bool:
+        return self.given == "releases"
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the rows and the figure go."""
+
+    output: Path | None = None
+    overwrite: bool = False
+    png: Path | None = None
+
+    def require_possible(self) -> None:
+        """Refuse what cannot be written, where a stream may go on in a file that is there."""
+        require_files(self.output, self.png)
+
+    def require_free(self, why: str = "") -> None:
+        """Refuse to replace a file with something in it unless told."""
+        path = self.output
+        if path is not None and not self.overwrite and path.is_file() and path.stat().st_size:
+            raise InvalidInput(f"{path} exists: {why}allow that it is replaced (overwrite).")
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """What `privest stream` was asked to do."""
+
+    source: str  # a file, or "-"
+    target: str
+    features: list[str] | None
+    level: pv.EndlessLevel
+    variance: float | None
+    intercept: bool
+    sides: Sides
+    json_in: bool
+    json_out: bool
+    output: Output
+    block: int
+    checkpoint: Path | None
+    replay: bool | None  # after a restart: the input begins again, or goes on
+    trial: Trial
+    account: LedgerOptions = field(default_factory=LedgerOptions)
+    known: int | None = None  # the last step that the analyst has
+    span: tuple[float, float] | None = None  # of the measurements, public
+    move: float | None = None
+    spent: Spent | None = None  # of a simulation
+    said: GridStatement | None = None  # of real releases
+    time: str | None = None  # the column of times, public; None: looked for
+    ar1: bool = False  # autocorrelated noise, fitted at the end
+    reference: Path | None = None  # public rows that the residual variance is from
+    correlation: float | None = None  # of neighbours in time, publicly known
+    reading: Reading = field(default_factory=Reading)  # how text files are written
+    stated: float | None = None  # variance of a measurement given its features, as it was stated
+    drawn: bool = False  # estimates along the stream are wanted for a picture
+
+    def require_different_files(self) -> None:
+        """Input, output, checkpoint, ledger and picture: none may write over another."""
+        named = {
+            "the input": None if self.source == "-" else Path(self.source),
+            "the output": self.output.output,
+            "the checkpoint": self.checkpoint,
+            "the picture": self.output.png,
+            "the ledger": self.account.ledger,
+            "the reference": self.reference,
+        }
+        seen: dict[Path, str] = {}
+        for name, path in named.items():
+            if path is None or str(path) == os.devnull:
+                continue
+            other = seen.setdefault(path.resolve(), name)
+            if other != name:
+                raise InvalidInput(f"{other} and {name} are the same file: {path}.")
