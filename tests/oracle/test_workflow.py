@@ -12,7 +12,7 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.mechanism.source import Generated
 from privest.privacy import gdp
-from privest.workflow import Noise, Privacy, estimate_release, make_plan, simulate_release
+from privest.workflow import Public, Privacy, estimate, make_plan, simulate_release
 from workflow_tables import LEVEL, UNIT, VARIANCE, matrix, people, spec, write
 
 # H'H of these tables has a condition number below 1e5; QR loses digits with its root: 1e-13.
@@ -39,7 +39,7 @@ def released(table, tmp_path_factory):
 
 def test_standard_errors_are_those_of_the_bound(table):
     plan = make_plan(spec(), table)
-    model = pv.LinearModel(matrix(table), noise=pv.noise.Gaussian(cov=VARIANCE))
+    model = pv.LinearModel(matrix(table), public=pv.noise.Gaussian(cov=VARIANCE))
     for level in (0.01, LEVEL, 1e3):
         floor = pv.bound(model, pv.PrivacyLevel(level / UNIT))  # the grid makes 1/s a little larger
         np.testing.assert_allclose(plan.errors_at(level), np.sqrt(np.diag(floor.ppcrlb)), rtol=RTOL)
@@ -90,13 +90,13 @@ def test_an_accuracy_beyond_the_data_is_refused(table):
     with pytest.raises(InvalidInput, match="without any privacy it is"):
         make_plan(spec(privacy=Privacy(standard_error=open_ * 0.999, of="age")), table)
     with pytest.raises(InvalidInput, match="no coefficient 'sex'"):
-        make_plan(spec(privacy=Privacy(standard_error=1.0, of="sex")), table)
+        make_plan(spec(privacy=Privacy(standard_error={"sex": 1.0})), table)
 
 
 def test_differential_privacy_both_ways(table):
     """δ from ε and back by the profile of a Gaussian of shift μ = c√s, written out."""
     for epsilon, delta, move in ((0.1, 1e-9, 3.0), (1.0, 1e-6, 0.5), (8.0, 0.01, 10.0)):
-        plan = make_plan(spec(privacy=Privacy(epsilon=epsilon, delta=delta, move=move)), table)
+        plan = make_plan(spec(privacy=Privacy(epsilon=epsilon, delta=delta, sensitivity=move)), table)
         mu = move * math.sqrt(plan.level)
 
         def profile(mu, epsilon=epsilon):
@@ -109,7 +109,7 @@ def test_differential_privacy_both_ways(table):
         less = gdp.epsilon_of(gdp.mu_of(epsilon, delta) - GRID, delta)
         assert plan.epsilon >= less * (1 - 1e-6)  # exact noise has a slack of 2e-7
         assert plan.epsilon <= epsilon  # never more than was promised
-        stated = make_plan(spec(privacy=Privacy(plan.level, delta=delta, move=move)), table)
+        stated = make_plan(spec(privacy=Privacy(plan.level, delta=delta, sensitivity=move)), table)
         assert stated.epsilon == plan.epsilon
     assert make_plan(spec(), table).epsilon is None
 
@@ -134,15 +134,15 @@ def test_the_noise_variance_of_a_reference_set(table, tmp_path):
     """RSS/(m - n) of ordinary least squares; of a logarithm too."""
     other = people(90, seed=8)
     file = write(other, tmp_path / "reference.csv")
-    plan = make_plan(spec(noise=Noise(reference=str(file))), table)
+    plan = make_plan(spec(public=Public(reference=str(file))), table)
     fitted = sm.OLS(other["ldl"], matrix(other)).fit()
-    assert plan.noise_variance == pytest.approx(fitted.mse_resid, rel=RTOL)
+    assert plan.residual_variance == pytest.approx(fitted.mse_resid, rel=RTOL)
     assert plan.reference_rows == 90
     other["ldl"] = np.exp(other["ldl"])
     file = write(other, tmp_path / "skewed.csv")
-    plan = make_plan(spec(noise=Noise(reference=str(file)), transform="log"), table)
+    plan = make_plan(spec(public=Public(reference=str(file)), transform="log"), table)
     fitted = sm.OLS(np.log(other["ldl"]), matrix(other)).fit()
-    assert plan.noise_variance == pytest.approx(fitted.mse_resid, rel=1e-8)
+    assert plan.residual_variance == pytest.approx(fitted.mse_resid, rel=1e-8)
 
 
 # --- the estimate ---------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_the_noise_variance_of_a_reference_set(table, tmp_path):
 
 def test_the_estimate_is_generalised_least_squares(released, table):
     _, _, path, z = released
-    found = estimate_release(path, "stated")
+    found = estimate(path, "stated")
     spread = VARIANCE + 1 / LEVEL
     peer = sm.GLS(z, matrix(table), sigma=spread).fit()
     np.testing.assert_allclose(found.estimate, peer.params, rtol=RTOL)
@@ -165,13 +165,13 @@ def test_the_estimate_is_generalised_least_squares(released, table):
 
 def test_the_estimate_is_that_of_the_recursive_estimator(released, table):
     _, _, path, z = released
-    rls = pv.PrivateRLS(pv.EndlessLevel(LEVEL), 4, noise=pv.noise.Gaussian(cov=VARIANCE))
+    rls = pv.PrivateRLS(pv.EndlessLevel(LEVEL), 4, public=pv.noise.Gaussian(cov=VARIANCE))
     whitened = math.sqrt(LEVEL) * z
     rls.update(
         pv.StreamRelease(0, len(z), whitened, None, pv.EndlessLevel(LEVEL).fingerprint, True),
         matrix(table),
     )
-    found = estimate_release(path, "stated")
+    found = estimate(path, "stated")
     np.testing.assert_allclose(found.estimate, rls.estimate, rtol=RTOL)
     np.testing.assert_allclose(found.covariance, rls.covariance, rtol=RTOL)
 
@@ -184,14 +184,14 @@ def test_the_estimate_is_that_of_the_regression(table, tmp_path, monkeypatch):
     seed = 17
     peer = pv.PrivateLinearRegression(
         level=LEVEL,
-        noise=VARIANCE,
+        public=VARIANCE,
         random_state=np.random.default_rng(seed),
         simulate=True,
     )
     peer.fit(X, table["ldl"])
     plan = make_plan(spec(), table)
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(seed), table)
-    found = estimate_release(tmp_path / "z.csv", "stated")
+    found = estimate(tmp_path / "z.csv", "stated")
     theta = np.array([peer.intercept_, *peer.coef_])
     np.testing.assert_allclose(found.estimate, theta, rtol=RTOL)
     np.testing.assert_allclose(found.covariance, peer.covariance_, rtol=RTOL)
@@ -201,7 +201,7 @@ def test_the_estimate_is_that_of_the_regression(table, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("errors", "kind"), [("t", "nonrobust"), ("HC2", "HC2"), ("auto", "HC3")])
 def test_errors_from_the_release_are_those_of_statsmodels(released, table, errors, kind):
     _, _, path, z = released
-    found = estimate_release(path, errors)
+    found = estimate(path, errors)
     peer = sm.OLS(z, matrix(table)).fit(cov_type=kind, use_t=True)
     noise = peer.normalized_cov_params / LEVEL
     # The floor: in no direction less than the known noise, and theirs where it is more than that.
@@ -233,7 +233,7 @@ def test_errors_from_the_release_are_those_of_statsmodels(released, table, error
 
 def test_the_trail_is_the_estimate_of_the_first_rows(released, table):
     _, _, path, z = released
-    counts, estimates, errors = estimate_release(path).trail
+    counts, estimates, errors = estimate(path).trail
     assert counts[0] >= 5
     assert counts[-1] == len(z)
     assert (np.diff(counts) > 0).all()
@@ -254,11 +254,11 @@ def test_the_trail_is_the_estimate_of_the_first_rows(released, table):
 def test_a_transformed_target(tmp_path):
     table = people()
     table["ldl"] = np.exp(table["ldl"])
-    plan = make_plan(spec(noise=Noise(VARIANCE), transform="log"), table)
+    plan = make_plan(spec(public=Public(VARIANCE), transform="log"), table)
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(1), table)
     z = np.log(table["ldl"]) + np.random.default_rng(1).standard_normal(200) / np.sqrt(LEVEL)
     peer = sm.OLS(z, matrix(table)).fit()
     # A transform needs a range, and the fit allows for what it clips under the model.
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     assert found.clipped < 1e-5
     np.testing.assert_allclose(found.estimate, peer.params, rtol=1e-9 + found.clipped)

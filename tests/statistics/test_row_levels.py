@@ -1,7 +1,7 @@
 """A level column, chosen by a design, through release and estimate: do errors and intervals hold?
 
 Trials are whole releases (`simulate_held`: as `privest release --simulate` writes them) of readings
-that are drawn anew, with `estimate_table`, as `privest estimate`.
+that are drawn anew, with `estimate`, as `privest estimate`.
 """
 
 import numpy as np
@@ -9,9 +9,8 @@ import pytest
 import scipy
 
 import privest as pv
-from privest.workflow import Noise, Privacy, Spec, make_plan
-from privest.workflow._estimating import estimate_table
-from privest.workflow._releasing import simulate_held
+from privest.workflow import Public, Privacy, Spec, make_plan
+from privest.workflow import simulate_held
 
 THETA = np.array([1.0, 0.5, -0.3])
 WANTED = {"x": 0.16, "t": 0.10}
@@ -23,27 +22,27 @@ def planned(rows, variance=0.5, scale=1.0, levels=None):
     rng = np.random.default_rng(rows)
     table = {"x": rng.standard_normal(rows), "t": rng.standard_t(3, rows), "y": np.zeros(rows)}
     H = np.column_stack([np.ones(rows), table["x"], table["t"]])
-    model = pv.LinearModel(H, noise=variance, names=("intercept", "x", "t"))
+    model = pv.LinearModel(H, public=variance, names=("intercept", "x", "t"))
     if levels is None:
         wanted = {name: scale * error for name, error in WANTED.items()}
         found = pv.design.least_loss(model, pv.design.StandardErrors(wanted))
     else:
         found = levels(model)
     table["level"] = np.where(found.levels < 1e-5 * found.levels.mean(), 0.0, found.levels)
-    spec = Spec(data="table", target="y", features=("x", "t"), noise=Noise(variance),
+    spec = Spec(data="table", target="y", features=("x", "t"), public=Public(variance),
                 privacy=Privacy(level_column="level"))  # fmt: skip
     return make_plan(spec, table), table
 
 
-def trials(plan, table, count, errors="auto", noise=None, seed=0):
+def trials(plan, table, count, errors="auto", public=None, seed=0):
     """(count, 3) estimates, and whether each interval of 95 % holds the truth."""
     rng = np.random.default_rng(seed)
     H = np.column_stack([np.ones(plan.rows), table["x"], table["t"]])
     found, held = np.empty((count, 3)), np.empty((count, 3), dtype=bool)
     for k in range(count):
         w = rng.standard_normal(plan.rows) if noise is None else noise(rng, plan.rows)
-        y = H @ THETA + np.sqrt(plan.noise_variance) * w
-        one = estimate_table(simulate_held(plan, {**table, "y": y}, rng), errors)
+        y = H @ THETA + np.sqrt(plan.residual_variance) * w
+        one = estimate(simulate_held(plan, {**table, "y": y}, rng), errors)
         found[k] = one.estimate
         low, high = one.interval().T
         held[k] = (low <= THETA) & (high >= THETA)
@@ -111,6 +110,6 @@ def test_coverage_of_readings_that_are_not_gaussian():
     """Skewed readings (χ²₁, of unit variance): the levels do not make it worse than .90."""
     plan, table = planned(200)
     require_covered(
-        trials(plan, table, 1500, noise=lambda rng, n: (rng.chisquare(1, n) - 1) / np.sqrt(2))[1],
+        trials(plan, table, 1500, public=lambda rng, n: (rng.chisquare(1, n) - 1) / np.sqrt(2))[1],
         0.90,
     )

@@ -14,9 +14,9 @@ from privest.workflow import (
     make_plan,
     release,
     require_same_plan,
-    stated_terms,
+    stated_plan,
 )
-from privest.workflow import _releasing as module
+from privest.workflow import release as module
 from workflow_tables import LEVEL, people, spec
 
 
@@ -32,7 +32,7 @@ def table():
 
 @pytest.fixture
 def terms():
-    return stated_terms(spec(privacy=Privacy(LEVEL, delta=1e-6, move=1.0)))
+    return stated_plan(spec(privacy=Privacy(LEVEL, delta=1e-6, sensitivity=1.0)))
 
 
 @pytest.fixture
@@ -72,11 +72,11 @@ def test_it_is_what_a_release_does(terms, table, place, tmp_path):
     assert after.refusal_again is None
     again = look(place, terms, again=True)
     assert (again.refusal, again.remaining, again.fits) == (None, 2.0, True)
-    much = look(place, stated_terms(spec(privacy=Privacy(4.5))), again=True)
+    much = look(place, stated_plan(spec(privacy=Privacy(4.5))), again=True)
     assert "more than the budget" in much.refusal
     assert much.remaining == -0.5
     assert not much.fits
-    logs = stated_terms(spec(transform="log", privacy=Privacy(1.0)))
+    logs = stated_plan(spec(transform="log", privacy=Privacy(1.0)))
     assert "another measure" in look(place, logs).refusal_again
     with Ledger(place) as ledger:
         assert ledger.head == head, "a preview has written"
@@ -118,7 +118,7 @@ def test_a_draft_that_is_paid_for_is_finished(terms, table, place, tmp_path, mon
     def killed(*args):
         raise SystemExit
 
-    monkeypatch.setattr(module, "_write_header", killed)
+    monkeypatch.setattr(module, "_write_document", killed)
     with Account(place, "ldl") as account, pytest.raises(SystemExit):
         release(terms, target, table, account=account)
     monkeypatch.undo()

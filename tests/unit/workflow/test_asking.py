@@ -7,16 +7,14 @@ from privest.errors import InvalidInput
 from privest.report._in_units import mean_words
 from privest.report._split import split_table
 from privest.workflow import (
-    Noise,
-    People,
+    Public,
     Privacy,
-    Weights,
-    estimate_release,
+    estimate,
     make_plan,
     release,
     simulate_release,
-    stated_terms,
-    trial_source,
+    stated_plan,
+    simulation_source,
 )
 from privest.workflow._asking import error_ways, row_features
 from privest.workflow._releasing import LATER, described_before, planned_release
@@ -28,18 +26,18 @@ EVERY = ("auto", "t", "HC3", "HC2", "stated", "huber", "cr2", "reml", "model")
 def made(folder, table=None, **changes):
     data = table or people()
     plan = make_plan(spec(**changes), data)
-    return simulate_release(plan, folder / "z.csv", trial_source(plan, 1), data)
+    return simulate_release(plan, folder / "z.csv", simulation_source(plan, 1), data)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {},
-        {"noise": Noise()},
-        {"weights": Weights("w")},
-        {"person": People("who")},
+        {"public": Public()},
+        {"weights": "w"},
+        {"person": "who"},
         {"privacy": Privacy(level_column="w")},
-        {"target": "sick", "family": "binomial", "noise": Noise()},
+        {"target": "sick", "family": "binomial", "public": Public()},
     ],
 )
 def test_ways_that_are_offered_work_and_others_do_not(tmp_path, changes):
@@ -51,10 +49,10 @@ def test_ways_that_are_offered_work_and_others_do_not(tmp_path, changes):
     assert next(iter(offered)) == "auto"
     for way in EVERY:
         if way in offered:
-            assert np.isfinite(estimate_release(tmp_path / "z.csv", way).standard_error).all()
+            assert np.isfinite(estimate(tmp_path / "z.csv", way).standard_error).all()
         else:
             with pytest.raises(InvalidInput):
-                estimate_release(tmp_path / "z.csv", way)
+                estimate(tmp_path / "z.csv", way)
 
 
 def test_features_of_a_mean(tmp_path):
@@ -67,7 +65,7 @@ def test_features_of_a_mean(tmp_path):
         formula="ldl ~ age*C(sex) + I(bmi**2)", target=(),
     )  # fmt: skip
     asked = row_features(header)
-    found = estimate_release(tmp_path / "b" / "z.csv")
+    found = estimate(tmp_path / "b" / "z.csv")
     row = {name: 2.0 if choices is None else choices[1] for name, choices in asked.items()}
     assert set(row.values()) == {2.0, "male"}
     expected = found.mean_at(row).mean
@@ -81,7 +79,7 @@ def test_features_of_a_mean(tmp_path):
 def test_errors_in_two_parts(tmp_path):
     """By the known noise, 1/s of the level, and the rest."""
     made(tmp_path)
-    found = estimate_release(tmp_path / "z.csv", "stated")
+    found = estimate(tmp_path / "z.csv", "stated")
     table = split_table(found)
     private = np.sqrt(np.diagonal(found.privacy))
     for row, own, whole in zip(table.rows, private, found.standard_error):
@@ -90,7 +88,7 @@ def test_errors_in_two_parts(tmp_path):
 
 
 def test_the_header_before_it_is_made(tmp_path):
-    terms, table = stated_terms(spec()), people()
+    terms, table = stated_plan(spec()), people()
     before = described_before(terms, tmp_path / "z.csv")
     columns = planned_release(terms, tmp_path / "z.csv").table_columns
     assert not list(tmp_path.iterdir())

@@ -9,18 +9,15 @@ from privest.data._formula import read_formula
 from privest.errors import InvalidInput
 from privest.estimator.inference import Scatter
 from privest.workflow import (
-    People,
     Privacy,
-    Weights,
-    estimate_release,
+    estimate,
     make_plan,
     simulate_release,
-    stated_terms,
-    trial_source,
+    stated_plan,
+    simulation_source,
 )
-from privest.workflow._estimating import estimate_table
 from privest.workflow._original_units import row_of
-from privest.workflow._releasing import simulate_held
+from privest.workflow import simulate_held
 from workflow_command import runner
 from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
 
@@ -35,10 +32,10 @@ def released(folder, table, transform="none", ends=(1e-3, 1e3), **changes):
     data = write(table, folder / "people.csv")
     privacy = Privacy(level=LEVEL, range=ends)
     asked = spec(data, transform=transform, privacy=privacy, **changes)
-    terms = stated_terms(asked) or make_plan(asked)
+    terms = stated_plan(asked) or make_plan(asked)
     file = folder / f"{transform}{len(list(folder.iterdir()))}.csv"
-    simulate_release(terms, file, trial_source(terms, 3))
-    return estimate_release(file)
+    simulate_release(terms, file, simulation_source(terms, 3))
+    return estimate(file)
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +85,12 @@ def test_the_mean_at_a_row_says_what_it_assumes(logs):
 def test_the_mean_at_a_row_has_the_variance_of_that_row():
     """σ grows with x: intervals of the mean covered .06, "exactly unbiased"."""
     x = np.random.default_rng(1).normal(size=400)
-    private = Privacy(level=4.0, range=(1e-9, 1e9))
+    private = Privacy(level=4.0, range={"ldl": (1e-9, 1e9)})
     asked = spec(features=("x",), categories={}, target="y", transform="log", privacy=private)
-    terms, rng, held = stated_terms(asked), np.random.default_rng(2), 0
+    terms, rng, held = stated_plan(asked), np.random.default_rng(2), 0
     for _ in range(30):
         y = np.exp(1 + 0.5 * x + 0.5 * np.exp(0.7 * x) * rng.normal(size=400))
-        found = estimate_table(simulate_held(terms, {"x": x, "y": y}, rng))
+        found = estimate(simulate_held(terms, {"x": x, "y": y}, rng))
         low, high = found.mean_at({"x": -1.5}).interval
         held += low < np.exp(1 - 0.75 + 0.125 * np.exp(-2.1)) < high
     assert held >= 25
@@ -151,7 +148,7 @@ def test_persons_and_survey_weights_have_means_too(tmp_path):
     shared = np.repeat(0.4 * rng.standard_normal(600), 4)  # of a person
     table["ldl"] = np.exp(table["ldl"] + shared)
     total = VARIANCE + 0.16
-    for more in ({"person": People("who")}, {"weights": Weights("weight")}):
+    for more in ({"person": "who"}, {"weights": "weight"}):
         found = released(tmp_path, table, "log", (1e-6, 1e6), **more)
         low, high = found.mean_at(ROW, confidence=1 - 1e-6).interval
         assert low < np.exp(H @ THETA + total / 2) < high
@@ -163,7 +160,7 @@ def test_persons_and_survey_weights_have_means_too(tmp_path):
 def test_a_total_of_weighted_rows_says_that_it_is_not_weighted(tmp_path, capsys, monkeypatch):
     table = people(200, seed=2)
     table["weight"] = np.random.default_rng(3).uniform(0.5, 3.0, 200)
-    found = released(tmp_path, table, ends=(-50, 50), weights=Weights("weight"))
+    found = released(tmp_path, table, ends=(-50, 50), weights="weight")
     done = runner(capsys, monkeypatch)("estimate", str(found.release.path), "--total")
     assert done.code == 0, done.err
     assert "the weights are not in it" in " ".join(done.out.split())

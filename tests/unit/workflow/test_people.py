@@ -14,21 +14,19 @@ from privest.estimator.inference import PeopleNoise
 from privest.ledger import Ledger
 from privest.privacy import Range, person_statement
 from privest.workflow import (
-    Noise,
-    People,
+    Public,
     Privacy,
     Spec,
-    estimate_release,
+    estimate,
     make_plan,
     read_release,
     simulate_release,
-    verify_release,
+    verify,
 )
 from privest.workflow import _person_sums as sums_module
 from privest.workflow import _route_people as route_module
-from privest.workflow._estimating import estimate_table
 from privest.workflow._people_range import clip_shift
-from privest.workflow._releasing import simulate_held
+from privest.workflow import simulate_held
 from workflow_tables import UNIT
 
 CASES = [None, 3]
@@ -51,8 +49,8 @@ def table(people=30, seed=0, scattered=False):
 def spec(most=None, level=4.0, features=("x", "b"), **options):
     privacy = options.pop("privacy", Privacy(level=level))
     return Spec(
-        data="t.csv", target="y", features=features, noise=Noise(), privacy=privacy,
-        person=People("id", most), **options,
+        data="t.csv", target="y", features=features, public=Public(), privacy=privacy,
+        person="id", most_rows=most, **options,
     )  # fmt: skip
 
 
@@ -95,7 +93,7 @@ def test_from_the_plan_to_the_estimate(tmp_path, most, real, scattered):
     assert list(shown.columns) == ["x", "b", "id", "z"]
     assert sorted(shown.groupby("id").size()) == sorted(kept)
     assert shown.id.drop_duplicates().tolist() == list(range(1, 31))  # by first appearance
-    made = estimate_release(path)
+    made = estimate(path)
     estimate, floor = dense(path)
     # real noise counts with what the grid adds: 7e-7 of it
     np.testing.assert_allclose(made.estimate, estimate, rtol=1e-6, atol=1e-9)
@@ -106,7 +104,7 @@ def test_from_the_plan_to_the_estimate(tmp_path, most, real, scattered):
     assert made.degrees_of_freedom.shape == (3,)
     assert made.doubt is None
     assert made.less_noise is None
-    random = estimate_release(path, errors="reml")
+    random = estimate(path, errors="reml")
     assert random.method == "REML weights, CR2, 30 persons"
     assert "between persons" in random.remark
     assert (np.abs(random.estimate - estimate) < 4 * made.standard_error).all()
@@ -120,7 +118,7 @@ def test_random_slopes_do_not_shorten_the_errors_of_reml():
     plan, errors, off = make_plan(spec(privacy=Privacy(50.0)), table | {"y": x}), [], []
     for _ in range(12):
         y = x + rng.normal(size=40)[who] * (1 + 2 * x) + 0.3 * rng.normal(size=400)
-        found = estimate_table(simulate_held(plan, table | {"y": y}, rng), "reml")
+        found = estimate(simulate_held(plan, table | {"y": y}, rng), "reml")
         place = found.names.index("x")
         errors.append(found.standard_error[place])
         off.append(found.estimate[place] - 1)
@@ -131,13 +129,13 @@ def test_few_persons_with_a_range_are_estimated(tmp_path):
     """As many coefficients between persons as persons: no REML, but least squares and a word."""
     data = pd.DataFrame({"id": np.repeat([1, 2, 3], 5), "y": np.linspace(0.0, 1.0, 15)})
     data["x"], data["b"] = data.id.map({1: 0.0, 2: 1.0, 3: 5.0}), data.id.map({1: 1, 2: 0, 3: 0})
-    plan = spec(privacy=Privacy(4.0, range=(0.0, 1.0)))
+    plan = spec(privacy=Privacy(4.0, range={"ldl": (0.0, 1.0)}))
     _, path = released(tmp_path, plan, data, real=False)
-    found = estimate_release(path)
+    found = estimate(path)
     assert found.method == "CR2, 3 persons"
     assert "to see how much the range clips" in found.remark
     with pytest.raises(InvalidInput, match="nothing is left"):
-        estimate_release(path, errors="reml")
+        estimate(path, errors="reml")
 
 
 def test_readings_are_those_of_the_rows(tmp_path):
@@ -158,26 +156,26 @@ def test_readings_are_those_of_the_rows(tmp_path):
 def test_small_blocks_and_all_ways_to_keep_sums_agree(tmp_path, monkeypatch):
     data = table(people=50)
     _, path = released(tmp_path, spec(), data, real=False)
-    held = estimate_release(path)
+    held = estimate(path)
     monkeypatch.setattr(sums_module, "HELD", 0)  # many persons: rows in order are streamed
     from privest.data import read_rows
 
     monkeypatch.setattr(
         "privest.workflow._header.read_rows", lambda *a, **k: read_rows(*a, **k, size=7)
     )
-    streamed = estimate_release(path)
+    streamed = estimate(path)
     np.testing.assert_allclose(streamed.estimate, held.estimate, rtol=1e-10)
     np.testing.assert_allclose(streamed.covariance, held.covariance, rtol=1e-8)
     np.testing.assert_allclose(streamed.degrees_of_freedom, held.degrees_of_freedom, rtol=1e-8)
     (tmp_path / "other").mkdir()
     _, path = released(tmp_path / "other", spec(), table(people=50, scattered=True), real=False)
-    scattered = estimate_release(path)  # its rows are put in order
+    scattered = estimate(path)  # its rows are put in order
     monkeypatch.setattr(route_module, "HELD", 0)  # too many for that: sums of all persons
-    summed = estimate_release(path)
+    summed = estimate(path)
     np.testing.assert_allclose(summed.covariance, scattered.covariance, rtol=1e-8)
     np.testing.assert_allclose(summed.degrees_of_freedom, scattered.degrees_of_freedom, rtol=1e-8)
     monkeypatch.setattr(sums_module, "HELD", 1 << 22)
-    np.testing.assert_allclose(scattered.covariance, estimate_release(path).covariance, rtol=1e-8)
+    np.testing.assert_allclose(scattered.covariance, estimate(path).covariance, rtol=1e-8)
 
 
 def test_rows_in_order_are_not_all_kept():
@@ -202,35 +200,35 @@ def test_rows_in_order_are_not_all_kept():
 def test_differential_privacy_is_of_the_person(tmp_path, most):
     data = table()
     largest = int(data.groupby("id").size().max())
-    stated = spec(most, privacy=Privacy(level=0.5, delta=1e-6, move=2.0))
+    stated = spec(most, privacy=Privacy(level=0.5, delta=1e-6, sensitivity=2.0))
     plan, path = released(tmp_path, stated, data)
     rows = largest if most is None else most
-    said = person_statement(0.5, rows, move=2.0, capped=most is not None)
+    said = person_statement(0.5, rows, sensitivity=2.0, capped=most is not None)
     assert plan.epsilon == read_release(path).epsilon == said.epsilon
-    asked = spec(most, privacy=Privacy(epsilon=3.0, delta=1e-6, move=2.0))
+    asked = spec(most, privacy=Privacy(epsilon=3.0, delta=1e-6, sensitivity=2.0))
     found = make_plan(asked, data)
     assert 2.99 < found.epsilon <= 3.0
     one = workflow.make_plan(
-        Spec(data="t.csv", target="y", features=("x", "b"), noise=Noise(1.0),
-             privacy=Privacy(epsilon=3.0, delta=1e-6, move=2.0)), data,
+        Spec(data="t.csv", target="y", features=("x", "b"), public=Public(1.0),
+             privacy=Privacy(epsilon=3.0, delta=1e-6, sensitivity=2.0)), data,
     )  # fmt: skip
     assert found.level == pytest.approx(one.level, rel=0.05)
 
 
 def test_the_ledger_counts_persons(tmp_path):
     data, book = table(), tmp_path / "book.db"
-    stated = spec(privacy=Privacy(level=0.5, delta=1e-6, move=2.0))
+    stated = spec(privacy=Privacy(level=0.5, delta=1e-6, sensitivity=2.0))
     plan, path = make_plan(stated, data), tmp_path / "z.csv"
     with workflow.Account(book, "y of t") as account:
         header = workflow.release(plan, path, data, account=account)
     with Ledger(book, create=False) as ledger:
         (entry,) = [one for one in ledger.history("y of t") if one.cost is not None]
-    said = person_statement(0.5, plan.people.largest, move=2.0)
+    said = person_statement(0.5, plan.people.largest, sensitivity=2.0)
     assert (entry.start, entry.stop) == (0, 30)
     assert entry.cost.information == Fraction(1, 2)
     assert float(entry.cost.mu2) == pytest.approx(said.mu**2, rel=1e-12)
     assert "every reading of one person" in entry.cost.move
-    assert verify_release(path, book).signed
+    assert verify(path, book).signed
     assert header.charged == 30
 
 
@@ -239,7 +237,7 @@ def test_the_same_readings_have_one_account(tmp_path):
     data, book = table(), tmp_path / "book.db"
     with workflow.Account(book, "first") as account:
         workflow.release(make_plan(spec(), data), tmp_path / "a.csv", data, account=account)
-    plain = Spec(data="t.csv", target="y", features=("x", "b"), noise=Noise(1.0),
+    plain = Spec(data="t.csv", target="y", features=("x", "b"), public=Public(1.0),
                  privacy=Privacy(level=1.0))  # fmt: skip
     with (
         workflow.Account(book, "another") as account,
@@ -253,7 +251,7 @@ def test_a_seed_is_bound_to_the_cap(tmp_path):
     data, shown = table().assign(y=0.0), []
     for k, most in enumerate(CASES):
         plan, path = make_plan(spec(most), data), tmp_path / f"{k}.csv"
-        simulate_release(plan, path, workflow.trial_source(plan, 7), data)
+        simulate_release(plan, path, workflow.simulation_source(plan, 7), data)
         shown.append(set(pd.read_csv(path).z))
     assert len(set.union(*shown)) == sum(map(len, shown))
 
@@ -268,7 +266,7 @@ def test_a_run_that_was_stopped_is_finished(tmp_path, monkeypatch):
 
     with account:
         with monkeypatch.context() as patch:
-            patch.setattr("privest.workflow._releasing._write_header", fail)
+            patch.setattr("privest.workflow._releasing._write_document", fail)
             with pytest.raises(OSError, match="disk"):
                 workflow.release(plan, path, data, account=account)
         made = workflow.release(plan, path, data, account=account)
@@ -277,7 +275,7 @@ def test_a_run_that_was_stopped_is_finished(tmp_path, monkeypatch):
 
 
 def test_a_header_that_was_changed_is_refused(tmp_path):
-    _, path = released(tmp_path, spec(privacy=Privacy(level=0.5, delta=1e-6, move=2.0)), table())
+    _, path = released(tmp_path, spec(privacy=Privacy(level=0.5, delta=1e-6, sensitivity=2.0)), table())
     header = tmp_path / "z.csv.json"
     record = json.loads(header.read_text())
     for change, said in (
@@ -305,7 +303,7 @@ def test_less_noise_than_the_header_says_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(made, "_released", lambda *given: 0.1 * honest(*given))
     path = tmp_path / "z.csv"
     simulate_release(plan, path, np.random.default_rng(1), data)
-    assert "less noise than it says" in estimate_release(path).less_noise
+    assert "less noise than it says" in estimate(path).less_noise
 
 
 def test_a_table_with_other_persons_is_refused(tmp_path):
@@ -325,7 +323,7 @@ def test_a_logarithm(tmp_path):
     data["y"] = np.exp(data.y)
     data.loc[3, "y"] = -5.0
     data.loc[7, "y"] = 1e9
-    stated = spec(privacy=Privacy(level=1e10, range=(0.01, 1000.0)), transform="log")
+    stated = spec(privacy=Privacy(level=1e10, range={"ldl": (0.01, 1000.0)}), transform="log")
     _, path = released(tmp_path, stated, data)
     values = read_release(path).values
     assert values[3] == pytest.approx(math.log(0.01), abs=0.01)
@@ -339,7 +337,7 @@ def test_what_a_range_does_is_said(tmp_path):
         (tmp_path / str(k)).mkdir()
         stated = spec(privacy=Privacy(level=50.0, range=ends))
         _, path = released(tmp_path / str(k), stated, data, real=False)
-        found = estimate_release(path)
+        found = estimate(path)
         if ends[0] < 0:
             assert found.remark is None
         else:
@@ -400,13 +398,13 @@ def test_a_person_with_very_many_rows(tmp_path):
 def test_what_does_not_go_with_persons():
     for options, said in (
         ({"features": ("x", "id")}, "cannot be a feature too"),
-        ({"privacy": Privacy(standard_error=0.1, of="x")}, "State a level"),
+        ({"privacy": Privacy(standard_error={"x": 0.1})}, "State a level"),
     ):
         with pytest.raises(InvalidInput, match=said):
             spec(**options)
     with pytest.raises(InvalidInput, match="2 targets of persons"):
-        Spec(data="t.csv", target=("y", "u"), features=("x",), noise=Noise(),
-             privacy=Privacy(level=1.0), person=People("id"))  # fmt: skip
+        Spec(data="t.csv", target=("y", "u"), features=("x",), public=Public(),
+             privacy=Privacy(level=1.0), person="id")  # fmt: skip
 
 
 def test_other_data_than_planned(tmp_path):
@@ -416,14 +414,14 @@ def test_other_data_than_planned(tmp_path):
         workflow.release(plan, tmp_path / "z.csv", more)
     _, path = released(tmp_path, spec(), table(), real=False)
     with pytest.raises(InvalidInput, match="errors of persons"):
-        estimate_release(path, errors="hc3")
+        estimate(path, errors="hc3")
 
 
 def test_a_feature_of_one_person_has_no_interval(tmp_path):
     data = table()
     data["b"] = (data.id == "person 3").astype(float)
     _, path = released(tmp_path, spec(), data, real=False)
-    found = estimate_release(path)
+    found = estimate(path)
     assert np.isnan(found.interval()[2]).all()
     assert np.isfinite(found.interval()[:2]).all()
     assert found.remark.startswith("a single person decides b:")
@@ -454,7 +452,7 @@ def test_infinite_readings_of_persons_leave_as_any_other(tmp_path):
     """Rows are counted with their readings where some are dropped, and none is refused."""
     data = table()
     data.loc[[0, 5], "y"] = np.inf, np.nan
-    stated = spec(missing="drop", privacy=Privacy(level=4.0, range=(-5.0, 5.0)))
+    stated = spec(missing="drop", privacy=Privacy(level=4.0, range={"ldl": (-5.0, 5.0)}))
     _, path = released(tmp_path, stated, data)
     assert (read_release(path).rows, read_release(path).dropped) == (len(data) - 1, 1)
 

@@ -15,21 +15,19 @@ from privest.mechanism.source import Generated
 from privest.privacy import grid_statement
 from privest.workflow import (
     Account,
-    Noise,
-    People,
+    Public,
     Privacy,
     Spec,
-    Weights,
-    estimate_release,
+    estimate,
     load_spec,
     make_plan,
     read_release,
     release,
     save_spec,
     simulate_release,
-    stated_terms,
-    trial_source,
-    verify_release,
+    stated_plan,
+    simulation_source,
+    verify,
 )
 from privest.workflow._pure_rows import LaplaceRows
 from privest.workflow._unequal_rows import UnequalRows
@@ -51,7 +49,7 @@ def planned(levels=None, table=None, privacy=None, **changes):
 
 
 class Silent(Generated):
-    """Noise of zero: what is released is what was to be shown."""
+    """Public of zero: what is released is what was to be shown."""
 
     def __init__(self):
         super().__init__(np.random.default_rng(0))
@@ -79,7 +77,7 @@ def test_errors_are_those_of_the_levels_by_the_formula():
     record = json.loads(json.dumps(plan.to_dict()))
     assert (record["mean_level"], record["withheld"]) == (plan.mean_level, 20)
     assert "ldl: privacy level s of each row, up to" in plan.summary()
-    _, silent = planned(noise=Noise())
+    _, silent = planned(public=Public())
     alone = np.sqrt(UNIT * np.diagonal(np.linalg.inv((H.T * levels) @ H)))
     np.testing.assert_allclose(silent.privacy_error, alone, rtol=1e-9)
     assert np.isnan(silent.standard_error).all()
@@ -87,29 +85,29 @@ def test_errors_are_those_of_the_levels_by_the_formula():
 
 def test_epsilon_is_that_of_the_largest_level_over_the_range():
     _, plan = planned(privacy={"delta": 1e-6, "range": (-2.0, 8.0)})
-    assert plan.epsilon == grid_statement(plan.level, move=10.0, delta=1e-6).epsilon
+    assert plan.epsilon == grid_statement(plan.level, sensitivity=10.0, delta=1e-6).epsilon
 
 
 def test_from_python_and_from_a_plan_file(tmp_path):
     table = people() | {"level": unequal()}
     held = pv.plan(
         table, target="ldl", features=("age", "bmi", "sex"),
-        categories={"sex": ("female", "male")}, noise_variance=VARIANCE, level_column="level",
+        categories={"sex": ("female", "male")}, residual_variance=VARIANCE, level_column="level",
     )  # fmt: skip
     stated = replace(held.spec, data=str(write(table, tmp_path / "people.csv")))
     save_spec(stated, tmp_path / "plan.toml")
     assert 'level_column = "level"' in (tmp_path / "plan.toml").read_text()
     again = make_plan(load_spec(tmp_path / "plan.toml"))
     np.testing.assert_array_equal(again.standard_error, held.standard_error)
-    assert stated_terms(stated) is None
+    assert stated_plan(stated) is None
 
 
 NEEDS = "needs Gaussian noise on one numeric outcome, one row per person, without weights"
 WRONG = {
-    "rows of persons": ({"person": People("id")}, {}, NEEDS),
-    "weights": ({"weights": Weights("w")}, {}, NEEDS),
-    "a family": ({"family": "poisson", "noise": Noise()}, {}, NEEDS),
-    "coins": ({"family": "binomial", "noise": Noise()}, {}, NEEDS),
+    "rows of persons": ({"person": "id"}, {}, NEEDS),
+    "weights": ({"weights": "w"}, {}, NEEDS),
+    "a family": ({"family": "poisson", "public": Public()}, {}, NEEDS),
+    "coins": ({"family": "binomial", "public": Public()}, {}, NEEDS),
     "a law": ({}, {"law": "laplace"}, NEEDS),
     "several targets": ({"target": ("ldl", "hdl")}, {}, NEEDS),
     "the target": ({}, {"level_column": "ldl"}, "a public column of its own"),
@@ -185,7 +183,7 @@ def test_the_receiver_has_the_very_levels_of_the_holder(tmp_path, ending):
     np.testing.assert_array_equal(np.isnan(shown), levels == 0)
     assert sum(len(part) for part in found.shown_blocks()) == (levels > 0).sum()
     assert list(found.to_frame().columns) == ["age", "bmi", "sex=male", "level", "z"]
-    examined = verify_release(path).examined[1]
+    examined = verify(path).examined[1]
     assert "column z whole numbers of 0.000976562, a level for every row" in examined
 
 
@@ -267,7 +265,7 @@ def test_the_ledger_is_charged_the_largest_level(tmp_path):
     with Account(tmp_path / "m.db", "ldl") as account:
         release(plan, tmp_path / "z.csv", table, account=account)
         assert float(account.ledger.spent("ldl").level) == plan.level
-    assert verify_release(tmp_path / "z.csv", tmp_path / "m.db").signed
+    assert verify(tmp_path / "z.csv", tmp_path / "m.db").signed
 
 
 def test_a_seed_repeats_a_trial_of_these_levels_only(tmp_path):
@@ -277,7 +275,7 @@ def test_a_seed_repeats_a_trial_of_these_levels_only(tmp_path):
     made = []
     for k, own in enumerate((levels, levels, other)):
         table, plan = planned(own)
-        simulate_release(plan, tmp_path / f"{k}.csv", trial_source(plan, 7), table)
+        simulate_release(plan, tmp_path / f"{k}.csv", simulation_source(plan, 7), table)
         made.append(read_release(tmp_path / f"{k}.csv").values[20:])
     np.testing.assert_array_equal(made[0], made[1])
     assert (made[0] != made[2]).all()
@@ -308,7 +306,7 @@ def test_levels_that_the_header_does_not_allow_are_refused(tmp_path, level):
 
     changed(path, change)
     with pytest.raises(InvalidInput, match=r"a level of a row is not between|not a finite number"):
-        estimate_release(path)
+        estimate(path)
 
 
 def test_headers_without_levels_are_what_they_were(tmp_path):
@@ -329,7 +327,7 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     levels = unequal(silent=silent)
     table, plan = planned(levels)
     release(plan, tmp_path / "z.csv", table)
-    found, header = estimate_release(tmp_path / "z.csv"), read_release(tmp_path / "z.csv")
+    found, header = estimate(tmp_path / "z.csv"), read_release(tmp_path / "z.csv")
     shown, H, z = levels > 0, matrix(table), header.values
     added = header.column.row_added(levels[shown], simulated=False)
     same = fit_levels(in_memory(LevelRows(H[shown], z[shown], added)), 4)
@@ -337,31 +335,31 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     np.testing.assert_allclose(found.standard_error**2, np.diagonal(same.errors.covariance))
     assert found.level == "level"
     assert found.method == "REML over the levels, HC3"
-    classical = np.sqrt(same.noise_variance * np.diagonal(np.linalg.inv(H.T @ H)))
+    classical = np.sqrt(same.residual_variance * np.diagonal(np.linalg.inv(H.T @ H)))
     np.testing.assert_allclose(found.classical_error, classical, rtol=1e-9)  # of all rows
     assert found.doubt is None
     assert found.less_noise is None
-    stated = estimate_release(tmp_path / "z.csv", "stated")
+    stated = estimate(tmp_path / "z.csv", "stated")
     weight = 1 / (VARIANCE + added)
     inverse = np.linalg.inv((H[shown].T * weight) @ H[shown])
     np.testing.assert_allclose(stated.estimate, inverse @ H[shown].T @ (weight * z[shown]),
                                rtol=1e-9)  # fmt: skip
     np.testing.assert_allclose(stated.covariance, inverse, rtol=1e-9)
     with pytest.raises(InvalidInput, match="errors must be one of auto, stated"):
-        estimate_release(tmp_path / "z.csv", "HC3")
+        estimate(tmp_path / "z.csv", "HC3")
     with pytest.raises(InvalidInput, match="a total needs every reading at one level"):
         found.total()
 
 
 def test_too_little_noise_and_a_wrong_noise_variance_are_noticed(tmp_path):
-    table, quiet = planned(noise=Noise(1e-3))
+    table, quiet = planned(public=Public(1e-3))
     simulate_release(quiet, tmp_path / "q.csv", Silent(), {**table, "ldl": matrix(table) @ THETA})
-    found = estimate_release(tmp_path / "q.csv")
+    found = estimate(tmp_path / "q.csv")
     assert "less noise than it says" in found.less_noise
     _, wild = planned()
     loud = {**table, "ldl": table["ldl"] + np.random.default_rng(0).normal(0, 3, 200)}
     simulate_release(wild, tmp_path / "w.csv", np.random.default_rng(1), loud)
-    assert "times as much as the noise variance" in estimate_release(tmp_path / "w.csv").doubt
+    assert "times as much as the noise variance" in estimate(tmp_path / "w.csv").doubt
 
 
 def test_clipped_readings_are_undone_by_the_likelihood(tmp_path):
@@ -372,14 +370,14 @@ def test_clipped_readings_are_undone_by_the_likelihood(tmp_path):
     levels[:100] = 0.0
     table, plan = planned(levels, table, {"range": (low, high)})
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(2), table)
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     assert found.likelihood is not None
     assert found.clipped == pytest.approx(0.4, abs=0.05)
     assert (np.abs(found.estimate - THETA) < 5 * found.standard_error).all()
     assert found.noise_found == pytest.approx(VARIANCE, rel=0.2)
-    plain = replace(plan, columns=(replace(plan.column, range=(-100.0, 100.0)),))
+    plain = replace(plan, columns=(replace(plan.column, range={"ldl": (-100.0, 100.0)}),))
     simulate_release(plain, tmp_path / "wide.csv", np.random.default_rng(2), table)
-    wide = estimate_release(tmp_path / "wide.csv")
+    wide = estimate(tmp_path / "wide.csv")
     assert wide.likelihood is None  # nothing is clipped there, and so nothing is undone
     assert (wide.standard_error < found.standard_error).all()
 
@@ -391,7 +389,7 @@ def test_means_on_the_original_scale(tmp_path):
     levels = np.random.default_rng(1).uniform(1.0, 20.0, 3000)
     table, plan = planned(levels, table, {"range": POSITIVE}, transform="log")
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(2), table)
-    mean = estimate_release(tmp_path / "z.csv").mean_at({"age": 50, "bmi": 27, "sex": "male"})
+    mean = estimate(tmp_path / "z.csv").mean_at({"age": 50, "bmi": 27, "sex": "male"})
     truth = np.exp(np.array([1.0, 50.0, 27.0, 1.0]) @ THETA + VARIANCE / 2)
     half = (mean.interval[1] - mean.interval[0]) / 2
     assert abs(mean.mean - truth) < 2.5 * half  # five standard errors

@@ -7,13 +7,13 @@ import pytest
 
 import privest as pv
 from privest.errors import BudgetExceeded, InvalidInput
-from privest.workflow import estimate_release, make_plan, simulate_release, trial_source
+from privest.workflow import estimate, make_plan, simulate_release, simulation_source
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 LISTS = {"sex": ("female", "male")}
 PEOPLE = people(120)
 FORMULA = "ldl ~ age + bmi + C(sex)"
-KNOWN = {"categories": LISTS, "noise_variance": VARIANCE, "level": LEVEL}
+KNOWN = {"categories": LISTS, "residual_variance": VARIANCE, "level": LEVEL}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_in_memory_and_in_files_are_one(kind, tmp_path):
     held, written = plan.simulate(seed=5), plan.simulate(tmp_path / "release.csv", seed=5)
     assert held == written
     assert held.path is None
-    by_commands = simulate_release(plan, tmp_path / "z.csv", trial_source(plan, 5), data)
+    by_commands = simulate_release(plan, tmp_path / "z.csv", simulation_source(plan, 5), data)
     assert by_commands.sha256 == held.sha256
     found, other = pv.estimate(held), pv.estimate(tmp_path / "release.csv")
     assert np.array_equal(found.estimate, other.estimate)
@@ -68,7 +68,7 @@ def test_a_real_release_is_charged_once(ledger, tmp_path):
     release = plan.release(ledger=ledger, subject="ldl")
     assert not release.simulated
     assert release.entry.subject == "ldl"
-    assert pv.workflow.verify_release(release.save(tmp_path), ledger).signed
+    assert pv.workflow.verify(release.save(tmp_path), ledger).signed
     np.testing.assert_array_equal(np.diff(release.to_frame()["age"]), np.diff(PEOPLE["age"]))
     with pytest.raises(BudgetExceeded, match="was released on"):
         plan.release(ledger=ledger, subject="ldl")
@@ -104,7 +104,7 @@ def test_the_frame_of_an_estimate_and_its_summary():
 def test_means_of_groups():
     categories = LISTS | {"ward": ("a", "b")}
     table = PEOPLE | {"ward": np.resize(["a", "b"], 120)}
-    everything = {"level": 1e12, "noise_variance": VARIANCE}
+    everything = {"level": 1e12, "residual_variance": VARIANCE}
     means = pd.DataFrame(table).groupby(["sex", "ward"])["ldl"].mean()
     plan = pv.plan(table, target="ldl", by=["sex", "ward"], categories=categories, **everything)
     found = pv.estimate(plan.simulate(seed=1))
@@ -115,7 +115,7 @@ def test_means_of_groups():
 
 
 def test_a_summary_says_what_is_known():
-    text = pv.plan(PEOPLE, FORMULA, **KNOWN, delta=1e-6, move=0.5).summary(0.9)
+    text = pv.plan(PEOPLE, FORMULA, **KNOWN, delta=1e-6, sensitivity=0.5).summary(0.9)
     assert "privacy level s = 2 (larger shows more)" in text
     assert "ε = " in text
     assert "± with privacy" in text
@@ -134,7 +134,7 @@ def test_a_summary_says_what_is_known():
 )
 def test_wrong_calls(given, said):
     with pytest.raises(InvalidInput, match=said):
-        pv.plan(PEOPLE, **({"level": 2.0, "noise_variance": 1.0} | given))
+        pv.plan(PEOPLE, **({"level": 2.0, "residual_variance": 1.0} | given))
 
 
 def test_frames_are_of_two_kinds():
@@ -150,10 +150,10 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_estimate_takes_what_estimate_release_takes(tmp_path):
+def test_estimate_takes_what_estimate_takes(tmp_path):
     plan = pv.plan(PEOPLE, FORMULA, **KNOWN)
     plan.simulate(tmp_path / "z.csv", seed=2)
-    mine, other = pv.estimate(str(tmp_path / "z.csv")), estimate_release(tmp_path / "z.csv")
+    mine, other = pv.estimate(str(tmp_path / "z.csv")), estimate(tmp_path / "z.csv")
     assert np.array_equal(mine.covariance, other.covariance)
 
 

@@ -11,23 +11,22 @@ from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import ClippingCost, CostByShare, clipping_cost
 from privest.report import save_report
 from privest.workflow import (
-    Noise,
+    Public,
     Privacy,
-    estimate_release,
+    estimate,
     make_plan,
     simulate_release,
-    stated_terms,
-    trial_source,
+    stated_plan,
+    simulation_source,
 )
 from privest.workflow import release as release_table
-from privest.workflow._estimating import estimate_table
-from privest.workflow._releasing import simulate_held
+from privest.workflow import simulate_held
 from privest.workflow._route_rows import added_of, estimate_rows
 from workflow_tables import LEVEL, THETA, UNIT, VARIANCE, matrix, people, spec, write
 
 
 def with_range(given, low, high, **changes):
-    return dataclasses.replace(given, privacy=Privacy(level=LEVEL, range=(low, high)), **changes)
+    return dataclasses.replace(given, privacy=Privacy(level=LEVEL, range={"ldl": (low, high)}), **changes)
 
 
 def test_without_a_range_nothing_is_said():
@@ -51,7 +50,7 @@ def test_where_nothing_public_tells_the_means_it_says_so():
 
 def test_where_nobody_knows_the_noise_variance_it_says_so():
     """Costs by share at σ² = 1/s, and what is not known; coefficients to expect do not help."""
-    asked = with_range(spec(noise=Noise()), 1.0, 3.0)
+    asked = with_range(spec(public=Public()), 1.0, 3.0)
     for expected in (None, {"intercept": 2.0}):
         plan = make_plan(asked, people(), expected=expected)
         found = plan.clipping
@@ -92,7 +91,7 @@ def test_rows_and_errors_that_are_asked_for_count_the_range():
     """To ask for the error that these rows give returns their number; a level that was to give an
     error does not, with a range, and that is said.
     """
-    wanted = Privacy(standard_error=0.01, of="age", range=(0.2, 1.5))
+    wanted = Privacy(standard_error={"age": 0.01}, range={"ldl": (0.2, 1.5)})
     expected = dict(zip(("intercept", "age", "bmi", "sex=male"), THETA))
     plan = make_plan(dataclasses.replace(spec(), privacy=wanted), people(), expected=expected)
     place = plan.index("age")
@@ -109,13 +108,13 @@ def test_a_reference_set_tells_the_coefficients(tmp_path):
     """Those of least squares on it; stated ones go before."""
     table, reference = people(200), people(150, seed=5)
     file = write(reference, tmp_path / "reference.csv")
-    asked = with_range(spec(noise=Noise(reference=str(file))), 1.0, 3.0)
+    asked = with_range(spec(public=Public(reference=str(file))), 1.0, 3.0)
     plan = make_plan(asked, table)
     H = matrix(reference)
     theta = np.linalg.lstsq(H, reference["ldl"], rcond=None)[0]
     np.testing.assert_allclose(plan.expected[0], theta, rtol=1e-9)
-    assert stated_terms(asked).expected == plan.expected
-    other = clipping_cost(matrix(table), theta, plan.noise_variance, LEVEL, (1.0, 3.0))
+    assert stated_plan(asked).expected == plan.expected
+    other = clipping_cost(matrix(table), theta, plan.residual_variance, LEVEL, (1.0, 3.0))
     assert plan.clipping.share == pytest.approx(other.share, rel=1e-9)
     stated = make_plan(asked, table, expected={"intercept": 0.0})
     assert stated.clipping.share > plan.clipping.share
@@ -144,7 +143,7 @@ def clipped(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clipped")
     data = write(people(40_000, seed=3), folder / "people.parquet")
     asked = dataclasses.replace(
-        spec(data), privacy=Privacy(level=LEVEL, delta=1e-6, range=(0.2, 1.5))
+        spec(data), privacy=Privacy(level=LEVEL, delta=1e-6, range={"ldl": (0.2, 1.5)})
     )
     return make_plan(
         asked, expected=dict(zip(("intercept", "age", "bmi", "sex=male"), THETA))
@@ -161,11 +160,11 @@ def test_an_estimate_undoes_the_bias_of_a_range(clipped, real):
     if real:
         header = release_table(plan, table)
     else:
-        header = simulate_release(plan, table, trial_source(plan, 1))
+        header = simulate_release(plan, table, simulation_source(plan, 1))
     H = np.concatenate([block for _, block in header.stream()])
     known = clipping_cost(H, THETA, VARIANCE, LEVEL, (0.2, 1.5))
     for errors, cost in (("stated", known), ("auto", plan.clipping)):
-        found = estimate_release(table, errors)
+        found = estimate(table, errors)
         assert found.simulated is not real
         assert (np.abs(found.estimate - THETA) < 5 * found.standard_error).all()
         # Shares and errors move with σ̂², about in proportion: 5 of its relative errors.
@@ -177,7 +176,7 @@ def test_an_estimate_undoes_the_bias_of_a_range(clipped, real):
         assert "maximum likelihood of clipped values" in found.range_sentence
         assert "assume normal errors" in found.warnings[0]
         assert "contradicts" not in found.warnings[0]
-        assert (found.likelihood.noise_variance is None) is (errors == "stated")
+        assert (found.likelihood.residual_variance is None) is (errors == "stated")
     low, high = found.noise_interval
     assert low < found.noise_found < high
     assert abs(found.noise_found - VARIANCE) < 5 * found.likelihood.noise_error
@@ -196,11 +195,11 @@ def released(tmp_path, low, high, rows=500, **changes):
     """An estimate of a simulated release with a range."""
     data = write(people(rows, seed=4), tmp_path / "people.csv")
     asked = dataclasses.replace(
-        spec(data), privacy=Privacy(level=LEVEL, range=(low, high)), **changes
+        spec(data), privacy=Privacy(level=LEVEL, range={"ldl": (low, high)}), **changes
     )
-    terms = stated_terms(asked)
-    simulate_release(terms, tmp_path / "z.csv", trial_source(terms, 2))
-    return estimate_release(tmp_path / "z.csv")
+    terms = stated_plan(asked)
+    simulate_release(terms, tmp_path / "z.csv", simulation_source(terms, 2))
+    return estimate(tmp_path / "z.csv")
 
 
 def test_a_range_that_clips_next_to_nothing_leaves_the_ordinary_estimate(tmp_path):
@@ -229,18 +228,18 @@ def test_the_bias_that_decides_is_that_of_least_squares(tmp_path):
     assert found.trail is None
 
 
-@pytest.mark.parametrize("noise", [Noise(), Noise(variance=1.0)])
+@pytest.mark.parametrize("noise", [Public(), Public(variance=1.0)])
 def test_a_release_that_does_not_determine_the_likelihood_keeps_least_squares(tmp_path, noise):
     """Readings at both ends, so that σ² could be anything: finite intervals and a warning."""
     rng = np.random.default_rng(0)
     table = {"age": rng.uniform(20, 80, 40), "ldl": np.where(rng.random(40) < 0.5, -9.0, 9.0)}
     asked = dataclasses.replace(
-        spec(write(table, tmp_path / "people.csv")), features=("age",), categories={}, noise=noise,
-        privacy=Privacy(level=9.0, range=(-1.0, 1.0)),
+        spec(write(table, tmp_path / "people.csv")), features=("age",), categories={}, public=noise,
+        privacy=Privacy(level=9.0, range={"ldl": (-1.0, 1.0)}),
     )  # fmt: skip
-    terms = stated_terms(asked)
-    simulate_release(terms, tmp_path / "z.csv", trial_source(terms, 2))
-    found = estimate_release(tmp_path / "z.csv")
+    terms = stated_plan(asked)
+    simulate_release(terms, tmp_path / "z.csv", simulation_source(terms, 2))
+    found = estimate(tmp_path / "z.csv")
     assert found.likelihood is None
     assert found.beyond is None
     assert "does not determine the maximum" in found.range_sentence
@@ -254,13 +253,13 @@ def test_a_release_that_does_not_determine_the_likelihood_keeps_least_squares(tm
 def test_an_estimate_of_a_paid_release_never_raises(errors):
     """ε = 1, range −2 to 9, nothing clipped: the likelihood failed on one release of three."""
     x = np.random.default_rng(1).normal(size=60)
-    given = spec(features=("x",), categories={}, target="y", noise=Noise(variance=1.0))
-    private = Privacy(epsilon=1.0, delta=1e-6, range=(-2.0, 9.0))
-    terms = stated_terms(dataclasses.replace(given, privacy=private))
+    given = spec(features=("x",), categories={}, target="y", public=Public(variance=1.0))
+    private = Privacy(epsilon=1.0, delta=1e-6, range={"ldl": (-2.0, 9.0)})
+    terms = stated_plan(dataclasses.replace(given, privacy=private))
     rng, hidden = np.random.default_rng(2), 0
     for _ in range(12):
         table = {"x": x, "y": 3 + 0.5 * x + rng.normal(size=60)}
-        found = estimate_table(simulate_held(terms, table, rng), errors)
+        found = estimate(simulate_held(terms, table, rng), errors)
         assert np.isfinite(found.interval()).all()
         hidden += found.likelihood is None
         assert found.warnings
@@ -272,18 +271,18 @@ def test_errors_that_the_clipped_likelihood_does_not_have_are_refused(tmp_path, 
     found = released(tmp_path, 0.5, 3.0)
     assert found.likelihood is not None
     with pytest.raises(InvalidInput, match=f"has no '{errors}' errors"):
-        estimate_release(tmp_path / "z.csv", errors)
+        estimate(tmp_path / "z.csv", errors)
 
 
 def test_a_release_that_contradicts_the_clipped_likelihood_says_so():
     """The variance depends on the feature: the intervals covered .10, without a word."""
     x = np.random.default_rng(3).normal(size=1000)
-    given = spec(features=("x",), categories={}, target="y", noise=Noise())
-    terms = stated_terms(with_range(given, -0.5, 2.5))
+    given = spec(features=("x",), categories={}, target="y", public=Public())
+    terms = stated_plan(with_range(given, -0.5, 2.5))
     rng = np.random.default_rng(4)
     for size, told in ((np.ones(1000), False), (np.abs(x) + 0.1, True)):
         y = 1 + 0.5 * x + size * rng.normal(size=1000)
-        warning = estimate_table(simulate_held(terms, {"x": x, "y": y}, rng)).warnings[0]
+        warning = estimate(simulate_held(terms, {"x": x, "y": y}, rng)).warnings[0]
         assert "assume normal errors" in warning
         assert ("contradicts" in warning) is told
 
@@ -298,11 +297,11 @@ def test_readings_that_all_lie_beyond_the_range_get_no_interval(tmp_path, law, p
     table = {"age": rng.uniform(20, 80, 30), "ldl": np.full(30, 5.0)}
     asked = dataclasses.replace(
         spec(write(table, tmp_path / "people.csv")), features=("age",), categories={},
-        noise=Noise(variance=0.01), privacy=Privacy(range=(0.0, 1.0), law=law, **private),
+        public=Public(variance=0.01), privacy=Privacy(range={"ldl": (0.0, 1.0)}, distribution=law, **private),
     )  # fmt: skip
     plan = make_plan(asked)
-    simulate_release(plan, tmp_path / "z.csv", trial_source(plan, 2))
-    found = estimate_release(tmp_path / "z.csv", errors)
+    simulate_release(plan, tmp_path / "z.csv", simulation_source(plan, 2))
+    found = estimate(tmp_path / "z.csv", errors)
     assert found.beyond in ("above", "beyond")
     assert np.isinf(found.interval()).all()
     assert (found.p_values() == 1).all()
@@ -321,12 +320,12 @@ def test_readings_that_all_lie_beyond_the_range_get_no_interval(tmp_path, law, p
 
 def test_what_laplace_noise_leaves_undone_is_said(tmp_path):
     """The likelihood is that of Gaussian noise: least squares, and by how much it is off."""
-    privacy = Privacy(epsilon=4.0, range=(0.2, 1.5), law="laplace")
+    privacy = Privacy(epsilon=4.0, range={"ldl": (0.2, 1.5)}, distribution="laplace")
     data = write(people(2000, seed=4), tmp_path / "people.csv")
     asked = dataclasses.replace(spec(data), privacy=privacy)
-    terms = stated_terms(asked) or make_plan(asked)
-    simulate_release(terms, tmp_path / "z.csv", trial_source(terms, 2))
-    found = estimate_release(tmp_path / "z.csv")
+    terms = stated_plan(asked) or make_plan(asked)
+    simulate_release(terms, tmp_path / "z.csv", simulation_source(terms, 2))
+    found = estimate(tmp_path / "z.csv")
     assert found.likelihood is None
     assert found.clipping_bias > 0.05
     assert "for Gaussian noise; a wider range avoids it" in found.range_sentence
@@ -337,5 +336,5 @@ def test_what_laplace_noise_leaves_undone_is_said(tmp_path):
 
 def test_epsilon_follows_from_the_range(clipped):
     plan, _ = clipped
-    stated = dataclasses.replace(plan.spec, privacy=Privacy(level=LEVEL, delta=1e-6, move=1.3))
+    stated = dataclasses.replace(plan.spec, privacy=Privacy(level=LEVEL, delta=1e-6, sensitivity=1.3))
     assert plan.epsilon == pytest.approx(make_plan(stated).epsilon)

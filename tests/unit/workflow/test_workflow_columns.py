@@ -11,19 +11,18 @@ from privest.errors import BudgetExceeded, InvalidInput
 from privest.ledger import Ledger
 from privest.workflow import (
     Account,
-    Noise,
-    People,
+    Public,
     Privacy,
     Spec,
-    estimate_release,
+    estimate,
     load_spec,
     make_plan,
     read_release,
     release,
     save_spec,
     simulate_release,
-    stated_terms,
-    verify_release,
+    stated_plan,
+    verify,
 )
 from privest.workflow._record import record_information, record_statement
 from workflow_command import runner
@@ -47,7 +46,7 @@ def spec(**changes):
         "data": "p.csv",
         "target": TARGETS,
         "features": ("age",),
-        "noise": Noise(),
+        "public": Public(),
         "privacy": Privacy(6.0, units=UNITS),
     }
     return Spec(**(fields | changes))
@@ -60,7 +59,7 @@ RANGES = {"a": (-5.0, 9.0), "b": (50.0, 150.0), "c d": (-1.0, 3.0)}
 
 
 def test_one_budget_is_split_in_units_of_the_columns():
-    terms = stated_terms(spec())
+    terms = stated_plan(spec())
     levels = [column.level for column in terms.columns]
     assert levels == split_budget(6.0, list(UNITS.values())).level.tolist()
     assert [column.name for column in terms.columns] == ["z:a", "z:b", "z:c d"]
@@ -69,13 +68,13 @@ def test_one_budget_is_split_in_units_of_the_columns():
 
 
 def test_without_units_the_widths_of_the_ranges_are_the_units():
-    terms = stated_terms(spec(privacy=Privacy(3.0, range=RANGES)))
+    terms = stated_plan(spec(privacy=Privacy(3.0, range=RANGES)))
     widths = np.array([high - low for low, high in RANGES.values()])
     assert [c.level for c in terms.columns] == pytest.approx(1 / widths**2, rel=1e-12)
 
 
 def test_an_epsilon_is_of_the_whole_record():
-    terms = stated_terms(spec(privacy=Privacy(epsilon=2.0, delta=1e-6, range=RANGES)))
+    terms = stated_plan(spec(privacy=Privacy(epsilon=2.0, delta=1e-6, range=RANGES)))
     assert 1.97 < terms.epsilon <= 2.0
     alone = [column.epsilon for column in terms.columns]
     assert all(one < terms.epsilon for one in alone)
@@ -85,15 +84,15 @@ def test_an_epsilon_is_of_the_whole_record():
 
 
 def test_a_move_counts_in_units_where_there_is_no_range():
-    privacy = Privacy(epsilon=2.0, delta=1e-6, move=0.5, units=UNITS)
-    terms = stated_terms(spec(privacy=privacy))
+    privacy = Privacy(epsilon=2.0, delta=1e-6, sensitivity=0.5, units=UNITS)
+    terms = stated_plan(spec(privacy=privacy))
     assert [column.move for column in terms.columns] == [1.0, 10.0, 0.05]
     assert 1.97 < terms.epsilon <= 2.0
     assert record_statement(terms.columns).conditions
 
 
 def test_a_tolerance_tells_two_records_that_many_units_apart():
-    terms = stated_terms(spec(privacy=Privacy(tolerance=1.0, attacker=0.75, units=UNITS)))
+    terms = stated_plan(spec(privacy=Privacy(tolerance=1.0, attacker=0.75, units=UNITS)))
     budget = float(
         record_information(terms.columns)
     )  # s·c² of the note, less the steps of the grid
@@ -102,7 +101,7 @@ def test_a_tolerance_tells_two_records_that_many_units_apart():
 
 def test_a_log_has_units_of_the_log():
     ends = dict.fromkeys(TARGETS, (1.0, 100.0))
-    terms = stated_terms(spec(transform="log", privacy=Privacy(3.0, range=ends)))
+    terms = stated_plan(spec(transform="log", privacy=Privacy(3.0, range=ends)))
     assert [c.scale for c in terms.columns] == pytest.approx([np.log(100)] * 3)
 
 
@@ -112,10 +111,10 @@ def test_a_log_has_units_of_the_log():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"person": People("age")}, "one target at a time"),
-        ({"noise": Noise(1.0)}, "noise variance each"),
-        ({"privacy": Privacy(standard_error=0.1, of="age")}, "one budget"),
-        ({"privacy": Privacy(1.0, range=(0.0, 1.0))}, "NAME=LOW,HIGH"),
+        ({"person": "age"}, "one target at a time"),
+        ({"public": Public(1.0)}, "noise variance each"),
+        ({"privacy": Privacy(standard_error={"age": 0.1})}, "one budget"),
+        ({"privacy": Privacy(1.0, range={"ldl": (0.0, 1.0)})}, "NAME=LOW,HIGH"),
         ({"target": ("a", "a")}, "different"),
         ({"target": ("a", "age")}, "cannot be a feature"),
         ({"privacy": Privacy(1.0, units={"a": 1.0, "x": 1.0})}, "no target"),
@@ -136,12 +135,12 @@ def test_what_several_columns_cannot_have(changes, said):
 )
 def test_units_that_are_not_there(privacy, said):
     with pytest.raises(InvalidInput, match=said):
-        stated_terms(spec(privacy=privacy))
+        stated_plan(spec(privacy=privacy))
 
 
 def test_rows_and_expectations_are_of_one_target(tmp_path):
     write(table(100, 5), tmp_path / "ref.csv")
-    given = spec(noise=Noise(reference=str(tmp_path / "ref.csv")))
+    given = spec(public=Public(reference=str(tmp_path / "ref.csv")))
     with pytest.raises(InvalidInput, match="one target"):
         make_plan(given, table(), expected={"age": 1.0})
     with pytest.raises(InvalidInput, match="one target"):
@@ -159,7 +158,7 @@ def test_a_plan_file_says_it_all(tmp_path):
 
 def test_a_release_has_a_column_for_each_and_each_is_right(tmp_path):
     data = table(20_000)
-    made = release(stated_terms(spec()), tmp_path / "z.csv", data)
+    made = release(stated_plan(spec()), tmp_path / "z.csv", data)
     found = read_release(tmp_path / "z.csv")
     assert found == made
     first = (tmp_path / "z.csv").read_text().splitlines()[0]
@@ -172,7 +171,7 @@ def test_a_release_has_a_column_for_each_and_each_is_right(tmp_path):
 
 
 def test_an_edited_header_is_refused(tmp_path):
-    release(stated_terms(spec()), tmp_path / "z.csv", table())
+    release(stated_plan(spec()), tmp_path / "z.csv", table())
     header = tmp_path / "z.csv.json"
     facts = json.loads(header.read_text())
     for change in ({"scale": None}, {"level": 1.0}, {"target": "b"}, {"alone": True}):
@@ -187,8 +186,8 @@ def test_rows_with_a_gap_in_one_target_are_dropped_whole(tmp_path):
     data["b"] = data["b"].copy()
     data["b"][[3, 7]] = np.nan
     with pytest.raises(InvalidInput, match="missing"):
-        release(stated_terms(spec()), tmp_path / "z.csv", data)
-    made = release(stated_terms(spec(missing="drop")), tmp_path / "z.csv", data)
+        release(stated_plan(spec()), tmp_path / "z.csv", data)
+    made = release(stated_plan(spec(missing="drop")), tmp_path / "z.csv", data)
     assert (made.rows, made.dropped) == (48, 2)
     assert read_release(tmp_path / "z.csv").values.shape == (48, 3)
 
@@ -197,7 +196,7 @@ def test_rows_with_a_gap_in_one_target_are_dropped_whole(tmp_path):
 
 
 def test_one_account_is_charged_for_the_record(tmp_path):
-    data, terms = table(), stated_terms(spec(privacy=Privacy(6.0, delta=1e-6, range=RANGES)))
+    data, terms = table(), stated_plan(spec(privacy=Privacy(6.0, delta=1e-6, range=RANGES)))
     with Ledger(tmp_path / "l.db", marks=tmp_path / "marks") as ledger:
         made = release(terms, tmp_path / "z.csv", data, account=Account(ledger, "us"))
         entry = ledger.history("us")[-1]
@@ -205,7 +204,7 @@ def test_one_account_is_charged_for_the_record(tmp_path):
         assert "OneRecord" in entry.cost.move
         assert float(entry.cost.mu2) == pytest.approx(6.0, rel=0.01)
         assert ledger.remaining("us").level == 0
-        assert verify_release(tmp_path / "z.csv", ledger).signed
+        assert verify(tmp_path / "z.csv", ledger).signed
         with pytest.raises(BudgetExceeded, match="was released"):
             release(terms, tmp_path / "y.csv", data, account=Account(ledger, "us"))
         with pytest.raises(InvalidInput, match="the same public columns"):
@@ -216,7 +215,7 @@ def test_one_account_is_charged_for_the_record(tmp_path):
 
 @pytest.mark.parametrize(("budget", "fits"), [(6.0, True), (5.9, False), (12.0, True)])
 def test_a_budget_is_stated_in_the_units_of_the_level(tmp_path, budget, fits):
-    terms = stated_terms(spec())
+    terms = stated_plan(spec())
     with Ledger(tmp_path / "l.db", marks=tmp_path / "marks") as ledger:
         account = Account(ledger, "us", budget)
         if fits:
@@ -235,7 +234,7 @@ def test_a_budget_is_stated_in_the_units_of_the_level(tmp_path, budget, fits):
 @pytest.fixture
 def planned(tmp_path):
     write(table(100, 5), tmp_path / "ref.csv")
-    return make_plan(spec(noise=Noise(reference=str(tmp_path / "ref.csv"))), table())
+    return make_plan(spec(public=Public(reference=str(tmp_path / "ref.csv"))), table())
 
 
 def test_a_plan_has_one_for_each_column(planned):
@@ -267,7 +266,7 @@ def test_a_plan_says_what_columns_tell_of_each_other(planned, tmp_path):
 
 def test_an_estimate_is_that_of_each_column(planned, tmp_path):
     simulate_release(planned, tmp_path / "z.csv", np.random.default_rng(1), table())
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     names = [f"{target}: {name}" for target in TARGETS for name in ("intercept", "age")]
     assert list(found.names) == names
     z = read_release(tmp_path / "z.csv").values
@@ -292,21 +291,21 @@ def test_an_estimate_is_that_of_each_column(planned, tmp_path):
 
 
 def test_a_wide_range_leaves_least_squares_and_the_joint_test(tmp_path):
-    terms = stated_terms(spec(privacy=Privacy(30.0, range=RANGES)))
+    terms = stated_plan(spec(privacy=Privacy(30.0, range=RANGES)))
     simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(1), table())
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     assert found.joint is not None
     assert "a: Range" in found.range_sentence
 
 
 def test_logarithms_are_told_in_per_cent(tmp_path):
     ends = dict.fromkeys(TARGETS, (1e-06, 1000000.0))
-    terms = stated_terms(spec(transform="log", privacy=Privacy(1e4, range=ends)))
+    terms = stated_plan(spec(transform="log", privacy=Privacy(1e4, range=ends)))
     data = {
         name: column if name == "age" else np.exp(column / 50) for name, column in table().items()
     }
     simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(1), data)
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     assert list(found.percent()) == [f"{name}: age" for name in TARGETS]
     assert "per" in found.summary() or "%" in found.summary()
     for refused in (lambda: found.mean_at({"age": 50}), found.total):
@@ -318,10 +317,10 @@ def test_logarithms_are_told_in_per_cent(tmp_path):
 def test_clipped_readings_have_no_joint_test(tmp_path):
     narrow = {"a": (1.5, 2.5), "b": (90.0, 110.0), "c d": (0.7, 0.9)}
     write(table(100, 5), tmp_path / "ref.csv")
-    noise = Noise(reference=str(tmp_path / "ref.csv"))
-    terms = stated_terms(spec(noise=noise, privacy=Privacy(30.0, range=narrow)))
+    noise = Public(reference=str(tmp_path / "ref.csv"))
+    terms = stated_plan(spec(public=noise, privacy=Privacy(30.0, range=narrow)))
     simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(1), table())
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     assert found.joint is None
     assert "clipped" in found.silent
     assert found.informed_error is None
@@ -334,9 +333,9 @@ def test_clipped_readings_have_no_joint_test(tmp_path):
 
 def test_hubers_estimates_have_no_joint_test(tmp_path):
     """It is exact for least squares, and says so: Huber's residuals are others."""
-    simulate_release(stated_terms(spec()), tmp_path / "z.csv", np.random.default_rng(1), table())
-    assert estimate_release(tmp_path / "z.csv").joint is not None
-    found = estimate_release(tmp_path / "z.csv", "huber")
+    simulate_release(stated_plan(spec()), tmp_path / "z.csv", np.random.default_rng(1), table())
+    assert estimate(tmp_path / "z.csv").joint is not None
+    found = estimate(tmp_path / "z.csv", "huber")
     assert found.joint is None
     assert "Huber" in found.silent
 

@@ -9,17 +9,16 @@ import scipy.stats
 
 from privest.errors import InvalidInput
 from privest.workflow import (
-    Noise,
+    Public,
     Privacy,
-    estimate_release,
+    estimate,
     make_plan,
     simulate_release,
-    stated_terms,
+    stated_plan,
 )
 from privest.workflow import _header as header_module
-from privest.workflow._estimating import estimate_table
 from privest.workflow._held import KeptBlocks
-from privest.workflow._releasing import simulate_held
+from privest.workflow import simulate_held
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 
@@ -27,7 +26,7 @@ def estimated(folder, table, seed=0, errors="auto", **changes):
     plan = make_plan(spec(**changes), table)
     path = folder / f"z{len(list(folder.iterdir()))}.csv"
     simulate_release(plan, path, np.random.default_rng(seed), table)
-    return estimate_release(path, errors)
+    return estimate(path, errors)
 
 
 def test_intervals(tmp_path):
@@ -51,15 +50,15 @@ def test_intervals(tmp_path):
 def test_no_error_is_below_that_of_the_release_noise(rows, law):
     """12 was printed where privacy alone adds 13.85; standard error, covariance, interval, P."""
     x, rng, below = np.random.default_rng(1).normal(size=rows), np.random.default_rng(2), 0
-    given = spec(features=("x",), categories={}, target="y", noise=Noise())
+    given = spec(features=("x",), categories={}, target="y", public=Public())
     private = Privacy(level=0.01) if law == "gaussian" else Privacy(
-        epsilon=9.0, range=(-1e3, 1e3), law="laplace"
+        epsilon=9.0, range={"ldl": (-1e3, 1e3)}, distribution="laplace"
     )  # fmt: skip
-    terms = stated_terms(dataclasses.replace(given, privacy=private))
+    terms = stated_plan(dataclasses.replace(given, privacy=private))
     H = np.column_stack([np.ones(rows), x])
     for _ in range(20):
         release = simulate_held(terms, {"x": x, "y": x + rng.normal(size=rows)}, rng)
-        found = estimate_table(release)
+        found = estimate(release)
         added = release.column.added(simulated=True)
         least = np.sqrt(added * np.diagonal(np.linalg.inv(H.T @ H)))
         assert (found.standard_error >= least * (1 - 1e-12)).all()
@@ -79,12 +78,12 @@ def test_the_table_is_enough(tmp_path):
     data = write(people(), tmp_path / "people.csv")
     plan = make_plan(spec(data))
     simulate_release(plan, tmp_path / "z.parquet", np.random.default_rng(0))
-    before = estimate_release(tmp_path / "z.parquet").estimate
+    before = estimate(tmp_path / "z.parquet").estimate
     data.unlink()
     (tmp_path / "elsewhere").mkdir()
     for name in ("z.parquet", "z.parquet.json"):
         (tmp_path / name).rename(tmp_path / "elsewhere" / name)
-    found = estimate_release(tmp_path / "elsewhere" / "z.parquet")
+    found = estimate(tmp_path / "elsewhere" / "z.parquet")
     np.testing.assert_array_equal(found.estimate, before)
 
 
@@ -110,13 +109,13 @@ def test_doubt_about_a_wrong_noise_variance(tmp_path):
     assert abs(fine.misfit - 1) < 5 * np.sqrt(2 / 1996)
     assert fine.doubt is None
     for factor, word in ((0.5, "more than"), (2.0, "less than")):
-        wrong = estimated(tmp_path, table, noise=Noise(factor * VARIANCE))
+        wrong = estimated(tmp_path, table, public=Public(factor * VARIANCE))
         # Its misfit is the ratio of the two spreads, within five standard deviations.
         ratio = (VARIANCE + 1 / LEVEL) / (factor * VARIANCE + 1 / LEVEL)
         assert wrong.misfit == pytest.approx(ratio, rel=5 * np.sqrt(2 / 1996))
         assert word in wrong.doubt
         assert "Errors and intervals do not use it" in wrong.doubt
-        stated = estimated(tmp_path, table, noise=Noise(factor * VARIANCE), errors="stated")
+        stated = estimated(tmp_path, table, public=Public(factor * VARIANCE), errors="stated")
         assert "not to be trusted" in stated.doubt
     left_out = estimated(tmp_path, table, features=("age", "bmi"), categories={})
     assert left_out.misfit > 1  # a missing feature is noise too
@@ -127,16 +126,16 @@ def test_a_reference_of_few_rows_raises_no_false_doubt(tmp_path):
     table = people(40_000, seed=2)
     reference = write(people(30, seed=5), tmp_path / "reference.csv")
     found = estimated(
-        tmp_path, table, noise=Noise(reference=str(reference)), privacy=Privacy(100.0)
+        tmp_path, table, public=Public(reference=str(reference)), privacy=Privacy(100.0)
     )
     assert found.release.reference_rows == 30
     assert abs(found.misfit - 1) > 5 * np.sqrt(2 / 39_996)  # beyond what the release allows
     assert found.doubt is None
-    far = estimated(tmp_path, table, noise=Noise(found.noise), privacy=Privacy(100.0))
+    far = estimated(tmp_path, table, public=Public(found.noise), privacy=Privacy(100.0))
     assert far.doubt is not None  # the same variance, as if it were known
     table["ldl"] = 3 * table["ldl"]
-    noise = Noise(reference=str(reference))
-    assert estimated(tmp_path, table, noise=noise, privacy=Privacy(100.0)).doubt is not None
+    noise = Public(reference=str(reference))
+    assert estimated(tmp_path, table, public=noise, privacy=Privacy(100.0)).doubt is not None
 
 
 def test_as_many_rows_as_coefficients(tmp_path):
@@ -151,9 +150,9 @@ def test_as_many_rows_as_coefficients(tmp_path):
         with pytest.raises(InvalidInput, match="as many coefficients as rows"):
             estimated(tmp_path, table, errors=errors)
     with pytest.raises(InvalidInput, match="as many coefficients as rows"):
-        estimated(tmp_path, table, noise=Noise())
+        estimated(tmp_path, table, public=Public())
     with pytest.raises(InvalidInput, match="states no noise variance"):
-        estimated(tmp_path, people(), noise=Noise(), errors="stated")
+        estimated(tmp_path, people(), public=Public(), errors="stated")
     assert json.loads(json.dumps(found.to_dict()))["doubt"] is None
     assert found.trail[0].tolist() == [4]
 
@@ -206,12 +205,12 @@ def test_a_small_release_is_read_once_and_not_held_after(tmp_path, monkeypatch):
     first = estimated(tmp_path, people(), errors="HC3")
     path = tmp_path / "z0.csv"
     passes = counted_passes(monkeypatch)
-    found = estimate_release(path, "HC3")
+    found = estimate(path, "HC3")
     assert len(passes) == 1
     assert found.release.memory is None
     np.testing.assert_allclose(found.covariance, first.covariance, rtol=1e-9)
     monkeypatch.setattr(header_module, "HELD", 0)
-    again = estimate_release(path, "HC3")
+    again = estimate(path, "HC3")
     assert len(passes) > 2
     np.testing.assert_array_equal(again.covariance, found.covariance)
 

@@ -10,10 +10,10 @@ from privest.cli import _workflow as command
 from privest.errors import InvalidInput
 from privest.privacy import grid_statement
 from privest.workflow import (
-    Noise,
+    Public,
     Privacy,
     TableRelease,
-    estimate_release,
+    estimate,
     load_spec,
     make_plan,
     read_release,
@@ -32,8 +32,8 @@ def folder(tmp_path_factory):
     write(people(60, seed=1), folder / "reference.csv")
     own = spec(
         folder / "people.csv",
-        noise=Noise(reference=str(folder / "reference.csv")),
-        privacy=Privacy(LEVEL, delta=1e-6, move=1.0),
+        public=Public(reference=str(folder / "reference.csv")),
+        privacy=Privacy(LEVEL, delta=1e-6, sensitivity=1.0),
     )
     save_spec(own, folder / "plan.toml")
     plan = make_plan(load_spec(folder / "plan.toml"))
@@ -56,7 +56,7 @@ def put(table, record):
 def refused(table):
     """What `estimate` and `report` say; both must refuse."""
     with pytest.raises(InvalidInput) as by_estimate:
-        estimate_release(table)
+        estimate(table)
     page = table.parent / "r.html"
     with pytest.raises(InvalidInput) as by_report:
         command.report(table.parent / "plan.toml", table, page)
@@ -86,7 +86,7 @@ def changed(record, change):
     return record | {"columns": [record["columns"][0] | inside]} | outside
 
 
-LAX = grid_statement(3.0, delta=1e-6, move=1.0).epsilon
+LAX = grid_statement(3.0, delta=1e-6, sensitivity=1.0).epsilon
 PLACE = {"ledger": "0" * 32, "subject": "ldl", "sequence": 3, "hash": "0" * 64}
 OTHER = [
     {"kind": "stream release"}, {"kind": "privest release"}, {"table": "y.csv"}, {"table": ""},
@@ -112,7 +112,7 @@ OTHER = [
     {"people": {"column": "id", "design": "C", "most": None}, "persons": 3},
     {"weights": {"column": "w"}}, {"weights": {"column": "z", "kind": "survey"}},
     {"weights": {"column": "w", "kind": "heavy"}},
-    {"noise_variance": 0.01}, {"noise_variance": True}, {"noise_variance": 0},
+    {"residual_variance": 0.01}, {"residual_variance": True}, {"residual_variance": 0},
     {"reference_rows": 61}, {"reference_rows": 0}, {"reference_rows": 4}, {"reference_rows": None},
     {"epsilon": 0.001}, {"epsilon": None}, {"epsilon": True}, {"epsilon": "x"},
     {"delta": 1e-3}, {"delta": 1.0}, {"delta": None}, {"move": 0.1}, {"move": None}, {"move": -1},
@@ -134,7 +134,7 @@ OTHER = [
 # (`report` compares most of these with the plan; see below.)
 FREE = [
     {"categories": {}}, {"categories": {"sex": ["man", "male"]}}, {"dropped": 1},
-    {"target": "hdl"}, {"noise_variance": 0.01},
+    {"target": "hdl"}, {"residual_variance": 0.01},
     {"reference_rows": 61}, {"reference_rows": None},
     {"names": ["age", "bmi", "sex=male"]}, {"level": 3.0, "epsilon": LAX},
     {"delta": None, "move": None, "epsilon": None}, {"range": [-9, 9]},
@@ -178,7 +178,7 @@ def test_a_new_checksum_does_not_make_it_true(made, change):
 def test_a_report_also_knows_the_plan(made, change):
     table, record = made
     put(table, sealed(changed(record, change)))
-    estimate_release(table)
+    estimate(table)
     with pytest.raises(InvalidInput, match="differs"):
         command.report(table.parent / "plan.toml", table, table.parent / "r.html")
 
@@ -219,10 +219,10 @@ def test_renamed_files_are_told_their_names(made):
     table, _ = made
     (table.parent / "z.csv.json").rename(table.parent / "q.csv.json")
     with pytest.raises(InvalidInput, match="there is no table"):
-        estimate_release(table.parent / "q.csv")
+        estimate(table.parent / "q.csv")
     table.rename(table.parent / "q.csv")
     with pytest.raises(InvalidInput, match=r"that one is called 'z\.csv'"):
-        estimate_release(table.parent / "q.csv")
+        estimate(table.parent / "q.csv")
 
 
 def test_tables_that_change_places(made):

@@ -15,19 +15,17 @@ from privest.ledger import Ledger
 from privest.mechanism import RandomisedResponse
 from privest.workflow import (
     Account,
-    Noise,
-    People,
+    Public,
     Privacy,
     Spec,
-    Weights,
-    estimate_release,
+    estimate,
     make_plan,
     read_release,
     release,
     simulate_release,
-    stated_terms,
-    trial_source,
-    verify_release,
+    stated_plan,
+    simulation_source,
+    verify,
 )
 from privest.workflow._laws import offers
 
@@ -47,33 +45,33 @@ H = np.column_stack([np.ones(K), AGE, DOSE])
 
 def spec(target="ill", **changes):
     privacy = changes.pop("privacy", Privacy(epsilon=2.0))
-    fields = {"data": "d.csv", "target": target, "features": ("age", "dose"), "noise": Noise()}
+    fields = {"data": "d.csv", "target": target, "features": ("age", "dose"), "public": Public()}
     return Spec(**fields | {"privacy": privacy, "family": "binomial"} | changes)
 
 
 LAWS = {
     "coin": spec(),
-    "coin, 1 and 2": spec("code", privacy=Privacy(epsilon=2.0, range=(1.0, 2.0))),
+    "coin, 1 and 2": spec("code", privacy=Privacy(epsilon=2.0, range={"ldl": (1.0, 2.0)})),
     "laplace": spec(
-        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, range=(0.0, 8.0), law="laplace")
+        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, range={"ldl": (0.0, 8.0)}, distribution="laplace")
     ),
     "laplace, moved": spec(
-        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, move=3.0, law="laplace")
+        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, sensitivity=3.0, distribution="laplace")
     ),
     "counts": spec("visits", family="poisson", privacy=Privacy(level=1.0)),
     "counts, pure": spec(
-        "visits", family="poisson", privacy=Privacy(epsilon=2.0, range=(0, 12), law="laplace")
+        "visits", family="poisson", privacy=Privacy(epsilon=2.0, range={"ldl": (0, 12)}, distribution="laplace")
     ),
     "yes or no, Gaussian": spec(
-        privacy=Privacy(epsilon=8.0, delta=1e-6, range=(0, 1), law="gaussian")
+        privacy=Privacy(epsilon=8.0, delta=1e-6, range={"ldl": (0, 1)}, distribution="gaussian")
     ),
-    "weighted": spec(weights=Weights("w")),
+    "weighted": spec(weights="w"),
 }
 DATA = TABLE | {"code": TABLE["ill"] + 1}
 
 
 def made(name, path, rng=None, data=None, **how):
-    terms = stated_terms(LAWS[name])
+    terms = stated_plan(LAWS[name])
     if rng is not None:
         return simulate_release(terms, path, rng, DATA if data is None else data)
     return release(terms, path, DATA if data is None else data, **how)
@@ -85,7 +83,7 @@ def test_from_the_plan_to_the_estimate(name, real, tmp_path):
     path = tmp_path / "z.csv"
     header = made(name, path, None if real else np.random.default_rng(3))
     assert read_release(path) == header
-    assert verify_release(path, allow_simulated=True).simulated is not real
+    assert verify(path, allow_simulated=True).simulated is not real
     column = header.column
     raw = pd.read_csv(path)["z"]
     if column.law == "coin":
@@ -101,7 +99,7 @@ def test_from_the_plan_to_the_estimate(name, real, tmp_path):
     spread = column.added(simulated=not real)
     assert abs(noise.mean()) < 5 * math.sqrt(spread / K)
     assert np.mean(noise**2) == pytest.approx(spread, rel=5 * math.sqrt(5 / K))
-    found = estimate_release(path)
+    found = estimate(path)
     assert found.names == ("intercept", "age", "dose")
     assert (found.standard_error > 0).all()
     assert found.less_noise is None
@@ -115,20 +113,20 @@ def test_an_estimate_is_the_fit_of_the_debiased_bits(tmp_path):
     direct = fit_family(
         lambda: [WeightedRows(H, coin.unit * bits + coin.zero)], "binomial", 1 / coin.level
     )
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     assert np.allclose(found.estimate, direct.estimate, rtol=1e-7)
     assert np.allclose(found.covariance, direct.errors.covariance, rtol=1e-7)
-    robust = estimate_release(tmp_path / "z.csv", "HC3")
+    robust = estimate(tmp_path / "z.csv", "HC3")
     assert robust.method == "HC3"
     with pytest.raises(InvalidInput, match=r"model.*HC3"):
-        estimate_release(tmp_path / "z.csv", "reml")
+        estimate(tmp_path / "z.csv", "reml")
 
 
 def test_codes_of_one_and_two_are_a_yes_or_no(tmp_path):
     """Yes is the upper end: the same coins give the same odds as codes of 0 and 1."""
     for name in ("coin", "coin, 1 and 2"):
         made(name, tmp_path / f"{name}.csv", np.random.default_rng(5))
-    one, other = (estimate_release(tmp_path / f"{n}.csv") for n in ("coin", "coin, 1 and 2"))
+    one, other = (estimate(tmp_path / f"{n}.csv") for n in ("coin", "coin, 1 and 2"))
     assert np.allclose(one.estimate, other.estimate, rtol=1e-9)
 
 
@@ -151,7 +149,7 @@ def test_the_ledger_counts_pure_epsilon_and_holds_the_table(tmp_path):
         assert float(cost.epsilon) == header.epsilon <= 2.0
         assert float(account.ledger.budget("ill").epsilon) == header.epsilon
         assert account.ledger.budget("ill").delta == 0
-    verified = verify_release(tmp_path / "z.csv", tmp_path / "ledger.db")
+    verified = verify(tmp_path / "z.csv", tmp_path / "ledger.db")
     assert verified.signed
     assert any("bits" in line for line in verified.examined)
     with (
@@ -170,19 +168,19 @@ def test_a_changed_bit_is_noticed(tmp_path):
     text = path.read_text()
     path.write_text(text[:-2] + "2\n")
     with pytest.raises(InvalidInput, match="changed"):
-        estimate_release(path)
+        estimate(path)
     path.write_text(text)
     header["columns"][0]["law"] = "gaussian"
     (tmp_path / "z.csv.json").write_text(json.dumps(header))
     with pytest.raises(InvalidInput):
-        estimate_release(path)
+        estimate(path)
 
 
 def test_a_seed_repeats_the_very_same_bits(tmp_path):
-    terms = stated_terms(LAWS["coin"])
+    terms = stated_plan(LAWS["coin"])
     files = []
     for k in range(2):
-        simulate_release(terms, tmp_path / f"{k}.csv", trial_source(terms, 7), DATA)
+        simulate_release(terms, tmp_path / f"{k}.csv", simulation_source(terms, 7), DATA)
         files.append((tmp_path / f"{k}.csv").read_bytes())
     assert files[0] == files[1]
 
@@ -221,7 +219,7 @@ def test_plans_of_other_laws_say_what_releases_attain(name, tmp_path):
     mean = {target: float(np.mean(DATA[target]))} if name != "laplace" else None
     plan = make_plan(LAWS[name], DATA, expected=mean)
     made(name, tmp_path / "z.csv", np.random.default_rng(1))
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     planned = plan.standard_error
     if name == "laplace":  # the plan knows no noise variance of the readings: 0.25 of them
         planned = planned * math.sqrt(1 + 0.25 / plan.column.added(simulated=False))
@@ -237,19 +235,19 @@ def test_two_laws_at_one_epsilon():
 
 
 NUMBERS = {"family": "gaussian", "target": "ldl"}
-PURE = Privacy(epsilon=1, law="laplace", range=(0, 9))
+PURE = Privacy(epsilon=1, distribution="laplace", range={"ldl": (0, 9)})
 WRONG = {
-    "leave delta out": {"privacy": Privacy(epsilon=1, delta=1e-6, range=(0, 1))},
-    "leave move out": {"privacy": Privacy(epsilon=1, move=1)},
-    "how far apart": NUMBERS | {"privacy": Privacy(epsilon=1, law="laplace")},
+    "leave delta out": {"privacy": Privacy(epsilon=1, delta=1e-6, range={"ldl": (0, 1)})},
+    "leave move out": {"privacy": Privacy(epsilon=1, sensitivity=1)},
+    "how far apart": NUMBERS | {"privacy": Privacy(epsilon=1, distribution="laplace")},
     "--law laplace": NUMBERS | {"privacy": Privacy(epsilon=1)},
     "takes epsilon": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
-    "leave the transform out": {"transform": "log", "privacy": Privacy(epsilon=1, range=(1, 2))},
-    "leave the noise variance": {"noise": Noise(0.2)},
-    "coins (the default)": {"privacy": Privacy(epsilon=1, law="laplace")},
-    "one row a person": NUMBERS | {"person": People("w"), "privacy": PURE},
+    "leave the transform out": {"transform": "log", "privacy": Privacy(epsilon=1, range={"ldl": (1, 2)})},
+    "leave the noise variance": {"public": Public(0.2)},
+    "coins (the default)": {"privacy": Privacy(epsilon=1, distribution="laplace")},
+    "one row a person": NUMBERS | {"person": "w", "privacy": PURE},
     "one target": {"target": ("ill", "visits")},
-    "state epsilon": {"privacy": Privacy(standard_error=0.1, of="age")},
+    "state epsilon": {"privacy": Privacy(standard_error={"age": 0.1})},
 }
 
 
@@ -263,13 +261,13 @@ def test_what_does_not_go_together_says_what_to_do(said):
 def test_one_bit_of_a_number_is_no_more(tmp_path):
     for law in ("bit", "coin"):
         with pytest.raises(InvalidInput, match=r"gaussian, laplace|use law laplace"):
-            Privacy(epsilon=1, law=law, range=(0, 9))
+            Privacy(epsilon=1, distribution=law, range={"ldl": (0, 9)})
     path = tmp_path / "z.csv"
     made("coin", path)
     header = tmp_path / "z.csv.json"
     record = json.loads(header.read_text())
     for change, said in (
-        (lambda r: r["columns"][0].update(law="bit"), "law bit was removed in version 0.2: use"),
+        (lambda r: r["columns"][0].update(distribution="bit"), "law bit was removed in version 0.2: use"),
         (lambda r: r.update(family="gaussian"), "law coin goes with family binomial"),
     ):
         other = json.loads(json.dumps(record))
@@ -282,18 +280,18 @@ def test_one_bit_of_a_number_is_no_more(tmp_path):
 def test_a_bit_that_shows_nothing_is_refused_before_anything_is_drawn(tmp_path):
     weak = spec(privacy=Privacy(epsilon=1e-21))
     with pytest.raises(InvalidInput, match="shows nothing"):
-        release(stated_terms(weak), tmp_path / "z.csv", DATA)
+        release(stated_plan(weak), tmp_path / "z.csv", DATA)
     assert not list(tmp_path.iterdir())
 
 
 def test_no_finite_fit_is_a_sentence_of_the_estimate(tmp_path):
     """Coins of ε = 0.1 and 600 rows: some draw has no fit, and says so."""
-    weak = stated_terms(spec(privacy=Privacy(epsilon=0.1)))
+    weak = stated_plan(spec(privacy=Privacy(epsilon=0.1)))
     said = None
     for k in range(30):
         simulate_release(weak, tmp_path / f"{k}.csv", np.random.default_rng(k), DATA)
         try:
-            estimate_release(tmp_path / f"{k}.csv")
+            estimate(tmp_path / f"{k}.csv")
         except NotIdentifiable as error:
             said = str(error)
             break

@@ -9,8 +9,8 @@ import pytest
 
 from privest.data import open_source
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.workflow import Noise, Privacy, make_plan
-from privest.workflow._releasing import simulate_held
+from privest.workflow import Public, Privacy, make_plan
+from privest.workflow import simulate_held
 from workflow_tables import LEVEL, UNIT, VARIANCE, matrix, people, spec, write
 
 
@@ -146,7 +146,7 @@ def test_the_target_must_be_there(table):
 def test_references_that_say_nothing(table, tmp_path):
     def plan(reference, **changes):
         path = write(reference, tmp_path / "r.csv")
-        return make_plan(spec(noise=Noise(reference=str(path)), **changes), table)
+        return make_plan(spec(public=Public(reference=str(path)), **changes), table)
 
     few = {name: column[:4] for name, column in table.items()}
     with pytest.raises(InvalidInput, match="4 rows for 4 coefficients: it says nothing"):
@@ -170,13 +170,13 @@ def test_references_that_say_nothing(table, tmp_path):
 def test_a_plan_needs_no_noise_variance():
     """The part of privacy is exact: that of a plan with σ² next to none; guesses are plans too."""
     table = people()
-    plan = make_plan(spec(noise=Noise()), table)
-    assert plan.noise_variance is None
-    none = make_plan(spec(noise=Noise(1e-12)), table)
+    plan = make_plan(spec(public=Public()), table)
+    assert plan.residual_variance is None
+    none = make_plan(spec(public=Public(1e-12)), table)
     np.testing.assert_allclose(plan.privacy_error, none.standard_error, rtol=1e-10)
-    assert [guess.noise_variance * LEVEL for guess in plan.guesses] == pytest.approx([1 / 3, 1, 3])
+    assert [guess.residual_variance * LEVEL for guess in plan.guesses] == pytest.approx([1 / 3, 1, 3])
     for guess in plan.guesses:
-        known = make_plan(spec(noise=Noise(guess.noise_variance)), table)
+        known = make_plan(spec(public=Public(guess.residual_variance)), table)
         np.testing.assert_allclose(guess.standard_error, known.standard_error, rtol=1e-10)
         np.testing.assert_allclose(guess.classical_error, known.classical_error, rtol=1e-10)
         assert known.guesses == ()
@@ -190,12 +190,12 @@ def test_a_plan_needs_no_noise_variance():
 
 def test_what_needs_a_noise_variance_says_so():
     table = people()
-    plan = make_plan(spec(noise=Noise()), table)
+    plan = make_plan(spec(public=Public()), table)
     with pytest.raises(InvalidInput, match="State a guess"):
         plan.rows_for(0.1, "age")
     with pytest.raises(InvalidInput, match="State a guess"):
         _ = plan.model
     with pytest.raises(InvalidInput, match="state a guess from public knowledge"):
-        make_plan(spec(noise=Noise(), privacy=Privacy(standard_error=0.1, of="age")), table)
-    ranged = make_plan(spec(noise=Noise(), privacy=Privacy(LEVEL, range=(-5.0, 10.0))), table)
+        make_plan(spec(public=Public(), privacy=Privacy(standard_error={"age": 0.1})), table)
+    ranged = make_plan(spec(public=Public(), privacy=Privacy(LEVEL, range={"ldl": (-5.0, 10.0)})), table)
     assert ranged.clipping.assumed  # by the share that is clipped: what it will be is not known

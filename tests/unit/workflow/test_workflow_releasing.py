@@ -16,17 +16,16 @@ from privest.privacy import EndlessLevel
 from privest.workflow import (
     Privacy,
     TableMechanism,
-    Weights,
-    estimate_release,
+    estimate,
     make_plan,
     read_release,
     release,
     simulate_release,
-    stated_terms,
-    trial_source,
+    stated_plan,
+    simulation_source,
 )
-from privest.workflow import _releasing as module
-from privest.workflow._releasing import header_path
+from privest.workflow import release as module
+from privest.workflow import document_path
 from workflow_tables import LEVEL, matrix, people, spec, write
 
 
@@ -37,7 +36,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def plan(table):
-    return make_plan(spec(privacy=Privacy(LEVEL, delta=1e-6, move=1.0)), table)
+    return make_plan(spec(privacy=Privacy(LEVEL, delta=1e-6, sensitivity=1.0)), table)
 
 
 def released(plan, path, table, seed=3):
@@ -57,7 +56,7 @@ def test_what_is_in_it(plan, table, tmp_path, ending):
     np.testing.assert_array_equal(header.values, frame["z"])
     assert header.fingerprint == EndlessLevel(LEVEL).fingerprint
     assert sorted(os.listdir(tmp_path)) == [path.name, f"{path.name}.json"]
-    assert json.loads(header_path(path).read_text()) == header.to_dict()
+    assert json.loads(document_path(path).read_text()) == header.to_dict()
     assert header.simulated
     assert "no protection" in header.warning
     assert header.epsilon == plan.epsilon
@@ -84,7 +83,7 @@ def test_every_way_in_gives_the_same_release(plan, table, tmp_path):
         found[name] = (tmp_path / f"{name}-z.csv").read_bytes()
     assert len(set(found.values())) == 1
     released(plan, tmp_path / "z.parquet", table)
-    one, other = estimate_release(tmp_path / "csv-z.csv"), estimate_release(tmp_path / "z.parquet")
+    one, other = estimate(tmp_path / "csv-z.csv"), estimate(tmp_path / "z.parquet")
     np.testing.assert_array_equal(one.estimate, other.estimate)
     np.testing.assert_array_equal(one.covariance, other.covariance)
 
@@ -97,7 +96,7 @@ def test_no_reading_is_in_it(table, tmp_path, ending, transform):
     path = tmp_path / f"z.{ending}"
     plan = make_plan(spec(transform=transform), positive)
     released(plan, path, positive)
-    written = path.read_bytes() + header_path(path).read_bytes()
+    written = path.read_bytes() + document_path(path).read_bytes()
     for y in np.concatenate([positive["ldl"], np.log(positive["ldl"])]).tolist():
         assert struct.pack("<d", y) not in written
         assert repr(y).encode() not in written
@@ -123,7 +122,7 @@ def test_rows_without_a_reading(plan, table, tmp_path):
     drop = make_plan(spec(missing="drop"), gaps)
     header = released(drop, tmp_path / "z.csv", gaps)
     assert (drop.dropped, header.rows, header.dropped) == (0, 196, 4)
-    found = estimate_release(tmp_path / "z.csv", "stated")
+    found = estimate(tmp_path / "z.csv", "stated")
     assert (found.standard_error > drop.standard_error).all()  # four rows fewer than planned
 
 
@@ -235,7 +234,7 @@ def test_a_seed_repeats_the_very_same_release_only(plan, table, tmp_path):
 
     def noise(of, data, seed=1):
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.csv"
-        release = simulate_release(of, path, trial_source(of, seed), data)
+        release = simulate_release(of, path, simulation_source(of, seed), data)
         y = np.asarray(data[of.spec.target])
         y = np.log(y) if of.spec.transform == "log" else y
         return tuple((np.sqrt(of.level) * (release.values - y)).round(6))
@@ -244,7 +243,7 @@ def test_a_seed_repeats_the_very_same_release_only(plan, table, tmp_path):
     first = noise(plan, table)
     same = make_plan(spec("march.csv", missing="drop", privacy=Privacy(LEVEL)), table)
     assert noise(same, table) == first  # the same numbers leave
-    assert noise(stated_terms(plan.spec), table) == first
+    assert noise(stated_plan(plan.spec), table) == first
     others = [
         (make_plan(spec(privacy=Privacy(LEVEL * 2)), table), table),
         (
@@ -280,8 +279,8 @@ def test_the_mechanism_of_a_table_can_be_audited():
 
 def test_bare_terms_release_the_same_in_one_pass(table, tmp_path):
     """Level plans need no pass over the features: same table, same header."""
-    own = spec(privacy=Privacy(LEVEL, delta=1e-6, move=1.0))
-    terms = stated_terms(own)
+    own = spec(privacy=Privacy(LEVEL, delta=1e-6, sensitivity=1.0))
+    terms = stated_plan(own)
     assert terms is not None
     bare = simulate_release(terms, tmp_path / "a.csv", np.random.default_rng(3), table)
     full = simulate_release(
@@ -289,12 +288,12 @@ def test_bare_terms_release_the_same_in_one_pass(table, tmp_path):
     )
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert replace(bare, table="b.csv") == full
-    assert stated_terms(spec(privacy=Privacy(standard_error=0.1, of="age"))) is None
+    assert stated_plan(spec(privacy=Privacy(standard_error={"age": 0.1}))) is None
 
 
 def test_tied_features_are_refused_at_the_end_of_the_pass(table, tmp_path):
     tied = table | {"bmi": 2.0 * table["age"]}
-    terms = stated_terms(spec())
+    terms = stated_plan(spec())
     with pytest.raises(NotIdentifiable, match="tied"):
         simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(3), tied)
     assert not list(tmp_path.iterdir())
@@ -304,11 +303,11 @@ def test_weights_leave_beside_the_features(tmp_path):
     """A public column, as it is; weights of 0 are refused before anything is drawn."""
     table = people(50) | {"w": np.linspace(1, 5, 50)}
     given = spec(weights=Weights("w", "survey"))
-    release(stated_terms(given), tmp_path / "z.csv", table)
+    release(stated_plan(given), tmp_path / "z.csv", table)
     found = read_release(tmp_path / "z.csv")
     assert found.table_columns[-2:] == ("w", "z")
     (block,) = found.blocks()
     assert np.allclose(block.weights, table["w"])
     with pytest.raises(InvalidInput, match="above 0"):
-        release(stated_terms(given), tmp_path / "y.csv", table | {"w": np.zeros(50)})
+        release(stated_plan(given), tmp_path / "y.csv", table | {"w": np.zeros(50)})
     assert not (tmp_path / "y.csv").exists()

@@ -10,8 +10,7 @@ import yaml
 
 from privest.errors import InvalidInput
 from privest.workflow import (
-    Noise,
-    People,
+    Public,
     Privacy,
     Spec,
     load_spec,
@@ -19,7 +18,7 @@ from privest.workflow import (
     save_spec,
     simulate_release,
 )
-from privest.workflow._releasing import simulate_held
+from privest.workflow import simulate_held
 from workflow_tables import spec
 
 FULL = {
@@ -67,12 +66,12 @@ def test_toml_keeps_odd_names(tmp_path, name, categories):
 
 def test_numbers_of_numpy_are_numbers_in_the_file(tmp_path):
     given = spec(
-        noise=Noise(np.float64(1 / 3)),
+        public=Public(np.float64(1 / 3)),
         transform="log",
         privacy=Privacy(
             np.float32(0.25),
             delta=np.float64(1e-9),
-            move=np.int64(3),
+            sensitivity=np.int64(3),
             range=(np.float32(0.5), np.int64(7)),
         ),
     )
@@ -240,14 +239,14 @@ def test_a_missing_code_that_a_reading_can_be(more, codes):
 def test_a_saved_plan_holds_what_was_stated_and_nothing_else(tmp_path):
     """A default that is written down would be stated from then on: law = "gaussian" is another
     wish than none, and what is usual may change."""
-    plan = spec("people.csv", person=People(column="name"))
+    plan = spec("people.csv", person="name")
     save_spec(plan, tmp_path / "plan.toml")
     text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
     unstated = ("law", "intercept", "missing", "transform", "family", "design", "most")
     assert not [name for name in unstated if f"{name} =" in text]
     assert load_spec(tmp_path / "plan.toml").person == plan.person
     other = spec("people.csv", intercept=False, missing="drop")
-    other = replace(other, privacy=replace(other.privacy, law="gaussian"))
+    other = replace(other, privacy=replace(other.privacy, distribution="gaussian"))
     text = other.to_toml()
     assert all(said in text for said in ("intercept = false", 'missing = "drop"', "law = "))
     assert Spec.from_dict(tomllib.loads(text)) == other

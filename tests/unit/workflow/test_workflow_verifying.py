@@ -8,7 +8,7 @@ import pytest
 
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger import Ledger
-from privest.workflow import Account, release, simulate_release, stated_terms, verify_release
+from privest.workflow import Account, release, simulate_release, stated_plan, verify
 from privest.workflow import _header as header_module
 from workflow_command import runner
 from workflow_tables import people, spec
@@ -17,7 +17,7 @@ from workflow_tables import people, spec
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("verify")
-    terms = stated_terms(spec())
+    terms = stated_plan(spec())
     with Ledger(folder / "l.db", marks=folder / "marks") as ledger:
         release(terms, folder / "z.csv", people(), account=Account(ledger, "ldl"))
     with Ledger(folder / "other.db", marks=folder / "marks") as ledger:
@@ -32,12 +32,12 @@ def opened(folder, name="l.db"):
 
 
 def test_what_is_said(made):
-    alone = verify_release(made / "z.csv")
+    alone = verify(made / "z.csv")
     assert alone.signed is None
     assert any("only a ledger" in one for one in alone.not_examined)
     assert not alone.verified
     with opened(made) as ledger:
-        found = verify_release(made / "z.csv", ledger)
+        found = verify(made / "z.csv", ledger)
     assert found.signed
     assert len(found.examined) == 5
     assert found.verified
@@ -49,16 +49,16 @@ def test_what_is_said(made):
 def test_what_is_not_so(made):
     with opened(made) as ledger, opened(made, "other.db") as other:
         with pytest.raises(InvalidInput, match="of another ledger"):
-            verify_release(made / "z.csv", other)
+            verify(made / "z.csv", other)
         with pytest.raises(InvalidInput, match="names no entry"):
-            verify_release(made / "free.csv", ledger)
+            verify(made / "free.csv", ledger)
     with pytest.raises(InvalidInput, match="is a simulation, which protects nothing"):
-        verify_release(made / "trial.csv")
-    assert verify_release(made / "trial.csv", allow_simulated=True).simulated
+        verify(made / "trial.csv")
+    assert verify(made / "trial.csv", allow_simulated=True).simulated
     with pytest.raises(LedgerError, match="there is no ledger"):
-        verify_release(made / "z.csv", made / "none.db")
+        verify(made / "z.csv", made / "none.db")
     with pytest.raises(InvalidInput):
-        verify_release(made / "none.jsonl")
+        verify(made / "none.jsonl")
 
 
 def sealed(record):
@@ -77,7 +77,7 @@ def sealed(record):
     [
         ({"dropped": 1}, InvalidInput, "signature"),
         ({"signature": "0" * 64}, InvalidInput, "signature"),
-        ({"columns": {"noise_variance": 0.31}}, InvalidInput, "signature"),
+        ({"columns": {"residual_variance": 0.31}}, InvalidInput, "signature"),
         ({"entry": {"sequence": 9}}, LedgerError, "old copy"),
         ({"entry": {"sequence": 2}}, LedgerError, "not the one that was noted"),
         ({"entry": {"hash": "0" * 64}}, LedgerError, "not the one that was noted"),
@@ -93,9 +93,9 @@ def test_a_forged_header(made, tmp_path, change, error, words):
     change = {k: record[k] | v if k == "entry" else v for k, v in change.items()}
     change["columns"] = columns
     (tmp_path / "z.csv.json").write_text(json.dumps(sealed(record | change)))
-    verify_release(tmp_path / "z.csv")  # nothing here contradicts it
+    verify(tmp_path / "z.csv")  # nothing here contradicts it
     with opened(made) as ledger, pytest.raises(error, match=words):
-        verify_release(tmp_path / "z.csv", ledger)
+        verify(tmp_path / "z.csv", ledger)
 
 
 def test_a_changed_number_of_a_real_table(made, tmp_path):
@@ -105,11 +105,11 @@ def test_a_changed_number_of_a_real_table(made, tmp_path):
     record = json.loads((tmp_path / "z.csv.json").read_text())
     table.write_bytes(table.read_bytes().replace(b"\n", b".5\n", 2).replace(b"z.5", b"z"))
     with pytest.raises(InvalidInput, match="changed or replaced"):
-        verify_release(table)
+        verify(table)
     sha = header_module.hashlib.sha256(table.read_bytes()).hexdigest()
     (tmp_path / "z.csv.json").write_text(json.dumps(sealed(record | {"sha256": sha})))
     with pytest.raises(InvalidInput, match="whole numbers"):
-        verify_release(table)
+        verify(table)
 
 
 def test_the_command(made, capsys, monkeypatch):
