@@ -107,7 +107,7 @@ def test_no_person_leaves_with_more_rows_than_the_promise_was_made_for(tmp_path)
     before, after = visits(2), visits(5)
     privacy = Privacy(epsilon=3.0, delta=1e-6, range={"ldl": (-5.0, 10.0)})
     plan = make_plan(spec(person="id", privacy=privacy), before)
-    rows = plan.people.person.rows
+    rows = plan.most
     assert np.unique(after["id"], return_counts=True)[1].max() > rows
     refused(plan, tmp_path, after, f"the plan was made for {rows}")
     assert release(plan, tmp_path / "z.csv", before).rows == 200
