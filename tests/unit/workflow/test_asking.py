@@ -2,22 +2,22 @@
 
 import numpy as np
 import pytest
+from privest.workflow._asking import error_ways, row_features
+from privest.workflow._releasing import LATER, described_before, planned_release
 
 from privest.errors import InvalidInput
 from privest.report._in_units import mean_words
 from privest.report._split import split_table
 from privest.workflow import (
-    Public,
     Privacy,
+    Public,
     estimate,
     make_plan,
     release,
     simulate_release,
-    stated_plan,
     simulation_source,
+    stated_plan,
 )
-from privest.workflow._asking import error_ways, row_features
-from privest.workflow._releasing import LATER, described_before, planned_release
 from workflow_tables import people, spec
 
 EVERY = ("auto", "t", "HC3", "HC2", "stated", "huber", "cr2", "reml", "model")

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from privest.workflow._original_units import row_of
 
 from privest.data._formula import read_formula
 from privest.errors import InvalidInput
@@ -12,12 +13,11 @@ from privest.workflow import (
     Privacy,
     estimate,
     make_plan,
+    simulate_held,
     simulate_release,
-    stated_plan,
     simulation_source,
+    stated_plan,
 )
-from privest.workflow._original_units import row_of
-from privest.workflow import simulate_held
 from workflow_command import runner
 from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
 

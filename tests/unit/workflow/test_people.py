@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from privest.workflow._people_range import clip_shift
 
 from privest import workflow
 from privest.errors import InvalidInput, PrivestError
@@ -14,19 +15,18 @@ from privest.estimator.inference import PeopleNoise
 from privest.ledger import Ledger
 from privest.privacy import Range, person_statement
 from privest.workflow import (
-    Public,
     Privacy,
+    Public,
     Spec,
     estimate,
     make_plan,
     read_release,
+    simulate_held,
     simulate_release,
     verify,
 )
 from privest.workflow import _person_sums as sums_module
 from privest.workflow import _route_people as route_module
-from privest.workflow._people_range import clip_shift
-from privest.workflow import simulate_held
 from workflow_tables import UNIT
 
 CASES = [None, 3]

@@ -12,8 +12,8 @@ from privest.workflow import (
     read_release,
     release,
     simulate_release,
-    stated_plan,
     simulation_source,
+    stated_plan,
 )
 from workflow_tables import people, spec, write
 

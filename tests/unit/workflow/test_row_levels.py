@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from privest.workflow._pure_rows import LaplaceRows
+from privest.workflow._unequal_rows import UnequalRows
 
 import privest as pv
 from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
@@ -15,8 +17,8 @@ from privest.mechanism.source import Generated
 from privest.privacy import grid_statement
 from privest.workflow import (
     Account,
-    Public,
     Privacy,
+    Public,
     Spec,
     estimate,
     load_spec,
@@ -25,12 +27,10 @@ from privest.workflow import (
     release,
     save_spec,
     simulate_release,
-    stated_plan,
     simulation_source,
+    stated_plan,
     verify,
 )
-from privest.workflow._pure_rows import LaplaceRows
-from privest.workflow._unequal_rows import UnequalRows
 from workflow_tables import POSITIVE, THETA, UNIT, VARIANCE, matrix, people, spec, write
 
 

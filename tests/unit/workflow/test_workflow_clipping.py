@@ -5,23 +5,23 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.special
+from privest.workflow._route_rows import added_of, estimate_rows
 
 from privest.cli._workflow_text import _clipping
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import ClippingCost, CostByShare, clipping_cost
 from privest.report import save_report
 from privest.workflow import (
-    Public,
     Privacy,
+    Public,
     estimate,
     make_plan,
+    simulate_held,
     simulate_release,
-    stated_plan,
     simulation_source,
+    stated_plan,
 )
 from privest.workflow import release as release_table
-from privest.workflow import simulate_held
-from privest.workflow._route_rows import added_of, estimate_rows
 from workflow_tables import LEVEL, THETA, UNIT, VARIANCE, matrix, people, spec, write
 
 

@@ -5,14 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from privest.workflow._record import record_information, record_statement
 
 from privest.bounds import informed_errors, split_budget
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.ledger import Ledger
 from privest.workflow import (
     Account,
-    Public,
     Privacy,
+    Public,
     Spec,
     estimate,
     load_spec,
@@ -24,7 +25,6 @@ from privest.workflow import (
     stated_plan,
     verify,
 )
-from privest.workflow._record import record_information, record_statement
 from workflow_command import runner
 from workflow_tables import UNIT, write
 

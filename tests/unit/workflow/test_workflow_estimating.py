@@ -6,19 +6,19 @@ import json
 import numpy as np
 import pytest
 import scipy.stats
+from privest.workflow._held import KeptBlocks
 
 from privest.errors import InvalidInput
 from privest.workflow import (
-    Public,
     Privacy,
+    Public,
     estimate,
     make_plan,
+    simulate_held,
     simulate_release,
     stated_plan,
 )
 from privest.workflow import _header as header_module
-from privest.workflow._held import KeptBlocks
-from privest.workflow import simulate_held
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 

@@ -10,8 +10,8 @@ from privest.cli import _workflow as command
 from privest.errors import InvalidInput
 from privest.privacy import grid_statement
 from privest.workflow import (
-    Public,
     Privacy,
+    Public,
     TableRelease,
     estimate,
     load_spec,

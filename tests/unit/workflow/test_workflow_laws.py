@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.special
+from privest.workflow._laws import offers
 
 from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
 from privest.estimator.inference import WeightedRows, fit_family
@@ -15,19 +16,18 @@ from privest.ledger import Ledger
 from privest.mechanism import RandomisedResponse
 from privest.workflow import (
     Account,
-    Public,
     Privacy,
+    Public,
     Spec,
     estimate,
     make_plan,
     read_release,
     release,
     simulate_release,
-    stated_plan,
     simulation_source,
+    stated_plan,
     verify,
 )
-from privest.workflow._laws import offers
 
 RNG = np.random.default_rng(4)
 K = 600

@@ -1,6 +1,7 @@
 """A release: z and public facts, whole or not at all, never y, never twice."""
 
 import hashlib
+import importlib
 import json
 import os
 import struct
@@ -15,18 +16,18 @@ from privest.errors import InvalidInput, NotIdentifiable
 from privest.privacy import EndlessLevel
 from privest.workflow import (
     Privacy,
-    TableMechanism,
+    document_path,
     estimate,
     make_plan,
     read_release,
     release,
     simulate_release,
-    stated_plan,
     simulation_source,
+    stated_plan,
 )
-from privest.workflow import release as module
-from privest.workflow import document_path
 from workflow_tables import LEVEL, matrix, people, spec, write
+
+module = importlib.import_module("privest.workflow.release")
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +63,8 @@ def test_what_is_in_it(plan, table, tmp_path, ending):
     assert header.epsilon == plan.epsilon
     assert header.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert set(header.to_dict()) == {
-        "kind", "table", "rows", "dropped", "columns", "names", "categories",
-        "family", "people", "persons", "weights", "simulated", "warning",
-        "sha256", "checksum", "grid", "entry", "signature",
+        "format", "version", "plan", "columns", "facts", "grid", "table", "sha256", "entry",
+        "checksum", "signature",
     }  # fmt: skip
 
 
@@ -235,8 +235,8 @@ def test_a_seed_repeats_the_very_same_release_only(plan, table, tmp_path):
     def noise(of, data, seed=1):
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.csv"
         release = simulate_release(of, path, simulation_source(of, seed), data)
-        y = np.asarray(data[of.spec.target])
-        y = np.log(y) if of.spec.transform == "log" else y
+        y = np.asarray(data[of.spec.targets[0]])
+        y = np.log(y) if of.model.transform == "log" else y
         return tuple((np.sqrt(of.level) * (release.values - y)).round(6))
 
     table = table | {"ldl": np.exp(table["ldl"])}
@@ -265,18 +265,6 @@ def test_the_generator_is_asked_for(plan, table, tmp_path):
     assert not os.listdir(tmp_path)
 
 
-def test_the_mechanism_of_a_table_can_be_audited():
-    """What an audit runs is what `simulate_release` runs, and claims I_z(y) = s·I."""
-    running = TableMechanism(LEVEL).as_mechanism(3)
-    y = np.array([1.0, -2.0, 0.5])
-    np.testing.assert_allclose(running.information(y).matrix, LEVEL * np.eye(3), rtol=1e-15)
-    z = running.simulate(y, np.random.default_rng(4)) / np.sqrt(LEVEL)
-    table = TableMechanism(LEVEL)
-    rng = np.random.default_rng(4)
-    blocks = np.concatenate([table.simulate(y[:1], rng), table.simulate(y[1:], rng)])
-    np.testing.assert_allclose(z, blocks, rtol=1e-15)
-
-
 def test_bare_terms_release_the_same_in_one_pass(table, tmp_path):
     """Level plans need no pass over the features: same table, same header."""
     own = spec(privacy=Privacy(LEVEL, delta=1e-6, sensitivity=1.0))
@@ -287,14 +275,14 @@ def test_bare_terms_release_the_same_in_one_pass(table, tmp_path):
         make_plan(own, table), tmp_path / "b.csv", np.random.default_rng(3), table
     )
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
-    assert replace(bare, table="b.csv") == full
+    assert replace(bare, table="b.csv").to_dict() == full.to_dict()
     assert stated_plan(spec(privacy=Privacy(standard_error={"age": 0.1}))) is None
 
 
 def test_tied_features_are_refused_at_the_end_of_the_pass(table, tmp_path):
     tied = table | {"bmi": 2.0 * table["age"]}
     terms = stated_plan(spec())
-    with pytest.raises(NotIdentifiable, match="tied"):
+    with pytest.raises(NotIdentifiable, match="collinear"):
         simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(3), tied)
     assert not list(tmp_path.iterdir())
 
@@ -302,7 +290,7 @@ def test_tied_features_are_refused_at_the_end_of_the_pass(table, tmp_path):
 def test_weights_leave_beside_the_features(tmp_path):
     """A public column, as it is; weights of 0 are refused before anything is drawn."""
     table = people(50) | {"w": np.linspace(1, 5, 50)}
-    given = spec(weights=Weights("w", "survey"))
+    given = spec(weights="w")
     release(stated_plan(given), tmp_path / "z.csv", table)
     found = read_release(tmp_path / "z.csv")
     assert found.table_columns[-2:] == ("w", "z")
