@@ -37,7 +37,11 @@ def matrix(table):
 def stated(data, privacy, public=None, format=None, **model):
     """A specification of these fields of its model."""
     return Spec(
-        str(data), Model(**model), privacy, public or Public(), Format() if format is None else format
+        str(data),
+        Model(**model),
+        privacy,
+        public or Public(),
+        Format() if format is None else format,
     )
 
 

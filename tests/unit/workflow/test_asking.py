@@ -2,18 +2,17 @@
 
 import numpy as np
 import pytest
-from privest.workflow._asking import error_ways, row_features
-from privest.workflow._releasing import LATER, described_before, planned_release
 
 from privest.errors import InvalidInput
-from privest.report._in_units import mean_words
-from privest.report._split import split_table
 from privest.workflow import (
     Privacy,
     Public,
+    error_ways,
     estimate,
     make_plan,
+    planned_release,
     release,
+    row_features,
     simulate_release,
     simulation_source,
     stated_plan,
@@ -69,31 +68,21 @@ def test_features_of_a_mean(tmp_path):
     row = {name: 2.0 if choices is None else choices[1] for name, choices in asked.items()}
     assert set(row.values()) == {2.0, "male"}
     expected = found.mean_at(row).mean
-    assert "on average (90 % interval " in mean_words(found, row, 0.9)
     for name in row:
         with pytest.raises(InvalidInput):
             found.mean_at({one: value for one, value in row.items() if one != name})
     assert np.isfinite(expected)
 
 
-def test_errors_in_two_parts(tmp_path):
-    """By the known noise, 1/s of the level, and the rest."""
-    made(tmp_path)
-    found = estimate(tmp_path / "z.csv", "stated")
-    table = split_table(found)
-    private = np.sqrt(np.diagonal(found.privacy))
-    for row, own, whole in zip(table.rows, private, found.standard_error):
-        assert float(row[3].replace("−", "-")) == pytest.approx(own, rel=0.06)
-        assert float(row[4].split()[0]) == pytest.approx(100 * (own / whole) ** 2, abs=0.51)
-
-
-def test_the_header_before_it_is_made(tmp_path):
+def test_the_document_before_it_is_made(tmp_path):
     terms, table = stated_plan(spec()), people()
-    before = described_before(terms, tmp_path / "z.csv")
-    columns = planned_release(terms, tmp_path / "z.csv").table_columns
+    before = planned_release(terms, tmp_path / "z.csv")
     assert not list(tmp_path.iterdir())
     real = release(terms, tmp_path / "z.csv", table)
-    after = real.to_dict()
-    assert {name: after[name] for name in before} == before
-    assert set(after) - set(before) == set(LATER)
-    assert columns == real.table_columns
+    assert before.table_columns == real.table_columns
+    first, after = before.to_dict(), real.to_dict()
+    later = {name for name in after if after[name] != first[name]}
+    assert later == {"sha256", "checksum", "facts"}
+    assert {name for name in after["facts"] if after["facts"][name] != first["facts"][name]} == {
+        "rows"
+    }

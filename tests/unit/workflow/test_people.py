@@ -171,9 +171,7 @@ def test_small_blocks_and_all_ways_to_keep_sums_agree(tmp_path, monkeypatch):
     for expected, found in ((held, estimate(path)), (scattered, estimate(other))):
         np.testing.assert_allclose(found.estimate, expected.estimate, rtol=1e-10)
         np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-8)
-        np.testing.assert_allclose(
-            found.degrees_of_freedom, expected.degrees_of_freedom, rtol=1e-8
-        )
+        np.testing.assert_allclose(found.degrees_of_freedom, expected.degrees_of_freedom, rtol=1e-8)
 
 
 @pytest.mark.parametrize("most", CASES)
@@ -218,7 +216,9 @@ def test_the_same_readings_have_one_account(tmp_path):
         workflow.Account(book, "another") as account,
         pytest.raises(InvalidInput, match="released for the account 'first'"),
     ):
-        workflow.release(make_plan(plain(Privacy(1.0)), data), tmp_path / "b.csv", data, account=account)
+        workflow.release(
+            make_plan(plain(Privacy(1.0)), data), tmp_path / "b.csv", data, account=account
+        )
 
 
 def test_a_seed_is_bound_to_the_cap(tmp_path):
@@ -322,7 +322,7 @@ def test_what_a_range_does_is_said(tmp_path):
         if ends[0] < 0:
             assert found.remark is None
         else:
-            assert  "clipped" in found.remark
+            assert "clipped" in found.remark
             assert "'intercept'" in found.remark
 
 

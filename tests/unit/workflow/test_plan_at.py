@@ -89,7 +89,9 @@ def test_a_level_column_is_put_aside_for_one_level(tmp_path):
 def test_a_reference_set_is_not_read_again(tmp_path):
     """What it said stays; what the range costs with its coefficients is said by the share."""
     reference = write(people(150, seed=3), tmp_path / "public.csv")
-    stated = spec(public=Public(reference=str(reference)), privacy=Privacy(2.0, range={"ldl": (0.5, 2.5)}))
+    stated = spec(
+        public=Public(reference=str(reference)), privacy=Privacy(2.0, range={"ldl": (0.5, 2.5)})
+    )
     plan = make_plan(stated, table())
     wanted = make_plan(replace(stated, privacy=at_level(plan.privacy, 0.7)), table())
     reference.unlink()
@@ -103,7 +105,9 @@ def test_a_reference_set_is_not_read_again(tmp_path):
 def test_columns_keep_what_a_reference_set_says_of_them_together(tmp_path):
     reference = write(table(), tmp_path / "public.csv")
     stated = spec(
-        public=Public(reference=str(reference)), target=("ldl", "hdl"), privacy=Privacy(2.0, **RECORD)
+        public=Public(reference=str(reference)),
+        target=("ldl", "hdl"),
+        privacy=Privacy(2.0, **RECORD),
     )
     plan = make_plan(stated, table())
     wanted = make_plan(replace(stated, privacy=at_level(plan.privacy, 0.7)), table())

@@ -39,7 +39,9 @@ def test_the_same_rows_with_and_without(table, tmp_path):
     """A trial with a seed: what is written does not depend on who is told."""
     terms, told = stated_plan(spec()), []
     for name, progress in (("a.csv", None), ("b.csv", lambda rows: told.append(rows) or "stop")):
-        simulate_release(terms, tmp_path / name, simulation_source(terms, 3), table, progress=progress)
+        simulate_release(
+            terms, tmp_path / name, simulation_source(terms, 3), table, progress=progress
+        )
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert told[-1] == ROWS
 

@@ -312,5 +312,7 @@ def test_what_laplace_noise_leaves_undone_is_said(tmp_path):
 
 def test_epsilon_follows_from_the_range(clipped):
     plan, _ = clipped
-    stated = dataclasses.replace(plan.spec, privacy=Privacy(level=LEVEL, delta=1e-6, sensitivity=1.3))
+    stated = dataclasses.replace(
+        plan.spec, privacy=Privacy(level=LEVEL, delta=1e-6, sensitivity=1.3)
+    )
     assert plan.epsilon == pytest.approx(make_plan(stated).epsilon)
