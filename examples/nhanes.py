@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 import privest as pv
-from privest.report import at_least, exposed_by, exposure, new_figure, save, tidy
+from privest.report import at_least, exposed_by, exposure
+from privest.report.figures import new_figure, save, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

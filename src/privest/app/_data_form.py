@@ -14,8 +14,7 @@ from privest.data import ColumnLook, Reading, TableLook
 from privest.data._look_codes import MissingCode
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
-from privest.workflow import Noise, People, Spec, Weights, starting_privacy
-from privest.workflow._sections import Ends
+from privest.workflow import Model, Public, Spec, starting_privacy
 
 ROLES = {
     "unused": "not used",
@@ -78,19 +77,23 @@ def stated(
     ranges = {names[at]: _range(form, look.columns[at], at, family) for at in chosen.private}
     reading = replace(look.reading.of_columns([names[at] for at in chosen.every]), missing_codes=())
     reading = replace(reading, missing_codes=_codes(form, look, chosen, reading))
-    return Spec(
-        data=EMBEDDED if table.path is None else table.name,
-        target=targets[0] if len(targets) == 1 else targets,
+    model = Model(
+        target=targets,
         features=tuple(names[at] for at in chosen.public),
-        privacy=starting_privacy(ranges, transform=transform, family=family),
-        noise=_noise(form, desk, table, references),
         categories=_categories(form, look, chosen),
         missing=form.choice("gaps", list(GAPS), "refuse"),  # type: ignore[arg-type]
         transform=transform,  # type: ignore[arg-type]
         family=family,  # type: ignore[arg-type]
-        person=_person(form, chosen, names),
-        weights=None if chosen.weight is None else Weights(names[chosen.weight]),
-        reading=reading,
+        person=None if chosen.person is None else names[chosen.person],
+        most_rows=None if chosen.person is None else form.whole("most", 0, most=10**9) or None,
+        weights=None if chosen.weight is None else names[chosen.weight],
+    )
+    return Spec(
+        data=EMBEDDED if table.path is None else table.name,
+        model=model,
+        privacy=starting_privacy(ranges, transform=transform, family=family),
+        public=_public(form, desk, table, references),
+        format=reading,
     )
 
 
@@ -131,7 +134,7 @@ def _family(form: Form, look: TableLook, chosen: _Chosen) -> str:
     return "binomial" if kinds == {"yes-no"} and len(chosen.private) == 1 else "gaussian"
 
 
-def _range(form: Form, column: ColumnLook, at: int, family: str) -> Ends:
+def _range(form: Form, column: ColumnLook, at: int, family: str) -> tuple[float, float]:
     """The public range of a private column: it must be stated, but of a yes or no."""
     if column.kind not in ("number", "yes-no"):
         raise Unfit(
@@ -247,23 +250,16 @@ def _category_list(form: Form, column: ColumnLook, at: int) -> tuple[str, ...]:
     return tuple(one for one in (known.get(line, line) for line in lines) if one not in gone)
 
 
-def _noise(form: Form, desk: Desk, table: Table, references: Sequence[Path]) -> Noise:
-    given = form.text("reference", "")
+def _public(form: Form, desk: Desk, table: Table, references: Sequence[Path]) -> Public:
+    given, variance = form.text("reference", ""), form.optional_number("noise_variance")
     if not given:
-        return Noise(variance=form.optional_number("noise_variance"))
+        return Public(variance)
     if given == EMBEDDED and table.path is not None:
-        return Noise(variance=form.optional_number("noise_variance"), reference=EMBEDDED)
+        return Public(variance, EMBEDDED)
     sent = {path.name: path for path in references}
     path = sent[given] if given in sent else local_path(desk, given)
     require_other_file(table, path)
-    return Noise(variance=form.optional_number("noise_variance"), reference=str(path))
-
-
-def _person(form: Form, chosen: _Chosen, names: Sequence[str]) -> People | None:
-    if chosen.person is None:
-        return None
-    most = form.whole("most", 0, most=10**9) or None
-    return People(names[chosen.person], most)
+    return Public(variance, str(path))
 
 
 # --- and back -------------------------------------------------------------------------------------
@@ -271,25 +267,27 @@ def _person(form: Form, chosen: _Chosen, names: Sequence[str]) -> People | None:
 
 def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
     """What would have been typed to state this plan, as far as the screen can say it."""
-    roles = dict.fromkeys(spec.targets, "private") | dict.fromkeys(spec.features, "public")
-    roles |= {one.column: role for role, one in (("person", spec.person), ("weight", spec.weights))
-              if one is not None}  # fmt: skip
+    model = spec.model
+    roles = dict.fromkeys(spec.targets, "private") | dict.fromkeys(model.features, "public")
+    roles |= {name: role for role, name in (("person", model.person), ("weight", model.weights))
+              if name is not None}  # fmt: skip
     found = {
-        "gaps": spec.missing, "family": spec.family,
-        "logarithm": "yes" if spec.transform == "log" else "",
-        "lists_public": "yes" if spec.categories else "",
-        "noise_variance": as_typed(spec.noise.variance), "reference": spec.noise.reference or "",
-        "codes": "; ".join(spec.reading.missing_codes),
-        "most": as_typed(None if spec.person is None else spec.person.most),
+        "gaps": model.missing, "family": model.family,
+        "logarithm": "yes" if model.transform == "log" else "",
+        "lists_public": "yes" if model.categories else "",
+        "noise_variance": as_typed(spec.public.residual_variance),
+        "reference": spec.public.reference or "",
+        "codes": "; ".join(spec.format.missing_codes),
+        "most": as_typed(model.most_rows),
         "further": "\n".join(roles) if len(look.columns) > SHOWN else "",
     }  # fmt: skip
     for at, column in enumerate(look.columns):
         found[f"role-{at}"] = roles.get(column.name, "unused")
-        ends = spec.privacy.range_of(column.name) if column.name in spec.targets else None
+        ends = spec.privacy.range.get(column.name)
         if ends is not None:
             found[f"low-{at}"], found[f"high-{at}"] = map(as_typed, ends)
-        if column.name in spec.categories:
+        if column.name in model.categories:
             shown = {value: name for name, value in offered(column).items()}
-            lines = [shown.get(one, one) for one in spec.categories[column.name]]
+            lines = [shown.get(one, one) for one in model.categories[column.name]]
             found |= {f"use-{at}": "list", f"list-{at}": "\n".join(lines)}
     return {name: [value] for name, value in found.items() if value}

@@ -292,7 +292,7 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
                 plan = make_plan(spec, data=table.data)
                 replanned(desk_of(request), work)
                 work.restate(spec, plan)
-                work.reading = spec.reading
+                work.reading = spec.format
         except PrivestError as error:
             field = getattr(error, "field", None)
             return _shown(request, work, in_words(error, table), field=field)
@@ -334,9 +334,9 @@ def _is_known(work: Work, spec: Spec) -> bool:
 
 
 def _ends(spec: Spec) -> object:
-    """The public range; that of a yes or no need not be stated."""
-    usual = (0.0, 1.0) if spec.family == "binomial" else None
-    return usual if spec.privacy.range is None else spec.privacy.range
+    """The public ranges; that of a yes/no outcome need not be stated."""
+    usual = {spec.targets[0]: (0.0, 1.0)} if spec.model.family == "binomial" else {}
+    return usual | dict(spec.privacy.range)
 
 
 ROUTES = [

@@ -22,8 +22,7 @@ from privest.data._reading_options import Reading
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import held_lock
-from privest.workflow import Plan, Spec
-from privest.workflow._account import LEDGER
+from privest.workflow import LEDGER, Plan, Spec
 
 PREFIX = "privest-app-"
 ALIVE = "alive"  # a file that is locked as long as its app runs

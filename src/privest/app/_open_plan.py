@@ -25,8 +25,7 @@ from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput, PrivestError
 from privest.reading import as_text
 from privest.reading._limits import DOCUMENT
-from privest.workflow import Noise, Spec, load_spec, make_plan
-from privest.workflow._spec import read_spec
+from privest.workflow import Public, Spec, load_spec, make_plan, read_spec
 
 TYPED = ("plan_path", "data_path")
 
@@ -63,12 +62,12 @@ def _fill(desk: Desk, work: Work, form: Form) -> None:
         )
     work.table = _table(desk, form, spec)
     spec = replace(spec, data=work.table.name, noise=_noise(desk, work.table, spec))
-    seen = look(work.table.data, spec.reading)
+    seen = look(work.table.data, spec.format)
     # What was found of how the file is written is now stated, as on the data screen.
-    codes = spec.reading.missing_codes
+    codes = spec.format.missing_codes
     spec = replace(spec, reading=replace(seen.reading, missing_codes=codes))
     work.restate(spec, make_plan(spec, work.table.data))
-    work.reading, work.more[LOOK] = spec.reading, seen
+    work.reading, work.more[LOOK] = spec.format, seen
     work.typed = typed_of(spec, seen)
 
 
@@ -101,14 +100,14 @@ def _table(desk: Desk, form: Form, spec: Spec) -> Table:
         ) from None
 
 
-def _noise(desk: Desk, table: Table, spec: Spec) -> Noise:
+def _noise(desk: Desk, table: Table, spec: Spec) -> Public:
     """With the place of the public reference set, which a plan names."""
-    name = spec.noise.reference
+    name = spec.public.reference
     if name is None or name == EMBEDDED:
-        return spec.noise
+        return spec.public
     path = local_path(desk, name)
     require_other_file(table, path)
-    return replace(spec.noise, reference=str(path))
+    return replace(spec.public, reference=str(path))
 
 
 ROUTES = [

@@ -15,23 +15,21 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from privest.app._desk import Work
-from privest.app._pages import Form, page, place, screen, see_other
-from privest.app._privacy_level import Chosen, chosen_by, meant_by, numbers_of, pictures_of
-from privest.app._uploads import changed
-from privest.arrays import CONFIDENCE
-from privest.errors import InvalidInput, PrivestError
-from privest.report._choosing import (
+from privest.app._level_scale import (
     LevelScale,
     apart_text,
     level_scale,
     level_text,
     takes_apart,
 )
-from privest.report._coefficients import INTERCEPT
-from privest.report._withdrawal_words import withdrawal_words
-from privest.workflow import Plan, Spec
-from privest.workflow._law_plan import LawPlan
-from privest.workflow._withdrawing import withdrawn
+from privest.app._pages import Form, page, place, screen, see_other
+from privest.app._privacy_level import Chosen, chosen_by, meant_by, numbers_of, pictures_of
+from privest.app._uploads import changed
+from privest.app._withdrawal_words import withdrawal_words
+from privest.arrays import CONFIDENCE
+from privest.errors import InvalidInput, PrivestError
+from privest.report.findings import INTERCEPT
+from privest.workflow import Plan, Spec, withdrawn
 
 KEPT = "privacy"  # under which this screen keeps what it was asked
 ASKED = ("apart", "half", "of")  # what is no part of the plan
@@ -87,9 +85,9 @@ def _shown(
     return page(
         request, "privacy.html", work, 422 if message else 200,
         message=message, step="privacy", plan=plan, model=model, pictures=pictures_of(chosen),
-        takes_apart=takes_apart(plan), factor=plan.spec.transform == "log",
+        takes_apart=takes_apart(plan), factor=plan.model.transform == "log",
         takes_delta=_takes_delta(plan), alone=_alone(plan), accuracy=len(plan.columns) == 1,
-        typed=kept.asked | dict(typed or {}), groups=dict(plan.spec.categories),
+        typed=kept.asked | dict(typed or {}), groups=dict(plan.model.categories),
         ticked=kept.ticked, said=kept.said if kept.said_of == plan.spec else [],
         **numbers_of(chosen),
     )  # fmt: skip
@@ -97,12 +95,13 @@ def _shown(
 
 def _takes_delta(plan: Plan) -> bool:
     """Whether ε has a δ here, and something that limits how far a reading moves."""
-    return all(one.law == "gaussian" and one.counted_move is not None for one in plan.columns)
+    return not plan.distribution.pure and plan.record is not None
 
 
 def _alone(plan: Plan) -> bool:
     """Whether an accuracy can only be that of what privacy adds."""
-    return len(plan.columns) == 1 and plan.noise_variance is None and not isinstance(plan, LawPlan)
+    known = plan.columns[0].residual_variance is not None or plan.model.family != "gaussian"
+    return len(plan.columns) == 1 and not known
 
 
 def privacy_numbers(request: Request, work: Work, form: Form) -> Response:
@@ -225,7 +224,7 @@ def privacy_without(request: Request, work: Work, form: Form) -> Response:
 def _ticked(spec: Spec, ticked: frozenset[str]) -> tuple[str, list[str]]:
     """Boxes are named by the places of column and group in the public lists."""
     found: dict[str, list[str]] = {}
-    for i, (column, groups) in enumerate(spec.categories.items()):
+    for i, (column, groups) in enumerate(spec.model.categories.items()):
         for j, group in enumerate(groups):
             if f"{i}-{j}" in ticked:
                 found.setdefault(column, []).append(group)

@@ -11,11 +11,10 @@ from pathlib import Path
 from privest.app._desk import Desk, Made, Work
 from privest.app._guard import note
 from privest.app._uploads import in_words, require_other_name, same_name
-from privest.arrays import plural
 from privest.errors import InvalidInput, PrivestError
 from privest.files import part_path
-from privest.report import left_out, level_of
-from privest.report._released import budget_left
+from privest.report import Sentence, describe
+from privest.report.describe import budget_left
 from privest.workflow import (
     Account,
     Plan,
@@ -23,11 +22,11 @@ from privest.workflow import (
     Spending,
     TableRelease,
     account_name,
+    document_path,
     release,
     simulate_release,
-    trial_source,
+    simulation_source,
 )
-from privest.workflow._header import header_path
 
 JOB, TICKETS, CHOICE = "release job", "release tickets", "release choice"
 MOST_TICKETS = 20  # pages of one work that are open at once
@@ -95,8 +94,8 @@ class Job:
             raise Stopped
 
     @property
-    def header_path(self) -> Path:
-        return header_path(self.path)
+    def document_path(self) -> Path:
+        return document_path(self.path)
 
 
 # --- what is offered ------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ def free_name(folder: Path, target: str, inputs: Sequence[str] = ()) -> str:
     number = 1
     while True:
         name = f"{stem}.csv" if number == 1 else f"{stem}-{number}.csv"
-        there = (folder / name).exists() or header_path(folder / name).exists()
+        there = (folder / name).exists() or document_path(folder / name).exists()
         if not there and same_name(name) not in others:
             return name
         number += 1
@@ -132,7 +131,7 @@ def free_name(folder: Path, target: str, inputs: Sequence[str] = ()) -> str:
 
 def input_names(spec: Spec) -> list[str]:
     """The files that a plan reads."""
-    return [Path(one).name for one in (spec.data, spec.noise.reference) if one is not None]
+    return [Path(one).name for one in (spec.data, spec.public.reference) if one is not None]
 
 
 def usual_name(desk: Desk, spec: Spec) -> str:
@@ -191,7 +190,7 @@ def begin(desk: Desk, work: Work, plan: Plan, choice: Choice) -> Job:
                 plan, job.path, data, account=account, progress=lambda n: job.told(desk, n)
             )
             job.said = _sentence(job.header)
-            job.left, job.head = budget_left(account), str(account.ledger.head)
+            job.left, job.head = budget_left(account).text, str(account.ledger.head)
         made = Made(plan, subject=choice.subject, budget=choice.budget, again=choice.again)
         _keep(desk, work, job, made)
         with work.lock:  # another one would have another name
@@ -211,7 +210,7 @@ def begin_trial(desk: Desk, work: Work, plan: Plan, seed: int) -> Job:
 
     def make() -> None:
         job.header = simulate_release(
-            plan, job.path, trial_source(plan, seed), data, progress=lambda n: job.told(desk, n)
+            plan, job.path, simulation_source(plan, seed), data, progress=lambda n: job.told(desk, n)
         )
         job.said = _sentence(job.header)
         _keep(desk, work, job, made)
@@ -220,8 +219,8 @@ def begin_trial(desk: Desk, work: Work, plan: Plan, seed: int) -> Job:
 
 
 def _sentence(header: TableRelease) -> str:
-    rows = f"{plural(header.rows, 'row')} at {level_of(header)}."
-    return " ".join(part for part in (rows, left_out(header), header.warning) if part)
+    parts = describe(header)[0].parts
+    return " ".join(part.text for part in parts if isinstance(part, Sentence))
 
 
 def _keep(desk: Desk, work: Work, job: Job, made: Made) -> None:

@@ -24,12 +24,11 @@ from privest.app._uploads import changed
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Entry
 from privest.ledger._view import as_subject
-from privest.report import level_of, plural
-from privest.report._choosing import choice_headlines
-from privest.report._exposure import level_number
-from privest.workflow import Plan, Spending
-from privest.workflow._header import header_path
-from privest.workflow._releasing import described_before, planned_release
+from privest.report import Sentence, exposed
+from privest.report.findings import level_of
+from privest.report.numbers import KINDS
+from privest.report.numbers import level as level_number
+from privest.workflow import Plan, Spending, TableRelease, document_path, planned_release
 
 READ_ONLY = "The app runs read-only: it shows plans, and releases nothing."
 SEED = 1
@@ -67,8 +66,8 @@ def _page(
         "moved": moved, "trouble": trouble, "shown": (message, trouble),
         "earlier_works": [one for one in work.earlier if one.id in desk.works],
         "real": work.real, "ticket": None, "amounts": None, "typed": typed,
-        "rows": plural(plan.rows, "row"), "changed": changed(work),
-        "headlines": choice_headlines(plan, apart_of(work, plan)),
+        "rows": KINDS["rows"](plan.rows), "changed": changed(work),
+        "panel": _panel(plan, apart_of(work, plan)),
     }  # fmt: skip
     if not desk.read_only and (job is None or not job.running):
         choice = _choice_of(desk, work, plan)
@@ -103,13 +102,33 @@ def _offered(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _panel(plan: Plan, apart: float | None) -> list[str]:
+    """What one person is exposed to, a sentence each."""
+    parts = exposed(plan, apart=apart).parts
+    return [part.text for part in parts if isinstance(part, Sentence)]
+
+
 def _written(plan: Plan, name: str) -> dict[str, Any]:
     form = planned_release(plan, name)
     return {
-        "table": name, "header": header_path(Path(name)).name,
-        "columns": form.table_columns, "level": level_of(form),
-        "facts": json.dumps(described_before(plan, name), indent=1, ensure_ascii=False),
+        "table": name, "header": document_path(Path(name)).name,
+        "columns": form.table_columns, "level": level_of(form).text,
+        "facts": _document(form),
     }  # fmt: skip
+
+
+LATER = ("sha256", "checksum", "entry", "signature")  # not known before the rows have left
+
+
+def _document(form: TableRelease) -> str:
+    """The document of the release, as far as it is known now."""
+    known = {name: value for name, value in form.to_dict().items() if name not in LATER}
+    known["facts"] = {
+        name: value
+        for name, value in known["facts"].items()
+        if name not in ("rows", "dropped", "persons")
+    }
+    return json.dumps(known, indent=1, ensure_ascii=False)
 
 
 def _amounts(spent: Spending) -> dict[str, str]:
@@ -281,7 +300,7 @@ def file(request: Request, work: Work, form: Form) -> Response:
         table = work.released if work.real else None
     if table is None or what not in ("table", "header"):
         raise HTTPException(404, "That is there after a release.")
-    path = table if what == "table" else header_path(table)
+    path = table if what == "table" else document_path(table)
     if not path.is_file():
         raise HTTPException(404, "The file is no longer where it was written.")
     return FileResponse(path, filename=path.name)

@@ -16,12 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from privest.app._desk import Desk, Made, Work
-from privest.app._pages import Form, desk_of, page, screen, see_other
-from privest.app._results_screen import Seen, estimate_of, seen_of
-from privest.errors import PrivestError
-from privest.report import save_report
-from privest.report._along import (
+from privest.app._along import (
     COMMANDS,
     ENTRY,
     NOTEBOOK,
@@ -30,14 +25,12 @@ from privest.report._along import (
     ledger_entry,
     save_along,
 )
-from privest.workflow import (
-    ColumnsEstimate,
-    Plan,
-    TableRelease,
-    read_release,
-)
-from privest.workflow._commands import Steps
-from privest.workflow._header import header_path
+from privest.app._desk import Desk, Made, Work
+from privest.app._pages import Form, desk_of, page, screen, see_other
+from privest.app._results_screen import Seen, estimate_of, seen_of
+from privest.errors import PrivestError
+from privest.report import save_report
+from privest.workflow import Plan, Steps, TableRelease, document_path, read_release
 
 PLAN, REPORT, ARCHIVE = "plan.toml", "report.html", "privest.zip"
 
@@ -113,7 +106,7 @@ def _answered(seen: Seen) -> dict[str, Any]:
     if not asked.get("at") and not asked.get("total"):
         return asked
     found = estimate_of(seen)
-    parts = found.parts if isinstance(found, ColumnsEstimate) else (found,)
+    parts = found.parts or (found,)
     rows = asked.get("at", ())
     there = tuple(row for row in rows if all(_is_there(one.mean_at, row) for one in parts))
     total = bool(asked.get("total")) and all(_is_there(one.total) for one in parts)
@@ -140,7 +133,7 @@ def _told(taken: Taken) -> dict[str, Any]:
     """What the page says of a release; an entry that cannot be read is said in words."""
     told: dict[str, Any] = {"entry": None, "trouble": None, "beside": ()}
     if taken.table is not None:
-        told["beside"] = (taken.table.name, header_path(taken.table).name)
+        told["beside"] = (taken.table.name, document_path(taken.table).name)
     if taken.real:
         try:
             told["entry"] = taken.entry

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from privest.app._desk import Desk, Table, Work
 from privest.data._source import EMBEDDED, require_ending
 from privest.errors import InvalidInput
-from privest.workflow._same_table import require_same_table
+from privest.workflow import require_unchanged
 
 PART = 1 << 20  # bytes that are copied at a time
 LONGEST_NAME = 200
@@ -116,7 +116,7 @@ def changed(work: Work) -> str | None:
     if work.plan is None or work.table is None:
         return None
     try:
-        require_same_table(work.plan, work.table.data)
+        require_unchanged(work.plan.spec, work.plan.found, work.table.data)
     except InvalidInput as error:
         return in_words(error, work.table)
     return None

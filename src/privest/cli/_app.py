@@ -13,9 +13,7 @@ from rich.rule import Rule
 
 import privest
 from privest import workflow
-from privest.arrays import CONFIDENCE
 from privest.cli import _ledger, _workflow
-from privest.cli._audit import audit
 from privest.cli._bound import bound
 from privest.cli._browser import app_command
 from privest.cli._consensus import consensus_command
@@ -26,16 +24,13 @@ from privest.cli._identify import identify_command
 from privest.cli._levels import levels
 from privest.cli._stream import stream
 from privest.cli._verify import verify
-from privest.cli._workflow_text import print_estimate, print_plan
 from privest.data import open_source, write_table
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.ledger import discard
 from privest.paper import _commands as reproduce
-from privest.report import charged_to, level_words, plural, save_report
-from privest.workflow._account import LEDGER
-from privest.workflow._commands import Steps, commands_of
-from privest.workflow._header import header_path
+from privest.report import describe, print_sections, save_report
+from privest.workflow import LEDGER, Steps, commands_of, document_path
 
 COLUMNS = ("age", "sex", "bmi", "bp", "s5")
 REFERENCE = 142  # of 442 people, a fixed random choice; the others are the private ones
@@ -111,7 +106,6 @@ app.command(name="identify")(identify_command)
 app.command(name="consensus")(consensus_command)
 app.command()(bound)
 app.command()(stream)
-app.command()(audit)
 app.command()(verify)
 app.command(name="app")(app_command)
 
@@ -147,18 +141,17 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     """Run it, print it, and say where the page is."""
     people, reference, plan_file, release, page = (folder / name for name in FILES)
     spec = workflow.Spec(
-        data=people.name,
-        target="s5",
-        features=("age", "sex", "bmi", "bp"),
-        categories={"sex": ("0", "1")},
-        noise=workflow.Noise(reference=reference.name),
-        privacy=workflow.Privacy(level=4.0, delta=1e-6, move=0.5),
+        people.name,
+        workflow.Model(("s5",), ("age", "sex", "bmi", "bp"), categories={"sex": ("0", "1")}),
+        workflow.Privacy(level=4.0, delta=1e-6, sensitivity=0.5),
+        workflow.Public(reference=reference.name),
     )
+    plan_text = workflow.to_toml(spec)
     ledger = folder / LEDGER
-    made = [people, reference, plan_file, release, header_path(release), page, ledger]
-    _clear(folder, made, plan_file, spec.to_toml())
+    made = [people, reference, plan_file, release, document_path(release), page, ledger]
+    _clear(folder, made, plan_file, plan_text)
     discard(ledger)  # these people are public: every run is their first release
-    atomic_write(plan_file, spec.to_toml())
+    atomic_write(plan_file, plan_text)
     _split(people, reference)
     console.print(
         shown(
@@ -170,21 +163,20 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     commands = commands_of(Steps(plan_file, release, page, seed=seed))
     _type(console, f"{commands.plan} --want bmi=0.005")
     found = workflow.make_plan(workflow.load_spec(plan_file))
-    print_plan(console, found, {"bmi=0.005": found.rows_for(0.005, "bmi")})
+    wanted = {"bmi=0.005": found.rows_for(0.005, "bmi")}
+    print_sections(console, describe(found, wanted=wanted))
     _type(console, commands.release)
     if seed is None:
         with _workflow.Charged().account(found.spec, plan_file) as account:
             header = workflow.release(found, release, account=account)
-            more = charged_to(header, account)
+            sections = describe(header, account=account)
     else:
-        header = workflow.simulate_release(found, release, workflow.trial_source(found, seed))
-        more = header.warning or ""
-    console.print(
-        shown(f"{plural(header.rows, 'row')} released at {level_words(header.level)}. {more}")
-    )
+        header = workflow.simulate_release(found, release, workflow.simulation_source(found, seed))
+        sections = describe(header)
+    print_sections(console, sections, ("release",))
     _type(console, commands.estimate)
-    estimated = workflow.estimate_release(release)
-    print_estimate(console, estimated, CONFIDENCE)
+    estimated = workflow.estimate(release)
+    print_sections(console, describe(estimated), _workflow.ESTIMATED)
     _type(console, commands.report)
     save_report(found, estimated, commands, page)
     console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)

@@ -10,7 +10,7 @@ import typer
 from privest.cli._console import shown, to_stderr
 from privest.cli._options import option
 from privest.errors import InvalidInput
-from privest.workflow._account import LEDGER
+from privest.workflow import LEDGER
 
 NEEDED = ("jinja2", "markupsafe", "python_multipart", "starlette", "uvicorn")
 

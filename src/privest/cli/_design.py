@@ -25,12 +25,17 @@ from privest.lattice import GRID
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 from privest.records import plain, standard_errors
-from privest.report import require_files
-from privest.workflow import Plan, load_spec, make_plan
-from privest.workflow._held_rows import HeldRows, held_rows
-from privest.workflow._row_levels import plain_rows
-from privest.workflow._spec import Spec
-from privest.workflow._terms import index_of
+from privest.report.figures import require_files
+from privest.workflow import (
+    HeldRows,
+    Plan,
+    Spec,
+    held_rows,
+    index_of,
+    is_plain,
+    load_spec,
+    make_plan,
+)
 
 LISTED = 10  # groups that are listed, those that show most
 COLUMN = "level"  # of the table that is written
@@ -149,8 +154,8 @@ def design(
         )
     rows = held_rows(spec, None, asked.groups)
     plan = _base(spec, free=bool(wanted) or asked.budget is not None)
-    assert plan.noise_variance is not None
-    model = LinearModel(rows.H, plan.noise_variance, names=plan.names)
+    assert plan.column.residual_variance is not None
+    model = LinearModel(rows.H, plan.column.residual_variance, names=plan.names)
     found = _designed(plan, model, rows, asked, wanted)
     levels = _usable(found.levels, plan, asked.cap)
     errors = _errors(model, levels)
@@ -168,12 +173,12 @@ def design(
 
 def require_designable(spec: Spec) -> None:
     """Refuse plans that a design of rows is not for."""
-    if not plain_rows(spec) or spec.privacy.level_column is not None:
+    if not is_plain(spec) or spec.privacy.level_column is not None:
         raise InvalidInput(
             "a design of rows is for a plan at one level with Gaussian noise on one numeric "
             "outcome, one row per person, without weights. (Python: privest.design.)"
         )
-    if spec.noise.variance is None and spec.noise.reference is None:
+    if spec.public.residual_variance is None and spec.public.reference is None:
         raise InvalidInput(
             "the plan states no noise variance of the readings, and how much a row is worth "
             "depends on it: state one in it (variance = … under [noise]), or a reference set."
@@ -183,19 +188,13 @@ def require_designable(spec: Spec) -> None:
 def _wanted(asked: Asked, spec: Spec) -> dict[str, float]:
     """The standard errors that are asked for: here, or else in the plan."""
     if asked.standard_error is None:
-        return {} if asked.budget is not None else spec.privacy.wanted
-    wanted = wanted_errors(asked.standard_error)
-    if not isinstance(wanted, dict):
-        raise InvalidInput(
-            f"--standard-error {asked.standard_error}: say of which coefficients, "
-            "age=0.01,bmi=0.02."
-        )
-    return wanted
+        return {} if asked.budget is not None else dict(spec.privacy.standard_error or {})
+    return wanted_errors(asked.standard_error, None) or {}
 
 
 def _base(spec: Spec, *, free: bool) -> Plan:
     """The plan at one level for all rows; `free`: its own level does not matter."""
-    ways = dict.fromkeys(("epsilon", "tolerance", "attacker", "standard_error", "of"))
+    ways = dict.fromkeys(("epsilon", "tolerance", "attacker", "standard_error"))
     open_: dict[str, Any] = {**ways, "level": 1.0} if free else {}
     return make_plan(replace(spec, privacy=replace(spec.privacy, **open_)))
 
@@ -206,7 +205,7 @@ def _designed(
     """The levels of least sum for these standard errors, or of the best accuracy for a mean."""
     budget = plan.level * len(rows.H) if asked.budget is None else asked.budget
     mean = None if wanted else budget / len(rows.H)
-    _require_scale(model, plan.noise_variance or 0.0, wanted, [asked.cap, mean])
+    _require_scale(model, plan.column.residual_variance or 0.0, wanted, [asked.cap, mean])
     limits: dict[str, Any] = {
         "cap": math.inf if asked.cap is None else asked.cap, "groups": rows.groups
     }  # fmt: skip
@@ -227,8 +226,9 @@ def _designed(
 def _usable(levels: Array, plan: Plan, cap: float | None) -> Array:
     """The levels with 0 for what is a trace, or narrower than some steps of the grid."""
     least = TRACE * float(levels.mean())
-    if plan.limits is not None:
-        least = max(least, (STEPS * GRID / plan.limits.width) ** 2)
+    limits = plan.limits(plan.column)
+    if limits is not None:
+        least = max(least, (STEPS * GRID / limits.width) ** 2)
     kept = np.where(levels < least, 0.0, levels)
     return kept if cap is None else np.minimum(kept, cap)  # not even by the rounding of a unit
 
@@ -248,7 +248,7 @@ def _errors(model: LinearModel, levels: Array) -> Array:
 
 def _write(spec: Spec, rows: HeldRows, levels: Array, path: Path) -> None:
     """The table with a column of levels; rows that the plan leaves out have 0."""
-    source = open_source(spec.data, spec.reading)
+    source = open_source(spec.data, spec.format)
     if COLUMN in source.columns:
         raise InvalidInput(f"--output: the table has a column {COLUMN!r} already: rename it.")
 
@@ -328,7 +328,7 @@ def _record(
     del design["levels"]
     made = {
         "names": plan.names, "rows": len(levels), "dropped": rows.dropped,
-        "noise_variance": plan.noise_variance, "standard_error": errors,
+        "noise_variance": plan.column.residual_variance, "standard_error": errors,
         "classical_error": plan.classical_error, "level": float(levels.max()),
         "mean": float(levels.mean()), "design": design,
     }  # fmt: skip

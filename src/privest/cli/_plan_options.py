@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from privest.cli import _options as common
 from privest.cli._options import group, option
 from privest.cli._workflow_model import terms_of
-from privest.data._cells import is_number
-from privest.data._reading_options import Reading
+from privest import workflow
+from privest.data import Format, is_number
 from privest.errors import InvalidInput
-from privest.workflow import Noise, People, Privacy, Spec, Weights, load_spec
-from privest.workflow._spec import ENDINGS
+from privest.workflow import Privacy, Public, Spec, load_spec
 
 
 @group(common.MODEL)
@@ -83,9 +83,9 @@ class FileOptions(common.TextOptions):
         None
     )
 
-    def reading(self) -> Reading:
+    def format(self) -> Format:
         """The same as one record."""
-        return Reading(
+        return Format(
             self.separator,
             self.decimal,
             self.encoding,
@@ -133,9 +133,10 @@ class WantedPrivacy(common.PrivacyOfReading):
     law: Annotated[
         str | None,
         option(
-            "Of the noise: gaussian (the default), or laplace, which keeps a pure ε. A yes or no "
-            "has coins.",
-            "LAW",
+            "Noise distribution: gaussian (the default), or laplace, which keeps a pure ε. A "
+            "yes/no outcome takes randomised response.",
+            "NAME",
+            names=("--distribution", "--law"),
         ),
     ] = None
     level_column: Annotated[
@@ -145,63 +146,78 @@ class WantedPrivacy(common.PrivacyOfReading):
         ),
     ] = None
 
-    def stated(self) -> Privacy:
+    def stated(self, targets: tuple[str, ...]) -> Privacy:
         """The same as a section of a plan."""
         return Privacy(
-            self.number(),
-            self.epsilon,
-            self.delta,
-            self.move,
-            wanted_errors(self.standard_error),
-            self.of,
-            common.as_spans(self.limits),
-            self.tolerance,
-            self.attacker,
-            numbers_by_name(self.unit, "--unit"),
-            self.law,  # type: ignore[arg-type] # checked by Privacy
-            self.level_column,
+            level=self.number(),
+            level_column=self.level_column,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            standard_error=wanted_errors(self.standard_error, self.of),
+            tolerance=self.tolerance,
+            attacker=self.attacker,
+            range=ranges(common.as_spans(self.limits), targets),
+            sensitivity=self.move,
+            units=numbers_by_name(self.unit, "--unit"),
+            distribution=self.law,
         )
 
 
 def spec_of(
-    source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions, files: FileOptions
+    source: str,
+    model: Model,
+    privacy: WantedPrivacy,
+    noise: NoiseOptions,
+    files: FileOptions,
+    expect: list[str] | None = None,
 ) -> Spec:
-    """What is planned: of a plan file, which says it all, or of the options."""
-    if Path(source).suffix.lower() in ENDINGS:
+    """What is planned: of a plan file, which states it all, or of the options."""
+    expected = numbers_by_name(expect, "--expect")
+    if Path(source).suffix.lower() in (".toml", ".yaml", ".yml"):
         given = (model, privacy, noise, files)
         if given != (Model(), WantedPrivacy(), NoiseOptions(), FileOptions()):
             raise InvalidInput(
-                f"{source} is a plan and says all that: change it there, or give the data and the "
-                "options."
+                f"{source} is a plan and states all that: change it there, or give the data and "
+                "the options."
             )
-        return load_spec(source)
+        spec = load_spec(source)
+        public = replace(spec.public, expected=expected or spec.public.expected)
+        return replace(spec, public=public)
+    chosen = {
+        name: getattr(model, name)
+        for name in ("missing", "transform", "family", "weights", "person", "most_rows")
+        if getattr(model, name) is not None
+    }
+    regression = workflow.Model(**terms_of(model), **chosen)
     return Spec(
-        **terms_of(model),
         data=source,
-        noise=Noise(noise.noise_variance, noise.reference),
-        privacy=privacy.stated(),
-        missing=model.missing or "refuse",  # type: ignore[arg-type] # checked by Spec
-        transform=model.transform or "none",  # type: ignore[arg-type] # checked by Spec
-        family=model.family or "gaussian",  # type: ignore[arg-type] # checked by Spec
-        person=_people(model),
-        weights=None if model.weights is None else Weights(model.weights),
-        reading=files.reading(),
+        model=regression,
+        privacy=privacy.stated(regression.target),
+        public=Public(noise.noise_variance, noise.reference, expected),
+        format=files.format(),
     )
 
 
-def _people(model: Model) -> People | None:
-    if model.person is None:
-        if model.most_rows is not None:
-            raise InvalidInput("--most-rows goes with --person COLUMN.")
-        return None
-    return People(model.person, model.most_rows)
+def ranges(
+    given: tuple[float, float] | dict[str, tuple[float, float]] | None, targets: tuple[str, ...]
+) -> dict[str, tuple[float, float]]:
+    """--range of the only target, or of each."""
+    if given is None or isinstance(given, dict):
+        return given or {}
+    if len(targets) > 1:
+        raise InvalidInput("--range: give each of several targets its own, NAME=LOW,HIGH.")
+    return {targets[0]: given}
 
 
-def wanted_errors(given: str | None) -> float | dict[str, float] | None:
-    """--standard-error: a number, or NAME=NUMBER,NAME=NUMBER."""
-    if given is None or is_number(given):
-        return None if given is None else float(given)
-    return numbers_by_name(common.listed(given), "--standard-error")
+def wanted_errors(given: str | None, of: str | None) -> dict[str, float] | None:
+    """--standard-error: a number with --of, or NAME=NUMBER,NAME=NUMBER."""
+    if given is None or not is_number(given):
+        if of is not None:
+            raise InvalidInput("--of goes with --standard-error NUMBER.")
+        return given and numbers_by_name(common.listed(given), "--standard-error")
+    if of is None:
+        raise InvalidInput("--standard-error NUMBER needs --of, the coefficient that it is for.")
+    return {of: float(given)}
 
 
 def numbers_by_name(given: list[str] | None, option: str) -> dict[str, float]:

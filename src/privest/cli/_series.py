@@ -35,7 +35,7 @@ from privest.data._text_table import open_lines
 from privest.dynamics import Diagnosis, joined
 from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE
-from privest.report import save_diagnosis
+from privest.report.figures import save_diagnosis
 from privest.streaming._holder import REMEMBERED, Holder, holder_of
 from privest.streaming._rows import read_inputs, read_series
 

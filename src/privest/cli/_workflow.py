@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,55 +11,45 @@ import typer
 
 from privest.arrays import CONFIDENCE
 from privest.cli import _options as common
-from privest.cli._console import print_json, shown, tell_file, to_people, to_stderr
+from privest.cli._console import print_json, tell_file, to_people, to_stderr
 from privest.cli._options import group, grouped, option
-from privest.cli._original_text import print_means, print_total, rows_given
 from privest.cli._plan_options import (
     FileOptions,
     Model,
     NoiseOptions,
     WantedPrivacy,
-    numbers_by_name,
+    ranges,
     spec_of,
 )
-from privest.cli._workflow_text import print_estimate, print_plan
-from privest.data._cells import is_number
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED, is_number
 from privest.errors import InvalidInput
 from privest.files import require_writable
 from privest.records import plain
-from privest.report import (
-    charged_to,
-    left_out,
-    level_of,
-    plural,
-    require_files,
-    save_plan_figure,
-    save_report,
-)
+from privest.report import describe, print_sections, save_report
 from privest.workflow import (
+    LEDGER,
     Account,
     Plan,
     Spec,
+    Steps,
     account_name,
-    estimate_release,
+    commands_of,
+    document_path,
     load_spec,
     make_plan,
-    require_same_plan,
+    require_same_terms,
     save_spec,
     simulate_release,
-    stated_terms,
-    trial_source,
+    simulation_source,
+    stated_plan,
 )
+from privest.workflow import estimate as estimate_table
 from privest.workflow import release as release_table
-from privest.workflow._account import LEDGER
-from privest.workflow._commands import Steps, commands_of
-from privest.workflow._header import header_path
-from privest.workflow._law_plan import offered
 
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
 ]
+ESTIMATED = ("found", "errors", "asked", "joint")  # sections of `privest estimate`
 Release = Annotated[
     Path, typer.Argument(help="A release, with its header beside it.", metavar="RELEASE")
 ]
@@ -82,14 +73,14 @@ class PlanOutput:
     ] = None
     save: Annotated[Path | None, option("Write the plan file.", "FILE.toml")] = None
     overwrite: Annotated[bool, common.OVERWRITE] = False
-    png: Annotated[Path | None, option("Write the curve of errors over levels.", "FILE")] = None
     json: common.Json = False
 
     def require_possible(self) -> None:
         """Refuse names that cannot be written, before any work."""
-        require_files(self.save, self.png)
-        if self.save is not None and self.save.suffix.lower() != ".toml":
-            raise InvalidInput(f"--save {self.save}: plans are written as .toml.")
+        if self.save is not None:
+            require_writable(self.save)
+            if self.save.suffix.lower() != ".toml":
+                raise InvalidInput(f"--save {self.save}: plans are written as .toml.")
 
     def require_free(self) -> None:
         if self.save is not None and self.save.exists() and not self.overwrite:
@@ -105,7 +96,7 @@ def plan(
         str,
         typer.Argument(
             help="The data (CSV, TSV, Excel, Parquet, XPT; diabetes needs no file), or a plan file "
-            "(.toml, .yaml).",
+            "(.toml).",
             metavar="DATA|PLAN",
         ),
     ],
@@ -115,10 +106,10 @@ def plan(
     files: FileOptions,
     output: PlanOutput,
 ) -> None:
-    """What would a private regression cost? Nothing is spent: nothing depends on the readings.
+    """What would a private regression cost? Planning never reads the private column.
 
     Says whether the coefficients can be estimated, their standard errors without and with
-    privacy, what the level means for one reading, and how many rows a wanted accuracy takes.
+    privacy, what one person is exposed to, and how many rows a wanted accuracy takes.
 
     Examples:
 
@@ -133,23 +124,19 @@ def plan(
     privest plan people.csv --target ldl --mean --by sex --category sex=female,male --level 2
     """
     output.require_possible()
-    spec = spec_of(source, model, privacy, noise, files)
+    spec = spec_of(source, model, privacy, noise, files, output.expect)
     output.require_free()
-    if output.png is not None and (len(spec.targets) > 1 or spec.privacy.level_column is not None):
-        raise InvalidInput("--png draws the errors of one target at one level for all rows.")
-    found = make_plan(spec, expected=_expected(output.expect))
+    found = make_plan(spec)
     rows = _rows_wanted(found, output.want or [])
     if output.save is not None:  # before printing: a closed pipe must not lose it
         save_spec(spec, output.save)
         tell_file("Plan", output.save)
     if output.json:
-        more = {"rows_wanted": rows, "offers": plain(offered(found))}
+        more = {"rows_wanted": rows, "offers": plain(found.offers())}
         print_json(found.to_dict() | {name: value for name, value in more.items() if value})
     else:
-        print_plan(to_people(), found, dict(zip(output.want or [], rows.values())))
-    if output.png is not None:
-        save_plan_figure(found, output.png)
-        tell_file("Figure", output.png)
+        wanted = dict(zip(output.want or [], rows.values()))
+        print_sections(to_people(), describe(found, wanted=wanted))
 
 
 @group("Ledger")
@@ -221,19 +208,16 @@ def release(
     if trial.simulate and charged != Charged():
         raise InvalidInput("--simulate is a trial, which spends nothing: leave the ledger out.")
     spec = _with_range(load_spec(plan_file), limits)
-    terms = stated_terms(spec) or make_plan(spec)  # most are known without reading the data
+    found = stated_plan(spec) or make_plan(spec)  # most are known without reading the data
+    paths = output, document_path(output)
     if trial.simulate:
-        header = simulate_release(terms, output, trial_source(terms, trial.seed))
-        more = header.warning or ""
+        header = simulate_release(found, output, simulation_source(found, trial.seed))
+        sections = describe(header, paths=paths)
     else:
         with charged.account(spec, plan_file) as account:
-            header = release_table(terms, output, account=account)
-            more = charged_to(header, account)
-    console = to_stderr()
-    done = f"{plural(header.rows, 'row')} released at {level_of(header)}."
-    console.print(shown(f"{done} {left_out(header)}".strip()))
-    console.print(shown(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
-    console.print(shown(more, style="bold" if header.simulated else ""), soft_wrap=True)
+            header = release_table(found, output, account=account)
+            sections = describe(header, paths=paths, account=account)
+    print_sections(to_stderr(), sections, ("release",))
 
 
 def _with_range(spec: Spec, given: str | None) -> Spec:
@@ -241,9 +225,10 @@ def _with_range(spec: Spec, given: str | None) -> Spec:
     ends = common.as_span(given)
     if ends is None:
         return spec
-    if spec.privacy.range not in (None, ends):
+    stated = ranges(ends, spec.targets)
+    if spec.privacy.range not in ({}, stated):
         raise InvalidInput(f"--range {given}: the plan states another range: change it there.")
-    return replace(spec, privacy=replace(spec.privacy, range=ends))
+    return replace(spec, privacy=replace(spec.privacy, range=stated))
 
 
 def estimate(
@@ -287,7 +272,7 @@ def estimate(
     privest estimate release.csv --at age=50,sex=male --at age=70,sex=male --total
     """
     rows = rows_given(at)
-    found = estimate_release(table, errors)
+    found = estimate_table(table, errors)
     found.interval(confidence)
     # All of it before anything is printed: what is asked for may not be there.
     means = {name: found.mean_at(row, confidence) for name, row in rows.items()}
@@ -298,11 +283,24 @@ def estimate(
             more["total"] = sum_.to_dict()
         print_json(found.to_dict(confidence) | more)
         return
-    console = to_people()
-    print_estimate(console, found, confidence)
-    print_means(console, found, means, confidence)
-    if sum_ is not None:
-        print_total(console, found, sum_, confidence)
+    sections = describe(found, confidence=confidence, means=means, total=sum_)
+    print_sections(to_people(), sections, ESTIMATED)
+
+
+def rows_given(given: list[str] | None) -> dict[str, Mapping[str, object]]:
+    """--at NAME=VALUE,…: each as values by name; what is no number is a category."""
+    rows: dict[str, Mapping[str, object]] = {}
+    for one in given or []:
+        values: dict[str, object] = {}
+        for part in common.listed(one):
+            name, equals, value = part.rpartition("=")
+            if not equals or not name or not value:
+                raise InvalidInput(f"--at {one}: write NAME=VALUE,…, for example age=50,sex=male.")
+            if name in values:
+                raise InvalidInput(f"--at {one}: {name!r} is there twice.")
+            values[name] = float(value) if is_number(value) else value
+        rows[one] = values
+    return rows
 
 
 def report(
@@ -327,20 +325,15 @@ def report(
             raise InvalidInput(f"{output}: the page is .html.")
         if output.exists() and not overwrite:
             raise InvalidInput(f"{output} exists: choose another name, or say --overwrite.")
-    estimated, spec = estimate_release(table), load_spec(plan_file)
-    if spec.privacy.range is None and len(spec.targets) == 1:  # given to the release (--range)
-        spec = replace(spec, privacy=replace(spec.privacy, range=estimated.release.range))
+    estimated, spec = estimate_table(table), load_spec(plan_file)
+    if not spec.privacy.range and len(spec.targets) == 1:  # given to the release (--range)
+        spec = replace(spec, privacy=replace(spec.privacy, range=estimated.release.privacy.range))
     found = make_plan(spec)
-    require_same_plan(found, estimated.release, str(table))
+    require_same_terms(found, estimated.release, str(table))
     trial, ledger = estimated.release.simulated, _ledger_beside(spec, plan_file)
     steps = Steps(plan_file, table, output, simulated=trial, ledger=ledger)
     save_report(found, estimated, commands_of(steps), output)
     tell_file("Report", output)
-
-
-def _expected(given: list[str] | None) -> dict[str, float] | None:
-    """--expect NAME=B, as numbers by name."""
-    return None if given is None else numbers_by_name(given, "--expect")
 
 
 def _rows_wanted(found: Plan, wanted: list[str]) -> dict[str, int]:

@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from privest.cli import _options as common
 from privest.errors import InvalidInput
-from privest.workflow._means import means_by
+from privest.workflow import means_by
 
 if TYPE_CHECKING:
     from privest.cli._plan_options import Model
 
 
 def terms_of(model: Model) -> dict[str, Any]:
-    """Target, features, categories, intercept and formula, as a `Spec` takes them.
-
-    Of means: `workflow._means`.
-    """
+    """Target, features, categories, intercept and formula, as a `Model` takes them."""
     _require_one_way(model)
     found: dict[str, Any] = {
         "target": tuple(common.listed(model.target or "")),

@@ -22,7 +22,7 @@ from privest.errors import CheckpointError, InvalidInput
 from privest.estimator._stream_conclusion import StreamConclusion, conclude
 from privest.files import make_folder
 from privest.reading import optional, read_count, read_fields, read_number, require_parameters
-from privest.report import BAND, Trail
+from privest.report.figures import BAND, Trail
 from privest.streaming._held import Held
 from privest.streaming._holder import Holder, holder_of
 from privest.streaming._lines import (

@@ -1,4 +1,4 @@
-"""What a stream did, and what it shows of a reading, in sentences for a terminal."""
+"""What a stream did, and what it reveals of a measurement, in sentences for a terminal."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import privest as pv
 from privest.arrays import plural
 from privest.dynamics._autoregressive import autoregressive_system
 from privest.errors import NumericalFailure
-from privest.privacy import attacker
+from privest.privacy import reader
+from privest.report import Sentence
 from privest.streaming._holder import Holder
 from privest.streaming._job import Job
 from privest.streaming._receiver import Receiver
-
-DAY = 24  # readings in a row, of which the mean is told
 
 
 def counts_of(job: Job, *, stopped: bool) -> str:
@@ -40,47 +39,35 @@ def counts_of(job: Job, *, stopped: bool) -> str:
 def known_after(
     level: pv.EndlessLevel, correlation: float | None = None, variance: float | None = None
 ) -> list[str]:
-    """How well a reading is known after the release, alone and with its neighbours in time."""
+    """What a reader knows of one measurement after the release, and of neighbours in time."""
     shown_of_one = float(np.max(level.final_blocks().diagonal()))
     if not shown_of_one > 0:
         return []
-    said = [_alone(level, shown_of_one)]
-    if correlation is None or not variance:
-        return said
-    error = _with_neighbours(level, correlation, variance)
-    if error is not None:
-        spread = math.sqrt(variance)
-        said.append(
-            f"Neighbours in time tell more: one who knows the coefficients and that readings "
-            f"have variance {variance:.3g} and correlation {correlation:.3g} about them knows "
-            f"a reading to ± {spread:.3g} before the release and to ± {error:.3g} after it, as "
-            f"if the privacy level were {attacker.as_if_level(error, spread):.3g}."
-        )
-    return said
-
-
-def _alone(level: pv.EndlessLevel, shown_of_one: float) -> str:
-    said = (
-        f"After the release a reading is known to ± {attacker.reading_error(shown_of_one):.3g} "
-        "(one standard deviation) by one who knows nothing else of it"
-    )
+    said = [Sentence("unbiased_steps", {"least": 1 / math.sqrt(shown_of_one)})]
     if level.block > 1:
-        error = 1 / math.sqrt(float(level.final_blocks().dense().sum()))
-        return f"{said}, and the mean of the {level.block} to ± {error:.3g}."
-    if level.reach:
-        return f"{said}."
-    error = attacker.reading_error(shown_of_one) / math.sqrt(DAY)
-    return (
-        f"{said}, the mean of {DAY} in a row to ± {error:.3g} (--shared-day {DAY} hides it better)."
-    )
+        least = 1 / math.sqrt(float(level.final_blocks().dense().sum()))
+        said.append(Sentence("unbiased_block", {"steps": level.block, "least": least}))
+    if correlation is not None and variance:
+        said += _smoothed(level, correlation, variance)
+    return [one.text for one in said]
+
+
+def _smoothed(level: pv.EndlessLevel, correlation: float, variance: float) -> list[Sentence]:
+    """The reader who smooths: measurements of this variance and correlation about the fit."""
+    sd = math.sqrt(variance)
+    if level.block == 1 and not level.reach:
+        shown = float(level.final_blocks().diagonal()[0])
+        before, others, after = reader.stream_sds(shown, correlation, sd)
+        values = {"before": before, "others": others, "after": after}
+        return [Sentence("guess_stream", values)]
+    after_all = _with_neighbours(level, correlation, variance)
+    if after_all is None:
+        return []
+    return [Sentence("guess_steps", {"before": sd, "after": after_all})]
 
 
 def _with_neighbours(level: pv.EndlessLevel, correlation: float, variance: float) -> float | None:
     """The error of an attacker who smooths; None where it has no limit."""
-    if level.block == 1 and not level.reach:
-        return attacker.neighbours_error(
-            level.final_blocks().diagonal()[0], correlation, math.sqrt(variance)
-        )
     system = autoregressive_system(correlation, variance, level.block)
     try:
         settled = pv.dynamics.steady_state(system, level).smoothed

@@ -13,9 +13,13 @@ from privest.workflow.verify import Verification, verify
 from privest.workflow.account import LEDGER as LEDGER
 from privest.workflow.calls import release_plan as release_plan
 from privest.workflow.calls import simulate_plan as simulate_plan
+from privest.workflow.commands import AUTO as AUTO
+from privest.workflow.commands import Commands as Commands
 from privest.workflow.commands import Steps as Steps
 from privest.workflow.commands import commands_of as commands_of
+from privest.workflow.commands import shell_file as shell_file
 from privest.workflow.document import document_path as document_path
+from privest.workflow.document import require_same_terms as require_same_terms
 from privest.workflow.held_rows import HeldRows as HeldRows
 from privest.workflow.held_rows import held_rows as held_rows
 from privest.workflow.means import means_by as means_by
@@ -26,8 +30,12 @@ from privest.workflow.result import is_category as is_category
 from privest.workflow.rows import require_unchanged as require_unchanged
 from privest.workflow.spec import is_plain as is_plain
 from privest.workflow.spec import read_spec as read_spec
+from privest.workflow.spec import stated as stated
 from privest.workflow.spec import to_toml as to_toml
 from privest.workflow.squares import refuse_hidden as refuse_hidden
+from privest.workflow.terms import Column as Column
+from privest.workflow.terms import Terms as Terms
+from privest.workflow.terms import index_of as index_of
 from privest.workflow.starting import starting_privacy as starting_privacy
 from privest.workflow.units import error_ways as error_ways
 from privest.workflow.units import row_features as row_features

@@ -596,3 +596,30 @@ def as_numbers(column: Array) -> Index:
     if not (numbers == column).all():
         raise InvalidInput("the column of persons must hold whole numbers: it was changed.")
     return numbers
+
+
+def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
+    """Refuse a release that was made under a different plan, naming what differs."""
+    old = release.version < VERSION  # it knows the names of its coefficients, not its formula
+    pairs: dict[str, tuple[object, object]] = {
+        name: (getattr(plan.model, name), getattr(release.model, name))
+        for name in ("target", "transform", "family", "weights", "person", "most_rows")
+    }
+    pairs |= {
+        name: (getattr(plan.privacy, name), getattr(release.privacy, name))
+        for name in ("level_column", "delta", "range")
+    }
+    pairs |= {
+        "coefficients": (plan.names, release.names),
+        "levels and residual variances": (plan.columns, release.columns),
+        "distribution": (plan.distribution, release.distribution),
+        "sensitivity": (plan.record, release.record),
+        "rule for missing values": (plan.model.missing == "refuse" and release.dropped > 0, False),
+    }
+    if not old:
+        pairs["model"] = (plan.model, release.model)
+    for what, (planned, released) in pairs.items():
+        if planned != released:
+            raise InvalidInput(
+                f"{table} was released under a different plan: the {what} differs."
+            )

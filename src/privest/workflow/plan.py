@@ -26,6 +26,8 @@ from privest.errors import InvalidInput, PrivestError
 from privest.estimator import ClippingCost, CostByShare, clipping_cost, clipping_cost_by_share
 from privest.model import LinearModel
 from privest.records import as_frame, plain, quantile, standard_errors
+from privest.privacy.reader import told_apart
+from privest.workflow.distribution import DISTRIBUTIONS
 from privest.workflow.held import library_of
 from privest.workflow.rows import (
     ADDED,
@@ -37,7 +39,7 @@ from privest.workflow.rows import (
     survey,
 )
 from privest.workflow.spec import Privacy, Spec
-from privest.workflow.terms import Column, Terms, level_for_error, solve
+from privest.workflow.terms import DELTA, Column, Terms, level_for_error, solve
 from privest.workflow.unit import Person
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from privest.workflow.document import TableRelease
 
 CURVE = (1e-2, 1e2, 41)  # levels of the curve, as multiples of the chosen one, and how many
+MOST_OFFERED = 50.0  # ε beyond which nothing is promised, and distributions need not be compared
 MOST_ROWS = 2.0**53  # whole numbers are exact up to here
 FARTHEST = 1e30  # multiple of the level within which a level for an accuracy is looked for
 
@@ -59,6 +62,21 @@ class PlannedErrors:
     classical: Array
     privacy: Array
     total: Array
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one noise distribution costs at an ε.
+
+    variance  of the privacy noise on a value. guess: how often an attacker is right between the
+              two ends of the range. delta: 0 where the promise is pure.
+    """
+
+    distribution: str
+    epsilon: float
+    delta: float
+    variance: float
+    guess: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -204,6 +222,27 @@ class Plan(Terms):
                 f"no number of rows gives {of!r} the standard error {wanted:g} at this level."
             )
         return max(len(self.names), math.ceil(self.rows * times**2 * (1 - 1e-12)))
+
+    def offers(self) -> tuple[Offer, ...]:
+        """Gaussian and Laplace noise at the stated ε, where both are possible; else ()."""
+        epsilon, width = self.privacy.epsilon, self.sensitivity(self.columns[0])
+        one = len(self.columns) == 1 and self.model.person is None
+        if epsilon is None or epsilon > MOST_OFFERED or width is None:
+            return ()
+        if not one or self.model.family != "gaussian":
+            return ()
+        delta, found = self.privacy.delta or DELTA, []
+        for name in ("gaussian", "laplace"):
+            kind = DISTRIBUTIONS[name]
+            level = kind.factor(epsilon, delta, [(1.0, width)])
+            found.append(
+                Offer(
+                    name, epsilon, 0.0 if kind.pure else delta,
+                    kind.variance(level, None, simulated=False),
+                    told_apart(level, width, name),
+                )
+            )  # fmt: skip
+        return tuple(found)
 
     # --- other levels -----------------------------------------------------------------------------
 

@@ -50,6 +50,16 @@ class Strata:
         """Persons."""
         return int(self.persons.sum())
 
+    @property
+    def mean_rows(self) -> float:
+        """Rows that leave, per person."""
+        return float(self.rows @ self.persons / self.count)
+
+    @property
+    def usual(self) -> int:
+        """The median number of rows of a person."""
+        return int(np.median(np.repeat(self.rows, self.persons)))
+
 
 @dataclass(frozen=True, eq=False)
 class Levels:

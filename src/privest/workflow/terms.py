@@ -81,12 +81,7 @@ class Terms:
 
     def index(self, name: str) -> int:
         """The place of a coefficient."""
-        if name not in self.names:
-            raise InvalidInput(
-                f"there is no coefficient {name!r}; there are {', '.join(self.names)}."
-                f"{meant(name, self.names)}"
-            )
-        return self.names.index(name)
+        return index_of(self.names, name)
 
     def ends(self, column: Column) -> Ends | None:
         """The range of a column in the units of the file."""
@@ -129,6 +124,11 @@ class Terms:
             return None
         return self.unit.epsilon(self.distribution, record, delta, enforced=self.enforced)
 
+    def over_the_range(self, delta: float) -> Terms:
+        """The same terms with a sensitivity of the whole range, at this δ (0: pure)."""
+        privacy = replace(self.privacy, sensitivity=None, delta=delta or None)
+        return Terms(model=self.model, privacy=privacy, columns=self.columns, most=self.most)
+
     @property
     def information(self) -> Fraction:
         """Fisher information about a record in units of its columns: Σ_j u_j²·s_j, the budget."""
@@ -170,6 +170,15 @@ class Terms:
 
 
 # --- pieces of terms ------------------------------------------------------------------------------
+
+
+def index_of(names: tuple[str, ...], name: str) -> int:
+    """The place of a coefficient."""
+    if name not in names:
+        raise InvalidInput(
+            f"there is no coefficient {name!r}; there are {', '.join(names)}.{meant(name, names)}"
+        )
+    return names.index(name)
 
 
 def unit_of(model: Model, most: int | None) -> Row:
@@ -285,12 +294,8 @@ def _accuracy_level(
     names: tuple[str, ...], name: str, error: float, variance: float | None, shape: Array
 ) -> float:
     """s at which (σ² + a/s)·A_jj is the square of this standard error, a of the grid."""
-    if name not in names:
-        raise InvalidInput(
-            f"there is no coefficient {name!r}; there are {', '.join(names)}.{meant(name, names)}"
-        )
+    place = index_of(names, name)
     assert variance is not None  # `refusals` asks for it
-    place = names.index(name)
     return level_for_error(name, error, variance, float(shape[place, place]))
 
 

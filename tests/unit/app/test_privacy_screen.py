@@ -9,7 +9,7 @@ import pytest
 
 from app_client import Client
 from privest.report import at_least, at_most
-from privest.report._choosing import chosen_level, level_scale
+from privest.app._level_scale import chosen_level, level_scale
 from privest.workflow import Noise, People, Privacy, Weights
 from workflow_tables import people, write
 

@@ -1,0 +1,516 @@
+"""Sections of a plan, a release, an estimate, a verification: the one place that reads them.
+
+Every number is public: a function of the plan's public inputs, or of a release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.estimator.inference import coin_rows
+from privest.lattice import Coin
+from privest.privacy.reader import DELTA
+from privest.report.exposure import FRACTIONS, Private, exposure, right
+from privest.report.findings import fits_of, left_out, level_of, of_estimate
+from privest.report.numbers import NEXT_TO_NONE
+from privest.report.sections import Cell, Chart, Number, Part, Section, Sentence, Table
+from privest.workflow import (
+    Account,
+    Column,
+    Estimate,
+    Plan,
+    TableRelease,
+    Terms,
+    Verification,
+)
+
+SAME = 1.005  # errors that differ by less are the same to a reader
+LEVELS = (0.1, 1 / 3, 1.0, 3.0, 10.0)  # times the chosen one
+CLIPPED = (0.05, 0.2)  # shares for which the cost of clipping is told
+UNEQUAL = 20  # times the usual number of rows: beyond it a cap is worth a word
+ENOUGH = 200.0  # rows × (1 − 2q)² from which on a logistic fit of answers is of use
+
+
+def describe(found: Plan | TableRelease | Estimate | Verification, **how: Any) -> list[Section]:  # noqa: ANN401
+    """The sections of what the workflow makes; `how`: see of_plan, of_release, of_estimate.
+
+    An estimate also takes the `plan` of its release, for errors at other levels.
+    """
+    if isinstance(found, Estimate):
+        plan = how.pop("plan", None)
+        curve = [] if plan is None or len(found.release.columns) > 1 else curve_of(plan)
+        return of_estimate(found, exposure=exposed(found), curve=curve, **how)
+    if isinstance(found, Plan):
+        return of_plan(found, **how)
+    if isinstance(found, TableRelease):
+        return of_release(found, **how)
+    return of_verification(found)
+
+
+# --- exposure: of a plan, a header or an estimate -------------------------------------------------
+
+
+def exposed(found: Plan | TableRelease | Estimate, *, apart: float | None = None) -> Section:
+    """The exposure panel; apart: a difference that matters, in modelled units."""
+    terms: Plan | TableRelease = found.release if isinstance(found, Estimate) else found
+    variances: list[tuple[float, bool] | None] = [None] * len(terms.columns)
+    covariance = None
+    if isinstance(found, Estimate):
+        variances = [_estimated(one) for one in fits_of(found)]
+        covariance = None if found.joint is None else found.joint.shown_covariance
+    elif isinstance(found, Plan):
+        covariance = found.survey.covariance if len(found.columns) > 1 else None
+        if apart is None and len(found.columns) == 1:
+            apart = found.privacy.tolerance
+    leverage = min(len(terms.names) / max(terms.rows, 1), 0.999)
+    columns = [
+        _private(terms, column, known, apart, leverage)
+        for column, known in zip(terms.columns, variances)
+    ]
+    delta = 0.0 if terms.distribution.pure else terms.privacy.delta or DELTA
+    return exposure(
+        columns, _epsilon(terms, delta), delta,
+        covariance=covariance, unenforced=_unenforced(terms),
+    )  # fmt: skip
+
+
+def _expected(terms: Terms) -> tuple[float, str] | None:
+    """The expected mean of a yes/no or count outcome, and its source; None of a release."""
+    if not isinstance(terms, Plan) or terms.model.family == "gaussian":
+        return None
+    stated = terms.model.target[0] in terms.spec.public.expected
+    return terms.mean, "stated" if stated else "assumed"
+
+
+def _estimated(fit: Estimate) -> tuple[float, bool] | None:
+    """σ² as the release shows it; where that is zero its upper 95% limit."""
+    if fit.noise_found is None or fit.release.model.person is not None:
+        return None
+    if fit.noise_found > 0:
+        return fit.noise_found, False
+    upper = 0.0 if fit.noise_interval is None else fit.noise_interval[1]
+    return (upper, True) if upper > 0 else None
+
+
+def _private(
+    terms: Terms,
+    column: Column,
+    known: tuple[float, bool] | None,
+    apart: float | None,
+    leverage: float,
+) -> Private:
+    variance, source, family = column.residual_variance, "stated", terms.model.family
+    if column.reference_rows is not None:
+        source = "estimated"
+    if known is not None:
+        variance, source = known[0], "estimated"
+    share, expected = None, _expected(terms)
+    if family == "binomial":
+        share, source = expected or (0.5, "assumed")
+    elif family == "poisson" and expected is not None and expected[1] == "stated":
+        variance, source = expected
+    limits = terms.limits(column)
+    return Private(
+        target=column.target,
+        level=column.level,
+        distribution=terms.distribution.name,
+        logarithm=terms.model.transform == "log",
+        ends=terms.ends(column),
+        width=None if limits is None else limits.width,
+        sd=None if variance is None else math.sqrt(variance),
+        source=source,
+        limit=known is not None and known[1],
+        leverage=leverage,
+        rows=terms.most,
+        share=share,
+        apart=apart,
+        largest=terms.privacy.level_column is not None,
+    )
+
+
+def _epsilon(terms: Terms, delta: float) -> float | None:
+    """ε of all values of a person replaced anywhere in their ranges; None without ranges."""
+    if any(terms.limits(column) is None for column in terms.columns):
+        return None
+    return terms.over_the_range(delta).epsilon
+
+
+def _unenforced(terms: Terms) -> tuple[float, float] | None:
+    """A stated sensitivity that no range enforces, and its ε."""
+    stated, epsilon = terms.privacy.sensitivity, terms.epsilon
+    return None if stated is None or epsilon is None or terms.enforced else (stated, epsilon)
+
+
+# --- a plan ---------------------------------------------------------------------------------------
+
+
+def of_plan(
+    plan: Plan, *, wanted: Mapping[str, int] | None = None, apart: float | None = None
+) -> list[Section]:
+    """What a plan costs and reveals. wanted: how many rows each NAME=ERROR takes."""
+    parts: list[Part] = [*_size(plan), *_level(plan)]
+    parts += [_rows_wanted(plan, want, rows) for want, rows in (wanted or {}).items()]
+    sections = [Section("plan", Sentence("plan"), tuple(parts)), errors_expected(plan)]
+    sections.append(exposed(plan, apart=apart))
+    if cost := _clipping(plan):
+        sections.append(Section("range", Sentence("range"), tuple(cost)))
+    return [*sections, *_offers(plan)]
+
+
+def _size(plan: Plan) -> list[Sentence]:
+    values = {"rows": plan.rows, "coefficients": len(plan.names), "columns": len(plan.columns)}
+    said = [Sentence("plan_size" if len(plan.columns) == 1 else "plan_columns", values)]
+    strata = plan.survey.strata
+    if strata is not None:
+        first, last = int(strata.rows[0]), int(strata.rows[-1])
+        rows = f"{first}" if first == last else f"{first} to {last:,}"
+        values = {"persons": strata.count, "rows": rows, "mean": strata.mean_rows}
+        said.append(Sentence("plan_persons", values))
+        if strata.cut:
+            said.append(Sentence("cut", {"most": plan.most, "cut": strata.cut}))
+    if plan.dropped:
+        said.append(Sentence("dropped", {"dropped": plan.dropped}))
+    if plan.model.missing == "drop":
+        said.append(Sentence("missing_public", warning=True))
+    if plan.model.weights is not None:
+        said.append(Sentence("weights", {"column": plan.model.weights}))
+    return said
+
+
+def _level(plan: Plan) -> list[Sentence]:
+    column, levels, strata = plan.columns[0], plan.survey.levels, plan.survey.strata
+    if len(plan.columns) > 1:
+        return [Sentence("level_record", {"budget": plan.level})]
+    law = plan.distribution.law(column.level, plan.limits(column))
+    if isinstance(law, Coin):
+        return [Sentence("level_answers", {"wrong": float(law.wrong)})]
+    if levels is not None:
+        values = {"column": plan.privacy.level_column, "level": column.level}
+        said = [Sentence("level_column", values), Sentence("level_mean", {"mean": levels.mean})]
+        if levels.withheld:
+            said.append(Sentence("withheld", {"withheld": levels.withheld}))
+        return said
+    said = [Sentence("level", {"level": column.level})]
+    if strata is not None:
+        said.append(Sentence("level_person"))
+        capped = plan.model.most_rows is not None
+        if not capped and strata.rows[-1] >= UNEQUAL * strata.usual:
+            values = {"largest": strata.largest, "usual": strata.usual}
+            said.append(Sentence("persons_unequal", values))
+        elif not capped:
+            said.append(Sentence("persons_cap"))
+    plain = plan.model.family == "gaussian" and law == "gaussian"
+    if plain and plan.ends(column) == (0.0, 1.0):
+        said.append(Sentence("answers_hint"))
+    return said
+
+
+def _rows_wanted(plan: Plan, want: str, rows: int) -> Sentence:
+    if plan.survey.strata is None:
+        return Sentence("rows_wanted", {"want": want, "rows": rows})
+    persons = math.ceil(rows / plan.survey.strata.mean_rows)
+    return Sentence("persons_wanted", {"want": want, "persons": persons})
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """Standard errors of one column: without privacy (None: unknown), and with it.
+
+    alone: `private` is what privacy alone adds. guesses: by the residual sd.
+    """
+
+    target: str
+    names: tuple[str, ...]
+    open: Array | None
+    private: Array
+    alone: bool
+    guesses: Mapping[float, Array]
+
+
+def planned_errors(plan: Plan) -> list[Errors]:
+    """Of every private column of a plan."""
+    return [_planned(plan, column) for column in plan.columns]
+
+
+def _planned(plan: Plan, column: Column) -> Errors:
+    found = plan.errors(column)
+    if np.isfinite(found.classical).all():
+        return Errors(column.target, plan.names, found.classical, found.total, False, {})
+    limits, guesses = plan.limits(column), {}
+    sds = [] if limits is None else [share * limits.width for share in FRACTIONS]
+    for sd in sds if plan.survey.levels is None else []:
+        guesses[sd] = plan.errors(replace(column, residual_variance=sd * sd)).total
+    return Errors(column.target, plan.names, None, found.privacy, True, guesses)
+
+
+def errors_expected(plan: Plan) -> Section:
+    """The standard errors of a plan, what they are for, and what other levels would give."""
+    every = planned_errors(plan)
+    parts: list[Part] = [_several(every)] if len(every) > 1 else [_one(every[0])]
+    parts += _residual(plan, every)
+    if len(every) == 1:
+        parts += _ratio(plan, every[0])
+        parts += curve_of(plan)
+    return Section("errors_expected", Sentence("errors_expected"), tuple(parts))
+
+
+def _two(error: float) -> tuple[Cell, Cell]:
+    return Number(error, "se"), Number(error, "half")
+
+
+def _one(errors: Errors) -> Table:
+    half = Sentence("half")
+    header: list[Cell] = [Sentence("coefficient")]
+    if errors.open is not None:
+        header += [Sentence("without"), half]
+    header += [Sentence("alone" if errors.alone else "with"), half]
+    header += [Sentence("if_sd", {"sd": sd}) for sd in errors.guesses]
+    rows = []
+    for j, name in enumerate(errors.names):
+        row: list[Cell] = [name]
+        if errors.open is not None:
+            row += _two(float(errors.open[j]))
+        row += _two(float(errors.private[j]))
+        row += [Number(float(guess[j]), "se") for guess in errors.guesses.values()]
+        rows.append(tuple(row))
+    return Table(tuple(header), tuple(rows))
+
+
+def _several(every: Sequence[Errors]) -> Table:
+    word = Sentence("alone" if every[0].alone else "with")
+    header: list[Cell] = [Sentence("coefficient")]
+    for one in every:
+        header += [Sentence("of_column", {"target": one.target, "text": word}), Sentence("half")]
+    rows = [
+        (name, *(cell for one in every for cell in _two(float(one.private[j]))))
+        for j, name in enumerate(every[0].names)
+    ]
+    return Table(tuple(header), tuple(rows))
+
+
+def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
+    """What the errors are for: the residual variance, or what is expected of the outcome."""
+    column, expected = plan.columns[0], _expected(plan)
+    if expected is not None:
+        key = "expected_share" if plan.model.family == "binomial" else "expected_mean"
+        return [Sentence(key, {"guess": expected[0], "source": Sentence(expected[1])})]
+    variance = column.residual_variance
+    if variance is None:
+        said = [Sentence("residual_unknown")]
+        if len(every) == 1 and every[0].guesses:
+            said.append(Sentence("residual_fractions"))
+        if plan.rows <= len(plan.names):
+            said.append(Sentence("residual_none", warning=True))
+        return said
+    if plan.survey.strata is not None:
+        return [Sentence("residual_persons", {"variance": variance})]
+    if column.reference_rows is None:
+        return [Sentence("residual_stated", {"variance": variance})]
+    return [Sentence("residual_reference", {"variance": variance, "rows": column.reference_rows})]
+
+
+def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
+    if errors.open is None:
+        return []
+    ratios = errors.private / errors.open
+    low, high = float(ratios.min()), float(ratios.max())
+    said = [Sentence("ratio_one")]
+    if high >= SAME:
+        said = [Sentence("ratio", {"ratio": (low, high), "share": 1 - 1 / float(ratios[0]) ** 2})]
+    if not plan.distribution.pure and plan.model.family == "gaussian":
+        return said
+    share = 1 / high**2
+    said.append(
+        Sentence(
+            "worth", {"share": share, "rows": plan.rows, "worth": math.floor(plan.rows * share)}
+        )
+    )
+    if plan.distribution.name == "randomised response" and plan.epsilon is not None:
+        useful = coin_rows(plan.epsilon, 0.5, plan.rows)[0]
+        if useful >= ENOUGH:
+            return said
+        needed = math.ceil(ENOUGH / useful * plan.rows)
+        said.append(Sentence("few_answers", {"needed": needed}, warning=True))
+    return said
+
+
+def curve_of(plan: Plan) -> list[Part]:
+    """Errors at other levels, as multiples of those without privacy: a sentence and a chart."""
+    errors, column = planned_errors(plan)[0], plan.columns[0]
+    answers = plan.distribution.name == "randomised response"
+    if plan.survey.levels is not None or len(plan.columns) > 1 or answers:
+        return []
+    if errors.open is not None:
+        levels, found = plan.curve()
+        lines = {"": found[:, 0] / errors.open[0]}
+        points = [
+            Sentence("level_point", {"ratio": float(one), "level": column.level * times})
+            for times, one in zip(
+                LEVELS,
+                [plan.errors(column, column.level * x).total[0] / errors.open[0] for x in LEVELS],
+            )
+        ]
+        said = Sentence("other_levels", {"points": points})
+        return [said, _curve(levels, lines, column.level, said)]
+    return []
+
+
+def _curve(levels: Array, lines: Mapping[str, Array], chosen: float, alt: Sentence) -> Chart:
+    data = {"levels": levels, "lines": lines, "chosen": chosen}
+    return Chart("curve", data, alt, Sentence("curve_caption"))
+
+
+def _clipping(plan: Plan) -> list[Sentence]:
+    """What share the range clips and what that costs, as far as it is known."""
+    span = plan.ends(plan.columns[0])
+    answers = plan.distribution.name == "randomised response"
+    if len(plan.columns) > 1 or span is None or answers:
+        return []
+    ends = {"low": span[0], "high": span[1]}
+    if plan.distribution.pure or plan.model.family != "gaussian":
+        return [Sentence("clip_target", ends)]
+    cost: Any = plan.clipping[0]
+    if cost is None:
+        return [Sentence("clip_later", ends)]
+    if not hasattr(cost, "one_end"):
+        return _expected_clipping(plan, cost, ends)
+    points = [
+        Sentence("clip_point", {"ratio": float(np.interp(share, cost.share, cost.one_end)),
+                                "share": share})
+        for share in CLIPPED
+    ]  # fmt: skip
+    said = [Sentence("clip_unknown", ends)]
+    if cost.least_share is not None and cost.least_share >= NEXT_TO_NONE:
+        said.append(Sentence("clip_least", {"least": cost.least_share}))
+    return [*said, Sentence("clip_cost", {"points": points})]
+
+
+def _expected_clipping(plan: Plan, cost: Any, ends: dict[str, float]) -> list[Sentence]:  # noqa: ANN401
+    if cost.share < NEXT_TO_NONE:
+        said = [Sentence("clip_none", ends | {"share": cost.share})]
+    else:
+        worst = int(np.argmax(cost.least_squares_ratio))
+        ratio = float(cost.variance_ratio.max())
+        said = [
+            Sentence("clip_some", ends | {"share": cost.share, "ratio": ratio}),
+            Sentence("clip_bias", {"bias": float(cost.bias[worst]), "name": plan.names[worst]}),
+        ]
+    for name in plan.privacy.standard_error or {}:
+        error = float(cost.standard_error[plan.index(name)])
+        said.append(Sentence("clip_missed", {"name": name, "error": error}))
+    return said
+
+
+def _offers(plan: Plan) -> list[Section]:
+    """Gaussian and Laplace noise at the ε that was asked for."""
+    every = plan.offers()
+    if not every:
+        return []
+    variances = {one.distribution: one.variance for one in every}
+    least = min(variances.values())
+    width = plan.sensitivity(plan.column) or 1.0
+    keys = ("distribution", "noise_variance", "rows_needed", "right_at_ends", "promise")
+    table = Table(
+        tuple(Sentence(key) for key in keys),
+        tuple(
+            (one.distribution, Number(one.variance, "near"),
+             Number(one.variance / least, "near"), right(one.guess),
+             Sentence("promise_delta", {"delta": one.delta}) if one.delta
+             else Sentence("promise_pure"))
+            for one in every
+        ),
+        Sentence("offer_table", {"width": width}),
+    )  # fmt: skip
+    parts: list[Part] = [table, Sentence("offer_rows"), Sentence("offer_attack")]
+    best, mine = min(variances, key=lambda name: variances[name]), plan.distribution.name
+    if best != mine:
+        values = {"name": best.capitalize(), "ratio": variances[mine] / least}
+        parts.append(Sentence("offer_better", values))
+    heading = Sentence("distributions", {"epsilon": every[0].epsilon})
+    return [Section("distributions", heading, tuple(parts))]
+
+
+# --- a release ------------------------------------------------------------------------------------
+
+
+def of_release(
+    header: TableRelease, *, paths: tuple[Path, Path] | None = None, account: Account | None = None
+) -> list[Section]:
+    """What was released, where it is, and what the ledger says of it."""
+    parts: list[Part] = [Sentence("released", {"rows": header.rows, "level": level_of(header)})]
+    parts += left_out(header)
+    if paths is not None:
+        keys = ("file_table", "file_header")
+        parts += [Sentence(key, {"path": str(path)}) for key, path in zip(keys, paths)]
+    if header.simulated:
+        parts.append(Sentence("simulated", warning=True))
+    if account is not None and header.entry is not None:
+        parts += [
+            Sentence("file_ledger", {"path": str(account.path)}),
+            Sentence(
+                "entry",
+                {"sequence": header.entry.sequence, "subject": account.subject,
+                 "left": budget_left(account)},
+            ),
+            Sentence("head", {"head": str(account.ledger.head)}),
+        ]  # fmt: skip
+    return [Section("release", Sentence("release"), tuple(parts)), exposed(header)]
+
+
+def budget_left(account: Account) -> Sentence:
+    """What the budget of an account leaves."""
+    left = account.ledger.remaining(account.subject).level
+    return Sentence("left_level", {"level": float(left)}) if left else Sentence("left_none")
+
+
+def of_verification(found: Verification) -> list[Section]:
+    """What was examined of a release, and what was not."""
+    key = "whole_charged" if found.signed else "whole_simulated" if found.simulated else "whole"
+    first = Sentence(key if found.verified else "not_verified", {"path": str(found.path)})
+    parts: list[Part] = [first]
+    parts += [Sentence("examined", {"what": what}) for what in found.examined]
+    parts += [Sentence("not_examined", {"what": what}) for what in found.not_examined]
+    parts.append(Sentence("no_file_shows", {"what": found.no_file_shows}))
+    return [Section("verification", Sentence("verification"), tuple(parts))]
+
+
+# --- levels, without data -------------------------------------------------------------------------
+
+
+def levels_section(
+    found: Sequence[Any], apart: float, spread: float | None, delta: float
+) -> Section:
+    """Levels by an attacker's rate (`privest levels`)."""
+    keys = ["levels_rate", "levels_level", "levels_unbiased"]
+    keys += [] if spread is None else ["levels_reader"]
+    rows: list[tuple[Cell, ...]] = []
+    for one in found:
+        reader = [] if one.informed_error is None else [Number(one.informed_error, "down")]
+        rows.append(
+            (Number(one.chance, "most").text, Number(one.level, "level"),
+             Number(one.reading_error, "down"), *reader, Number(one.epsilon, "epsilon"))
+        )  # fmt: skip
+    table = Table(tuple(Sentence(key) for key in [*keys, "levels_epsilon"]), tuple(rows))
+    said = [
+        Sentence("levels_rate_is", {"apart": apart}),
+        Sentence("levels_unbiased_is"),
+        *([] if spread is None else [Sentence("levels_reader_is", {"sd": spread})]),
+        Sentence("levels_epsilon_is", {"apart": apart, "delta": delta}),
+    ]
+    return Section("levels", Sentence("levels"), (table, *said))
+
+
+def one_level(
+    level: float, apart: float, spread: float | None, epsilon: float, delta: float
+) -> list[Section]:
+    """The panel of one level, for values of which nothing else is known."""
+    value = Private(target=Sentence("value").text, level=level, sd=spread, apart=apart)
+    said = Section("level", Sentence("levels"), (Sentence("level", {"level": level}),))
+    return [said, exposure([value], None, delta, unenforced=(apart, epsilon))]
