@@ -13,13 +13,13 @@ import scipy.stats
 from privest.estimator import ClippedRows, clipping_cost, estimate_clipped, maximum_likelihood
 from privest.estimator.likelihood import ClippedLikelihood
 from privest.workflow import (
-    Public,
+    Model,
     Privacy,
     Spec,
     estimate,
     simulate_release,
-    stated_plan,
     simulation_source,
+    stated_plan,
 )
 from workflow_tables import write
 
@@ -111,12 +111,12 @@ def test_many_trials_at_once_agree():
     H = design(300)
     limits = range_for(H, 0.21)
     z = np.array(list(clipped_releases(H, limits, 40, 2)))
-    likelihood = ClippedLikelihood(1.0, public=TAU**2, low=limits[0], high=limits[1])
+    likelihood = ClippedLikelihood(1.0, noise=TAU**2, low=limits[0], high=limits[1])
     together = maximum_likelihood(H, z, likelihood, starts=0)
     assert together.converged.all()
-    for release, estimate in zip(z, together.estimate):
+    for release, theta in zip(z, together.estimate):
         alone = estimate_clipped(ClippedRows(H, release, 1.0, LEVEL, *limits))
-        assert np.abs((alone.estimate - estimate) / alone.standard_error).max() < 1e-5
+        assert np.abs((alone.estimate - theta) / alone.standard_error).max() < 1e-5
 
 
 @pytest.mark.slow
@@ -164,11 +164,8 @@ def test_intervals_of_the_command_cover_with_a_range(tmp_path, rows, level, shar
         y = H @ THETA + rng.standard_normal(rows)
         data = write({"a": H[:, 1], "b": H[:, 2], "y": y}, tmp_path / "data.csv")
         terms = stated_plan(
-            Spec(
-                data=str(data), target="y", features=("a", "b"), public=Public(),
-                privacy=Privacy(level, range=limits),
-            )
-        )  # fmt: skip
+            Spec(str(data), Model("y", ("a", "b")), Privacy(level, range={"y": limits}))
+        )
         file = tmp_path / f"{k}.csv"
         simulate_release(terms, file, simulation_source(terms, k))
         found = estimate(file)

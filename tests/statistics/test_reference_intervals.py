@@ -11,7 +11,7 @@ import scipy.stats
 
 import privest as pv
 from privest.estimator._reference import pooled_variance
-from privest.workflow import Public, Privacy, estimate, make_plan, simulate_release
+from privest.workflow import Privacy, Public, estimate, make_plan, simulate_release
 from workflow_tables import THETA, people, spec, write
 
 SYSTEMATIC = 0.006

@@ -9,8 +9,7 @@ import pytest
 import scipy
 
 import privest as pv
-from privest.workflow import Public, Privacy, Spec, make_plan
-from privest.workflow import simulate_held
+from privest.workflow import Model, Privacy, Public, Spec, estimate, make_plan, simulate_held
 
 THETA = np.array([1.0, 0.5, -0.3])
 WANTED = {"x": 0.16, "t": 0.10}
@@ -22,26 +21,26 @@ def planned(rows, variance=0.5, scale=1.0, levels=None):
     rng = np.random.default_rng(rows)
     table = {"x": rng.standard_normal(rows), "t": rng.standard_t(3, rows), "y": np.zeros(rows)}
     H = np.column_stack([np.ones(rows), table["x"], table["t"]])
-    model = pv.LinearModel(H, public=variance, names=("intercept", "x", "t"))
+    model = pv.LinearModel(H, noise=variance, names=("intercept", "x", "t"))
     if levels is None:
         wanted = {name: scale * error for name, error in WANTED.items()}
         found = pv.design.least_loss(model, pv.design.StandardErrors(wanted))
     else:
         found = levels(model)
     table["level"] = np.where(found.levels < 1e-5 * found.levels.mean(), 0.0, found.levels)
-    spec = Spec(data="table", target="y", features=("x", "t"), public=Public(variance),
-                privacy=Privacy(level_column="level"))  # fmt: skip
+    asked = Privacy(level_column="level")
+    spec = Spec("table", Model("y", ("x", "t")), asked, Public(variance))
     return make_plan(spec, table), table
 
 
-def trials(plan, table, count, errors="auto", public=None, seed=0):
+def trials(plan, table, count, errors="auto", noise=None, seed=0):
     """(count, 3) estimates, and whether each interval of 95 % holds the truth."""
     rng = np.random.default_rng(seed)
     H = np.column_stack([np.ones(plan.rows), table["x"], table["t"]])
     found, held = np.empty((count, 3)), np.empty((count, 3), dtype=bool)
     for k in range(count):
         w = rng.standard_normal(plan.rows) if noise is None else noise(rng, plan.rows)
-        y = H @ THETA + np.sqrt(plan.residual_variance) * w
+        y = H @ THETA + np.sqrt(plan.column.residual_variance) * w
         one = estimate(simulate_held(plan, {**table, "y": y}, rng), errors)
         found[k] = one.estimate
         low, high = one.interval().T
@@ -70,7 +69,7 @@ def test_the_standard_errors_asked_for_are_those_of_the_estimates():
     """σ² known: exactly; intervals of the stated variance hold in 95 %."""
     plan, table = planned(120)
     assert plan.standard_error[1:] == pytest.approx(list(WANTED.values()), rel=1e-4)
-    assert plan.level > 3 * plan.mean_level
+    assert plan.level > 3 * plan.survey.levels.mean
     found, held = trials(plan, table, 200, "stated")
     require_variances(plan, found)
     require_covered(held, 0.95, 0.95)
@@ -79,7 +78,7 @@ def test_the_standard_errors_asked_for_are_those_of_the_estimates():
 def test_intervals_hold_where_the_noise_variance_is_not_known():
     """REML with its sandwich covers .93 to 1, whatever the levels."""
     plan, table = planned(60, scale=1.5)
-    assert plan.withheld > 0
+    assert plan.survey.levels.withheld > 0
     require_covered(trials(plan, table, 200)[1], 0.93)
 
 
@@ -110,6 +109,6 @@ def test_coverage_of_readings_that_are_not_gaussian():
     """Skewed readings (χ²₁, of unit variance): the levels do not make it worse than .90."""
     plan, table = planned(200)
     require_covered(
-        trials(plan, table, 1500, public=lambda rng, n: (rng.chisquare(1, n) - 1) / np.sqrt(2))[1],
+        trials(plan, table, 1500, noise=lambda rng, n: (rng.chisquare(1, n) - 1) / np.sqrt(2))[1],
         0.90,
     )
