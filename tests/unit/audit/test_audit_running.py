@@ -179,8 +179,7 @@ def test_sound_code_is_rarely_accused():
     """At confidence 0.9 at most a tenth of sound runs fail: 40 of them, binomial tail 1e-6."""
     sound = table(2)
     verdicts = [
-        certify(sound, 4.0, samples=1000, rng=rng(k), confidence=0.9).verdict
-        for k in range(40)
+        certify(sound, 4.0, samples=1000, rng=rng(k), confidence=0.9).verdict for k in range(40)
     ]
     assert verdicts.count("holds") >= 25
 
