@@ -8,7 +8,7 @@ Most memory: READ_WHOLE times the size of a document, twice that of an archive.
 """
 
 from privest.reading._archives import parse_array, read_arrays
-from privest.reading._documents import parse_json, parse_toml, parse_yaml
+from privest.reading._documents import parse_json, parse_toml
 from privest.reading._fields import (
     chosen,
     counted,
@@ -41,7 +41,6 @@ __all__ = [
     "parse_array",
     "parse_json",
     "parse_toml",
-    "parse_yaml",
     "ranged",
     "read_arrays",
     "read_bytes",

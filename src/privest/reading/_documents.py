@@ -1,4 +1,4 @@
-"""JSON, TOML and YAML as plain values: shallow, of few items, every name once."""
+"""JSON and TOML as plain values: shallow, of few items, every name once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import re
 import tomllib
 from typing import Any
 
-from privest.errors import InvalidInput, MissingDependency
-from privest.reading._files import require_letters, size_text
-from privest.reading._limits import DEEPEST, MOST_ITEMS, YAML_DOCUMENT
+from privest.errors import InvalidInput
+from privest.reading._files import require_letters
+from privest.reading._limits import DEEPEST, MOST_ITEMS
 
-# YAML 1.1 takes 1e-6 for a text, because it has no point; YAML 1.2 and everybody else do not.
-YAML_FLOAT = re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 # tomllib keeps every beginning of a dotted key: 50 kB of a.a.a… become 2.7 GB.
 NUMBERS: frozenset[type] = frozenset({float, int, bool, type(None)})
 NUMBERS_AND_TEXTS = NUMBERS | {str}
@@ -60,24 +58,6 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     return found
 
 
-def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """A YAML document without aliases, which may make a few bytes a gigabyte; 1e-6 is a number."""
-    if len(text) > YAML_DOCUMENT:
-        raise InvalidInput(f"{where} has more than {size_text(YAML_DOCUMENT)}: write it in TOML.")
-    yaml, loader = _yaml()
-    try:
-        found = yaml.load(text, loader)
-    except _Refused as refused:
-        raise InvalidInput(f"{where}: {refused}.") from None
-    except RecursionError:
-        raise _too_deep(where) from None
-    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        # The last ones: tags on values that they do not fit, dates that do not exist.
-        raise InvalidInput(f"{where} is not YAML.") from None
-    _require_plain(found, where)
-    return found
-
-
 class _Refused(Exception):
     """A document that its parser would take."""
 
@@ -97,38 +77,6 @@ def _no_constant(word: str) -> float:
 
 _JSON = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
 _ANY_NUMBER = json.JSONDecoder(object_pairs_hook=_once, parse_int=float)
-
-
-def _yaml() -> tuple[Any, Any]:
-    """PyYAML, and a loader of ours: the other stays as it is."""
-    try:
-        import yaml
-    except ImportError as missing:
-        raise MissingDependency(
-            'YAML files need PyYAML: install the extra "cli", or write TOML.'
-        ) from missing
-
-    class Loader(yaml.SafeLoader):
-        deep = 0
-
-        def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401
-            if self.check_event(yaml.AliasEvent):
-                raise _Refused("it has aliases (*name): write the values out")
-            self.deep += 1
-            if self.deep > DEEPEST or self.flow_level > DEEPEST:
-                raise RecursionError
-            node = super().compose_node(parent, index)
-            self.deep -= 1
-            return node
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: ANN401
-            found = super().construct_mapping(node, deep)
-            if len(found) < len(node.value):
-                raise _Refused("a name is there twice")
-            return found
-
-    Loader.add_implicit_resolver("tag:yaml.org,2002:float", YAML_FLOAT, list("-+.0123456789"))
-    return yaml, Loader
 
 
 def _require_plain(document: object, where: str, flat: frozenset[type] = NUMBERS) -> None:
