@@ -68,7 +68,7 @@ def _privacy(given: Mapping[str, Any], model: Mapping[str, Any], where: str) -> 
         law = found.pop("law")
         if law == "bit":
             raise InvalidInput(f"{where}: " + REMOVED.format("one-bit numbers are"))
-        found["distribution"] = LAWS.get(law, law)
+        found["distribution"] = LAWS.get(law, law) if isinstance(law, str) else law
     error, of = found.get("standard_error"), found.pop("of", None)
     if error is not None and not isinstance(error, Mapping):
         if not isinstance(of, str):
@@ -76,12 +76,13 @@ def _privacy(given: Mapping[str, Any], model: Mapping[str, Any], where: str) -> 
         found["standard_error"] = {of: error}
     ends = found.get("range")
     if isinstance(ends, list | tuple):
-        target = model.get("target", ())
-        targets = (target,) if isinstance(target, str) else tuple(target or ())
+        named = model.get("target")
+        targets = tuple(name for name in _list(named) or [named] if isinstance(name, str) and name)
         if model.get("formula") is not None and not targets:
             from privest.data import read_formula
 
-            lists = {k: tuple(map(str, v)) for k, v in dict(model.get("categories", {})).items()}
+            given = _table(model.get("categories", {}), where)
+            lists = {k: tuple(map(str, v)) for k, v in given.items() if isinstance(v, list)}
             targets = read_formula(model["formula"], lists).targets
         if len(targets) > 1:
             raise InvalidInput(f"{where}: each of several targets needs a range of its own.")
