@@ -24,12 +24,10 @@ NAMES = {
     },
     "app": {"Desk", "make_app", "serve"},
     "workflow": {
-        "Account", "ColumnsEstimate", "Estimate", "Fit", "Noise",
-        "People", "Plan", "Privacy", "RecordPlan", "Spec", "Spending", "TableMechanism",
-        "TableRelease", "Terms", "Verified", "Weights", "account_name", "estimate",
-        "estimate_release", "load_spec", "make_plan", "plan", "read_release", "release",
-        "require_same_plan", "save_spec", "simulate_release", "starting_privacy", "stated_terms",
-        "trial_source", "verify_release",
+        "Account", "Estimate", "Model", "Plan", "Privacy", "Public", "Spec", "Spending",
+        "TableRelease", "Verification", "account_name", "estimate", "load_spec", "make_plan",
+        "plan", "read_release", "release", "save_spec", "simulate_release", "simulation_source",
+        "stated_plan", "verify",
     },
     "streaming": {"Account", "Job", "Privacy", "StreamPlan", "Trial", "known_after"},
     "paper": {
@@ -57,7 +55,7 @@ NAMES = {
     "release": {"Release", "StreamRelease"},
     "reading": {
         "HELD_WHOLE", "MOST_COLUMNS", "as_text", "chosen", "counted", "optional", "parse_array",
-        "parse_json", "parse_toml", "parse_yaml", "ranged", "read_arrays", "read_bytes",
+        "parse_json", "parse_toml", "ranged", "read_arrays", "read_bytes",
         "read_count", "read_document", "read_fields", "read_flag", "read_flags", "read_number",
         "read_numbers", "read_positive", "read_text", "require_parameters", "state_array",
         "state_count", "state_flag", "state_number", "text_lines",
@@ -122,7 +120,7 @@ NAMES = {
     "mechanism": {
         "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",
         "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation",
-        "Information", "Inverse", "LaplaceQuantiser", "Mechanism", "PeopleMechanism",
+        "Information", "Inverse", "LaplaceQuantiser", "Mechanism",
         "PrivacyWeights", "ProbabilisticQuantiser", "RandomisedResponse", "Rotation", "Runnable",
         "RunningMechanism", "StreamMechanism",
         "TriangularQuantiser", "TruncatedGain", "TruncatedInverse", "TwinUniform",
@@ -173,6 +171,9 @@ MODULES = {
 }  # fmt: skip
 
 
+OPEN = {"report", "workflow"}  # rooms whose modules other rooms may import
+
+
 def room_of(name):
     return import_module(f"privest.{name}") if name else pv
 
@@ -219,7 +220,7 @@ STATED = {
         "Track",
     },
     "streaming": {"Account", "Privacy", "StreamPlan", "Trial"},
-    "workflow": {"Noise", "People", "Privacy", "Weights"},
+    "workflow": {"Model", "Privacy", "Public"},
 }
 
 
@@ -245,6 +246,7 @@ def test_modules_behind_a_room_carry_an_underscore():
         for module in pkgutil.walk_packages(pv.__path__, "privest.")
         if not any(part.startswith("_") for part in module.name.split("."))
     }
+    found = {name for name in found if name.partition(".")[0] not in OPEN or name in OPEN}
     assert found - ROOMS <= MODULES
     assert found >= ROOMS
 
