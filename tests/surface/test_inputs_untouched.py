@@ -982,11 +982,12 @@ CASES = {
         for given in (plan(g)[1], pd.DataFrame(people(40)))],
     "workflow.estimate": lambda g, tmp: workflow.estimate(g.keep(estimate(g, tmp)[2])),
     "workflow.simulate_release": estimate,
+    "workflow.simulation_source": lambda g: workflow.simulation_source(g.keep(plan(g)[0]), 1),
+    "workflow.stated_plan": lambda g: workflow.stated_plan(spec(), g.keep(plan(g)[1])),
     "workflow.release": lambda g, tmp: workflow.release(
         g.keep(plan(g)[0]), tmp / "z.csv", g.keep(plan(g)[1])),
     "workflow.TableRelease.from_dict": lambda g, tmp: workflow.TableRelease.from_dict(
         g.keep(estimate(g, tmp)[2].to_dict())),
-    "workflow.Spec.__init__": lambda g: spec(categories=g.keep({"sex": ("female", "male")})),
     "workflow.Spec.from_dict": lambda g: workflow.Spec.from_dict(g.keep(spec().to_dict())),
     "workflow.Model.__init__": lambda g: workflow.Model(
         "y", g.keep(("x",)), categories=g.keep({"x": ("a", "b")})),
@@ -1004,7 +1005,7 @@ NO_DATA = {
     "dynamics.AutoregressiveFit.__init__": RESULT, "dynamics.Fit.__init__": RESULT,
     "estimator.ClippedResult.__init__": RESULT,
     "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
-    "workflow.Estimate.__init__": RESULT,
+    "workflow.Estimate.__init__": RESULT, "scale.Fit.__init__": RESULT,
     "workflow.Estimate.mean_at": "takes the values of one row by name, which are public",
     "app.Desk.keep": "takes a page", "app.Desk.new_token": "takes nothing",
     "app.Desk.run": "takes a call", "app.serve": "takes a call that is given the address",
