@@ -44,7 +44,9 @@ KINDS = {
     },
     "counts": {"target": "n", "family": "poisson", "public": Public(expected={"n": 5.0})},
     "Laplace noise": {"privacy": Privacy(2.0, distribution="laplace", range={"ldl": RANGE})},
-    "two columns": {"target": ("ldl", "hdl"), "public": Public(), "privacy": Privacy(2.0, **RECORD)},
+    "two columns": {
+        "target": ("ldl", "hdl"), "public": Public(), "privacy": Privacy(2.0, **RECORD),
+    },
     "two columns, ε": {
         "target": ("ldl", "hdl"), "public": Public(), "privacy": Privacy(epsilon=1.0, **RECORD),
     },

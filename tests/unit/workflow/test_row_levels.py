@@ -314,7 +314,7 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     np.testing.assert_allclose(stated.estimate, inverse @ H[shown].T @ (weight * z[shown]),
                                rtol=1e-9)  # fmt: skip
     np.testing.assert_allclose(stated.covariance, inverse, rtol=1e-9)
-    with pytest.raises(InvalidInput, match="auto.*stated"):
+    with pytest.raises(InvalidInput, match=r"auto.*stated"):
         estimate(tmp_path / "z.csv", "HC3")
     with pytest.raises(InvalidInput, match="total"):
         found.total()

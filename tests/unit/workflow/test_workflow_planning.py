@@ -48,7 +48,7 @@ def test_nothing_depends_on_the_readings(table):
         assert make_plan(spec(), spoiled).to_dict() == expected
     words = table | {"ldl": np.array(["private"] * len(table["ldl"]))}
     assert make_plan(spec(), words).to_dict() == expected
-    with pytest.raises(InvalidInput, match="'ldl'.*numbers") as said:
+    with pytest.raises(InvalidInput, match=r"'ldl'.*numbers") as said:
         simulate_held(make_plan(spec(), words), words, np.random.default_rng(1))
     assert "private" not in str(said.value)
 
