@@ -7,6 +7,7 @@ an AssertionError.
 """
 
 import hashlib
+import importlib
 import json
 import os
 import random
@@ -18,10 +19,10 @@ from pathlib import Path
 
 from privest import files, workflow
 from privest.ledger import Ledger
-from privest.workflow import _account, _releasing
 from workflow_tables import people, spec, write
 
 ROWS = 3000
+RELEASE = importlib.import_module("privest.workflow.release")
 
 
 def run(folder, until):
@@ -36,7 +37,7 @@ def run(folder, until):
                 signal.setitimer(signal.ITIMER_REAL, until)
             own = workflow.load_spec(folder / "plan.toml")
             account = workflow.Account(Ledger(folder / "ledger.db", marks=folder / "marks"), "ldl")
-            workflow.release(workflow.stated_terms(own), folder / "z.csv", account=account)
+            workflow.release(workflow.stated_plan(own), folder / "z.csv", account=account)
         except BaseException as error:
             print(repr(error), file=sys.stderr)
             os._exit(7)
@@ -64,11 +65,11 @@ def die_at(point):
 
 POINTS = {
     "drawn": (files.Draft, "settle", "before"),
-    "whole": (_account.Account, "charge", "before"),
+    "whole": (workflow.Account, "charge", "before"),
     "spent": (Ledger, "spend_and_write", "after"),
-    "paid": (_account.Account, "charge", "after"),
-    "describing": (_account.Account, "charge", "header"),
-    "described": (_releasing, "_write_header", "after"),
+    "paid": (workflow.Account, "charge", "after"),
+    "describing": (workflow.Account, "charge", "header"),
+    "described": (RELEASE, "_write_document", "after"),
     "shown": (files.Draft, "publish", "after"),
 }
 
@@ -94,7 +95,7 @@ def digest(path):
 def trial(folder, until):
     folder.mkdir()
     write(people(ROWS, seed=4), folder / "people.csv")
-    (folder / "plan.toml").write_text(spec("people.csv").to_toml())
+    (folder / "plan.toml").write_text(workflow.to_toml(spec("people.csv")))
     status = run(folder, until)
     paid, there = entries(folder), digest(folder / "z.csv")
     assert len(paid) <= 1, "two tables for one subject"

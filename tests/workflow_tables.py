@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pyreadstat
 
-from privest.workflow import Noise, Privacy, Spec
+from privest.data import Format
+from privest.workflow import Model, Privacy, Public, Spec
 
 VARIANCE, LEVEL = 0.3, 2.0
 UNIT = 1 + 0.75 * 2.0**-20  # variance of unit noise of a real release, on the grid of 2⁻¹⁰
@@ -33,20 +34,30 @@ def matrix(table):
     )
 
 
+def stated(data, privacy, public=None, format=None, **model):
+    """A specification of these fields of its model."""
+    return Spec(
+        str(data),
+        Model(**model),
+        privacy,
+        public or Public(),
+        Format() if format is None else format,
+    )
+
+
 def spec(data="people.csv", **changes):
     """The plan for such a table; a transform gets the wide range that it needs."""
     fields = {
-        "data": str(data),
         "target": "ldl",
         "features": ("age", "bmi", "sex"),
         "categories": {"sex": ("female", "male")},
-        "noise": Noise(VARIANCE),
+        "public": Public(VARIANCE),
         "privacy": Privacy(LEVEL),
     }
     fields |= changes
-    if fields.get("transform", "none") != "none" and fields["privacy"].range is None:
-        fields["privacy"] = replace(fields["privacy"], range=POSITIVE)
-    return Spec(**fields)
+    if fields.get("transform", "none") != "none" and not fields["privacy"].range:
+        fields["privacy"] = replace(fields["privacy"], range={fields["target"]: POSITIVE})
+    return stated(data, **fields)
 
 
 def write(table, path):

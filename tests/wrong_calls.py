@@ -158,7 +158,6 @@ CALLS = {
     "mechanism.GaussianMechanism": {"level": 1.0, "readings": 2, "range": (0.0, 1.0)},
     "mechanism.GeometricPerturbation": {"readings": 2, "variance": 1.0, "translation": 0.0},
     "mechanism.LaplaceQuantiser": {"step": 1.0, "scale": 1.0},
-    "mechanism.PeopleMechanism": {"level": 1.0, "most": 2, "range": (0.0, 1.0)},
     "mechanism.PrivacyWeights": {"weight_variance": 1.0, "variance": 1.0},
     "mechanism.ProbabilisticQuantiser": {"step": 1.0},
     "mechanism.RandomisedResponse": {"epsilon": 1.0},
@@ -270,10 +269,16 @@ CALLS = {
     "ledger.Budget": {"level": 1.0},
     "ledger.Cost": {"information": 1.0},
     "ledger.cost_of": {"level": 1.0, "move": 1.0, "start": 0, "stop": 3},
-    "workflow.Noise": {"variance": 1.0},
-    "workflow.Privacy": {"level": 1.0, "range": (0.0, 1.0)},
-    "workflow.People": {"column": "who", "most": 2},
-    "workflow.Weights": {"column": "w"},
+    "workflow.Model": {
+        "target": "y", "features": ("x",), "formula": None, "categories": {}, "intercept": True,
+        "transform": "none", "family": "gaussian", "missing": "refuse", "weights": "w",
+        "person": "who", "most_rows": 2,
+    },
+    "workflow.Privacy": {
+        "level": 1.0, "delta": 1e-6, "range": {"y": (0.0, 1.0)}, "sensitivity": 1.0,
+        "units": {"y": 1.0}, "distribution": "gaussian",
+    },
+    "workflow.Public": {"residual_variance": 1.0, "expected": {"x": 1.0}},
 }  # fmt: skip
 
 

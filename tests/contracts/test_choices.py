@@ -15,7 +15,8 @@ from privest.records import as_frame
 
 MODEL = pv.LinearModel(np.ones((8, 1)), noise=1.0)
 RING = network.ring(5)
-PLAN = {"features": ("x",), "privacy": workflow.Privacy(level=1.0, range=(1.0, 9.0))}
+PLAN = {"target": "y", "features": ("x",)}
+ENDS = {"y": (1.0, 9.0)}
 CHOICES = {
     "rows_statement law": ("gaussian", lambda o: privacy.rows_statement([1.0], move=1.0, law=o)),
     "pure_epsilon law": ("laplace", lambda o: privacy.pure_epsilon(o, 1.0, 1.0)),
@@ -50,14 +51,15 @@ CHOICES = {
         "log", lambda o: workflow.starting_privacy({"y": (1.0, 9.0)}, transform=o)),
     "starting family": (
         "poisson", lambda o: workflow.starting_privacy({"y": (1.0, 9.0)}, family=o)),
-    "privacy law": ("laplace", lambda o: workflow.Privacy(epsilon=1.0, range=(0.0, 1.0), law=o)),
-    "plan missing": ("drop", lambda o: workflow.Spec("a.csv", "y", **PLAN, missing=o)),
-    "plan transform": ("log", lambda o: workflow.Spec("a.csv", "y", **PLAN, transform=o)),
-    "plan family": ("poisson", lambda o: workflow.Spec("a.csv", "y", **PLAN, family=o)),
+    "privacy distribution": (
+        "laplace", lambda o: workflow.Privacy(epsilon=1.0, range=ENDS, distribution=o)),
+    "plan missing": ("drop", lambda o: workflow.Model(**PLAN, missing=o)),
+    "plan transform": ("log", lambda o: workflow.Model(**PLAN, transform=o)),
+    "plan family": ("poisson", lambda o: workflow.Model(**PLAN, family=o)),
     "dither": ("triangular", lambda o: DitheredLikelihood(1.0, step=1.0, dither=o)),
     "frame library": ("pandas", lambda o: as_frame({"a": [1.0]}, o)),
 }  # fmt: skip
-OPTIONAL = {"average method", "audit method", "spread weights", "privacy law"}
+OPTIONAL = {"average method", "audit method", "spread weights", "privacy distribution"}
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -80,5 +82,5 @@ def test_a_criterion_that_is_none_is_refused(criterion):
 
 
 def test_a_release_without_a_name_is_refused():
-    with pytest.raises(InvalidInput, match="there is no such header"):
+    with pytest.raises(InvalidInput, match="there is no such file"):
         pv.estimate("")

@@ -26,12 +26,13 @@ from privest.mechanism import (
     Additive,
     Componentwise,
     GaussianMechanism,
-    PeopleMechanism,
+    RowMechanism,
     StreamMechanism,
 )
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Seeded
 from privest.pipeline import LeastSquaresRelease
-from privest.workflow._unequal_rows import UnequalRows
+from privest.privacy import person_root
+from workflow_tables import stated
 
 G = 2.0**-10
 H = np.column_stack([np.ones(12), np.linspace(-1.0, 1.0, 12)])
@@ -120,20 +121,21 @@ def additive(law, scale):
 ROWS = np.repeat([1, 3, 2, 1, 5], [1, 3, 2, 1, 5])  # of five persons
 
 
-def people(**options):
-    """Every number that is shown is √(s/r)·y."""
-
-    def expected(y):
-        return y * np.sqrt(4.0 / options.get("most", ROWS))
-
+def rows(weights, law="gaussian"):
+    """Every number that is shown is c·y."""
     return Door(
-        PeopleMechanism.release,
-        lambda y, source: PeopleMechanism(4.0, **options).release(y, ROWS, source),
+        RowMechanism.release,
+        lambda y, source: RowMechanism(law).release(y, weights, source),
         lambda found: found * G,
-        expected,
+        lambda y: weights * y,
         keeps=False,
         simulated=None,
     )
+
+
+def people(counts):
+    """√(s/r)·y of persons with r rows."""
+    return rows(np.array([person_root(4.0, int(r)) for r in counts]))
 
 
 LEVELS = np.geomspace(0.5, 4.0, 12)
@@ -188,36 +190,13 @@ def estimated(**options):
     )  # fmt: skip
 
 
-TABLE = Door(
-    workflow.TableMechanism.release,
-    lambda y, source: workflow.TableMechanism(4.0).release(y, source),
-    lambda found: found * G,
-    lambda y: 2.0 * y,
-    keeps=False,
-    simulated=None,
-)
-
-
-UNEQUAL = Door(
-    UnequalRows.release,
-    lambda y, source: UnequalRows().release(y, LEVELS, source),
-    lambda found: found * G,
-    lambda y: np.sqrt(LEVELS) * y,
-    keeps=False,
-    simulated=None,
-)
-
-
 def release_file(y, source):
     """The header of a table of two columns, and its numbers; rows without a reading are dropped."""
-    spec = workflow.Spec(
-        data="table", target="y", features=("x",), missing="drop",
-        noise=workflow.Noise(variance=0.25), privacy=workflow.Privacy(level=4.0),
-    )  # fmt: skip
+    spec = stated("t", workflow.Privacy(4.0), target="y", features=("x",), missing="drop")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "z.csv"
         header = workflow.release(
-            workflow.stated_terms(spec), path, {"x": H[:, 1], "y": y}, source=source
+            workflow.stated_plan(spec), path, {"x": H[:, 1], "y": y}, source=source
         )
         return header, np.loadtxt(path, delimiter=",", skiprows=1)[:, 1]
 
@@ -244,14 +223,15 @@ REAL = {
     "stream, sizes": stream(pv.StreamLevel([np.eye(2), S, np.eye(3), S, np.eye(1)])),
     "sensor": sensor(4.0),
     "sensor, matrix": sensor(np.eye(12) + 0.2),
-    "table": TABLE,
-    "table, levels per row": UNEQUAL,
+    "table": rows(np.full(12, 2.0)),
+    "table, levels per row": rows(np.sqrt(LEVELS)),
+    "table, Laplace": rows(np.full(12, 2.0), "laplace"),
     "table, file": FILE,
     "series": series(pv.EndlessLevel(4.0), 1),
     "series, lags": series(pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]], [0.5]), 2),
     "series, of a past": series(pv.StreamLevel.from_cumulative(np.eye(6) + 0.2), 1),
-    "people": people(),
-    "people, at most six": people(most=6),
+    "people": people(ROWS),
+    "people, at most six": people(np.full(12, 6)),
     "masked": MASKED,
     "average": AVERAGE,
     "regression": regression(lambda found, y, source: found.fit(H[:, 1:], y, source)),
@@ -383,10 +363,9 @@ def test_the_order_can_be_seen_to_be_wrong():
     assert Watched.events[:2] == ["reading", "noise"]
 
 
-def overflows(transform, ends, y):
-    """Clipped, and a transform that overflows at the upper end: ∞ − ∞ is NaN."""
-    kept = np.clip(y, *ends)
-    return np.where(kept >= 9.0, np.nan, np.log(kept))
+def overflows(transform, y):
+    """A transform that overflows at the upper end: ∞ − ∞ is NaN."""
+    return np.where(y >= 9.0, np.nan, np.log(y))
 
 
 @pytest.mark.parametrize("form", ["rows", "persons", "laplace"])
@@ -395,22 +374,20 @@ def test_what_a_transform_makes_nan_of_is_missing_and_never_an_integer(
     form, value, tmp_path, monkeypatch
 ):
     """NaN as an integer is −2⁶³: a number without noise, which says that the reading overflowed."""
+    ends = {"y": (0.5, 10.0)}
     kinds = {
-        "rows": {"privacy": workflow.Privacy(level=4.0, range=(0.5, 10.0))},
-        "persons": {"privacy": workflow.Privacy(level=4.0, range=(0.5, 10.0)),
-                    "person": workflow.People("who")},
-        "laplace": {"privacy": workflow.Privacy(epsilon=9.0, range=(0.5, 10.0), law="laplace")},
+        "rows": {"privacy": workflow.Privacy(level=4.0, range=ends)},
+        "persons": {"privacy": workflow.Privacy(level=4.0, range=ends), "person": "who"},
+        "laplace": {
+            "privacy": workflow.Privacy(epsilon=9.0, range=ends, distribution="laplace"),
+        },
     }  # fmt: skip
-    spec = workflow.Spec(
-        data="table", target="y", features=("x",), transform="log",
-        noise=workflow.Noise(variance=0.25), **kinds[form],
-    )  # fmt: skip
+    spec = stated("table", target="y", features=("x",), transform="log", **kinds[form])
     y, who = np.abs(Y) + 1.0, np.arange(12) // 2
     y[4] = value
     data = {"x": H[:, 1], "y": y, "who": who}
-    terms = workflow.stated_terms(spec) or workflow.make_plan(spec, data)
-    for module in ("_leaving", "_leaving_people"):
-        monkeypatch.setattr(f"privest.workflow.{module}.clipped", overflows)
+    terms = workflow.stated_plan(spec) or workflow.make_plan(spec, data)
+    monkeypatch.setattr("privest.workflow.rows.modelled", overflows)
     path = tmp_path / "z.csv"
     workflow.release(terms, path, data)
     z = np.genfromtxt(path, delimiter=",", skip_header=1)[:, -1]

@@ -18,13 +18,14 @@ from privest.mechanism import (
     CATALOGUE,
     AffineMechanism,
     GaussianMechanism,
-    PeopleMechanism,
+    RowMechanism,
     StreamMechanism,
 )
 from privest.mechanism.source import Kept, seeded
 from privest.pipeline import LeastSquaresRelease
-from privest.workflow._unequal_rows import UnequalRows
+from privest.privacy import person_root
 from workflow_command import runner
+from workflow_tables import stated
 
 H = np.column_stack([np.ones(12), np.linspace(-1.0, 1.0, 12)])
 Y = np.round(1.0 + 0.5 * H[:, 1] + np.sin(np.arange(12.0)), 3)
@@ -52,8 +53,9 @@ def stream(level_of):
 
 
 def people(level, y, seed, _):
-    made, rows = PeopleMechanism(level), np.repeat([1, 3, 2, 1, 5], [1, 3, 2, 1, 5])
-    return made.readings(made.simulate(y, rows, seeded(seed)) / level**0.5, rows)
+    rows = np.repeat([1, 3, 2, 1, 5], [1, 3, 2, 1, 5])
+    weights = np.array([person_root(level, int(r)) for r in rows])
+    return RowMechanism().simulate(y, weights, seeded(seed)) / weights
 
 
 def average(level, y, seed, _):
@@ -63,13 +65,12 @@ def average(level, y, seed, _):
 
 
 def release(level, y, seed, folder):
-    spec = workflow.Spec(
-        data="t.csv", target="load", features=("x",), noise=workflow.Noise(0.25),
-        privacy=workflow.Privacy(level),
-    )  # fmt: skip
-    plan, path = workflow.stated_terms(spec), folder / f"{len(list(folder.iterdir()))}.csv"
+    spec = stated("t.csv", workflow.Privacy(level), target="load", features=("x",))
+    plan, path = workflow.stated_plan(spec), folder / f"{len(list(folder.iterdir()))}.csv"
     data = {"x": H[:, 1], "load": y}
-    return workflow.simulate_release(plan, path, workflow.trial_source(plan, seed), data).values
+    return workflow.simulate_release(
+        plan, path, workflow.simulation_source(plan, seed), data
+    ).values
 
 
 def regression(level, y, seed, _):
@@ -176,9 +177,12 @@ ROWS = {
     "sensor": lambda s, y, seed, _: SENSOR(s).simulate(y, seeded(seed)).values / s**0.5,
     "masked": lambda s, y, seed, _: network.masked(y, s, seeded(seed)),
     "people": people,
-    "table": lambda s, y, seed, _: workflow.TableMechanism(s).simulate(y, seeded(seed)),
+    "table": lambda s, y, seed, _: RowMechanism().simulate(y, s**0.5, seeded(seed)) / s**0.5,
     "table, levels per row": lambda s, y, seed, _: (
-        UnequalRows().simulate(y, np.full(12, s), seeded(seed)) / s**0.5
+        RowMechanism().simulate(y, np.full(12, s**0.5), seeded(seed)) / s**0.5
+    ),
+    "table, Laplace": lambda s, y, seed, _: (
+        RowMechanism("laplace").simulate(y, s**0.5, seeded(seed)) / s**0.5
     ),
     "release": release,
 }

@@ -4,6 +4,7 @@ and what is done with what was read: one step of use, so that nothing bad passes
 
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -366,7 +367,7 @@ def _packed(mutate: Mutate) -> Mutate:
     return within
 
 
-CSV, TOML = _table(PEOPLE, ".csv"), workflow_tables.spec().to_toml().encode()
+CSV, TOML = _table(PEOPLE, ".csv"), workflow.to_toml(workflow_tables.spec()).encode()
 FORMULA = b"""data = "people.csv"
 formula = "np.log(ldl) ~ age*C(sex) + I(((bmi - 27)/4)**2) + C(`my ward`, levels=['a', 'b']) - 1"
 missing = "drop"
@@ -386,10 +387,55 @@ level = 2.0
 range = [0.5, 12.0]
 """
 EUROPEAN = CSV.replace(b",", b";").replace(b".", b",").decode().encode("utf-16")
+PERSONS = b"""version = 4
+data = "people.csv"
+
+[model]
+target = ["ldl"]
+features = ["age", "sex"]
+categories = { sex = ["female", "male"] }
+person = "who"
+most_rows = 3
+missing = "drop"
+
+[privacy]
+epsilon = 1.0
+delta = 1e-6
+range = { ldl = [0.5, 12.0] }
+
+[public]
+residual_variance = 0.25
+expected = { age = 0.02 }
+
+[format]
+separator = ";"
+missing_codes = ["77777", "age=99"]
+"""
+OF_VERSION_3 = b"""data = "people.csv"
+target = "ldl"
+features = ["age", "bmi", "sex"]
+missing = "drop"
+transform = "log"
+
+[categories]
+sex = ["female", "male"]
+
+[noise]
+variance = 0.25
+
+[weights]
+column = "w"
+
+[privacy]
+standard_error = 0.1
+of = "age"
+range = [0.5, 12.0]
+law = "gaussian"
+"""
 
 
 SEVERAL = workflow_tables.spec(
-    target=("ldl", "bmi"), features=("age", "sex"), noise=workflow.Noise(),
+    target=("ldl", "bmi"), features=("age", "sex"), public=workflow.Public(),
     privacy=workflow.Privacy(
         2.0, delta=1e-6, units={"ldl": 1.0, "bmi": 4.0},
         range={"ldl": (-9.0, 19.0), "bmi": (0.0, 99.0)},
@@ -405,7 +451,7 @@ UNEQUAL = workflow_tables.spec(
 def use_spec(path: Path) -> None:
     spec = workflow.load_spec(path)
     workflow.Spec.from_dict(spec.to_dict())
-    spec.to_toml()
+    workflow.to_toml(spec)
 
 
 def _released() -> dict[str, bytes]:
@@ -428,18 +474,31 @@ RELEASED = _released()
 
 
 def use_header(path: Path) -> None:
-    workflow.estimate_release(path.with_suffix(""))
+    workflow.estimate(path.with_suffix(""))
 
 
 def use_header_fields(path: Path) -> None:
-    """As a header whose checksum is right, whoever wrote it."""
+    """As a document whose checksum is right, whoever wrote it."""
     record = _record(path)
     with contextlib.suppress(Exception):
-        found = workflow.TableRelease.__new__(workflow.TableRelease)
-        for name, value in record.items():
-            object.__setattr__(found, name, value)
-        record |= {"checksum": found.checksum}
+        outside = ("checksum", "signature")
+        if record.get("kind") is not None:  # of version 3
+            outside = (*outside, "warning")
+        facts = {name: value for name, value in record.items() if name not in outside}
+        if "warning" in outside:
+            facts["columns"] = [
+                {name: value for name, value in one.items() if name != "epsilon"}
+                for one in facts["columns"]
+            ]
+        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+        record |= {"checksum": hashlib.sha256(text.encode()).hexdigest()}
     workflow.TableRelease.from_dict(record)
+
+
+def _of_version_3(*kinds: str) -> list[bytes]:
+    """Headers that privest 0.2 wrote."""
+    golden = Path(__file__).parents[1] / "golden" / "kinds"
+    return [(golden / kind / "release.csv.json").read_bytes() for kind in kinds]
 
 
 MODEL = b"""# a car
@@ -537,11 +596,16 @@ READERS = [
            "unequal.csv.json", {"unequal.csv": RELEASED["unequal.csv"]}),
     Reader("fields of a header with levels per row", tree, use_header_fields,
            [RELEASED["unequal.csv.json"]], 100),
-    Reader("plan with levels per row", text, use_spec, [UNEQUAL.to_toml().encode()], 100,
+    Reader("plan with levels per row", text, use_spec, [workflow.to_toml(UNEQUAL).encode()], 100,
            "plan.toml"),
-    Reader("plan of several columns", text, use_spec, [SEVERAL.to_toml().encode()], 150,
+    Reader("plan of several columns", text, use_spec, [workflow.to_toml(SEVERAL).encode()], 150,
            "plan.toml"),
     Reader("plan with a formula", text, use_spec, [FORMULA], 150, "plan.toml"),
+    Reader("plan of persons", text, use_spec, [PERSONS], 200, "plan.toml"),
+    Reader("plan of version 3", text, use_spec, [OF_VERSION_3], 300, "plan.toml"),
+    Reader("header fields of version 3", tree, use_header_fields,
+           _of_version_3("epsilon", "persons-capped", "two-columns", "level-column", "yes-no"),
+           350),
     Reader("privest filter --model", text,
            use_command("filter", "@y.csv", "--model", "FILE", *TRIAL), [MODEL], 200, "model.toml",
            {"y.csv": b"y\n1.0\n2.5\nNA\n3.5\n"}),

@@ -348,10 +348,10 @@ def test_headers(tmp_path):
     names = ["intercept", *(f"x{i}" for i in range(100_000))]
     for text in (
         "[" * 100_000,
-        json.dumps(good | {"rows": 10**30}),
-        json.dumps(good | {"names": names}),
-        json.dumps(good | {"level": 10**400}),
-        json.dumps(good | {"warning": "x" * 10**7}),
+        json.dumps(good | {"facts": good["facts"] | {"rows": 10**30}}),
+        json.dumps(good | {"facts": good["facts"] | {"coefficients": names}}),
+        json.dumps(good | {"columns": [good["columns"][0] | {"level": 10**400}]}),
+        json.dumps(good | {"facts": good["facts"] | {"warning": "x" * 10**7}}),
         "\x00" * 100,
     ):
         (tmp_path / "z.csv.json").write_text(text)
@@ -391,9 +391,8 @@ def test_a_cell_of_ten_million_digits(tmp_path, first):
         except InvalidInput:
             return
     assert np.isinf(found).any()  # what every use of a table refuses, with the row
-    refused(workflow.make_plan, workflow.Spec(
-        data=str(path), target="b", features=("a",), noise=workflow.Noise(1.0),
-        privacy=workflow.Privacy(1.0)), match="not a finite number")  # fmt: skip
+    asked = workflow.Spec(str(path), workflow.Model("b", ("a",)), workflow.Privacy(1.0))
+    refused(workflow.make_plan, asked, match="not a finite number")
 
 
 def test_more_columns_than_there_can_be(tmp_path):
@@ -404,8 +403,7 @@ def test_more_columns_than_there_can_be(tmp_path):
 
 def test_more_coefficients_than_a_matrix_has_room_for():
     names = tuple(f"x{i}" for i in range(10_001))
-    privacy = workflow.Privacy(1.0)
-    refused(lambda: workflow.Spec("t.csv", "y", names, privacy=privacy), match="at most 10000")
+    refused(lambda: workflow.Model("y", names), match="at most 10000")
 
 
 def test_a_line_without_an_end(tmp_path):

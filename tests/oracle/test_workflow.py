@@ -12,7 +12,7 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.mechanism.source import Generated
 from privest.privacy import gdp
-from privest.workflow import Noise, Privacy, estimate_release, make_plan, simulate_release
+from privest.workflow import Privacy, Public, estimate, make_plan, simulate_release
 from workflow_tables import LEVEL, UNIT, VARIANCE, matrix, people, spec, write
 
 # H'H of these tables has a condition number below 1e5; QR loses digits with its root: 1e-13.
@@ -42,11 +42,13 @@ def test_standard_errors_are_those_of_the_bound(table):
     model = pv.LinearModel(matrix(table), noise=pv.noise.Gaussian(cov=VARIANCE))
     for level in (0.01, LEVEL, 1e3):
         floor = pv.bound(model, pv.PrivacyLevel(level / UNIT))  # the grid makes 1/s a little larger
-        np.testing.assert_allclose(plan.errors_at(level), np.sqrt(np.diag(floor.ppcrlb)), rtol=RTOL)
+        np.testing.assert_allclose(
+            plan.errors(plan.column, level).total, np.sqrt(np.diag(floor.ppcrlb)), rtol=RTOL
+        )
         np.testing.assert_allclose(
             plan.classical_error, np.sqrt(np.diag(floor.classical)), rtol=RTOL
         )
-    np.testing.assert_array_equal(plan.standard_error, plan.errors_at(LEVEL))
+    np.testing.assert_array_equal(plan.standard_error, plan.errors(plan.column, LEVEL).total)
 
 
 def test_standard_errors_are_the_dense_formula(table):
@@ -60,12 +62,7 @@ def test_standard_errors_are_the_dense_formula(table):
 def test_the_price_of_privacy(table):
     plan = make_plan(spec(), table)
     private = plan.standard_error**2 - plan.classical_error**2
-    np.testing.assert_allclose(private / plan.standard_error**2, plan.privacy_share, rtol=RTOL)
-    assert plan.reading_error == pytest.approx(LEVEL**-0.5, rel=1e-14)
-    # Of one who knows θ: the posterior of y in y ~ N(0, σ²), z = y + e/√s, by regression on z.
-    joint = np.array([[VARIANCE, VARIANCE], [VARIANCE, VARIANCE + 1 / LEVEL]])
-    posterior = joint[0, 0] - joint[0, 1] ** 2 / joint[1, 1]
-    assert plan.informed_error == pytest.approx(math.sqrt(posterior), rel=1e-12)
+    np.testing.assert_allclose(private, plan.privacy_error**2, rtol=RTOL)
     levels, errors = plan.curve()
     middle = len(levels) // 2
     assert levels[middle] == pytest.approx(LEVEL, rel=1e-12)
@@ -78,7 +75,7 @@ def test_accuracy_to_level_and_back(table, of):
     open_ = make_plan(spec(), table)
     for times in (1.0001, 1.5, 30.0):
         wanted = times * open_.classical_error[open_.index(of)]
-        plan = make_plan(spec(privacy=Privacy(standard_error=wanted, of=of)), table)
+        plan = make_plan(spec(privacy=Privacy(standard_error={of: wanted})), table)
         # (E² - σ²A)/A loses digits as E comes near σ√A: those of times² - 1.
         assert plan.standard_error[plan.index(of)] == pytest.approx(wanted, rel=RTOL)
         back = make_plan(spec(privacy=Privacy(plan.level)), table)
@@ -88,15 +85,17 @@ def test_accuracy_to_level_and_back(table, of):
 def test_an_accuracy_beyond_the_data_is_refused(table):
     open_ = make_plan(spec(), table).classical_error[1]
     with pytest.raises(InvalidInput, match="without any privacy it is"):
-        make_plan(spec(privacy=Privacy(standard_error=open_ * 0.999, of="age")), table)
+        make_plan(spec(privacy=Privacy(standard_error={"age": open_ * 0.999})), table)
     with pytest.raises(InvalidInput, match="no coefficient 'sex'"):
-        make_plan(spec(privacy=Privacy(standard_error=1.0, of="sex")), table)
+        make_plan(spec(privacy=Privacy(standard_error={"sex": 1.0})), table)
 
 
 def test_differential_privacy_both_ways(table):
     """δ from ε and back by the profile of a Gaussian of shift μ = c√s, written out."""
     for epsilon, delta, move in ((0.1, 1e-9, 3.0), (1.0, 1e-6, 0.5), (8.0, 0.01, 10.0)):
-        plan = make_plan(spec(privacy=Privacy(epsilon=epsilon, delta=delta, move=move)), table)
+        plan = make_plan(
+            spec(privacy=Privacy(epsilon=epsilon, delta=delta, sensitivity=move)), table
+        )
         mu = move * math.sqrt(plan.level)
 
         def profile(mu, epsilon=epsilon):
@@ -109,7 +108,7 @@ def test_differential_privacy_both_ways(table):
         less = gdp.epsilon_of(gdp.mu_of(epsilon, delta) - GRID, delta)
         assert plan.epsilon >= less * (1 - 1e-6)  # exact noise has a slack of 2e-7
         assert plan.epsilon <= epsilon  # never more than was promised
-        stated = make_plan(spec(privacy=Privacy(plan.level, delta=delta, move=move)), table)
+        stated = make_plan(spec(privacy=Privacy(plan.level, delta=delta, sensitivity=move)), table)
         assert stated.epsilon == plan.epsilon
     assert make_plan(spec(), table).epsilon is None
 
@@ -134,15 +133,15 @@ def test_the_noise_variance_of_a_reference_set(table, tmp_path):
     """RSS/(m - n) of ordinary least squares; of a logarithm too."""
     other = people(90, seed=8)
     file = write(other, tmp_path / "reference.csv")
-    plan = make_plan(spec(noise=Noise(reference=str(file))), table)
+    plan = make_plan(spec(public=Public(reference=str(file))), table)
     fitted = sm.OLS(other["ldl"], matrix(other)).fit()
-    assert plan.noise_variance == pytest.approx(fitted.mse_resid, rel=RTOL)
-    assert plan.reference_rows == 90
+    assert plan.column.residual_variance == pytest.approx(fitted.mse_resid, rel=RTOL)
+    assert plan.column.reference_rows == 90
     other["ldl"] = np.exp(other["ldl"])
     file = write(other, tmp_path / "skewed.csv")
-    plan = make_plan(spec(noise=Noise(reference=str(file)), transform="log"), table)
+    plan = make_plan(spec(public=Public(reference=str(file)), transform="log"), table)
     fitted = sm.OLS(np.log(other["ldl"]), matrix(other)).fit()
-    assert plan.noise_variance == pytest.approx(fitted.mse_resid, rel=1e-8)
+    assert plan.column.residual_variance == pytest.approx(fitted.mse_resid, rel=1e-8)
 
 
 # --- the estimate ---------------------------------------------------------------------------------
@@ -150,7 +149,7 @@ def test_the_noise_variance_of_a_reference_set(table, tmp_path):
 
 def test_the_estimate_is_generalised_least_squares(released, table):
     _, _, path, z = released
-    found = estimate_release(path, "stated")
+    found = estimate(path, "stated")
     spread = VARIANCE + 1 / LEVEL
     peer = sm.GLS(z, matrix(table), sigma=spread).fit()
     np.testing.assert_allclose(found.estimate, peer.params, rtol=RTOL)
@@ -171,7 +170,7 @@ def test_the_estimate_is_that_of_the_recursive_estimator(released, table):
         pv.StreamRelease(0, len(z), whitened, None, pv.EndlessLevel(LEVEL).fingerprint, True),
         matrix(table),
     )
-    found = estimate_release(path, "stated")
+    found = estimate(path, "stated")
     np.testing.assert_allclose(found.estimate, rls.estimate, rtol=RTOL)
     np.testing.assert_allclose(found.covariance, rls.covariance, rtol=RTOL)
 
@@ -191,7 +190,7 @@ def test_the_estimate_is_that_of_the_regression(table, tmp_path, monkeypatch):
     peer.fit(X, table["ldl"])
     plan = make_plan(spec(), table)
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(seed), table)
-    found = estimate_release(tmp_path / "z.csv", "stated")
+    found = estimate(tmp_path / "z.csv", "stated")
     theta = np.array([peer.intercept_, *peer.coef_])
     np.testing.assert_allclose(found.estimate, theta, rtol=RTOL)
     np.testing.assert_allclose(found.covariance, peer.covariance_, rtol=RTOL)
@@ -201,7 +200,7 @@ def test_the_estimate_is_that_of_the_regression(table, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("errors", "kind"), [("t", "nonrobust"), ("HC2", "HC2"), ("auto", "HC3")])
 def test_errors_from_the_release_are_those_of_statsmodels(released, table, errors, kind):
     _, _, path, z = released
-    found = estimate_release(path, errors)
+    found = estimate(path, errors)
     peer = sm.OLS(z, matrix(table)).fit(cov_type=kind, use_t=True)
     noise = peer.normalized_cov_params / LEVEL
     # The floor: in no direction less than the known noise, and theirs where it is more than that.
@@ -233,7 +232,7 @@ def test_errors_from_the_release_are_those_of_statsmodels(released, table, error
 
 def test_the_trail_is_the_estimate_of_the_first_rows(released, table):
     _, _, path, z = released
-    counts, estimates, errors = estimate_release(path).trail
+    counts, estimates, errors = estimate(path).trail
     assert counts[0] >= 5
     assert counts[-1] == len(z)
     assert (np.diff(counts) > 0).all()
@@ -254,11 +253,11 @@ def test_the_trail_is_the_estimate_of_the_first_rows(released, table):
 def test_a_transformed_target(tmp_path):
     table = people()
     table["ldl"] = np.exp(table["ldl"])
-    plan = make_plan(spec(noise=Noise(VARIANCE), transform="log"), table)
+    plan = make_plan(spec(public=Public(VARIANCE), transform="log"), table)
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(1), table)
     z = np.log(table["ldl"]) + np.random.default_rng(1).standard_normal(200) / np.sqrt(LEVEL)
     peer = sm.OLS(z, matrix(table)).fit()
     # A transform needs a range, and the fit allows for what it clips under the model.
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     assert found.clipped < 1e-5
     np.testing.assert_allclose(found.estimate, peer.params, rtol=1e-9 + found.clipped)

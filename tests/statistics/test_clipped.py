@@ -13,13 +13,13 @@ import scipy.stats
 from privest.estimator import ClippedRows, clipping_cost, estimate_clipped, maximum_likelihood
 from privest.estimator.likelihood import ClippedLikelihood
 from privest.workflow import (
-    Noise,
+    Model,
     Privacy,
     Spec,
-    estimate_release,
+    estimate,
     simulate_release,
-    stated_terms,
-    trial_source,
+    simulation_source,
+    stated_plan,
 )
 from workflow_tables import write
 
@@ -114,9 +114,9 @@ def test_many_trials_at_once_agree():
     likelihood = ClippedLikelihood(1.0, noise=TAU**2, low=limits[0], high=limits[1])
     together = maximum_likelihood(H, z, likelihood, starts=0)
     assert together.converged.all()
-    for release, estimate in zip(z, together.estimate):
+    for release, theta in zip(z, together.estimate):
         alone = estimate_clipped(ClippedRows(H, release, 1.0, LEVEL, *limits))
-        assert np.abs((alone.estimate - estimate) / alone.standard_error).max() < 1e-5
+        assert np.abs((alone.estimate - theta) / alone.standard_error).max() < 1e-5
 
 
 @pytest.mark.slow
@@ -163,15 +163,12 @@ def test_intervals_of_the_command_cover_with_a_range(tmp_path, rows, level, shar
     for k in range(trials):
         y = H @ THETA + rng.standard_normal(rows)
         data = write({"a": H[:, 1], "b": H[:, 2], "y": y}, tmp_path / "data.csv")
-        terms = stated_terms(
-            Spec(
-                data=str(data), target="y", features=("a", "b"), noise=Noise(),
-                privacy=Privacy(level, range=limits),
-            )
-        )  # fmt: skip
+        terms = stated_plan(
+            Spec(str(data), Model("y", ("a", "b")), Privacy(level, range={"y": limits}))
+        )
         file = tmp_path / f"{k}.csv"
-        simulate_release(terms, file, trial_source(terms, k))
-        found = estimate_release(file)
+        simulate_release(terms, file, simulation_source(terms, k))
+        found = estimate(file)
         low, high = found.interval().T
         covered += (low < THETA) & (high > THETA)
         ways.add((found.likelihood is not None, found.clipping_bias < 0.05))

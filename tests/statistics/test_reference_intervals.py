@@ -11,7 +11,7 @@ import scipy.stats
 
 import privest as pv
 from privest.estimator._reference import pooled_variance
-from privest.workflow import Noise, Privacy, estimate_release, make_plan, simulate_release
+from privest.workflow import Privacy, Public, estimate, make_plan, simulate_release
 from workflow_tables import THETA, people, spec, write
 
 SYSTEMATIC = 0.006
@@ -73,11 +73,11 @@ def test_intervals_of_a_release_file_cover(tmp_path):
         if len(set(few["sex"])) < 2:  # says nothing about one coefficient: refused
             continue
         reference, table = write(few, tmp_path / "r.csv"), people(40, seed=seed)
-        noise = Noise(reference=str(reference))
-        plan = make_plan(spec(noise=noise, privacy=Privacy(100.0)), table)
+        noise = Public(reference=str(reference))
+        plan = make_plan(spec(public=noise, privacy=Privacy(100.0)), table)
         path = tmp_path / f"z{seed}.csv"
         simulate_release(plan, path, np.random.default_rng(seed), table)
-        found = estimate_release(path, "stated")
+        found = estimate(path, "stated")
         low, high = found.interval().T
         inside, trials = inside + ((low < THETA) & (high > THETA)).sum(), trials + 1
         assert found.degrees_of_freedom > 36 + 3

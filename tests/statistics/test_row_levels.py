@@ -1,7 +1,7 @@
 """A level column, chosen by a design, through release and estimate: do errors and intervals hold?
 
 Trials are whole releases (`simulate_held`: as `privest release --simulate` writes them) of readings
-that are drawn anew, with `estimate_table`, as `privest estimate`.
+that are drawn anew, with `estimate`, as `privest estimate`.
 """
 
 import numpy as np
@@ -9,9 +9,7 @@ import pytest
 import scipy
 
 import privest as pv
-from privest.workflow import Noise, Privacy, Spec, make_plan
-from privest.workflow._estimating import estimate_table
-from privest.workflow._releasing import simulate_held
+from privest.workflow import Model, Privacy, Public, Spec, estimate, make_plan, simulate_held
 
 THETA = np.array([1.0, 0.5, -0.3])
 WANTED = {"x": 0.16, "t": 0.10}
@@ -30,8 +28,8 @@ def planned(rows, variance=0.5, scale=1.0, levels=None):
     else:
         found = levels(model)
     table["level"] = np.where(found.levels < 1e-5 * found.levels.mean(), 0.0, found.levels)
-    spec = Spec(data="table", target="y", features=("x", "t"), noise=Noise(variance),
-                privacy=Privacy(level_column="level"))  # fmt: skip
+    asked = Privacy(level_column="level")
+    spec = Spec("table", Model("y", ("x", "t")), asked, Public(variance))
     return make_plan(spec, table), table
 
 
@@ -42,8 +40,8 @@ def trials(plan, table, count, errors="auto", noise=None, seed=0):
     found, held = np.empty((count, 3)), np.empty((count, 3), dtype=bool)
     for k in range(count):
         w = rng.standard_normal(plan.rows) if noise is None else noise(rng, plan.rows)
-        y = H @ THETA + np.sqrt(plan.noise_variance) * w
-        one = estimate_table(simulate_held(plan, {**table, "y": y}, rng), errors)
+        y = H @ THETA + np.sqrt(plan.column.residual_variance) * w
+        one = estimate(simulate_held(plan, {**table, "y": y}, rng), errors)
         found[k] = one.estimate
         low, high = one.interval().T
         held[k] = (low <= THETA) & (high >= THETA)
@@ -71,7 +69,7 @@ def test_the_standard_errors_asked_for_are_those_of_the_estimates():
     """σ² known: exactly; intervals of the stated variance hold in 95 %."""
     plan, table = planned(120)
     assert plan.standard_error[1:] == pytest.approx(list(WANTED.values()), rel=1e-4)
-    assert plan.level > 3 * plan.mean_level
+    assert plan.level > 3 * plan.survey.levels.mean
     found, held = trials(plan, table, 200, "stated")
     require_variances(plan, found)
     require_covered(held, 0.95, 0.95)
@@ -80,7 +78,7 @@ def test_the_standard_errors_asked_for_are_those_of_the_estimates():
 def test_intervals_hold_where_the_noise_variance_is_not_known():
     """REML with its sandwich covers .93 to 1, whatever the levels."""
     plan, table = planned(60, scale=1.5)
-    assert plan.withheld > 0
+    assert plan.survey.levels.withheld > 0
     require_covered(trials(plan, table, 200)[1], 0.93)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from privest.workflow import Noise, estimate_release, make_plan, simulate_release
+from privest.workflow import Public, estimate, make_plan, simulate_release
 from workflow_tables import LEVEL, THETA, UNIT, VARIANCE, matrix, people, spec
 
 FALSE_ALARM = 1e-6
@@ -25,7 +25,7 @@ def run(folder, trials, errors, rows=12):
         y = H @ THETA + np.sqrt(VARIANCE) * rng.standard_normal(rows)
         path = folder / f"z{k}.parquet"
         simulate_release(plan, path, rng, table | {"ldl": y})
-        found.append(estimate_release(path, errors))
+        found.append(estimate(path, errors))
     return plan, found
 
 
@@ -93,10 +93,10 @@ def test_how_often_there_is_doubt(tmp_path):
     for factor in doubts:
         for k in range(40):
             table = people(2000, seed=100 + k)
-            plan = make_plan(spec(noise=Noise(factor * VARIANCE)), table)
+            plan = make_plan(spec(public=Public(factor * VARIANCE)), table)
             path = tmp_path / f"{factor}-{k}.parquet"
             simulate_release(plan, path, rng, table)
-            doubts[factor] += estimate_release(path).doubt is not None
+            doubts[factor] += estimate(path).doubt is not None
     # 1e-3 each time. With half the variance the misfit is about 1.23 with a standard deviation of
     # 0.039, the limit 1.105: beyond it more than 99 times in 100.
     assert doubts[1.0] <= scipy.stats.binom(40, 1e-3).isf(FALSE_ALARM)

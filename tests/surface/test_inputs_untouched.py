@@ -204,7 +204,6 @@ def charged(g, tmp):
     made, table = plan(g)
     account = workflow.Account(tmp / "book.db", "people")
     sent = workflow.release(g.keep(made), tmp / "z.csv", g.keep(table), account=account)
-    report.charged_to(g.keep(sent), account)
     return account.paid(g.keep(sent))
 
 
@@ -327,7 +326,7 @@ def estimate(g, tmp):
     made, table = plan(g)
     path = tmp / "release.csv"
     sent = workflow.simulate_release(g.keep(made), path, RNG(0), g.keep(table))
-    return made, workflow.estimate_release(path), sent
+    return made, workflow.estimate(path), sent
 
 
 def quasi_newton():
@@ -474,7 +473,6 @@ CASES = {
     "data.Features.__init__": lambda g: data.Features(("sex",), g.keep({"sex": ("f", "m")})),
     "data.Features.matrix": lambda g: data.Features(("age", "sex"), {"sex": ("f", "m")}).matrix(
         g.keep({"age": g(Y), "sex": np.array(list("fmfm"), dtype=object)})),
-    "workflow.starting_privacy": lambda g: workflow.starting_privacy(g.keep({"y": (0.0, 1.0)})),
     "data.look": lambda g: data.look(g.keep({"a": g([1.0, 2.0, 999.0]), "b": ["x", "y", "x"]})),
     "data.open_source": lambda g: [
         list(data.open_source(given).blocks(["a", "b"])) for given in
@@ -757,12 +755,6 @@ CASES = {
         g(SPREAD), 4, range=(-3, 3)).release(g([1.0, np.nan, 2.0, np.inf])),
     "mechanism.Mechanism.release": lambda g: refused(
         lambda: mechanism.Rotation(2).release(g([0.1, 0.2]))),
-    "mechanism.PeopleMechanism.release": lambda g: mechanism.PeopleMechanism(1.0).release(
-        g(Y), g.keep([1, 3, 3, 3])),
-    "mechanism.PeopleMechanism.simulate": lambda g: mechanism.PeopleMechanism(1.0).simulate(
-        g(Y), g.keep([1, 3, 3, 3]), RNG(0)),
-    "mechanism.PeopleMechanism.readings": lambda g: mechanism.PeopleMechanism(1.0).readings(
-        g(Y), g.keep([1, 3, 3, 3])),
     "mechanism.StreamMechanism.release": lambda g: [
         pv.StreamMechanism(level, range=(-3, 3)).release(g([1.0, np.nan, 2.0, 3.0])) for level in
         (1.0, pv.EndlessLevel(1.0, [0.5]), pv.StreamLevel.from_cumulative(SPREAD))],
@@ -972,27 +964,21 @@ CASES = {
         spec(), g.keep(pd.DataFrame(people(40))))],
     "workflow.plan": lambda g: [
         workflow.plan(g.keep(given), "ldl ~ age + C(sex)", categories=g.keep(
-            {"sex": ["female", "male"]}), level=1.0, noise_variance=1.0,
-            reading=g.keep({"missing_codes": [99]})).simulate(seed=0)
+            {"sex": ["female", "male"]}), level=1.0, residual_variance=1.0,
+            format=g.keep({"missing_codes": [99]})).simulate(seed=0)
         for given in (plan(g)[1], pd.DataFrame(people(40)))],
     "workflow.estimate": lambda g, tmp: workflow.estimate(g.keep(estimate(g, tmp)[2])),
     "workflow.simulate_release": estimate,
+    "workflow.simulation_source": lambda g: workflow.simulation_source(g.keep(plan(g)[0]), 1),
+    "workflow.stated_plan": lambda g: workflow.stated_plan(spec(), g.keep(plan(g)[1])),
     "workflow.release": lambda g, tmp: workflow.release(
         g.keep(plan(g)[0]), tmp / "z.csv", g.keep(plan(g)[1])),
-    "workflow.require_same_plan": lambda g, tmp: (
-        lambda made: workflow.require_same_plan(g.keep(made[0]), g.keep(made[2]), "z.csv"))(
-        estimate(g, tmp)),
-    "workflow.TableMechanism.release": lambda g: workflow.TableMechanism(2.0).release(g(Y)),
-    "workflow.TableMechanism.simulate": lambda g: workflow.TableMechanism(1.0).simulate(
-        g(Y), RNG(0)),
     "workflow.TableRelease.from_dict": lambda g, tmp: workflow.TableRelease.from_dict(
         g.keep(estimate(g, tmp)[2].to_dict())),
-    "workflow.Spec.__init__": lambda g: spec(categories=g.keep({"sex": ("female", "male")})),
     "workflow.Spec.from_dict": lambda g: workflow.Spec.from_dict(g.keep(spec().to_dict())),
-    "workflow.People.read": lambda g: workflow.People.read(
-        g.keep({"column": "id", "design": "A", "most": None}), "people"),
-    "workflow.Weights.read": lambda g: workflow.Weights.read(
-        g.keep({"column": "w", "kind": "survey"}), "weights"),
+    "workflow.Model.__init__": lambda g: workflow.Model(
+        "y", g.keep(("x",)), categories=g.keep({"x": ("a", "b")})),
+    "workflow.Public.__init__": lambda g: workflow.Public(expected=g.keep({"a": 1.0})),
     "workflow.Privacy.__init__": lambda g: workflow.Privacy(
         1.0, range=g.keep({"a": [0.0, 1.0]}), units=g.keep({"a": 1.0})),
     "workflow.Estimate.mean_at": lambda g: pv.estimate(
@@ -1006,9 +992,7 @@ NO_DATA = {
     "dynamics.AutoregressiveFit.__init__": RESULT, "dynamics.Fit.__init__": RESULT,
     "estimator.ClippedResult.__init__": RESULT,
     "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
-    "workflow.Estimate.__init__": RESULT, "workflow.Fit.__init__": RESULT,
-    "workflow.ColumnsEstimate.__init__": RESULT,
-    "workflow.ColumnsEstimate.mean_at": "refuses: it is of one column",
+    "workflow.Estimate.__init__": RESULT, "scale.Fit.__init__": RESULT,
     "workflow.Estimate.mean_at": "takes the values of one row by name, which are public",
     "app.Desk.keep": "takes a page", "app.Desk.new_token": "takes nothing",
     "app.Desk.run": "takes a call", "app.serve": "takes a call that is given the address",

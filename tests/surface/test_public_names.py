@@ -24,12 +24,10 @@ NAMES = {
     },
     "app": {"Desk", "make_app", "serve"},
     "workflow": {
-        "Account", "ColumnsEstimate", "Estimate", "Fit", "Noise",
-        "People", "Plan", "Privacy", "RecordPlan", "Spec", "Spending", "TableMechanism",
-        "TableRelease", "Terms", "Verified", "Weights", "account_name", "estimate",
-        "estimate_release", "load_spec", "make_plan", "plan", "read_release", "release",
-        "require_same_plan", "save_spec", "simulate_release", "starting_privacy", "stated_terms",
-        "trial_source", "verify_release",
+        "Account", "Estimate", "Model", "Plan", "Privacy", "Public", "Spec", "Spending",
+        "TableRelease", "Verification", "account_name", "estimate", "load_spec", "make_plan",
+        "plan", "read_release", "release", "save_spec", "simulate_release", "simulation_source",
+        "stated_plan", "verify",
     },
     "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "StreamRun", "Trial", "known_after"},
     "paper": {
@@ -121,7 +119,7 @@ NAMES = {
     "mechanism": {
         "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",
         "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation",
-        "Information", "Inverse", "LaplaceQuantiser", "Mechanism", "PeopleMechanism",
+        "Information", "Inverse", "LaplaceQuantiser", "Mechanism",
         "PrivacyWeights", "ProbabilisticQuantiser", "RandomisedResponse", "Rotation", "Runnable",
         "RunningMechanism", "StreamMechanism",
         "TriangularQuantiser", "TruncatedGain", "TruncatedInverse", "TwinUniform",
@@ -170,6 +168,9 @@ MODULES = {
     "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
     "privacy.attacker", "privacy.gdp", "privacy.metric",
 }  # fmt: skip
+
+
+OPEN = {"report", "workflow"}  # rooms whose modules other rooms may import
 
 
 def room_of(name):
@@ -244,6 +245,7 @@ def test_modules_behind_a_room_carry_an_underscore():
         for module in pkgutil.walk_packages(pv.__path__, "privest.")
         if not any(part.startswith("_") for part in module.name.split("."))
     }
+    found = {name for name in found if name.partition(".")[0] not in OPEN or name in OPEN}
     assert found - ROOMS <= MODULES
     assert found >= ROOMS
 

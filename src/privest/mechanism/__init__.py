@@ -9,7 +9,6 @@ from privest.mechanism._coins import RandomisedResponse
 from privest.mechanism._gain import Gain, TruncatedGain
 from privest.mechanism._gaussian import GaussianMechanism
 from privest.mechanism._multiplicative import Inverse, PrivacyWeights, TwinUniform
-from privest.mechanism._people import PeopleMechanism
 from privest.mechanism._quantiser import (
     LaplaceQuantiser,
     ProbabilisticQuantiser,
@@ -33,7 +32,7 @@ from privest.mechanism._rows import RowMechanism as RowMechanism
 __all__ = [
     "CATALOGUE", "Additive", "AffineMechanism", "BinaryQuantiser", "Channel", "ChannelEntry",
     "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation", "Information",
-    "Inverse", "LaplaceQuantiser", "Mechanism", "PeopleMechanism", "PrivacyWeights",
+    "Inverse", "LaplaceQuantiser", "Mechanism", "PrivacyWeights",
     "ProbabilisticQuantiser", "RandomisedResponse", "Rotation", "Runnable", "RunningMechanism",
     "StreamMechanism", "TriangularQuantiser", "TruncatedGain", "TruncatedInverse", "TwinUniform",
     "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation", "source",

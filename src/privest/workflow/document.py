@@ -42,8 +42,8 @@ from privest.release import Release
 from privest.workflow.held import HELD, HeldTable, KeptBlocks
 from privest.workflow.old import release_of_version_3
 from privest.workflow.rows import require_levels, z_unit
-from privest.workflow.spec import Model, Privacy, Public, Spec, require_consistent, section, stated
-from privest.workflow.terms import Column, Terms
+from privest.workflow.spec import Model, Privacy, Public, Spec, section, stated
+from privest.workflow.terms import Column, Known, Terms, solve
 from privest.workflow.unit import Person
 
 VERSION = 4
@@ -471,53 +471,69 @@ def _checked(found: TableRelease, epsilon: float | None, warning: str | None) ->
     """Refuse fields that do not fit each other."""
     known = found.columns[0].residual_variance if len(found.columns) == 1 else None
     Spec("the release", found.model, found.privacy, Public(known))  # as of every plan
-    require_consistent(found.model, found.privacy)
     targets = tuple(one.target for one in found.columns)
-    computed = found.epsilon
     beside, columns = found.beside, set(found.coefficients)
-    wrong = {
-        "the table must have a name": not found.table,
-        "rows must be 1 or more": found.rows < 1,
-        "columns must be those of the model's target": targets != found.model.target,
-        "coefficients must be those of the model": found.version == VERSION
-        and (
-            found.coefficients != tuple(found.model.design.names)
-            or found.categories != dict(found.model.design.categories)
-        ),
-        "categories must be those of the coefficients": not all(
-            any(f"{name}={one}" in own for own in found.coefficients)
-            for name, listed in found.categories.items()
-            for one in listed[1:]
-        ),
-        "private and public columns must differ": bool(columns & {*targets, *beside})
-        or len(set(beside)) < len(beside),
-        "reference_rows goes with a residual variance and exceeds the coefficients": any(
-            one.reference_rows is not None
-            and (one.residual_variance is None or one.reference_rows <= len(found.coefficients))
-            for one in found.columns
-        ),
-        "persons and most_rows go with a column of persons": len(
-            {found.model.person is None, found.persons is None, found.most is None}
-        )
-        > 1,
-        "most_rows must be the cap": found.model.most_rows is not None
-        and found.model.most_rows != found.most,
-        "a level must be that of the privacy section": found.privacy.level is not None
-        and len(targets) == 1
-        and found.columns[0].level != found.privacy.level,
-        "grid must be that of its noise, 0 where it is simulated": found.grid
-        != (0.0 if found.simulated else GRID),
-        "a simulation has no entry": found.simulated and found.entry is not None,
-        "entry and signature go together": (found.entry is None) != (found.signature is None),
-        "warning is not that of this kind of noise": warning != found.warning,
-        "epsilon does not follow from level, delta, sensitivity and range": (epsilon is None)
-        != (computed is None)
-        or not math.isclose(epsilon or 0.0, computed or 0.0, rel_tol=SAME_EPSILON),
-    }
+    _refuse(
+        {
+            "the table must have a name": not found.table,
+            "rows must be 1 or more": found.rows < 1,
+            "columns must be those of the model's target": targets != found.model.target,
+            "coefficients must be those of the model": found.version == VERSION
+            and (
+                found.coefficients != tuple(found.model.design.names)
+                or found.categories != dict(found.model.design.categories)
+            ),
+            "categories must be those of the coefficients": not all(
+                any(f"{name}={one}" in own for own in found.coefficients)
+                for name, listed in found.categories.items()
+                for one in listed[1:]
+            ),
+            "private and public columns must differ": bool(columns & {*targets, *beside})
+            or len(set(beside)) < len(beside),
+            "reference_rows goes with a residual variance and exceeds the coefficients": any(
+                one.reference_rows is not None
+                and (one.residual_variance is None or one.reference_rows <= len(found.coefficients))
+                for one in found.columns
+            ),
+            "persons and most_rows go with a column of persons": len(
+                {found.model.person is None, found.persons is None, found.most is None}
+            )
+            > 1,
+            "most_rows must be the cap": found.model.most_rows is not None
+            and found.model.most_rows != found.most,
+            "grid must be that of its noise, 0 where it is simulated": found.grid
+            != (0.0 if found.simulated else GRID),
+            "a simulation has no entry": found.simulated and found.entry is not None,
+            "entry and signature go together": (found.entry is None) != (found.signature is None),
+            "warning is not that of this kind of noise": warning != found.warning,
+        }
+    )
+    computed = found.epsilon  # now that levels, targets and persons fit each other
+    _refuse(
+        {
+            "epsilon does not follow from level, delta, sensitivity and range": (epsilon is None)
+            != (computed is None)
+            or not math.isclose(epsilon or 0.0, computed or 0.0, rel_tol=SAME_EPSILON),
+            "levels must be those of the privacy section": not _keeps_promise(found),
+        }
+    )
+    return found
+
+
+def _refuse(wrong: Mapping[str, bool]) -> None:
     for what, is_wrong in wrong.items():
         if is_wrong:
             raise InvalidInput(f"{what}: the document was changed.")
-    return found
+
+
+def _keeps_promise(found: TableRelease) -> bool:
+    """Whether its levels follow from its privacy section; those for an accuracy need the table."""
+    if found.privacy.standard_error is not None or found.privacy.level_column is not None:
+        return True
+    known = (Known(),) * len(found.columns)
+    terms = solve(found.model, found.privacy, known, most=found.most, shape=np.zeros((0, 0)))
+    levels = ([one.level for one in columns] for columns in (found.columns, terms.columns))
+    return all(math.isclose(a, b, rel_tol=SAME_EPSILON) for a, b in zip(*levels, strict=True))
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def _privacy(given: Mapping[str, Any], model: Mapping[str, Any], where: str) -> 
         law = found.pop("law")
         if law == "bit":
             raise InvalidInput(f"{where}: " + REMOVED.format("one-bit numbers are"))
-        found["distribution"] = LAWS.get(law, law)
+        found["distribution"] = LAWS.get(law, law) if isinstance(law, str) else law
     error, of = found.get("standard_error"), found.pop("of", None)
     if error is not None and not isinstance(error, Mapping):
         if not isinstance(of, str):
@@ -76,12 +76,13 @@ def _privacy(given: Mapping[str, Any], model: Mapping[str, Any], where: str) -> 
         found["standard_error"] = {of: error}
     ends = found.get("range")
     if isinstance(ends, list | tuple):
-        target = model.get("target", ())
-        targets = (target,) if isinstance(target, str) else tuple(target or ())
+        named = model.get("target")
+        targets = tuple(name for name in _list(named) or [named] if isinstance(name, str) and name)
         if model.get("formula") is not None and not targets:
             from privest.data import read_formula
 
-            lists = {k: tuple(map(str, v)) for k, v in dict(model.get("categories", {})).items()}
+            given = _table(model.get("categories", {}), where)
+            lists = {k: tuple(map(str, v)) for k, v in given.items() if isinstance(v, list)}
             targets = read_formula(model["formula"], lists).targets
         if len(targets) > 1:
             raise InvalidInput(f"{where}: each of several targets needs a range of its own.")
@@ -100,35 +101,43 @@ def release_of_version_3(record: Mapping[str, Any]) -> tuple[dict[str, Any], flo
             "it."
         )
     given = read_fields(record, HEADER, "the header")
-    columns = [read_fields({"level_column": None, **one}, COLUMN, "each of the columns")
-               for one in _list(given["columns"])]  # fmt: skip
-    if not columns:
-        raise InvalidInput("columns must be one or more.")
+    listed = _list(given["columns"])
+    if not listed or not all(isinstance(one, Mapping) for one in listed):
+        raise InvalidInput("columns must be one or more, names with values each.")
+    columns = [
+        read_fields({"level_column": None, **one}, COLUMN, "each of the columns") for one in listed
+    ]
     _require_checksum(record)
-    for one in columns:
-        for name in ("exponent", "levels"):
-            if one.get(name) is not None:
-                raise InvalidInput(REMOVED.format("this release is of a kind"))
     first, names = columns[0], _list(given["names"])
     people, persons = given["people"], first["person"]
+    kinds = ((people, "design", "A"), (persons, "design", "A"), (given["weights"], "kind", "survey"))
+    if (
+        any(one["exponent"] is not None or one["law"] not in LAWS for one in columns)
+        or any(one is not None and _of(one, name) != usual for one, name, usual in kinds)
+    ):  # fmt: skip
+        raise InvalidInput(REMOVED.format("this release is of a kind"))
+    shared = ("transform", "law", "delta", "person", "level_column")
+    units = len(columns) > 1 and not all(one["scale"] for one in columns)
+    if units or any(one[name] != first[name] for one in columns for name in shared):
+        raise InvalidInput("columns must be of one kind: the header was changed.")
     model = {
         "target": [one["target"] for one in columns],
         "features": [name for name in names if name != "intercept"],
         "intercept": "intercept" in names,
         "transform": first["transform"], "family": given["family"],
-        "weights": None if given["weights"] is None else _column(given["weights"]),
-        "person": None if people is None else _column(people),
-        "most_rows": people["most"] if isinstance(people, Mapping) else None,
+        "weights": _of(given["weights"], "column"),
+        "person": _of(people, "column"),
+        "most_rows": _of(people, "most"),
         "missing": "drop" if given["dropped"] else "refuse",
     }  # fmt: skip
     ranges = {one["target"]: one["range"] for one in columns if one["range"] is not None}
     privacy: dict[str, Any] = {
         "delta": first["delta"], "sensitivity": first["move"], "range": ranges,
-        "distribution": LAWS.get(first["law"]), "level_column": first["level_column"],
+        "distribution": LAWS[first["law"]], "level_column": first["level_column"],
     }  # fmt: skip
     if len(columns) > 1:
         privacy["units"] = {one["target"]: one["scale"] for one in columns}
-        privacy["level"] = sum(one["level"] * one["scale"] ** 2 for one in columns)
+        privacy["level"] = sum(one["level"] * one["scale"] * one["scale"] for one in columns)
         if first["move"] is not None:
             privacy["sensitivity"] = first["move"] / first["scale"]
     elif first["level_column"] is None:
@@ -144,7 +153,7 @@ def release_of_version_3(record: Mapping[str, Any]) -> tuple[dict[str, Any], flo
             for one in columns
         ],
         "coefficients": names, "categories": given["categories"],
-        "most": persons["rows"] if isinstance(persons, Mapping) else None,
+        "most": _of(persons, "rows"),
         "old_checksum": given["checksum"],
     }  # fmt: skip
     # ε of a record stands in no single column of version 3.
@@ -171,8 +180,8 @@ def _list(given: object) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else []
 
 
-def _column(given: object) -> Any:  # noqa: ANN401 - checked by the model
-    return given.get("column") if isinstance(given, Mapping) else given
+def _of(given: object, name: str) -> Any:  # noqa: ANN401 - checked by the model
+    return given.get(name) if isinstance(given, Mapping) else None
 
 
 def _any(given: object, name: str) -> Any:  # noqa: ANN401 - checked later

@@ -255,7 +255,7 @@ class Plan(Terms):
         if privacy.level_column is not None:
             raise InvalidInput("a level column is read from its table: make a new plan.")
         spec = replace(self.spec, privacy=privacy)
-        return _planned(spec, self.survey, self.data, None)
+        return _planned(spec, replace(self.survey, levels=None), self.data, None)
 
     def at(self, level: float) -> Plan:
         """The same plan at another level; of several columns the budget of a record."""

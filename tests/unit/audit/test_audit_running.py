@@ -6,9 +6,8 @@ import pytest
 import privest as pv
 from privest.audit import adversary, certify, fisher_information
 from privest.errors import InvalidInput
-from privest.mechanism import RunningMechanism
+from privest.mechanism import RowMechanism, RunningMechanism
 from privest.network import Sensor
-from privest.workflow import TableMechanism
 
 DENSE = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, -0.5], [0.0, -0.5, 1.0]])
 SINGULAR = [[4.0, 2.0], [2.0, 1.0]]
@@ -26,6 +25,12 @@ def sensor(level):
     return Sensor(np.ones((m, 1)), pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(level))
 
 
+def table(rows, made=RowMechanism):
+    """The rows of a table at level 4, as a release draws them."""
+    draw = lambda y, rng: made().simulate(y, 2.0, rng)  # noqa: E731
+    return RunningMechanism.at_level(4.0, rows, draw, "table")
+
+
 RUNNING = {
     "stream with lags": (pv.StreamMechanism(LAGS), LAGS, 5),
     "stream that ends": (pv.StreamMechanism(CUMULATIVE), CUMULATIVE, None),
@@ -36,7 +41,7 @@ RUNNING = {
     ),
     "sensor": (sensor(DENSE), DENSE, None),
     "sensor, singular": (sensor(SINGULAR), SINGULAR, None),
-    "table": (TableMechanism(4.0), 4.0, 3),
+    "table": (table(3), 4.0, None),
 }
 
 
@@ -61,7 +66,7 @@ def test_a_level_without_an_end_needs_steps():
     with pytest.raises(InvalidInput, match="steps=20"):
         certify(pv.StreamMechanism(LAGS), 1.0, rng=rng())
     with pytest.raises(InvalidInput, match="steps=20"):
-        certify(TableMechanism(4.0), LAGS, rng=rng())
+        certify(table(2), LAGS, rng=rng())
 
 
 # --- broken code ----------------------------------------------------------------------------------
@@ -79,9 +84,9 @@ class Half(pv.mechanism.source.Generated):
         return super()._noise(*place) / 2
 
 
-class QuietTable(TableMechanism):
-    def simulate(self, y, rng):
-        return super().simulate(y, Half(rng))
+class QuietRows(RowMechanism):
+    def simulate(self, y, weights, rng):
+        return super().simulate(y, weights, Half(rng))
 
 
 class QuietSensor(Sensor):
@@ -91,7 +96,7 @@ class QuietSensor(Sensor):
 
 QUIET = {
     "stream": (QuietStream(LAGS), LAGS, 4),
-    "table": (QuietTable(4.0), 4.0, 2),
+    "table": (table(2, QuietRows), 4.0, None),
     "sensor": (
         QuietSensor(np.ones((3, 1)), pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(DENSE)),
         DENSE,
@@ -172,10 +177,9 @@ def test_more_noise_than_claimed_is_no_violation():
 
 def test_sound_code_is_rarely_accused():
     """At confidence 0.9 at most a tenth of sound runs fail: 40 of them, binomial tail 1e-6."""
-    sound = TableMechanism(4.0)
+    sound = table(2)
     verdicts = [
-        certify(sound, 4.0, steps=2, samples=1000, rng=rng(k), confidence=0.9).verdict
-        for k in range(40)
+        certify(sound, 4.0, samples=1000, rng=rng(k), confidence=0.9).verdict for k in range(40)
     ]
     assert verdicts.count("holds") >= 25
 
@@ -204,9 +208,10 @@ def test_results_are_plain_values():
     found = certify(running, level, steps=steps, samples=2000, rng=rng()).to_dict()
     assert found["verdict"] == "holds"
     assert isinstance(found["reasons"], list)
-    (attack,) = adversary(running, [0.3], rng=rng(), level=level, steps=1, prior=(0.0, 1.0))
+    running = table(1)
+    (attack,) = adversary(running, [0.3], rng=rng(), level=level, prior=(0.0, 1.0))
     assert attack.to_dict()["likelihood"]["mse"] == attack.likelihood.mse
-    shown = fisher_information(running, [0.3], steps=1, samples=2000, rng=rng()).to_dict()
+    shown = fisher_information(running, [0.3], samples=2000, rng=rng()).to_dict()
     assert shown["matrix"] == [[pytest.approx(4.0)]]
 
 

@@ -12,7 +12,7 @@ import pytest
 from privest.data import Features, open_source, read_rows
 from privest.data._formula import read_formula
 from privest.errors import InvalidInput
-from privest.workflow import Spec
+from privest.workflow import Model, Privacy, Spec
 
 LISTS = {"sex": ("f", "m"), "city": ("B", "K", "M"), "smoker": ("no", "yes")}
 CELLS = list(itertools.product(*LISTS.values())) * 4
@@ -115,14 +115,14 @@ def test_the_left_side():
 
 
 def test_a_plan_may_be_of_one_of_several_targets():
-    known = {"data": "p.csv", "formula": "a + b ~ age", "privacy": {"level": 2.0}}
     for given, found in (((), ("a", "b")), ("b", ("b",)), (["a", "b"], ("a", "b"))):
-        spec = Spec.from_dict(known | {"target": given})
-        assert spec.targets == found
+        model = Model(given, formula="a + b ~ age")
+        assert model.target == found
+        spec = Spec("p.csv", model, Privacy(2.0, units=dict.fromkeys(found, 1.0)))
         assert Spec.from_dict(spec.to_dict()) == spec
     for bad in ("c", 3, ["a", "c"], [["a"]], {"a": 1}):
-        with pytest.raises(InvalidInput, match="the formula says the target"):
-            Spec.from_dict(known | {"target": bad})
+        with pytest.raises(InvalidInput, match="target"):
+            Model(bad, formula="a + b ~ age")
 
 
 def test_baselines():

@@ -13,7 +13,8 @@ from privest.estimator.inference import (
     group_sums,
     people_errors,
 )
-from privest.mechanism import PeopleMechanism
+from privest.mechanism import RowMechanism
+from privest.privacy import person_root
 
 THETA = np.array([1.0, -0.5, 0.3])
 
@@ -36,10 +37,10 @@ class World:
         person = self.rng.standard_normal(len(self.sizes))[self.labels]
         y = self.H @ THETA + np.sqrt(self.between) * person
         y += np.sqrt(self.within) * self.rng.standard_normal(len(y))
-        made = PeopleMechanism(self.noise.level, most=self.noise.most)
-        rows = self.sizes[self.labels]
-        shown = made.simulate(y, rows, self.rng) / np.sqrt(self.noise.level)
-        return shown, made.readings(shown, rows)
+        rows = self.sizes if self.noise.most is None else np.full_like(self.sizes, self.noise.most)
+        weights = np.array([person_root(self.noise.level, int(r)) for r in rows])[self.labels]
+        shown = RowMechanism().simulate(y, weights, self.rng) / np.sqrt(self.noise.level)
+        return shown, shown * np.sqrt(rows[self.labels])
 
     def sums(self, shown):
         rows = np.column_stack([self.H, shown, np.ones(len(shown))])

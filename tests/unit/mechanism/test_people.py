@@ -8,10 +8,10 @@ import pytest
 
 from privest.errors import InvalidInput
 from privest.lattice import GRID
-from privest.mechanism import PeopleMechanism
+from privest.mechanism import RowMechanism
 from privest.mechanism.source import seeded
-from privest.privacy import gdp, person_level, person_statement
-from privest.privacy._people import person_root
+from privest.privacy import gdp, person_level, person_root, person_statement
+from privest.workflow.unit import Person
 
 LEVELS = (4.0, 2.0, 0.3, 1e-7, 12345.678)
 ROWS = (1, 2, 3, 5, 24, 97, 1000)
@@ -26,72 +26,80 @@ def test_the_information_is_below_the_level_to_the_last_bit(s, r):
     assert r * root**2 > s * (1 - 1e-15)
 
 
+def weights(level, rows):
+    """c of rows whose persons have so many rows."""
+    return np.array([person_root(level, int(r)) for r in rows])
+
+
+def values(shown, level, rows):
+    """The values with their noise, from z̃."""
+    return shown * np.sqrt(rows) / math.sqrt(level)
+
+
 def test_noise_of_a_row_has_its_variance():
-    """Covariance of the readings with their noise is (r/s)·I; entries to five standard errors."""
+    """Covariance of the values with their noise is (r/s)·I; entries to five standard errors."""
     s, r, trials = 2.0, 4, 20_000
-    made, rows = PeopleMechanism(s), np.full(r * trials, r)
-    shown = made.release(np.zeros(r * trials), rows) * GRID / math.sqrt(s)
-    noise = made.readings(shown, rows).reshape(trials, r)
+    rows = np.full(r * trials, r)
+    shown = RowMechanism().release(np.zeros(r * trials), weights(s, rows)) * GRID
+    noise = values(shown, s, rows).reshape(trials, r)
     spread = r / s * np.sqrt((1 + np.eye(r)) / trials)
     assert (np.abs(np.cov(noise.T) - r / s * np.eye(r)) < 5 * spread).all()
 
 
 def test_what_is_shown_is_unbiased():
-    y, rows = np.array([0.4, -2.0, 7.0, 1.0, 1.5]), np.array([2, 2, 3, 3, 3])
-    made = PeopleMechanism(400.0)
-    many = [made.readings(made.release(y, rows) * GRID / 20.0, rows) for _ in range(500)]
+    y, rows, made = np.array([0.4, -2.0, 7.0, 1.0, 1.5]), np.array([2, 2, 3, 3, 3]), RowMechanism()
+    many = [values(made.release(y, weights(400.0, rows)) * GRID, 400.0, rows) for _ in range(500)]
     assert (np.abs(np.mean(many, axis=0) - y) < 5 * np.sqrt(rows / 400.0 / 500)).all()
 
 
-def test_a_largest_number_of_rows_is_the_level_of_every_row():
-    made = PeopleMechanism(4.0, most=4)
-    assert made.readings(np.ones(3), [1, 2, 2]).tolist() == [2.0, 2.0, 2.0]
-    shown = made.release(np.full(3, 1e9), [1, 2, 2]) * GRID
-    np.testing.assert_allclose(shown, 1e9, atol=10)  # √(4/4)·y
-    with pytest.raises(InvalidInput, match="a person has 5 rows; at most 4 may leave"):
-        made.release(np.ones(5), [5] * 5)
+def test_a_cap_is_the_level_of_every_row():
+    capped = Person(4, capped=True).weights(4.0, np.array([1, 2, 2]))
+    assert capped.tolist() == [1.0]  # √(4/4), whatever the rows of the person
+    assert Person(4).weights(4.0, np.array([1, 4, 4])).tolist() == [2.0, 1.0, 1.0]
+    shown = RowMechanism().release(np.full(3, 1e9), capped) * GRID
+    np.testing.assert_allclose(shown, 1e9, atol=10)
 
 
 def test_blocks_do_not_matter():
     y, rows = np.sin(np.arange(12.0)), np.repeat([1, 3, 2, 1, 5], [1, 3, 2, 1, 5])
-    whole = PeopleMechanism(3.0).simulate(y, rows, seeded(5))
-    made = PeopleMechanism(3.0)
-    parts = [made.simulate(y[:4], rows[:4], seeded(5)), made.simulate(y[4:], rows[4:], seeded(5))]
+    c, made = weights(3.0, rows), RowMechanism()
+    whole = RowMechanism().simulate(y, c, seeded(5))
+    parts = [made.simulate(y[:4], c[:4], seeded(5)), made.simulate(y[4:], c[4:], seeded(5))]
     assert np.array_equal(np.concatenate(parts), whole)
+    assert made.steps == 12
 
 
-def test_readings_are_clipped():
-    made = PeopleMechanism(4.0, range=(0.0, 1.0))
+def test_values_are_clipped():
+    made = RowMechanism(range=(0.0, 1.0))
     for end, shown in ((1e300, [2.0, 1.0, 1.0, 1.0, 1.0]), (-1e300, np.zeros(5))):
-        found = made.release(np.full(5, end), [1, 4, 4, 4, 4]) * GRID
+        found = made.release(np.full(5, end), weights(4.0, [1, 4, 4, 4, 4])) * GRID
         assert (np.abs(found - shown) < 10).all()
 
 
-def test_missing_readings():
-    y = np.array([1.0, np.nan, 2.0, 3.0])
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_missing_values(law):
+    y, c = np.array([1.0, np.nan, 2.0, 3.0]), weights(1.0, [2] * 4)
     for z in (
-        PeopleMechanism(1.0).release(y, [2] * 4),
-        PeopleMechanism(1.0).simulate(y, [2] * 4, np.random.default_rng(1)),
+        RowMechanism(law).release(y, c),
+        RowMechanism(law).simulate(y, c, np.random.default_rng(1)),
     ):
         assert np.isnan(z).tolist() == [False, True, False, False]
 
 
-def test_rows_in_any_order_are_those_of_their_persons():
-    """Person 1 has rows 0 and 2, person 2 row 1."""
-    y, made = np.array([0.3, 0.7, 0.9]), PeopleMechanism(4.0)
-    loose = made.simulate(y, [2, 1, 2], seeded(1))
-    assert not np.array_equal(loose, PeopleMechanism(4.0).simulate(y, [1, 2, 2], seeded(1)))
-    assert made.steps == 3
-    assert PeopleMechanism(4.0, most=3).release(y).shape == (3,)
-    with pytest.raises(InvalidInput, match="how many rows"):
-        made.release(y)
+def test_a_row_of_weight_zero_leaves_as_zero():
+    """Whatever its value is; the others keep their noise."""
+    for value in (1.0, np.inf, 1e308):
+        z = RowMechanism().release([value, 0.3], [0.0, 2.0])
+        assert z[0] == 0
+    z = [RowMechanism().release([1.0, 0.3], [0.0, 2.0])[1] for _ in range(5)]
+    assert len(set(map(int, z))) > 1
 
 
-def test_wrong_calls():
-    with pytest.raises(InvalidInput, match="2 readings; received"):
-        PeopleMechanism(1.0).release(np.zeros(4), [1, 2])
-    with pytest.raises(InvalidInput, match="whole numbers"):
-        PeopleMechanism(1.0).release(np.zeros(4), [4.0])
+def test_weights_at_which_the_grid_cannot_hold_the_range_are_refused():
+    made = RowMechanism(range=(0.0, 1.0))
+    made.require([1.0, 0.5])
+    with pytest.raises(InvalidInput, match="narrower than a step"):
+        made.require([1.0, 1e-6])
 
 
 def steps_of(weight, by):

@@ -348,3 +348,8 @@ def test_the_level_of_an_epsilon_keeps_it_on_the_grid(name, epsilon, tmp_path):
 def test_less_than_a_step_of_the_grid_has_no_level():
     with pytest.raises(InvalidInput, match="less than one step of the grid"):
         level_on_grid(1e-3, delta=1e-9, move=1.0, shape=PrivacyLevel(1.0))
+
+
+def test_a_move_below_every_step_shows_nothing():
+    """It was divided by as 0; a document may state it."""
+    assert grid_statement(0.1, move=5e-324, delta=1e-6).epsilon == 0.0

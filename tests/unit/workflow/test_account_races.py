@@ -6,7 +6,7 @@ import pytest
 
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.ledger import Budget, Ledger
-from privest.workflow import Account, Privacy, release, stated_terms
+from privest.workflow import Account, Privacy, release, stated_plan
 from workflow_tables import LEVEL, people, spec
 
 
@@ -30,7 +30,7 @@ class Late(Ledger):
 
 def raced(tmp_path, table, first, second, terms=None):
     """`second` releases while `first` is about to; both name a subject and other options."""
-    terms = terms or stated_terms(spec())
+    terms = terms or stated_plan(spec())
     place = tmp_path / "l.db"
     with Ledger(place) as ledger:
         ledger.account("ldl", budget=Budget(level=9 * LEVEL))
@@ -69,7 +69,7 @@ def test_under_the_same_name(tmp_path, table):
 
 def test_in_another_measure_of_the_same_account(tmp_path, table):
     """Their keys differ and the budget would allow both; levels in two measures do not add up."""
-    logs = stated_terms(spec(transform="log", privacy=Privacy(LEVEL)))
+    logs = stated_plan(spec(transform="log", privacy=Privacy(LEVEL)))
     second = {"account": {"subject": "ldl"}, "terms": logs}
     words = raced(tmp_path, table, {"subject": "ldl"}, second)
     assert "another process has released measurements of this account meanwhile" in words
@@ -82,9 +82,9 @@ def test_other_readings_of_the_same_account(tmp_path, table):
 
     def others():
         with Account(place, "ldl") as account:
-            release(stated_terms(spec()), tmp_path / "y.csv", people(seed=5), account=account)
+            release(stated_plan(spec()), tmp_path / "y.csv", people(seed=5), account=account)
 
     late = Late(place)
     late.others = others
     with late, pytest.raises(BudgetExceeded, match="meanwhile"):
-        release(stated_terms(spec()), tmp_path / "z.csv", table, account=Account(late, "ldl"))
+        release(stated_plan(spec()), tmp_path / "z.csv", table, account=Account(late, "ldl"))

@@ -1,27 +1,21 @@
-"""Estimates in the units of the file, through files and the command line."""
-
-import json
+"""Estimates in the units of the file."""
 
 import numpy as np
 import pytest
 
-from privest.data._formula import read_formula
+from privest.data import read_formula
 from privest.errors import InvalidInput
 from privest.estimator.inference import Scatter
 from privest.workflow import (
-    People,
     Privacy,
-    Weights,
-    estimate_release,
+    estimate,
     make_plan,
+    simulate_held,
     simulate_release,
-    stated_terms,
-    trial_source,
+    simulation_source,
+    stated_plan,
 )
-from privest.workflow._estimating import estimate_table
-from privest.workflow._original_units import row_of
-from privest.workflow._releasing import simulate_held
-from workflow_command import runner
+from privest.workflow.units import row_of
 from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
 
 LISTS = {"sex": ("female", "male")}
@@ -33,12 +27,12 @@ H = np.array([1.0, 50.0, 27.0, 1.0])
 def released(folder, table, transform="none", ends=(1e-3, 1e3), **changes):
     """The estimate of a simulated release of this table."""
     data = write(table, folder / "people.csv")
-    privacy = Privacy(level=LEVEL, range=ends)
+    privacy = Privacy(level=LEVEL, range={"ldl": ends})
     asked = spec(data, transform=transform, privacy=privacy, **changes)
-    terms = stated_terms(asked) or make_plan(asked)
+    terms = stated_plan(asked) or make_plan(asked)
     file = folder / f"{transform}{len(list(folder.iterdir()))}.csv"
-    simulate_release(terms, file, trial_source(terms, 3))
-    return estimate_release(file)
+    simulate_release(terms, file, simulation_source(terms, 3))
+    return estimate(file)
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +63,6 @@ def test_coefficients_of_a_logarithm_are_per_cent(logs):
         assert value == pytest.approx(100 * (np.exp(found.estimate[j]) - 1))
         assert (low, high) == pytest.approx(tuple(100 * (np.exp(ends[j]) - 1)))
     assert found.to_dict()["percent"]["age"] == percent["age"].tolist()
-    lines = found.summary().splitlines()[-3:]
-    ends = ["for one unit more", "for one unit more", "against the baseline"]  # sex=male
-    assert all(f"% {end} (" in line for end, line in zip(ends, lines))
 
 
 def test_the_mean_at_a_row_says_what_it_assumes(logs):
@@ -88,12 +79,12 @@ def test_the_mean_at_a_row_says_what_it_assumes(logs):
 def test_the_mean_at_a_row_has_the_variance_of_that_row():
     """σ grows with x: intervals of the mean covered .06, "exactly unbiased"."""
     x = np.random.default_rng(1).normal(size=400)
-    private = Privacy(level=4.0, range=(1e-9, 1e9))
+    private = Privacy(level=4.0, range={"y": (1e-9, 1e9)})
     asked = spec(features=("x",), categories={}, target="y", transform="log", privacy=private)
-    terms, rng, held = stated_terms(asked), np.random.default_rng(2), 0
+    terms, rng, held = stated_plan(asked), np.random.default_rng(2), 0
     for _ in range(30):
         y = np.exp(1 + 0.5 * x + 0.5 * np.exp(0.7 * x) * rng.normal(size=400))
-        found = estimate_table(simulate_held(terms, {"x": x, "y": y}, rng))
+        found = estimate(simulate_held(terms, {"x": x, "y": y}, rng))
         low, high = found.mean_at({"x": -1.5}).interval
         held += low < np.exp(1 - 0.75 + 0.125 * np.exp(-2.1)) < high
     assert held >= 25
@@ -151,22 +142,13 @@ def test_persons_and_survey_weights_have_means_too(tmp_path):
     shared = np.repeat(0.4 * rng.standard_normal(600), 4)  # of a person
     table["ldl"] = np.exp(table["ldl"] + shared)
     total = VARIANCE + 0.16
-    for more in ({"person": People("who")}, {"weights": Weights("weight")}):
+    for more in ({"person": "who"}, {"weights": "weight"}):
         found = released(tmp_path, table, "log", (1e-6, 1e6), **more)
         low, high = found.mean_at(ROW, confidence=1 - 1e-6).interval
         assert low < np.exp(H @ THETA + total / 2) < high
         if "person" in more:
             with pytest.raises(InvalidInput, match="rows of one person share"):
                 found.total()
-
-
-def test_a_total_of_weighted_rows_says_that_it_is_not_weighted(tmp_path, capsys, monkeypatch):
-    table = people(200, seed=2)
-    table["weight"] = np.random.default_rng(3).uniform(0.5, 3.0, 200)
-    found = released(tmp_path, table, ends=(-50, 50), weights=Weights("weight"))
-    done = runner(capsys, monkeypatch)("estimate", str(found.release.path), "--total")
-    assert done.code == 0, done.err
-    assert "the weights are not in it" in " ".join(done.out.split())
 
 
 def test_rows_by_name():
@@ -199,31 +181,3 @@ def test_categories_that_are_numbers_and_products_of_features():
         np.testing.assert_array_equal(row_of(design.names, row, design.categories), expected)
         with pytest.raises(InvalidInput, match="'age' has none"):
             row_of(design.names, {"sex": "m", "ward": "1"}, design.categories)
-
-
-def test_the_command_says_the_same(logs, capsys, monkeypatch):
-    found, _ = logs
-    privest = runner(capsys, monkeypatch)
-    table = found.release.path
-    at = "age=50,bmi=27,sex=male"
-    done = privest("estimate", table, "--at", at, "--total", "--json")
-    assert done.code == 0, done.err
-    record = json.loads(done.out)
-    assert record["at"][at] == found.mean_at(ROW).to_dict()
-    assert record["total"] == found.total().to_dict()
-    assert record["percent"] == found.to_dict()["percent"]
-    shown = privest("estimate", table, "--at", at, "--total").out
-    for said in ("ldl itself, for one unit more", "ldl in its own units", "Total of ldl", at):
-        assert said in shown, said
-    assert "for one unit more (a category: against the first)" in " ".join(shown.split())
-    assert "baseline" not in shown
-    other = privest("estimate", table, "--at", "age=50,bmi=27,sex=female").out
-    assert "sex=female" in other
-    for wrong, said in (
-        ("age", "NAME=VALUE"), ("age=50", "has none"), ("age=1,age=2", "twice"),
-        ("age=50,bmi=27,sex=TYPO", "not in the public list"),
-    ):  # fmt: skip
-        failed = privest("estimate", table, "--at", wrong)
-        assert failed.code == 2
-        assert said in failed.err
-        assert failed.out == ""  # nothing before the error

@@ -8,13 +8,12 @@ import pytest
 from privest.ledger import Ledger
 from privest.workflow import (
     Account,
-    People,
     make_plan,
     read_release,
     release,
     simulate_release,
-    stated_terms,
-    trial_source,
+    simulation_source,
+    stated_plan,
 )
 from workflow_tables import people, spec, write
 
@@ -28,7 +27,7 @@ def table(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["z.csv", "z.parquet"])
 def test_rows_are_counted_block_by_block(table, tmp_path, name):
-    terms, told = stated_terms(spec()), []
+    terms, told = stated_plan(spec()), []
     made = release(terms, tmp_path / name, table, progress=told.append)
     assert len(told) > 1
     assert told == sorted(told)
@@ -38,9 +37,11 @@ def test_rows_are_counted_block_by_block(table, tmp_path, name):
 
 def test_the_same_rows_with_and_without(table, tmp_path):
     """A trial with a seed: what is written does not depend on who is told."""
-    terms, told = stated_terms(spec()), []
+    terms, told = stated_plan(spec()), []
     for name, progress in (("a.csv", None), ("b.csv", lambda rows: told.append(rows) or "stop")):
-        simulate_release(terms, tmp_path / name, trial_source(terms, 3), table, progress=progress)
+        simulate_release(
+            terms, tmp_path / name, simulation_source(terms, 3), table, progress=progress
+        )
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert told[-1] == ROWS
 
@@ -52,15 +53,15 @@ def test_an_exception_of_it_leaves_nothing_and_spends_nothing(table, tmp_path):
     with Ledger(tmp_path / "l.db", marks=tmp_path / "marks") as ledger:
         account = Account(ledger, "ldl")
         with pytest.raises(KeyboardInterrupt):
-            release(stated_terms(spec()), tmp_path / "z.csv", table, account=account, progress=stop)
+            release(stated_plan(spec()), tmp_path / "z.csv", table, account=account, progress=stop)
         assert ledger.subjects() == []
         assert not [name for name in os.listdir(tmp_path) if "z.csv" in name]
-        release(stated_terms(spec()), tmp_path / "z.csv", table, account=account)
+        release(stated_plan(spec()), tmp_path / "z.csv", table, account=account)
     assert read_release(tmp_path / "z.csv").rows == ROWS
 
 
 def test_rows_of_persons_are_counted_too(tmp_path):
     table = people(300) | {"who": np.arange(300) // 3}
-    plan, told = make_plan(spec(person=People("who")), table), []
+    plan, told = make_plan(spec(person="who"), table), []
     made = release(plan, tmp_path / "z.csv", table, progress=told.append)
     assert told[-1] == made.rows == 300

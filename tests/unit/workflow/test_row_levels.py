@@ -11,28 +11,24 @@ from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
 from privest.estimator.inference import LevelRows, fit_levels
 from privest.estimator.inference._weighted_sums import in_memory
 from privest.lattice import GRID, literal_root
+from privest.mechanism import RowMechanism
 from privest.mechanism.source import Generated
 from privest.privacy import grid_statement
 from privest.workflow import (
     Account,
-    Noise,
-    People,
     Privacy,
-    Spec,
-    Weights,
-    estimate_release,
+    Public,
+    estimate,
     load_spec,
     make_plan,
     read_release,
     release,
     save_spec,
     simulate_release,
-    stated_terms,
-    trial_source,
-    verify_release,
+    simulation_source,
+    stated_plan,
+    verify,
 )
-from privest.workflow._pure_rows import LaplaceRows
-from privest.workflow._unequal_rows import UnequalRows
 from workflow_tables import POSITIVE, THETA, UNIT, VARIANCE, matrix, people, spec, write
 
 
@@ -46,8 +42,8 @@ def planned(levels=None, table=None, privacy=None, **changes):
     """The table with its levels, and the plan of both."""
     given = people() if table is None else table
     given = given | {"level": unequal() if levels is None else levels}
-    stated = Privacy(**{"level_column": "level"} | (privacy or {}))
-    return given, make_plan(spec(privacy=stated, **changes), given)
+    asked = Privacy(**{"level_column": "level"} | (privacy or {}))
+    return given, make_plan(spec(privacy=asked, **changes), given)
 
 
 class Silent(Generated):
@@ -72,21 +68,18 @@ def test_errors_are_those_of_the_levels_by_the_formula():
     np.testing.assert_allclose(plan.standard_error, errors, rtol=1e-9)
     np.testing.assert_allclose(plan.classical_error, open_, rtol=1e-9)
     np.testing.assert_allclose(plan.privacy_error, np.sqrt(errors**2 - open_**2), rtol=1e-9)
-    assert plan.privacy_share == pytest.approx(1 - (open_[0] / errors[0]) ** 2)
     assert plan.level == plan.column.level == levels.max()
-    assert plan.reading_error == pytest.approx(levels.max() ** -0.5)
-    assert (plan.mean_level, plan.withheld) == (pytest.approx(levels.mean()), 20)
-    record = json.loads(json.dumps(plan.to_dict()))
-    assert (record["mean_level"], record["withheld"]) == (plan.mean_level, 20)
-    assert "ldl: privacy level s of each row, up to" in plan.summary()
-    _, silent = planned(noise=Noise())
+    found = plan.survey.levels
+    assert (found.mean, found.withheld) == (pytest.approx(levels.mean()), 20)
+    json.dumps(plan.to_dict())
+    _, silent = planned(public=Public())
     alone = np.sqrt(UNIT * np.diagonal(np.linalg.inv((H.T * levels) @ H)))
     np.testing.assert_allclose(silent.privacy_error, alone, rtol=1e-9)
     assert np.isnan(silent.standard_error).all()
 
 
 def test_epsilon_is_that_of_the_largest_level_over_the_range():
-    _, plan = planned(privacy={"delta": 1e-6, "range": (-2.0, 8.0)})
+    _, plan = planned(privacy={"delta": 1e-6, "range": {"ldl": (-2.0, 8.0)}})
     assert plan.epsilon == grid_statement(plan.level, move=10.0, delta=1e-6).epsilon
 
 
@@ -94,29 +87,29 @@ def test_from_python_and_from_a_plan_file(tmp_path):
     table = people() | {"level": unequal()}
     held = pv.plan(
         table, target="ldl", features=("age", "bmi", "sex"),
-        categories={"sex": ("female", "male")}, noise_variance=VARIANCE, level_column="level",
+        categories={"sex": ("female", "male")}, residual_variance=VARIANCE, level_column="level",
     )  # fmt: skip
     stated = replace(held.spec, data=str(write(table, tmp_path / "people.csv")))
     save_spec(stated, tmp_path / "plan.toml")
     assert 'level_column = "level"' in (tmp_path / "plan.toml").read_text()
     again = make_plan(load_spec(tmp_path / "plan.toml"))
     np.testing.assert_array_equal(again.standard_error, held.standard_error)
-    assert stated_terms(stated) is None
+    assert stated_plan(stated) is None
 
 
 NEEDS = "needs Gaussian noise on one numeric outcome, one row per person, without weights"
 WRONG = {
-    "rows of persons": ({"person": People("id")}, {}, NEEDS),
-    "weights": ({"weights": Weights("w")}, {}, NEEDS),
-    "a family": ({"family": "poisson", "noise": Noise()}, {}, NEEDS),
-    "coins": ({"family": "binomial", "noise": Noise()}, {}, NEEDS),
-    "a law": ({}, {"law": "laplace"}, NEEDS),
+    "rows of persons": ({"person": "id"}, {}, NEEDS),
+    "weights": ({"weights": "w"}, {}, NEEDS),
+    "a family": ({"family": "poisson", "public": Public()}, {}, NEEDS),
+    "coins": ({"family": "binomial", "public": Public()}, {}, NEEDS),
+    "a distribution": ({}, {"distribution": "laplace"}, NEEDS),
     "several targets": ({"target": ("ldl", "hdl")}, {}, NEEDS),
     "the target": ({}, {"level_column": "ldl"}, "a public column of its own"),
     "a feature": ({}, {"level_column": "age"}, "a public column of its own"),
     "a coefficient": ({}, {"level_column": "sex=male"}, "a public column of its own"),
     "z": ({}, {"level_column": "z"}, "a public column of its own"),
-    "another promise": ({}, {"level": 2.0}, "give exactly one of level, level_column"),
+    "another promise": ({}, {"level": 2.0}, "exactly one of level, level_column"),
     "no text": ({}, {"level_column": 1}, "level_column must be a text"),
 }
 
@@ -145,28 +138,14 @@ def test_levels_that_show_too_little_are_refused_by_the_plan():
         planned(women)
 
 
-@pytest.mark.parametrize("name", ["bound", "curve", "errors_at"])
-def test_what_speaks_of_one_level_is_refused(name):
+def test_what_speaks_of_one_level_is_refused():
     _, plan = planned()
     with pytest.raises(InvalidInput, match="a column of its table"):
-        {"bound": lambda: plan.bound, "curve": plan.curve,
-         "errors_at": lambda: plan.errors_at(1.0)}[name]()  # fmt: skip
-    with pytest.raises(InvalidInput, match="the same level for all rows"):
+        plan.curve()
+    with pytest.raises(InvalidInput, match="a column of its table"):
+        plan.errors(plan.column, 1.0)
+    with pytest.raises(InvalidInput, match="with one level"):
         plan.level_for(0.1, "age")
-
-
-def test_old_plans_and_headers_with_designed_levels_are_refused(tmp_path):
-    old = spec().to_dict() | {"privacy": {"level": 2.0, "allocate": True}}
-    with pytest.raises(InvalidInput, match="were removed in version"):
-        Spec.from_dict(old)
-    table, plan = planned()
-    release(plan, tmp_path / "z.csv", table)
-    header = tmp_path / "z.csv.json"
-    record = json.loads(header.read_text())
-    record["columns"][0]["levels"] = {"column": record["columns"][0].pop("level_column")}
-    header.write_text(json.dumps(record))
-    with pytest.raises(InvalidInput, match="were removed in version"):
-        read_release(tmp_path / "z.csv")
 
 
 # --- the release ----------------------------------------------------------------------------------
@@ -180,13 +159,13 @@ def test_the_receiver_has_the_very_levels_of_the_holder(tmp_path, ending):
     found = read_release(path)
     levels = np.concatenate([part.levels for part in found.blocks()])
     np.testing.assert_array_equal(levels, table["level"])  # to the bit
-    assert found.level == levels.max()
+    assert found.column.level == levels.max()
     shown = np.concatenate([part.z[:, 0] for part in found.blocks()])
     np.testing.assert_array_equal(np.isnan(shown), levels == 0)
     assert sum(len(part) for part in found.shown_blocks()) == (levels > 0).sum()
     assert list(found.to_frame().columns) == ["age", "bmi", "sex=male", "level", "z"]
-    examined = verify_release(path).examined[1]
-    assert "column z whole numbers of 0.000976562, a level for every row" in examined
+    examined = verify(path).examined[1]
+    assert "whole numbers, a level for every row" in examined
 
 
 def test_what_is_released_is_each_reading_at_its_own_level(tmp_path):
@@ -198,7 +177,7 @@ def test_what_is_released_is_each_reading_at_its_own_level(tmp_path):
     np.testing.assert_allclose(found.values[20:], table["ldl"][20:], rtol=1e-12)
     assert np.isnan(found.values[:20]).all()
     real = release(plan, tmp_path / "z.csv", table)
-    assert real.unit == GRID
+    assert real.to_dict()["columns"][0]["unit"] == GRID
     z = np.loadtxt(tmp_path / "z.csv", delimiter=",", skiprows=1)[:, -1]
     assert (z == np.round(z)).all()
     assert (z[:20] == 0).all()
@@ -224,28 +203,26 @@ def test_rows_are_dropped_with_their_levels(tmp_path):
 def test_infinite_readings_are_clipped_and_never_refused(tmp_path):
     table = people()
     table["ldl"][[0, 30]] = np.inf, -np.inf
-    for ends in (None, (-2.0, 8.0)):
+    for ends in ({}, {"ldl": (-20.0, 80.0)}):
         given, plan = planned(table=table, privacy={"range": ends})
-        path = tmp_path / f"{ends is None}.csv"
+        path = tmp_path / f"{len(ends)}.csv"
         release(plan, path, given)
         z = read_release(path).values
         assert np.isnan(z[0])
-        assert z[30] < -1.0
+        assert z[30] < -10.0  # -20 and noise of sd 0.55
 
 
-def test_a_trial_refuses_infinite_readings():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_a_simulation_refuses_infinite_readings(law):
     with pytest.raises(InvalidInput, match="finite"):
-        UnequalRows().simulate([1.0, np.inf], [1.0, 2.0], rng)
-    with pytest.raises(InvalidInput, match="finite"):
-        LaplaceRows(1.0).simulate([1.0, np.inf], rng)
+        RowMechanism(law).simulate([1.0, np.inf], [1.0, 2.0], np.random.default_rng(0))
 
 
 def test_levels_at_which_the_grid_cannot_hold_the_range_are_refused_by_the_plan():
     levels = unequal()
     levels[40] = 1e-12
     with pytest.raises(InvalidInput, match="narrower than a step"):
-        planned(levels, privacy={"range": (-2.0, 8.0)})
+        planned(levels, privacy={"range": {"ldl": (-2.0, 8.0)}})
 
 
 def test_no_row_leaves_above_what_the_plan_promised(tmp_path):
@@ -266,8 +243,8 @@ def test_the_ledger_is_charged_the_largest_level(tmp_path):
         release(plan, tmp_path / "z.csv", table, account=small)
     with Account(tmp_path / "m.db", "ldl") as account:
         release(plan, tmp_path / "z.csv", table, account=account)
-        assert float(account.ledger.account("ldl").spent.level) == plan.level
-    assert verify_release(tmp_path / "z.csv", tmp_path / "m.db").signed
+        assert float(account.ledger.spent("ldl").level) == plan.level
+    assert verify(tmp_path / "z.csv", tmp_path / "m.db").signed
 
 
 def test_a_seed_repeats_a_trial_of_these_levels_only(tmp_path):
@@ -277,7 +254,7 @@ def test_a_seed_repeats_a_trial_of_these_levels_only(tmp_path):
     made = []
     for k, own in enumerate((levels, levels, other)):
         table, plan = planned(own)
-        simulate_release(plan, tmp_path / f"{k}.csv", trial_source(plan, 7), table)
+        simulate_release(plan, tmp_path / f"{k}.csv", simulation_source(plan, 7), table)
         made.append(read_release(tmp_path / f"{k}.csv").values[20:])
     np.testing.assert_array_equal(made[0], made[1])
     assert (made[0] != made[2]).all()
@@ -292,7 +269,7 @@ def changed(path, change):
     header = path.with_name(path.name + ".json")
     found = pv.workflow.TableRelease.from_dict(json.loads(header.read_text()))
     found = replace(found, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    header.write_text(found.header_text)
+    header.write_text(found.text)
 
 
 @pytest.mark.parametrize("level", ["99", "-1", "inf"])
@@ -307,17 +284,8 @@ def test_levels_that_the_header_does_not_allow_are_refused(tmp_path, level):
         return [*lines[:5], ",".join(cells), *lines[6:]]
 
     changed(path, change)
-    with pytest.raises(InvalidInput, match=r"a level of a row is not between|not a finite number"):
-        estimate_release(path)
-
-
-def test_headers_without_levels_are_what_they_were(tmp_path):
-    """A release at one level says nothing of levels: older ones are read as before."""
-    table = people()
-    release(make_plan(spec(), table), tmp_path / "z.csv", table)
-    record = json.loads((tmp_path / "z.csv.json").read_text())
-    assert "level_column" not in record["columns"][0]
-    read_release(tmp_path / "z.csv")
+    with pytest.raises(InvalidInput, match=r"level of a row is not between|not a finite number"):
+        estimate(path)
 
 
 # --- the estimate ---------------------------------------------------------------------------------
@@ -329,39 +297,38 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     levels = unequal(silent=silent)
     table, plan = planned(levels)
     release(plan, tmp_path / "z.csv", table)
-    found, header = estimate_release(tmp_path / "z.csv"), read_release(tmp_path / "z.csv")
+    found, header = estimate(tmp_path / "z.csv"), read_release(tmp_path / "z.csv")
     shown, H, z = levels > 0, matrix(table), header.values
-    added = header.column.row_added(levels[shown], simulated=False)
+    added = UNIT / levels[shown]
     same = fit_levels(in_memory(LevelRows(H[shown], z[shown], added)), 4)
     np.testing.assert_allclose(found.estimate, same.estimate, rtol=1e-9)
     np.testing.assert_allclose(found.standard_error**2, np.diagonal(same.errors.covariance))
-    assert found.level == "level"
     assert found.method == "REML over the levels, HC3"
     classical = np.sqrt(same.noise_variance * np.diagonal(np.linalg.inv(H.T @ H)))
     np.testing.assert_allclose(found.classical_error, classical, rtol=1e-9)  # of all rows
     assert found.doubt is None
     assert found.less_noise is None
-    stated = estimate_release(tmp_path / "z.csv", "stated")
+    stated = estimate(tmp_path / "z.csv", "stated")
     weight = 1 / (VARIANCE + added)
     inverse = np.linalg.inv((H[shown].T * weight) @ H[shown])
     np.testing.assert_allclose(stated.estimate, inverse @ H[shown].T @ (weight * z[shown]),
                                rtol=1e-9)  # fmt: skip
     np.testing.assert_allclose(stated.covariance, inverse, rtol=1e-9)
-    with pytest.raises(InvalidInput, match="errors must be one of auto, stated"):
-        estimate_release(tmp_path / "z.csv", "HC3")
-    with pytest.raises(InvalidInput, match="a total needs every reading at one level"):
+    with pytest.raises(InvalidInput, match=r"auto.*stated"):
+        estimate(tmp_path / "z.csv", "HC3")
+    with pytest.raises(InvalidInput, match="total"):
         found.total()
 
 
 def test_too_little_noise_and_a_wrong_noise_variance_are_noticed(tmp_path):
-    table, quiet = planned(noise=Noise(1e-3))
+    table, quiet = planned(public=Public(1e-3))
     simulate_release(quiet, tmp_path / "q.csv", Silent(), {**table, "ldl": matrix(table) @ THETA})
-    found = estimate_release(tmp_path / "q.csv")
+    found = estimate(tmp_path / "q.csv")
     assert "less noise than it says" in found.less_noise
     _, wild = planned()
     loud = {**table, "ldl": table["ldl"] + np.random.default_rng(0).normal(0, 3, 200)}
     simulate_release(wild, tmp_path / "w.csv", np.random.default_rng(1), loud)
-    assert "times as much as the noise variance" in estimate_release(tmp_path / "w.csv").doubt
+    assert "more than chance allows" in estimate(tmp_path / "w.csv").doubt
 
 
 def test_clipped_readings_are_undone_by_the_likelihood(tmp_path):
@@ -370,16 +337,16 @@ def test_clipped_readings_are_undone_by_the_likelihood(tmp_path):
     low, high = np.quantile(table["ldl"], [0.2, 0.8])
     levels = np.random.default_rng(1).uniform(2.0, 40.0, 2000)
     levels[:100] = 0.0
-    table, plan = planned(levels, table, {"range": (low, high)})
+    table, plan = planned(levels, table, {"range": {"ldl": (low, high)}})
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(2), table)
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     assert found.likelihood is not None
     assert found.clipped == pytest.approx(0.4, abs=0.05)
     assert (np.abs(found.estimate - THETA) < 5 * found.standard_error).all()
     assert found.noise_found == pytest.approx(VARIANCE, rel=0.2)
-    plain = replace(plan, columns=(replace(plan.column, range=(-100.0, 100.0)),))
+    _, plain = planned(levels, table, {"range": {"ldl": (-100.0, 100.0)}})
     simulate_release(plain, tmp_path / "wide.csv", np.random.default_rng(2), table)
-    wide = estimate_release(tmp_path / "wide.csv")
+    wide = estimate(tmp_path / "wide.csv")
     assert wide.likelihood is None  # nothing is clipped there, and so nothing is undone
     assert (wide.standard_error < found.standard_error).all()
 
@@ -389,9 +356,9 @@ def test_means_on_the_original_scale(tmp_path):
     table = people(3000)
     table["ldl"] = np.exp(table["ldl"])
     levels = np.random.default_rng(1).uniform(1.0, 20.0, 3000)
-    table, plan = planned(levels, table, {"range": POSITIVE}, transform="log")
+    table, plan = planned(levels, table, {"range": {"ldl": POSITIVE}}, transform="log")
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(2), table)
-    mean = estimate_release(tmp_path / "z.csv").mean_at({"age": 50, "bmi": 27, "sex": "male"})
+    mean = estimate(tmp_path / "z.csv").mean_at({"age": 50, "bmi": 27, "sex": "male"})
     truth = np.exp(np.array([1.0, 50.0, 27.0, 1.0]) @ THETA + VARIANCE / 2)
     half = (mean.interval[1] - mean.interval[0]) / 2
     assert abs(mean.mean - truth) < 2.5 * half  # five standard errors

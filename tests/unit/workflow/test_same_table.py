@@ -10,12 +10,11 @@ import privest as pv
 from privest.errors import InvalidInput
 from privest.workflow import (
     Account,
-    People,
     Privacy,
     make_plan,
     release,
     simulate_release,
-    stated_terms,
+    stated_plan,
 )
 from workflow_tables import people, spec, write
 
@@ -39,7 +38,7 @@ def refused(plan, folder, data, words=CHANGED):
 
 
 def asked(path):
-    return pv.plan(path, "ldl ~ age + bmi", level=2.0, noise_variance=0.3)
+    return pv.plan(path, "ldl ~ age + bmi", level=2.0, residual_variance=0.3)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "xpt"])
@@ -81,7 +80,7 @@ def test_the_same_name_in_another_folder(tmp_path, monkeypatch):
 
 def test_another_file_can_be_named_and_terms_need_no_table(tmp_path):
     path = write(people(), tmp_path / "people.csv")
-    plan, terms = make_plan(spec(path)), stated_terms(spec(path))
+    plan, terms = make_plan(spec(path)), stated_plan(spec(path))
     copy = shutil.copyfile(path, tmp_path / "copy.csv")
     assert release(plan, tmp_path / "a.csv", copy).rows == 200
     write(people(150), path)
@@ -106,9 +105,9 @@ def visits(most):
 
 def test_no_person_leaves_with_more_rows_than_the_promise_was_made_for(tmp_path):
     before, after = visits(2), visits(5)
-    privacy = Privacy(epsilon=3.0, delta=1e-6, range=(-5.0, 10.0))
-    plan = make_plan(spec(person=People("id"), privacy=privacy), before)
-    rows = plan.people.person.rows
+    privacy = Privacy(epsilon=3.0, delta=1e-6, range={"ldl": (-5.0, 10.0)})
+    plan = make_plan(spec(person="id", privacy=privacy), before)
+    rows = plan.most
     assert np.unique(after["id"], return_counts=True)[1].max() > rows
     refused(plan, tmp_path, after, f"the plan was made for {rows}")
     assert release(plan, tmp_path / "z.csv", before).rows == 200
@@ -116,6 +115,6 @@ def test_no_person_leaves_with_more_rows_than_the_promise_was_made_for(tmp_path)
 
 def test_a_changed_file_of_persons_is_refused(tmp_path):
     path = write(visits(2), tmp_path / "people.csv")
-    plan = make_plan(spec(path, person=People("id")))
+    plan = make_plan(spec(path, person="id"))
     write(visits(2) | {"age": people(seed=5)["age"]}, path)
     refused(plan, tmp_path, None)

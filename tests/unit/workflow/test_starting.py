@@ -14,7 +14,7 @@ def test_two_values_a_tenth_apart_are_told_in_three_of_four_cases(width):
     chance = chance_of_mu(0.1 * width * found.level**0.5)
     # Rounded down to three digits (1 in 100 of the level) and to whole steps of the grid (2⁻¹⁰).
     assert 0.74 < chance <= 0.75
-    assert (found.range, found.delta) == ((1.0, 1.0 + width), 1e-6)
+    assert (found.range, found.delta) == ({"y": (1.0, 1.0 + width)}, 1e-6)
 
 
 def test_after_a_logarithm_it_is_a_tenth_of_the_logarithms():

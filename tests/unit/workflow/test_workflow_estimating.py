@@ -9,17 +9,15 @@ import scipy.stats
 
 from privest.errors import InvalidInput
 from privest.workflow import (
-    Noise,
     Privacy,
-    estimate_release,
+    Public,
+    document,
+    estimate,
     make_plan,
+    simulate_held,
     simulate_release,
-    stated_terms,
+    stated_plan,
 )
-from privest.workflow import _header as header_module
-from privest.workflow._estimating import estimate_table
-from privest.workflow._held import KeptBlocks
-from privest.workflow._releasing import simulate_held
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 
@@ -27,7 +25,7 @@ def estimated(folder, table, seed=0, errors="auto", **changes):
     plan = make_plan(spec(**changes), table)
     path = folder / f"z{len(list(folder.iterdir()))}.csv"
     simulate_release(plan, path, np.random.default_rng(seed), table)
-    return estimate_release(path, errors)
+    return estimate(path, errors)
 
 
 def test_intervals(tmp_path):
@@ -51,16 +49,17 @@ def test_intervals(tmp_path):
 def test_no_error_is_below_that_of_the_release_noise(rows, law):
     """12 was printed where privacy alone adds 13.85; standard error, covariance, interval, P."""
     x, rng, below = np.random.default_rng(1).normal(size=rows), np.random.default_rng(2), 0
-    given = spec(features=("x",), categories={}, target="y", noise=Noise())
     private = Privacy(level=0.01) if law == "gaussian" else Privacy(
-        epsilon=9.0, range=(-1e3, 1e3), law="laplace"
+        epsilon=9.0, range={"y": (-1e3, 1e3)}, distribution="laplace"
     )  # fmt: skip
-    terms = stated_terms(dataclasses.replace(given, privacy=private))
+    terms = stated_plan(
+        spec(features=("x",), categories={}, target="y", public=Public(), privacy=private)
+    )
     H = np.column_stack([np.ones(rows), x])
     for _ in range(20):
         release = simulate_held(terms, {"x": x, "y": x + rng.normal(size=rows)}, rng)
-        found = estimate_table(release)
-        added = release.column.added(simulated=True)
+        found = estimate(release)
+        added = 100.0 if law == "gaussian" else 2 / release.column.level
         least = np.sqrt(added * np.diagonal(np.linalg.inv(H.T @ H)))
         assert (found.standard_error >= least * (1 - 1e-12)).all()
         np.testing.assert_allclose(found.standard_error**2, np.diagonal(found.covariance))
@@ -79,12 +78,12 @@ def test_the_table_is_enough(tmp_path):
     data = write(people(), tmp_path / "people.csv")
     plan = make_plan(spec(data))
     simulate_release(plan, tmp_path / "z.parquet", np.random.default_rng(0))
-    before = estimate_release(tmp_path / "z.parquet").estimate
+    before = estimate(tmp_path / "z.parquet").estimate
     data.unlink()
     (tmp_path / "elsewhere").mkdir()
     for name in ("z.parquet", "z.parquet.json"):
         (tmp_path / name).rename(tmp_path / "elsewhere" / name)
-    found = estimate_release(tmp_path / "elsewhere" / "z.parquet")
+    found = estimate(tmp_path / "elsewhere" / "z.parquet")
     np.testing.assert_array_equal(found.estimate, before)
 
 
@@ -95,9 +94,9 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
     names = {field.name for field in dataclasses.fields(found)}
     assert names == {
         "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
-        "degrees_of_freedom", "floor", "method", "level", "noise", "rows", "dropped", "misfit",
-        "misfit_p", "reference_rows", "release", "trail", "clipped", "beyond", "noise_found",
-        "noise_interval", "less_noise_p", "remark", "clipping_bias", "likelihood", "cautions",
+        "degrees_of_freedom", "floor", "method", "rows", "dropped", "misfit", "misfit_p",
+        "release", "trail", "clipped", "beyond", "noise_found", "noise_interval", "less_noise_p",
+        "remark", "clipping_bias", "likelihood", "cautions", "parts", "joint", "silent",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
     assert not shown & set(table["ldl"].tolist())
@@ -110,14 +109,14 @@ def test_doubt_about_a_wrong_noise_variance(tmp_path):
     assert abs(fine.misfit - 1) < 5 * np.sqrt(2 / 1996)
     assert fine.doubt is None
     for factor, word in ((0.5, "more than"), (2.0, "less than")):
-        wrong = estimated(tmp_path, table, noise=Noise(factor * VARIANCE))
+        wrong = estimated(tmp_path, table, public=Public(factor * VARIANCE))
         # Its misfit is the ratio of the two spreads, within five standard deviations.
         ratio = (VARIANCE + 1 / LEVEL) / (factor * VARIANCE + 1 / LEVEL)
         assert wrong.misfit == pytest.approx(ratio, rel=5 * np.sqrt(2 / 1996))
         assert word in wrong.doubt
-        assert "Errors and intervals do not use it" in wrong.doubt
-        stated = estimated(tmp_path, table, noise=Noise(factor * VARIANCE), errors="stated")
-        assert "not to be trusted" in stated.doubt
+        assert "errors do not use it" in wrong.doubt
+        stated = estimated(tmp_path, table, public=Public(factor * VARIANCE), errors="stated")
+        assert "errors use it" in stated.doubt
     left_out = estimated(tmp_path, table, features=("age", "bmi"), categories={})
     assert left_out.misfit > 1  # a missing feature is noise too
 
@@ -127,16 +126,16 @@ def test_a_reference_of_few_rows_raises_no_false_doubt(tmp_path):
     table = people(40_000, seed=2)
     reference = write(people(30, seed=5), tmp_path / "reference.csv")
     found = estimated(
-        tmp_path, table, noise=Noise(reference=str(reference)), privacy=Privacy(100.0)
+        tmp_path, table, public=Public(reference=str(reference)), privacy=Privacy(100.0)
     )
-    assert found.release.reference_rows == 30
+    assert found.release.column.reference_rows == 30
     assert abs(found.misfit - 1) > 5 * np.sqrt(2 / 39_996)  # beyond what the release allows
     assert found.doubt is None
-    far = estimated(tmp_path, table, noise=Noise(found.noise), privacy=Privacy(100.0))
+    far = estimated(tmp_path, table, public=Public(found.residual_variance), privacy=Privacy(100.0))
     assert far.doubt is not None  # the same variance, as if it were known
     table["ldl"] = 3 * table["ldl"]
-    noise = Noise(reference=str(reference))
-    assert estimated(tmp_path, table, noise=noise, privacy=Privacy(100.0)).doubt is not None
+    noise = Public(reference=str(reference))
+    assert estimated(tmp_path, table, public=noise, privacy=Privacy(100.0)).doubt is not None
 
 
 def test_as_many_rows_as_coefficients(tmp_path):
@@ -151,9 +150,9 @@ def test_as_many_rows_as_coefficients(tmp_path):
         with pytest.raises(InvalidInput, match="as many coefficients as rows"):
             estimated(tmp_path, table, errors=errors)
     with pytest.raises(InvalidInput, match="as many coefficients as rows"):
-        estimated(tmp_path, table, noise=Noise())
-    with pytest.raises(InvalidInput, match="states no noise variance"):
-        estimated(tmp_path, people(), noise=Noise(), errors="stated")
+        estimated(tmp_path, table, public=Public())
+    with pytest.raises(InvalidInput, match="states no"):
+        estimated(tmp_path, people(), public=Public(), errors="stated")
     assert json.loads(json.dumps(found.to_dict()))["doubt"] is None
     assert found.trail[0].tolist() == [4]
 
@@ -192,13 +191,13 @@ def test_blocks_do_not_show(tmp_path):
 
 def counted_passes(monkeypatch, size=17):
     """How often a table is gone through, in small blocks: a list that grows."""
-    passes, real = [], header_module.read_rows
+    passes, real = [], document.read_rows
 
     def reading(*given, **named):
         passes.append(1)
         return real(*given, **named, size=size)
 
-    monkeypatch.setattr(header_module, "read_rows", reading)
+    monkeypatch.setattr(document, "read_rows", reading)
     return passes
 
 
@@ -206,31 +205,14 @@ def test_a_small_release_is_read_once_and_not_held_after(tmp_path, monkeypatch):
     first = estimated(tmp_path, people(), errors="HC3")
     path = tmp_path / "z0.csv"
     passes = counted_passes(monkeypatch)
-    found = estimate_release(path, "HC3")
+    found = estimate(path, "HC3")
     assert len(passes) == 1
     assert found.release.memory is None
     np.testing.assert_allclose(found.covariance, first.covariance, rtol=1e-9)
-    monkeypatch.setattr(header_module, "HELD", 0)
-    again = estimate_release(path, "HC3")
+    monkeypatch.setattr(document, "HELD", 0)
+    again = estimate(path, "HC3")
     assert len(passes) > 2
     np.testing.assert_array_equal(again.covariance, found.covariance)
-
-
-def test_more_rows_than_a_header_states_are_not_kept():
-    kept, passes = KeptBlocks(5), []
-
-    def blocks():
-        passes.append(1)
-        yield from (np.ones(3), np.ones(3))
-
-    for _ in range(2):
-        assert len(list(kept.through(blocks()))) == 2
-    assert len(passes) == 2
-    enough = KeptBlocks(6)
-    next(enough.through(blocks()))  # a pass that stops early keeps nothing
-    for _ in range(2):
-        assert len(list(enough.through(blocks()))) == 2
-    assert len(passes) == 4
 
 
 def test_students_t_says_that_it_assumes_one_variance(tmp_path):

@@ -1,7 +1,8 @@
-"""Yes or no, counts and pure laws: plans, tables, headers, ledger, estimates, refusals."""
+"""Yes or no, counts and pure distributions: plans, tables, headers, ledger, estimates, refusals."""
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,21 +16,18 @@ from privest.ledger import Ledger
 from privest.mechanism import RandomisedResponse
 from privest.workflow import (
     Account,
-    Noise,
-    People,
     Privacy,
-    Spec,
-    Weights,
-    estimate_release,
+    Public,
+    estimate,
     make_plan,
     read_release,
     release,
     simulate_release,
-    stated_terms,
-    trial_source,
-    verify_release,
+    simulation_source,
+    stated_plan,
+    verify,
 )
-from privest.workflow._laws import offers
+from workflow_tables import stated
 
 RNG = np.random.default_rng(4)
 K = 600
@@ -46,34 +44,31 @@ H = np.column_stack([np.ones(K), AGE, DOSE])
 
 
 def spec(target="ill", **changes):
-    privacy = changes.pop("privacy", Privacy(epsilon=2.0))
-    fields = {"data": "d.csv", "target": target, "features": ("age", "dose"), "noise": Noise()}
-    return Spec(**fields | {"privacy": privacy, "family": "binomial"} | changes)
+    fields = {"target": target, "features": ("age", "dose"), "family": "binomial"}
+    return stated("d.csv", **fields | {"privacy": Privacy(epsilon=2.0)} | changes)
 
 
+PURE = {"distribution": "laplace"}
 LAWS = {
     "coin": spec(),
-    "coin, 1 and 2": spec("code", privacy=Privacy(epsilon=2.0, range=(1.0, 2.0))),
+    "coin, 1 and 2": spec("code", privacy=Privacy(epsilon=2.0, range={"code": (1.0, 2.0)})),
     "laplace": spec(
-        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, range=(0.0, 8.0), law="laplace")
+        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, range={"ldl": (0.0, 8.0)}, **PURE)
     ),
-    "laplace, moved": spec(
-        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, move=3.0, law="laplace")
+    "laplace, sensitivity": spec(
+        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, sensitivity=3.0, **PURE)
     ),
     "counts": spec("visits", family="poisson", privacy=Privacy(level=1.0)),
     "counts, pure": spec(
-        "visits", family="poisson", privacy=Privacy(epsilon=2.0, range=(0, 12), law="laplace")
+        "visits", family="poisson", privacy=Privacy(epsilon=2.0, range={"visits": (0, 12)}, **PURE)
     ),
-    "yes or no, Gaussian": spec(
-        privacy=Privacy(epsilon=8.0, delta=1e-6, range=(0, 1), law="gaussian")
-    ),
-    "weighted": spec(weights=Weights("w")),
+    "weighted": spec(weights="w"),
 }
 DATA = TABLE | {"code": TABLE["ill"] + 1}
 
 
 def made(name, path, rng=None, data=None, **how):
-    terms = stated_terms(LAWS[name])
+    terms = stated_plan(LAWS[name])
     if rng is not None:
         return simulate_release(terms, path, rng, DATA if data is None else data)
     return release(terms, path, DATA if data is None else data, **how)
@@ -84,24 +79,24 @@ def made(name, path, rng=None, data=None, **how):
 def test_from_the_plan_to_the_estimate(name, real, tmp_path):
     path = tmp_path / "z.csv"
     header = made(name, path, None if real else np.random.default_rng(3))
-    assert read_release(path) == header
-    assert verify_release(path, allow_simulated=True).simulated is not real
+    assert read_release(path).to_dict() == header.to_dict()
+    assert verify(path, allow_simulated=True).simulated is not real
     column = header.column
     raw = pd.read_csv(path)["z"]
-    if column.law == "coin":
+    limits = header.limits(column)
+    if header.distribution.name == "randomised response":
         assert set(raw) == {0, 1}
-        assert header.unit == pytest.approx(
-            column.limits.width / math.tanh(column.epsilon / 2), rel=1e-12
-        )
+        unit = header.to_dict()["columns"][0]["unit"]
+        assert unit == pytest.approx(limits.width / math.tanh(header.epsilon / 2), rel=1e-12)
     elif real:
         assert (raw == raw.astype(int)).all()
     # the debiased readings are the readings and noise of the stated variance: 5 deviations
     own = np.asarray(DATA[column.target], dtype=float)
     noise = header.values - own
-    spread = column.added(simulated=not real)
+    spread = header.distribution.variance(column.level, limits, simulated=not real)
     assert abs(noise.mean()) < 5 * math.sqrt(spread / K)
     assert np.mean(noise**2) == pytest.approx(spread, rel=5 * math.sqrt(5 / K))
-    found = estimate_release(path)
+    found = estimate(path)
     assert found.names == ("intercept", "age", "dose")
     assert (found.standard_error > 0).all()
     assert found.less_noise is None
@@ -115,27 +110,27 @@ def test_an_estimate_is_the_fit_of_the_debiased_bits(tmp_path):
     direct = fit_family(
         lambda: [WeightedRows(H, coin.unit * bits + coin.zero)], "binomial", 1 / coin.level
     )
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate(tmp_path / "z.csv")
     assert np.allclose(found.estimate, direct.estimate, rtol=1e-7)
     assert np.allclose(found.covariance, direct.errors.covariance, rtol=1e-7)
-    robust = estimate_release(tmp_path / "z.csv", "HC3")
+    robust = estimate(tmp_path / "z.csv", "HC3")
     assert robust.method == "HC3"
     with pytest.raises(InvalidInput, match=r"model.*HC3"):
-        estimate_release(tmp_path / "z.csv", "reml")
+        estimate(tmp_path / "z.csv", "reml")
 
 
 def test_codes_of_one_and_two_are_a_yes_or_no(tmp_path):
     """Yes is the upper end: the same coins give the same odds as codes of 0 and 1."""
     for name in ("coin", "coin, 1 and 2"):
         made(name, tmp_path / f"{name}.csv", np.random.default_rng(5))
-    one, other = (estimate_release(tmp_path / f"{n}.csv") for n in ("coin", "coin, 1 and 2"))
+    one, other = (estimate(tmp_path / f"{n}.csv") for n in ("coin", "coin, 1 and 2"))
     assert np.allclose(one.estimate, other.estimate, rtol=1e-9)
 
 
 def test_no_value_is_refused_and_text_is_malformed(tmp_path):
     odd = np.array([0.3, 0.5, -7.0, 1e308, np.inf, -np.inf] * 100)
     for name in ("coin", "laplace"):
-        target = LAWS[name].target
+        target = LAWS[name].targets[0]
         made(name, tmp_path / f"{name}.csv", data=DATA | {target: odd})
         assert len(pd.read_csv(tmp_path / f"{name}.csv")) == K
     text = np.array(["0"] * (K - 1) + ["no"], dtype=object)
@@ -149,9 +144,9 @@ def test_the_ledger_counts_pure_epsilon_and_holds_the_table(tmp_path):
         header = made("coin", tmp_path / "z.csv", account=account)
         cost = account.ledger.history("ill")[-1].cost
         assert float(cost.epsilon) == header.epsilon <= 2.0
-        assert float(account.ledger.account("ill").budget.epsilon) == header.epsilon
-        assert account.ledger.account("ill").budget.delta == 0
-    verified = verify_release(tmp_path / "z.csv", tmp_path / "ledger.db")
+        assert float(account.ledger.budget("ill").epsilon) == header.epsilon
+        assert account.ledger.budget("ill").delta == 0
+    verified = verify(tmp_path / "z.csv", tmp_path / "ledger.db")
     assert verified.signed
     assert any("bits" in line for line in verified.examined)
     with (
@@ -170,19 +165,19 @@ def test_a_changed_bit_is_noticed(tmp_path):
     text = path.read_text()
     path.write_text(text[:-2] + "2\n")
     with pytest.raises(InvalidInput, match="changed"):
-        estimate_release(path)
+        estimate(path)
     path.write_text(text)
-    header["columns"][0]["law"] = "gaussian"
+    header["plan"]["privacy"]["distribution"] = "gaussian"
     (tmp_path / "z.csv.json").write_text(json.dumps(header))
     with pytest.raises(InvalidInput):
-        estimate_release(path)
+        estimate(path)
 
 
 def test_a_seed_repeats_the_very_same_bits(tmp_path):
-    terms = stated_terms(LAWS["coin"])
+    terms = stated_plan(LAWS["coin"])
     files = []
     for k in range(2):
-        simulate_release(terms, tmp_path / f"{k}.csv", trial_source(terms, 7), DATA)
+        simulate_release(terms, tmp_path / f"{k}.csv", simulation_source(terms, 7), DATA)
         files.append((tmp_path / f"{k}.csv").read_bytes())
     assert files[0] == files[1]
 
@@ -190,67 +185,71 @@ def test_a_seed_repeats_the_very_same_bits(tmp_path):
 # --- plans ------------------------------------------------------------------------------------
 
 
+def expecting(name, **expected):
+    return replace(LAWS[name], public=Public(expected=expected))
+
+
 def test_a_plan_of_coins_knows_its_errors(tmp_path):
     """At one p for all the errors of the plan are those of the information there, and about
     those that releases attain."""
     p = 0.4
-    plan = make_plan(LAWS["coin"], DATA, expected={"ill": p})
+    plan = make_plan(expecting("coin", ill=p), DATA)
     coin = RandomisedResponse(2.0)
     pi, d = float(coin.chance(0.0)) + (1 - 2 * float(coin.coin.wrong)) * p, p * (1 - p)
     fisher = H.T @ H * ((1 - 2 * float(coin.coin.wrong)) * d) ** 2 / (pi * (1 - pi))
     assert np.allclose(plan.standard_error, np.sqrt(np.diag(np.linalg.inv(fisher))), rtol=1e-9)
     assert np.allclose(plan.classical_error, np.sqrt(np.diag(np.linalg.inv(H.T @ H * d))))
-    assert plan.effective_share == pytest.approx(d / (d + 1 / (4 * math.sinh(1) ** 2)))
-    assert plan.usefulness == pytest.approx(K * math.tanh(1.0) ** 2)
     assert plan.epsilon == pytest.approx(2.0, rel=1e-14)
     levels, errors = plan.curve()
     assert errors.shape == (len(levels), 3)
-    assert np.allclose(plan.errors_at(plan.level), plan.standard_error)
-    assert make_plan(LAWS["coin"], DATA).guess == 0.5
+    assert np.allclose(plan.errors(plan.column, plan.level).total, plan.standard_error)
+    assert make_plan(LAWS["coin"], DATA).mean == 0.5
     json.dumps(plan.to_dict())
-    with pytest.raises(InvalidInput, match="between 0 and 1"):
-        make_plan(LAWS["coin"], DATA, expected={"ill": 2.0})
-    with pytest.raises(InvalidInput, match=r"ill=0\.2"):
-        make_plan(LAWS["coin"], DATA, expected={"age": 2.0})
+    with pytest.raises(InvalidInput, match="no mean of this outcome"):
+        make_plan(expecting("coin", ill=2.0), DATA)
+    with pytest.raises(InvalidInput, match="the mean of 'ill'"):
+        make_plan(expecting("coin", age=2.0), DATA)
 
 
 @pytest.mark.parametrize("name", ["laplace", "counts"])
 def test_plans_of_other_laws_say_what_releases_attain(name, tmp_path):
     """The standard errors of a release, within 15 % of those of the plan at the true mean."""
-    target = LAWS[name].target
-    mean = {target: float(np.mean(DATA[target]))} if name != "laplace" else None
-    plan = make_plan(LAWS[name], DATA, expected=mean)
+    target = LAWS[name].targets[0]
+    known = Public(expected={target: float(np.mean(DATA[target]))})
+    if name == "laplace":
+        known = Public(0.25)
+    plan = make_plan(replace(LAWS[name], public=known), DATA)
     made(name, tmp_path / "z.csv", np.random.default_rng(1))
-    found = estimate_release(tmp_path / "z.csv")
-    planned = plan.standard_error
-    if name == "laplace":  # the plan knows no noise variance of the readings: 0.25 of them
-        planned = planned * math.sqrt(1 + 0.25 / plan.column.added(simulated=False))
-    assert np.allclose(found.standard_error, planned, rtol=0.15)
-
-
-def test_two_laws_at_one_epsilon():
-    """real-tables.md §8: 17.8 and 2 of the squared range at ε = 1."""
-    found = {one.law: one for one in offers(1.0, 1e-6)}
-    variance = [found[law].variance for law in ("gaussian", "laplace")]
-    assert variance == pytest.approx([17.84, 2.0], rel=5e-3)  # the grid: whole steps
-    assert found["gaussian"].guess < found["laplace"].guess
+    found = estimate(tmp_path / "z.csv")
+    assert np.allclose(found.standard_error, plan.standard_error, rtol=0.15)
 
 
 NUMBERS = {"family": "gaussian", "target": "ldl"}
-PURE = Privacy(epsilon=1, law="laplace", range=(0, 9))
+ENDS = {"ldl": (0, 9)}
 WRONG = {
-    "leave delta out": {"privacy": Privacy(epsilon=1, delta=1e-6, range=(0, 1))},
-    "leave move out": {"privacy": Privacy(epsilon=1, move=1)},
-    "how far apart": NUMBERS | {"privacy": Privacy(epsilon=1, law="laplace")},
-    "--law laplace": NUMBERS | {"privacy": Privacy(epsilon=1)},
+    "leave delta out": {"privacy": Privacy(epsilon=1, delta=1e-6, range={"ill": (0, 1)})},
+    "leave the sensitivity out": {"privacy": Privacy(epsilon=1, sensitivity=1)},
+    "ε needs a range": NUMBERS | {"privacy": Privacy(epsilon=1, **PURE)},
+    "with Gaussian noise a delta": NUMBERS | {"privacy": Privacy(epsilon=1, range=ENDS)},
     "takes epsilon": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
-    "leave the transform out": {"transform": "log", "privacy": Privacy(epsilon=1, range=(1, 2))},
-    "leave the noise variance": {"noise": Noise(0.2)},
-    "coins (the default)": {"privacy": Privacy(epsilon=1, law="laplace")},
-    "one row a person": NUMBERS | {"person": People("w"), "privacy": PURE},
-    "one target": {"target": ("ill", "visits")},
-    "state epsilon": {"privacy": Privacy(standard_error=0.1, of="age")},
-}
+    "takes epsilon or a level": {"privacy": Privacy(standard_error={"age": 0.1})},
+    "leave the transform out": {
+        "transform": "log", "privacy": Privacy(epsilon=1, range={"ill": (1, 2)}),
+    },
+    "leave the residual variance": {"public": Public(0.2)},
+    "takes randomised response": {"privacy": Privacy(epsilon=1, **PURE)},
+    "take added noise": NUMBERS
+    | {"privacy": Privacy(epsilon=1, range=ENDS, distribution="randomised response")},
+    "need Gaussian noise": NUMBERS
+    | {"person": "w", "privacy": Privacy(epsilon=1, range=ENDS, **PURE)},
+    "need a numeric outcome": {
+        "target": "visits", "family": "poisson", "person": "w", "privacy": Privacy(1.0),
+    },
+    "one row per person": {"target": ("ill", "visits")},
+    "A level column needs": {
+        "target": "visits", "family": "poisson", "privacy": Privacy(level_column="w"),
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("said", WRONG)
@@ -260,40 +259,21 @@ def test_what_does_not_go_together_says_what_to_do(said):
     assert said in str(refused.value)
 
 
-def test_one_bit_of_a_number_is_no_more(tmp_path):
-    for law in ("bit", "coin"):
-        with pytest.raises(InvalidInput, match=r"gaussian, laplace|use law laplace"):
-            Privacy(epsilon=1, law=law, range=(0, 9))
-    path = tmp_path / "z.csv"
-    made("coin", path)
-    header = tmp_path / "z.csv.json"
-    record = json.loads(header.read_text())
-    for change, said in (
-        (lambda r: r["columns"][0].update(law="bit"), "law bit was removed in version 0.2: use"),
-        (lambda r: r.update(family="gaussian"), "law coin goes with family binomial"),
-    ):
-        other = json.loads(json.dumps(record))
-        change(other)
-        header.write_text(json.dumps(other))
-        with pytest.raises(InvalidInput, match=said):
-            read_release(path)
-
-
 def test_a_bit_that_shows_nothing_is_refused_before_anything_is_drawn(tmp_path):
     weak = spec(privacy=Privacy(epsilon=1e-21))
-    with pytest.raises(InvalidInput, match="shows nothing"):
-        release(stated_terms(weak), tmp_path / "z.csv", DATA)
+    with pytest.raises(InvalidInput, match="nothing"):
+        release(stated_plan(weak), tmp_path / "z.csv", DATA)
     assert not list(tmp_path.iterdir())
 
 
 def test_no_finite_fit_is_a_sentence_of_the_estimate(tmp_path):
     """Coins of ε = 0.1 and 600 rows: some draw has no fit, and says so."""
-    weak = stated_terms(spec(privacy=Privacy(epsilon=0.1)))
+    weak = stated_plan(spec(privacy=Privacy(epsilon=0.1)))
     said = None
     for k in range(30):
         simulate_release(weak, tmp_path / f"{k}.csv", np.random.default_rng(k), DATA)
         try:
-            estimate_release(tmp_path / f"{k}.csv")
+            estimate(tmp_path / f"{k}.csv")
         except NotIdentifiable as error:
             said = str(error)
             break
@@ -303,6 +283,7 @@ def test_no_finite_fit_is_a_sentence_of_the_estimate(tmp_path):
 
 def test_a_plan_of_laplace_noise_counts_the_grid_of_a_real_release():
     plan = make_plan(LAWS["laplace"], TABLE)
+    assert np.isnan(plan.standard_error).all()
     added = (2 + 1.25 * GRID**2) / plan.level
     known = np.sqrt(added * np.diagonal(np.linalg.inv(H.T @ H)))
-    np.testing.assert_allclose(plan.standard_error, known, rtol=1e-9)
+    np.testing.assert_allclose(plan.privacy_error, known, rtol=1e-9)

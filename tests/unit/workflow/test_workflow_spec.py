@@ -1,4 +1,4 @@
-"""Plans as stated: TOML gives the same one, and every malformed kind one clear message."""
+"""Plans as stated: TOML and the library give the same one, every malformed kind one message."""
 
 import json
 import tomllib
@@ -9,41 +9,55 @@ import pytest
 
 from privest.errors import InvalidInput
 from privest.workflow import (
-    Noise,
-    People,
+    Model,
     Privacy,
+    Public,
     Spec,
     load_spec,
     make_plan,
     save_spec,
+    simulate_held,
     simulate_release,
+    to_toml,
 )
-from privest.workflow._releasing import simulate_held
 from workflow_tables import spec
 
 FULL = {
+    "version": 4,
     "data": "p.csv",
-    "target": "y",
-    "features": ["age", "body mass", "sex"],
-    "categories": {"sex": ["female", "male"]},
-    "noise": {"reference": "r.csv"},
-    "privacy": {"epsilon": 0.5, "delta": 1e-6, "move": 2.0, "range": [0.5, 90.0]},
-    "intercept": False,
-    "missing": "drop",
-    "transform": "log",
+    "model": {
+        "target": ["y"],
+        "features": ["age", "body mass", "sex"],
+        "categories": {"sex": ["female", "male"]},
+        "intercept": False,
+        "missing": "drop",
+        "transform": "log",
+    },
+    "privacy": {"epsilon": 0.5, "delta": 1e-6, "sensitivity": 2.0, "range": {"y": [0.5, 90.0]}},
+    "public": {"reference": "r.csv"},
+    "format": {"separator": ";", "missing_codes": ["sex=9"]},
 }
+FLAT = {  # the same as version 3 wrote it
+    "data": "p.csv", "target": "y", "features": ["age", "body mass", "sex"],
+    "categories": {"sex": ["female", "male"]}, "noise": {"reference": "r.csv"},
+    "privacy": {"epsilon": 0.5, "delta": 1e-6, "move": 2.0, "range": [0.5, 90.0]},
+    "intercept": False, "missing": "drop", "transform": "log",
+    "reading": {"separator": ";", "missing_codes": ["sex=9"]},
+}  # fmt: skip
 
 
-def test_toml_and_the_library_agree(tmp_path):
+def test_toml_and_plain_values_and_version_3_agree(tmp_path):
     stated = Spec.from_dict(FULL)
-    (tmp_path / "plan.toml").write_text(stated.to_toml(), encoding="utf-8")
+    assert stated.to_dict() == FULL
+    assert Spec.from_dict(json.loads(json.dumps(stated.to_dict()))) == stated
+    assert Spec.from_dict(FLAT) == stated
+    (tmp_path / "plan.toml").write_text(to_toml(stated), encoding="utf-8")
     found = load_spec(tmp_path / "plan.toml")
     assert found.data == str(tmp_path / "p.csv")
-    assert found.noise.reference == str(tmp_path / "r.csv")
-    for part in ("target", "features", "categories", "privacy", "intercept", "missing"):
-        assert getattr(found, part) == getattr(stated, part)
-    assert found.transform == "log"
-    assert Spec.from_dict(json.loads(json.dumps(stated.to_dict()))) == stated
+    assert found.public.reference == str(tmp_path / "r.csv")
+    assert (found.model, found.privacy, found.format) == (
+        stated.model, stated.privacy, stated.format
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -58,25 +72,31 @@ def test_toml_keeps_odd_names(tmp_path, name, categories):
     odd = spec(features=("age", name), categories={name: categories}, target="été")
     save_spec(odd, tmp_path / "plan.toml")
     found = load_spec(tmp_path / "plan.toml")
-    assert (found.features, dict(found.categories)) == (odd.features, dict(odd.categories))
-    assert found.target == "été"
+    assert found.model == odd.model
+    assert found.targets == ("été",)
 
 
 def test_numbers_of_numpy_are_numbers_in_the_file(tmp_path):
     given = spec(
-        noise=Noise(np.float64(1 / 3)),
+        public=Public(np.float64(1 / 3)),
         transform="log",
         privacy=Privacy(
             np.float32(0.25),
             delta=np.float64(1e-9),
-            move=np.int64(3),
-            range=(np.float32(0.5), np.int64(7)),
+            sensitivity=np.int64(3),
+            range={"ldl": (np.float32(0.5), np.int64(7))},
         ),
     )
     save_spec(given, tmp_path / "plan.toml")
     found = load_spec(tmp_path / "plan.toml")
-    assert (found.noise, found.privacy) == (given.noise, given.privacy)
-    assert found.noise.variance == 1 / 3  # every digit
+    assert (found.public, found.privacy) == (given.public, given.privacy)
+    assert found.public.residual_variance == 1 / 3  # every digit
+
+
+def test_plans_in_yaml_say_what_to_do(tmp_path):
+    (tmp_path / "p.yml").write_text("data: d.csv")
+    with pytest.raises(InvalidInput, match=r"p\.yml.*TOML"):
+        load_spec(tmp_path / "p.yml")
 
 
 def test_paths_are_those_of_the_plan_file(tmp_path, monkeypatch):
@@ -98,70 +118,131 @@ def test_paths_are_those_of_the_plan_file(tmp_path, monkeypatch):
 
 
 GOOD = {
+    "version": 4,
     "data": "p.csv",
-    "target": "y",
-    "features": ["age", "sex"],
-    "noise": {"variance": 1.0},
+    "model": {"target": "y", "features": ["age", "sex"]},
     "privacy": {"level": 1.0},
+    "public": {"residual_variance": 1.0},
 }
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"noise": 3}, "[noise]"),
-        ({"noise": {"variance": 1, "reference": "r.csv"}}, "not both"),
-        ({"noise": {"variance": 0}}, "noise variance must be > 0"),
-        ({"noise": {"variance": "much"}}, "noise variance"),
-        ({"noise": {"variance": float("nan")}}, "noise variance"),
-        ({"noise": {"reference": 5}}, "noise reference"),
-        ({"noise": {"reference": "p.csv"}}, "both the data and the reference"),
-        ({"noise": {"reference": "./q/../p.csv"}}, "both the data and the reference"),
-        ({"privacy": {}}, "none of them"),
-        ({"privacy": {"level": 1, "epsilon": 1}}, "level, epsilon"),
-        ({"privacy": {"level": -1}}, "privacy level must be > 0"),
-        ({"privacy": {"level": True, "eps": 1}}, "'eps' is not known"),
-        ({"privacy": {"epsilon": 1}}, "needs delta and move"),
-        ({"privacy": {"level": 1, "delta": 1e-6}}, "go together"),
-        ({"privacy": {"level": 1, "delta": 1.0, "move": 1}}, "below 1"),
-        ({"privacy": {"standard_error": 0.1}}, "`of`"),
-        ({"privacy": {"standard_error": 0.1, "of": 3}}, "privacy of"),
-        ({"features": "age"}, "features must be a list"),
+MISTAKES = {
+    "public": [
+        (3, "[public]"),
+        ({"residual_variance": 1, "reference": "r.csv"}, "not both"),
+        ({"residual_variance": 0}, "residual_variance must be > 0"),
+        ({"residual_variance": "much"}, "residual_variance"),
+        ({"residual_variance": float("nan")}, "residual_variance"),
+        ({"reference": 5}, "reference"),
+        ({"reference": "p.csv"}, "both the data and the reference"),
+        ({"reference": "./q/../p.csv"}, "both the data and the reference"),
+        ({"expected": {"age": "much"}}, "expected"),
+        ({"expected": 3}, "expected"),
+    ],
+    "privacy": [
+        ({}, "none of them"),
+        ({"level": 1, "epsilon": 1}, "level, epsilon"),
+        ({"level": -1}, "level must be > 0"),
+        ({"level": True, "eps": 1}, "'eps' is not known"),
+        ({"level": 1, "move": 1}, "'move' is not known"),
+        ({"epsilon": 1}, "ε needs"),
+        ({"epsilon": 1, "delta": 1e-6}, "ε needs"),
+        ({"epsilon": 1, "range": {"y": [0, 1]}}, "delta"),
+        ({"level": 1, "delta": 1e-6}, "A delta needs a range"),
+        ({"level": 1, "sensitivity": 1.0}, "A sensitivity needs a delta"),
+        ({"level": 1, "delta": 1.0, "sensitivity": 1}, "below 1"),
+        ({"level": 1, "range": {"y": [3, 2]}}, "range"),
+        ({"level": 1, "range": [3, 2]}, "range"),
+        ({"level": 1, "range": {"x": [0, 2]}}, "'x' is no target"),
+        ({"level": 1, "units": {"x": 2}}, "'x' is no target"),
+        ({"standard_error": 0.1}, "standard_error"),
+        ({"standard_error": {"age": 0}}, "standard_error"),
+        ({"tolerance": 1.0}, "go together"),
+        ({"tolerance": 1.0, "attacker": 0.5}, "above 0.5"),
+        ({"tolerance": 1.0, "attacker": 1.0}, "below 1"),
+        ({"level": 1, "distribution": "coin"}, "distribution"),
+        ({"level_column": "y"}, "level column"),
+        ({"level_column": "age"}, "level column"),
+        ({"level_column": "z"}, "level column"),
+    ],
+    "model": [
         ({"features": 7}, "features must be a list"),
-        ({"features": ["age", 7]}, "each of the features"),
+        ({"features": ["age", 7]}, "each name of features"),
         ({"features": ["age", "age"]}, "more than once"),
-        ({"features": ["age", "y"]}, "'y' is the target"),
+        ({"features": ["age", "y"]}, "'y' is a private target"),
         ({"features": ["z"]}, "'z'"),
         ({"features": ["intercept"]}, "'intercept'"),
         ({"features": [], "intercept": False}, "intercept or at least one feature"),
-        ({"categories": ["female"]}, "[categories]"),
+        ({"categories": ["female"]}, "categories"),
         ({"categories": {"sex": "ab"}}, "categories of 'sex' must be a list"),
         ({"categories": {"sex": 2}}, "categories of 'sex' must be a list"),
         ({"categories": {"sex": ["a"]}}, "two or more"),
         ({"categories": {"job": ["a", "b"]}}, "'job'"),
         ({"missing": "ignore"}, "refuse"),
-        ({"transform": "sqrt"}, "one of none, log"),
-        (
-            {"transform": "box-cox", "noise": {"exponent": 0.5}},
-            "removed in version 0.2: use transform log",
-        ),
+        ({"transform": "sqrt"}, "none, log"),
+        ({"family": "gamma"}, "family"),
         ({"intercept": "no"}, "true or false"),
         ({"target": ""}, "target"),
         ({"target": 3}, "target"),
-        ({"data": ["p.csv"]}, "data"),
-        ({"dta": "p.csv"}, "'dta' is not known"),
-        ({3: "p.csv", "x": 1}, "'3' is not known"),
+        ({"target": []}, "target"),
+        ({"target": ["y", "y"]}, "different"),
+        ({"person": "y"}, "'y' is a private target"),
+        ({"weights": "y"}, "'y' is a private target"),
+        ({"person": "age"}, "'age'"),
+        ({"person": "id", "most_rows": 0}, "most_rows"),
+        ({"most_rows": 3}, "whose row it is"),
+        ({"formula": "y ~ age"}, "the formula states the features"),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [(part, *one) for part, listed in MISTAKES.items() for one in listed],
 )
-def test_each_mistake_has_one_message(change, words):
-    record = {name: value for name, value in (GOOD | change).items() if value is not None}
+def test_each_mistake_has_one_message(part, change, words):
+    whole = GOOD[part] | change if part == "model" else change
     with pytest.raises(InvalidInput) as caught:
-        Spec.from_dict(record)
+        Spec.from_dict(GOOD | {part: whole})
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("left_out", ["data", "target"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"data": ["p.csv"]}, "data"),
+        ({"dta": "p.csv"}, "'dta' is not known"),
+        ({3: "p.csv", "x": 1}, "'3' is not known"),
+        ({"version": 5}, "version 5"),
+        ({"version": 3}, "version = 4"),
+        ({"version": True}, "version"),
+        ({"format": {"separator": 3}}, "separator"),
+    ],
+)
+def test_each_mistake_outside_the_sections(change, words):
+    with pytest.raises(InvalidInput) as caught:
+        Spec.from_dict(GOOD | change)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"transform": "box-cox", "noise": {"exponent": 0.5}}, "Box-Cox"),
+        ({"person": {"column": "id", "design": "B"}}, "design B"),
+        ({"weights": {"column": "w", "kind": "precision"}}, "precision weights"),
+        ({"privacy": {"epsilon": 1.0, "law": "bit", "range": [0, 1]}}, "one-bit"),
+        ({"privacy": {"level": 1.0, "allocate": "rows"}}, "inside a plan"),
+        ({"privacy": {"standard_error": 0.1}}, "standard_error"),
+        ({"privacy": 3}, "names with values"),
+        ({"noise": 3}, "names with values"),
+    ],
+)
+def test_plans_of_version_3_that_are_no_more(change, words):
+    with pytest.raises(InvalidInput, match=words):
+        Spec.from_dict(FLAT | {"transform": "none"} | change)
+
+
+@pytest.mark.parametrize("left_out", ["data", "model", "privacy"])
 def test_what_is_needed(left_out):
     record = {name: value for name, value in GOOD.items() if name != left_out}
     with pytest.raises(InvalidInput, match=left_out):
@@ -174,7 +255,7 @@ def test_what_is_needed(left_out):
         ("a.toml", b"data = ", "is not TOML"),
         ("a.toml", b"data = 'x'\ndata = 'y'", "is not TOML"),
         ("a.toml", "data = 'é'".encode("latin-1"), "not UTF-8"),
-        ("a.yaml", b"data: x", "write it as TOML"),
+        ("a.toml", b"", "[privacy]"),
         ("a.json", b"{}", "ends with .toml"),
     ],
 )
@@ -199,46 +280,56 @@ def test_files_that_cannot_be_read_or_written(tmp_path):
 
 
 def test_the_byte_order_mark_of_an_editor_is_no_mistake(tmp_path):
-    (tmp_path / "p.toml").write_text(spec().to_toml(), encoding="utf-8-sig")
-    assert load_spec(tmp_path / "p.toml").target == "ldl"
+    (tmp_path / "p.toml").write_text(to_toml(spec()), encoding="utf-8-sig")
+    assert load_spec(tmp_path / "p.toml").targets == ("ldl",)
 
 
 @pytest.mark.parametrize(
-    ("more", "codes"),
+    ("model", "privacy", "codes"),
     [
-        ({"family": "binomial", "privacy": {"epsilon": 1.0}}, ["0"]),
-        ({"privacy": {"level": 1.0, "range": [0, 10]}}, ["7"]),
-        ({"privacy": {"level": 1.0, "range": [0, 10]}}, ["y=7"]),
+        ({"family": "binomial"}, {"epsilon": 1.0}, ["0"]),
+        ({}, {"level": 1.0, "range": {"y": [0, 10]}}, ["7"]),
+        ({}, {"level": 1.0, "range": {"y": [0, 10]}}, ["y=7"]),
     ],
 )
-def test_a_missing_code_that_a_reading_can_be(more, codes):
-    """Rows would be left out for what their reading is: public facts are enough to refuse that."""
-    record = {name: value for name, value in GOOD.items() if name != "noise"} | more
+def test_a_missing_code_that_a_value_can_be(model, privacy, codes):
+    """Rows would be left out for what their value is: public facts are enough to refuse that."""
+    record = GOOD | {"model": GOOD["model"] | model, "privacy": privacy, "public": {}}
     with pytest.raises(InvalidInput, match="a value that 'y' can have"):
-        Spec.from_dict(record | {"reading": {"missing_codes": codes}})
-    Spec.from_dict(record | {"reading": {"missing_codes": ["77777", "age=0"]}})
+        Spec.from_dict(record | {"format": {"missing_codes": codes}})
+    Spec.from_dict(record | {"format": {"missing_codes": ["77777", "age=0"]}})
 
 
 def test_a_saved_plan_holds_what_was_stated_and_nothing_else(tmp_path):
-    """A default that is written down would be stated from then on: law = "gaussian" is another
-    wish than none, and what is usual may change."""
-    plan = spec("people.csv", person=People(column="name"))
+    """A default that is written down would be stated from then on: distribution = "gaussian" is
+    another wish than none, and what is usual may change."""
+    plan = spec("people.csv", person="name")
     save_spec(plan, tmp_path / "plan.toml")
     text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
-    unstated = ("law", "intercept", "missing", "transform", "family", "design", "most")
+    unstated = ("distribution", "intercept", "missing", "transform", "family", "most_rows")
     assert not [name for name in unstated if f"{name} =" in text]
-    assert load_spec(tmp_path / "plan.toml").person == plan.person
+    assert load_spec(tmp_path / "plan.toml").model.person == "name"
     other = spec("people.csv", intercept=False, missing="drop")
-    other = replace(other, privacy=replace(other.privacy, law="gaussian"))
-    text = other.to_toml()
-    assert all(said in text for said in ("intercept = false", 'missing = "drop"', "law = "))
+    other = replace(other, privacy=replace(other.privacy, distribution="gaussian"))
+    text = to_toml(other)
+    assert all(one in text for one in ("intercept = false", 'missing = "drop"', "distribution = "))
     assert Spec.from_dict(tomllib.loads(text)) == other
 
 
-def test_a_trial_without_a_file_is_the_same_trial(tmp_path):
+def test_a_formula_is_written_once(tmp_path):
+    given = Model(formula="log(y) ~ age*C(sex) - 1", categories={"sex": ("f", "m")})
+    stated = Spec("p.csv", given, Privacy(1.0, range={"y": (0.5, 9.0)}))
+    assert set(stated.to_dict()["model"]) == {"formula", "categories"}
+    save_spec(stated, tmp_path / "plan.toml")
+    found = load_spec(tmp_path / "plan.toml").model
+    assert found == given
+    assert (found.target, found.transform, found.features) == (("y",), "log", ("age", "sex"))
+
+
+def test_a_simulation_without_a_file_is_the_same_simulation(tmp_path):
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=30), "y": rng.normal(size=30)}
-    plan = make_plan(Spec(data="t", target="y", features=("x",), privacy=Privacy(level=4.0)), data)
+    plan = make_plan(Spec("t", Model("y", ("x",)), Privacy(level=4.0), Public()), data)
     written = simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(1), data)
     held = simulate_held(plan, data, np.random.default_rng(1))
     assert (held.rows, held.dropped, held.persons) == (30, 0, None)
@@ -246,5 +337,5 @@ def test_a_trial_without_a_file_is_the_same_trial(tmp_path):
     for ours, theirs in zip(held.blocks(), written.blocks(), strict=True):
         np.testing.assert_allclose(ours.z, theirs.z, rtol=1e-12)
         np.testing.assert_array_equal(ours.H, theirs.H)
-    with pytest.raises(InvalidInput, match="without a file cannot be saved"):
+    with pytest.raises(InvalidInput):
         held.save(tmp_path)

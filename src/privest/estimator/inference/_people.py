@@ -1,6 +1,6 @@
 """What a release shows of persons with several rows, from sums of each person alone.
 
-A table has v = z̃/√s for every row (`mechanism.PeopleMechanism`). The r rows X = [H, v, 1] of a
+A table has v = z̃/√s for every row (`mechanism.RowMechanism`). The r rows X = [H, v, 1] of a
 person enter by XᵀX (m, m) and r only. Readings with their noise are z = L⁻ᵀz̃, and the noise of the
 release has the precision
 
