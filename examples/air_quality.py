@@ -25,7 +25,7 @@ import numpy as np
 import privest as pv
 from privest import network
 from privest.arrays import Array, Index
-from privest.report import new_figure, save, tidy
+from privest.report.figures import new_figure, save, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ import numpy as np
 
 import privest as pv
 from privest import dynamics
-from privest.report import new_figure, save, tidy
+from privest.report.figures import new_figure, save, tidy
 
 PHI, STEPS, TRIALS = 0.8, 2000, 200
 THETA = [PHI, 1 - PHI**2]  # φ and the variance of w: variance 1 of a reading

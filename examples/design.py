@@ -20,7 +20,7 @@ import numpy as np
 
 import privest as pv
 from privest.lattice import GRID
-from privest.report import new_figure, save, tidy
+from privest.report.figures import new_figure, save, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

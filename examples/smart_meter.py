@@ -15,7 +15,7 @@ import numpy as np
 
 import privest as pv
 from privest import dynamics
-from privest.report import Line, Panel, save_states
+from privest.report.figures import Line, Panel, save_states
 
 HOUSES, STEPS, DAYS = 4, 288, 200  # a day in steps of five minutes
 SHARE = np.array([0.5, 1.0, 1.5, 2.0])  # kW of house i for a common load of 1

@@ -14,7 +14,7 @@ import numpy as np
 
 import privest as pv
 from privest import dynamics
-from privest.report import Course, CoursePanel, save_courses
+from privest.report.figures import Course, CoursePanel, save_courses
 
 NOISE = (5.0, 20.0, 60.0)  # deviation of a release's noise, sunspots; readings scatter by 40
 AHEAD = 20

@@ -13,7 +13,7 @@ import numpy as np
 
 import privest as pv
 from privest import dynamics
-from privest.report import Line, Panel, Track, save_plane, save_states
+from privest.report.figures import Line, Panel, Track, save_plane, save_states
 
 DT, STEPS = 1.0, 200  # seconds
 GPS = 3.0  # metres, the receiver's own error (standard deviation)

@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from markupsafe import Markup
 from starlette.datastructures import QueryParams
 
 from privest.app._pages import Form, as_typed
-from privest.report._choice_pictures import curve_sketch, intervals_sketch
-from privest.report._choosing import (
+from privest.report import Section, Sentence, exposed, parts_html
+from privest.report.describe import errors_expected
+from privest.report.sections import Chart
+from privest.report.slider import (
     POSITIONS,
     LevelScale,
     apart_meant,
     apart_text,
-    choice_headlines,
-    choice_table,
-    choice_words,
     chosen_level,
-    cost_words,
     level_text,
     takes_apart,
 )
@@ -89,22 +88,27 @@ def as_shown(typed: float, level: float) -> bool:
 
 def numbers_of(chosen: Chosen) -> dict[str, Any]:
     """What is said of a level, for the templates."""
-    plan, apart = chosen.plan, chosen.meant
-    said = choice_headlines(plan, apart)
+    panel, errors = exposed(chosen.plan, apart=chosen.meant), errors_expected(chosen.plan)
+    first = next(part for part in panel.parts if isinstance(part, Sentence))
     return {
         "chosen": chosen,
         "level": level_text(chosen.level),
         "before": as_typed(chosen.level),
         "position": chosen.scale.position(chosen.level),
         "positions": POSITIONS,
-        "headlines": said,
-        "words": choice_words(plan, apart),
-        "cost": cost_words(plan),
-        "table": choice_table(plan),
-        "spoken": f"s = {level_text(chosen.level)}: {said[0].number}",
+        "panel": Markup(parts_html(_charts(panel, kept=False))),
+        "errors": Markup(parts_html(_charts(errors, kept=False))),
+        "spoken": f"s = {level_text(chosen.level)}: {first.text}",
     }
 
 
-def pictures_of(chosen: Chosen) -> list[Any]:
-    """The pictures beside it."""
-    return [intervals_sketch(chosen.plan), curve_sketch(chosen.plan, chosen.scale)]
+def pictures_of(chosen: Chosen) -> list[Markup]:
+    """The charts beside it."""
+    sections = errors_expected(chosen.plan), exposed(chosen.plan, apart=chosen.meant)
+    return [Markup(parts_html(_charts(one, kept=True))) for one in sections]
+
+
+def _charts(section: Section, *, kept: bool) -> Section:
+    """The charts of a section, or all else."""
+    parts = tuple(part for part in section.parts if isinstance(part, Chart) == kept)
+    return replace(section, parts=parts, details=() if kept else section.details)

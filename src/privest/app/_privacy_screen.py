@@ -18,17 +18,17 @@ from privest.app._desk import Work
 from privest.app._pages import Form, page, place, screen, see_other
 from privest.app._privacy_level import Chosen, chosen_by, meant_by, numbers_of, pictures_of
 from privest.app._uploads import changed
+from privest.app._withdrawal_words import withdrawal_words
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
-from privest.report._choosing import (
+from privest.report.findings import INTERCEPT
+from privest.report.slider import (
     LevelScale,
     apart_text,
     level_scale,
     level_text,
     takes_apart,
 )
-from privest.report._coefficients import INTERCEPT
-from privest.report._withdrawal_words import withdrawal_words
 from privest.workflow import Plan, Spec
 from privest.workflow._law_plan import LawPlan
 from privest.workflow._withdrawing import withdrawn

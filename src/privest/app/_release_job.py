@@ -11,11 +11,10 @@ from pathlib import Path
 from privest.app._desk import Desk, Made, Work
 from privest.app._guard import note
 from privest.app._uploads import in_words, require_other_name, same_name
-from privest.arrays import plural
 from privest.errors import InvalidInput, PrivestError
 from privest.files import part_path
-from privest.report import left_out, level_of
-from privest.report._released import budget_left
+from privest.report import Sentence, describe
+from privest.report.describe import budget_left
 from privest.workflow import (
     Account,
     Plan,
@@ -191,7 +190,7 @@ def begin(desk: Desk, work: Work, plan: Plan, choice: Choice) -> Job:
                 plan, job.path, data, account=account, progress=lambda n: job.told(desk, n)
             )
             job.said = _sentence(job.header)
-            job.left, job.head = budget_left(account), str(account.ledger.head)
+            job.left, job.head = budget_left(account).text, str(account.ledger.head)
         made = Made(plan, subject=choice.subject, budget=choice.budget, again=choice.again)
         _keep(desk, work, job, made)
         with work.lock:  # another one would have another name
@@ -220,8 +219,8 @@ def begin_trial(desk: Desk, work: Work, plan: Plan, seed: int) -> Job:
 
 
 def _sentence(header: TableRelease) -> str:
-    rows = f"{plural(header.rows, 'row')} at {level_of(header)}."
-    return " ".join(part for part in (rows, left_out(header), header.warning) if part)
+    parts = describe(header)[0].parts
+    return " ".join(part.text for part in parts if isinstance(part, Sentence))
 
 
 def _keep(desk: Desk, work: Work, job: Job, made: Made) -> None:

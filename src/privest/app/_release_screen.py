@@ -23,9 +23,10 @@ from privest.app._release_job import Choice, Job
 from privest.app._uploads import changed
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Entry, as_subject
-from privest.report import level_of, plural
-from privest.report._choosing import choice_headlines
-from privest.report._exposure import level_number
+from privest.report import Sentence, exposed
+from privest.report.findings import level_of
+from privest.report.numbers import KINDS
+from privest.report.numbers import level as level_number
 from privest.workflow import Plan, Spending
 from privest.workflow._header import header_path
 from privest.workflow._releasing import described_before, planned_release
@@ -66,8 +67,8 @@ def _page(
         "moved": moved, "trouble": trouble, "shown": (message, trouble),
         "earlier_works": [one for one in work.earlier if one.id in desk.works],
         "real": work.real, "ticket": None, "amounts": None, "typed": typed,
-        "rows": plural(plan.rows, "row"), "changed": changed(work),
-        "headlines": choice_headlines(plan, apart_of(work, plan)),
+        "rows": KINDS["rows"](plan.rows), "changed": changed(work),
+        "panel": _panel(plan, apart_of(work, plan)),
     }  # fmt: skip
     if not desk.read_only and (job is None or not job.running):
         choice = _choice_of(desk, work, plan)
@@ -102,11 +103,17 @@ def _offered(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _panel(plan: Plan, apart: float | None) -> list[str]:
+    """What one person is exposed to, a sentence each."""
+    parts = exposed(plan, apart=apart).parts
+    return [part.text for part in parts if isinstance(part, Sentence)]
+
+
 def _written(plan: Plan, name: str) -> dict[str, Any]:
     form = planned_release(plan, name)
     return {
         "table": name, "header": header_path(Path(name)).name,
-        "columns": form.table_columns, "level": level_of(form),
+        "columns": form.table_columns, "level": level_of(form).text,
         "facts": json.dumps(described_before(plan, name), indent=1, ensure_ascii=False),
     }  # fmt: skip
 

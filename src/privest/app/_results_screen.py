@@ -22,10 +22,8 @@ from privest.app._pages import Form, desk_of, from_htmx, page, plain_route, scre
 from privest.app._uploads import local_path
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
-from privest.report import render_section, total_words
-from privest.report._in_units import mean_words
-from privest.report._split import split_section
-from privest.report._workflow import found_sections, further_sections
+from privest.report import Section, describe, section_html
+from privest.report.findings import mean_sentence, total_sentences
 from privest.workflow import ColumnsEstimate, Estimate, Plan, estimate_release, read_release
 from privest.workflow._asking import error_ways, row_features
 
@@ -111,7 +109,7 @@ def _told(seen: Seen) -> dict[str, Any]:
     confidence = asked.get("confidence", CONFIDENCE)
     means, total = _means(found, asked, confidence), None
     if asked.get("total"):
-        total = _in_words(lambda: total_words(found, found.total(confidence), confidence))
+        total = _in_words(lambda: _total(found, confidence))
     features = row_features(header)
     return {
         "estimate": found, "header": header, "ways": error_ways(header),
@@ -126,15 +124,28 @@ def _told(seen: Seen) -> dict[str, Any]:
 
 
 def _found(found: Estimate, confidence: float) -> list[Markup]:
-    """What was found, and its errors in two parts."""
-    sections = [*found_sections(found, confidence=confidence), *split_section(found)]
-    return [Markup(render_section(one, f"found-{k}")) for k, one in enumerate(sections)]
+    """The findings of every column, and how their errors were made."""
+    return _html(describe(found, confidence=confidence), "found", ("found", "errors", "joint"))
 
 
 def _further(seen: Seen) -> list[Markup]:
     """The rest of the report; how to repeat it is on the last screen."""
-    sections = further_sections(seen.plan, estimate_of(seen))
-    return [Markup(render_section(one, f"more-{k}")) for k, one in enumerate(sections)]
+    sections = describe(estimate_of(seen), plan=seen.plan)
+    return _html(sections, "more", ("cost", "exposure", "limits", "origin"))
+
+
+def _html(sections: list[Section], name: str, keys: tuple[str, ...]) -> list[Markup]:
+    chosen = [one for one in sections if one.key in keys]
+    return [Markup(section_html(one, f"{name}-{k}")) for k, one in enumerate(chosen)]
+
+
+def _total(found: Estimate, confidence: float) -> str:
+    said = total_sentences(found, found.total(confidence), confidence)
+    return " ".join(one.text for one in said)
+
+
+def _mean(found: Estimate, row: dict[str, Any], confidence: float = CONFIDENCE) -> str:
+    return mean_sentence(found, found.mean_at(row, confidence), confidence).text
 
 
 def _means(found: Estimate, asked: dict[str, Any], confidence: float) -> list[dict[str, Any]]:
@@ -144,7 +155,7 @@ def _means(found: Estimate, asked: dict[str, Any], confidence: float) -> list[di
         {
             "row": ", ".join(f"{name} {_short(value)}" for name, value in row.items()),
             "said": [
-                _in_words(lambda one=one, row=row: mean_words(one, row, confidence))  # type: ignore[misc]
+                _in_words(lambda one=one, row=row: _mean(one, row, confidence))  # type: ignore[misc]
                 for one in parts
             ],
         }
@@ -221,7 +232,7 @@ def predict(request: Request, work: Work, form: Form) -> Response:
         row = _row(found, form)
         parts = found.parts if isinstance(found, ColumnsEstimate) else (found,)
         for one in parts:
-            mean_words(one, row)
+            _mean(one, row)
     except PrivestError as error:
         return _refused(request, seen, form, str(error))
     others = [one for one in seen.asked.get("at", ()) if one != row]

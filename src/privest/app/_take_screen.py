@@ -16,12 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from privest.app._desk import Desk, Made, Work
-from privest.app._pages import Form, desk_of, page, screen, see_other
-from privest.app._results_screen import Seen, estimate_of, seen_of
-from privest.errors import PrivestError
-from privest.report import save_report
-from privest.report._along import (
+from privest.app._along import (
     COMMANDS,
     ENTRY,
     NOTEBOOK,
@@ -30,6 +25,11 @@ from privest.report._along import (
     ledger_entry,
     save_along,
 )
+from privest.app._desk import Desk, Made, Work
+from privest.app._pages import Form, desk_of, page, screen, see_other
+from privest.app._results_screen import Seen, estimate_of, seen_of
+from privest.errors import PrivestError
+from privest.report import save_report
 from privest.workflow import (
     ColumnsEstimate,
     Plan,

@@ -13,7 +13,6 @@ from rich.rule import Rule
 
 import privest
 from privest import workflow
-from privest.arrays import CONFIDENCE
 from privest.cli import _ledger, _workflow
 from privest.cli._audit import audit
 from privest.cli._bound import bound
@@ -26,13 +25,12 @@ from privest.cli._identify import identify_command
 from privest.cli._levels import levels
 from privest.cli._stream import stream
 from privest.cli._verify import verify
-from privest.cli._workflow_text import print_estimate, print_plan
 from privest.data import open_source, write_table
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.ledger import discard
 from privest.paper import _commands as reproduce
-from privest.report import charged_to, level_words, plural, save_report
+from privest.report import describe, print_sections, save_report
 from privest.workflow._account import LEDGER
 from privest.workflow._commands import Steps, commands_of
 from privest.workflow._header import header_path
@@ -132,10 +130,11 @@ def demo(
         ),
     ] = False,
 ) -> None:
-    """Plan, release, estimate and report on embedded data: 442 people, their triglycerides.
+    """Plan, release, estimate and report on embedded data: triglycerides of 300 people.
 
-    The release is real, with a ledger: its noise, and so the estimates, are others in every run. A
-    demo that is run again begins with a new ledger, which no private readings should ever do.
+    142 more people are a public reference. The release is real, with a ledger: its noise, and so
+    the estimates, differ in every run. A demo that is run again begins with a new ledger, which no
+    private values should ever do.
     """
     if first:
         reproduce.show_first_example(to_people(), out)
@@ -152,7 +151,7 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
         features=("age", "sex", "bmi", "bp"),
         categories={"sex": ("0", "1")},
         noise=workflow.Noise(reference=reference.name),
-        privacy=workflow.Privacy(level=4.0, delta=1e-6, move=0.5),
+        privacy=workflow.Privacy(level=4.0, delta=1e-6, range=(2.0, 7.0)),
     )
     ledger = folder / LEDGER
     made = [people, reference, plan_file, release, header_path(release), page, ledger]
@@ -162,29 +161,28 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     _split(people, reference)
     console.print(
         shown(
-            "442 people; their (logarithmic) triglycerides s5 are private. How do they depend on "
-            f"age, sex, body mass index and blood pressure? {REFERENCE} of the people are a public "
-            "reference that tells how large the noise is; the others release noisy readings only."
+            "300 people; their (logarithmic) triglycerides s5 are private. How do they depend on "
+            f"age, sex, body mass index and blood pressure? {REFERENCE} more people are a public "
+            "reference set for the residual variance."
         )
     )
     commands = commands_of(Steps(plan_file, release, page, seed=seed))
     _type(console, f"{commands.plan} --want bmi=0.005")
     found = workflow.make_plan(workflow.load_spec(plan_file))
-    print_plan(console, found, {"bmi=0.005": found.rows_for(0.005, "bmi")})
+    wanted = {"bmi=0.005": found.rows_for(0.005, "bmi")}
+    print_sections(console, describe(found, wanted=wanted))
     _type(console, commands.release)
     if seed is None:
         with _workflow.Charged().account(found.spec, plan_file) as account:
             header = workflow.release(found, release, account=account)
-            more = charged_to(header, account)
+            sections = describe(header, account=account)
     else:
         header = workflow.simulate_release(found, release, workflow.trial_source(found, seed))
-        more = header.warning or ""
-    console.print(
-        shown(f"{plural(header.rows, 'row')} released at {level_words(header.level)}. {more}")
-    )
+        sections = describe(header)
+    print_sections(console, sections, ("release",))
     _type(console, commands.estimate)
     estimated = workflow.estimate_release(release)
-    print_estimate(console, estimated, CONFIDENCE)
+    print_sections(console, describe(estimated), _workflow.ESTIMATED)
     _type(console, commands.report)
     save_report(found, estimated, commands, page)
     console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)

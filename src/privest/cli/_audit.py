@@ -53,7 +53,8 @@ def audit(
     level: Annotated[
         float,
         option(
-            "What it claims: privacy level s (larger shows more), the information about a reading.",
+            "What it claims: privacy level s (a larger s reveals more), a cap on Fisher "
+            "information.",
             "S",
         ),
     ] = 1.0,

@@ -13,18 +13,13 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
-from rich.text import Text
 
 from privest.cli._options import Spent
 from privest.privacy import GridStatement
 from privest.report import printable
+from privest.report import shown as shown
 
 SIMULATED = "The noise was simulated: for experiments, this is no protected release."
-
-
-def shown(text: str, style: str = "") -> Text:
-    """A text as it is, for a console: neither markup nor anything that steers a terminal."""
-    return Text(printable(text), style=style)
 
 
 class SafeConsole(Console):

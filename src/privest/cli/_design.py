@@ -25,7 +25,7 @@ from privest.lattice import GRID
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 from privest.records import plain, standard_errors
-from privest.report import require_files
+from privest.report.figures import require_files
 from privest.workflow import Plan, load_spec, make_plan
 from privest.workflow._held_rows import HeldRows, held_rows
 from privest.workflow._row_levels import plain_rows
@@ -46,8 +46,8 @@ class Asked:
     budget: Annotated[
         float | None,
         option(
-            "The sum of the levels of all rows (larger shows more): the best accuracy for it. Left "
-            "out, with no errors either: that of the plan.",
+            "The sum of the levels of all rows (larger levels reveal more): the best accuracy for "
+            "it. Left out, with no errors either: that of the plan.",
             "TOTAL",
         ),
     ] = None

@@ -54,7 +54,7 @@ from privest.dynamics import (
 )
 from privest.errors import InvalidInput, NumericalFailure
 from privest.reading import parse_toml, read_document
-from privest.report import Line, Panel, require_files, save_states
+from privest.report.figures import Line, Panel, require_files, save_states
 from privest.streaming import CLIPPED
 
 PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "cross", "diffuse")

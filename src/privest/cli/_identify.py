@@ -44,7 +44,7 @@ from privest.dynamics._identification._family import Family
 from privest.errors import InvalidInput
 from privest.privacy import EndlessLevel
 from privest.release import StreamRelease
-from privest.report import CoursePanel, require_files, save_courses
+from privest.report.figures import CoursePanel, require_files, save_courses
 
 FAMILIES = (
     "ar2 (autoregression of order 2), ar2+noise (and a white error of the readings), ar2-mean "

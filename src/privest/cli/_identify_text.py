@@ -14,7 +14,8 @@ from privest.arrays import CONFIDENCE, Array
 from privest.cli._console import new_table, shown
 from privest.dynamics import Fit, Forecast, Intervals
 from privest.records import Record, plain, standard_errors
-from privest.report import Course, rounded
+from privest.report.figures import Course
+from privest.report.numbers import value as rounded
 
 
 def print_fit(
@@ -27,8 +28,8 @@ def print_fit(
     the names of their columns.
     """
     title = (
-        f"{found.family!r} from {found.observations} releases at privacy level {level:g} (larger "
-        "shows more)"
+        f"{found.family!r} from {found.observations} releases at privacy level {level:g} (a larger "
+        "s reveals more)"
     )
     table = new_table(
         title, "name", "estimate", f"{100 * intervals.confidence:g} % interval", "s.e.",
@@ -70,7 +71,7 @@ def _error(value: float) -> str:
 
 def _value(value: float, error: float) -> str:
     known = math.isfinite(error) and error > 0
-    return rounded(value, error) if known else f"{value:.4g}".replace("-", "−")
+    return rounded((value, error)) if known else f"{value:.4g}".replace("-", "−")
 
 
 def _interval(intervals: Intervals, j: int) -> str:

@@ -186,8 +186,8 @@ class Account(stated.LedgerOptions):
     budget: Annotated[
         float | None,
         option(
-            "Opens the account: the privacy level (larger shows more) of all that is ever shown of "
-            "a reading. Left out: that of this release.",
+            "Opens the account: the privacy level (a larger one reveals more) of all releases of "
+            "a measurement. Left out: that of this release.",
             "S",
         ),
     ] = None
@@ -276,10 +276,9 @@ class Privacy(stated.Privacy):
     level: Annotated[
         str | None,
         option(
-            "Privacy level S (larger shows more): the Fisher information about a reading (or the "
-            "readings) that may be shown; one reading is then known to ± 1/√s at best. A number "
-            "(s·I); where a release has several readings also a CSV file with a vector (diagonal) "
-            "or a matrix.",
+            "Privacy level S, a cap on Fisher information (a larger S reveals more); unbiased "
+            "guesses have sd ≥ 1/√s. A number (s·I); where a release has "
+            "several measurements also a CSV file with a vector (diagonal) or a matrix.",
             "NUMBER|FILE",
         ),
     ] = None
@@ -320,8 +319,8 @@ class PrivacyOfReading(Privacy):
     level: Annotated[
         str | None,
         option(
-            "Privacy level s (larger shows more): the Fisher information about one reading that "
-            "may be shown; it is then known to ± 1/√s at best. `privest levels` helps to choose.",
+            "Privacy level s, a cap on Fisher information (a larger s reveals more); unbiased "
+            "guesses have sd ≥ 1/√s. `privest levels` helps to choose.",
             "NUMBER",
         ),
     ] = None

@@ -35,7 +35,7 @@ from privest.data._text_table import open_lines
 from privest.dynamics import Diagnosis, joined
 from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE
-from privest.report import save_diagnosis
+from privest.report.figures import save_diagnosis
 from privest.streaming import NOT_RECORDED, Owner, owner_of, read_inputs, read_series
 
 SOURCE = typer.Argument(

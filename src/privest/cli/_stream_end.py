@@ -12,7 +12,7 @@ from privest.cli._stream_summary import (
     print_fit,
 )
 from privest.dynamics import AutoregressiveFit, fit_autoregressive
-from privest.report import save_convergence
+from privest.report.figures import save_convergence
 from privest.streaming import (
     CLIPPED,
     NOT_RECORDED,

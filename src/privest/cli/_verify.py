@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from privest.cli import _options as common
-from privest.cli._console import complain, print_json, shown, to_people
+from privest.cli._console import complain, print_json, to_people
 from privest.cli._options import option
 from privest.errors import PrivestError
+from privest.report import describe, print_sections
 from privest.workflow import verify_release
 
 
@@ -48,13 +49,6 @@ def verify(
     if json:
         print_json(found.to_dict() | {"verified": found.verified})
     else:
-        kind = "a simulation, which protects nothing; it is " if found.simulated else ""
-        said = "whole" if found.verified else "not verified"
-        owned = ", and the release that this ledger has charged" if found.signed else ""
-        lines = [f"{found.path} is {kind}{said}{owned if found.verified else ''}."]
-        lines += [f"examined: {line}" for line in found.examined]
-        lines += [f"not examined: {line}" for line in found.not_examined]
-        for line in [*lines, f"no file can show: {found.no_file_shows}"]:
-            to_people().print(shown(line), soft_wrap=True)
+        print_sections(to_people(), describe(found))
     if not found.verified:
         raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,8 @@ import typer
 
 from privest.arrays import CONFIDENCE
 from privest.cli import _options as common
-from privest.cli._console import print_json, shown, tell_file, to_people, to_stderr
+from privest.cli._console import print_json, tell_file, to_people, to_stderr
 from privest.cli._options import group, grouped, option
-from privest.cli._original_text import print_means, print_total, rows_given
 from privest.cli._plan_options import (
     FileOptions,
     Model,
@@ -21,21 +21,12 @@ from privest.cli._plan_options import (
     numbers_by_name,
     spec_of,
 )
-from privest.cli._workflow_text import print_estimate, print_plan
 from privest.data._cells import is_number
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import require_writable
 from privest.records import plain
-from privest.report import (
-    charged_to,
-    left_out,
-    level_of,
-    plural,
-    require_files,
-    save_plan_figure,
-    save_report,
-)
+from privest.report import describe, print_sections, save_report
 from privest.workflow import (
     Account,
     Plan,
@@ -59,6 +50,7 @@ from privest.workflow._law_plan import offered
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
 ]
+ESTIMATED = ("found", "errors", "asked", "joint")  # sections of `privest estimate`
 Release = Annotated[
     Path, typer.Argument(help="A release, with its header beside it.", metavar="RELEASE")
 ]
@@ -82,14 +74,14 @@ class PlanOutput:
     ] = None
     save: Annotated[Path | None, option("Write the plan file.", "FILE.toml")] = None
     overwrite: Annotated[bool, common.OVERWRITE] = False
-    png: Annotated[Path | None, option("Write the curve of errors over levels.", "FILE")] = None
     json: common.Json = False
 
     def require_possible(self) -> None:
         """Refuse names that cannot be written, before any work."""
-        require_files(self.save, self.png)
-        if self.save is not None and self.save.suffix.lower() != ".toml":
-            raise InvalidInput(f"--save {self.save}: plans are written as .toml.")
+        if self.save is not None:
+            require_writable(self.save)
+            if self.save.suffix.lower() != ".toml":
+                raise InvalidInput(f"--save {self.save}: plans are written as .toml.")
 
     def require_free(self) -> None:
         if self.save is not None and self.save.exists() and not self.overwrite:
@@ -115,10 +107,10 @@ def plan(
     files: FileOptions,
     output: PlanOutput,
 ) -> None:
-    """What would a private regression cost? Nothing is spent: nothing depends on the readings.
+    """What would a private regression cost? Planning never reads the private column.
 
     Says whether the coefficients can be estimated, their standard errors without and with
-    privacy, what the level means for one reading, and how many rows a wanted accuracy takes.
+    privacy, what one person is exposed to, and how many rows a wanted accuracy takes.
 
     Examples:
 
@@ -135,8 +127,6 @@ def plan(
     output.require_possible()
     spec = spec_of(source, model, privacy, noise, files)
     output.require_free()
-    if output.png is not None and (len(spec.targets) > 1 or spec.privacy.level_column is not None):
-        raise InvalidInput("--png draws the errors of one target at one level for all rows.")
     found = make_plan(spec, expected=_expected(output.expect))
     rows = _rows_wanted(found, output.want or [])
     if output.save is not None:  # before printing: a closed pipe must not lose it
@@ -146,10 +136,8 @@ def plan(
         more = {"rows_wanted": rows, "offers": plain(offered(found))}
         print_json(found.to_dict() | {name: value for name, value in more.items() if value})
     else:
-        print_plan(to_people(), found, dict(zip(output.want or [], rows.values())))
-    if output.png is not None:
-        save_plan_figure(found, output.png)
-        tell_file("Figure", output.png)
+        wanted = dict(zip(output.want or [], rows.values()))
+        print_sections(to_people(), describe(found, wanted=wanted))
 
 
 @group("Ledger")
@@ -169,8 +157,8 @@ class Charged:
     budget: Annotated[
         float | None,
         option(
-            "Of a new account: the privacy level of one reading (larger shows more), all releases "
-            "together. Left out: what this release costs.",
+            "Of a new account: the privacy level of one value (a larger one reveals more), all "
+            "releases together. Left out: what this release costs.",
             "LEVEL",
         ),
     ] = None
@@ -222,18 +210,15 @@ def release(
         raise InvalidInput("--simulate is a trial, which spends nothing: leave the ledger out.")
     spec = _with_range(load_spec(plan_file), limits)
     terms = stated_terms(spec) or make_plan(spec)  # most are known without reading the data
+    paths = output, header_path(output)
     if trial.simulate:
         header = simulate_release(terms, output, trial_source(terms, trial.seed))
-        more = header.warning or ""
+        sections = describe(header, paths=paths)
     else:
         with charged.account(spec, plan_file) as account:
             header = release_table(terms, output, account=account)
-            more = charged_to(header, account)
-    console = to_stderr()
-    done = f"{plural(header.rows, 'row')} released at {level_of(header)}."
-    console.print(shown(f"{done} {left_out(header)}".strip()))
-    console.print(shown(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
-    console.print(shown(more, style="bold" if header.simulated else ""), soft_wrap=True)
+            sections = describe(header, paths=paths, account=account)
+    print_sections(to_stderr(), sections, ("release",))
 
 
 def _with_range(spec: Spec, given: str | None) -> Spec:
@@ -298,11 +283,24 @@ def estimate(
             more["total"] = sum_.to_dict()
         print_json(found.to_dict(confidence) | more)
         return
-    console = to_people()
-    print_estimate(console, found, confidence)
-    print_means(console, found, means, confidence)
-    if sum_ is not None:
-        print_total(console, found, sum_, confidence)
+    sections = describe(found, confidence=confidence, means=means, total=sum_)
+    print_sections(to_people(), sections, ESTIMATED)
+
+
+def rows_given(given: list[str] | None) -> dict[str, Mapping[str, object]]:
+    """--at NAME=VALUE,…: each as values by name; what is no number is a category."""
+    rows: dict[str, Mapping[str, object]] = {}
+    for one in given or []:
+        values: dict[str, object] = {}
+        for part in common.listed(one):
+            name, equals, value = part.rpartition("=")
+            if not equals or not name or not value:
+                raise InvalidInput(f"--at {one}: write NAME=VALUE,…, for example age=50,sex=male.")
+            if name in values:
+                raise InvalidInput(f"--at {one}: {name!r} is there twice.")
+            values[name] = float(value) if is_number(value) else value
+        rows[one] = values
+    return rows
 
 
 def report(

@@ -9,9 +9,9 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.report import BAND
-from privest.report import new_figure as new_figure
-from privest.report import save as save
+from privest.report.figures import BAND
+from privest.report.figures import new_figure as new_figure
+from privest.report.figures import save as save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes

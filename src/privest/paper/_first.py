@@ -15,7 +15,7 @@ import privest as pv
 from privest.arrays import Array, as_array, as_positive, fingerprint_of
 from privest.bounds import BoundSweep
 from privest.errors import InvalidInput
-from privest.report import ellipse_points, new_figure, save
+from privest.report.figures import ellipse_points, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

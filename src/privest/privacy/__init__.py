@@ -18,12 +18,13 @@ from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._statement import GridStatement, grid_statement, rows_statement
 from privest.privacy._stream import StreamLevel
+from privest.privacy.reader import Exposure, exposure
 
 __all__ = [
-    "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
-    "OneRecord", "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level",
-    "as_stream_level", "attacker", "coin_epsilon", "coin_of", "gdp", "grid_statement",
-    "level_for_attacker",
-    "level_on_grid", "load_level", "metric", "person_level", "person_statement",
-    "pure_epsilon", "pure_level", "relative_variance", "rows_statement",
+    "AdjacentSteps", "Along", "EndlessLevel", "Exposure", "GridStatement", "Move", "OneBlock",
+    "OneReading", "OneRecord", "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel",
+    "as_level",
+    "as_stream_level", "attacker", "coin_epsilon", "coin_of", "exposure", "gdp", "grid_statement",
+    "level_for_attacker", "level_on_grid", "load_level", "metric", "person_level",
+    "person_statement", "pure_epsilon", "pure_level", "relative_variance", "rows_statement",
 ]  # fmt: skip

@@ -271,7 +271,6 @@ def require_level(given: object) -> None:
     """Refuse None: a level is never guessed."""
     if given is None:
         raise NotAPrivacyLevel(
-            "level is None. Say how much may be learnt: 1.0 lets nobody guess a reading without "
-            "bias better than ± 1 (± 1/√level); PrivacyLevel.from_epsilon states it as "
-            "differential privacy."
+            "level is None. State a cap on Fisher information: unbiased guesses have sd at least "
+            "1/√level. PrivacyLevel.from_epsilon states it as differential privacy."
         )

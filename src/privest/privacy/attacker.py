@@ -1,9 +1,9 @@
-"""What an attacker can do with a release at privacy level s (larger shows more).
+"""What an attacker can do with a release at privacy level s (a larger s reveals more).
 
 A release z = y + e/√s, e ~ N(0, 1), of one reading y. The attacker sees z, knows s and the law of
-the noise, and has any amount of computing time. The numbers here are those of the *best* attacker
-of each kind, in closed form; nobody does better. c is a difference between two readings, in their
-own units, τ² the variance of what the attacker believed before, y ~ N(m, τ²).
+the noise, and has any amount of computing time. The numbers are those of the best attacker of each
+kind, in closed form: of two candidates with a prior probability each, or of the normal prior
+y ~ N(m, τ²). c is a difference between two readings, in their own units.
 
 They hold for Gaussian noise. A real release rounds to a grid of 2⁻¹⁰ deviations of the noise: its
 μ, and so each chance Φ(μ/2), is that of `grid_statement`, larger by at most one step. Other laws:
@@ -26,9 +26,9 @@ COIN = 0.5  # what a guess between two values is worth without any release
 
 
 def reading_error(level: ArrayLike) -> float:
-    """± 1/√s: the least standard deviation of a guess that is right on average.
+    """1/√s: the least standard deviation of a guess that is unbiased for every value.
 
-    For every value of the reading [proved, docs/promise.md]: the Fisher promise.
+    [proved, docs/promise.md]: the Fisher bound.
 
     >>> reading_error(4.0)
     0.5
@@ -37,7 +37,7 @@ def reading_error(level: ArrayLike) -> float:
 
 
 def informed_error(level: ArrayLike, spread: ArrayLike) -> float:
-    """± 1/√(s + 1/τ²): root mean square error of one who believed y ~ N(m, τ²), τ = `spread`.
+    """1/√(s + 1/τ²): root mean square error of one who believed y ~ N(m, τ²), τ = `spread`.
 
     Without the release it is τ. The posterior law is N(·, 1/(s + 1/τ²)) whatever z is.
 
@@ -58,13 +58,21 @@ def chance_between(level: ArrayLike, apart: ArrayLike) -> float:
     return chance_of_mu(c * math.sqrt(s))
 
 
-def chance_of_mu(mu: ArrayLike) -> float:
-    """Φ(μ/2): the same of any μ-GDP release; for real releases with the μ of `grid_statement`.
+def chance_of_mu(mu: ArrayLike, prior: float = COIN) -> float:
+    """How often the better guess between two candidates is right, of any μ-GDP release.
 
-    >>> round(chance_of_mu(2.0), 4)
-    0.8413
+    Φ(μ/2) where they are equally likely. With the prior π of one of them and ℓ = ln(π/(1 − π))
+    πΦ(μ/2 + ℓ/μ) + (1 − π)Φ(μ/2 − ℓ/μ). For real releases with the μ of `grid_statement`.
+
+    >>> round(chance_of_mu(2.0), 4), round(chance_of_mu(0.0, 0.1), 4)
+    (0.8413, 0.9)
     """
-    return float(scipy.special.ndtr(_difference(mu, "mu") / 2))
+    half = _difference(mu, "mu") / 2
+    if prior == COIN or half == 0:
+        return max(float(scipy.special.ndtr(half)), prior, 1 - prior)
+    shift = float(scipy.special.logit(prior)) / (2 * half)
+    one, other = scipy.special.ndtr([half + shift, half - shift])
+    return float(prior * one + (1 - prior) * other)
 
 
 def chance_of_side(level: ArrayLike, spread: ArrayLike) -> float:
@@ -124,22 +132,30 @@ def as_if_level(error: ArrayLike, spread: ArrayLike) -> float:
 # --- other laws of noise --------------------------------------------------------------------------
 
 
-def coin_chance(epsilon: ArrayLike) -> float:
-    """e^ε/(1 + e^ε): of a yes or no behind a coin (randomised response), how often it is guessed.
+def coin_chance(epsilon: ArrayLike, prior: float = COIN) -> float:
+    """max(t, π, 1 − π), t = e^ε/(1 + e^ε): how often a yes or no behind randomised response is
+    guessed, of which the reader believed π before.
 
-    >>> round(coin_chance(1.0), 4)
-    0.7311
+    >>> round(coin_chance(1.0), 4), coin_chance(1.0, 0.1)
+    (0.7311, 0.9)
     """
-    return float(scipy.special.expit(_difference(epsilon, "epsilon")))
+    return max(float(scipy.special.expit(_difference(epsilon, "epsilon"))), prior, 1 - prior)
 
 
-def laplace_chance(epsilon: ArrayLike) -> float:
-    """1 − e^{−ε/2}/2: between two values c apart under Laplace noise of scale c/ε.
+def laplace_chance(epsilon: ArrayLike, prior: float = COIN) -> float:
+    """Between two values c apart under Laplace noise of scale c/ε: 1 − e^{−ε/2}√(π(1 − π)).
 
-    >>> round(laplace_chance(1.0), 4)
-    0.6967
+    Where |ln(π/(1 − π))| > ε the release decides nothing: max(π, 1 − π).
+
+    >>> round(laplace_chance(1.0), 4), round(laplace_chance(1.0, 0.3), 4)
+    (0.6967, 0.7221)
     """
-    return COIN - math.expm1(-_difference(epsilon, "epsilon") / 2) / 2
+    given = _difference(epsilon, "epsilon")
+    if abs(float(scipy.special.logit(prior))) > given:
+        return max(prior, 1 - prior)
+    if prior == COIN:
+        return COIN - math.expm1(-given / 2) / 2
+    return 1 - math.exp(-given / 2) * math.sqrt(prior * (1 - prior))
 
 
 def allowed_chance(epsilon: ArrayLike, delta: ArrayLike = 0.0) -> float:

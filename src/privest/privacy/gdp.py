@@ -41,7 +41,7 @@ _WEIGHTS = _STEP * _NODES**2
 
 
 def delta_of(mu: ArrayLike, epsilon: ArrayLike) -> float:
-    """The δ of a μ-GDP release at ε: how often the promise e^ε may fail.
+    """The additive δ of (ε, δ)-differential privacy at this ε, of a μ-GDP release.
 
         δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2),        δ = 0 for μ = 0.
 

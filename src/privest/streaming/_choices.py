@@ -17,7 +17,7 @@ from privest.data import Reading, is_number
 from privest.errors import InvalidInput
 from privest.mechanism.source import Protected, Source, seeded
 from privest.privacy import GridStatement, level_on_grid
-from privest.report import require_files
+from privest.report.figures import require_files
 
 
 @contextmanager

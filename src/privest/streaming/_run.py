@@ -24,7 +24,7 @@ from privest.estimator import StreamConclusion, conclude, reference_fit
 from privest.files import make_folder
 from privest.noise import Noise
 from privest.reading import optional, read_count, read_fields, read_number, require_parameters
-from privest.report import BAND, Trail
+from privest.report.figures import BAND, Trail
 from privest.streaming._choices import StreamPlan
 from privest.streaming._lines import (
     LineOutput,

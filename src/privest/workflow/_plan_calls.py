@@ -121,25 +121,19 @@ class PlanCalls:
 def _promise(column: Column) -> str:
     """What the level of a column means, in a line."""
     how = "=" if column.level_column is None else "of each row, up to"
-    text = f"privacy level s {how} {column.level:.6g} (larger shows more)"
+    text = f"privacy level s {how} {column.level:.6g} (a larger s reveals more)"
     if column.person is not None:
         text += ", spread over the rows of a person"
     elif column.law != "gaussian":
         text += f", noise: {column.law}"
     else:
-        text += f", one reading is known to {_known_to(column)} (standard deviation)"
-    if column.epsilon is not None:
+        text += f", unbiased guesses have sd at least {column.level**-0.5:.4g}"
+        text += "" if column.transform == "none" else f" (after {column.transform})"
+    width = None if column.limits is None else column.limits.width
+    if column.epsilon is not None and (column.counted_move or 0.0) >= (width or math.inf):
         text += f"; ε = {column.epsilon:.4g}"
         text += f" at δ = {column.delta:g}" if column.delta is not None else ""
     return text
-
-
-def _known_to(column: Column) -> str:
-    """How well whoever sees the release can tell a reading: after a logarithm up to a factor."""
-    error = column.level**-0.5
-    if column.transform == "log" and error < LARGE:
-        return f"a factor of {math.exp(error):.4g}"
-    return f"± {error:.4g}{'' if column.transform == 'none' else ' after the transform'}"
 
 
 def _parts(plan: Plan) -> tuple[Plan, ...]:

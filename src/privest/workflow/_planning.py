@@ -269,7 +269,7 @@ class Plan(PlanCalls, Terms):
 
     @property
     def reading_error(self) -> float:
-        """1/√s: no guess of one reading that is right on average is better, in its units."""
+        """1/√s: the least sd of an unbiased guess of one value, in its units."""
         return 1 / math.sqrt(self.level)
 
     @property

@@ -22,7 +22,7 @@ most = 20                        # public: further rows of a person are left out
 column = "w"                     # public: how many people a row stands for
 
 [privacy]
-level = 1.0                      # larger shows more: one reading is known to ± 1/√level; or
+level = 1.0                      # larger reveals more; unbiased guesses have sd ≥ 1/√level; or
 # epsilon = 1.0; delta = 1e-6; move = 2.0     one reading differs by at most this; or
 # standard_error = 0.1; of = "bmi"            the level that gives this accuracy; or
 # standard_error = { age = 0.01, bmi = 0.02 } that of several at once

@@ -6,7 +6,7 @@ import pytest
 
 from along_cases import CASES
 from app_client import Client
-from privest.report._along import Along
+from privest.app._along import Along
 from privest.workflow import make_plan
 from privest.workflow._commands import Steps
 

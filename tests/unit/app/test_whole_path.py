@@ -13,8 +13,8 @@ import pytest
 from along_cases import CASES
 from app_forms import forms_of
 from app_walk import Watched, released, walk
-from privest.report._along import Along
-from privest.report._choosing import chosen_level
+from privest.app._along import Along
+from privest.report.slider import chosen_level
 from privest.workflow import estimate_release
 from privest.workflow._commands import Steps
 

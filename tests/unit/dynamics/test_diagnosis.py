@@ -9,7 +9,7 @@ from scipy import stats
 import privest as pv
 from privest import dynamics
 from privest.errors import InvalidInput
-from privest.report import save_diagnosis
+from privest.report.figures import save_diagnosis
 
 sm = pytest.importorskip("statsmodels.api")
 CHAIN = dynamics.StateSpace(A=0.9, C=1.0, Q=0.19, R=0.2, cov0=1.0)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.report._in_units import mean_words
-from privest.report._split import split_table
+from privest.report.findings import mean_sentence, split_table
 from privest.workflow import (
     Noise,
     People,
@@ -71,7 +70,7 @@ def test_features_of_a_mean(tmp_path):
     row = {name: 2.0 if choices is None else choices[1] for name, choices in asked.items()}
     assert set(row.values()) == {2.0, "male"}
     expected = found.mean_at(row).mean
-    assert "on average (90 % interval " in mean_words(found, row, 0.9)
+    assert "there (90% interval " in mean_sentence(found, found.mean_at(row, 0.9), 0.9).text
     for name in row:
         with pytest.raises(InvalidInput):
             found.mean_at({one: value for one, value in row.items() if one != name})
@@ -85,8 +84,8 @@ def test_errors_in_two_parts(tmp_path):
     table = split_table(found)
     private = np.sqrt(np.diagonal(found.privacy))
     for row, own, whole in zip(table.rows, private, found.standard_error):
-        assert float(row[3].replace("−", "-")) == pytest.approx(own, rel=0.06)
-        assert float(row[4].split()[0]) == pytest.approx(100 * (own / whole) ** 2, abs=0.51)
+        assert row[3].value == pytest.approx(own)
+        assert row[4].value == pytest.approx((own / whole) ** 2)
 
 
 def test_the_header_before_it_is_made(tmp_path):

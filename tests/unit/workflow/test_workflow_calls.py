@@ -115,9 +115,11 @@ def test_means_of_groups():
 
 
 def test_a_summary_says_what_is_known():
-    text = pv.plan(PEOPLE, FORMULA, **KNOWN, delta=1e-6, move=0.5).summary(0.9)
-    assert "privacy level s = 2 (larger shows more)" in text
+    text = pv.plan(PEOPLE, FORMULA, **KNOWN, delta=1e-6, range=(-9.0, 9.0)).summary(0.9)
+    assert "privacy level s = 2 (a larger s reveals more)" in text
     assert "ε = " in text
+    loose = pv.plan(PEOPLE, FORMULA, **KNOWN, delta=1e-6, move=0.5).summary(0.9)
+    assert "ε = " not in loose  # no range enforces the difference
     assert "± with privacy" in text
 
 
@@ -182,15 +184,13 @@ def test_persons_weights_and_several_columns_come_through(tmp_path):
 
 
 def test_the_summary_of_a_plan_speaks_the_units_of_the_readings():
-    """After a logarithm a reading is known up to a factor; ± of coefficients say for how many."""
+    """After a logarithm in its units; ± of coefficients say for how many."""
     asked = {"categories": LISTS, "level": 4.0, "range": (0.5, 20.0)}
     logs = pv.plan(PEOPLE, "log(ldl) ~ age + C(sex)", missing="drop", **asked).summary()
-    assert "known to a factor of 1.649 (standard deviation)" in logs  # e^½
+    assert "unbiased guesses have sd at least 0.5 (after log)" in logs
     assert "(and rows without ldl, which only the release reads)" in logs
     plain = pv.plan(PEOPLE, "ldl ~ age + C(sex)", **asked)
-    assert "known to ± 0.5 (standard deviation)" in plain.summary()
+    assert "unbiased guesses have sd at least 0.5" in plain.summary()
     assert "without ldl" not in plain.summary()
     for confidence, share in ((0.95, "95 %"), (0.9, "90 %")):
         assert f"± of coefficients: for {share}\n" in plain.summary(confidence)
-    faint = pv.plan(PEOPLE, "log(ldl) ~ age + C(sex)", **asked | {"level": 1e-6}).summary()
-    assert "known to ± 1000 after the transform" in faint  # no factor of e^1000

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import scipy.special
 
-from privest.cli._workflow_text import _clipping
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import ClippingCost, CostByShare, clipping_cost
-from privest.report import save_report
+from privest.report import describe, save_report
 from privest.workflow import (
     Noise,
     Privacy,
@@ -30,10 +29,16 @@ def with_range(given, low, high, **changes):
     return dataclasses.replace(given, privacy=Privacy(level=LEVEL, range=(low, high)), **changes)
 
 
+def clipping(plan):
+    """The values of the sentences on the range, by their keys."""
+    found = [one for one in describe(plan) if one.key == "range"]
+    return {part.key: part.values for one in found for part in one.parts}
+
+
 def test_without_a_range_nothing_is_said():
     plan = make_plan(spec(), people())
     assert plan.clipping is None
-    assert _clipping(plan) == []
+    assert clipping(plan) == {}
     assert plan.to_dict()["clipping"] is None
 
 
@@ -43,9 +48,7 @@ def test_where_nothing_public_tells_the_means_it_says_so():
     assert isinstance(found, CostByShare)
     width = 2.0 / np.sqrt(VARIANCE)
     assert found.least_share == pytest.approx(2 * scipy.special.ndtr(-width / 2))
-    said = _clipping(plan)[0]
-    assert "nothing public says" in said
-    assert f"{100 * found.least_share:.2g} %" in said
+    assert clipping(plan)["clip_least"]["least"] == found.least_share
     assert plan.to_dict()["clipping"]["least_share"] == found.least_share
 
 
@@ -58,9 +61,11 @@ def test_where_nobody_knows_the_noise_variance_it_says_so():
         assert isinstance(found, CostByShare)
         assert found.assumed
         assert found.variance == pytest.approx(1 / LEVEL)
-        said = _clipping(plan)[0]
-        assert "Range 1 to 3: the noise variance of the readings is not stated" in said
-        assert f"{found.one_end[0]:.2f} at 1 %" in said
+        said = clipping(plan)
+        assert said["clip_unknown"] == {"low": 1.0, "high": 3.0}
+        assert "clip_least" not in said
+        first = said["clip_cost"]["points"][0].values
+        assert first == {"ratio": found.one_end[1], "share": found.share[1]}
         assert plan.to_dict()["clipping"]["least_share"] is None
 
 
@@ -83,9 +88,8 @@ def test_expected_coefficients_give_share_and_cost():
     # The errors of the plan are those without a range.
     ratio = np.square(found.standard_error / plan.standard_error)
     np.testing.assert_allclose(ratio, found.variance_ratio, rtol=1e-7)
-    said = _clipping(plan)[0]
-    assert f"about {100 * found.share:.2g} % of the readings will be clipped" in said
-    assert f"up to {found.variance_ratio.max():.3g} times" in said
+    said = clipping(plan)["clip_some"]
+    assert (said["share"], said["ratio"]) == (found.share, found.variance_ratio.max())
 
 
 def test_rows_and_errors_that_are_asked_for_count_the_range():
@@ -100,7 +104,7 @@ def test_rows_and_errors_that_are_asked_for_count_the_range():
     error = plan.attained_error[place]
     assert error == plan.clipping.standard_error[place] > 0.0101
     assert plan.rows_for(error, "age") == plan.rows
-    assert f"'age' then has the standard error {error:.4g}" in _clipping(plan)[0]
+    assert clipping(plan)["clip_missed"] == {"name": "age", "error": error}
     free = make_plan(spec(), people())
     assert np.array_equal(free.attained_error, free.standard_error)
 
@@ -188,7 +192,7 @@ def test_an_estimate_undoes_the_bias_of_a_range(clipped, real):
     page = folder / f"{real}.html"
     save_report(plan, found, ["privest plan"], page)
     text = page.read_text(encoding="utf-8")
-    assert "Range 0.2 to 1.5: " in text
+    assert "The range 0.2 to 1.5 clipped" in text
     assert "The intervals assume normal errors" in text
 
 
@@ -315,8 +319,8 @@ def test_readings_that_all_lie_beyond_the_range_get_no_interval(tmp_path, law, p
         found.mean_at({"age": 50})
     save_report(plan, found, ["privest plan"], tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "No coefficient of “ldl” can be told." in text
-    assert "all readings may lie" in text
+    assert "The release bounds no coefficient of “ldl”." in text
+    assert "all values may lie" in text
 
 
 def test_what_laplace_noise_leaves_undone_is_said(tmp_path):

@@ -352,22 +352,20 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
         "--delta", 1e-6, "--move", 1, "--reference", public, "--save", plan,
     )  # fmt: skip
     assert done.code == 0
-    assert "Columns tell of each other" in done.out
-    assert "level s" in done.out
+    assert "From all columns a reader guesses “a” with sd" in " ".join(done.out.split())
     done = run("release", plan, "--output", out)
     assert done.code == 0
-    assert "a budget of 6 units for the record of 3 columns" in done.err
-    assert "'a, b, c d of p.csv'" in " ".join(done.err.split())
+    assert "a budget of 6 units for 3 private columns" in done.err
+    assert "“a, b, c d of p.csv”" in " ".join(done.err.split())
     done = run("estimate", out)
     assert done.code == 0
-    assert "One test of all" in " ".join(done.out.split())
-    assert "knows a reading to a ±" in " ".join(done.out.split())
+    assert "One test of each coefficient on all columns" in " ".join(done.out.split())
     assert run("verify", out, "--ledger", tmp_path / "privest-ledger.db").code == 0
     assert run("report", plan, out, "--output", tmp_path / "page.html").code == 0
     page = " ".join((tmp_path / "page.html").read_text().split())
-    assert all(f"What was found: {name}" in page for name in TARGETS)
-    assert "how the columns go together" in page
-    assert "for the whole person" in page
+    assert all(f"Findings: {name}" in page for name in TARGETS)
+    assert "From all columns a reader guesses" in page
+    assert "No range is enforced: ε is unlimited" in page
     again = run("release", plan, "--output", tmp_path / "y.csv")
     assert (again.code, "was released" in again.err) == (2, True)
     done = run("plan", people, "--target", "a,b", "--features", "age", "--level", 6)

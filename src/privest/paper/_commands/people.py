@@ -17,7 +17,7 @@ from privest.paper import _people as people
 from privest.paper import fig2, fig3
 from privest.paper._commands import options
 from privest.paper._engine import Claim
-from privest.report import require_files
+from privest.report.figures import require_files
 
 QUICK_REPETITIONS = 5
 

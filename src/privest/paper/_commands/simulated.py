@@ -17,7 +17,8 @@ from privest.paper import fig1, fig4
 from privest.paper._commands import options
 from privest.paper._engine import Running
 from privest.paper._first import paper_levels
-from privest.report import printable, require_files
+from privest.report import printable
+from privest.report.figures import require_files
 
 QUICK_LEVELS = np.array([0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0])
 QUICK_COUNTS = [10, 100, 1000]

@@ -1,0 +1,331 @@
+"""The exposure panel: what one person is exposed to, in five sentences and their details.
+
+The same for plan, release, estimate and app. Formulas and their conditions: `privest.privacy`
+(`reader`, `attacker`). Guesses are rounded down and rates up, so that a sentence promises no more
+than the level does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privest.arrays import Array
+from privest.privacy import attacker, gdp, reader
+from privest.report.sections import Chart, Part, Section, Sentence
+
+HALF = 0.6745  # deviations within which half of normal errors are
+FRACTIONS = (1 / 20, 1 / 10, 1 / 5)  # of the range: the sd, where nobody states it
+ALWAYS = 0.999
+TENTH = 0.1  # a prior probability
+MANY = 600.0  # e^ε is a number up to here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Private:
+    """One private column as an attacker sees it, in modelled units (`ends`: those of the file).
+
+    distribution  of the privacy noise: "gaussian", "laplace", or "coin" (randomised response).
+    sd, source    of values around the prediction, and whether it is stated, estimated or assumed;
+                  `limit`: it is an upper limit, because the estimate is zero.
+    leverage      mean of the rows, n/K.
+    rows          the most that a person has, where people have several.
+    share         of yes, where the outcome is yes or no.
+    apart         a difference that was stated to matter.
+    largest       whether rows have levels of their own, and this is the largest.
+    """
+
+    target: str
+    level: float
+    distribution: str = "gaussian"
+    logarithm: bool = False
+    ends: tuple[float, float] | None = None
+    width: float | None = None
+    sd: float | None = None
+    source: str = "stated"
+    limit: bool = False
+    leverage: float = 0.0
+    rows: int | None = None
+    share: float | None = None
+    apart: float | None = None
+    largest: bool = False
+
+    @property
+    def value(self) -> str:
+        """Its name, as a sentence shows it."""
+        return f"“{self.target}”"
+
+    @property
+    def sds(self) -> list[float]:
+        """The sd that is known, or three fractions of the range."""
+        if self.sd is not None:
+            return [self.sd]
+        return [] if self.width is None else [self.width * share for share in FRACTIONS]
+
+    def told(self, apart: float) -> float:
+        """How often an attacker is right between two equally likely values so far apart."""
+        return reader.told_apart(self.level, apart, self.distribution)
+
+    def amount(self, apart: float) -> float | Sentence:
+        """A difference for people: after a logarithm a factor."""
+        return Sentence("factor", {"factor": _exp(apart)}) if self.logarithm else apart
+
+
+def exposure(
+    columns: Sequence[Private],
+    epsilon: float | None,
+    delta: float,
+    *,
+    covariance: Array | None = None,
+    unenforced: tuple[float, float] | None = None,
+) -> Section:
+    """The panel of one release.
+
+    epsilon     of all values of a person replaced anywhere in their ranges; None: no range.
+    covariance  of the columns given the features, where there are several and it is known.
+    unenforced  a smaller difference that was stated, and its ε.
+    """
+    first = columns[0]
+    parts: list[Part] = []
+    if first.largest:
+        parts.append(Sentence("largest_level", {"level": first.level}))
+    parts += _guesses(columns, covariance)
+    parts += _pairs(columns)
+    parts += _ends(columns)
+    if epsilon is None:
+        parts.append(Sentence("no_range"))
+        if unenforced is not None:  # it was asked for, and is said after the range's
+            parts.append(_unenforced(unenforced, delta))
+    else:
+        parts += _epsilon(columns, epsilon, delta)
+    parts.append(Sentence("not_hidden"))
+    parts += _chart(columns)
+    details = _details(columns, epsilon, delta, covariance)
+    if epsilon is not None and unenforced is not None:
+        details.append(_unenforced(unenforced, delta))
+    return Section("exposure", Sentence("exposure"), tuple(parts), tuple(details))
+
+
+# --- line 1: the ordinary reader ------------------------------------------------------------------
+
+
+def _guesses(columns: Sequence[Private], covariance: Array | None) -> list[Sentence]:
+    if covariance is not None:
+        sds = reader.column_sds([one.level for one in columns], covariance)
+        return [
+            Sentence(
+                "guess_columns",
+                {"value": one.value, "before": before, "alone": alone, "after": after},
+            )
+            for one, before, alone, after in zip(columns, *(x.tolist() for x in sds))
+        ]
+    return [_guess(one) for one in columns]
+
+
+def _guess(one: Private) -> Sentence:
+    if one.share is not None and one.distribution == "coin":
+        yes, no = reader.answer_beliefs(one.share, _answer_epsilon(one))
+        return Sentence("guess_answer", {"before": one.share, "yes": yes, "no": no})
+    if not one.sds:
+        return Sentence("guess_unknown", {"value": one.value, "least": 1 / math.sqrt(one.level)})
+    if one.rows is not None:
+        return _guess_person(one, one.rows)
+    return _guess_value(one)
+
+
+def _guess_person(one: Private, rows: int) -> Sentence:
+    """Half of the residual variance is taken to be between people."""
+    found = [reader.person_sds(one.level, rows, sd * sd / 2, sd * sd / 2) for sd in one.sds]
+    if one.sd is None:
+        return Sentence(
+            "guess_person_fractions", {"sds": one.sds, "mean": [mean[1] for mean, _ in found]}
+        )
+    (mean_before, mean), (before, after) = found[0]
+    return Sentence(
+        "guess_person",
+        {"mean_before": mean_before, "mean": mean, "before": before, "after": after},
+    )
+
+
+def _guess_value(one: Private) -> Sentence:
+    found = [
+        reader.reader_sds(one.level, sd, one.leverage if one.sd else 0.0, one.distribution)
+        for sd in one.sds
+    ]
+    before, after = found[0]
+    if one.logarithm and one.sd is not None:
+        return Sentence(
+            "guess_factor", {"after": _exp(HALF * after), "before": _exp(HALF * before)}
+        )
+    if one.logarithm:
+        return Sentence(
+            "guess_factors",
+            {"value": one.value, "sds": [_exp(sd) for sd in one.sds],
+             "after": [_exp(HALF * x) for _, x in found]},
+        )  # fmt: skip
+    if one.sd is None:
+        return Sentence(
+            "guess_fractions",
+            {"value": one.value, "sds": one.sds, "after": [x for _, x in found]},
+        )
+    values = {"value": one.value, "before": before, "after": after, "half": HALF * after}
+    return Sentence("guess_below" if one.limit else "guess", values)
+
+
+def _exp(number: float) -> float:
+    return math.exp(min(number, MANY))
+
+
+def _answer_epsilon(one: Private) -> float:
+    """ε of randomised response, from its level: s·R² = 4 sinh²(ε/2)."""
+    return 2 * math.asinh(math.sqrt(one.level) * (one.width or 1.0) / 2)
+
+
+# --- lines 2 and 3: the attacker ------------------------------------------------------------------
+
+
+def right(*chances: float) -> Sentence:
+    """How often an attacker is right; of several, one after another."""
+    always = Sentence("right_always")
+    if min(chances) > ALWAYS:
+        return always
+    said = [always if chance > ALWAYS else chance for chance in chances]
+    return Sentence("right_most", {"p": said})
+
+
+def _pairs(columns: Sequence[Private]) -> list[Sentence]:
+    first = columns[0]
+    if first.distribution == "coin":
+        return []
+    if len(columns) > 1:
+        if not all(one.sd for one in columns):
+            return []
+        apart = [math.sqrt(2) * (one.sd or 0.0) for one in columns]
+        chance = reader.record_apart([one.level for one in columns], apart)
+        return [Sentence("pair_record", {"right": right(chance)})]
+    if first.apart is not None:
+        values = {"apart": first.amount(first.apart), "right": right(first.told(first.apart))}
+        return [Sentence("pair_stated", values)]
+    typical = [math.sqrt(2) * sd for sd in first.sds]
+    if not typical:
+        return []
+    if first.rows is not None:  # their means differ so
+        typical = [x * math.sqrt((1 + 1 / first.rows) / 2) for x in typical]
+    amounts = [first.amount(x) for x in typical]
+    rates = right(*(first.told(x) for x in typical))
+    if first.sd is None:
+        return [Sentence("pair_fractions", {"apart": amounts, "right": rates})]
+    key = "pair" if first.rows is None else "pair_person"
+    return [Sentence(key, {"apart": amounts[0], "right": rates})]
+
+
+def _ends(columns: Sequence[Private]) -> list[Sentence]:
+    first = columns[0]
+    if any(one.width is None for one in columns):
+        return []
+    widths = [one.width or 0.0 for one in columns]
+    if len(columns) > 1:
+        chance = reader.record_apart([one.level for one in columns], widths)
+        return [Sentence("ends_record", {"right": right(chance)})]
+    if first.distribution == "coin":
+        share = first.share or 0.5
+        chance = attacker.coin_chance(_answer_epsilon(first), share)
+        always = max(share, 1 - share)
+        return [Sentence("ends_answer", {"right": right(chance), "always": always})]
+    low, high = first.ends or (0.0, widths[0])
+    return [Sentence("ends", {"low": low, "high": high, "right": right(first.told(widths[0]))})]
+
+
+# --- line 4: ε ------------------------------------------------------------------------------------
+
+
+def _epsilon(columns: Sequence[Private], epsilon: float, delta: float) -> list[Sentence]:
+    first, word = columns[0], reader.band(epsilon)
+    unit = "one_record" if len(columns) > 1 else "one_value" if first.rows is None else "one_person"
+    said = Sentence(
+        "epsilon",
+        {"adjacency": Sentence(unit), "epsilon": epsilon, "delta": delta, "word": word},
+    )
+    return [said, _band(epsilon, delta, word)]
+
+
+def _band(epsilon: float, delta: float, word: str) -> Sentence:
+    if word in ("small", "moderate"):
+        p = reader.suspicion_after(epsilon)
+        if delta == 0:
+            return Sentence("suspicion", {"p": p})
+        out = attacker.odds_beyond(gdp.mu_of(epsilon, delta), epsilon)
+        return Sentence("suspicion_gaussian", {"p": p, "out": out})
+    return Sentence(f"band_{word.replace(' ', '_')}")
+
+
+def _unenforced(stated: tuple[float, float], delta: float) -> Sentence:
+    apart, epsilon = stated
+    return Sentence("unenforced", {"apart": apart, "epsilon": epsilon, "delta": delta})
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _details(
+    columns: Sequence[Private], epsilon: float | None, delta: float, covariance: Array | None
+) -> list[Part]:
+    first, said = columns[0], list[Sentence]()
+    for one in columns:
+        said += _of_column(one)
+    if first.rows is not None:
+        said.append(Sentence("person_rows_are", {"rows": first.rows}))
+    if len(columns) > 1 and covariance is None:
+        said.append(Sentence("columns_reveal"))
+    if epsilon is not None:
+        said.append(Sentence("odds" if delta > 0 else "odds_pure", {"factor": _exp(epsilon)}))
+        if delta > 0:
+            smaller = delta / 1000
+            larger = gdp.epsilon_of(gdp.mu_of(epsilon, delta), smaller)
+            said.append(Sentence("delta_is", {"epsilon": larger, "delta": smaller}))
+    return [*said, Sentence("relatives"), Sentence("second_release")]
+
+
+def _of_column(one: Private) -> list[Sentence]:
+    if one.distribution == "coin":
+        return [Sentence("share_is", {"share": one.share, "source": Sentence(one.source)})]
+    said = []
+    if one.sd is not None:
+        values = {"variance": one.sd**2, "source": Sentence(one.source)}
+        said.append(Sentence("sd_is", values))
+    if one.distribution == "gaussian":
+        least = 1 / math.sqrt(one.level)
+        if not one.logarithm:
+            said.append(Sentence("unbiased", {"least": least}))
+        if one.sd is not None and one.rows is None:
+            higher = attacker.chance_of_side(one.level, one.sd)
+            said.append(Sentence("higher_of_two", {"p": higher}))
+    if one.sd is not None and one.rows is None:
+        said.append(Sentence("prior_tenth", {"p": _with_prior(one, math.sqrt(2) * one.sd)}))
+    return said
+
+
+def _with_prior(one: Private, apart: float) -> float:
+    """The attacker's rate where one of two values has prior probability 10%."""
+    if one.distribution == "laplace":
+        return attacker.laplace_chance(apart * math.sqrt(one.level), TENTH)
+    return attacker.chance_of_mu(apart * math.sqrt(one.level), TENTH)
+
+
+# --- chart ----------------------------------------------------------------------------------------
+
+
+def _chart(columns: Sequence[Private]) -> list[Chart]:
+    """Bars of the reader's sd before and after, of one column whose sd is known."""
+    first = columns[0]
+    known = first.sd is not None and first.rows is None and first.distribution != "coin"
+    if len(columns) > 1 or not known or first.sd is None:
+        return []
+    before, after = reader.reader_sds(first.level, first.sd, first.leverage, first.distribution)
+    if not math.isfinite(before):
+        return []
+    values = {"before": before, "after": after}
+    return [
+        Chart("exposure", values, Sentence("exposure_alt", values), Sentence("exposure_caption"))
+    ]

@@ -1,0 +1,356 @@
+"""Figures of streams, dynamic models and the paper's examples, by matplotlib.
+
+It is loaded when the first figure is made. Plans and reports have SVG charts (`charts`).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from privest.arrays import CONFIDENCE, Array
+from privest.errors import InvalidInput, MissingDependency
+from privest.files import atomic_write, require_writable
+from privest.report.numbers import BAND as BAND
+from privest.report.sections import printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+
+    from privest.dynamics import Diagnosis
+
+PICTURES = (".png", ".pdf", ".svg")
+# 95% of a two-dimensional Gaussian lies within √(χ²₂ quantile) = √(−2 ln 0.05) deviations.
+RADIUS = float(np.sqrt(-2.0 * np.log(1.0 - CONFIDENCE)))
+COLOURS = ("#4c72b0", "#c44e52", "#55a868", "#8172b3")
+MOST = 3000  # points of a line: more than a screen has
+DRAWING = threading.RLock()  # settings of matplotlib are of the whole process: one at a time
+
+
+def require_files(data: Path | None, png: Path | None) -> None:
+    """Refuse what cannot be written before hours of work: folders, unknown kinds of pictures."""
+    for path in (data, png):
+        if path is not None:
+            require_writable(path)
+    if png is not None and png.suffix.lower() not in PICTURES:
+        raise InvalidInput(f"{png}: the figure can be {', '.join(PICTURES)}.")
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise MissingDependency(
+            "Figures need matplotlib: install the extra 'plot', for example with "
+            'pip install ".[plot]" in the source folder.'
+        ) from missing
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write the figure, whole or not at all, making its folder if need be."""
+    picture = io.BytesIO()
+    with DRAWING:
+        figure.savefig(picture, format=path.suffix.lower().removeprefix("."), dpi=130)
+    atomic_write(path, picture.getvalue())
+
+
+def tidy(axes: Axes, alpha: float = 0.25, **grid: Any) -> None:  # noqa: ANN401
+    """Light grid, open frame."""
+    axes.grid(alpha=alpha, **grid)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_band(
+    axes: Axes, x: Array, mean: Array, error: Array, colour: str, *, alpha: float, **line: Any,  # noqa: ANN401
+) -> tuple[Array, Array]:  # fmt: skip
+    """A line and its 95% band; the two edges of the band."""
+    low, high = mean - BAND * error, mean + BAND * error
+    axes.fill_between(x, low, high, color=colour, alpha=alpha, lw=0)
+    axes.plot(x, mean, color=colour, **line)
+    return low, high
+
+
+def ellipse_points(covariance: Array, count: int = 241) -> Array:
+    """(count, 2) points on the boundary of the 95% region of N(0, covariance), 2×2."""
+    values, vectors = np.linalg.eigh(covariance)
+    angle = np.linspace(0.0, 2.0 * np.pi, count)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    points: Array = ((vectors * np.sqrt(np.maximum(values, 0.0))) @ circle * RADIUS).T
+    return points
+
+
+def shown(name: str, most: int = 34) -> str:
+    """A name as matplotlib may draw it: one line, not too long, `$` as a plain sign."""
+    line = textwrap.shorten(printable(name), most, placeholder=" …")
+    return line.replace("$", r"\$") or "?"
+
+
+# --- along time -----------------------------------------------------------------------------------
+
+
+class Trail:
+    """Estimates and standard errors along a stream of any length, thinned to `most` points.
+
+    When it is full every other point is dropped and only every second one is taken from then on.
+    """
+
+    def __init__(self, most: int = 2000) -> None:
+        self.most, self.stride, self.seen = most, 1, 0
+        self.points: list[tuple[int, Array, Array]] = []
+
+    def add(self, step: int, estimate: Array, error: Array) -> None:
+        """One more point of the stream."""
+        if self.seen % self.stride == 0:
+            self.points.append((step, estimate, error))
+        self.seen += 1
+        if len(self.points) >= self.most:
+            self.points = self.points[::2]
+            self.stride *= 2
+
+    def columns(self, most: int | None = None) -> tuple[Array, Array, Array]:
+        """Readings so far (P,), estimates and errors (P, n); at most so many, the ends among them.
+
+        The first estimates are wild: pictures have the scale of what comes after a tenth.
+        """
+        last = len(self.points) - 1
+        kept = np.unique(np.linspace(0, last, min(most or last + 1, last + 1)).astype(int))
+        steps, estimates, errors = zip(*(self.points[k] for k in kept))
+        return np.array(steps) + 1, np.array(estimates), np.array(errors)
+
+
+def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
+    """Write the figure: one panel a parameter, a line for θ̂_k and its 95% band."""
+    columns = min(3, math.ceil(math.sqrt(len(names))))
+    lines = -(-len(names) // columns)
+    figure = new_figure(4.2 * columns, 2.9 * lines)
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
+    steps, estimates, errors = trail.columns()
+    late = slice(len(steps) // 10, None)
+    for j, (axes, name) in enumerate(zip(panels, names)):
+        edges = draw_band(axes, steps, estimates[:, j], errors[:, j], COLOURS[0], alpha=0.2, lw=1.4)
+        axes.axhline(estimates[-1, j], color="#444444", lw=0.7, ls=":")
+        # Where there is no interval there is no band: the line alone then gives the scale.
+        low = np.nanmin([edges[0][late], estimates[late, j]])
+        high = np.nanmax([edges[1][late], estimates[late, j]])
+        room = 0.1 * (high - low) or 1.0
+        axes.set_ylim(low - room, high + room)
+        axes.set_title(shown(name), fontsize=10, loc="left")
+        tidy(axes)
+    for axes in panels[len(names) :]:
+        axes.set_visible(False)
+    for axes in panels[max(0, len(names) - columns) : len(names)]:
+        axes.set_xlabel("readings")
+        axes.tick_params(labelbottom=True)
+    figure.suptitle("Private estimates and 95% intervals, from releases alone", fontsize=11)
+    save(figure, path)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One estimate of one state: mean and standard error (K,)."""
+
+    name: str
+    mean: Array
+    error: Array
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One state: the estimates of it, and the truth where it is known (simulations)."""
+
+    title: str
+    lines: Sequence[Line]
+    truth: Array | None = None
+
+
+def save_states(
+    panels: Sequence[Panel], path: Path, *, title: str, times: Array | None = None,
+    time_name: str = "step",
+) -> None:  # fmt: skip
+    """Write the figure: one panel a state, a line and its 95% band for each estimate."""
+    figure = new_figure(8.5, 1.0 + 2.1 * len(panels))
+    every = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
+    for axes, panel in zip(every, panels):
+        steps = len(panel.lines[0].mean)
+        thin = slice(None, None, max(1, steps // MOST))
+        when = (np.arange(float(steps)) if times is None else times)[thin]
+        for colour, line in zip(COLOURS, panel.lines):
+            mean, error = line.mean[thin], line.error[thin]
+            draw_band(axes, when, mean, error, colour, alpha=0.18, lw=1.3, label=line.name)
+        if panel.truth is not None:
+            axes.plot(when, panel.truth[thin], color="#222222", lw=0.9, ls="--", label="true")
+        axes.set_title(shown(panel.title, 80), fontsize=10, loc="left")
+        tidy(axes)
+    every[0].legend(fontsize=8, frameon=False, ncols=4, loc="best")
+    every[-1].set_xlabel(time_name)
+    figure.suptitle(title, fontsize=11)
+    save(figure, path)
+
+
+@dataclass(frozen=True)
+class Track:
+    """A path in the plane: positions (K, 2) and their covariances (K, 2, 2)."""
+
+    name: str
+    positions: Array
+    covariances: Array
+
+
+def save_plane(
+    tracks: Sequence[Track], path: Path, *, title: str, truth: Array | None = None,
+    points: Array | None = None, unit: str = "m", ellipses: int = 12,
+) -> None:  # fmt: skip
+    """Write the figure: tracks with some 95% ellipses, released points, the true path."""
+    figure = new_figure(7.5, 6.0)
+    axes = figure.subplots()
+    if points is not None:
+        axes.plot(*points.T, ".", color="#999999", ms=3, alpha=0.6, label="released")
+    for colour, track in zip(COLOURS, tracks):
+        axes.plot(*track.positions.T, color=colour, lw=1.5, label=track.name)
+        for k in np.linspace(0, len(track.positions) - 1, ellipses).astype(int):
+            edge = track.positions[k] + ellipse_points(track.covariances[k], 60)
+            axes.fill(*edge.T, color=colour, alpha=0.12, lw=0)
+    if truth is not None:
+        axes.plot(*truth.T, color="#222222", lw=0.9, ls="--", label="true")
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_xlabel(f"east ({unit})")
+    axes.set_ylabel(f"north ({unit})")
+    axes.legend(fontsize=8, frameon=False)
+    tidy(axes)
+    figure.suptitle(title, fontsize=11)
+    save(figure, path)
+
+
+@dataclass(frozen=True)
+class Course:
+    """One estimate of a series: its times, its middle, and the edges of its band, each (K,)."""
+
+    name: str
+    times: Array
+    middle: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class CoursePanel:
+    """Estimates of one series; `truth`: times and values, where they may be shown."""
+
+    title: str
+    courses: Sequence[Course]
+    truth: tuple[Array, Array] | None = None
+
+
+def save_courses(
+    panels: Sequence[CoursePanel], path: Path, *, title: str, time_name: str = "step"
+) -> None:
+    """Write the figure: a panel for each series, a line and a band for each estimate of it."""
+    figure = new_figure(8.5, 1.0 + 2.4 * len(panels))
+    every = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
+    for axes, panel in zip(every, panels):
+        for colour, course in zip(COLOURS, panel.courses):
+            thin = slice(None, None, max(1, len(course.times) // MOST))
+            when = course.times[thin]
+            edges = course.low[thin], course.high[thin]
+            axes.fill_between(when, *edges, color=colour, alpha=0.2, lw=0)
+            axes.plot(when, course.middle[thin], color=colour, lw=1.3, label=course.name)
+        if panel.truth is not None:
+            axes.plot(*panel.truth, color="#222222", lw=0.8, ls="--", label="true")
+        axes.set_title(shown(panel.title, 100), fontsize=10, loc="left")
+        tidy(axes)
+    every[0].legend(fontsize=8, frameon=False, ncols=4, loc="best")
+    every[-1].set_xlabel(time_name)
+    figure.suptitle(title, fontsize=11)
+    save(figure, path)
+
+
+# --- innovations ----------------------------------------------------------------------------------
+
+
+def save_diagnosis(diagnosis: Diagnosis, path: Path) -> None:
+    """Write the figure: ζ over time, autocorrelations with their bands, quantiles, histogram."""
+    figure = new_figure(9.0, 6.4)
+    ((time, lags), (quantiles, law)) = figure.subplots(2, 2)
+    drawn = min(len(COLOURS), diagnosis.innovations.shape[2])
+    entries = [diagnosis.innovations[:, :, j] for j in range(drawn)]
+    _draw_time(time, [own[0] for own in entries])
+    _draw_lags(lags, diagnosis, drawn)
+    there = [np.sort(own[~np.isnan(own)]) for own in entries]
+    _draw_quantiles(quantiles, there)
+    _draw_law(law, np.concatenate(there))
+    for axes in (time, lags, quantiles, law):
+        tidy(axes)
+    if drawn > 1:
+        time.legend(fontsize=8, frameon=False, ncols=drawn, loc="upper right")
+    # matplotlib's constrained layout keeps room for a title of several lines
+    figure.suptitle("\n".join(textwrap.wrap(diagnosis.verdict, 115)), fontsize=9)
+    save(figure, path)
+
+
+def _draw_time(axes: Axes, entries: list[Array]) -> None:
+    for j, own in enumerate(entries):
+        thin = slice(None, None, max(1, len(own) // MOST))
+        axes.plot(
+            np.arange(len(own))[thin], own[thin], ".-", color=COLOURS[j], lw=0.5, ms=2.5,
+            alpha=0.8, label=f"innovation {j}",
+        )  # fmt: skip
+    for edge in (-BAND, BAND):
+        axes.axhline(edge, color="#444444", lw=0.8, ls="--")
+    axes.set_title("innovations, in standard deviations", fontsize=10, loc="left")
+    axes.set_xlabel("step")
+
+
+def _draw_lags(axes: Axes, diagnosis: Diagnosis, drawn: int) -> None:
+    lags = np.arange(1, diagnosis.lags + 1)
+    apart = 0.6 / drawn
+    for j in range(drawn):
+        own, band = diagnosis.autocorrelations[:, j, j], diagnosis.band[:, j, j]
+        place = lags + apart * (j - (drawn - 1) / 2)
+        axes.vlines(place, 0.0, own, color=COLOURS[j], lw=2.0)
+        for side in (-1, 1):
+            axes.plot(place, side * band, color=COLOURS[j], lw=0.9, ls="--")
+    axes.axhline(0.0, color="#444444", lw=0.8)
+    axes.set_title(
+        f"autocorrelations, and {100 * diagnosis.confidence:g}% bands of white noise",
+        fontsize=10, loc="left",
+    )  # fmt: skip
+    axes.set_xlabel("lag (steps)")
+
+
+def _draw_quantiles(axes: Axes, there: list[Array]) -> None:
+    for j, own in enumerate(there):
+        n = len(own)
+        expected = scipy.special.ndtri((np.arange(1, n + 1) - 0.5) / n)
+        thin = slice(None, None, max(1, n // MOST))
+        axes.plot(expected[thin], own[thin], ".", color=COLOURS[j], ms=3)
+    far = max(float(np.abs(own).max()) for own in there)
+    axes.plot([-far, far], [-far, far], color="#444444", lw=0.8, ls="--")
+    axes.set_title("quantiles against those of N(0, 1)", fontsize=10, loc="left")
+    axes.set_xlabel("expected")
+
+
+def _draw_law(axes: Axes, every: Array) -> None:
+    edge = float(np.abs(every).max())
+    bins = max(8, min(60, math.ceil(2 * len(every) ** (1 / 3))))  # Rice's rule
+    axes.hist(every, bins=bins, density=True, color=COLOURS[0], alpha=0.35)
+    place = np.linspace(-max(edge, 3.5), max(edge, 3.5), 400)
+    axes.plot(
+        place, np.exp(-(place**2) / 2) / math.sqrt(2 * math.pi), color="#444444", lw=1.0, ls="--"
+    )
+    axes.set_title("histogram, and the density of N(0, 1)", fontsize=10, loc="left")
+    axes.set_xlabel("innovation")

@@ -1,0 +1,260 @@
+"""Numbers for people: the only place that rounds. A template names the kind of each number.
+
+    {sd:down}      three digits, rounded down: what something is promised not to fall below
+    {sd:up}        three digits, rounded up: what something is promised not to exceed
+    {sd:near}      three digits (no kind: the same); se: the same, of a standard error
+    {se:half}      ±, half of a 95% interval
+    {ends:interval}
+                   (low, high) or (low, high, error) as `−2.61 to 1.42`, to the second digit of
+                   the error, or of a quarter of its width
+    {pair:value}   (estimate, standard error): the estimate to the second digit of its error
+    {p:percent}    a share as `65.1%`; most, rounded up; share, of values: `less than 0.001%`
+    {e:epsilon}    rounded up; delta: as it was stated; level: four digits
+    {n:count}      1,234; rows, people and so on: `1 row`, `442 rows`
+    {x:end}        a number as it was stated, six digits; text: a name as it is
+
+Powers of ten appear only where a plain number would be longer than seven digits.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import string
+from collections.abc import Callable, Mapping
+from typing import Any
+
+BAND = 1.959964  # deviations: 95% of a normal distribution
+NEXT_TO_NONE = 1e-5  # of the values: a smaller share is not worth its digits
+SURE = 1e-4  # a p-value below it is printed as that
+MINUS = "\N{MINUS SIGN}"
+
+
+def near(value: float) -> str:
+    """Three digits, without a power of ten where that can be.
+
+    >>> near(2000.4), near(0.33333), near(1.5), near(3.2e-9)
+    ('2,000', '0.333', '1.5', '3.2e−9')
+    """
+    return _digits(value, decimal.ROUND_HALF_EVEN)
+
+
+def down(value: float) -> str:
+    """Like `near`, rounded down.
+
+    >>> down(2 / 3), down(0.5)
+    ('0.666', '0.5')
+    """
+    return _digits(value, decimal.ROUND_FLOOR)
+
+
+def up(value: float) -> str:
+    """Like `near`, rounded up.
+
+    >>> up(2 / 3), up(96.71), up(0.5)
+    ('0.667', '96.8', '0.5')
+    """
+    return _digits(value, decimal.ROUND_CEILING)
+
+
+def _digits(value: float, rounding: str, digits: int = 3) -> str:
+    if not math.isfinite(value):
+        return "unlimited" if value > 0 else "unknown"
+    # 12 digits first: 0.1 as a float is a little more than 0.1, and is not to become 0.101.
+    context = decimal.Context(prec=digits, rounding=rounding)
+    number = context.create_decimal(f"{value:.12g}")
+    return _spelled(number)
+
+
+def _spelled(number: decimal.Decimal) -> str:
+    if number == 0:
+        return "0"
+    number = number.normalize()
+    if -5 <= number.adjusted() < 7:
+        return f"{number:,f}".replace("-", MINUS)
+    text = f"{number:e}".lower().replace("e+", "e")
+    return text.replace("-", MINUS)
+
+
+def value(pair: tuple[float, float]) -> str:
+    """An estimate to the second digit of its error; what would vanish keeps a digit.
+
+    >>> value((3.14159, 0.026)), value((-1234.5, 170.0)), value((-0.0028, 0.26))
+    ('3.142', '−1,230', '−0.003')
+    """
+    number, error = pair
+    if not (math.isfinite(number) and math.isfinite(error)) or error <= 0:
+        return near(number)
+    place = 1 - math.floor(math.log10(error))
+    size = max(abs(number), error)
+    if error < 1e-4 or size >= 1e7:
+        figures = max(1, math.floor(math.log10(size)) + place + 1)
+        return f"{number:.{figures - 1}e}".replace("e+0", "e").replace("e-0", "e-").replace(
+            "-", MINUS
+        )  # fmt: skip
+    nearest = round(number, place) + 0.0
+    if nearest == 0 and number != 0:
+        return f"{number:.1g}".replace("-", MINUS)
+    return f"{nearest:,.{max(0, place)}f}".replace("-", MINUS)
+
+
+def interval(ends: tuple[float, ...]) -> str:
+    """The one style of an interval: (low, high), or with the standard error as (low, high, error).
+
+    >>> interval((-2.6134, 1.4189)), interval((-2.6134, 1.4189, 0.91))
+    ('−2.6 to 1.4', '−2.61 to 1.42')
+    """
+    low, high = float(ends[0]), float(ends[1])
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "unlimited"
+    size = float(ends[2]) if len(ends) > 2 else (high - low) / 4
+    return f"{value((low, size))} to {value((high, size))}"
+
+
+def half(error: float) -> str:
+    """The half-width of a 95% interval, from a standard error.
+
+    >>> half(1.0)
+    '± 1.96'
+    """
+    return f"± {near(BAND * error)}" if math.isfinite(error) else "unknown"
+
+
+def percent(share: float) -> str:
+    """A share of 1.
+
+    >>> percent(0.65123), percent(0.95), percent(0.999)
+    ('65.1%', '95%', '99.9%')
+    """
+    return f"{near(100 * share)}%"
+
+
+def change(share: float) -> str:
+    """A change in percent, with its sign.
+
+    >>> change(0.0287), change(-0.018)
+    ('+2.87%', '−1.8%')
+    """
+    return f"{'+' if share > 0 else ''}{near(100 * share)}%"
+
+
+def most(share: float) -> str:
+    """An attacker's rate, rounded up.
+
+    >>> most(0.73657)
+    '73.7%'
+    """
+    return f"{up(100 * share)}%"
+
+
+def clipped(share: float) -> str:
+    """A share of the values, two digits.
+
+    >>> clipped(0.0123), clipped(1e-9), clipped(0.0)
+    ('1.2%', 'less than 0.001%', '0%')
+    """
+    if 0 < share < NEXT_TO_NONE:
+        return f"less than {_digits(100 * NEXT_TO_NONE, decimal.ROUND_HALF_EVEN, 1)}%"
+    return f"{_digits(100 * share, decimal.ROUND_HALF_EVEN, 2)}%"
+
+
+def level(given: float) -> str:
+    """A privacy level, four digits.
+
+    >>> level(4.0), level(1200.0), level(0.123456)
+    ('4', '1,200', '0.1235')
+    """
+    return _digits(given, decimal.ROUND_HALF_EVEN, 4)
+
+
+def end(given: float) -> str:
+    """A number as somebody stated it, six digits.
+
+    >>> end(-4.0), end(200000.0), end(0.0001)
+    ('−4', '200,000', '0.0001')
+    """
+    return _digits(given, decimal.ROUND_HALF_EVEN, 6)
+
+
+def delta(given: float) -> str:
+    """δ as it is usually written.
+
+    >>> delta(1e-6), delta(0.0)
+    ('1e-6', '0')
+    """
+    return f"{given:g}".replace("e-0", "e-")
+
+
+def chance(p: float) -> str:
+    """A p-value, two digits.
+
+    >>> chance(0.03456), chance(1e-9)
+    ('0.035', 'below 0.0001')
+    """
+    if p < SURE:
+        return f"below {end(SURE)}"
+    return _digits(p, decimal.ROUND_HALF_EVEN, 2)
+
+
+def count(number: float) -> str:
+    """A whole number with its thousands; a fraction of one has two digits."""
+    return f"{number:,.0f}" if number >= 10 or number == int(number) else f"{number:.2g}"
+
+
+def _counted(one: str, several: str | None = None) -> Callable[[float], str]:
+    """`1 row`, `442 rows`."""
+    return lambda number: f"{count(number)} {one if number == 1 else several or f'{one}s'}"
+
+
+def freedom(ends: tuple[float, float]) -> str:
+    """Degrees of freedom, from the least to the most; those of many rows are not rounded.
+
+    >>> freedom((2535.0, 2535.0)), freedom((11.94, 38.2))
+    ('2,535', '11.9 to 38.2')
+    """
+    low, high = (f"{x:,.0f}" if x >= 100 else near(x) for x in ends)
+    return low if low == high else f"{low} to {high}"
+
+
+def times(ends: tuple[float, float]) -> str:
+    """Multiples from the least to the largest: `1.5`, `1.2 to 3.46`."""
+    low, high = near(ends[0]), near(ends[1])
+    return low if low == high else f"{low} to {high}"
+
+
+KINDS: dict[str, Callable[[Any], str]] = {
+    "": near, "near": near, "down": down, "up": up, "se": near, "half": half, "value": value,
+    "interval": interval, "percent": percent, "change": change, "most": most, "share": clipped,
+    "epsilon": up, "delta": delta, "level": level, "end": end, "p": chance, "count": count,
+    "rows": _counted("row"), "people": _counted("person", "people"),
+    "coefficients": _counted("coefficient"), "columns": _counted("private column"),
+    "freedom": freedom, "times": times,
+}  # fmt: skip
+
+
+class _Template(string.Formatter):
+    """`{name:kind}`. A text or a sentence is itself; a list is of such, or of numbers of a kind."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401
+        if isinstance(value, str):
+            return value
+        if hasattr(value, "text"):
+            return str(value.text)
+        if isinstance(value, list):
+            word = format_spec if format_spec in ("and", "or") else "or"
+            return listed([self.format_field(one, format_spec) for one in value], word)
+        return KINDS[format_spec](value)
+
+
+def said(template: str, values: Mapping[str, Any]) -> str:
+    """A template with its numbers.
+
+    >>> said("{rows:rows} at {s:level}; sd {sd:down}", {"rows": 1, "s": 4.0, "sd": [1 / 3, 2.0]})
+    '1 row at 4; sd 0.333 or 2'
+    """
+    return _Template().vformat(template, (), values)
+
+
+def listed(texts: list[str], word: str = "or") -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {word} {texts[-1]}"

@@ -1,0 +1,139 @@
+"""What is said of a plan, a release, an estimate: sections of sentences, tables, charts, commands.
+
+`describe` makes them; terminal, text, page and app render them. A sentence is a key of `WORDS` and
+its values, so that tests compare values and not wordings; renderers make no word and no digit.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from privest.report import numbers
+from privest.report.words import WORDS
+
+KEPT = "\n\u200c\u200d"  # joiners are part of words in some scripts, and they move nothing
+
+
+def printable(text: str) -> str:
+    r"""`text` with its control characters written out: they would steer a terminal or a page.
+
+    Escape sequences, bells, characters that turn the direction of writing, lone surrogates and
+    whatever has no shape become \x1b, \u202e and so on; ends of lines stay.
+
+    >>> printable("age \x1b[31m\u202egnirts"), printable("größe\nθ")
+    ('age \\x1b[31m\\u202egnirts', 'größe\nθ')
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if _is_harmless(one) else _spelled(one) for one in text)
+
+
+def _is_harmless(letter: str) -> bool:
+    """Shaped, a space of any width, or one of those that are kept."""
+    return letter.isprintable() or letter in KEPT or unicodedata.category(letter) == "Zs"
+
+
+def _spelled(letter: str) -> str:
+    return letter.encode("unicode_escape").decode()
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of `WORDS` with its values; a warning stands out."""
+
+    key: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    warning: bool = False
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return numbers.said(WORDS[self.key], self.values)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a table, and its kind (`numbers.KINDS`)."""
+
+    value: Any
+    kind: str
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return numbers.KINDS[self.kind](self.value)
+
+
+Cell = str | Number | Sentence
+
+
+def text_of(cell: Cell) -> str:
+    """A cell for people: a name as it is, all else by its kind."""
+    return cell if isinstance(cell, str) else cell.text
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first cell of a row names it.
+
+    facts: its cells are words or long codes, which may go over several lines.
+    """
+
+    header: tuple[Cell, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: Sentence | None = None
+    facts: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """One of the three charts: `mark` is "intervals", "curve" or "exposure", `data` its numbers.
+
+    alt: its numbers in a sentence, for those who do not see it.
+    """
+
+    mark: str
+    data: Any
+    alt: Sentence
+    caption: Sentence
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Lines for a terminal, shown exactly."""
+
+    lines: tuple[str, ...]
+
+
+Part = Sentence | Table | Chart | Commands
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands below it; `details` are folded where the medium can fold.
+
+    key: by which a medium chooses sections. of: the private column, where there are several.
+    """
+
+    key: str
+    heading: Sentence
+    parts: tuple[Part, ...]
+    details: tuple[Part, ...] = ()
+    of: str = ""
+
+    def keys(self) -> list[str]:
+        """The keys of its sentences and the marks of its tables and charts, for tests."""
+        named = []
+        for part in (self.heading, *self.parts, *self.details):
+            if isinstance(part, Sentence):
+                named.append(f"warning: {part.key}" if part.warning else part.key)
+            elif isinstance(part, Table):
+                named.append(f"table: {' | '.join(text_of(cell) for cell in part.header)}")
+            elif isinstance(part, Chart):
+                named.append(f"chart: {part.mark}")
+            else:
+                named.append("commands")
+        return named

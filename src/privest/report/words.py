@@ -1,0 +1,389 @@
+"""Every sentence of plans, releases, estimates and pages, once.
+
+A template names the kind of each number (`numbers.KINDS`). Sentences have at most 25 words, name
+who acts, and every privacy statement names the attacker, the adjacency and the condition.
+"""
+
+WORDS: dict[str, str] = {
+    # --- headings ---------------------------------------------------------------------------------
+    "plan": "Plan",
+    "errors_expected": "Standard errors to expect",
+    "errors_expected_of": "Standard errors to expect: {target}",
+    "exposure": "What one person is exposed to",
+    "range": "What the range costs",
+    "distributions": "Distributions of the privacy noise at ε = {epsilon:epsilon}",
+    "release": "Release",
+    "found": "Findings",
+    "found_of": "Findings: {target}",
+    "errors": "How the standard errors were made",
+    "errors_of": "How the standard errors were made: {target}",
+    "asked": "In the units of the file",
+    "joint": "All columns together",
+    "cost": "What privacy cost",
+    "limits": "Limits of the promise",
+    "origin": "Which release this is",
+    "repeat": "How to repeat it",
+    "verification": "Verification",
+    "page_title": "{targets:and}: estimates from a private release",
+    "page_subtitle": "{whose}, {coefficients:coefficients}, {level}",
+    "page_foot": "Made on {date} by privest {version}.",
+    "levels": "Privacy levels s (a larger s reveals more)",
+    # --- names of columns of tables ---------------------------------------------------------------
+    "coefficient": "coefficient",
+    "estimate": "estimate",
+    "standard_error": "standard error",
+    "interval": "{confidence:percent} interval",
+    "without": "without privacy",
+    "error_without": "s.e. without privacy",
+    "with": "with privacy",
+    "alone": "privacy alone",
+    "half": "95%",
+    "if_sd": "sd {sd:near}",
+    "change": "change",
+    "sampling": "sampling",
+    "privacy_noise": "privacy noise",
+    "share_of_privacy": "share of privacy noise",
+    "distribution": "distribution",
+    "noise_variance": "noise variance",
+    "rows_needed": "rows for equal errors",
+    "right_at_ends": "right between the ends",
+    "promise": "promise",
+    "promise_delta": "ε at δ = {delta:delta}",
+    "promise_pure": "ε at δ = 0",
+    "at": "at",
+    "mean": "mean",
+    "median": "median",
+    "statistic": "T²",
+    "p_value": "p-value",
+    "levels_rate": "right at most",
+    "levels_level": "level s",
+    "levels_unbiased": "unbiased sd",
+    "levels_reader": "reader's sd",
+    "levels_epsilon": "ε",
+    "fact": "fact",
+    "which": "value",
+    "table_name": "table",
+    "header_checksum": "checksum of the header (SHA-256)",
+    "table_checksum": "checksum of the table (SHA-256)",
+    "ledger_name": "ledger",
+    "made_with": "made with",
+    "page_date": "page of",
+    # --- parts of sentences -----------------------------------------------------------------------
+    "quoted": "{text}",
+    "of_column": "{target}: {text}",
+    "at_level": "privacy level s = {level:level} (a larger s reveals more)",
+    "at_levels": "privacy levels per row up to s = {level:level} (a larger s reveals more)",
+    "at_epsilon": "ε = {epsilon:epsilon} (δ = 0)",
+    "at_budget": "a budget of {budget:level} units for {columns:columns}",
+    "rows": "{rows:rows}",
+    "persons_rows": "{persons:people} with {rows:rows}",
+    "higher": "higher",
+    "lower": "lower",
+    "named": "{name} ({direction})",
+    "subject": "“{target}” is",
+    "subject_odds": "The odds of “{target}” are",
+    "subject_count": "The expected number of “{target}” is",
+    "per_unit": "for each unit more of {name}, other features equal",
+    "per_category": "where {column} is {value} rather than the baseline, other features equal",
+    "level_point": "{ratio:near} at s = {level:near}",
+    "clip_point": "{ratio:near} where it clips {share:percent}",
+    "factor": "a factor of {factor:near}",
+    "right_most": "at most {p:most}",
+    "right_always": "almost always",
+    "one_value": "one value replaced anywhere in the range",
+    "one_person": "all values of one person replaced anywhere in the range",
+    "one_record": "all values of one person replaced anywhere in their ranges",
+    "stated": "stated",
+    "estimated": "estimated",
+    "assumed": "assumed",
+    # --- a plan -----------------------------------------------------------------------------------
+    "plan_size": "{rows:rows}, {coefficients:coefficients}: all of them can be estimated.",
+    "plan_columns": "{rows:rows}, {coefficients:coefficients} for each of {columns:columns}.",
+    "plan_persons": "{persons:people} with {rows} rows each ({mean:near} on average).",
+    "dropped": "Left out for missing values: {dropped:rows}.",
+    "missing_public": "Rows without a value are left out: which they are becomes public.",
+    "cut": "Left out beyond the first {most:count} rows of a person: {cut:rows}.",
+    "weights": "Rows are weighted by the public column “{column}” (survey weights).",
+    "level": "Privacy level s = {level:level}, a cap on Fisher information: a larger s reveals "
+    "more.",
+    "level_column": "Every row has its own privacy level, the public column “{column}”. The "
+    "largest, s = {level:level}, is promised to all rows.",
+    "level_mean": "The mean of the levels is {mean:level}.",
+    "withheld": "Level 0, withheld: {withheld:rows}.",
+    "level_person": "The level is that of all rows of a person together; each of r rows has "
+    "level s/r.",
+    "level_record": "One budget, {budget:level} in units of the columns, covers all values of a "
+    "person. Every column gets the same part.",
+    "level_answers": "Randomised response reverses every answer with probability {wrong:near}; "
+    "other values count as the nearer answer.",
+    "residual_stated": "The residual variance is {variance:near}, as stated.",
+    "residual_reference": "The residual variance is {variance:near}, from {rows:rows} of the "
+    "public reference set.",
+    "residual_unknown": "The residual variance (of values with equal features) is not stated; the "
+    "release will show it. What privacy alone adds is exact.",
+    "residual_fractions": "The other columns are for a residual sd of a 20th, a 10th and a 5th of "
+    "the range.",
+    "residual_persons": "Half of the residual variance, {variance:near}, is taken to be between "
+    "people. What privacy alone adds is exact.",
+    "residual_none": "There are as many coefficients as rows: the release cannot show the residual "
+    "variance. Use fewer features, or state it.",
+    "expected_share": "The errors are for a share of yes of {guess:percent}, which is {source}.",
+    "expected_mean": "The errors are for a mean count of {guess:near}, which is {source}.",
+    "ratio": "Standard errors are {ratio:times} times those without privacy; {share:percent} of "
+    "the variance is privacy noise.",
+    "ratio_fractions": "With these three they are {ratio:near} times those without privacy.",
+    "ratio_one": "Standard errors are practically those without privacy.",
+    "worth": "A row is worth {share:percent} of a row without privacy: {rows:rows} count as "
+    "{worth:count}.",
+    "few_answers": "That is few: at this ε a logistic regression needs about {needed:rows}. With "
+    "fewer there may be no finite fit.",
+    "other_levels": "Standard errors at other levels, as multiples of those without privacy: "
+    "{points:and}.",
+    "curve_caption": "Standard errors against the privacy level, as multiples of those without "
+    "privacy. The dot is the chosen level.",
+    "level_axis": "privacy level s",
+    "rows_wanted": "For {want} at this level {rows:rows} like these are needed.",
+    "persons_wanted": "For {want} at this level {persons:people} like these are needed.",
+    "persons_cap": "The number of rows of each person is public. A cap on rows per person hides "
+    "the rows beyond it.",
+    "persons_unequal": "One person has {largest:rows}, half of the people {usual:count} or fewer. "
+    "A cap on rows per person would put less noise on each row.",
+    "answers_hint": "The range is 0 to 1. If the values are yes or no, the family binomial takes "
+    "randomised response, with δ = 0.",
+    # --- what a range costs -----------------------------------------------------------------------
+    "clip_unknown": "Which share of the values the range {low:end} to {high:end} clips is not "
+    "known before the release.",
+    "clip_least": "With this residual variance it clips at least {least:share}.",
+    "clip_cost": "For values with one mean, clipping at one end multiplies variances by "
+    "{points:and}.",
+    "clip_none": "The range {low:end} to {high:end} clips {share:share} of the values: no cost.",
+    "clip_some": "The range {low:end} to {high:end} clips about {share:share} of the values; "
+    "variances grow up to {ratio:near} times (maximum likelihood).",
+    "clip_bias": "Least squares on the same release would be off by {bias:near} in “{name}”.",
+    "clip_missed": "“{name}” then has standard error {error:se}, not the one asked for.",
+    "clip_later": "These errors leave out what the range {low:end} to {high:end} clips; the "
+    "estimate will say which share.",
+    "clip_target": "Values beyond {low:end} and {high:end} count as these ends: the estimate is of "
+    "clipped values.",
+    # --- distributions at one ε -------------------------------------------------------------------
+    "offer_table": "One value per person, in a range of width {width:near}",
+    "offer_rows": "Rows for equal errors: where privacy noise is most of the error. Right between "
+    "the ends: an attacker's rate, at most.",
+    "offer_attack": "At equal attack rates up to about 95%, Gaussian noise gives the smaller "
+    "errors.",
+    "offer_better": "At this ε, {name} noise needs {ratio:near} times fewer rows than this plan.",
+    # --- exposure: the short panel ----------------------------------------------------------------
+    "guess": "An ordinary reader guesses one person's {value} with sd {after:down}; without that "
+    "person's row, with sd {before:near}. Half of the guesses miss by less than {half:near}.",
+    "guess_below": "An ordinary reader guesses one person's {value} with sd below {after:up}; "
+    "without that person's row, with sd below {before:up}.",
+    "guess_fractions": "If values of {value} vary with sd {sds:near} around the prediction "
+    "(R/20, R/10, R/5), a reader guesses with sd {after:down}.",
+    "guess_unknown": "Neither a range nor a residual variance is stated: how closely a reader "
+    "guesses one person's {value} is unknown. An unbiased guess has sd at least {least:down}.",
+    "guess_answer": "A reader believes 'yes' with {before:percent} before, {yes:percent} after a "
+    "released yes, {no:percent} after a released no.",
+    "guess_factor": "Half of an ordinary reader's guesses are within a factor of {after:down}; "
+    "without that person's row, {before:near}.",
+    "guess_factors": "If values of {value} vary by a factor of {sds:near} (R/20, R/10, R/5), half "
+    "of a reader's guesses are within a factor of {after:down}.",
+    "guess_person": "An ordinary reader guesses a person's mean with sd {mean:down}, one value "
+    "with sd {after:down}; without that person's rows, {mean_before:near} and {before:near}.",
+    "guess_person_fractions": "If values vary with sd {sds:near} around the prediction (R/20, "
+    "R/10, R/5), a reader guesses a person's mean with sd {mean:down}.",
+    "guess_columns": "From all columns a reader guesses {value} with sd {after:down}; from its own "
+    "column alone, {alone:down}; without that person's row, {before:near}.",
+    "pair": "Between two equally likely values, as far apart as people with equal features "
+    "typically are ({apart:near}), an attacker is right {right} (guessing: 50%).",
+    "pair_person": "Between two equally likely people, as far apart as people with equal features "
+    "typically are ({apart:near}), an attacker is right {right} (guessing: 50%).",
+    "pair_fractions": "Between two equally likely values, as far apart as such people typically "
+    "are ({apart:near}), an attacker is right {right} (guessing: 50%).",
+    "pair_stated": "Between two equally likely values that differ by {apart:near}, an attacker is "
+    "right {right} (guessing: 50%).",
+    "pair_record": "Between two equally likely people, as far apart in every column as people with "
+    "equal features typically are, an attacker is right {right} (guessing: 50%).",
+    "ends": "Between the two ends of the range ({low:end}, {high:end}), equally likely, an "
+    "attacker is right {right}.",
+    "ends_record": "Between the two ends of every range, equally likely, an attacker is right "
+    "{right}.",
+    "ends_answer": "Between yes and no, with that belief before, an attacker is right {right} "
+    "(always the likelier answer: {always:percent}).",
+    "no_range": "No range is enforced: ε is unlimited, and values far apart are told apart almost "
+    "surely.",
+    "epsilon": "Differential privacy, {adjacency}: ε = {epsilon:epsilon} at δ = {delta:delta}, "
+    "{word}.",
+    "suspicion": "A 10% suspicion becomes at most {p:most}.",
+    "suspicion_gaussian": "A 10% suspicion becomes at most {p:most} (except with probability "
+    "{out:up}).",
+    "band_large": "ε alone permits near-certainty; judge by the attack rates.",
+    "band_very_large": "ε alone promises almost nothing; only the attack rates say what is hidden.",
+    "not_hidden": "Not hidden: who is in the table, features, numbers of rows, missing values, "
+    "group means, and what relatives' values reveal.",
+    "largest_level": "These sentences are for the rows with the largest level, s = {level:level}.",
+    "exposure_caption": "Grey: without that person's row. Blue: after the release.",
+    "exposure_bar_before": "sd without that person's row",
+    "exposure_bar_after": "sd after the release",
+    "exposure_alt": "Bars of the reader's sd: {before:near} without that person's row, "
+    "{after:down} after the release.",
+    # --- exposure: details ------------------------------------------------------------------------
+    "sd_is": "The residual variance {variance:near} is {source}; residuals are taken as normal and "
+    "independent. Skewed or few-valued data allow closer guesses.",
+    "share_is": "The share of yes, {share:percent}, is {source}.",
+    "unbiased": "A guess that is unbiased for every value has sd at least {least:down} (Fisher "
+    "bound). The reader's guess is biased, and closer.",
+    "higher_of_two": "Between two people with equal features, a reader names the one with the "
+    "higher value {p:percent} of the time.",
+    "prior_tenth": "If the higher value has prior probability 10%, the attacker is right {p:most} "
+    "(always the lower: 90%).",
+    "odds": "Any event is at most e^ε = {factor:up} times as likely as under another value of this "
+    "person, plus δ.",
+    "odds_pure": "Any event is at most e^ε = {factor:up} times as likely as under another value of "
+    "this person. Over several rows or columns of a person ε adds up.",
+    "delta_is": "δ is an additive allowance, not a failure probability. For Gaussian noise a "
+    "smaller δ only means a larger ε ({epsilon:epsilon} at δ = {delta:delta}).",
+    "unenforced": "For a difference of at most {apart:near}, not enforced: ε = {epsilon:epsilon} "
+    "at δ = {delta:delta}.",
+    "person_rows_are": "These numbers are for a person with {rows:rows}.",
+    "columns_reveal": "Columns of one person that go together reveal each other; how much, a "
+    "reference set or the estimate shows.",
+    "relatives": "These rates assume that relatives' values are known or independent. Correlated "
+    "values reveal each other.",
+    "second_release": "A second release of the same values adds to all of this.",
+    # --- levels without data ----------------------------------------------------------------------
+    "value": "value",
+    "levels_rate_is": "Right at most: how often an attacker picks the right one of two equally "
+    "likely values that differ by {apart:near} (guessing: 50%).",
+    "levels_unbiased_is": "Unbiased sd: the least sd of a guess that is unbiased for every value.",
+    "levels_reader_is": "Reader's sd: of an ordinary reader's guess, where values vary with sd "
+    "{sd:near} around the prediction.",
+    "levels_epsilon_is": "ε: at δ = {delta:delta}, where a range of width {apart:near} is "
+    "enforced. A wider range has a larger ε.",
+    # --- a release --------------------------------------------------------------------------------
+    "released": "{rows:rows} released at {level}.",
+    "simulated": "The noise is simulated: this is a dry run without protection. Do not publish it "
+    "as a private release.",
+    "file_table": "Table: {path}",
+    "file_header": "Header: {path}",
+    "file_ledger": "Ledger: {path}",
+    "entry": "Entry {sequence:count} of it is this release of “{subject}”; {left} of its budget is "
+    "left.",
+    "head": "Head: {head}",
+    "left_none": "nothing",
+    "left_level": "a privacy level of {level:level}",
+    # --- an estimate ------------------------------------------------------------------------------
+    "source": "From {whose}, released at {level}.",
+    "clear": "{subject} {direction} by {size:value} ({confidence:percent} interval "
+    "{ends:interval}) {where}.",
+    "clear_percent": "{subject} {direction} by {size} ({confidence:percent} interval {low} to "
+    "{high}) {where}.",
+    "also_clear": "Also clear: {names:and}.",
+    "open": "The direction for {names:and} stays open: the {confidence:percent} interval holds "
+    "zero.",
+    "none_clear": "No effect on “{target}” is clear: the {confidence:percent} interval of "
+    "{names:and} holds zero.",
+    "mean_found": "The mean of “{target}” is {value:value} ({confidence:percent} interval "
+    "{ends:interval}).",
+    "log_mean_found": "The mean logarithm of “{target}” is {value:value} ({confidence:percent} "
+    "interval {ends:interval}).",
+    "unbounded": "The release bounds no coefficient of “{target}”.",
+    "and_more": "{count:count} more",
+    "percent_table": "Change of {what} for one unit more (a category: against the baseline)",
+    "what_value": "“{target}”",
+    "what_odds": "the odds of “{target}”",
+    "what_count": "the expected number of “{target}”",
+    "read_value": "A coefficient is the change of the outcome for one unit more of a feature, the "
+    "others unchanged.",
+    "read_log": "The outcome is modelled as its logarithm. Standard errors are of logarithms; "
+    "effects are in percent.",
+    "read_odds": "Coefficients are logarithms of odds; effects on the odds are in percent.",
+    "read_count": "Coefficients are logarithms of the expected number; effects are in percent.",
+    "read_interval": "If the model is right, {confidence:percent} of such intervals hold the true "
+    "coefficient.",
+    "intervals_caption": "Blue: {confidence:percent} intervals with privacy. Grey: those of the "
+    "same data without privacy, around the same estimate.",
+    "intervals_caption_alone": "Blue: {confidence:percent} intervals with privacy.",
+    "intervals_alt": "{confidence:percent} intervals: {points:and}.",
+    "interval_point": "{name} {ends:interval}",
+    "change_interval": "{low} to {high}",
+    "method": "Standard errors: {method}.",
+    "method_freedom": "Standard errors: {method}, {freedom:freedom} degrees of freedom.",
+    "method_HC": "They hold also where some rows vary more than others.",
+    "method_CR2": "They hold also where the rows of a person go together.",
+    "method_Student": "They are exact where all rows vary alike.",
+    "residual_found": "Residual variance from the release: {found:near} (95% interval "
+    "{ends:interval}).",
+    "residual_hidden": "Residual variance from the release: about 0; the privacy noise hides it.",
+    "check": "The release varies {misfit:near} times as much as stated residual variance and "
+    "privacy noise imply, consistent with chance (p = {p:p}).",
+    "check_same": "The release varies as much as stated residual variance and privacy noise imply "
+    "(p = {p:p}).",
+    "range_found": "The range {low:end} to {high:end} clipped {share:share} of the values, by the "
+    "fit.",
+    "range_likelihood": "The estimate is maximum likelihood of clipped values. Least squares would "
+    "be off by up to {bias:near} standard errors.",
+    "range_small": "Clipping moves no coefficient by more than {small:near} standard errors: least "
+    "squares is used.",
+    "range_left": "Clipping moves least squares by up to {bias:near} standard errors, which is not "
+    "corrected. {why}",
+    "why_people": "The likelihood of clipped values is for one row per person; use a wider range.",
+    "why_distribution": "The likelihood of clipped values is for Gaussian noise; use a wider "
+    "range.",
+    "why_weights": "The likelihood of clipped values takes no survey weights; use a wider range.",
+    "why_flat": "The release does not determine the maximum of that likelihood; use a wider range "
+    "or a higher level.",
+    "range_beyond": "As far as the release shows, all values may lie {side} the range {low:end} to "
+    "{high:end}: it bounds no coefficient.",
+    "mean_method": "Means: {method}.",
+    "mean_at": "“{target}” has mean {mean:value} there ({confidence:percent} interval "
+    "{ends:interval}), median {median:value}.",
+    "total": "Total of “{target}” over {rows:rows}: {total:value} ({confidence:percent} interval "
+    "{ends:interval}), for these rows only.",
+    "total_clipped": "Values beyond the range ({share:share}) count as its ends.",
+    "total_beyond": "Values beyond the range, which may be all of them, count as its ends.",
+    "total_weights": "Every row counts once: the weights are not in it.",
+    "total_skewed": "The noise is so skewed that the interval is too short: more rows are needed, "
+    "or a higher level.",
+    "joint_table": "One test of each coefficient on all columns (Hotelling)",
+    "joint_exact": "The test is exact for normal values of equal variance.",
+    "joint_none": "There is no joint test of the columns: {reason}.",
+    # --- the page ---------------------------------------------------------------------------------
+    "split_table": "Standard errors of “{target}” in two parts; their squares add up",
+    "equal_rows": "{rows:rows} with privacy tell about as much as {worth} rows without.",
+    "noise_hides": "The privacy noise hides how the values themselves vary: errors without it "
+    "would be far smaller.",
+    "errors_unknown": "The release does not tell what the errors would be without privacy.",
+    "errors_public": "These errors follow from public inputs and the release: publishing them "
+    "costs no privacy.",
+    "no_warning": "No check found a problem. That does not prove the model right.",
+    "limit_noise": "The header says that the noise is exact and from the operating system. This "
+    "page cannot check how it was drawn.",
+    "limit_time": "How long the release took is not protected.",
+    "limit_simulated": "The noise of a simulation comes from a seedable generator. Anyone with the "
+    "seed can remove it.",
+    "limit_public": "Features, rows, missing values and a stated residual variance are public. "
+    "They must not come from the private values.",
+    "limit_everybody": "Estimates about everybody may reveal something about one person, also "
+    "about one who is not in the data.",
+    "limit_again": "Every further release adds: two releases with independent noise at level s "
+    "count as one at 2s.",
+    "limit_model": "Errors and intervals hold if the model is right and rows were chosen without "
+    "regard to the private values.",
+    "ledger_entry": "entry {sequence:count} of ledger {ledger}, {subject}; {hash}",
+    "ledger_simulated": "none: the noise was simulated",
+    "ledger_none": "none",
+    "commands_made": "These commands made this page.",
+    "commands_once": "The data owner runs the release once: another release of the same values "
+    "costs privacy again.",
+    "page_links": "On this page",
+    "page_whole": "This page is one file: it runs no script and loads nothing from elsewhere.",
+    "details": "Details",
+    # --- verification -----------------------------------------------------------------------------
+    "whole_charged": "{path} is whole, and the release that this ledger has charged.",
+    "whole": "{path} is whole.",
+    "whole_simulated": "{path} is a simulation, which protects nothing; it is whole.",
+    "not_verified": "{path} is not verified.",
+    "examined": "examined: {what}",
+    "not_examined": "not examined: {what}",
+    "no_file_shows": "no file can show: {what}",
+}
