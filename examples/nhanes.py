@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 import privest as pv
-from privest.report import at_least, exposed_by, exposure
+from privest.report import as_text, describe
 from privest.report.figures import new_figure, save, tidy
+from privest.report.numbers import down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,8 +83,7 @@ def main(folder: Path = DATA, out: Path = Path("out")) -> dict[float, pv.workflo
     plans = {factor: plan_for(table, factor) for factor in FACTORS}
     found = {factor: pv.estimate(plan.simulate(seed=SEED)) for factor, plan in plans.items()}
     print(plans[FACTORS[1]].summary())
-    for one in exposed_by(plans[FACTORS[1]]):
-        print(*exposure(one), sep="\n")
+    print(as_text(describe(plans[FACTORS[1]]), ("exposure",)))
     print(found[FACTORS[1]].summary())
     draw(found, out / "nhanes.png")
     return found
@@ -95,7 +95,7 @@ def draw(found: dict[float, pv.workflow.Estimate], path: Path) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     draw_effects(left, found)
     draw_exposure(right, found)
-    title = "Triglycerides in NHANES 2011-12 at three privacy levels s (larger shows more)"
+    title = "Triglycerides in NHANES 2011-12 at three privacy levels s (a larger s reveals more)"
     figure.suptitle(title, fontsize=12)
     path.parent.mkdir(parents=True, exist_ok=True)
     save(figure, path)
@@ -145,9 +145,9 @@ def draw_exposure(axes: Axes, found: dict[float, pv.workflow.Estimate]) -> None:
 
 
 def level_text(found: pv.workflow.Estimate) -> str:
-    """`s = 3.79: a reading is known to a factor of 1.67`."""
-    known = at_least(math.exp(found.level**-0.5))
-    return f"s = {found.level:.3g}: a reading is known to a factor of {known}"
+    """`s = 3.79: an unbiased guess has sd ≥ a factor of 1.67`."""
+    least = down(math.exp(found.level**-0.5))
+    return f"s = {found.level:.3g}: an unbiased guess has sd ≥ a factor of {least}"
 
 
 if __name__ == "__main__":

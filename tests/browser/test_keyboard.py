@@ -66,7 +66,7 @@ def test_a_trial_with_keys_only(watch, width):
     expect(page).to_have_url(re.compile("/results$"))
     reach(page, page.get_by_label("How sure intervals are"))
     page.keyboard.press("ArrowDown")
-    expect(page.locator("#found")).to_contain_text("98 %")
+    expect(page.locator("#found")).to_contain_text("98%")
     press_link(page, "Take it along")
     expect(page.get_by_role("heading", level=1)).to_have_text("Take it along")
     looks_right(page, dark=False)

@@ -35,13 +35,8 @@ NAMES = {
         "fig4", "load", "load_nhanes", "reference",
     },
     "report": {
-        "BAND", "Course", "CoursePanel", "Exposed", "Line", "Note", "Panel", "Section",
-        "TableBlock", "Track", "Trail", "at_least", "at_most", "charged_to", "curve_of",
-        "ellipse_points", "exposed_by", "exposure", "freedom_text", "left_out", "level_of",
-        "level_words", "new_figure", "often", "plural", "printable",
-        "render_section", "report_sections", "require_files", "rounded",
-        "save", "save_convergence", "save_courses", "save_diagnosis", "save_plan_figure",
-        "save_plane", "save_report", "save_states", "short", "tidy", "total_words",
+        "BAND", "Section", "Sentence", "as_text", "describe", "exposed", "parts_html",
+        "print_sections", "printable", "save_report", "section_html", "shown",
     },
     "estimator": {
         "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
@@ -134,10 +129,10 @@ NAMES = {
         "stream_estimates", "trace_bound", "trace_budget_bound",
     },
     "privacy": {
-        "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
-        "OneRecord",
+        "AdjacentSteps", "Along", "EndlessLevel", "Exposure", "GridStatement", "Move", "OneBlock",
+        "OneReading", "OneRecord",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-        "attacker", "coin_epsilon", "coin_of", "gdp", "grid_statement",
+        "attacker", "coin_epsilon", "coin_of", "exposure", "gdp", "grid_statement",
         "level_for_attacker", "level_on_grid", "load_level", "metric", "person_level",
         "person_statement",
         "pure_epsilon", "pure_level", "relative_variance", "rows_statement",
@@ -166,7 +161,10 @@ MODULES = {
     "mechanism.source", "network.agent", "network.mpi", "noise.quadrature",
     "paper.coverage", "paper.fig1",
     "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
-    "privacy.attacker", "privacy.gdp", "privacy.metric",
+    "privacy.attacker", "privacy.gdp", "privacy.metric", "privacy.reader",
+    "report.charts", "report.describe", "report.exposure", "report.figures", "report.findings",
+    "report.numbers", "report.page", "report.sections", "report.slider", "report.style",
+    "report.terminal", "report.words",
 }  # fmt: skip
 
 
@@ -207,17 +205,7 @@ STATED = {
     "paper": {"Plan"},
     "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
     "privacy": {"AdjacentSteps", "OneBlock", "OneReading", "OneRecord"},
-    "report": {
-        "Course",
-        "CoursePanel",
-        "Exposed",
-        "Line",
-        "Note",
-        "Panel",
-        "Section",
-        "TableBlock",
-        "Track",
-    },
+    "report": {"Section", "Sentence"},
     "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "Trial"},
     "workflow": {"Noise", "People", "Privacy", "Weights"},
 }

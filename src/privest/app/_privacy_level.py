@@ -8,7 +8,11 @@ from typing import Any
 from markupsafe import Markup
 from starlette.datastructures import QueryParams
 
-from privest.app._level_scale import (
+from privest.app._pages import Form, as_typed
+from privest.report import Section, Sentence, exposed, parts_html
+from privest.report.describe import errors_expected
+from privest.report.sections import Chart
+from privest.report.slider import (
     POSITIONS,
     LevelScale,
     apart_meant,
@@ -17,10 +21,6 @@ from privest.app._level_scale import (
     level_text,
     takes_apart,
 )
-from privest.app._pages import Form, as_typed
-from privest.report import Section, Sentence, exposed, parts_html
-from privest.report.describe import errors_expected
-from privest.report.sections import Chart
 from privest.workflow import Plan, at_level
 
 

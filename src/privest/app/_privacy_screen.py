@@ -15,13 +15,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from privest.app._desk import Work
-from privest.app._level_scale import (
-    LevelScale,
-    apart_text,
-    level_scale,
-    level_text,
-    takes_apart,
-)
 from privest.app._pages import Form, page, place, screen, see_other
 from privest.app._privacy_level import Chosen, chosen_by, meant_by, numbers_of, pictures_of
 from privest.app._uploads import changed
@@ -29,6 +22,13 @@ from privest.app._withdrawal_words import withdrawal_words
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.report.findings import INTERCEPT
+from privest.report.slider import (
+    LevelScale,
+    apart_text,
+    level_scale,
+    level_text,
+    takes_apart,
+)
 from privest.workflow import Plan, Spec, withdrawn
 
 KEPT = "privacy"  # under which this screen keeps what it was asked

@@ -126,10 +126,11 @@ def demo(
         ),
     ] = False,
 ) -> None:
-    """Plan, release, estimate and report on embedded data: 442 people, their triglycerides.
+    """Plan, release, estimate and report on embedded data: triglycerides of 300 people.
 
-    The release is real, with a ledger: its noise, and so the estimates, are others in every run. A
-    demo that is run again begins with a new ledger, which no private readings should ever do.
+    142 more people are a public reference. The release is real, with a ledger: its noise, and so
+    the estimates, differ in every run. A demo that is run again begins with a new ledger, which no
+    private values should ever do.
     """
     if first:
         reproduce.show_first_example(to_people(), out)
@@ -143,7 +144,7 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     spec = workflow.Spec(
         people.name,
         workflow.Model(("s5",), ("age", "sex", "bmi", "bp"), categories={"sex": ("0", "1")}),
-        workflow.Privacy(level=4.0, delta=1e-6, sensitivity=0.5),
+        workflow.Privacy(level=4.0, delta=1e-6, range={"s5": (2.0, 7.0)}),
         workflow.Public(reference=reference.name),
     )
     plan_text = workflow.to_toml(spec)
@@ -155,9 +156,9 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     _split(people, reference)
     console.print(
         shown(
-            "442 people; their (logarithmic) triglycerides s5 are private. How do they depend on "
-            f"age, sex, body mass index and blood pressure? {REFERENCE} of the people are a public "
-            "reference that tells how large the noise is; the others release noisy readings only."
+            "300 people; their (logarithmic) triglycerides s5 are private. How do they depend on "
+            f"age, sex, body mass index and blood pressure? {REFERENCE} more people are a public "
+            "reference set for the residual variance."
         )
     )
     commands = commands_of(Steps(plan_file, release, page, seed=seed))

@@ -47,7 +47,7 @@ def bound(
 ) -> None:
     """The least error of an estimate of θ in y = Hθ + w that is right on average (unbiased).
 
-    Under a privacy level S (larger shows more): for every mechanism that keeps it. Nothing is
+    Under a privacy level S (a larger S reveals more): for every mechanism that keeps it. Nothing is
     released and no reading is needed: H, the noise and the level are enough. State the privacy as
     --level, or as --epsilon with --delta and --move; --level with --delta and --move also prints
     the ε that the level amounts to. CSV files use commas and decimal points.

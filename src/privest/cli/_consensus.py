@@ -81,7 +81,7 @@ def consensus_command(
     level: Annotated[
         float,
         option(
-            "Privacy level s (larger shows more): Fisher information about one reading.",
+            "Privacy level s (a larger s reveals more): Fisher information about one reading.",
             "S",
             panel=common.PRIVACY,
         ),

@@ -51,8 +51,8 @@ class Asked:
     budget: Annotated[
         float | None,
         option(
-            "The sum of the levels of all rows (larger shows more): the best accuracy for it. Left "
-            "out, with no errors either: that of the plan.",
+            "The sum of the levels of all rows (larger levels reveal more): the best accuracy for "
+            "it. Left out, with no errors either: that of the plan.",
             "TOTAL",
         ),
     ] = None

@@ -28,8 +28,8 @@ def print_fit(
     the names of their columns.
     """
     title = (
-        f"{found.family!r} from {found.observations} releases at privacy level {level:g} (larger "
-        "shows more)"
+        f"{found.family!r} from {found.observations} releases at privacy level {level:g} (a larger "
+        "s reveals more)"
     )
     table = new_table(
         title, "name", "estimate", f"{100 * intervals.confidence:g} % interval", "s.e.",

@@ -138,7 +138,8 @@ class Limits:
     level: Annotated[
         float | None,
         option(
-            "Privacy level s (larger shows more): Fisher information about any one reading.", "S"
+            "Privacy level s (a larger s reveals more): Fisher information about any one reading.",
+            "S",
         ),
     ] = None
     trace: Annotated[float | None, option("Fisher information summed over all readings.", "T")] = (

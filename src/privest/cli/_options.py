@@ -186,8 +186,8 @@ class Account(stated.LedgerOptions):
     budget: Annotated[
         float | None,
         option(
-            "Opens the account: the privacy level (larger shows more) of all that is ever shown of "
-            "a reading. Left out: that of this release.",
+            "Opens the account: the privacy level (a larger one reveals more) of all releases of "
+            "a measurement. Left out: that of this release.",
             "S",
         ),
     ] = None

@@ -156,8 +156,8 @@ class Charged:
     budget: Annotated[
         float | None,
         option(
-            "Of a new account: the privacy level of one reading (larger shows more), all releases "
-            "together. Left out: what this release costs.",
+            "Of a new account: the privacy level of one value (a larger one reveals more), all "
+            "releases together. Left out: what this release costs.",
             "LEVEL",
         ),
     ] = None

@@ -100,8 +100,8 @@ class GridStatement(Record):
         """All of it in plain sentences, one a line."""
         guess = 1 / math.sqrt(self.fisher) if self.fisher else math.inf
         lines = [
-            f"Fisher information: at most {self.fisher:.6g} about any one reading, whatever it is: "
-            f"no guess that is right on average is better than ± {guess:.4g} (proved)."
+            f"Fisher information: at most {self.fisher:.6g} about any one reading: a guess that is "
+            f"unbiased for every value has sd at least {guess:.4g} (proved)."
         ]
         if self.mu is None:
             lines.append(f"Differential privacy: epsilon = {self.epsilon:.6g}, delta = 0 (proved).")

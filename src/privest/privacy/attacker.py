@@ -1,4 +1,4 @@
-"""What an attacker can do with a release at privacy level s (larger shows more).
+"""What an attacker can do with a release at privacy level s (a larger s reveals more).
 
 A release z = y + e/√s, e ~ N(0, 1), of one reading y. The attacker sees z, knows s and the law of
 the noise, and has any amount of computing time. The numbers are those of the best attacker of each
@@ -26,9 +26,9 @@ COIN = 0.5  # what a guess between two values is worth without any release
 
 
 def reading_error(level: ArrayLike) -> float:
-    """± 1/√s: the least standard deviation of a guess that is right on average.
+    """1/√s: the least standard deviation of a guess that is unbiased for every value.
 
-    For every value of the reading [proved, docs/promise.md]: the Fisher promise.
+    [proved, docs/promise.md]: the Fisher bound.
 
     >>> reading_error(4.0)
     0.5
@@ -37,7 +37,7 @@ def reading_error(level: ArrayLike) -> float:
 
 
 def informed_error(level: ArrayLike, spread: ArrayLike) -> float:
-    """± 1/√(s + 1/τ²): root mean square error of one who believed y ~ N(m, τ²), τ = `spread`.
+    """1/√(s + 1/τ²): root mean square error of one who believed y ~ N(m, τ²), τ = `spread`.
 
     Without the release it is τ. The posterior law is N(·, 1/(s + 1/τ²)) whatever z is.
 

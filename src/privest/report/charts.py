@@ -100,8 +100,8 @@ def _scale(one: Coefficient, zero: float) -> Callable[[float], float]:
 
 def curve(data: Mapping[str, Any]) -> tuple[str, int]:
     """Errors as multiples of those without privacy against the level; both axes multiply."""
-    levels, lines = np.asarray(data["levels"], float), dict(data["lines"])
-    top = max(float(np.max(line)) for line in lines.values())
+    levels, lines = np.asarray(data["levels"], float), list(data["lines"])
+    top = max(float(np.max(line)) for line in lines)
     reach = math.log(max(top, 1.2))
 
     def x(level: float) -> float:
@@ -121,7 +121,7 @@ def curve(data: Mapping[str, Any]) -> tuple[str, int]:
         _text(f"{x(tick):.2f}%", BOTTOM + 24, numbers.near(tick), anchor="middle")
         for tick in _ticks(levels[0], levels[-1], 5)
     ]
-    for line in lines.values():
+    for line in lines:
         points = " ".join(f"{x(a):.3f},{y(b):.2f}" for a, b in zip(levels, np.asarray(line)))
         parts.append(
             f'<svg x="0" y="0" width="100%" height="{CURVE}" viewBox="0 0 100 {CURVE}" '

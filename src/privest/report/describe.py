@@ -299,8 +299,11 @@ def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
     """What the errors are for: the residual variance, or what is expected of the outcome."""
     column, expected = plan.columns[0], _expected(plan)
     if expected is not None:
-        key = "expected_share" if plan.model.family == "binomial" else "expected_mean"
-        return [Sentence(key, {"guess": expected[0], "source": Sentence(expected[1])})]
+        key, read = "expected_mean", "read_count"
+        if plan.model.family == "binomial":
+            key, read = "expected_share", "read_odds"
+        values = {"guess": expected[0], "source": Sentence(expected[1])}
+        return [Sentence(read), Sentence(key, values)]
     variance = column.residual_variance
     if variance is None:
         said = [Sentence("residual_unknown")]
@@ -349,20 +352,25 @@ def curve_of(plan: Plan) -> list[Part]:
         return []
     if errors.open is not None:
         levels, found = plan.curve()
-        lines = {"": found[:, 0] / errors.open[0]}
+        at = [plan.errors(column, column.level * times).total[0] for times in LEVELS]
+        ratios = [one / errors.open[0] for one in at]
         points = [
             Sentence("level_point", {"ratio": float(one), "level": column.level * times})
-            for times, one in zip(
-                LEVELS,
-                [plan.errors(column, column.level * x).total[0] / errors.open[0] for x in LEVELS],
-            )
+            for times, one in zip(LEVELS, ratios)
         ]
         said = Sentence("other_levels", {"points": points})
-        return [said, _curve(levels, lines, column.level, said)]
-    return []
+        return [said, _curve(levels, [found[:, 0] / errors.open[0]], column.level, said)]
+    if not errors.guesses or plan.survey.strata is not None:
+        return []
+    added = plan.distribution.variance(column.level, plan.limits(column), simulated=False)
+    levels = column.level * np.geomspace(1e-2, 1e2, 41)
+    lines = [np.sqrt(1 + added * column.level / levels / sd**2) for sd in errors.guesses]
+    now = [math.sqrt(1 + added / sd**2) for sd in errors.guesses]
+    said = Sentence("ratio_fractions", {"ratio": now})
+    return [said, _curve(levels, lines, column.level, said)]
 
 
-def _curve(levels: Array, lines: Mapping[str, Array], chosen: float, alt: Sentence) -> Chart:
+def _curve(levels: Array, lines: Sequence[Array], chosen: float, alt: Sentence) -> Chart:
     data = {"levels": levels, "lines": lines, "chosen": chosen}
     return Chart("curve", data, alt, Sentence("curve_caption"))
 

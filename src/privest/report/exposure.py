@@ -279,7 +279,7 @@ def _details(
     if len(columns) > 1 and covariance is None:
         said.append(Sentence("columns_reveal"))
     if epsilon is not None:
-        said.append(Sentence("odds", {"factor": _exp(epsilon)}))
+        said.append(Sentence("odds" if delta > 0 else "odds_pure", {"factor": _exp(epsilon)}))
         if delta > 0:
             smaller = delta / 1000
             larger = gdp.epsilon_of(gdp.mu_of(epsilon, delta), smaller)

@@ -73,7 +73,7 @@ class Coefficient:
     @property
     def strength(self) -> float:
         """How far zero is from the interval, in its widths."""
-        return min(abs(self.low), abs(self.high)) / (self.high - self.low)
+        return min(abs(self.low), abs(self.high)) / max(self.high - self.low, 1e-300)
 
     @property
     def direction(self) -> Sentence:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Iterable, Sequence
-
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from privest.report.sections import Chart, Part, Section, Sentence, Table, printable, text_of
 
+if TYPE_CHECKING:  # Rich is loaded when the first text is shown
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
 WIDTH = 100  # of plain text
+WHOLE = {"path", "head", "what"}  # values that stay on one line, to be copied
+HEADING = 14  # letters of a line of a heading: numbers below it are not wrapped
 
 
 def shown(text: str, style: str = "") -> Text:
     """A text as it is, for a console: neither markup nor anything that steers a terminal."""
+    from rich.text import Text
+
     return Text(printable(text), style=style)
 
 
@@ -34,19 +40,22 @@ def print_sections(
 
 def as_text(sections: Iterable[Section], keys: Sequence[str] | None = None) -> str:
     """The same without colour."""
+    from rich.console import Console
+
     written = io.StringIO()
     console = Console(
         file=written, width=WIDTH, color_system=None, highlight=False, markup=False, emoji=False
     )
     print_sections(console, sections, keys)
-    return written.getvalue()
+    return "".join(f"{line.rstrip()}\n" for line in written.getvalue().splitlines())
 
 
 def _print(console: Console, part: Part) -> None:
     if isinstance(part, Chart):
         return
     if isinstance(part, Sentence):
-        console.print(shown(part.text, style="bold" if part.warning else ""))
+        whole = not WHOLE.isdisjoint(part.values)
+        console.print(shown(part.text, style="bold" if part.warning else ""), soft_wrap=whole)
     elif isinstance(part, Table):
         if part.caption is not None:
             console.print(shown(part.caption.text))
@@ -57,9 +66,12 @@ def _print(console: Console, part: Part) -> None:
 
 
 def _table(table: Table) -> RichTable:
+    from rich import box
+    from rich.table import Table as RichTable
+
     made = RichTable(box=box.SIMPLE_HEAD, show_edge=False)
     for k, cell in enumerate(table.header):
-        heading = shown(text_of(cell))
+        heading = shown("\n".join(textwrap.wrap(text_of(cell), HEADING)))
         if k == 0:
             made.add_column(heading, overflow="fold")
         else:

@@ -38,7 +38,7 @@ WORDS: dict[str, str] = {
     "with": "with privacy",
     "alone": "privacy alone",
     "half": "95%",
-    "if_sd": "residual sd {sd:near}",
+    "if_sd": "sd {sd:near}",
     "change": "change",
     "sampling": "sampling",
     "privacy_noise": "privacy noise",
@@ -131,6 +131,7 @@ WORDS: dict[str, str] = {
     "expected_mean": "The errors are for a mean count of {guess:near}, which is {source}.",
     "ratio": "Standard errors are {ratio:times} times those without privacy; {share:percent} of "
     "the variance is privacy noise.",
+    "ratio_fractions": "With these three they are {ratio:near} times those without privacy.",
     "ratio_one": "Standard errors are practically those without privacy.",
     "worth": "A row is worth {share:percent} of a row without privacy: {rows:rows} count as "
     "{worth:count}.",
@@ -192,14 +193,6 @@ WORDS: dict[str, str] = {
     "R/10, R/5), a reader guesses a person's mean with sd {mean:down}.",
     "guess_columns": "From all columns a reader guesses {value} with sd {after:down}; from its own "
     "column alone, {alone:down}; without that person's row, {before:near}.",
-    "guess_stream": "From all steps a reader guesses one measurement with sd {after:down}; without "
-    "its own step, {others:down}; without the stream, {before:near}.",
-    "guess_steps": "From all steps a reader guesses one measurement with sd {after:down}; without "
-    "the stream, {before:near}.",
-    "unbiased_steps": "A guess of one measurement from the release that is unbiased for every "
-    "value has sd at least {least:down}.",
-    "unbiased_block": "The same for the mean of {steps:count} measurements of a step: sd at least "
-    "{least:down}.",
     "pair": "Between two equally likely values, as far apart as people with equal features "
     "typically are ({apart:near}), an attacker is right {right} (guessing: 50%).",
     "pair_person": "Between two equally likely people, as far apart as people with equal features "
@@ -245,6 +238,8 @@ WORDS: dict[str, str] = {
     "(always the lower: 90%).",
     "odds": "Any event is at most e^ε = {factor:up} times as likely as under another value of this "
     "person, plus δ.",
+    "odds_pure": "Any event is at most e^ε = {factor:up} times as likely as under another value of "
+    "this person. Over several rows or columns of a person ε adds up.",
     "delta_is": "δ is an additive allowance, not a failure probability. For Gaussian noise a "
     "smaller δ only means a larger ε ({epsilon:epsilon} at δ = {delta:delta}).",
     "unenforced": "For a difference of at most {apart:near}, not enforced: ε = {epsilon:epsilon} "

@@ -18,12 +18,12 @@ import pytest
 
 import privest
 from along_cases import CASES
-from privest.cli._original_text import rows_given
+from privest.app._along import Along, ledger_entry, save_along
+from privest.app._along_cells import call_of
+from privest.cli._workflow import rows_given
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger import Ledger
 from privest.report import save_report
-from privest.app._along import Along, ledger_entry, save_along
-from privest.app._along_cells import call_of
 from privest.workflow import (
     Account,
     Estimate,

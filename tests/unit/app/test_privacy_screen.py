@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from app_client import Client
-from privest.report import at_least, at_most
-from privest.app._level_scale import chosen_level, level_scale
+from privest.report import exposed
+from privest.report.numbers import half, up
+from privest.report.slider import chosen_level, level_scale
 from privest.workflow import Noise, People, Privacy, Weights
 from workflow_tables import people, write
 
@@ -69,7 +70,8 @@ def test_every_kind_of_plan_has_its_screen(kind, client):
     work = client.planned(**KINDS[kind])
     page = client.get(at(work))
     assert page.status_code == 200, words(page)
-    assert page.text.count("data:image/svg+xml") >= 4  # two pictures, light and dark
+    charts = {"a record": 0, "nothing public": 0, "no noise variance": 1, "persons": 1, "counts": 1}
+    assert page.text.count('<svg class="chart"') == charts.get(kind, 2)
     assert "nan" not in words(page).split()
     before = fields(page)
     position = int(before.get("position", 0)) + 37
@@ -88,7 +90,7 @@ def test_every_kind_of_plan_has_its_screen(kind, client):
 
 
 def test_the_slider_says_what_others_and_you_will_know(client):
-    """± 1/√s, Φ(c√s/2), ε of the plan, and ± of the table, at the level that is moved to."""
+    """The exposure panel, and ± of the table, at the level that is moved to."""
     work = client.planned(**SEX)
     scale = level_scale(work.plan)
     position = scale.position(1.0)
@@ -100,11 +102,12 @@ def test_the_slider_says_what_others_and_you_will_know(client):
     assert "position" not in fields(answer)  # which is being dragged, and is left alone
     said = words(answer)
     plan = work.plan.at(level)
-    assert f"guesses one person’s value to ± {at_least(level**-0.5)} at best" in said
-    assert "0.5 apart" in said
-    assert f"ε = {at_most(plan.epsilon)}" in said
-    assert f"± {1.96 * plan.standard_error[3]:.3f}" in said  # bmi
-    assert f"± {1.96 * plan.classical_error[3]:.3f}" in said
+    for part in exposed(plan, apart=0.5).parts:
+        assert getattr(part, "text", "") in said
+    assert "that differ by 0.5, an attacker is right" in said
+    assert f"ε = {up(plan.epsilon)} at δ = 1e-6" in said
+    assert half(plan.standard_error[3]) in said  # bmi
+    assert half(plan.classical_error[3]) in said
     assert chosen_level(work.plan) == level  # what is shown is what is stored
 
 
@@ -121,8 +124,8 @@ def test_delta_and_apart_are_the_owners(client):
     work = client.planned()
     asked = {"level": "4", "before": "4", "apart": "2", "delta": ""}
     answer = move(client, work, asked)
-    assert "ε" not in words(answer)
-    assert "2 apart" in words(answer)
+    assert "at δ = 1e-6" in words(answer)
+    assert "that differ by 2, an attacker" in words(answer)
     client.post(at(work), asked | {"delta": "1e-3", "then": "take"})
     assert work.spec.privacy.delta == 1e-3
     assert work.spec.privacy.level == 4.0
@@ -147,7 +150,7 @@ def test_what_cannot_be_says_why_and_keeps_what_is_stored(typed, said, client):
     assert (part.status_code, said in words(part)) == (422, True), words(part)
     assert "<h1" not in part.text
     drawn = client.get(at(work, "/pictures"), params=asked)
-    assert drawn.status_code == (200 if "apart" in typed else 204)  # they do not show it
+    assert drawn.status_code == 204
     whole = client.post(at(work), asked | {"then": "take"})
     assert (whole.status_code, said in words(whole)) == (422, True)
     assert 'role="alert"' in whole.text
@@ -170,13 +173,10 @@ def test_what_is_shown_is_what_is_stored_and_released(by, client):
     page = client.get(f"/work/{work.id}/release")
     button = words(page).split("What it spends")[1].split("cannot be taken back")[0]
     assert f"privacy level s = {level:.3g}" in button
-    assert f"± {at_least(level**-0.5)}" in button
-    assert f"ε = {at_most(work.plan.epsilon)}" in button
-    assert "0.7 apart" in button
-    answers = re.findall(r'class="answer">(.*?)</div>', again.text, re.DOTALL)
-    assert answers
-    for one in answers:  # the same sentences beside the button
-        assert " ".join(html.unescape(re.sub("<[^>]*>", " ", one)).split()) in button
+    for part in exposed(work.plan, apart=0.7).parts:  # the same sentences on both screens
+        text = getattr(part, "text", "")
+        assert text in button
+        assert text in words(again)
 
 
 def test_a_request_that_comes_late_moves_nothing(client, monkeypatch):
@@ -230,7 +230,7 @@ def test_an_accuracy_moves_the_slider(client):
     half = 1.959964 * work.plan.at(level).standard_error[work.plan.index("bmi")]
     assert 0.02 * (1 - 1e-4) < half <= 0.02
     assert int(fields(page)["position"]) == level_scale(work.plan).position(level)
-    assert "± 0.020" in words(page)
+    assert "± 0.02" in words(page)
 
 
 def test_an_accuracy_that_needs_more_rows_says_how_many(client):
@@ -249,7 +249,7 @@ def test_without_a_noise_variance_it_is_what_privacy_adds(client):
     work = client.planned(noise=Noise())
     page = client.get(at(work))
     assert "what privacy alone may add" in words(page)
-    assert "by privacy alone" in words(page)
+    assert "privacy alone" in words(page)
     page = client.follow(client.post(at(work), {"then": "accuracy", "half": "0.02", "of": "3"}))
     found = work.plan.at(float(fields(page)["level"]))
     assert 1.959964 * found.privacy_error[3] == pytest.approx(0.02, rel=1e-4)

@@ -63,7 +63,8 @@ def test_page_says_what_is_written_and_spent(client, folder):
     page = shown(client, work)
     for words in (
         str(folder), "s5-release.csv", "s5-release.csv.json", "442 rows", "s5 of diabetes",
-        "privacy level s = 4 (larger shows more)", "cannot be taken back", "privest release 3",
+        "privacy level s = 4 (a larger s reveals more)", "cannot be taken back",
+        "privest release 3",
         "Left after it", "nothing",
     ):  # fmt: skip
         assert words in page, words

@@ -10,7 +10,7 @@ import pytest
 from app_client import Client
 from privest.app import _results_screen as screen
 from privest.app._desk import Made, Table
-from privest.report import _page, rounded
+from privest.report.numbers import value as rounded
 from privest.workflow import (
     Noise,
     People,
@@ -25,28 +25,6 @@ from privest.workflow import (
 from workflow_tables import people, spec, write
 
 HTMX = {"hx-request": "true"}
-
-
-FIGURES = (
-    "_pictures.intervals_figure", "_pictures.pair_figure", "_pictures.trail_figure",
-    "_tradeoff.tradeoff_figure",
-)  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def undrawn(request, monkeypatch):
-    """Pictures take most of the time: who asks for `drawn` has them, the others their words."""
-    if "drawn" in request.fixturenames:
-        return
-    for name in FIGURES:
-        monkeypatch.setattr(f"privest.report.{name}", lambda *given, **more: None)
-    words = lambda one: f"<p>{_page.escape(one.alt)}</p>"  # noqa: E731
-    monkeypatch.setitem(_page.WRITERS, _page.Picture, words)
-
-
-@pytest.fixture
-def drawn():
-    """Pictures, too."""
 
 
 @pytest.fixture
@@ -92,20 +70,20 @@ def part(client, work, rest, data):
     return answer.status_code, unescape(answer.text).replace("\xa0", " ")
 
 
-def test_the_report_is_there(client, drawn):
+def test_the_report_is_there(client):
     work = tried(client)
     page, found = shown(client, work), estimate_release(work.released)
     for words in (
-        "What was found", "95 % interval", "Sampling and privacy", "What it cost",
-        "What one person is exposed to", "Where the numbers come from", "A trial",
-        "Two coefficients together", "How the estimates settled", "What is not promised",
+        "Findings", "95% interval", "in two parts; their squares add up", "What privacy cost",
+        "What one person is exposed to", "How the standard errors were made", "A trial",
+        "Limits of the promise",
         "Which release this is", found.release.checksum, "Download the report",
     ):  # fmt: skip
         assert words in page, words
     value, error = found.estimate[3], found.standard_error[3]
-    assert rounded(value, error) in page
+    assert rounded((value, error)) in page
     assert page.count("<h1") == 1
-    assert page.count('<img src="data:image/svg+xml') == 3
+    assert page.count('<svg class="chart"') == 3
     assert "style=" not in page
     assert len(set(re.findall(r'id="([^"]+)"', page))) == len(re.findall(r'\bid="([^"]+)"', page))
 
@@ -119,13 +97,13 @@ def test_without_a_release_there_is_none(client):
 
 def test_errors_are_split_and_their_squares_add_up(client):
     work = tried(client)
-    text = shown(client, work).split("Sampling and privacy", 1)[1]
+    text = shown(client, work).split("in two parts", 1)[1]
     rows = re.findall(r"<tr role=\"row\">(.*?)</tr>", text, re.S)[1:6]
     for row in rows:
         cells = [c.replace("−", "-") for c in re.findall(r"<td[^>]*>(.*?)</td>", row)]
         whole, sampling, privacy = map(float, cells[:3])
-        assert whole**2 == pytest.approx(sampling**2 + privacy**2, rel=0.2)  # two digits each
-        assert float(cells[3].split()[0]) == pytest.approx(100 * privacy**2 / whole**2, abs=6)
+        assert whole**2 == pytest.approx(sampling**2 + privacy**2, rel=0.02)  # three digits each
+        assert float(cells[3].strip("%")) == pytest.approx(100 * privacy**2 / whole**2, abs=2)
 
 
 def test_another_confidence(client):
@@ -135,11 +113,11 @@ def test_another_confidence(client):
     for chosen in screen.CONFIDENCES:
         status, text = part(client, work, "/ask", {"confidence": chosen})
         assert status == 200
-        assert f"{100 * float(chosen):g} % interval" in text
+        assert f"{100 * float(chosen):g}% interval" in text
         assert work.asked["confidence"] == float(chosen)
         low, high = found.interval(float(chosen))[3]
         error = found.standard_error[3]
-        assert f"{rounded(low, error)} to {rounded(high, error)}" in text.replace("…", "to")
+        assert f"{rounded((low, error))} to {rounded((high, error))}" in text
         page = unescape(client.follow(client.post(url(work, "/ask"), {"confidence": chosen})).text)
         assert f'value="{chosen}" selected' in page
 
@@ -192,15 +170,15 @@ def test_a_mean_in_units_of_the_file(client):
                      table=people(300) | {"ldl": np.exp(people(300)["ldl"])})  # fmt: skip
     page = shown(client, work)
     assert re.findall(r'<label for="at-\d+">(.*?)</label>', page) == ["age", "bmi", "sex"]
-    assert "% higher" in page or "% lower" in page  # in per cent for a logarithm
+    assert "Change of “ldl” for one unit more" in page  # in percent for a logarithm
     row = {"age": 50.0, "bmi": 27.5, "sex": "male"}
     mean = estimate_release(work.released).mean_at(row)
     size = float(mean.interval[1] - mean.interval[0]) / 4
     given = {"at-0": "50", "at-1": "27,5", "at-2": "male"}
     status, text = part(client, work, "/predict", given)
     assert status == 200
-    assert f"is {rounded(mean.mean, size)} on average" in text
-    assert rounded(float(mean.interval[0]), size) in text
+    assert f"has mean {rounded((mean.mean, size))} there" in text
+    assert rounded((float(mean.interval[0]), size)) in text
     assert work.asked["at"] == (row,)
     answer = client.post(url(work, "/predict"), given | {"at-2": "female"})
     assert "50" not in answer.headers["location"]
@@ -236,7 +214,7 @@ def test_a_value_that_is_none(client, field, value, words):
 def test_the_total(client):
     work = tried(client)
     assert "Total of" not in shown(client, work)
-    assert "Total of s5 over 442 rows" in part(client, work, "/ask", {"total": "yes"})[1]
+    assert "Total of “s5” over 442 rows" in part(client, work, "/ask", {"total": "yes"})[1]
     weighed = of_people(client, table=levelled(), noise=spec().noise, privacy=LEVELS)
     assert "There is none" in part(client, weighed, "/ask", {"total": "yes"})[1]
 
@@ -249,8 +227,8 @@ def test_several_private_columns(client):
         client, table=table, target=("ldl", "hdl"), noise=Noise(), privacy=Privacy(3.0, units=units)
     )
     page = shown(client, work)
-    assert "What was found: ldl" in page
-    assert "What was found: hdl" in page
+    assert "Findings: ldl" in page
+    assert "Findings: hdl" in page
     text = part(client, work, "/predict", {"at-0": "50", "at-1": "27", "at-2": "male"})[1]
     assert "“ldl” is" in text
     assert "“hdl” is" in text
@@ -299,7 +277,7 @@ def test_the_whole_path_of_every_kind_of_plan(client, tmp_path, monkeypatch, kin
         time.sleep(0.01)
     assert job.trouble is None
     assert "It is released" in client.get(f"/work/{work.id}/release").text
-    assert "What was found" in shown(client, work)
+    assert "Findings" in shown(client, work)
 
 
 # --- a release that is there already --------------------------------------------------------------
@@ -312,7 +290,7 @@ def test_a_release_that_is_there(client):
         work = opened(client, given)
         assert (work.plan, work.table, work.made) == (None, None, None)
         page = shown(client, work)
-        assert "What was found" in page
+        assert "Findings" in page
         assert "Download the report" not in page
         assert part(client, work, "/ask", {"confidence": "0.8", "errors": "HC2"})[0] == 200
     assert name in client.get("/open").text
@@ -375,4 +353,4 @@ def test_nothing_is_read_but_the_release(client, monkeypatch):
     work = of_people(client)
     assert work.table is None
     monkeypatch.setattr("privest.workflow._planning.open_source", None, raising=False)
-    assert "What was found" in shown(client, work)
+    assert "Findings" in shown(client, work)

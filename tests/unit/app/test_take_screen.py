@@ -131,7 +131,7 @@ def test_of_a_release(client):
     assert archive.read("release.csv") == work.released.read_bytes()
     assert archive.read("ledger-entry.json").decode() == got(client, work, "entry").text
     report = archive.read("report.html").decode()
-    assert "90 %" in report
+    assert "90% interval" in report
     header = estimate_release(work.released).release
     assert header.checksum in report
     assert str(client.desk.folder) not in page.text

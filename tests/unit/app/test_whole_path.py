@@ -14,7 +14,7 @@ from along_cases import CASES
 from app_forms import forms_of
 from app_walk import Watched, released, walk
 from privest.app._along import Along
-from privest.app._level_scale import chosen_level
+from privest.report.slider import chosen_level
 from privest.workflow import estimate_release
 from privest.workflow._commands import Steps
 

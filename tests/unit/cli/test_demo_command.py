@@ -8,7 +8,7 @@ import numpy as np
 
 import privest as pv
 from privest.paper._first import THETA, first_model, paper_levels, save_ellipses
-from privest.report._canvas import RADIUS, ellipse_points
+from privest.report.figures import RADIUS, ellipse_points
 
 RUN = "from privest.cli import main; main()"
 

@@ -36,8 +36,8 @@ def test_from_plan_to_estimate_without_a_noise_variance(privest, tmp_path):
     done = privest("plan", data, *options, "--save", plan)
     assert done.code == 0, done.err
     text = " ".join(done.out.split())
-    assert "by privacy alone" in text
-    assert "is not stated. The release will show it" in text
+    assert "privacy alone" in text
+    assert "is not stated; the release will show it" in text
     assert "noise_variance" not in plan.read_text()
     assert privest("release", plan, "-o", tmp_path / "z.csv", "--simulate", "--seed", 1).code == 0
     assert json.loads((tmp_path / "z.csv.json").read_text())["columns"][0]["noise_variance"] is None
@@ -45,8 +45,8 @@ def test_from_plan_to_estimate_without_a_noise_variance(privest, tmp_path):
     for errors, method in said.items():
         done = privest("estimate", tmp_path / "z.csv", "--errors", errors)
         freedom = "196 degrees of freedom." if errors == "t" else ""
-        assert f"Errors: {method}, {freedom}" in " ".join(done.out.split())
-        assert "Noise variance of the readings, from the release: 0." in done.out
+        assert f"Standard errors: {method}, {freedom}" in " ".join(done.out.split())
+        assert "Residual variance from the release: 0." in done.out
     record = json.loads(privest("estimate", tmp_path / "z.csv", "--json").out)
     assert record["method"] == "HC3"
     assert record["misfit"] is None
@@ -111,7 +111,7 @@ def test_a_category_with_two_rows_says_how_little_it_knows(privest, tmp_path):
     few = min(freedom, key=freedom.get)
     assert "male" in few
     assert freedom[few] < 2 < 20 < freedom["age"]
-    assert "Errors: HC3, 1." in privest("estimate", path).out
+    assert "Standard errors: HC3, 1." in privest("estimate", path).out
 
 
 def test_survey_weights_speak_of_no_noise_of_clipped_readings_and_of_no_weighted_total(
@@ -132,7 +132,7 @@ def test_survey_weights_speak_of_no_noise_of_clipped_readings_and_of_no_weighted
         kept[name] = estimate_release(path)
         said = " ".join(privest("estimate", path, "--total").out.split())
         assert "Every row counts once: the weights are not in it." in said
-        assert ("Noise variance of the readings" in said) == (name == "wide")
+        assert ("Residual variance from the release" in said) == (name == "wide")
     assert kept["narrow"].clipping_bias > 0.05 > kept["wide"].clipping_bias
     assert kept["narrow"].noise_found is None
     assert kept["wide"].noise_found is not None

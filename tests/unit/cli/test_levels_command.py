@@ -32,16 +32,18 @@ def test_the_table_for_people_fits_a_terminal(privest):
     done = privest("levels", "--tolerance", "0.5", "--spread", "1")
     assert done.code == 0, done.err
     text = " ".join(done.out.split())
-    assert "Privacy level s (larger shows more); two values 0.5 apart" in text
-    assert "│ 75 % │ 7.28 │ ± 0.37 │ ± 0.347 │ 88.7 % │ 6.9 │" in text
+    assert "right at most level s unbiased sd reader's sd ε" in text
+    assert " 75% 7.275 0.37 0.347 6.9 " in text
+    assert "where a range of width 0.5 is enforced" in text
     assert max(len(line) for line in done.out.splitlines()) <= 80
 
 
 def test_one_chance_is_told_in_sentences(privest):
     done = privest("levels", "--tolerance", "0.5", "--attacker", "0.75")
     text = " ".join(done.out.split())
-    assert text.startswith("Privacy level s = 7.275 (larger shows more).")
-    assert "are 0.5 apart an attacker picks the right one in at most 75 % of cases" in text
+    assert "Privacy level s = 7.275, a cap on Fisher information" in text
+    assert "that differ by 0.5, an attacker is right at most 75% (guessing: 50%)" in text
+    assert "No range is enforced: ε is unlimited" in text
     level = json.loads(privest("levels", "--tolerance", "0.5", "--attacker", "0.75", "--json").out)
     assert np.isclose(level["levels"][0]["level"], 7.275, rtol=1e-4)
 

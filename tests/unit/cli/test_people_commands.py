@@ -42,16 +42,16 @@ def test_from_plan_to_report(run, data, tmp_path):
     done = planned(run, data, "--delta", 1e-6, "--move", 1, "--save", plan)
     assert done.code == 0, done.err
     said = words(done.out)
-    assert "40 persons with 1 to 8 rows (4 on average), 160 rows, 3 coefficients" in said
+    assert "160 rows, 3 coefficients" in said
+    assert "40 people with 1 to 8 rows each (4 on average)" in said
     assert "privacy alone" in said
     assert "The level is that of all rows of a person together" in said
-    assert "are higher or lower alike): whoever sees the release can tell it to ± 0.5" in said
-    assert "As differential privacy for a whole person" in said
-    assert "How many rows a person has is public" in said
+    assert "how closely a reader guesses one person's “ldl” is unknown" in said
+    assert "The number of rows of each person is public" in said
     done = run("release", plan, "-o", table)
     assert done.code == 0, done.err
     done = run("estimate", table)
-    assert "40 persons (160 released rows)" in words(done.out)
+    assert "From 40 people with 160 rows" in words(done.out)
     assert "CR2, 40 persons" in words(done.out)
     done = run("estimate", table, "--errors", "reml")
     assert "variance between persons" in words(done.out)
@@ -60,8 +60,7 @@ def test_from_plan_to_report(run, data, tmp_path):
     assert run("verify", table, "--ledger", tmp_path / "privest-ledger.db").code == 0
     assert run("report", plan, table, "-o", tmp_path / "page.html").code == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "if every reading of one person is changed by at most 1" in page
-    assert "of 40 people" in page
+    assert "40 people with 160 rows" in page
     done = run("release", plan, "-o", tmp_path / "again.csv")
     assert done.code != 0
     assert "was released" in done.err
@@ -70,10 +69,10 @@ def test_from_plan_to_report(run, data, tmp_path):
 def test_errors_to_expect_and_a_cap(run, data):
     done = planned(run, data, "--noise-variance", 0.5, "--most-rows", 3, "--want", "age=0.002")
     said = words(done.out)
-    assert "70 rows beyond the first 3 of a person are cut" in said
-    assert "half is taken to be between persons" in said
-    assert "persons like these are needed" in said
-    assert "is public in the release" not in said
+    assert "beyond the first 3 rows of a person: 70 rows" in said
+    assert "is taken to be between people" in said
+    assert "people like these are needed" in said
+    assert "a person's mean with sd" in said
 
 
 @pytest.mark.parametrize(
@@ -102,8 +101,8 @@ def test_one_person_with_very_many_rows(run, data):
     many = table.iloc[[0] * 100_000].assign(week=np.arange(100_000) % 9)
     pd.concat([table, many]).to_csv(data, index=False)
     said = words(planned(run, data).out)
-    assert "One person has 100,001 rows, half of the persons have 5 or fewer" in said
-    assert "--most-rows 10" in said
+    assert "One person has 100,001 rows, half of the people 5 or fewer" in said
+    assert "A cap on rows per person" in said
 
 
 def test_a_plan_of_design_b_is_refused(run, data, tmp_path):

@@ -32,10 +32,10 @@ def test_a_range_from_plan_to_page(privest, tmp_path):
     done = privest("plan", data, *PLAN, *given, "--save", "plan.toml")
     assert done.code == 0, done.err
     said = told(done.out)
-    assert "Range 0.2 to 1.5: about" in said
-    assert "within the range they are at most 1.3 apart" in said
+    assert "The range 0.2 to 1.5 clips about" in said
+    assert "one value replaced anywhere in the range: ε =" in said
     assert load_spec("plan.toml").privacy.range == (0.2, 1.5)
-    assert "nothing public says where the readings lie" in told(privest("plan", "plan.toml").out)
+    assert "clips is not known before the release" in told(privest("plan", "plan.toml").out)
     assert privest("release", "plan.toml", "--output", "z.csv").code == 0
     done = privest("estimate", "z.csv")
     assert "The intervals assume normal errors" in told(done.out)

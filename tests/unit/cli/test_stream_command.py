@@ -451,7 +451,7 @@ def test_a_picture_of_the_stream(meter, tmp_path):
 
 
 def test_a_trail_of_any_length_stays_short():
-    from privest.report import Trail
+    from privest.report.figures import Trail
 
     trail = Trail(most=50)
     for k in range(1000):

@@ -158,7 +158,7 @@ def test_a_simulation_spends_nothing_twice(run):
 def test_small_numbers_and_kinds_in_words(run):
     table(["1", "2", "3", "4"], age=("31", "42", "", "60"))
     done = run("plan", "t.csv", *PLAN, "--features", "age", "--missing", "drop")
-    assert "Left out for missing features: 1 row." in said(done)
+    assert "Left out for missing values: 1 row." in said(done)
     assert "1 rows" not in said(done)
     table(["1"], age=["31"])
     done = run("plan", "t.csv", *PLAN, "--features", "age")

@@ -61,7 +61,7 @@ def test_a_person_of_100_000_rows_costs_what_the_plan_says(privest):
     said = " ".join(done.out.split())
     assert done.code == 0, done.err
     assert "1 to 100,000 rows" in said
-    assert "--most-rows" in said
+    assert "A cap on rows per person" in said
 
 
 def test_a_yes_or_no_given_as_a_number(privest):
@@ -71,4 +71,4 @@ def test_a_yes_or_no_given_as_a_number(privest):
         "--range", "0,1",
     )  # fmt: skip
     assert done.code == 0
-    assert "say --family binomial" in " ".join(done.out.split())
+    assert "the family binomial takes randomised response" in " ".join(done.out.split())
