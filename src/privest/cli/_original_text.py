@@ -8,7 +8,7 @@ from rich.console import Console
 
 from privest.cli import _options as common
 from privest.cli._console import new_table, shown
-from privest.data._cells import is_number
+from privest.data import is_number
 from privest.errors import InvalidInput
 from privest.estimator.inference import OriginalMean, Total
 from privest.report import rounded, total_words

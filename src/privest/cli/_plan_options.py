@@ -8,8 +8,7 @@ from typing import Annotated
 from privest.cli import _options as common
 from privest.cli._options import group, option
 from privest.cli._workflow_model import terms_of
-from privest.data._cells import is_number
-from privest.data._reading_options import Reading
+from privest.data import Reading, is_number
 from privest.errors import InvalidInput
 from privest.workflow import Noise, People, Privacy, Spec, Weights, load_spec
 from privest.workflow._spec import ENDINGS

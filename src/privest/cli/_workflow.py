@@ -22,8 +22,7 @@ from privest.cli._plan_options import (
     spec_of,
 )
 from privest.cli._workflow_text import print_estimate, print_plan
-from privest.data._cells import is_number
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED, is_number
 from privest.errors import InvalidInput
 from privest.files import require_writable
 from privest.records import plain

@@ -17,7 +17,7 @@ from textwrap import fill
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import privest
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 from privest.ledger import Ledger, entries_json

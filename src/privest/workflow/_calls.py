@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from privest.data import Reading
-from privest.data._reading_options import as_reading
+from privest.data import Reading, as_format
 from privest.errors import InvalidInput
 from privest.workflow._estimate import Estimate
 from privest.workflow._estimating import estimate_release, estimate_table
@@ -83,7 +82,7 @@ def plan(
         privacy=Privacy(**_known(privacy)),
         person=People(person) if isinstance(person, str) else person,
         weights=Weights(weights) if isinstance(weights, str) else weights,
-        reading=as_reading(reading),
+        reading=as_format(reading),
         missing=missing,  # type: ignore[arg-type] # checked by Spec
         transform=transform,  # type: ignore[arg-type]
         family=family,  # type: ignore[arg-type]

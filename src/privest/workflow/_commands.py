@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from privest.arrays import CONFIDENCE
-from privest.data._names import joined
+from privest.data import joined
 from privest.workflow._account import LEDGER
 
 AUTO = "auto"  # how errors are made, unless told

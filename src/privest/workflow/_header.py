@@ -20,8 +20,7 @@ from typing import Any, BinaryIO, ClassVar, Self
 import numpy as np
 
 from privest.arrays import Array
-from privest.data import Features, open_source, read_rows
-from privest.data._rows import Block
+from privest.data import Block, Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.lattice import GRID

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from privest.arrays import Array
-from privest.data._features import category_list
+from privest.data import category_list
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.privacy import Range

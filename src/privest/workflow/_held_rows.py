@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import AnyArray, Array, Index
-from privest.data import open_source, read_rows
-from privest.data._cells import Texts, is_number
+from privest.data import Texts, is_number, open_source, read_rows
 from privest.errors import InvalidInput
 from privest.workflow._spec import Spec
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from privest.arrays import Array, as_number
 from privest.bounds import classical_bound
-from privest.data._names import meant
+from privest.data import meant
 from privest.errors import InvalidInput
 from privest.estimator.inference import coin_rows
 from privest.model import LinearModel

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from privest.arrays import AnyArray, Array, Index
-from privest.data._persons import Persons
+from privest.data import Persons
 from privest.errors import InvalidInput
 from privest.mechanism.source import Source, as_integers
 from privest.workflow._modelled import clipped

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, Index, as_number
-from privest.data._features import category_place
-from privest.data._names import MOST, meant
+from privest.data import category_place, meant
 from privest.errors import InvalidInput
 from privest.estimator._beyond_range import beyond_sentence
 from privest.estimator.inference._original_scale import (
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from privest.workflow._estimate import Estimate
 
 INTERCEPT = "intercept"
+MOST = 20  # names that a message lists
 SMALL = 0.05  # standard errors: what clipping may do to an ordinary estimate
 BY_FEATURES = "a variance by features"
 ENOUGH_ROWS = 5  # for each term of the variance by features

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from privest.data import Source, read_rows
-from privest.data._cells import Texts
-from privest.data._persons import Persons
-from privest.data._rows import Block
+from privest.data import Block, Persons, Source, Texts, read_rows
 from privest.errors import InvalidInput
 from privest.mechanism import PeopleMechanism
 from privest.privacy import GridStatement, Range, person_level, person_statement

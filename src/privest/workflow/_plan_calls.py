@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from privest.arrays import CONFIDENCE
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED
 from privest.estimator.result import decimals, text_table
 from privest.ledger import Ledger
 from privest.records import as_frame, quantile

@@ -22,8 +22,7 @@ import numpy as np
 
 from privest.arrays import Array, as_number, as_positive
 from privest.bounds import Bound, bound, bound_sweep, classical_bound
-from privest.data import Source, open_source, read_rows
-from privest.data._source import Stamp
+from privest.data import Source, Stamp, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator import (
     ClippingCost,

@@ -15,8 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from privest.arrays import Array, Index
-from privest.data import Source
-from privest.data._persons import Persons
+from privest.data import Persons, Source
 from privest.errors import InvalidInput
 from privest.estimator.inference import PeopleNoise
 from privest.records import Record, standard_errors

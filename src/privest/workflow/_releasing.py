@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data._names import require_no_formula
-from privest.data._writer import table_writer
+from privest.data import require_no_formula, table_writer
 from privest.errors import InvalidInput
 from privest.files import Draft, atomic_write, draft, part_path, require_writable
 from privest.mechanism.source import Source, as_protected, as_source, seeded

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from privest.data import Source, open_source
-from privest.data._source import Stamp, stamp_of
+from privest.data import Source, Stamp, open_source, stamp_of
 from privest.errors import InvalidInput
 from privest.workflow._planning import Plan
 from privest.workflow._terms import Terms, require_target

@@ -49,12 +49,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from privest.arrays import as_choice
-from privest.data import Features
-from privest.data._features import Design
-from privest.data._formula import Formula, read_formula
-from privest.data._names import meant
-from privest.data._reading_options import Reading, as_reading
-from privest.data._source import EMBEDDED
+from privest.data import (
+    EMBEDDED,
+    Design,
+    Features,
+    Formula,
+    Reading,
+    as_format,
+    meant,
+    read_formula,
+)
 from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.reading import parse_toml, read_document, require_parameters
@@ -105,7 +109,7 @@ class Spec:
 
     def __post_init__(self) -> None:
         require_text(self.data, "data")
-        object.__setattr__(self, "reading", as_reading(self.reading))
+        object.__setattr__(self, "reading", as_format(self.reading))
         if self.formula is not None:
             self._take(read_formula(self.formula, self.categories))
         self._require_targets()

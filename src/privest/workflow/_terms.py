@@ -10,11 +10,7 @@ from typing import Any, Never
 import numpy as np
 
 from privest.arrays import Array, plural
-from privest.data import Source, open_source, read_rows
-from privest.data._cells import Texts, is_number
-from privest.data._dates import is_date
-from privest.data._features import Design
-from privest.data._names import meant
+from privest.data import Design, Source, Texts, is_date, is_number, meant, open_source, read_rows
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import PrivateRLS, reference_variance
 from privest.linalg import least_squares

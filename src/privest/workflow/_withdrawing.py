@@ -14,7 +14,7 @@ import numpy as np
 from privest.arrays import Array
 from privest.bounds import bound, identifiability
 from privest.bounds._classical import Identifiability
-from privest.data._names import meant
+from privest.data import meant
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel

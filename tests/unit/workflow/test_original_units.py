@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from privest.data._formula import read_formula
+from privest.data import read_formula
 from privest.errors import InvalidInput
 from privest.estimator.inference import Scatter
 from privest.workflow import (
