@@ -62,7 +62,7 @@ class CsvSource(FileSource):
         text = self._decoded(start, whole)
         self._header = read_header(text, form.separator_of(self.name), whole, self.name)
         self.columns = self._header.names
-        self._compared: set[str] = set()
+        self._checked: set[str] = set()
 
     @property
     def separator(self) -> str:
@@ -178,10 +178,10 @@ class CsvSource(FileSource):
     def _warn_of_thousands(self, block: bytes, columns: set[str]) -> None:
         """Decimal commas that may be thousands: 139,750 and no 1,5 in the first rows."""
         pc, form = arrow().compute, self.format
-        wanted = columns - self._compared
+        wanted = columns - self._checked
         if form.decimal != "," or form.thousands is not None or not wanted:
             return
-        self._compared |= wanted
+        self._checked |= wanted
         try:
             table = self._parsed(block, wanted, frozenset())
         except AtRow:

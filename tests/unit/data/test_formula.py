@@ -275,7 +275,10 @@ def test_terms_are_those_of_formulaic(parts, signs, end):
     except InvalidInput as refused:
         hypothesis.assume(not re.search("intercept or at least|single column", str(refused)))
         raise
-    terms = formulaic.Formula(right)
+    try:
+        terms = formulaic.Formula(right)
+    except (TypeError, formulaic.errors.FormulaicError):  # nothing is left of (a - a)
+        hypothesis.assume(False)
     expected = sorted((term for term in terms), key=lambda term: len(_factors(term)))
     assert [":".join(_factors(term)) or "intercept" for term in expected] == list(names)
 
