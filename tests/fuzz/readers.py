@@ -23,8 +23,16 @@ import privest as pv
 import workflow_tables
 from fuzz import ledgers, mutations
 from privest import dynamics, network, workflow
-from privest.data import Features, Reading, look, open_source, read_rows
-from privest.data._release_lines import facts_of, linked, step_records
+from privest.data import (
+    Features,
+    Reading,
+    facts_of,
+    linked,
+    look,
+    open_source,
+    read_rows,
+    step_records,
+)
 from privest.paper._engine import Task, Unit, _Store
 from privest.paper._nhanes import _first_seen
 from privest.privacy import load_level

@@ -19,7 +19,7 @@ from dynamic_systems import (
     without,
 )
 from privest import dynamics
-from privest.data._release_lines import facts_of, linked, read_release, step_records
+from privest.data import facts_of, linked, read_release, step_records
 from privest.dynamics import _machine as machine
 from privest.errors import InvalidInput
 

@@ -18,7 +18,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import privest
 from privest.app._along_cells import Cell, cells_of, extras_of, for_colleagues, one_line
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 from privest.ledger import Ledger, entries_json

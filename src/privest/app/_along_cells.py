@@ -11,7 +11,7 @@ from typing import Any
 
 import privest
 from privest.arrays import CONFIDENCE
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED
 from privest.report import printable
 from privest.workflow import AUTO, Spec, Steps, document_path, stated
 

@@ -10,9 +10,7 @@ from privest.app._data_rows import SHOWN, lines_of, offered
 from privest.app._desk import Desk, Table
 from privest.app._pages import Form, as_typed
 from privest.app._uploads import local_path, require_other_file
-from privest.data import ColumnLook, Reading, TableLook
-from privest.data._look_codes import MissingCode
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED, ColumnLook, MissingCode, Reading, TableLook
 from privest.errors import InvalidInput
 from privest.workflow import Model, Public, Spec, starting_privacy
 

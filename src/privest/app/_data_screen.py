@@ -15,9 +15,7 @@ from privest.app._desk import Table, Work
 from privest.app._pages import Form, desk_of, page, screen, see_other
 from privest.app._release_job import replanned
 from privest.app._uploads import changed, in_words, local_table, sent_reference, sent_table
-from privest.data import Reading, TableLook, look
-from privest.data._reading_options import MARKS
-from privest.data._source import EMBEDDED, ENDINGS
+from privest.data import EMBEDDED, ENDINGS, MARKS, Reading, TableLook, look
 from privest.errors import InvalidInput, PrivestError
 from privest.workflow import Spec, make_plan
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from privest.data._reading_options import Reading
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED, Reading
 from privest.errors import InvalidInput
 from privest.files import held_lock
 from privest.workflow import LEDGER, Plan, Spec

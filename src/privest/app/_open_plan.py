@@ -20,8 +20,7 @@ from privest.app._uploads import (
     sent_table,
     shown_name,
 )
-from privest.data import look
-from privest.data._source import EMBEDDED
+from privest.data import EMBEDDED, look
 from privest.errors import InvalidInput, PrivestError
 from privest.reading import DOCUMENT, as_text
 from privest.workflow import Public, Spec, load_spec, make_plan, read_spec

@@ -30,7 +30,7 @@ from privest.app import (
 from privest.app._desk import Desk
 from privest.app._guard import Guard
 from privest.app._pages import not_there, onward, refused, says
-from privest.data._xlsx import silence_openpyxl
+from privest.data import silence_openpyxl
 from privest.errors import InvalidInput, PrivestError
 from privest.files import stopped_by_exception
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from privest.app._desk import Desk, Table, Work
-from privest.data._source import EMBEDDED, require_ending
+from privest.data import EMBEDDED, require_ending
 from privest.errors import InvalidInput
 from privest.workflow import require_unchanged
 

@@ -41,7 +41,7 @@ from privest.cli._series import (
     take_series,
     tell_diagnosis,
 )
-from privest.data._names import require_no_formula
+from privest.data import require_no_formula
 from privest.dynamics import (
     DynamicBound,
     Filtered,

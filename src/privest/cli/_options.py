@@ -21,9 +21,7 @@ import typer
 import privest as pv
 from privest import streaming as stated
 from privest.arrays import Array
-from privest.data._cells import is_number
-from privest.data._reading_options import Reading
-from privest.data._text_table import open_lines, read_matrix
+from privest.data import Reading, is_number, open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.privacy import level_on_grid

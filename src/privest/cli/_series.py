@@ -30,8 +30,7 @@ from privest.cli._options import (
     listed,
     option,
 )
-from privest.data._release_lines import facts_of, linked, read_release, step_records
-from privest.data._text_table import open_lines
+from privest.data import facts_of, linked, open_lines, read_release, step_records
 from privest.dynamics import Diagnosis, joined
 from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE

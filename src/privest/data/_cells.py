@@ -1,30 +1,37 @@
-"""What a cell of a table means: a number, a gap, or a text. Defined here for every reader."""
+"""What a cell of a table means: a number, a gap, a date or a text. One rule for every reader."""
 
 from __future__ import annotations
 
+import datetime
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privest.arrays import AnyArray, Flags, Index, as_double
+from privest.arrays import AnyArray, Flags, as_double
 
 
 def _any_case(word: str) -> list[str]:
     return ["".join(letters) for letters in product(*({c, c.upper()} for c in word))]
 
 
-# What stands for a missing value: in a text file, and in a text column of any source. These
-# spellings one by one, because Arrow compares texts as they are.
+# Missing values in text files, and in text columns of any source. Arrow compares texts as they are,
+# so every spelling is listed.
 WORDS = ("na", "n/a", "nan", "null", "none")
 MISSING = ("", ".", *(text for word in WORDS for text in _any_case(word)))
 _GAPS = frozenset(MISSING)
 TRUTHS = {"true": 1.0, "false": 0.0}  # in any case
+
+DAYS = "give the year, or the days since a public day, as a number"
+# 2024-03-01, 2024/3/1 12:30, 20240301T12; 1.3.2024, 03/01/24; 12:30, 12:30:05.
+DATE = re.compile(
+    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{8}T\d{2}.*|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})"
+    r"( .*)?|\d{1,2}:\d{2}(:\d{2}.*)?)$"
+)
 
 
 def is_number(text: str) -> bool:
@@ -37,7 +44,7 @@ def is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return text.isascii() and "_" not in text  # Python's own: 1_000, and the digits of any script
+    return text.isascii() and "_" not in text  # Python also reads 1_000, and digits of any script
 
 
 def number(cell: object) -> float:
@@ -46,27 +53,26 @@ def number(cell: object) -> float:
     An infinity stays one, for the caller to refuse. Raises ValueError for anything else.
     """
     try:
-        found = as_double(cell)  # whatever a cell holds: most are numbers
+        found = as_double(cell)
     except (TypeError, ValueError):
         return _word(cell)
-    if isinstance(cell, str) and not (cell.isascii() and "_" not in cell):  # as in `is_number`
+    if isinstance(cell, str) and not (cell.isascii() and "_" not in cell):
         raise ValueError
     return found
 
 
 def numbers(cells: Sequence[Any]) -> list[float]:
-    """`number` of every cell of a row; in one go where they are texts and plain."""
+    """`number` of every cell; in one go where all of them are plain texts."""
     try:
         text = "".join(cells)
         if text.isascii() and "_" not in text:
             return list(map(float, cells))
-    except (TypeError, ValueError):  # numbers of JSON; gaps, words
+    except (TypeError, ValueError):
         pass
     return [number(cell) for cell in cells]
 
 
 def _word(cell: object) -> float:
-    """A gap or a truth; anything else is no number."""
     text = "" if cell is None else str(cell).strip()
     if text in _GAPS:
         return math.nan
@@ -75,75 +81,49 @@ def _word(cell: object) -> float:
     return TRUTHS[text.lower()]
 
 
-@dataclass(frozen=True, eq=False)
-class Spelled:
-    """Different texts in UTF-8, one after another: no Python object a text until one is asked for.
+def is_date(value: object) -> bool:
+    """Whether a cell is a date or a time: an object, or a text that is written as one.
 
-    The k-th is data[offsets[k] : offsets[k + 1]], bytes.
-
-    >>> held = Spelled.of(["an", "ä"])
-    >>> held.sizes.tolist(), held.texts.tolist()
-    ([2, 2], ['an', 'ä', None])
+    >>> [is_date(one) for one in ("2024-03-01", "1.3.2024", "12:30", "1.32", datetime.date.today())]
+    [True, True, True, False, True]
     """
+    if isinstance(value, str):
+        return DATE.match(value.strip()) is not None
+    return isinstance(value, datetime.date | datetime.time | datetime.timedelta) or (
+        type(value).__name__ in ("datetime64", "timedelta64")
+    )
 
-    data: NDArray[np.uint8]
-    offsets: Index
 
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> Spelled:
-        """From the texts; half of a surrogate pair, which is no character, is kept as it is."""
-        cells = [text.encode("utf-8", "surrogatepass") for text in texts]
-        offsets = np.zeros(len(cells) + 1, dtype=np.intp)
-        np.cumsum([len(cell) for cell in cells], out=offsets[1:])
-        return cls(np.frombuffer(b"".join(cells), dtype=np.uint8), offsets)
+def dates_held(where: str) -> str:
+    """The message about a column of dates where numbers are needed."""
+    return f"{where} holds dates, not numbers: {DAYS}."
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
-    @cached_property
-    def sizes(self) -> Index:
-        """In bytes."""
-        return np.diff(self.offsets)
+def durations_held(where: str) -> str:
+    """The message about a column of durations."""
+    return f"{where} holds durations, not numbers: give the days, or hours, as a number."
 
-    @cached_property
-    def texts(self) -> AnyArray:
-        """An array of objects, and None after the last."""
-        count = len(self)
-        found = np.empty(count + 1, dtype=object)
-        found[:count] = [self.bytes_at(k).decode("utf-8", "surrogatepass") for k in range(count)]
-        return found
 
-    def word_at(self, place: Index) -> NDArray[np.uint64]:
-        """The eight bytes from these places on, as numbers; what is beyond the last is any."""
-        found: NDArray[np.uint64] = self._eights[place]
-        return found
-
-    @cached_property
-    def _eights(self) -> NDArray[np.uint64]:
-        """Eight bytes from each byte on, in one memory: they overlap."""
-        padded = np.zeros(len(self.data) + 8, dtype=np.uint8)
-        padded[: len(self.data)] = self.data
-        return np.ndarray((len(self.data) + 1,), "<u8", padded, strides=(1,))
-
-    def bytes_at(self, place: int) -> bytes:
-        """One of them."""
-        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
+def is_missing(value: object) -> bool:
+    """None, NaN, and pandas' NA and NaT (by name: pandas may not be installed)."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """`distinct[codes]`; the last of `distinct` is None, so that code −1 is missing.
+    """A column of texts, `distinct[codes]`: trimmed, None where missing.
 
-    Built with `of`, or from texts that are trimmed and none of MISSING: `held` are they, as
-    objects or spelled.
+    `distinct` (objects) ends with None, so that code −1 is missing. It may name a text twice.
     """
 
-    held: AnyArray | Spelled
+    distinct: AnyArray
     codes: AnyArray
 
     @classmethod
     def of(cls, distinct: Sequence[object], codes: AnyArray) -> Texts:
-        """From the distinct values, of any type, and codes with −1 where missing."""
+        """From distinct values of any type, and codes with −1 where missing."""
         found = np.empty(len(distinct) + 1, dtype=object)
         for place, value in enumerate(distinct):
             text = None if is_missing(value) else str(value).strip()
@@ -152,39 +132,28 @@ class Texts:
 
     @classmethod
     def encode(cls, cells: Sequence[Any]) -> Texts:
-        """From the cells themselves, which must be hashable. Two dictionary steps a cell."""
+        """From the cells themselves, which must be hashable."""
         place = {value: k for k, value in enumerate(dict.fromkeys(cells))}
         codes = np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))
         return cls.of(list(place), codes)
-
-    @property
-    def distinct(self) -> AnyArray:
-        """The texts as objects, and None."""
-        return self.held.texts if isinstance(self.held, Spelled) else self.held
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def __getitem__(self, rows: Flags | slice) -> Texts:
-        return Texts(self.held, self.codes[rows])
+        return Texts(self.distinct, self.codes[rows])
+
+    @property
+    def gaps(self) -> Flags:
+        """Which of `distinct` are None."""
+        return np.array([text is None for text in self.distinct.tolist()], dtype=bool)
 
     @property
     def missing(self) -> Flags:
-        """Where there is none."""
-        if isinstance(self.held, Spelled):
-            return np.asarray(self.codes < 0)
-        return self.look_up([text is None for text in self.held])
+        """Which cells are missing."""
+        return self.look_up(self.gaps)
 
-    def spelled(self) -> tuple[Spelled, AnyArray]:
-        """The texts, each of them once, and the codes among them; −1 where missing."""
-        if isinstance(self.held, Spelled):
-            return self.held, self.codes
-        there = dict.fromkeys(text for text in self.held if text is not None)
-        place = {text: k for k, text in enumerate(there)}
-        codes = np.array([place.get(text, -1) for text in self.held], dtype=np.intp)
-        return Spelled.of(list(there)), codes[self.codes]
-
-    def look_up(self, values: Sequence[Any]) -> AnyArray:
+    def look_up(self, values: Sequence[Any] | AnyArray) -> AnyArray:
         """For every cell, the value given for its distinct text."""
         found: AnyArray = np.asarray(values)[self.codes]
         return found
@@ -193,10 +162,3 @@ class Texts:
         """The texts as an array of objects."""
         found: AnyArray = self.distinct[self.codes]
         return found
-
-
-def is_missing(value: object) -> bool:
-    """None, NaN, and pandas' NA and NaT (by name: pandas may not be there)."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))

@@ -1,58 +1,113 @@
-"""From columns to the rows of H."""
+"""From columns to the rows of H: a design is a list of terms, each a product of factors.
+
+A factor is a number a row, or a category with its public list (`_factors`). Categories are coded so
+that no column repeats what others say. Within a term a category is coded in full (a column each) or
+against its baseline. Terms with the same numbers in them share a space: a term over the categories
+{a, b} spans the parts {}, {a}, {b} and {a, b}, each coded against baselines. Parts that terms
+before it have brought are left out, and the rest is put together in as few pieces as possible:
+{a, b} and {a} are one piece, a against its baseline times b in full. This is the rule of R, patsy
+and formulaic.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privest.arrays import AnyArray, Array, Flags
 from privest.data._cells import MISSING, TRUTHS, Texts, is_number
+from privest.data._factors import Category, Factor, Number, plain_factor
 from privest.data._names import composed, meant
 from privest.errors import InvalidInput
 
 INTERCEPT = "intercept"
 RELEASED = "z"  # the column of a release file; a feature of that name could not stand beside it
 
+Part = frozenset[Category]
 
-class Design(Protocol):
+
+class Design:
     """How columns become the rows of H: named columns (`Features`), or a formula.
 
-    columns    of the table, that are read; `text`: those of them to be read as texts.
-    names      of the columns of H; `intercept`: whether the first of them is a constant.
-    categories the public list of each column that has one, its baseline first.
+    columns     of the table, that are read; `text`: those of them to be read as texts.
+    names       of the columns of H; `intercept`: whether the first of them is a constant.
+    categories  the public list of each column that has one, its baseline first.
     """
 
+    terms: tuple[tuple[Factor, ...], ...]
+    columns: tuple[str, ...]
+    categories: Mapping[str, tuple[str, ...]]
+    intercept: bool
+
     @property
-    def columns(self) -> tuple[str, ...]: ...
-    @property
-    def text(self) -> frozenset[str]: ...
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def intercept(self) -> bool: ...
-    @property
-    def categories(self) -> Mapping[str, tuple[str, ...]]: ...
+    def text(self) -> frozenset[str]:
+        """The columns to be read as texts."""
+        return frozenset(self.categories)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns of H, which are those of θ."""
+        return tuple(name or INTERCEPT for piece in self._pieces for name in piece.names)
+
+    @cached_property
+    def _pieces(self) -> list[Piece]:
+        return _pieces_of(self.terms)
 
     def matrix(
         self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
     ) -> Array:
-        """The rows of H (rows, n) of a block without missing values."""
-        ...
+        """The rows of H (rows, n) of a block without missing values.
+
+        `line`: the row numbers for messages; counted from 1 where not given. An unknown category, a
+        missing value and an infinity are refused with column and row.
+        """
+        rows = len(next(iter(block.values())) if not self.columns else block[self.columns[0]])
+        line = np.arange(1, rows + 1) if line is None else line
+        values = {one: _values(one, block, line) for term in self.terms for one in term}
+        H = np.empty((rows, len(self.names)))
+        at = 0
+        for piece in self._pieces:
+            found: AnyArray = np.ones((rows, 1))
+            for factor in piece.factors:
+                own = values[factor]
+                if isinstance(factor, Category) and factor not in piece.full:
+                    own = own[:, 1:]
+                found = own if len(piece.factors) == 1 else _products(found, own)
+            H[:, at : at + found.shape[1]] = found
+            at += found.shape[1]
+        return H
+
+    def _require_names(self) -> None:
+        """Refuse names that privest uses, no parameters at all, and two of one name."""
+        taken = sorted({INTERCEPT, RELEASED} & set(self.columns))
+        if taken:
+            raise InvalidInput(
+                f"a feature cannot be called {taken[0]!r}, a name privest uses: rename the column."
+            )
+        if not self.names:
+            raise InvalidInput("a model needs an intercept or at least one feature.")
+        _require_different("the parameters", self.names)
+
+
+def _products(left: AnyArray, right: AnyArray) -> AnyArray:
+    """The products of their columns; those of the left go slowest."""
+    found: AnyArray = (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
+    return found
 
 
 @dataclass(frozen=True)
-class Features:
+class Features(Design):
     """Which columns make a row of H, and how. All of it is public, the lists of categories too.
 
     `categories` gives the list of each categorical column. It becomes one 0/1 column a category
     but the first, the baseline, whose level the intercept carries. Without an intercept the first
-    categorical column keeps its baseline too; with it in others their columns would add up to the
-    same vector.
+    categorical column keeps its baseline too.
 
     A cell belongs to a category if their texts are equal after trimming; failing that, if both
     are numbers and equal as numbers ("1", 1, 1.0 and "01"), or both the words true or false in any
@@ -76,97 +131,97 @@ class Features:
         lists = {name: category_list(name, given) for name, given in self.categories.items()}
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "categories", lists)
-        if not columns and not self.intercept:
-            raise InvalidInput("a model needs an intercept or at least one feature.")
-        taken = sorted({INTERCEPT, RELEASED} & set(columns))
-        if taken:
-            raise InvalidInput(
-                f"a feature cannot be called {taken[0]!r}, a name privest uses: rename the column."
-            )
         stray = [name for name in lists if name not in columns]
         if stray:
             raise InvalidInput(
                 f"a list of categories was given for {stray}, not a feature."
                 f"{meant(stray[0], columns)}"
             )
-        require_different("the features", columns)  # "sex" twice is clearer than "sex=male" twice
-        require_different("the parameters", self.names)
+        _require_different("the features", columns)  # "sex" twice is clearer than "sex=male" twice
+        factors = [plain_factor(name, lists) for name in columns]
+        constant: list[tuple[Factor, ...]] = [()] if self.intercept else []
+        object.__setattr__(self, "terms", (*constant, *((one,) for one in factors)))
+        self._require_names()
+
+
+def _values(
+    factor: Factor, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp]
+) -> AnyArray:
+    """(rows, 1) of a number, (rows, categories) of a category."""
+    if isinstance(factor, Category):
+        return _indicators(block[factor.column], factor, line)
+    for name in factor.columns:
+        if isinstance(block[name], Texts):
+            raise InvalidInput(f"column {name!r} was read as text; it has no categories.")
+    found = factor.values(block)
+    finite = np.isfinite(found)
+    if not finite.all():
+        raise InvalidInput(
+            f"column {factor.label!r}, row {line[np.argmin(finite)]}: missing or infinite."
+        )
+    return found[:, None]
+
+
+# --- coding ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Columns of H: the product of the factors, those in `full` with a column for each category."""
+
+    factors: tuple[Factor, ...]
+    full: Part
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns of H, which are those of θ."""
-        parts: list[tuple[str, ...]] = [(INTERCEPT,)] if self.intercept else []
-        for name in self.columns:
-            kept = self._kept(name)
-            parts.append((name,) if kept is None else tuple(f"{name}={one}" for one in kept))
-        return tuple(name for part in parts for name in part)
-
-    @property
-    def text(self) -> frozenset[str]:
-        """The columns to be read as texts."""
-        return frozenset(self.categories)
-
-    def matrix(
-        self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
-    ) -> Array:
-        """The rows of H (rows, n) of a block without missing values.
-
-        `line`: the row numbers for messages; counted from 1 where not given. An unknown category, a
-        missing value and an infinity are refused with column and row.
-        """
-        if not self.columns:
-            rows = len(next(iter(block.values())))
-            return np.ones((rows, 1))
-        rows = len(block[self.columns[0]])
-        line = np.arange(1, rows + 1) if line is None else line
-        H = np.empty((rows, len(self.names)))
-        H[:, : int(self.intercept)] = 1.0
-        at = int(self.intercept)
-        for name in self.columns:
-            kept = self._kept(name)
-            column = block[name]
-            if kept is None:
-                if isinstance(column, Texts):
-                    raise InvalidInput(f"column {name!r} was read as text; it has no categories.")
-                finite = np.isfinite(column)
-                if not finite.all():
-                    raise InvalidInput(
-                        f"column {name!r}, row {line[np.argmin(finite)]}: missing or infinite."
-                    )
-                H[:, at] = column
-                at += 1
-                continue
-            listed = self.categories[name]
-            first = len(listed) - len(kept)
-            H[:, at : at + len(kept)] = indicator_columns(column, name, listed, line, first)
-            at += len(kept)
-        return H
-
-    def _kept(self, name: str) -> tuple[str, ...] | None:
-        """The categories with a column of their own; None for a number."""
-        given = self.categories.get(name)
-        if given is None:
-            return None
-        first = next(one for one in self.columns if one in self.categories)
-        return given if not self.intercept and name == first else given[1:]
+        """Of its columns; the first factor goes slowest."""
+        found: tuple[str, ...] = ("",)
+        for factor in self.factors:
+            own = (
+                (factor.label,) if isinstance(factor, Number) else factor.names(factor in self.full)
+            )
+            found = tuple(f"{before}:{one}" if before else one for before in found for one in own)
+        return found
 
 
-def indicator_columns(
-    cells: AnyArray | Texts,
-    name: str,
-    listed: tuple[str, ...],
-    line: NDArray[np.intp],
-    first: int = 0,
-) -> Flags:
-    """(rows, categories from `first` on): which of the list each cell is; none of it: refused."""
-    codes = _codes(cells, listed)
-    if (codes < 0).any():
-        raise InvalidInput(
-            f"column {name!r}, row {line[np.argmax(codes < 0)]}: "
-            f"{_not_listed(cells, codes, listed)}"
+def _pieces_of(terms: Iterable[Sequence[Factor]]) -> list[Piece]:
+    """The pieces of all terms, in their order; the intercept is a term without factors."""
+    brought: dict[frozenset[str], set[Part]] = {}
+    found = []
+    for factors in terms:
+        numbers = frozenset(one.label for one in factors if isinstance(one, Number))
+        listed = [one for one in factors if isinstance(one, Category)]
+        known = brought.setdefault(numbers, set())
+        every = (
+            frozenset(chosen)
+            for size in range(len(listed) + 1)
+            for chosen in combinations(listed, size)
         )
-    found: Flags = codes[:, None] == np.arange(first, len(listed))
+        parts = [part for part in every if part not in known]
+        known.update(parts)
+        for present, full in _together(parts):
+            kept = tuple(one for one in factors if isinstance(one, Number) or one in present)
+            found.append(Piece(kept, full))
     return found
+
+
+def _together(parts: Sequence[Part]) -> list[tuple[Part, Part]]:
+    """(categories present, those in full): a part takes in one that lacks one of its own."""
+    open_: list[tuple[Part, Part]] = [(part, frozenset()) for part in parts]
+    merged = True
+    while merged:
+        merged = False
+        for (k, (short, coded)), (j, (long, full)) in combinations(enumerate(open_), 2):
+            more = long - short
+            if short < long and len(more) == 1 and coded == full:
+                open_[j] = (long, full | more)
+                del open_[k]
+                merged = True
+                break
+    return open_
+
+
+# --- categories -----------------------------------------------------------------------------------
 
 
 def category_place(value: object, listed: tuple[str, ...]) -> int | None:
@@ -175,23 +230,12 @@ def category_place(value: object, listed: tuple[str, ...]) -> int | None:
     >>> category_place(1.0, ("0", "1")), category_place("mal", ("female", "male"))
     (1, None)
     """
-    place = int(_codes(Texts.encode([str(value).strip()]), listed)[0])
+    place = int(_places(Texts.encode([str(value).strip()]), listed)[0])
     return None if place < 0 else place
 
 
-def require_different(what: str, names: Sequence[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise InvalidInput(f"{what} have a name more than once: {twice}.")
-
-
-def _name_list(what: str, given: str | Sequence[object]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise InvalidInput(f"{what} must be a list of names, not one text.")
-    return tuple(str(one) for one in given)
-
-
 def category_list(name: str, given: str | Sequence[object]) -> tuple[str, ...]:
+    """A public list of categories, trimmed and checked."""
     found = tuple(one.strip() for one in _name_list(f"the categories of {name!r}", given))
     different = len({composed(one) for one in found})
     if len(found) < 2 or different < len(found):
@@ -208,11 +252,34 @@ def category_list(name: str, given: str | Sequence[object]) -> tuple[str, ...]:
     return found
 
 
-def _codes(cells: AnyArray | Texts, categories: tuple[str, ...]) -> NDArray[np.intp]:
-    """The place of each cell in the list; −1 where it has none."""
+def _name_list(what: str, given: str | Sequence[object]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise InvalidInput(f"{what} must be a list of names, not one text.")
+    return tuple(str(one) for one in given)
+
+
+def _require_different(what: str, names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InvalidInput(f"{what} have a name more than once: {twice}.")
+
+
+def _indicators(cells: AnyArray | Texts, factor: Category, line: NDArray[np.intp]) -> Flags:
+    """(rows, categories): which of the list each cell is; a cell that is none of it is refused."""
     texts = cells if isinstance(cells, Texts) else Texts.encode(cells.tolist())
-    exact = {composed(one): place for place, one in enumerate(categories)}
-    keys = [_key(one) for one in categories]
+    places = _places(texts, factor.listed)
+    if (places < 0).any():
+        row = int(np.argmax(places < 0))
+        why = _not_listed(texts.distinct[texts.codes[row]], factor.listed)
+        raise InvalidInput(f"column {factor.column!r}, row {line[row]}: {why}")
+    found: Flags = places[:, None] == np.arange(len(factor.listed))
+    return found
+
+
+def _places(texts: Texts, listed: tuple[str, ...]) -> NDArray[np.intp]:
+    """The place of each cell in the list; −1 where it has none."""
+    exact = {composed(one): place for place, one in enumerate(listed)}
+    keys = [_key(one) for one in listed]
     count = Counter(keys)
     alike = {key: place for place, key in enumerate(keys) if key is not None and count[key] == 1}
 
@@ -225,22 +292,20 @@ def _codes(cells: AnyArray | Texts, categories: tuple[str, ...]) -> NDArray[np.i
     return texts.look_up([place(text) for text in texts.distinct])
 
 
-def _not_listed(cells: AnyArray | Texts, codes: NDArray[np.intp], given: tuple[str, ...]) -> str:
-    """What to say of the first cell that has no place in the list: never what it holds.
+def _not_listed(text: str | None, listed: tuple[str, ...]) -> str:
+    """What to say of a cell that has no place in the list: never what it holds.
 
     One of the list (which is public) is named where the cell is the same but for its capitals.
     """
-    row = int(np.argmax(codes < 0))
-    text = cells.distinct[cells.codes[row]] if isinstance(cells, Texts) else cells[row]
-    seen = "" if text is None else composed(str(text)).casefold()
-    same = [one for one in given if composed(one).casefold() == seen]
+    seen = "" if text is None else composed(text).casefold()
+    same = [one for one in listed if composed(one).casefold() == seen]
     if same:
         return (
             f"its capital letters are not those of {same[0]!r} in the public list. Write it the "
             "same way in both."
         )
     return (
-        f"missing, or not in the public list of {len(given)} categories. Correct the cell or the "
+        f"missing, or not in the public list of {len(listed)} categories. Correct the cell or the "
         "list; never make the list from private data."
     )
 

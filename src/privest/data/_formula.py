@@ -1,141 +1,77 @@
-"""Formulas as statsmodels users type them: "ldl ~ age + C(sex) + np.log(bmi)", read with distrust.
+"""Formulas as statsmodels users type them: "ldl ~ age + C(sex) + np.log(bmi)".
 
-formulaic's parser takes the text apart into terms; it runs nothing. What a factor may be is in
-`_formula_factors`, which columns terms bring in `_formula_coding`. Lists of categories are public
-and stated, never learnt.
+A closed grammar, read with distrust: a formula may come from a file that somebody else wrote, and
+nothing in it is run. Terms have + - * : / ** and brackets, with the meaning of R, patsy and
+formulaic; what a factor may be is in `_factors`. Lists of categories are public and stated, never
+learnt.
 """
 
 from __future__ import annotations
 
+import ast
+import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privest.arrays import AnyArray, Array
-from privest.data._cells import Texts
-from privest.data._features import (
-    INTERCEPT,
-    RELEASED,
-    category_list,
-    indicator_columns,
-    require_different,
-)
-from privest.data._formula_coding import Piece, pieces_of
-from privest.data._formula_factors import Category, Factor, Number, logarithm_of, read_factor
+from privest.data._factors import Category, Factor, Number, Written, read_factor
+from privest.data._features import Design, category_list
 from privest.data._names import meant
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import InvalidInput
 
 LONGEST = 20_000  # letters
 MOST_TERMS = 10_000
 MOST_CATEGORIES = 8  # in one product: 2⁸ parts
 MOST_COLUMNS = 100_000  # of H, baselines counted; a plan allows fewer
-# How many terms an operator makes at most of those on its sides.
-GROWTH: Mapping[str, Callable[..., int]] = {
-    "~": lambda *sides: sum(sides),
-    "+": lambda *sides: sum(sides),
-    "-": lambda *sides: sum(sides),
-    ":": lambda left, right: left * right,
-    "*": lambda left, right: left + right + left * right,
-    "/": lambda left, right: left + right + left * right,
-}
-POWERS = ("**", "^")
+DEEPEST = 50  # brackets within brackets
+TOKEN = re.compile(
+    r"\s*(?:(?P<name>`[^`]*`|[^\W\d][\w.]*)|(?P<number>\d[\w.]*)"
+    r"|(?P<sign>\*\*|[-+*/:^()~])|(?P<end>\Z))"
+)
+# What may hide a bracket in a call, and brackets.
+INSIDE = re.compile(r"""`[^`]*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()]""")
+UNREADABLE = (
+    'formula: it cannot be read. One has the form "target ~ a + b + a:b"; columns whose names have '
+    "spaces stand in `backticks`."
+)
+
+Term = tuple[Written, ...]  # a product
+CONSTANT: list[Term] = [()]  # the intercept
 
 
 @dataclass(frozen=True)
-class FormulaFeatures:
+class FormulaFeatures(Design):
     """The right side of a formula: which columns make a row of H, and how. All of it is public.
 
-    The same kind of object as `Features`. The intercept is there unless the formula says `- 1` or
-    `0 +`. Coefficients are called as those of `Features`: sex=male, and age:sex=male for a product.
+    The intercept is there unless the formula says `- 1` or `0 +`. Coefficients are called as those
+    of `Features`: sex=male, and age:sex=male for a product.
 
     >>> features = read_formula("y ~ age*C(sex)", {"sex": ("female", "male")}).features
     >>> features.names
     ('intercept', 'age', 'sex=male', 'age:sex=male')
-    >>> block = {"age": np.array([50.0, 61.0]), "sex": np.array(["male", "female"], dtype=object)}
-    >>> features.matrix(block).tolist()
-    [[1.0, 50.0, 1.0, 50.0], [1.0, 61.0, 0.0, 0.0]]
     """
 
     terms: tuple[tuple[Factor, ...], ...] = field(repr=False)
 
     def __post_init__(self) -> None:
         _require_size(self.terms)
-        factors = [one for term in self.terms for one in term]
-        both = self.text & {n for one in factors if isinstance(one, Number) for n in one.columns}
+        factors = list(dict.fromkeys(one for term in self.terms for one in term))
+        lists = {one.column: one.listed for one in factors if isinstance(one, Category)}
+        columns = tuple(dict.fromkeys(name for one in factors for name in one.columns))
+        numbers = {name for one in factors if isinstance(one, Number) for name in one.columns}
+        both = sorted(numbers & set(lists))
         if both:
             raise InvalidInput(
-                f"formula: {min(both)!r} is used as a number and as a category: give it a second "
+                f"formula: {both[0]!r} is used as a number and as a category: give it a second "
                 "column, under another name."
             )
-        lists = {(one.column, one.listed) for one in factors if isinstance(one, Category)}
-        if len(lists) > len(self.text):
+        if sum(isinstance(one, Category) for one in factors) > len(lists):
             raise InvalidInput("formula: a column has two lists of categories: state one.")
-        taken = sorted({INTERCEPT, RELEASED} & set(self.columns))
-        if taken:
-            raise InvalidInput(
-                f"a feature cannot be called {taken[0]!r}, a name privest uses: rename the column."
-            )
-        if not self.names:
-            raise InvalidInput("a model needs an intercept or at least one feature.")
-        require_different("the parameters", self.names)
-
-    @cached_property
-    def _pieces(self) -> list[Piece]:
-        return pieces_of(self.terms)
-
-    @property
-    def intercept(self) -> bool:
-        """Whether the first column of H is a constant."""
-        return () in self.terms
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Of the table, that are read."""
-        return tuple(
-            dict.fromkeys(name for term in self.terms for one in term for name in one.columns)
-        )
-
-    @property
-    def categories(self) -> dict[str, tuple[str, ...]]:
-        """The public list of each column that has one."""
-        factors = [one for term in self.terms for one in term]
-        return {one.column: one.listed for one in factors if isinstance(one, Category)}
-
-    @property
-    def text(self) -> frozenset[str]:
-        """The columns to be read as texts."""
-        return frozenset(self.categories)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Of the columns of H, which are those of θ."""
-        return tuple(name or INTERCEPT for piece in self._pieces for name in piece.names)
-
-    def matrix(
-        self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
-    ) -> Array:
-        """The rows of H (rows, n) of a block without missing values; as `Features.matrix`."""
-        rows = len(next(iter(block.values())))
-        line = np.arange(1, rows + 1) if line is None else line
-        values = {one: _values(one, block, line) for term in self.terms for one in term}
-        H = np.empty((rows, len(self.names)))
-        at = 0
-        for piece in self._pieces:
-            found = np.ones((rows, 1))
-            for factor in piece.factors:
-                own = values[factor]
-                if isinstance(factor, Category) and factor not in piece.full:
-                    own = own[:, 1:]
-                found = (found[:, :, None] * own[:, None, :]).reshape(rows, -1)
-            H[:, at : at + found.shape[1]] = found
-            at += found.shape[1]
-        return H
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "categories", lists)
+        object.__setattr__(self, "intercept", () in self.terms)
+        self._require_names()
 
 
 @dataclass(frozen=True)
@@ -155,15 +91,17 @@ def read_formula(text: object, categories: Mapping[str, Sequence[object]] | None
     (('ldl',), 'log', ('intercept', 'age', 'sex=m'))
     """
     if not isinstance(text, str) or "~" not in text or len(text) > LONGEST:
+        received = f"{len(text)} letters" if isinstance(text, str) else type(text).__name__
         raise InvalidInput(
             f'formula: a text such as "ldl ~ age + C(sex)", of at most {LONGEST} letters, is '
-            f"needed; received {_received(text)}."
+            f"needed; received {received}."
         )
     lists = {name: category_list(name, given) for name, given in (categories or {}).items()}
-    left, right = _sides(text)
+    left, right = _Sides(text).read()
     targets, transform = _targets(left)
-    terms = [_factors(term, lists) for term in sorted(right, key=_degree)]
-    features = FormulaFeatures(tuple(terms))
+    terms = sorted(right, key=len)
+    read = (dict.fromkeys(read_factor(one, lists) for one in term) for term in terms)
+    features = FormulaFeatures(tuple(tuple(term) for term in read))
     unused = sorted(set(lists) - set(features.columns))
     if unused:
         raise InvalidInput(
@@ -178,67 +116,149 @@ def read_formula(text: object, categories: Mapping[str, Sequence[object]] | None
     return Formula(targets, transform, features)
 
 
-def _sides(text: str) -> tuple[list[Any], list[Any]]:
-    """The terms left and right of ~, by formulaic; no more of them than a model may have."""
-    try:
-        from formulaic.errors import FormulaicError
-        from formulaic.parser import DefaultFormulaParser
-    except ImportError as missing:
-        raise MissingDependency(
-            "formulas need formulaic: install the extra 'data', for example with pip install "
-            '".[data]" in the source folder; or name target and features.'
-        ) from missing
-    parser = DefaultFormulaParser()
-    try:
-        tree = parser.get_ast(text)
-        if _most_terms(tree) > MOST_TERMS:
-            raise InvalidInput(f"formula: it has more than {MOST_TERMS} terms.")
-        found = tree.to_terms()
-        return list(found.lhs), list(found.rhs)
-    except InvalidInput:
-        raise
-    except FormulaicError as error:
-        why = re.sub(r"\s+", " ", str(error).split("\n\n")[0]).strip().rstrip(".")
-        raise InvalidInput(f"formula: it cannot be read: {why}.") from None
-    except (SyntaxError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        raise InvalidInput(
-            'formula: it cannot be read. One has the form "target ~ a + b + a:b"; columns whose '
-            "names have spaces stand in `backticks`."
-        ) from None
+class _Sides:
+    """The terms left and right of ~, by precedence: + -, then * /, then :, then ** and brackets."""
 
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.depth = text, 0, 0
+        self._advance()
 
-def _most_terms(tree: Any) -> int:  # noqa: ANN401 - a node of formulaic
-    """How many terms there are at most, before any of them is made: powers grow without end."""
-    order, waiting = [], [tree]
-    while waiting:
-        node = waiting.pop()
-        order.append(node)
-        waiting += getattr(node, "args", ())
-    counts: dict[int, int] = {}
-    for node in reversed(order):  # the parts before the whole
-        counts[id(node)] = _count(node, counts)
-    return counts[id(tree)]
+    def read(self) -> tuple[list[Term], list[Term]]:
+        """Both sides; the right one begins with the intercept."""
+        left = self._sum([])
+        if not self._taken("~"):
+            raise InvalidInput(UNREADABLE)
+        right = CONSTANT if self.kind == "end" else self._sum(CONSTANT)
+        if self.kind != "end":
+            raise InvalidInput(UNREADABLE)
+        return left, right
 
-
-def _count(node: Any, counts: Mapping[int, int]) -> int:  # noqa: ANN401
-    if not hasattr(node, "operator"):
-        return 1
-    symbol, sides = node.operator.symbol, [counts[id(part)] for part in node.args]
-    if symbol in POWERS:
-        power = str(getattr(node.args[1], "token", ""))
-        if not re.fullmatch(r"[1-9]", power):
-            raise InvalidInput("formula: after ** stands a number from 1 to 9.")
-        if sides[0] == 1:
+    def _advance(self) -> None:
+        """The next token: a name, a call, a number, a sign, or the end."""
+        found = TOKEN.match(self.text, self.at)
+        if found is None:
+            sign = self.text[self.at :].strip()[:1]
             raise InvalidInput(
-                f"formula: a single column {symbol} {power} is the column itself, as powers make "
-                f"products of different columns. A power of its values is I(column**{power})."
+                f"formula: {sign!r} is not known here: there are + - * : / ** and ~."
+                if sign.isprintable()
+                else UNREADABLE
             )
-        found: int = sides[0] ** int(power)
-    elif symbol in GROWTH:
-        found = GROWTH[symbol](*sides)
-    else:
-        raise InvalidInput(f"formula: {symbol!r} is not known here: there are + - * : / ** and ~.")
-    return min(found, MOST_TERMS + 1)
+        self.kind = str(found.lastgroup)
+        self.token, self.at = found[self.kind], found.end()
+        if self.kind == "name" and self.token[0] != "`" and self.text[self.at : self.at + 1] == "(":
+            self.kind, start = "call", self.at
+            depth = 0
+            for found in INSIDE.finditer(self.text, start):
+                depth += {"(": 1, ")": -1}.get(found[0], 0)
+                if depth == 0:
+                    self.at = found.end()
+                    self.token += self.text[start : self.at]
+                    return
+            raise InvalidInput(UNREADABLE)
+
+    def _taken(self, *signs: str) -> str:
+        """The next token, if it is one of these signs, which are passed; else nothing."""
+        found = self.token if self.kind == "sign" and self.token in signs else ""
+        if found:
+            self._advance()
+        return found
+
+    def _sum(self, known: Sequence[Term]) -> list[Term]:
+        """Terms added and taken away; 0 takes away the intercept."""
+        found = {frozenset(term): term for term in known}
+        first = True
+        while first or (self.kind == "sign" and self.token in ("+", "-")):
+            first, added = False, True
+            while sign := self._taken("+", "-"):
+                added ^= sign == "-"
+            if self.kind == "number" and self.token == "0":
+                added, terms = not added, CONSTANT
+                self._advance()
+            else:
+                terms = self._product()
+            for term in terms:
+                if added:
+                    found.setdefault(frozenset(term), term)
+                else:
+                    found.pop(frozenset(term), None)
+        return list(found.values())
+
+    def _product(self) -> list[Term]:
+        found = self._interaction()
+        while sign := self._taken("*", "/"):
+            right = self._interaction()
+            left = found if sign == "*" else [tuple(dict.fromkeys(itertools.chain(*found)))]
+            found = _different([*found, *(right if sign == "*" else ()), *_joined(left, right)])
+        return found
+
+    def _interaction(self) -> list[Term]:
+        found = self._power()
+        while self._taken(":"):
+            found = _different(_joined(found, self._power()))
+        return found
+
+    def _power(self) -> list[Term]:
+        found = self._one()
+        while sign := self._taken("**", "^"):
+            bracket = self._taken("(")
+            if self.kind != "number" or not re.fullmatch("[1-9]", self.token):
+                raise InvalidInput("formula: after ** stands a number from 1 to 9.")
+            power = int(self.token)
+            self._advance()
+            if bracket and not self._taken(")"):
+                raise InvalidInput(UNREADABLE)
+            if len(found) == 1:
+                raise InvalidInput(
+                    f"formula: a single column {sign} {power} is the column itself, as powers make "
+                    "products of different columns. A power of its values is "
+                    f"I(column**{power})."
+                )
+            once = found
+            for _ in range(power - 1):
+                found = _different(_joined(found, once))
+        return found
+
+    def _one(self) -> list[Term]:
+        if self._taken("("):
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise InvalidInput(UNREADABLE)
+            found = self._sum([])
+            if not self._taken(")"):
+                raise InvalidInput(UNREADABLE)
+            self.depth -= 1
+            return found
+        kind, token = self.kind, self.token
+        if kind == "number" and token != "1":
+            raise InvalidInput(
+                f"formula: the number {token[:20]} is no term: scale a column, I(2*x)."
+            )
+        if kind not in ("name", "call", "number"):
+            raise InvalidInput(UNREADABLE)
+        self._advance()
+        return CONSTANT if kind == "number" else [(_written(token, kind),)]
+
+
+def _written(token: str, kind: str) -> Written:
+    if kind == "name":
+        name = token.strip("`")
+        return Written(name, ast.Name(id=name))
+    return Written.of(token)
+
+
+def _joined(left: Sequence[Term], right: Sequence[Term]) -> list[Term]:
+    """The products of all terms on the left with all on the right."""
+    if len(left) * len(right) > MOST_TERMS:
+        raise InvalidInput(f"formula: it has more than {MOST_TERMS} terms.")
+    return [tuple(dict.fromkeys(one + other)) for one in left for other in right]
+
+
+def _different(terms: Iterable[Term]) -> list[Term]:
+    """Terms that are products of the same factors are one."""
+    found: dict[frozenset[Written], Term] = {}
+    for term in terms:
+        found.setdefault(frozenset(term), term)
+    return list(found.values())
 
 
 def _require_size(terms: Sequence[Sequence[Factor]]) -> None:
@@ -256,65 +276,21 @@ def _require_size(terms: Sequence[Sequence[Factor]]) -> None:
             raise InvalidInput(f"formula: it has more than {MOST_COLUMNS} columns.")
 
 
-def _degree(term: Any) -> int:  # noqa: ANN401
-    return len(_written(term))
-
-
-def _written(term: Any) -> list[tuple[str, bool]]:  # noqa: ANN401
-    """(text, whether it is a column's name) of the factors; none for the intercept."""
-    found = []
-    for factor in term.factors:
-        kind, text = factor.eval_method.value, str(factor.expr)
-        if kind == "literal":
-            if text != "1":
-                raise InvalidInput(
-                    f"formula: the number {text[:20]} is no term: scale a column, I(2*x)."
-                )
-            continue
-        found.append((text, kind == "lookup"))
-    return found
-
-
-def _factors(term: Any, lists: Mapping[str, tuple[str, ...]]) -> tuple[Factor, ...]:  # noqa: ANN401
-    found = (read_factor(text, is_name, lists) for text, is_name in _written(term))
-    return tuple(dict.fromkeys(found))
-
-
-def _targets(left: Sequence[Any]) -> tuple[tuple[str, ...], str]:
+def _targets(left: Sequence[Term]) -> tuple[tuple[str, ...], str]:
     """The private columns, and "log" where all of them stand in a logarithm."""
+    if not left:
+        raise InvalidInput(UNREADABLE)
     targets, transforms = [], set()
     for term in left:
-        match _written(term):
-            case [(name, True)]:
-                targets.append(name)
-                transforms.add("none")
-            case [(text, False)] if (column := logarithm_of(text)) is not None:
-                targets.append(column)
-                transforms.add("log")
-            case _:
-                raise InvalidInput(
-                    "formula: left of ~ stands the private column, as it is or in a logarithm: "
-                    "ldl ~ …, log(ldl) ~ …"
-                )
+        one = term[0] if len(term) == 1 else None
+        column = None if one is None else one.column or one.logarithm
+        if one is None or column is None:
+            raise InvalidInput(
+                "formula: left of ~ stands the private column, as it is or in a logarithm: "
+                "ldl ~ …, log(ldl) ~ …"
+            )
+        targets.append(column)
+        transforms.add("none" if one.column else "log")
     if len(transforms) != 1:
         raise InvalidInput("formula: all columns left of ~ stand in log(…), or none of them.")
     return tuple(targets), transforms.pop()
-
-
-def _values(
-    factor: Factor, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp]
-) -> AnyArray:
-    """(rows, 1) of a number, (rows, categories) of a category."""
-    if isinstance(factor, Category):
-        return indicator_columns(block[factor.column], factor.column, factor.listed, line)
-    found = factor.values(block)
-    finite = np.isfinite(found)
-    if not finite.all():
-        raise InvalidInput(
-            f"column {factor.label!r}, row {line[np.argmin(finite)]}: missing or infinite."
-        )
-    return found[:, None]
-
-
-def _received(text: object) -> str:
-    return f"{len(text)} letters" if isinstance(text, str) else type(text).__name__

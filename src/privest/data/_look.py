@@ -1,29 +1,31 @@
 """A first look at a table: how it is written, and what is in it. For its owner, before any plan.
 
-Nothing is decided here: what is found is shown, and whoever owns the table confirms it.
+Nothing is decided here: what is found is shown, and the data owner confirms it.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from privest.data._cells import Texts
+from privest.data._cells import Texts, is_date, is_number
+from privest.data._format import Format, as_format
+from privest.data._lines import encoding_of, opened, require_names
 from privest.data._look_columns import ColumnCounts, ColumnLook
-from privest.data._look_writing import found_decimal, found_encoding
 from privest.data._names import is_value
-from privest.data._reading_options import Reading, as_reading
 from privest.data._source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
-from privest.data._text_table import require_names
 from privest.errors import InvalidInput
 from privest.records import Record
 
 CELLS = 1 << 19  # in a block
+PART = 1 << 18  # bytes
 FIRST = 4096  # rows in which the decimal mark is looked for
 PREVIEW = 6  # rows
 SHOWN = 60  # letters of a cell in the preview
@@ -35,12 +37,18 @@ NOT_UTF8 = (
 )
 COMMAS = (
     "Some numbers have commas (139,750), and it is not clear whether these are decimal commas or "
-    "stand between thousands: say which mark is in the numbers, and what is between thousands."
+    "stand between thousands: state the decimal mark, and what is between thousands."
 )
 ONE_COLUMN = (
-    "Only one column was found. If there are more, something else is between them; or there are "
+    "Only one column was found. If there are more, another sign is between them; or there are "
     "lines above the column names: delete those."
 )
+SOME_COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands, too
+CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
+BINARY = (b"PK\3\4", b"PAR1", b"\x1f\x8b", b"\xfd7zXZ", b"%PDF")  # beginnings of other files
+POINT = re.compile(r"[+-]?\d*\.\d+$")
+DOUBTFUL = "?"
+MOSTLY = 0.8  # of the different texts of a column; words may stand for missing values
 
 
 @dataclass(frozen=True)
@@ -49,19 +57,19 @@ class TableLook(Record):
 
     name, rows    of the table; `columns`: what each of them holds.
     text          whether it is a text file, which can be written in several ways.
-    reading       how it was read, and what the file does not say itself as it was found; the codes
-                  in it are those that were given, suspicions are in the columns.
-    separator, encoding, decimal   as they are in the text file; None where it is none.
+    format        as stated, and as found where the file does not state it; the missing codes are
+                  those that were stated, suspicions are in the columns.
+    separator, encoding, decimal   of a text file; None where it is none.
     sheets        of a workbook.
     preview       the first rows, as texts; None where a value is missing.
-    notes         what its owner should know, in sentences.
+    notes         for the data owner, in sentences.
     """
 
     name: str
     rows: int
     columns: tuple[ColumnLook, ...]
     text: bool
-    reading: Reading
+    format: Format
     separator: str | None = None
     encoding: str | None = None
     decimal: str | None = None
@@ -69,14 +77,18 @@ class TableLook(Record):
     preview: tuple[tuple[str | None, ...], ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
+    @property
+    def reading(self) -> Format:
+        """The older name of `format`."""
+        return self.format
 
-def look(data: object, reading: Reading | Mapping[str, Any] | None = None) -> TableLook:
+
+def look(data: object, format: Format | Mapping[str, Any] | None = None) -> TableLook:
     """Look at a table: a file, a frame, or what else `open_source` takes.
 
-    Encoding, separator and decimal mark of a text file are found where `reading` does not state
-    them, the mark only where it is clear. Reads the file twice, in blocks; memory: some blocks,
-    whatever its length. What cannot be read is an error in words; a column that cannot be used has
-    its `problem`.
+    Encoding, separator and decimal mark of a text file are found where `format` does not state
+    them, the mark only where it is clear. Reads the file twice, in blocks; memory: some blocks.
+    What cannot be read is an error in words; a column that cannot be used has its `problem`.
 
     >>> found = look({"age": [50, 61, 999, 47], "sex": ["m", "f", "f", None]})
     >>> [(column.name, column.kind, column.missing) for column in found.columns]
@@ -84,26 +96,29 @@ def look(data: object, reading: Reading | Mapping[str, Any] | None = None) -> Ta
     >>> found.columns[0].codes[0].code, found.columns[1].different
     ('999', ('f', 'm'))
     """
-    source, notes = _opened(data, as_reading(reading))
+    source, notes = _opened(data, as_format(format))
     _require_header(source)
     problems = _problems(source)
-    usable = [k for k, problem in enumerate(problems) if problem is None]
-    texts = _texts_only(source, [source.columns[k] for k in usable])
-    every = [ColumnCounts(name, source.reading, name in texts) for name in source.columns]
+    names = [name for name, problem in zip(source.columns, problems) if problem is None]
+    texts = {name for name in names if source.certain and _unreadable(source, name, text=False)}
+    counts = {name: ColumnCounts(name, source.format, name in texts) for name in names}
     preview: list[tuple[str | None, ...]] = []
-    for block in _blocks(source, [source.columns[k] for k in usable]):
+    for block in _blocks(source, names):
         if len(preview) < PREVIEW:
-            preview += _first_rows(block, source.columns, usable, PREVIEW - len(preview))
-        for k in usable:
-            every[k].add(block[source.columns[k]])
-    rows = every[usable[0]].rows
-    stated, text = source.reading, _separator(source) is not None
+            preview += _first_rows(block, source.columns, problems, PREVIEW - len(preview))
+        for name in names:
+            counts[name].add(block[name])
+    rows = counts[names[0]].rows
+    stated, text = source.format, _separator(source) is not None
     return TableLook(
         name=source.name,
         rows=rows,
-        columns=tuple(counts.found(problem) for counts, problem in zip(every, problems)),
+        columns=tuple(
+            counts[name].found() if problem is None else ColumnLook(name, "empty", problem=problem)
+            for name, problem in zip(source.columns, problems)
+        ),
         text=text,
-        reading=stated,
+        format=stated,
         separator=_separator(source),
         encoding=(stated.encoding or "utf-8") if text else None,
         decimal=(stated.decimal or ".") if text else None,
@@ -114,7 +129,7 @@ def look(data: object, reading: Reading | Mapping[str, Any] | None = None) -> Ta
 
 
 def _separator(source: Source) -> str | None:
-    """What is between the columns of a text file; None of any other table."""
+    """The sign between the columns of a text file; None of any other table."""
     found: str | None = getattr(source, "separator", None)
     return found
 
@@ -122,12 +137,12 @@ def _separator(source: Source) -> str | None:
 # --- how it is written ----------------------------------------------------------------------------
 
 
-def _opened(data: object, stated: Reading) -> tuple[Source, list[str]]:
-    """The table; what was found of a text file is now in its reading."""
+def _opened(data: object, stated: Format) -> tuple[Source, list[str]]:
+    """The table; what was found of a text file is in its format."""
     notes = []
     path = _text_file(data)
     if path is not None and stated.encoding is None:
-        encoding = found_encoding(path, path.name)
+        encoding = _found_encoding(path)
         if encoding != "utf-8":
             stated = replace(stated, encoding=encoding)
         if not encoding.startswith("utf"):
@@ -148,7 +163,7 @@ def _opened(data: object, stated: Reading) -> tuple[Source, list[str]]:
 
 
 def _text_file(data: object) -> Path | None:
-    """The file, if it is a text file that is there; all others `open_source` knows how to name."""
+    """The file, if it is a text file that exists; all others `open_source` refuses or opens."""
     if not isinstance(data, str | os.PathLike) or data == EMBEDDED:
         return None
     path = Path(os.fsdecode(data))
@@ -156,21 +171,77 @@ def _text_file(data: object) -> Path | None:
     return None if ending is None or ending in OTHERS or not path.is_file() else path
 
 
+def _found_encoding(path: Path) -> str:
+    """By its mark; else UTF-8 where all of it is that; else Windows' of Western Europe."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with opened(path, path.name) as file:
+        part = file.read(PART)
+        marked = encoding_of(part)
+        if marked != "utf-8":
+            return marked
+        if b"\0" in part or part.startswith(BINARY):
+            raise InvalidInput(
+                f"{path.name} is not a text table but binary data. Give it the ending of its kind "
+                "(.xlsx, .parquet, .csv.gz), or save the table as .csv; if it is UTF-16, state the "
+                "encoding."
+            )
+        try:
+            while part:
+                decoder.decode(part)
+                part = file.read(PART)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"
+
+
 def _first_texts(source: Source) -> Iterator[list[str]]:
     """The different texts of each column in the first rows."""
-    problems = _problems(source)
-    names = [name for name, problem in zip(source.columns, problems) if problem is None]
+    count = Counter(source.columns)
+    names = [name for name in source.columns if name and count[name] == 1]
+    if not names:
+        return
     with closing(_blocks(source, names)) as blocks:
         block = next(blocks, {})
     for column in block.values():
         yield [text for text in column[:FIRST].array() if text is not None]
 
 
+def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
+    """The mark in the numbers of some rows: "," or "."; None where that is not clear.
+
+    A comma: some column holds numbers with commas and little else, one of which cannot have
+    thousands (1,5 and 0,123 can not, 1,234 can), and no column has decimal points.
+
+    >>> found_decimal([["1,5", "2"], ["a", "b"]]), found_decimal([["1,234", "2,500"]])
+    (',', None)
+    >>> found_decimal([["1,5"], ["1.5"]]) is None, found_decimal([["1.5"], ["a, b"]])
+    (True, '.')
+    """
+    found = {_mark_of([cell for cell in cells if not is_date(cell)]) for cells in columns}
+    if "," in found:
+        return None if "." in found else ","
+    return None if DOUBTFUL in found else "."
+
+
+def _mark_of(texts: Sequence[str]) -> str | None:
+    """The mark in one column; DOUBTFUL where its commas may stand between thousands; None: none."""
+    commas = [cell for cell in texts if SOME_COMMA.match(cell)]
+    if commas and _mostly(lambda c: is_number(c.replace(",", "")) and "." not in c, texts):
+        return "," if any(CLEAR_COMMA.match(cell) for cell in commas) else DOUBTFUL
+    has_points = any(POINT.match(cell) for cell in texts) and _mostly(is_number, texts)
+    return "." if has_points else None
+
+
+def _mostly(is_it: Callable[[str], bool], texts: Sequence[str]) -> bool:
+    return sum(map(is_it, texts)) >= MOSTLY * len(texts)
+
+
 # --- what is in it --------------------------------------------------------------------------------
 
 
 def _require_header(source: Source) -> None:
-    """Refuse what has no line of names, and what has a line above it."""
+    """Refuse a table without a line of names, and one with a line above it."""
     first = source.columns[0] if source.columns else ""
     if first.lower().startswith("sep=") and len(source.columns) <= 2:
         raise InvalidInput(
@@ -189,67 +260,48 @@ def _problems(source: Source) -> list[str | None]:
     """Why each column cannot be used; None where it can."""
     count = Counter(source.columns)
     found = [UNNAMED if not name else TWICE if count[name] > 1 else None for name in source.columns]
-    usable = [k for k, problem in enumerate(found) if problem is None]
-    if not usable:
+    if all(found):
         raise InvalidInput(
             f"{source.name} has no column that can be used: each needs a name of its own."
         )
-    names = [source.columns[k] for k in usable]
-    if _separator(source) is None and _unreadable(_blocks(source, names)):
-        for k in usable:
-            found[k] = _unreadable(_blocks(source, [source.columns[k]]))
+    if source.certain:  # columns with types, some of which no text can be made of
+        found = [
+            problem or _unreadable(source, name) for name, problem in zip(source.columns, found)
+        ]
         if all(found):
-            raise InvalidInput(f"{source.name} has no column that can be read: {found[usable[0]]}")
+            raise InvalidInput(f"{source.name} has no column that can be read: {found[0]}")
     return found
 
 
-def _unreadable(blocks: Generator[Any]) -> str | None:
-    """Why these columns cannot be read like this (lists, bytes); None where they can."""
+def _unreadable(source: Source, name: str, *, text: bool = True) -> str | None:
+    """Why a column cannot be read as texts, or as numbers; None where it can."""
     try:
-        with closing(blocks):
-            next(blocks, None)
+        next(source.coded_blocks([name], text=[name] if text else (), size=SIZE), None)
     except InvalidInput as error:
         return str(error)
     return None
 
 
-def _texts_only(source: Source, names: Sequence[str]) -> frozenset[str]:
-    """The columns of a table with types that are no numbers, even where digits are written there:
-    they would be refused as such. In files without types every column is one of texts.
-    """
-    if not source.certain or _unreadable(_numbers(source, names)) is None:
-        return frozenset()
-    return frozenset(name for name in names if _unreadable(_numbers(source, [name])))
-
-
-def _numbers(source: Source, names: Sequence[str]) -> Generator[Any]:
-    yield from source.coded_blocks(names, size=_size(names))
-
-
 def _blocks(source: Source, names: Sequence[str]) -> Generator[dict[str, Texts]]:
     """All cells as texts, in blocks of about CELLS."""
-    for block in source.coded_blocks(names, text=names, size=_size(names)):
+    size = max(1, min(SIZE, CELLS // len(names)))
+    for block in source.coded_blocks(names, text=names, size=size):
         yield {name: column for name, column in block.items() if isinstance(column, Texts)}
 
 
-def _size(names: Sequence[str]) -> int:
-    return max(1, min(SIZE, CELLS // len(names)))
-
-
 def _first_rows(
-    block: Mapping[str, Texts], names: Sequence[str], usable: Sequence[int], count: int
+    block: Mapping[str, Texts], names: Sequence[str], problems: Sequence[object], count: int
 ) -> list[tuple[str | None, ...]]:
     """Some rows of a block, the cells shortened; None where one is missing, or cannot be read."""
-    empty = [None] * count
     columns = [
-        block[name][:count].array().tolist() if k in usable else empty
-        for k, name in enumerate(names)
+        [None] * count if problem else [_shortened(cell) for cell in block[name][:count].array()]
+        for name, problem in zip(names, problems)
     ]
-    return [tuple(None if c is None else _shortened(c) for c in row) for row in zip(*columns)]
+    return list(zip(*columns))
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+def _shortened(text: str | None) -> str | None:
+    return text if text is None or len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def _notes(source: Source, rows: int) -> Iterator[str]:

@@ -1,26 +1,60 @@
-"""What a column holds, gathered block by block: numbers, words, dates, gaps; a few values kept."""
+"""What a column holds, gathered block by block: numbers, words, dates, gaps, possible codes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, Index
-from privest.data._arrow import spelled_numbers
-from privest.data._cells import TRUTHS, Spelled, Texts
-from privest.data._dates import is_date
-from privest.data._look_codes import MissingCode, is_missing_word, number_codes, word_code
-from privest.data._reading_options import Reading
+from privest.arrays import AnyArray, Array, Index
+from privest.data._cells import TRUTHS, Texts, is_date
+from privest.data._format import Format
 from privest.records import Record
 
 Kind = Literal["number", "yes-no", "text", "date", "empty"]
 MOST = 60  # different values or texts that are kept; more make no list of categories
 LONGEST = 200  # letters of a text that is kept
-ENDS = 12  # lowest and highest values that are kept
 MOST_WORDS = 20  # different words that a column of numbers may hold
 LEAST_NUMBERS = 0.5  # the share of its cells that are numbers
+# Typical codes: up to six 7, 8 or 9 (refused, not asked, unknown), and what machines write.
+CODES = frozenset(
+    [float(digit * count) for digit in "789" for count in range(1, 7)]
+    + [-float(digit * count) for digit in "789" for count in range(1, 7)]
+    + [-1.0, 99.9, 999.9, 9999.9, 99.99, 999.99, -99.9, -999.9, -32768.0, 32767.0]
+)
+ENDS = 12  # lowest and highest values among which codes are looked for
+FEWEST = 2  # rows that a code has, unless it is far beyond the rest
+CLEAR = 77.0  # from here on one row will do, if it is far
+FEWEST_OTHER = 3  # rows of any other word
+SHORT = 12  # letters of any other word that may be a code
+WORDS = frozenset([
+    "-", "--", "---", "?", "*", "x", "unknown", "unk", "refused", "missing", "not available",
+    "not applicable", "no answer", "no data", "don't know", "dont know", "do not know", "dk",
+    "declined", "prefer not to say", "not asked", "not known", "n.a.", "n/k", "nd", "#n/a", "#na",
+    "#value!", "#div/0!", "#ref!", "#num!", "#name?", "#null!", "(null)", "<na>", "nil",
+    "undefined", "k.a.", "k. a.", "keine angabe", "unbekannt", "fehlt", "inconnu", "desconocido",
+])  # fmt: skip
+
+Seen = dict[float, tuple[int, str]]  # rows of a value, and how it is written
+
+
+@dataclass(frozen=True)
+class MissingCode(Record):
+    """A value that may stand for a missing one, as it is written, and in how many rows.
+
+    sure   it is far from everything else, or a word that means nothing else.
+    plain  it looks like a code, and not like something a person wrote or has: known for it, or
+           short and in several rows. A code is stated in the plan, which is public: of a private
+           column, no other should be.
+    """
+
+    code: str
+    rows: int
+    sure: bool
+    plain: bool = True
 
 
 @dataclass(frozen=True)
@@ -38,7 +72,7 @@ class ColumnLook(Record):
 
     name: str
     kind: Kind
-    missing: int
+    missing: int = 0
     different: tuple[str, ...] | None = None
     whole: bool = False
     words: tuple[tuple[str, int], ...] = ()
@@ -52,86 +86,83 @@ class ColumnCounts:
     texts: its cells are texts by their type, and no numbers, whatever they look like.
     """
 
-    def __init__(self, name: str, reading: Reading, texts: bool = False) -> None:
-        self.name, self._reading, self._texts = name, reading, texts
-        self.rows = self.missing = self.numbers = self.dates = 0
-        self.whole = True
-        self.values: dict[float, tuple[int, str]] | None = {}  # None: too many
-        self.words: dict[str, int] | None = {}
-        self.lowest: dict[float, tuple[int, str]] = {}
-        self.highest: dict[float, tuple[int, str]] = {}
+    def __init__(self, name: str, form: Format, texts: bool = False) -> None:
+        self.name, self._form, self._texts = name, form, texts
+        self.rows = self.missing = self.numbers = 0
+        self.whole = self.dates = True
+        self.values: Seen = {}  # all of them, or those at the ends
+        self.words: dict[str, int] = {}
+        self.many_values = self.many_words = False
 
     def add(self, column: Texts) -> None:
         """The cells of some more rows."""
-        spelled, codes = column.spelled()
-        there = codes[codes >= 0]
-        self.rows += len(codes)
-        self.missing += len(codes) - len(there)
-        count = np.bincount(there, minlength=len(spelled))
+        count = np.bincount(column.codes + 1, minlength=len(column.distinct))
+        rows = np.append(count[1:], count[0])  # of code −1, the last
+        there = (rows > 0) & ~column.gaps
+        self.rows += len(column)
+        self.missing += len(column) - int(rows[there].sum())
+        texts, rows = column.distinct[there], rows[there]
+        values = self._values(texts.tolist())
+        word = np.isnan(values)
+        self._add_words(texts[word], rows[word])
+        self._add_numbers(texts[~word], rows[~word], values[~word])
+
+    def _values(self, texts: list[str]) -> Array:
+        """The numbers that the texts are; NaN where one is none."""
         if self._texts:
-            values = np.full(len(spelled), np.nan)
-        elif isinstance(column.held, Spelled):
-            values = spelled_numbers(spelled, self._reading)
-        else:
-            values = np.array([self._value(text) for text in spelled.texts[:-1]])
-        values = np.where(count > 0, values, np.nan) if len(values) else np.empty(0)
-        number = np.flatnonzero(~np.isnan(values))
-        self._add_words(spelled, count, np.flatnonzero(np.isnan(values) & (count > 0)))
-        self._add_numbers(spelled, count, values, number)
+            return np.full(len(texts), np.nan)
+        try:
+            joined = "".join(texts)
+            if self._form.plain and joined.isascii() and "_" not in joined:
+                return np.array([*map(float, texts)], dtype=np.float64)
+        except ValueError:
+            pass
+        return np.array(
+            [TRUTHS.get(text.lower(), self._form.as_number(text)) for text in texts],
+            dtype=np.float64,
+        )
 
-    def _value(self, text: str) -> float:
-        return TRUTHS.get(text.lower(), self._reading.as_number(text))
+    def _add_words(self, texts: AnyArray, rows: Index) -> None:
+        self.dates = self.dates and all(map(is_date, texts))
+        for text, count in zip(texts[: MOST + 1], rows.tolist()):
+            short = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+            self.words[short] = self.words.get(short, 0) + count
+        if len(self.words) > MOST:
+            self.many_words = True
+            self.words = dict(list(self.words.items())[:MOST])
 
-    def _add_words(self, spelled: Spelled, count: Index, which: Index) -> None:
-        if self.words is not None:
-            for place in which[: MOST + 1]:
-                text = _text(spelled, int(place))
-                self.words[text] = self.words.get(text, 0) + int(count[place])
-                self.dates += int(count[place]) * is_date(text)
-            if len(self.words) > MOST:
-                self._only_dates()
-        if self.words is None and self.dates >= 0:
-            every = all(is_date(_text(spelled, int(place))) for place in which)
-            self.dates = self.dates + int(count[which].sum()) if every else -1
-
-    def _only_dates(self) -> None:
-        """From now on what is asked is whether all are dates: −1 says that they are not."""
-        assert self.words is not None
-        every = all(map(is_date, self.words))
-        self.words, self.dates = None, 0 if every else -1
-
-    def _add_numbers(self, spelled: Spelled, count: Index, values: Array, which: Index) -> None:
-        if not len(which):
-            return
-        found = values[which]
-        self.numbers += int(count[which].sum())
-        finite = found[np.isfinite(found)]
+    def _add_numbers(self, texts: AnyArray, rows: Index, values: Array) -> None:
+        """Different values; of many, those at the ends, which were so after every block."""
+        self.numbers += int(rows.sum())
+        finite = values[np.isfinite(values)]
         self.whole = self.whole and bool((finite >= 0).all() and (finite == np.rint(finite)).all())
-        order = np.argsort(found, kind="stable")
-        low, high = which[order[:ENDS]], which[order[::-1][:ENDS]]
-        self.lowest = _kept(self.lowest, spelled, count, values, low, reverse=False)
-        self.highest = _kept(self.highest, spelled, count, values, high, reverse=True)
-        if self.values is not None:
-            some = which[: MOST + 1]
-            together = _joined(self.values, spelled, count, values, some)
-            self.values = together if len(together) <= MOST and len(some) == len(which) else None
+        half, order = MOST // 2, np.argsort(values, kind="stable")
+        for place in order if len(order) <= MOST else (*order[:half], *order[-half:]):
+            value, text = float(values[place]), texts[place]
+            if text.endswith(".0"):  # some formats give it to all
+                text = text[:-2]
+            count, written = self.values.get(value, (0, text))
+            self.values[value] = count + int(rows[place]), written
+        self.many_values = self.many_values or max(len(self.values), len(order)) > MOST
+        if len(self.values) > MOST:
+            ordered = sorted(self.values)
+            self.values = {one: self.values[one] for one in ordered[:half] + ordered[-half:]}
 
-    # --- what it comes to -------------------------------------------------------------------------
-
-    def found(self, problem: str | None = None) -> ColumnLook:
+    def found(self) -> ColumnLook:
         """The column, after the last block."""
         kind = self._kind()
-        words = self.words or {}
         number = kind in ("number", "yes-no")
+        written = [self.values[one][1] for one in sorted(self.values)]
+        different = written if number else [*written, *sorted(self.words)]
+        many = self.many_values or (self.many_words and not number) or len(different) > MOST
         return ColumnLook(
             self.name,
             kind,
             self.missing,
-            self._different(number),
+            None if many else tuple(different),
             number and self.whole,
-            tuple(words.items()) if number else (),
+            tuple(self.words.items()) if number else (),
             self._codes(number),
-            problem,
         )
 
     def _kind(self) -> Kind:
@@ -139,70 +170,79 @@ class ColumnCounts:
         if not there:
             return "empty"
         if self.numbers == there:
-            return "yes-no" if self.values and set(self.values) <= {0.0, 1.0} else "number"
-        if not self.numbers and (
-            self.dates == there if self.words is not None else self.dates >= 0
-        ):
+            return "yes-no" if set(self.values) <= {0.0, 1.0} else "number"
+        if not self.numbers and self.dates:
             return "date"
-        few = self.words is not None and len(self.words) <= MOST_WORDS
+        few = not self.many_words and len(self.words) <= MOST_WORDS
         return "number" if few and self.numbers >= LEAST_NUMBERS * there else "text"
-
-    def _different(self, number: bool) -> tuple[str, ...] | None:
-        if self.values is None or (self.words is None and not number):
-            return None
-        values = [text for _, (_, text) in sorted(self.values.items())]
-        if number:
-            return tuple(values)
-        found = (*values, *sorted(self.words or {}))
-        return found if len(found) <= MOST else None
 
     def _codes(self, number: bool) -> tuple[MissingCode, ...]:
         """Codes among the numbers; and words, which in a column of numbers are nothing else."""
         words = tuple(
             word_code(text, rows, beside_words=not number)
-            for text, rows in (self.words or {}).items()
+            for text, rows in self.words.items()
             if "=" not in text and (number or is_missing_word(text))
         )
-        if not number:
-            return words
-        return (*number_codes(self.lowest, self.highest), *words)
+        return (*number_codes(self.values), *words) if number else words
 
 
-def _text(spelled: Spelled, place: int) -> str:
-    text = spelled.bytes_at(place).decode("utf-8", "surrogatepass")
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+# --- codes ----------------------------------------------------------------------------------------
 
 
-def _joined(
-    known: dict[float, tuple[int, str]],
-    spelled: Spelled,
-    count: Index,
-    values: Array,
-    which: Index,
-) -> dict[float, tuple[int, str]]:
-    """What is known, and these: how often a value is there, and how it is first written."""
-    found = dict(known)
-    for place in which.tolist():
-        value = float(values[place])
-        rows, text = found.get(value, (0, ""))
-        found[value] = rows + int(count[place]), text or _short(_text(spelled, place), value)
-    return found
+def word_code(text: str, rows: int, *, beside_words: bool = False) -> MissingCode:
+    """A text as a code; `beside_words` as in `is_missing_word`.
+
+    >>> [word_code(*one).plain for one in (("refused", 1), ("<LOD", 3), ("<LOD", 2))]
+    [True, True, False]
+    """
+    plain = is_missing_word(text) or (rows >= FEWEST_OTHER and len(text) <= SHORT)
+    return MissingCode(text, rows, is_missing_word(text, beside_words=beside_words), plain)
 
 
-def _short(text: str, value: float) -> str:
-    """A whole number without its ".0", which some formats give to all."""
-    return text[:-2] if text.endswith(".0") and value.is_integer() else text
+def is_missing_word(text: str, *, beside_words: bool = False) -> bool:
+    """Whether a text is one of those that mostly stand for a missing value.
+
+    `beside_words`: among other texts only a sign is; "unknown" may be a category of its own.
+    """
+    sign = text.startswith("#") or not any(letter.isalnum() for letter in text)
+    return text.casefold() in WORDS and (sign or not beside_words)
 
 
-def _kept(
-    known: dict[float, tuple[int, str]],
-    spelled: Spelled,
-    count: Index,
-    values: Array,
-    which: Index,
-    *,
-    reverse: bool,
-) -> dict[float, tuple[int, str]]:
-    """The ENDS lowest, or highest, values; one of them in the end was so after every block."""
-    found = _joined(known, spelled, count, values, which)
-    return {value: found[value] for value in sorted(found, reverse=reverse)[:ENDS]}
+def number_codes(seen: Mapping[float, tuple[int, str]]) -> tuple[MissingCode, ...]:
+    """Typical codes at the ends of a column's values, apart from the rest.
+
+    Apart: at least twice as far from the rest as the values at that end are from each other. One
+    code that is `sure` makes the others at its end that, too.
+    """
+    ordered = sorted(seen)
+    ends = sorted({*ordered[:ENDS], *ordered[-ENDS:]})
+    rest = [value for value in ends if value not in CODES]
+    if len(rest) < 2:  # nobody can say what is far from one value
+        return ()
+    below = [value for value in reversed(ends) if value < rest[0]]
+    above = [value for value in ends if value > rest[-1]]
+    return (*_apart(below, rest, seen), *_apart(above, rest[::-1], seen))
+
+
+def _apart(
+    found: Sequence[float], rest: Sequence[float], seen: Mapping[float, tuple[int, str]]
+) -> tuple[MissingCode, ...]:
+    """The codes beyond the rest, whose values are sorted from this end; nearest first.
+
+    One that is not apart is a value like others, and those beyond it are measured from there.
+    """
+    near, sure, often = list(rest), False, False
+    kept: list[float] = []
+    for value in found:
+        distance, rows = abs(value - near[0]), seen[value][0]
+        step = max((abs(a - b) for a, b in pairwise(near[:4])), default=0.0)
+        if distance < 2 * step and not kept:
+            near.insert(0, value)
+            continue
+        far = distance >= abs(near[0] - near[-1])
+        kept.append(value)
+        sure = sure or far
+        often = often or rows >= FEWEST or (far and abs(value) >= CLEAR)
+    if not often:
+        return ()
+    return tuple(MissingCode(seen[value][1], seen[value][0], sure) for value in kept)

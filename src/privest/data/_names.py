@@ -1,4 +1,4 @@
-"""Names of columns: as one text, and what to say of one that is not there."""
+"""Names of columns: how they are compared and listed, and what is said of one that is absent."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from privest.arrays import plural
-from privest.data._cells import is_number
-from privest.data._dates import is_date
+from privest.data._cells import is_date, is_number
 from privest.errors import InvalidInput
 
-MOST = 20  # names that are listed
+MOST = 20  # names that a message lists
+# A sign may begin a number, a time or a grade such as ++; else a spreadsheet computes it.
+FORMULA = re.compile(r"[=@\t\r\n]|[+-](?!([\d.,:'\s]*(e[+-]?\d+)?%?|[+/-]*)\Z)", re.IGNORECASE)
 
 
 def composed(name: str) -> str:
-    """A text as people see it: é is one letter, not e and an accent (Unicode's NFC).
+    """A text with composed letters (Unicode's NFC): é is one letter, not e and an accent.
 
     >>> composed("cafe\u0301") == "caf\u00e9"
     True
@@ -27,19 +28,14 @@ def composed(name: str) -> str:
 
 
 def joined(names: Iterable[str]) -> str:
-    r"""Names with commas between them, as an option of a command takes them: in double quotes where
-    a comma, a quote or the end of a line is part of one.
+    r"""Names with commas between them, in double quotes where one has a comma, quote or line end.
 
     >>> joined(["age", "ldl, mg/dl", "a\nb"])
     'age,"ldl, mg/dl","a\nb"'
     """
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(names)  # letters of this are quoted
+    csv.writer(text, lineterminator="\r\n").writerow(names)
     return text.getvalue().removesuffix("\r\n")
-
-
-# A sign may begin a number, a time or a grade such as ++; else a spreadsheet computes it.
-FORMULA = re.compile(r"[=@\t\r\n]|[+-](?!([\d.,:'\s]*(e[+-]?\d+)?%?|[+/-]*)\Z)", re.IGNORECASE)
 
 
 def require_no_formula(texts: Iterable[str], what: str = "") -> None:
@@ -53,7 +49,7 @@ def require_no_formula(texts: Iterable[str], what: str = "") -> None:
 
 
 def meant(name: str, known: Sequence[str]) -> str:
-    """` Did you mean …?`, where one of the names is like this one; else nothing.
+    """` Did you mean …?`, where one of the known names is like this one; else nothing.
 
     >>> meant("Agee", ["sex", "age"]), meant("height", ["sex", "age"])
     (" Did you mean 'age'?", '')
@@ -67,7 +63,7 @@ def _likeness(name: str) -> str:
     """What two spellings of a name share: no capitals, accents, underscores, rows of spaces."""
     letters = unicodedata.normalize("NFKD", name).casefold()
     bare = "".join(one for one in letters if not unicodedata.combining(one))
-    return " ".join(bare.replace("_", " ").replace("-", " ").replace(".", " ").split())
+    return " ".join(re.sub(r"[_.-]", " ", bare).split())
 
 
 def is_value(name: str) -> bool:
@@ -76,18 +72,17 @@ def is_value(name: str) -> bool:
 
 
 def absent_columns(absent: Sequence[str], known: Sequence[str], *, certain: bool) -> str:
-    """Which columns are not there, which were perhaps meant, and which there are.
+    """Which columns are absent, which may be meant, and which there are.
 
-    `certain`: that `known` are names. The first line of a CSV file may be a person's data: it is
-    shown only where none of it is a number or a date, and one of the names is like one that was
-    asked for.
+    `certain`: `known` are names. The first line of a CSV file may be a person's data: it is shown
+    only where none of it is a number or a date, and one name is like one that was asked for.
     """
     quoted = ", ".join(repr(name) for name in absent)
     hints = dict.fromkeys(meant(name, known) for name in absent)
-    numbers = [name for name in known if is_value(name)]
-    if known and len(numbers) == len(known):
+    values = [name for name in known if is_value(name)]
+    if known and len(values) == len(known):
         return f"no column {quoted}: its first line holds numbers, add one with the column names."
-    if not certain and (numbers or not any(hints)):
+    if not certain and (values or not any(hints)):
         return f"no column {quoted}; its first line names {plural(len(known), 'column')}."
     listed = ", ".join(repr(name) for name in known[:MOST])
     more = f" and {len(known) - MOST} more" if len(known) > MOST else ""

@@ -1,7 +1,7 @@
 """One table, read in blocks of rows, as often as needed, wherever it lies.
 
 A plan, a release and an estimate each read the table from its start, so a source can be opened
-again; a pipe cannot. What a cell holds never enters a message: columns, row numbers and counts do.
+again; a pipe cannot. A message names columns, row numbers and counts, never what a cell holds.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array
 from privest.data._cells import Texts
-from privest.data._missing_codes import without_codes
+from privest.data._format import Format, as_format
 from privest.data._names import absent_columns, composed
-from privest.data._reading_options import Reading, as_reading
 from privest.data._table import FEATURES, RESPONSE, Table, load_diabetes
 from privest.errors import InvalidInput
 
 Columns: TypeAlias = dict[str, AnyArray | Texts]
 
-SIZE = 65_536
+SIZE = 65_536  # rows of a block
 EMBEDDED = "diabetes"
 TEXT, PACKED = (".csv", ".tsv", ".txt"), (".gz", ".xz")
 OLDER = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
@@ -34,7 +33,7 @@ ENDINGS = (*TEXT, *(f"{kind}{packed}" for kind in TEXT for packed in PACKED), *O
 
 
 class Stamp(NamedTuple):
-    """By what one sees that a file was changed, or that another one has its place."""
+    """The state of a file, by which one sees that it was changed or replaced."""
 
     path: str
     size: int
@@ -54,19 +53,18 @@ class Stamp(NamedTuple):
 class Source(ABC):
     """A table with named columns, readable several times from its start.
 
-    `name` is for messages: the file, "pandas frame", "diabetes". `columns` are in their order and
-    may repeat a name; a repeated name cannot be read. `certain`: that they are names; a CSV file
-    without a header has a person's data there. `reading`: which codes stand for missing values.
-    `stamp`: of its file, when it was opened; None where it is no file.
-
-    Names are compared as people see them: the two ways in which Unicode writes an accented letter
-    are one (NFC).
+    name      for messages: the file, "pandas frame", "diabetes".
+    columns   in their order; a repeated name cannot be read. Names are compared as people see
+              them: the two ways in which Unicode writes an accented letter are one (NFC).
+    certain   that `columns` are names; a CSV file without a header has a person's data there.
+    format    which codes stand for missing values.
+    stamp     of its file, when it was opened; None where it is no file.
     """
 
     name: str
     columns: tuple[str, ...]
     certain: ClassVar[bool] = True
-    reading: Reading = Reading()
+    format: Format = Format()
     stamp: Stamp | None = None
 
     def blocks(
@@ -76,8 +74,7 @@ class Source(ABC):
 
         Numbers are float64 with NaN where missing (booleans are 0 and 1). Columns in `text` are
         object arrays of str, trimmed, with None where missing. Memory: a block of the columns
-        asked for, whatever the number of rows. A column that does not exist is refused here,
-        before anything is read.
+        asked for. A column that does not exist is refused here, before anything is read.
         """
         return (
             {
@@ -98,7 +95,7 @@ class Source(ABC):
     def coded_blocks(
         self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
     ) -> Iterator[Columns]:
-        """As `blocks`, with the texts as `Texts`: no Python object a cell."""
+        """As `blocks`, with the texts as `Texts`."""
         wanted = tuple(dict.fromkeys(columns))
         if not wanted:
             raise InvalidInput(f"{self.name}: name one column or more to read.")
@@ -110,10 +107,10 @@ class Source(ABC):
         held = {name: self._held(name)[0] for name in wanted}
         inside = frozenset(held[name] for name in text)
         blocks = self._blocks(tuple(dict.fromkeys(held.values())), inside, int(size))
-        if not self.reading.missing_codes and all(name == own for name, own in held.items()):
+        if not self.format.missing_codes and all(name == own for name, own in held.items()):
             return blocks
         return (
-            {name: without_codes(block[own], self.reading, own) for name, own in held.items()}
+            {name: self.format.without_codes(block[own], own) for name, own in held.items()}
             for block in blocks
         )
 
@@ -126,16 +123,16 @@ class Source(ABC):
         return f"{self.name}, column {column!r}"
 
     def require(self, wanted: Sequence[str]) -> None:
-        """Refuse columns that are not there, or there twice."""
+        """Refuse columns that are absent, or there twice."""
         count = {name: len(self._held(name)) for name in wanted}
         absent = [name for name in wanted if not count[name]]
         if absent:
             said = absent_columns(absent, self.columns, certain=self.certain)
             raise InvalidInput(f"{self.name} has {said}{self._elsewhere()}")
-        repeated = [name for name in wanted if count[name] > 1]
+        repeated = ", ".join(repr(name) for name in wanted if count[name] > 1)
         if repeated:
             raise InvalidInput(
-                f"{self.name} has more than one column called {_quoted(repeated)}: rename them."
+                f"{self.name} has more than one column called {repeated}: rename them."
             )
 
     def _elsewhere(self) -> str:
@@ -151,8 +148,8 @@ class Source(ABC):
 class FileSource(Source):
     """A file, and the promise that every pass reads the same one."""
 
-    def __init__(self, path: Path, reading: Reading) -> None:
-        self.path, self.name, self.reading = path, path.name, reading
+    def __init__(self, path: Path, form: Format) -> None:
+        self.path, self.name, self.format = path, path.name, form
         self.stamp = Stamp.of(path)
 
     def _blocks(
@@ -176,14 +173,14 @@ class FileSource(Source):
             raise InvalidInput(f"{self.name} was changed while it was in use: start again.")
 
 
-def open_source(data: object, reading: Reading | Mapping[str, Any] | None = None) -> Source:
+def open_source(data: object, format: Format | Mapping[str, Any] | None = None) -> Source:
     """The source of a file, a frame, arrays or the embedded table.
 
     A path: *.csv, *.tsv, *.txt, each also packed (.gz, .xz), *.xlsx, *.parquet, *.xpt, in any case;
     the word "diabetes" is the embedded table (age, sex, bmi, bp, s5). Or a pandas or polars frame,
     a mapping of names to vectors, a `Table`. Files need the extra 'data'. "-" is refused: a plan
     reads its data more than once, a pipe can be read only once.
-    `reading`: what a file does not say of itself; what does not concern its kind is passed over.
+    `format`: what a file does not state itself; what does not concern its kind is passed over.
 
     >>> source = open_source({"age": [50, 61], "sex": ["male", None]})
     >>> source.columns
@@ -191,16 +188,16 @@ def open_source(data: object, reading: Reading | Mapping[str, Any] | None = None
     >>> next(source.blocks(["age", "sex"], text=["sex"]))
     {'age': array([50., 61.]), 'sex': array(['male', None], dtype=object)}
     """
-    stated = as_reading(reading)
+    stated = as_format(format)
     if isinstance(data, Source):
-        if stated not in (Reading(), data.reading):
+        if stated not in (Format(), data.format):
             raise InvalidInput(
-                f"{data.name} is open already: say how to read it where it is opened, "
-                "open_source(data, reading)."
+                f"{data.name} is open already: state its format where it is opened, "
+                "open_source(data, format)."
             )
         return data
     found = _opened(data, stated)
-    found.reading = stated
+    found.format = stated
     found.require(stated.coded_columns)
     return found
 
@@ -214,11 +211,11 @@ def stamp_of(data: object) -> Stamp | None:
     return Stamp.of(Path(os.fsdecode(data)))
 
 
-def _opened(data: object, reading: Reading) -> Source:
+def _opened(data: object, form: Format) -> Source:
     from privest.data._frames import ArraySource, PandasSource, PolarsSource
 
     if isinstance(data, (str, os.PathLike)):
-        return _open_file(os.fspath(data), reading)
+        return _open_file(os.fspath(data), form)
     if isinstance(data, Table):
         return ArraySource(
             dict(zip(data.feature_names, data.features.T)) | {data.response_name: data.response},
@@ -238,11 +235,12 @@ def _opened(data: object, reading: Reading) -> Source:
     )
 
 
-def _open_file(given: str | bytes, reading: Reading) -> Source:
+def _open_file(given: str | bytes, form: Format) -> Source:
     from privest.data._arrow import ParquetSource
     from privest.data._csv import CsvSource
-    from privest.data._frames import ArraySource, TransportSource
+    from privest.data._frames import ArraySource
     from privest.data._xlsx import WorkbookSource
+    from privest.data._xpt import TransportSource
 
     if given == EMBEDDED:
         table = load_diabetes()
@@ -261,7 +259,7 @@ def _open_file(given: str | bytes, reading: Reading) -> Source:
     others: dict[str, type[FileSource]] = {
         ".parquet": ParquetSource, ".xlsx": WorkbookSource, ".xpt": TransportSource,
     }  # fmt: skip
-    return others.get(ending, CsvSource)(path, reading)
+    return others.get(ending, CsvSource)(path, form)
 
 
 def ending_of(name: str) -> str | None:
@@ -274,7 +272,7 @@ def ending_of(name: str) -> str | None:
 
 
 def require_ending(name: str) -> str:
-    """The same; refused where it is none of them, with those that there are."""
+    """The same; refused where it is none of them."""
     found = ending_of(name)
     if found is None:
         raise InvalidInput(
@@ -283,7 +281,3 @@ def require_ending(name: str) -> str:
             f"{' Save it as .xlsx or .csv.' if name.lower().endswith(OLDER) else ''}"
         )
     return found
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names)

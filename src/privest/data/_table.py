@@ -16,7 +16,7 @@ RESPONSE = "s5"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One row a person: a response (N,), features (N, p), and what they are called.
+    """One row a person: a response (N,), features (N, p), and their names.
 
     `logarithm`: the response is already a logarithm; else it is positive and as measured.
     """
@@ -51,9 +51,9 @@ class Table:
 def load_diabetes() -> Table:
     """Log-triglycerides (`s5`) on age, sex, body mass index and blood pressure, 442 people.
 
-    The same question as with NHANES on other people. `s5` is already a logarithm ("possibly", says
-    its description). Sex is 0 or 1; which is which the source does not say.
-    Source: Efron, Hastie, Johnstone, Tibshirani (2004), as scikit-learn brings it.
+    `s5` is already a logarithm ("possibly", says its description). Sex is 0 or 1; the source does
+    not say which is which. Source: Efron, Hastie, Johnstone, Tibshirani (2004), as scikit-learn
+    brings it.
     """
     try:
         from sklearn.datasets import load_diabetes as load

@@ -16,10 +16,9 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from privest.arrays import Array
-from privest.data._cells import Texts, number
-from privest.data._dates import DAYS, is_date
+from privest.data._cells import DAYS, Texts, is_date, number
+from privest.data._format import Format
 from privest.data._names import composed, meant
-from privest.data._reading_options import Reading
 from privest.data._source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
 from privest.reading import HELD_WHOLE, MOST_COLUMNS
@@ -44,8 +43,8 @@ class WorkbookSource(FileSource):
 
     certain = False
 
-    def __init__(self, path: Path, reading: Reading) -> None:
-        super().__init__(path, reading)
+    def __init__(self, path: Path, form: Format) -> None:
+        super().__init__(path, form)
         self._since = 0  # bytes read of the sheet since the last row
         self.sheets: tuple[str, ...] = ()  # all that the workbook has
         self._require_size()
@@ -78,11 +77,11 @@ class WorkbookSource(FileSource):
                 before += len(chunk)
 
     def _elsewhere(self) -> str:
-        if len(self.sheets) < 2 or self.reading.sheet is not None:
+        if len(self.sheets) < 2 or self.format.sheet is not None:
             return ""
         others = ", ".join(repr(title) for title in self.sheets[1:])
         first = self.sheets[0]
-        return f" Its first sheet {first!r} was read; there are also {others} (sheet, --sheet)."
+        return f" Its first sheet {first!r} was read; there are also {others} (state the sheet)."
 
     def _numbers(self, cells: Sequence[Any], name: str, before: int) -> Array:
         found = np.empty(len(cells))
@@ -93,7 +92,7 @@ class WorkbookSource(FileSource):
                 what = (
                     f"a date or a time, not a number; {DAYS}"
                     if is_date(cell)
-                    else self.reading.not_a_number(str(cell).strip())
+                    else self.format.not_a_number(str(cell).strip())
                 )
                 raise InvalidInput(
                     f"{self._where(name)}, row {before + row + 1}: {what}."
@@ -106,9 +105,9 @@ class WorkbookSource(FileSource):
                 raise ValueError
             return number(cell)
         text = cell.strip()
-        if text in self.reading.codes(name):
+        if text in self.format.codes(name):
             return math.nan
-        return number(self.reading.with_point(text))
+        return number(self.format.with_point(text))
 
     @contextmanager
     def _rows(self) -> Iterator[Iterator[Row]]:
@@ -136,7 +135,7 @@ class WorkbookSource(FileSource):
         self.sheets = tuple(sheets)
         if not sheets:
             raise InvalidInput(f"{self.name} has no sheet of cells.")
-        wanted = self.reading.sheet
+        wanted = self.format.sheet
         if wanted is None:
             found = next(iter(sheets.values()))
         else:

@@ -30,7 +30,7 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.data._names import meant
+from privest.data import meant
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator.likelihood import Likelihood, likelihood_of
 from privest.mechanism import CATALOGUE, ChannelEntry, Mechanism

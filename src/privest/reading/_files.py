@@ -112,8 +112,8 @@ def require_letters(text: str, where: str) -> None:
 class _Lines(io.RawIOBase):
     """Bytes on their way to a text, as they come; refuses what can be no text table."""
 
-    def __init__(self, file: BinaryIO, most: int | None) -> None:
-        self.file, self.left, self.since = file, most, 0
+    def __init__(self, file: BinaryIO, most: int | None, zeros: bool) -> None:
+        self.file, self.left, self.since, self.zeros = file, most, 0, zeros
 
     def readable(self) -> bool:
         return True
@@ -121,7 +121,7 @@ class _Lines(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever holds bytes
         part = self.file.read1(len(buffer)) if hasattr(self.file, "read1") else self.file.read(1)
         buffer[: len(part)] = part
-        if b"\0" in part:
+        if not self.zeros and b"\0" in part:
             raise InvalidInput("not a text file: it has zero bytes.")
         end = max(part.rfind(b"\n"), part.rfind(b"\r"))
         self.since = self.since + len(part) if end < 0 else len(part) - end - 1
@@ -135,24 +135,29 @@ class _Lines(io.RawIOBase):
 
 
 @contextmanager
-def text_lines(file: BinaryIO, most: int | None = None) -> Iterator[Iterator[str]]:
-    """The lines of UTF-8 text, each as soon as it is there; the file itself stays open.
+def text_lines(
+    file: BinaryIO, most: int | None = None, encoding: str = "utf-8"
+) -> Iterator[Iterator[str]]:
+    """The lines of a text, each as soon as it is there; the file itself stays open.
 
-    A byte-order mark is left out; what is not UTF-8 is an error that names the line before it.
+    A byte-order mark is left out; what cannot be decoded is an error that names the line before it.
     `most`: bytes, where the caller keeps them all; None where it keeps a row at a time.
     """
-    yield _decoded(
-        io.TextIOWrapper(io.BufferedReader(_Lines(file, most)), encoding="utf-8-sig", newline="")
-    )
+    wide = encoding.startswith(("utf-16", "utf-32"))  # whose letters have zero bytes
+    raw = io.BufferedReader(_Lines(file, most, wide))
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    yield _decoded(io.TextIOWrapper(raw, encoding=codec, newline=""), encoding)
 
 
-def _decoded(lines: io.TextIOWrapper) -> Iterator[str]:
+def _decoded(lines: io.TextIOWrapper, encoding: str) -> Iterator[str]:
     line = 0
     try:
         for line, text in enumerate(lines, start=1):  # noqa: B007 - the last that was read
             yield text
-    except UnicodeDecodeError:
-        raise InvalidInput(f"not a text file: it is not UTF-8 after line {line}.") from None
+    except UnicodeError:
+        raise InvalidInput(
+            f"not a text file: it is not {encoding.upper()} after line {line}."
+        ) from None
 
 
 class _Refused(Exception):

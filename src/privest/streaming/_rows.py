@@ -174,7 +174,7 @@ class Rows:
 
 def opened_rows(plan: StreamPlan, stack: ExitStack) -> tuple[Rows, dict[str, Any]]:
     """Rows as they come, and what the first line of releases says once it is read."""
-    lines = stack.enter_context(open_lines(plan.source, reading=plan.reading))
+    lines = stack.enter_context(open_lines(plan.source, format=plan.reading))
     received = plan.sides.from_releases
     facts: dict[str, Any] = {}
     rows = Rows(

@@ -368,7 +368,7 @@ def noise_of(plan: StreamPlan, features: list[str]) -> StreamNoise:
     if plan.reference is None:
         return StreamNoise(plan.variance)
     with open_lines(
-        str(plan.reference), name=f"the reference {plan.reference}", reading=plan.reading
+        str(plan.reference), name=f"the reference {plan.reference}", format=plan.reading
     ) as lines:
         rows = Rows(
             lines, json_lines=plan.reference.suffix.lower() in (".jsonl", ".ndjson"),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, Index, as_number
-from privest.data import MOST, category_place, meant
+from privest.data import category_place, meant
 from privest.errors import InvalidInput
 from privest.estimator.inference import (
     OriginalMean,
@@ -25,6 +25,7 @@ from privest.workflow.fit import added_at, added_of
 from privest.workflow.result import SMALL, Estimate, range_sentence
 
 INTERCEPT = "intercept"
+MOST = 20  # names that a message lists
 BY_FEATURES = "a variance by features"
 ENOUGH_ROWS = 5  # for each term of the variance by features
 SPANNED = 1e-9  # of the largest eigenvalue: terms that others span

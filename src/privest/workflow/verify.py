@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, plural
-from privest.data._release_lines import check_lines
-from privest.data._text_table import open_lines
+from privest.data import check_lines, open_lines
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger import Entry, Head, Ledger
 from privest.reading import counted, read_fields, read_text

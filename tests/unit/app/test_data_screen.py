@@ -135,7 +135,7 @@ def test_what_is_no_table_is_not_kept(client, name, content, said):
     [
         (b"", "people.csv is empty"),
         (b"1,2\n3,4\n", "must name the columns"),
-        (b"PK\x03\x04rest", "give it the ending .xlsx"),
+        (b"PK\x03\x04rest", "binary data"),
         (b"a,b\n1,2,3\n", "3 fields where the header has 2"),
         (b"\x00\x01\x02", "binary data"),
     ],

@@ -10,7 +10,7 @@ import privest
 from privest.app import _words
 from privest.app._words import screen_words, sentence
 
-ROOMS = ("workflow", "data")
+ROOMS = ("workflow",)
 CODED = re.compile(r"(?<!\w)--[a-z]|raise_budget|privest ledger (?!export)")
 SOURCE = Path(privest.__file__).parent
 

@@ -11,7 +11,7 @@ import privest as pv
 from privest.cli import _app
 from privest.cli._options import Output, Privacy, listed, read_value
 from privest.cli._workflow import rows_given
-from privest.data._names import joined
+from privest.data import joined
 from privest.errors import InvalidInput
 from privest.workflow._commands import row_text
 

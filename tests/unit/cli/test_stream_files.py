@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from privest.data._reading_options import Reading
-from privest.data._text_table import csv_records, open_lines
+from privest.data import Reading, csv_records, open_lines
 from workflow_command import runner
 
 ROWS = [("time", "Wärme", "y")] + [
@@ -75,7 +74,7 @@ def test_a_reference_is_read_as_the_stream_is(privest):
         (written(";", ","), (), "line 2: 'Wärme' is not a number"),
         (written(","), ("--decimal", ",", "--separator", ","), "cannot be both"),
         (written(","), ("--encoding", "morse"), "no encoding known here"),
-        (written(","), ("--encoding", "utf-16"), "is not utf-16"),
+        (written(","), ("--encoding", "utf-16"), "is not UTF-16"),
     ],
 )
 def test_what_is_wrong_is_said(privest, text, options, why):
@@ -112,7 +111,7 @@ def test_other_alphabets_come_line_by_line(monkeypatch):
 
     thread = threading.Thread(target=sensor)
     thread.start()
-    with open_lines("-", reading=Reading(encoding="utf-16-le")) as lines:
+    with open_lines("-", format=Reading(encoding="utf-16-le")) as lines:
         assert next(lines) == "Wärme;y\n"
         first.set()
         assert list(lines) == ["1;2\n"]

@@ -10,7 +10,7 @@ import pytest
 import privest as pv
 from privest import lattice
 from privest.cli._consensus import Model, _contribution
-from privest.data._release_lines import check_lines, linked
+from privest.data import check_lines, linked
 from privest.errors import InvalidInput
 from privest.mechanism.source import Protected
 from workflow_command import runner

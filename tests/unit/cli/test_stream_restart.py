@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.data._release_lines import check_lines
+from privest.data import check_lines
 from privest.mechanism.source import Protected
 from privest.workflow import verify_release
 from workflow_command import runner

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privest.data import Features
-from privest.data._cells import Texts
+from privest.data import Features, Texts
 from privest.errors import InvalidInput
 
 

@@ -56,10 +56,8 @@ def test_values_like_others_are_no_codes(values):
     assert codes(np.asarray(values, dtype=float)) == {}
 
 
-def test_any_value_that_is_often_there_and_far_away():
-    heavy = [*RNG.uniform(0, 10, 300), *[-32768] * 3]
-    assert codes(heavy) == {"-32768": True}
-    assert codes(heavy[:-1]) == {}, "two rows may be people"
+def test_what_machines_write():
+    assert codes([*RNG.uniform(0, 10, 300), -32768, -32768]) == {"-32768": True}
     assert codes([0.0] * 50 + [1.0] * 50 + [40.0] * 5) == {}, "three values are a category"
 
 

@@ -8,12 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
-from privest.data import _known_names as known_module
-from privest.data import open_source
-from privest.data._arrow import texts
-from privest.data._cells import MISSING, Spelled, Texts
-from privest.data._known_names import KnownNames
-from privest.data._persons import Persons, ranks
+from privest.data import MISSING, Persons, Texts, open_source
 
 
 def random_names(rng, count):
@@ -23,28 +18,16 @@ def random_names(rng, count):
     return ["".join(rng.choice(letters[: rng.integers(1, 9)], size)) for size in sizes]
 
 
-def in_batches(names, rng, size=300):
-    """Numbers of different names at a time, some of which were met before."""
-    known, by_hand = KnownNames(), {}
-    for at in range(0, len(names), size):
-        batch = list(dict.fromkeys(names[at : at + size]))
-        which = rng.permutation(len(batch))
-        found = known.numbers(Spelled.of(batch), which)
-        expected = [by_hand.setdefault(batch[k], len(by_hand) + 1) for k in which]
-        np.testing.assert_array_equal(found, expected)
-    assert known.count == len(by_hand)
-
-
 def test_numbers_are_those_of_a_dictionary():
+    """In blocks, from a table of each kind of names; some were met before."""
     rng = np.random.default_rng(0)
-    in_batches(random_names(rng, 6000), rng)
-    in_batches([str(k) for k in rng.integers(0, 10_000, 30_000)], rng, 3000)
-
-
-def test_names_with_one_hash_are_still_different(monkeypatch):
-    monkeypatch.setattr(known_module, "_FACTORS", np.zeros_like(known_module._FACTORS))
-    rng = np.random.default_rng(1)
-    in_batches(random_names(rng, 600), rng, 60)
+    for names in (random_names(rng, 6000), [str(k) for k in rng.integers(0, 10_000, 30_000)]):
+        known, by_hand = Persons(), {}
+        for at in range(0, len(names), 300):
+            batch = [name for name in names[at : at + 300] if name.strip()]
+            expected = [by_hand.setdefault(one.strip(), len(by_hand) + 1) for one in batch]
+            assert known.numbers(Texts.encode(batch)).tolist() == expected
+        assert known.count == len(by_hand)
 
 
 def test_numbers_and_texts_that_look_alike_are_different_persons():
@@ -52,7 +35,7 @@ def test_numbers_and_texts_that_look_alike_are_different_persons():
     persons = Persons()
     assert persons.numbers(Texts.encode(cells)).tolist() == [1, 2, 3, 1, 4, 1, 5, 6, 1]
     found = Persons(persons)
-    assert found.numbers(texts(pa.array(cells), "who")).tolist() == [1, 2, 3, 1, 4, 1, 5, 6, 1]
+    assert found.numbers(Texts.encode(cells[::-1])).tolist() == [1, 6, 5, 1, 4, 1, 3, 2, 1]
     assert found.add(np.array([1, 2, 1])).tolist() == [0, 0, 1]
     assert found.add(np.array([1, 6])).tolist() == [2, 0]
     assert found.rows.tolist() == [3, 1, 0, 0, 0, 1]
@@ -65,30 +48,31 @@ def test_arrow_trims_what_python_trims():
     assert found == [f"{one}a{one}".strip() for one in letters]
 
 
-def both_ways(column):
-    """The cells of a column by Arrow, and by Python."""
-    return texts(column, "c").array().tolist(), Texts.encode(column.to_pylist()).array().tolist()
+def cells_of(column, path):
+    """The texts of a column of Arrow, by a Parquet file."""
+    pa.parquet.write_table(pa.table({"c": column}), path)
+    blocks = open_source(path).blocks(["c"], text=["c"])
+    return [cell for block in blocks for cell in block["c"].tolist()]
 
 
-def test_texts_of_arrow_are_those_of_python():
+def test_texts_of_arrow_are_those_of_python(tmp_path):
     cells = ["b", " a", "a ", None, "", " NA ", "nan", *MISSING, "a", "\u3000x\u00a0", "7", "b"]
-    found, expected = both_ways(pa.array(cells))
-    assert found == expected
-    assert texts(pa.array(cells), "c").missing.tolist() == [one is None for one in expected]
     for column in (
+        pa.array(cells),
         pa.array([], pa.string()),
         pa.array([None, None], pa.string()),
         pa.array([3, None, 12]),
         pa.array(cells, pa.large_string()),
         pa.array(cells).slice(2, 9),
+        pa.array(cells).dictionary_encode(),
     ):
-        found, expected = both_ways(column)
-        assert found == expected
+        expected = Texts.encode(column.to_pylist()).array().tolist()
+        assert cells_of(column, tmp_path / "t.parquet") == expected
 
 
 def test_a_dictionary_that_names_a_person_twice_has_one_person():
-    twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1]), pa.array(["a", "b", "a"]))
-    assert Persons().numbers(texts(twice, "who")).tolist() == [1, 2, 1, 2]
+    twice = Texts(np.array(["a", "b", "a", None], dtype=object), np.array([0, 1, 2, 1]))
+    assert Persons().numbers(twice).tolist() == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "mapping"])
@@ -111,7 +95,10 @@ def test_every_kind_of_table_numbers_alike(tmp_path, ending):
     assert found == [by_hand.setdefault(one, len(by_hand) + 1) for one in there]
 
 
-def test_ranks_count_equal_ones_before():
-    labels = np.random.default_rng(4).integers(0, 20, 500)
-    expected = [int((labels[:k] == one).sum()) for k, one in enumerate(labels)]
-    assert ranks(labels).tolist() == expected
+def test_rows_of_a_person_are_counted_in_their_order():
+    numbers = np.random.default_rng(4).integers(1, 21, 500)
+    expected = [int((numbers[:k] == one).sum()) for k, one in enumerate(numbers)]
+    persons = Persons()
+    persons.numbers(Texts.encode([str(k) for k in range(20)]))
+    assert [*persons.add(numbers[:200]), *persons.add(numbers[200:])] == expected
+    assert persons.rows.tolist() == np.bincount(numbers)[1:].tolist()

@@ -10,7 +10,6 @@ import traceback
 import numpy as np
 import pytest
 
-from privest.data import _csv as csv_text
 from privest.data import open_source
 from privest.errors import InvalidInput
 
@@ -95,42 +94,45 @@ def test_every_number_reads_as_python_reads_it(tmp_path):
         np.testing.assert_array_equal(found.view(np.int64), expected.view(np.int64))
 
 
-@pytest.mark.parametrize("size", [1, 7, 1000, 65_536])
-def test_blocks_of_any_size_and_many_batches(tmp_path, monkeypatch, size):
-    """A file of many parsed pieces: every row once, in order, never more than `size` a block."""
-    monkeypatch.setattr(csv_text, "PIECE", 256)
-    rows = 500
-    path = write(tmp_path, "a,b\n" + "".join(f"{k},c{k % 3}\n" for k in range(rows)))
+FILL = "x" * 900  # with which 4,000 rows are several of the blocks that Arrow parses
+
+
+@pytest.mark.parametrize("size", [700, 1000, 65_536])
+def test_blocks_of_any_size_and_many_batches(tmp_path, size):
+    """A file of many parsed blocks: every row once, in order, never more than `size` a block."""
+    rows = 4000
+    path = write(tmp_path, "a,b,f\n" + "".join(f"{k},c{k % 3},{FILL}\n" for k in range(rows)))
     source = open_source(path)
     for _ in range(2):  # from the start again
         blocks = list(source.blocks(["a", "b"], text=["b"], size=size))
         assert max(len(block["a"]) for block in blocks) <= size
-        assert len(blocks) > 5
+        assert len(blocks) > 3
         np.testing.assert_array_equal(np.concatenate([b["a"] for b in blocks]), np.arange(rows))
         assert np.concatenate([b["b"] for b in blocks]).tolist() == [
             f"c{k % 3}" for k in range(rows)
         ]
+    small = open_source(write(tmp_path, "a\n" + "1\n" * 20, "small.csv"))
+    assert [len(block["a"]) for block in small.blocks(["a"], size=7)] == [7, 7, 6]
 
 
-def test_rows_in_messages_are_counted_over_the_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_text, "PIECE", 256)
-    lines = [f"{k},x" for k in range(400)]
+def test_rows_in_messages_are_counted_over_the_blocks(tmp_path):
+    lines = [f"{k},{FILL}" for k in range(4000)]
     for wrong, message in (
-        ("secret,x", r"people.csv, column 'a', row 301: not a number"),
-        ("1", r"row 301 \(counted from 1 after the header.*1 fields where the header has 2"),
-        ("1,x,3", "3 fields where the header has 2"),
+        ("secret,x", r"people.csv, column 'a', row 3001: not a number"),
+        ("secret", r"row 3001 \(counted from 1 after the header.*1 fields where the header has 2"),
+        ("1,secret,3", "3 fields where the header has 2"),
     ):
-        changed = [*lines[:300], wrong, *lines[300:]]
-        path = write(tmp_path, "\n\n".join(["a,b", *changed]))  # blank lines are not rows
+        changed = [*lines[:3000], wrong, *lines[3000:]]
+        path = write(tmp_path, "\n\n".join(["", "a,b", *changed]))  # blank lines are not rows
         with pytest.raises(InvalidInput, match=message) as refused:
             read(path, ["a"])
         shown = "".join(traceback.format_exception(refused.value))  # what Arrow said is not there
         assert "secret" not in shown
         assert "Arrow" not in shown
     path = write(tmp_path, ("a,b\n" + "\n".join(lines)).encode() + b"\n1,caf\xe9\n")
-    with pytest.raises(InvalidInput, match="column 'b', row 401: not UTF-8 text; save the file"):
+    with pytest.raises(InvalidInput, match="column 'b', row 4001: not UTF-8 text; save the file"):
         read(path, ["b"], text=["b"])
-    assert len(read(path, ["a"])["a"]) == 401  # not asked for: not looked at
+    assert len(read(path, ["a"])["a"]) == 4001  # not asked for: not looked at
 
 
 @pytest.mark.parametrize(
@@ -139,20 +141,20 @@ def test_rows_in_messages_are_counted_over_the_pieces(tmp_path, monkeypatch):
         ("", "is empty: a table has"),
         ("\n \n", "is empty"),
         (b"\xef\xbb\xbf", "is empty"),
-        ("a;b\n1,5;2\n", "column 'a', row 1: not a number; it has a comma: where that"),
+        ("a;b\n1,5;2\n", "column 'a', row 1: not a number; it has a comma: if"),
         ("a;b\n2024-03-01;2\n", "column 'a', row 1: a date or a time, not a number; give the year"),
         ("b,c\n1,2\n", "has no column 'a'; its first line names 2 columns.$"),
         (" A,c\n1,2\n", "has no column 'a'. Did you mean 'A'. There are 'A', 'c'.$"),
         ("A,52\n1,2\n", "has no column 'a'; its first line names 2 columns.$"),
         ("52,1.7\n53,1.8\n", "no column 'a': its first line holds numbers, add one"),
         ("a,b,a\n1,2,3\n", "more than one column called 'a'"),
-        ('a,b\n"1,5",2\n', "column 'a', row 1: not a number; it has a comma: where"),
+        ('a,b\n"1,5",2\n', "column 'a', row 1: not a number; it has a comma: if"),
         ("a,b\n1,5,2\n", "3 fields where the header has 2.*have commas between them"),
         ('a,b\n"1,234,567.5",2\n', "row 1: not a number; it has commas between thousands"),
         ("a,b\n1 000,2\n", "row 1: not a number"),
         ("a,b\n1_000,2\n", "row 1: not a number"),
         ("a,b\n0x10,2\n", "row 1: not a number"),
-        ("a,b\n1,2\nwhy,2\n", "row 2: not a number; correct it, say .* a public list"),
+        ("a,b\n1,2\nwhy,2\n", "row 2: not a number; correct it, state .* a public list"),
         (b"a,b\n1\x00,2\n", "not a number|not those of a CSV file"),
         (b"a\xe9,b\n1,2\n", "the header is not UTF-8 text; save the file as UTF-8"),
         (b"a,b\n\xe9,2\n", "column 'a', row 1: not UTF-8"),
@@ -183,28 +185,42 @@ def test_thousands_of_columns(tmp_path):
     np.testing.assert_array_equal(np.stack([found[name] for name in names], axis=1), values)
 
 
-def test_rows_longer_than_a_piece_and_quotes_across_pieces(tmp_path, monkeypatch):
-    """Every place for the cut, against Python's csv reader; a limit for a quote left open."""
-    monkeypatch.setattr(csv_text, "ROWS_IN_PIECE", 0)
+def test_quotes_across_blocks(tmp_path):
+    """Against Python's csv reader; a limit for a quote left open."""
     rng = np.random.default_rng(4)
     letters = ["x", ",", "\n", "\r\n", '"', "ü", " "]
     table = [["n", "t"]] + [
-        [str(k), "w" + "".join(rng.choice(letters, rng.integers(0, 60))) + "w"] for k in range(300)
+        [str(k), "w" + "".join(rng.choice(letters, rng.integers(0, 4000))) + "w"]
+        for k in range(1000)
     ]
     path = tmp_path / "people.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(table)
-    for piece in (1, 2, 3, 50, 1000, 10**6):
-        monkeypatch.setattr(csv_text, "PIECE", piece)
-        found = read(path, ["n", "t"], text=["t"])
-        assert found["n"].tolist() == list(range(300))
-        assert found["t"].tolist() == [row[1] for row in table[1:]]
-    monkeypatch.setattr(csv_text, "PIECE", 100)
-    monkeypatch.setattr(csv_text, "LONGEST_ROW", 5000)
-    path = write(tmp_path, 'a,b\n1,x\n2,"' + "secret" * 2000 + "\n3,y\n")
-    with pytest.raises(InvalidInput, match=r"has a row of more than .* a quote is not") as refused:
-        read(path, ["a"])
-    assert "secret" not in str(refused.value)
+    assert path.stat().st_size > 2 << 20
+    found = read(path, ["n", "t"], text=["t"])
+    assert found["n"].tolist() == list(range(1000))
+    assert found["t"].tolist() == [row[1] for row in table[1:]]
+    for count in (1, 500_000, 5_000_000):
+        path = write(tmp_path, 'a,b\n1,x\n2,"' + "secret" * count + "\n3,y\n")
+        with pytest.raises(InvalidInput, match="a quote is not closed") as refused:
+            read(path, ["a"])
+        assert "secret" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_quotes_that_are_letters(tmp_path):
+    """Within a field that began without one: against Python's csv reader, over several blocks."""
+    rng = np.random.default_rng(5)
+    rows = [["n", "t"]]
+    for k in range(6000):
+        inside = "".join(rng.choice(list('x " y'), 300))
+        quoted = '"' + inside.replace('"', '""') + ',\n"" z"'
+        rows.append([str(k), f"w{inside}w" if k % 3 else quoted])
+    path = write(tmp_path, "".join(",".join(row) + "\n" for row in rows))
+    with path.open(newline="", encoding="utf-8") as file:
+        expected = [row[1].strip() for row in csv.reader(file)][1:]
+    found = read(path, ["n", "t"], text=["t"])
+    assert found["n"].tolist() == list(range(6000))
+    assert found["t"].tolist() == expected
 
 
 def test_a_file_that_changes_or_goes(tmp_path):
@@ -219,11 +235,52 @@ def test_a_file_that_changes_or_goes(tmp_path):
         list(source.blocks(["a"]))
 
 
-def test_a_pass_may_be_left(tmp_path, monkeypatch):
+def test_a_pass_may_be_left(tmp_path):
     """No thread, file or warning is left behind (pytest makes an error of a resource warning)."""
-    monkeypatch.setattr(csv_text, "PIECE", 256)
-    source = open_source(write(tmp_path, "a\n" + "1\n" * 5000))
-    passing = source.blocks(["a"])
-    next(passing)
-    passing.close()
+    source = open_source(write(tmp_path, "a,f\n" + f"1,{FILL}\n" * 5000))
+    for _ in range(20):
+        passing = source.blocks(["a"])
+        next(passing)
+        passing.close()
     assert sum(len(block["a"]) for block in source.blocks(["a"])) == 5000
+
+
+SECRET = "5318008"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"a,b\n1,2\n{SECRET}x,2\n",
+        f"a,b\n1,2\n{SECRET},2,3\n",
+        f"a,b\n1,2\n{SECRET}\n",
+        f'a,b\n1,2\n"{SECRET},2\n3,4\n',
+        f"a,b\n1,2\n{SECRET}.5.5,2\n",
+        f"a,b\n1,2\n{SECRET}\u0000,2\n",
+        f'a,b\n1,2\n"{SECRET},000",2\n',
+        f"a,b\n1,2\n{'1,2' + chr(10)}{SECRET}\u00e9,2\n",
+    ],
+)
+def test_no_message_shows_a_cell(tmp_path, content, encoding):
+    """Arrow's own messages quote cells and rows. Nothing of them is in ours, nor behind them."""
+    path = write(tmp_path, content.encode(encoding))
+    stated = {} if encoding == "utf-8" else {"encoding": encoding}
+    for more in ({}, {"decimal": ","}, {"thousands": " "}):
+        shown, refused = "", None
+        try:
+            list(open_source(path, {**stated, **more}).blocks(["a"]))
+        except InvalidInput as error:
+            refused = error
+            shown = "".join(traceback.format_exception(error))
+        assert "5318" not in shown
+        assert refused is None or (refused.__cause__ is None and "Arrow" not in shown)
+        assert (refused is not None) != (more.get("decimal") == "," and ",000" in content)
+
+
+def test_bytes_that_are_not_of_the_stated_encoding_are_not_shown(tmp_path):
+    path = write(tmp_path, b"a,b\n1,2\n" + b"\xff" * 11 + SECRET.encode() + b",2\n" * 400_000)
+    for encoding in ("utf-16", "euc_jp", "gb18030"):
+        with pytest.raises(InvalidInput, match="text: state the encoding it was saved in") as no:
+            list(open_source(path, {"encoding": encoding}).blocks(["a"]))
+        assert SECRET not in "".join(traceback.format_exception(no.value))

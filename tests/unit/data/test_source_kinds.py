@@ -14,8 +14,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privest.data import Features, Reading, open_source, read_rows
-from privest.data import _xlsx as workbooks
+from privest.data import Features, Format, open_source, read_rows
 from privest.errors import InvalidInput
 
 ROWS = [["Größe, cm", "sex", "ldl"], [181.5, "männlich", 3.25], [None, "weiblich", 77777.0]]
@@ -61,7 +60,7 @@ def test_text_files_as_they_are(tmp_path, separator, decimal, encoding):
     path = tmp_path / "people.csv"
     path.write_bytes(as_text(separator, decimal).encode(encoding))
     stated = encoding if encoding in ("cp1252", "latin-1") else None
-    found = Reading(decimal=decimal, encoding=stated, missing_codes=("77777",))
+    found = Format(decimal=decimal, encoding=stated, missing_codes=("77777",))
     require_wanted(open_source(path, found))
     require_wanted(open_source(path, {**found.to_dict(), "separator": separator}))
 
@@ -71,7 +70,7 @@ def test_names_of_files_tell_their_kind(tmp_path):
         data = as_text("\t", ".").encode()
         path = tmp_path / name
         path.write_bytes(gzip.compress(data) if name.endswith("GZ") else data)
-        require_wanted(open_source(path, Reading(missing_codes=("77777",))))
+        require_wanted(open_source(path, Format(missing_codes=("77777",))))
     one = tmp_path / "one.tsv"
     one.write_text("a,b;c\n1\n2\n")  # a single column, whatever its name holds
     assert open_source(one).columns == ("a,b;c",)
@@ -96,7 +95,7 @@ def test_long_files_in_another_alphabet_are_read_in_pieces(tmp_path):
     path = tmp_path / "long.csv"
     frame = pd.DataFrame({"größe": x, "wort": "ä"})
     frame.to_csv(path, index=False, encoding="utf-16", sep=";", decimal=",")
-    found = open_source(path, Reading(decimal=","))
+    found = open_source(path, Format(decimal=","))
     for _ in range(2):
         np.testing.assert_array_equal(found.read(["größe"])["größe"], x)
 
@@ -104,7 +103,7 @@ def test_long_files_in_another_alphabet_are_read_in_pieces(tmp_path):
 def test_codes_of_every_column_and_of_one(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,b,c\n77777,999,x\n7,77777.0,REFUSED\nREFUSED,5,999\n")
-    found = open_source(path, Reading(missing_codes=("77777", "b=999", "REFUSED")))
+    found = open_source(path, Format(missing_codes=("77777", "b=999", "REFUSED")))
     block = next(found.blocks(["a", "b", "c"], text=["c"]))
     np.testing.assert_array_equal(block["a"], [np.nan, 7, np.nan])
     np.testing.assert_array_equal(block["b"], [np.nan, np.nan, 5])
@@ -115,7 +114,7 @@ def test_codes_of_every_column_and_of_one(tmp_path):
 def test_codes_in_frames_leave_the_frame_as_it_is(kind):
     table = {"a": np.array([1.0, 9.0]), "b": np.array(["x", "9.0"])}
     given = kind(table)
-    found = next(open_source(given, Reading(missing_codes=("9",))).blocks(["a", "b"], text=["b"]))
+    found = next(open_source(given, Format(missing_codes=("9",))).blocks(["a", "b"], text=["b"]))
     np.testing.assert_array_equal(found["a"], [1, np.nan])
     assert found["b"].tolist() == ["x", None]
     np.testing.assert_array_equal(given["a"], [1.0, 9.0])
@@ -123,12 +122,12 @@ def test_codes_in_frames_leave_the_frame_as_it_is(kind):
 
 def test_a_mistyped_column_of_a_code_is_refused():
     with pytest.raises(InvalidInput, match=r"no column 'bim'. Did you mean 'bmi'"):
-        open_source({"bmi": [1.0]}, Reading(missing_codes=("bim=9",)))
+        open_source({"bmi": [1.0]}, Format(missing_codes=("bim=9",)))
 
 
 def test_dropped_rows_count_codes():
     table = {"a": [1.0, 2.0, 99.0], "y": [1.0, 2.0, 3.0]}
-    source = open_source(table, Reading(missing_codes=("99",)))
+    source = open_source(table, Format(missing_codes=("99",)))
     (block,) = read_rows(source, Features(("a",)), "y", missing="drop")
     assert (len(block), block.dropped) == (2, 1)
 
@@ -138,21 +137,21 @@ def test_dropped_rows_count_codes():
 
 def test_a_workbook(tmp_path):
     path = sheet(tmp_path / "p.xlsx", [[], *ROWS, [None, None, None]], more=["Notes"])
-    for reading in (
-        Reading(missing_codes=("77777",)),
-        Reading(sheet="data", missing_codes=[77777]),
+    for stated in (
+        Format(missing_codes=("77777",)),
+        Format(sheet="data", missing_codes=[77777]),
     ):
-        require_wanted(open_source(path, reading))
+        require_wanted(open_source(path, stated))
     with pytest.raises(
         InvalidInput, match=r"no sheet 'dta'. Did you mean 'data'. There are 'data', "
     ):
-        open_source(path, Reading(sheet="dta"))
+        open_source(path, Format(sheet="dta"))
 
 
 def test_cells_of_a_workbook(tmp_path):
     rows = [["n", "t"], ["1,5", 1.0], [True, 2.5], [" 3 ", "x "], [None, None], [2, "NA"]]
     path = sheet(tmp_path / "p.xlsx", rows)
-    block = next(open_source(path, Reading(decimal=",")).blocks(["n", "t"], text=["t"]))
+    block = next(open_source(path, Format(decimal=",")).blocks(["n", "t"], text=["t"]))
     np.testing.assert_array_equal(block["n"], [1.5, 1, 3, 2])  # the blank row does not count
     assert block["t"].tolist() == ["1", "2.5", "x", None]
     with pytest.raises(InvalidInput, match="column 'n', row 1: not a number"):
@@ -173,7 +172,7 @@ def test_formulas_have_the_value_stored_with_them(tmp_path):
 
 
 def test_a_workbook_in_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr(workbooks, "ROWS", 7)
+    monkeypatch.setattr("privest.data._xlsx.ROWS", 7)
     path = sheet(tmp_path / "p.xlsx", [["a"], *([k] for k in range(40))])
     source = open_source(path)
     for _ in range(2):
@@ -183,7 +182,7 @@ def test_a_workbook_in_chunks(tmp_path, monkeypatch):
 
 def test_a_row_of_a_workbook_has_a_length(tmp_path, monkeypatch):
     path = sheet(tmp_path / "p.xlsx", [["a"], ["1"] * 9000])
-    monkeypatch.setattr(workbooks, "LONGEST_ROW", 1 << 17)
+    monkeypatch.setattr("privest.data._xlsx.LONGEST_ROW", 1 << 17)
     with pytest.raises(InvalidInput, match="a row of more than 0 MiB"):
         open_source(path).read(["a"])
 
@@ -224,7 +223,7 @@ def test_openpyxl_says_nothing_of_a_cell_in_any_thread(tmp_path):
 def test_an_empty_sheet_and_a_part_too_large(tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match="is empty: a table has a row of column names"):
         open_source(sheet(tmp_path / "e.xlsx", []))
-    monkeypatch.setattr(workbooks, "HELD_WHOLE", 100)
+    monkeypatch.setattr("privest.data._xlsx.HELD_WHOLE", 100)
     with pytest.raises(InvalidInput, match=r"save the table as .csv or .parquet"):
         open_source(tmp_path / "e.xlsx")
     with pytest.raises(InvalidInput, match=r"Save it as .xlsx or .csv."):
@@ -288,7 +287,7 @@ def test_a_first_line_that_may_be_a_person_is_not_shown(tmp_path, first):
     path.write_text(f"{first}\n{first}\n")
     sheet(tmp_path / "p.xlsx", [first.split(";")] * 2)
     for file in (path, tmp_path / "p.xlsx"):
-        with pytest.raises(InvalidInput, match="no column 'ldl2'; it has 3 columns") as said:
+        with pytest.raises(InvalidInput, match="its first line names 3 columns") as said:
             open_source(file).read(["ldl2"])
         assert "Maier" not in str(said.value)
 
@@ -308,4 +307,4 @@ def test_an_open_source_is_read_as_it_was_opened():
     source = open_source({"a": [1.0]})
     assert open_source(source) is source
     with pytest.raises(InvalidInput, match="is open already"):
-        open_source(source, Reading(missing_codes=("9",)))
+        open_source(source, Format(missing_codes=("9",)))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import privest as pv
 from privest import dynamics
 from privest.cli._filtering import filter_command, read_model
-from privest.data._release_lines import check_lines, read_release
+from privest.data import check_lines, read_release
 from privest.errors import InvalidInput, PrivestError
 
 MODEL = """

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import privest as pv
 from privest import dynamics
 from privest.cli._identify import identify_command
-from privest.data._release_lines import read_release
+from privest.data import read_release
 from privest.errors import InvalidInput, PrivestError
 
 

@@ -15,14 +15,13 @@ from privest.workflow import Model, Privacy, Public, Spec, save_spec
 PEAK = """
 import sys
 import numpy as np
-from privest.data._arrow import arrow
+import pyarrow.compute, pyarrow.csv, pyarrow.parquet
 from privest.workflow import estimate, load_spec, make_plan, simulate_release
 
 def peak():
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
 
-arrow()
 before = peak()
 plan = make_plan(load_spec(sys.argv[1]))
 simulate_release(plan, sys.argv[2], np.random.default_rng(0))

@@ -19,8 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from privest.arrays import Array
-from privest.data._cells import is_number
-from privest.data._text_table import open_lines, read_matrix
+from privest.data import is_number, open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.paper._engine import Running

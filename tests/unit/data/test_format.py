@@ -3,20 +3,19 @@
 import numpy as np
 import pytest
 
-from privest.data import Reading
-from privest.data._reading_options import as_reading
+from privest.data import Format, as_format
 from privest.errors import InvalidInput
 
 
 def test_words_and_aliases_are_brought_to_one_spelling():
-    found = Reading(separator="TAB", decimal="comma", encoding="Windows-1252")
+    found = Format(separator="TAB", decimal="comma", encoding="Windows-1252")
     assert (found.separator, found.decimal, found.encoding) == ("\t", ",", "cp1252")
-    assert Reading(encoding="utf-8-sig").encoding == "utf-8"
-    assert Reading(encoding="latin-1") == Reading(encoding="ISO-8859-1")
+    assert Format(encoding="utf-8-sig").encoding == "utf-8"
+    assert Format(encoding="latin-1") == Format(encoding="ISO-8859-1")
 
 
 def test_codes_are_of_every_column_or_of_one():
-    found = Reading(missing_codes=[77777, "a=b=9", "REFUSED", "bmi=99.9", "NA", "77777"])
+    found = Format(missing_codes=[77777, "a=b=9", "REFUSED", "bmi=99.9", "NA", "77777"])
     assert found.missing_codes == ("77777", "a=b=9", "REFUSED", "bmi=99.9")
     assert found.codes("age") == ("77777", "REFUSED")
     assert found.codes("a=b") == ("77777", "REFUSED", "9")
@@ -25,16 +24,16 @@ def test_codes_are_of_every_column_or_of_one():
 
 
 def test_a_number_has_the_decimal_mark_of_the_file():
-    comma = Reading(decimal=",", separator=";", missing_codes=["9,5", "1.5"])
+    comma = Format(decimal=",", separator=";", missing_codes=["9,5", "1.5"])
     assert np.array_equal(comma.code_numbers("x"), [9.5])
     assert np.isnan(comma.as_number("1.000,5"))
 
 
 def test_it_goes_to_plain_values_and_back():
-    found = Reading(";", ",", "cp1252", ("7", "x=8"), "Tabelle 1")
-    assert as_reading(found.to_dict()) == found
-    assert as_reading(None) == Reading() == as_reading({})
-    assert as_reading(found) is found
+    found = Format(";", ",", "cp1252", ("7", "x=8"), "Tabelle 1")
+    assert as_format(found.to_dict()) == found
+    assert as_format(None) == Format() == as_format({})
+    assert as_format(found) is found
 
 
 @pytest.mark.parametrize(
@@ -59,4 +58,4 @@ def test_it_goes_to_plain_values_and_back():
 )
 def test_what_is_refused(bad, said):
     with pytest.raises(InvalidInput, match=said.replace("|", r"\|")):
-        as_reading(bad)
+        as_format(bad)

@@ -1,13 +1,12 @@
-"""Text tables line by line, as they come: CSV and JSON lines. Errors name places, never contents.
+"""Text lines as they come: rows of CSV and JSON lines, one at a time, and small matrices.
 
-Commas between fields, points in numbers, UTF-8 with or without a mark at its start, any line
-ending, quotes where a field has commas or line ends; plain or packed (.gz, .xz). With a `Reading`
-also what it states, or what the first lines show. `_csv` reads the same dialects faster, for tables
-that are read in blocks; what a cell means is in `_cells`.
+For live input (streams) and for what is read whole; tables are read in blocks, by `_csv`. Errors
+name places, never contents.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -18,24 +17,33 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from privest.arrays import Array, plural
 from privest.data._cells import is_number, number, numbers
-from privest.data._reading_options import SEPARATORS, Reading
-from privest.data._recoding import Recoded, encoding_of
+from privest.data._format import SEPARATORS, Format
 from privest.errors import InvalidInput
 from privest.reading import parse_json, text_lines
 
-MARK = "\ufeff"
 UNPACKED = {".gz": gzip.open, ".xz": lzma.open}
+MARKS = {  # the longer first: UTF-32 begins as UTF-16 does
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 OTHER_SEPARATORS = {sign: word for sign, word in SEPARATORS.items() if sign != ","}
-FIRST_LINES = 64  # that are looked at for what is between columns, blank ones and all
+FIRST_LINES = 64  # in which the separator is looked for, blank ones counted
 
 Cells = Iterator[tuple[int, list[str]]]
 Records = Iterator[tuple[int, dict[str, Any]]]
+
+
+def encoding_of(start: bytes) -> str:
+    """The encoding by the mark at the start of a file; UTF-8 without one."""
+    return next((name for mark, name in MARKS.items() if start.startswith(mark)), "utf-8")
 
 
 @contextmanager
@@ -60,63 +68,49 @@ def opened(path: Path, name: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_lines(
-    source: str,
-    name: str | None = None,
-    most: int | None = None,
-    reading: Reading | None = None,
+    source: str, name: str | None = None, most: int | None = None, format: Format | None = None
 ) -> Iterator[Iterator[str]]:
     """The lines of a file, or of standard input ("-"), each as soon as it is there.
 
     `name` begins the messages: the path, unless the caller names it himself ("").
-    `most`: bytes, for a caller who keeps all lines. `reading`: its encoding is that of the file;
+    `most`: bytes, for a caller who keeps all lines. `format`: its encoding is that of the file;
     where it states none, one that begins with the mark of UTF-16 is that.
     """
     if source == "-":
-        with text_lines(_as_utf8(sys.stdin.buffer, reading, "the input"), most) as lines:
+        file = sys.stdin.buffer
+        with text_lines(file, most, _encoding(file, format)) as lines:
             yield lines
         return
-    named = source if name is None else name
     with (
-        opened(Path(source), named) as file,
-        text_lines(_as_utf8(file, reading, named), most) as lines,
+        opened(Path(source), source if name is None else name) as file,
+        text_lines(file, most, _encoding(file, format)) as lines,
     ):
         yield lines
 
 
-def _as_utf8(file: BinaryIO, reading: Reading | None, name: str) -> BinaryIO:
-    if reading is None:
-        return file
+def _encoding(file: BinaryIO, format: Format | None) -> str:
+    if format is None:
+        return "utf-8"
     peek = getattr(file, "peek", lambda count: b"")  # what is there stays to be read
-    encoding = reading.encoding or encoding_of(peek(4)[:4])
-    if encoding == "utf-8":
-        return file
-    return cast(BinaryIO, io.BufferedReader(Recoded(file, encoding, name)))
+    return format.encoding or encoding_of(peek(4)[:4])
 
 
-def column_names(cells: Sequence[str], name: str, separator: str) -> list[str]:
-    """The names in a first line, trimmed; what has other signs between them is refused."""
-    if len(cells) == 1:
-        for sign, word in SEPARATORS.items():
-            if sign in cells[0] and sign != separator:
-                raise InvalidInput(
-                    f"{name} has {word} between its columns, and was to be read with "
-                    f"{SEPARATORS[separator]}: state --separator {sign!r}."
-                )
-    return [cell.strip() for cell in cells]
+# --- CSV ------------------------------------------------------------------------------------------
 
 
 def first_rows(text: str, separator: str) -> tuple[list[str], int, list[str]]:
-    """The header, where the next row starts, and that row; blank lines are passed over."""
+    """The header, the letters up to its end, and the row after it; blank rows are passed over."""
     stream = io.StringIO(text, newline="")
-    rows = (row for row in csv.reader(stream, delimiter=separator) if row)
-    names = next(rows)
-    start = stream.tell()
-    return names, start, next(rows, [])
+    reader = csv.reader(stream, delimiter=separator)
+    rows = (row for row in reader if any(cell.strip() for cell in row))
+    names = next(rows, [])
+    end = stream.tell()
+    return names, end, next(rows, [])
 
 
 def found_separator(text: str) -> str:
-    r"""What is between the columns: what gives header and first row as many fields, two or more; of
-    several of these, and where there is none, what gives most; a comma before the others.
+    r"""The separator that gives header and first row as many fields, two or more; of several of
+    these, and where there is none, the one that gives most; a comma before the others.
 
     >>> found_separator("load;price, in euro\n1;2\n"), found_separator("load\n1\n")
     (';', ',')
@@ -129,13 +123,13 @@ def found_separator(text: str) -> str:
             return False, 0
         return len(names) == len(first) > 1, len(names)
 
-    return max(SEPARATORS, key=fields)  # the first of them, if several are alike
+    return max(SEPARATORS, key=fields)
 
 
 def _separated(lines: Iterable[str]) -> tuple[str, Iterator[str]]:
-    """What is between the columns, by the first lines, and all lines again.
+    """The separator by the first lines, and all lines again.
 
-    The second is waited for only where the first leaves a doubt.
+    The second line is waited for only where the first leaves a doubt.
     """
     rest, text, rows, seen = iter(lines), "", 0, []
     for line in itertools.islice(rest, FIRST_LINES):
@@ -173,7 +167,15 @@ def csv_records(
     if between is None:
         between, lines = _separated(lines)
     rows = ((line, cells) for line, cells in csv_rows(lines, between) if cells)
-    names = column_names(next(rows, (0, []))[1], name, between)
+    names = [cell.strip() for cell in next(rows, (0, []))[1]]
+    others = [
+        word for sign, word in SEPARATORS.items() if sign != between and sign in "".join(names)
+    ]
+    if len(names) == 1 and others:
+        raise InvalidInput(
+            f"{name} has {others[0]} between its columns, and was to be read with "
+            f"{SEPARATORS[between]}: state the separator."
+        )
     if len(set(names)) < len(names):
         raise InvalidInput("two columns of the first line have the same name.")
     require_names(names)
@@ -184,6 +186,23 @@ def csv_records(
             yield line, dict(zip(names, cells))
 
     return records(), names or None
+
+
+def require_names(names: Sequence[str]) -> None:
+    """Refuse a first line of numbers: without a header it is a row of data, and is not shown."""
+    if names and all(is_number(name) for name in names):
+        raise InvalidInput("the first line must name the columns; it holds numbers.")
+
+
+def require_width(cells: Sequence[str], names: Sequence[str], line: int) -> None:
+    """Refuse a row that is longer or shorter than the first line."""
+    if len(cells) != len(names):
+        raise InvalidInput(
+            f"line {line} has {plural(len(cells), 'column')}; the first line names {len(names)}."
+        )
+
+
+# --- JSON lines -----------------------------------------------------------------------------------
 
 
 def json_records(
@@ -214,18 +233,7 @@ def json_records(
     return itertools.chain([first], every), list(first[1])
 
 
-def require_names(names: Sequence[str]) -> None:
-    """Refuse a first line of numbers: without a header it is a row of data, and is not shown."""
-    if names and all(is_number(name) for name in names):
-        raise InvalidInput("the first line must name the columns; it holds numbers.")
-
-
-def require_width(cells: Sequence[str], names: Sequence[str], line: int) -> None:
-    """Refuse a row that is longer or shorter than the first line."""
-    if len(cells) != len(names):
-        raise InvalidInput(
-            f"line {line} has {plural(len(cells), 'column')}; the first line names {len(names)}."
-        )
+# --- a matrix -------------------------------------------------------------------------------------
 
 
 def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
@@ -233,11 +241,10 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
 
     A first line in which every cell starts like a word is taken for names.
     """
-    every = list(lines)
-    rows = (row for row in csv_rows(every) if row[1])
-    first, names, skip = next(rows, (0, [])), None, 0
+    rows = (row for row in csv_rows(lines) if row[1])
+    first, names = next(rows, (0, [])), None
     if _is_header(first[1]):
-        skip, names = first[0], [cell.strip() for cell in first[1]]
+        names = [cell.strip() for cell in first[1]]
         first = next(rows, (0, []))
     width = len(first[1])
     if not width:
@@ -245,40 +252,36 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
     if names is not None and len(names) != width:
         named = plural(len(names), "column")
         raise InvalidInput(f"the first line names {named}; the others have {width}.")
-    quick = _read_quickly(every[skip:])
-    return (_read_carefully([first, *rows]) if quick is None else quick), names
+    every = itertools.chain([first], rows)
+    return np.array([_row(cells, line, width) for line, cells in every]), names
 
 
-def _read_quickly(lines: Sequence[str]) -> Array | None:
-    """By NumPy's parser, where the text is plain and nothing is wrong with it; else None."""
-    text = "".join(lines)
-    if not text.isascii() or "_" in text or '"' in text:
-        return None
-    try:
-        found = np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
-    except ValueError:
-        return None
-    return found if np.isfinite(found).all() else None
-
-
-def _read_carefully(rows: Sequence[tuple[int, list[str]]]) -> Array:
-    """Cell by cell: knows what is wrong, and where."""
-    width = len(rows[0][1])
-    found = np.array([_numbers(cells, line, width) for line, cells in rows])
-    if not np.isfinite(found).all():
-        line, cells = rows[int(np.argmin(np.isfinite(found).all(axis=1)))]
-        raise InvalidInput(_fault(cells, line))
-    return found
-
-
-def _numbers(cells: Sequence[str], line: int, width: int) -> list[float]:
+def _row(cells: Sequence[str], line: int, width: int) -> Array:
+    """The numbers of a row, or what is wrong with it."""
     if len(cells) != width:
-        found = plural(len(cells), "column")
-        raise InvalidInput(f"line {line} has {found}; the lines before have {width}.")
+        there = plural(len(cells), "column")
+        raise InvalidInput(f"line {line} has {there}; the lines before have {width}.")
     try:
-        return numbers(cells)
+        found = np.array(numbers(cells))
     except ValueError:
-        raise InvalidInput(_fault(cells, line)) from None
+        found = np.array([np.nan])
+    if np.isfinite(found).all():
+        return found
+    for column, cell in enumerate(cells, start=1):
+        where, text = f"line {line}, column {column}", cell.strip()
+        if not text:
+            raise InvalidInput(f"{where} is empty.")
+        try:
+            finite = np.isfinite(number(text))
+        except ValueError:
+            if any(mark in text for mark in (*OTHER_SEPARATORS, " ")):
+                raise InvalidInput(
+                    f"{where}: columns must be separated by commas, decimals by points."
+                ) from None
+            raise InvalidInput(f"{where} is not a number.") from None
+        if not finite:
+            raise InvalidInput(f"{where} must be finite; it is missing, NaN or an infinity.")
+    raise AssertionError("a row of finite numbers")
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -286,20 +289,3 @@ def _is_header(cells: Sequence[str]) -> bool:
     return bool(words) and all(
         word and not is_number(word) and word[0] not in "0123456789+-.;" for word in words
     )
-
-
-def _fault(cells: Sequence[str], line: int) -> str:
-    """The first cell of a row that is not a finite number."""
-    for column, cell in enumerate(cells, start=1):
-        where, text = f"line {line}, column {column}", cell.strip()
-        if not text:
-            return f"{where} is empty."
-        try:
-            finite = np.isfinite(number(text))
-        except ValueError:
-            if any(mark in text for mark in (*OTHER_SEPARATORS, " ")):
-                return f"{where}: columns must be separated by commas, decimals by points."
-            return f"{where} is not a number."
-        if not finite:
-            return f"{where} must be finite; it is missing, NaN or an infinity."
-    return f"line {line} is not a row of numbers."

@@ -37,6 +37,45 @@ Block = Mapping[str, AnyArray | Texts]
 
 
 @dataclass(frozen=True)
+class Written:
+    """A factor as it is written: the name of a column, or a call. `text` has one spelling."""
+
+    text: str
+    tree: ast.expr = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, text: str) -> Written:
+        """From the text; names of columns that are no words of Python stand in backticks."""
+        words: dict[str, str] = {}
+
+        def word(found: re.Match[str]) -> str:
+            words[f"_column_{len(words)}_"] = found[1]
+            return f"_column_{len(words) - 1}_"
+
+        try:
+            tree = ast.parse(re.sub(r"`([^`]*)`", word, text), mode="eval").body
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name):
+                    node.id = words.get(node.id, node.id)
+            return cls(ast.unparse(tree), tree)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise InvalidInput(f"formula: {_short(text)} cannot be read.") from None
+
+    @property
+    def column(self) -> str | None:
+        """The name, where it is one."""
+        return self.tree.id if isinstance(self.tree, ast.Name) else None
+
+    @property
+    def logarithm(self) -> str | None:
+        """The column of which it is the natural logarithm; None if it is anything else."""
+        match self.tree:
+            case ast.Call(args=[ast.Name(id=name)], keywords=[]) if _called(self.tree) == "log":
+                return name
+        return None
+
+
+@dataclass(frozen=True)
 class Number:
     """A number a row, from numeric columns. `label` is its name, `tree` how it is computed."""
 
@@ -72,14 +111,21 @@ class Category:
 Factor = Number | Category
 
 
-def read_factor(text: str, is_name: bool, categories: Mapping[str, tuple[str, ...]]) -> Factor:
-    """A factor as it is written: `is_name`: the name of a column, else an expression."""
-    if is_name:
-        return _column(text, categories)
-    tree, names = _parsed(text)
+def plain_factor(name: str, categories: Mapping[str, tuple[str, ...]]) -> Factor:
+    """The factor of a column as it is."""
+    if name in categories:
+        return Category(name, categories[name])
+    return Number(name, (name,), ast.Name(id=name))
+
+
+def read_factor(written: Written, categories: Mapping[str, tuple[str, ...]]) -> Factor:
+    """The factor that is written; `categories`: the public list of each column that has one."""
+    tree, text = written.tree, written.text
+    if written.column is not None:
+        return plain_factor(written.column, categories)
     if isinstance(tree, ast.Call) and _called(tree) == "C":
-        return _category(tree, names, categories, text)
-    columns = tuple(dict.fromkeys(_columns(tree, names, text)))
+        return _category(tree, categories, text)
+    columns = tuple(dict.fromkeys(_columns(tree, text)))
     if not columns:
         raise InvalidInput(f"formula: {text!r} names no column.")
     lists = [name for name in columns if name in categories]
@@ -87,73 +133,37 @@ def read_factor(text: str, is_name: bool, categories: Mapping[str, tuple[str, ..
         raise InvalidInput(
             f"formula: {lists[0]!r} has a list of categories, and so is no number in {text!r}."
         )
-    return Number(_label(text), columns, _renamed(tree, names))
+    return Number(re.sub(r"\b(np|numpy)\.", "", text), columns, tree)
 
 
-def logarithm_of(text: str) -> str | None:
-    """The column of which an expression is the natural logarithm; None if it is anything else."""
-    tree, names = _parsed(text)
-    match tree:
-        case ast.Call(args=[ast.Name(id=name)], keywords=[]) if _called(tree) == "log":
-            return names.get(name, name)
-    return None
+# --- numbers --------------------------------------------------------------------------------------
 
 
-def _column(name: str, categories: Mapping[str, tuple[str, ...]]) -> Factor:
-    if name in categories:
-        return Category(name, categories[name])
-    return Number(name, (name,), ast.Name(id=name))
-
-
-# --- reading an expression ------------------------------------------------------------------------
-
-
-def _parsed(text: str) -> tuple[ast.expr, dict[str, str]]:
-    """The tree, and the column names that were in backticks, by the words that stand for them."""
-    names: dict[str, str] = {}
-
-    def word(found: re.Match[str]) -> str:
-        names[f"_column_{len(names)}_"] = found[1]
-        return f"_column_{len(names) - 1}_"
-
-    plain = re.sub(r"`([^`]*)`", word, text)
-    try:
-        tree = ast.parse(plain, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise InvalidInput(f"formula: {_short(text)} cannot be read.") from None
-    return tree, names
-
-
-def _columns(tree: ast.expr, names: Mapping[str, str], text: str, depth: int = 0) -> list[str]:
+def _columns(tree: ast.expr, text: str, depth: int = 0) -> list[str]:
     """The columns that an expression uses; anything but arithmetic and FUNCTIONS is refused."""
     if depth > DEEPEST:
         raise InvalidInput(f"formula: {_short(text)} has too many brackets within brackets.")
     match tree:
         case ast.Name(id=name):
-            return [names.get(name, name)]
+            return [name]
         case ast.Constant(value=bool() | complex() | str() | bytes() | None):
             pass
         case ast.Constant(value=int() | float()):
             return []
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
-            return _columns(inner, names, text, depth + 1)
+            return _columns(inner, text, depth + 1)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
-            found = _columns(left, names, text, depth + 1)
-            return found + _columns(right, names, text, depth + 1)
+            return _columns(left, text, depth + 1) + _columns(right, text, depth + 1)
         case ast.Call(args=[inner], keywords=[]) if _called(tree) in FUNCTIONS:
-            return _columns(inner, names, text, depth + 1)
-    raise _refused(tree, text)
-
-
-def _refused(tree: ast.expr, text: str) -> InvalidInput:
-    called = _called(tree) if isinstance(tree, ast.Call) else None
+            return _columns(inner, text, depth + 1)
+    called = _called(tree)
     if called in LEARNING:
-        return InvalidInput(
+        raise InvalidInput(
             f"formula: {called}(…) learns from the data, which are read in blocks and must not "
             "decide how they are read. Write it with public numbers, for example "
             "I((age - 50)/10), or make the columns before."
         )
-    return InvalidInput(
+    raise InvalidInput(
         f"formula: {_short(text)} is not allowed: columns, numbers, + - * / **, and the functions "
         f"{ALLOWED}. Nothing else in a formula is run."
     )
@@ -167,14 +177,6 @@ def _called(tree: ast.expr) -> str | None:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
             return name if module in MODULES else None
     return None
-
-
-def _renamed(tree: ast.expr, names: Mapping[str, str]) -> ast.expr:
-    """The tree with the names of columns where words stood for them."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            node.id = names.get(node.id, node.id)
-    return tree
 
 
 def _value(tree: ast.expr, block: Block) -> Any:  # noqa: ANN401 - an array or a number
@@ -205,13 +207,11 @@ def _constant(value: float) -> np.float64:
 # --- C(…) -----------------------------------------------------------------------------------------
 
 
-def _category(
-    tree: ast.Call, names: Mapping[str, str], known: Mapping[str, tuple[str, ...]], text: str
-) -> Category:
+def _category(tree: ast.Call, known: Mapping[str, tuple[str, ...]], text: str) -> Category:
     """C(column), C(column, levels=[…]), C(column, Treatment("baseline"))."""
     match tree.args:
-        case [ast.Name(id=name), *more]:
-            column = names.get(name, name)
+        case [ast.Name(id=column), *more]:
+            pass
         case _:
             raise InvalidInput(f"formula: {_short(text)}: C takes the name of a column first.")
     given = {one.arg: one.value for one in tree.keywords}
@@ -228,8 +228,8 @@ def _category(
     if listed is None:
         raise InvalidInput(
             f"formula: {_short(text)} needs its public list of categories: "
-            f'C({column}, levels=["a", "b"]), or categories ([categories], --category {column}='
-            "a,b). It is never learnt from the data: that would tell who is in them."
+            f'C({column}, levels=["a", "b"]), or categories. It is never learnt from the data: '
+            "that would reveal who is in them."
         )
     contrast = more[0] if more else given.get("contr")
     return Category(column, listed if contrast is None else _from(contrast, listed, text))
@@ -272,10 +272,6 @@ def _from(contrast: ast.expr, listed: tuple[str, ...], text: str) -> tuple[str, 
     raise InvalidInput(
         f"formula: {_short(text)}: categories are coded against a baseline, Treatment(…), only."
     )
-
-
-def _label(text: str) -> str:
-    return re.sub(r"\b(np|numpy)\.", "", text).replace("`", "")
 
 
 def _short(text: str) -> str:
