@@ -1,0 +1,49 @@
+"""The data owner's path: specification, plan, release, estimate."""
+
+# For other packages of privest, not for users.
+from privest.workflow.account import LEDGER as LEDGER
+from privest.workflow.account import Account, Spending, account_name
+from privest.workflow.calls import estimate, plan
+from privest.workflow.calls import release_plan as release_plan
+from privest.workflow.calls import simulate_plan as simulate_plan
+from privest.workflow.commands import AUTO as AUTO
+from privest.workflow.commands import Commands as Commands
+from privest.workflow.commands import Steps as Steps
+from privest.workflow.commands import commands_of as commands_of
+from privest.workflow.commands import shell_file as shell_file
+from privest.workflow.document import TableRelease, read_release
+from privest.workflow.document import document_path as document_path
+from privest.workflow.document import require_same_terms as require_same_terms
+from privest.workflow.held_rows import HeldRows as HeldRows
+from privest.workflow.held_rows import held_rows as held_rows
+from privest.workflow.means import means_by as means_by
+from privest.workflow.plan import Plan, make_plan, stated_plan
+from privest.workflow.plan import at_level as at_level
+from privest.workflow.release import planned_release as planned_release
+from privest.workflow.release import release, simulate_release, simulation_source
+from privest.workflow.release import simulate_held as simulate_held
+from privest.workflow.result import Estimate
+from privest.workflow.result import is_category as is_category
+from privest.workflow.rows import require_unchanged as require_unchanged
+from privest.workflow.spec import Model, Privacy, Public, Spec, load_spec, save_spec
+from privest.workflow.spec import is_plain as is_plain
+from privest.workflow.spec import read_spec as read_spec
+from privest.workflow.spec import stated as stated
+from privest.workflow.spec import to_toml as to_toml
+from privest.workflow.squares import refuse_hidden as refuse_hidden
+from privest.workflow.starting import starting_privacy as starting_privacy
+from privest.workflow.terms import Column as Column
+from privest.workflow.terms import Terms as Terms
+from privest.workflow.terms import index_of as index_of
+from privest.workflow.units import error_ways as error_ways
+from privest.workflow.units import row_features as row_features
+from privest.workflow.verify import Verification, verify
+from privest.workflow.withdrawal import Withdrawal as Withdrawal
+from privest.workflow.withdrawal import withdrawn as withdrawn
+
+__all__ = [
+    "Account", "Estimate", "Model", "Plan", "Privacy", "Public", "Spec", "Spending",
+    "TableRelease", "Verification", "account_name", "estimate", "load_spec", "make_plan", "plan",
+    "read_release", "release", "save_spec", "simulate_release", "simulation_source",
+    "stated_plan", "verify",
+]  # fmt: skip
