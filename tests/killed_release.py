@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 from privest import files, workflow
-from privest.ledger import Ledger
+from privest.ledger import Account, Ledger
 from privest.workflow import _account, _releasing
 from workflow_tables import people, spec, write
 
@@ -65,7 +65,7 @@ def die_at(point):
 POINTS = {
     "drawn": (files.Draft, "settle", "before"),
     "whole": (_account.Account, "charge", "before"),
-    "spent": (Ledger, "spend_and_write", "after"),
+    "spent": (Account, "spend_and_write", "after"),
     "paid": (_account.Account, "charge", "after"),
     "describing": (_account.Account, "charge", "header"),
     "described": (_releasing, "_write_header", "after"),

@@ -30,7 +30,7 @@ def level_of(header: TableRelease) -> str:
 
 def budget_left(account: Account) -> str:
     """What the budget of an account leaves."""
-    left = account.ledger.remaining(account.subject).level
+    left = account.ledger.account(account.subject).remaining.level
     return "nothing" if not left else f"a privacy level of {float(left):.4g}"
 
 
