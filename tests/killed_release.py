@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 from privest import files, workflow
-from privest.ledger import Ledger
+from privest.ledger import Account, Ledger
 from workflow_tables import people, spec, write
 
 ROWS = 3000
@@ -66,7 +66,7 @@ def die_at(point):
 POINTS = {
     "drawn": (files.Draft, "settle", "before"),
     "whole": (workflow.Account, "charge", "before"),
-    "spent": (Ledger, "spend_and_write", "after"),
+    "spent": (Account, "spend_and_write", "after"),
     "paid": (workflow.Account, "charge", "after"),
     "describing": (workflow.Account, "charge", "header"),
     "described": (RELEASE, "_write_document", "after"),

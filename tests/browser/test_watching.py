@@ -5,6 +5,7 @@ import http.server
 import io
 import threading
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +33,8 @@ class Bad(http.server.BaseHTTPRequestHandler):
 def bad(chromium):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Bad)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    seen = Watched(chromium, f"http://127.0.0.1:{server.server_port}/")
+    place = f"http://127.0.0.1:{server.server_port}"
+    seen = Watched(chromium, SimpleNamespace(origin=place, address=f"{place}/"))
     yield seen
     seen.close()
     server.shutdown()
@@ -40,7 +42,8 @@ def bad(chromium):
 
 
 def test_a_bad_page_is_seen_to_be_bad(bad):
-    page = bad.open()
+    bad.page.goto(bad.app.address)
+    page = bad.page
     assert [one.partition(":")[0] for one in accessibility(page)] == [
         "html-has-lang", "image-alt", "label",
     ]  # fmt: skip

@@ -63,7 +63,7 @@ def test_students_t_from_the_release_covers(rows, level, trials):
         scatter = Scatter(squares[k], rows - 2, added)
         errors = unknown_errors(A, scatter)
         covered += (np.abs(theta[k]) <= half_widths(errors)).mean()
-        own = scipy.special.stdtrit(rows - 2, 0.975) * np.sqrt(np.diag(errors.covariance))
+        own = scipy.special.stdtrit(rows - 2, 0.975) * np.sqrt(scatter.total * np.diag(A))
         plain += (np.abs(theta[k]) <= own).mean()
         interval = scatter.noise_interval()
         noise += interval is not None and interval[0] <= 1 <= interval[1]

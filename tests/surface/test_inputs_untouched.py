@@ -961,7 +961,6 @@ NO_DATA = {
     "streaming.StreamRun.__init__": "takes names",
     "streaming.Trial.source": "takes names and numbers",
     "ledger.Budget.__init__": "takes numbers",
-    "ledger.Ledger.spend_and_write": "that of the account",
     "reading.counted.<locals>.read": DOCUMENT, "reading.ranged.<locals>.read": DOCUMENT,
     "reading.read_fields": DOCUMENT, "reading.read_flag": DOCUMENT,
     "reading.read_flags": DOCUMENT, "reading.read_numbers": DOCUMENT,

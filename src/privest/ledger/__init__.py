@@ -9,7 +9,6 @@ from privest.ledger._account import as_subject as as_subject
 from privest.ledger._budget import Budget, Cost
 from privest.ledger._entries import Entry
 from privest.ledger._entries import Head as Head
-from privest.ledger._exact import Runs as Runs
 from privest.ledger._ledger import Ledger as Ledger
 from privest.ledger._ledger import entries_json as entries_json
 from privest.ledger._mark import discard as discard

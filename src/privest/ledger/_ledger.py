@@ -14,9 +14,8 @@ from typing import Any, Self
 from privest.arrays import as_count
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger._account import Account
-from privest.ledger._balance import Amount
-from privest.ledger._budget import Budget, Cost
-from privest.ledger._entries import Entry, Head, Preview, Written, as_entry, unpacked
+from privest.ledger._budget import Budget
+from privest.ledger._entries import Entry, Head, Written, as_entry, unpacked
 from privest.ledger._mark import Guard, first_of, make, marks_folder
 from privest.ledger._store import Row, Store, body_of, damaged
 from privest.ledger._verify import verify_rows
@@ -216,35 +215,6 @@ class Ledger:
 
     def _adopted(self, body: dict[str, Any]) -> Row:
         return self._store.append("adopted", body | {"instance": secrets.token_hex(16)})
-
-    # --- by subject, until `workflow` asks accounts ---------------------------------------------
-
-    def open_account(self, subject: str, budget: Budget) -> None:
-        self.account(subject, budget=budget)
-
-    def budget(self, subject: str) -> Budget:
-        return self.account(subject).budget
-
-    def spent(self, subject: str) -> Amount:
-        return self.account(subject).spent
-
-    def remaining(self, subject: str) -> Amount:
-        return self.account(subject).remaining
-
-    def cost(self, subject: str, cost: Cost) -> Preview:
-        return self.account(subject).preview(cost)
-
-    def spend(self, subject: str, cost: Cost, *, start: int, stop: int) -> Entry:
-        return self.account(subject).spend(cost, start=start, stop=stop)
-
-    def spend_and_write(self, subject: str, *given: Any, **more: Any) -> Written:  # noqa: ANN401
-        return self.account(subject).spend_and_write(*given, **more)
-
-    def next_index(self, subject: str, key: str) -> int:
-        return self.account(subject).next_index(key)
-
-    def entry_at(self, subject: str, index: int, key: str) -> Entry | None:
-        return self.account(subject).entry_at(index, key)
 
 
 def entries_json(head: Head, entries: Sequence[Entry]) -> str:

@@ -474,7 +474,7 @@ def of_release(
 
 def budget_left(account: Account) -> Sentence:
     """What the budget of an account leaves."""
-    left = account.ledger.remaining(account.subject).level
+    left = account.ledger.account(account.subject).remaining.level
     return Sentence("left_level", {"level": float(left)}) if left else Sentence("left_none")
 
 

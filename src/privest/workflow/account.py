@@ -23,12 +23,12 @@ import numpy as np
 from privest.arrays import AnyArray, Array
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
 from privest.files import part_path, require_writable
+from privest.ledger import Account as LedgerAccount
 from privest.ledger import (
     Budget,
     Cost,
     Entry,
     Ledger,
-    Runs,
     cost_of,
     marks_folder,
     require_none_before,
@@ -76,6 +76,11 @@ class Account:
             self._ledger = Ledger(self.path)
         return self._ledger
 
+    @property
+    def _ledger_account(self) -> LedgerAccount:
+        """The account in the ledger."""
+        return self.ledger.account(self.subject)
+
     def __enter__(self) -> Self:
         return self
 
@@ -91,15 +96,13 @@ class Account:
 
     def spend(self, level: SequentialLevel, start: int, stop: int) -> None:
         """Charge the values start ≤ k < stop of a release at a level: then they may be drawn."""
-        shown = cost_of(level).information
-        most = max(part for part, _ in shown.runs) if isinstance(shown, Runs) else shown
+        most = cost_of(level).largest_level
         with self:
             if self.subject not in self.ledger.subjects():
-                self.ledger.open_account(
-                    self.subject, Budget(level=most if self.budget is None else self.budget)
-                )
+                own = most if self.budget is None else self.budget
+                self.ledger.account(self.subject, budget=Budget(level=own))
             cost = cost_of(level, start=start, stop=stop)
-            self.ledger.spend(self.subject, cost, start=start, stop=stop)
+            self._ledger_account.spend(cost, start=start, stop=stop)
 
     def open(self, plan: Terms, folder: Path) -> None:
         """Before anything is drawn: refuse what will not be paid for, or could not be written.
@@ -136,7 +139,7 @@ class Account:
             )
         self._require_one_measure(plan, before)
         known = self.subject in self.ledger.subjects()
-        stated = self.ledger.budget(self.subject) if known else None
+        stated = self._ledger_account.budget if known else None
         if stated is not None and self.budget is not None and stated != self._budget(plan):
             raise InvalidInput(
                 f"{self.subject!r} has an account with the budget {stated.in_words()}: change it "
@@ -167,7 +170,7 @@ class Account:
         if not known:
             own = left_of(self._budget(plan), Fraction(0), shown)
             return Spending(**facts, known=False, **own)
-        stated, spent = self.ledger.budget(self.subject), self.ledger.spent(self.subject).level
+        stated, spent = self._ledger_account.budget, self._ledger_account.spent.level
         own = left_of(stated, spent, Fraction(0) if unfinished else shown)
         return Spending(**facts, known=True, earlier=tuple(self._releases()), **own)
 
@@ -199,7 +202,7 @@ class Account:
         if stated is None:
             fits = self._budget(plan).level >= plan.information
         else:
-            fits = self.ledger.cost(self.subject, plan.cost).fits
+            fits = self._ledger_account.preview(plan.cost).fits
         if not fits:
             raise BudgetExceeded(
                 f"{self.subject!r}: a release at level {float(plan.information):g} "
@@ -222,8 +225,8 @@ class Account:
         numbers = np.append(
             np.frombuffer(bytes.fromhex(found.sha256), dtype="<i8"), np.array(rest, dtype=np.int64)
         )
-        written = self.ledger.spend_and_write(
-            self.subject, plan.cost, 0, found.charged, _facts(found),
+        written = self._ledger_account.spend_and_write(
+            plan.cost, 0, found.charged, _facts(found),
             lambda: (numbers, None), key=key, shared=() if self.again else known,
             since=self._seen, budget=self._budget(plan),
         )  # fmt: skip
@@ -242,8 +245,8 @@ class Account:
         whole = replace(found, rows=charged, dropped=dropped)
         if rest:  # of persons: an entry counts them, and not their rows
             whole = replace(whole, rows=rest[0], persons=charged)
-        self.ledger.spend_and_write(  # refused where the plan is another one now
-            self.subject, entry.cost or Cost(0.0), 0, whole.charged, _facts(whole),
+        self._ledger_account.spend_and_write(  # refused where the plan is another one now
+            entry.cost or Cost(0.0), 0, whole.charged, _facts(whole),
             lambda: (np.zeros(0, dtype=np.int64), None), key=entry.key or "",
         )  # fmt: skip
         return self._sealed(whole, entry)
@@ -291,7 +294,7 @@ class Account:
         return [one for one in self.ledger.history(self.subject) if one.cost is not None]
 
     def _left(self) -> str:
-        left = self.ledger.remaining(self.subject).level
+        left = self._ledger_account.remaining.level
         return "nothing is left" if not left else f"a level of {float(left):g} is left"
 
     def _require_newest(self, folder: Path) -> None:

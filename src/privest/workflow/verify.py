@@ -151,7 +151,7 @@ class _Charged:
             raise InvalidInput(f"it is of another ledger than {self.ledger.path}.")
         self.subject, self.key = place["subject"], place["key"]
         self.width = counted(least=1)(facts.get("together", 1), "together")
-        self.steps = self.ledger.next_index(self.subject, self.key) * self.width
+        self.steps = self.ledger.account(self.subject).next_index(self.key) * self.width
 
     def step(self, step: int, z: Array | None, entry: int | None) -> None:
         """z and the entry of a line: both must be those of the ledger."""
@@ -169,7 +169,7 @@ class _Charged:
         """The numbers of an index; none where the ledger has no entry of it."""
         known = self.entry
         if known is None or not (known.start or 0) <= index < (known.stop or 0):
-            known = self.ledger.entry_at(self.subject, index, self.key)
+            known = self.ledger.account(self.subject).entry_at(index, self.key)
             written = None if known is None else self.ledger.written(known)
             self.entry = None if written is None else known
             if known is None or written is None:

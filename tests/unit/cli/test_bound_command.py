@@ -174,7 +174,7 @@ def test_files_that_are_not_text(folder):
 def test_the_privacy_must_be_stated_completely(folder, privacy):
     done = privest("bound", "--h", folder / "H.csv", "--noise-variance", 0.04, *privacy)
     assert done.returncode == 2
-    assert "either as a level, or as --epsilon together with --delta and --move" in done.stderr
+    assert "either as a level, or as epsilon with delta" in done.stderr
 
 
 def test_help_and_version():

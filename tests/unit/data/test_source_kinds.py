@@ -287,7 +287,7 @@ def test_a_first_line_that_may_be_a_person_is_not_shown(tmp_path, first):
     path.write_text(f"{first}\n{first}\n")
     sheet(tmp_path / "p.xlsx", [first.split(";")] * 2)
     for file in (path, tmp_path / "p.xlsx"):
-        with pytest.raises(InvalidInput, match="its first line names 3 columns") as said:
+        with pytest.raises(InvalidInput, match="'ldl2'; its first line names 3 columns") as said:
             open_source(file).read(["ldl2"])
         assert "Maier" not in str(said.value)
 

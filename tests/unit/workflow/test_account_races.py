@@ -23,9 +23,16 @@ def table():
 class Late(Ledger):
     """A ledger on which others are quicker: they come just before an entry is written."""
 
-    def spend_and_write(self, *args, **more):
-        self.others()
-        return super().spend_and_write(*args, **more)
+    def account(self, *args, **more):
+        account = super().account(*args, **more)
+        write = account.spend_and_write
+
+        def late(*args, **more):
+            self.others()
+            return write(*args, **more)
+
+        account.spend_and_write = late
+        return account
 
 
 def raced(tmp_path, table, first, second, terms=None):
