@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from privest.estimator._regression import PrivateLinearRegression
     from privest.ledger import Ledger
     from privest.mechanism import StreamMechanism
-    from privest.workflow import estimate, plan
+    from privest.workflow.calls import estimate, plan
 else:
     _HOME = {
         "Checkpoint": "checkpoint",

@@ -59,11 +59,11 @@ def _fill(desk: Desk, work: Work, form: Form) -> None:
             "plans with a level column are for the command line: privest release PLAN."
         )
     work.table = _table(desk, form, spec)
-    spec = replace(spec, data=work.table.name, noise=_noise(desk, work.table, spec))
+    spec = replace(spec, data=work.table.name, public=_public(desk, work.table, spec))
     seen = look(work.table.data, spec.format)
     # What was found of how the file is written is now stated, as on the data screen.
     codes = spec.format.missing_codes
-    spec = replace(spec, reading=replace(seen.reading, missing_codes=codes))
+    spec = replace(spec, format=replace(seen.reading, missing_codes=codes))
     work.restate(spec, make_plan(spec, work.table.data))
     work.reading, work.more[LOOK] = spec.format, seen
     work.typed = typed_of(spec, seen)
@@ -98,7 +98,7 @@ def _table(desk: Desk, form: Form, spec: Spec) -> Table:
         ) from None
 
 
-def _noise(desk: Desk, table: Table, spec: Spec) -> Public:
+def _public(desk: Desk, table: Table, spec: Spec) -> Public:
     """With the place of the public reference set, which a plan names."""
     name = spec.public.reference
     if name is None or name == EMBEDDED:

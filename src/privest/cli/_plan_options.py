@@ -214,7 +214,7 @@ def wanted_errors(given: str | None, of: str | None) -> dict[str, float] | None:
     if given is None or not is_number(given):
         if of is not None:
             raise InvalidInput("--of goes with --standard-error NUMBER.")
-        return given and numbers_by_name(common.listed(given), "--standard-error")
+        return numbers_by_name(common.listed(given), "--standard-error") if given else None
     if of is None:
         raise InvalidInput("--standard-error NUMBER needs --of, the coefficient that it is for.")
     return {of: float(given)}

@@ -188,6 +188,16 @@ def column_sds(levels: ArrayLike, covariance: ArrayLike) -> tuple[Array, Array, 
     return np.sqrt(own), np.sqrt(own / (1 + s * own)), np.sqrt(after)
 
 
+def stream_sds(level: float, correlation: float, sd: float) -> tuple[float, float, float]:
+    """Of one measurement of an AR(1): without the stream, without its own step, from all steps.
+
+    >>> [round(x, 3) for x in stream_sds(1.0, 0.95, 1.0)]
+    [1.0, 0.43, 0.395]
+    """
+    after = attacker.neighbours_error(level, correlation, sd)
+    return sd, 1 / math.sqrt(1 / after**2 - level), after
+
+
 def answer_beliefs(share: float, epsilon: float) -> tuple[float, float]:
     """What a reader believes after a released yes, and after a released no: P(yes).
 

@@ -171,8 +171,8 @@ def _size(plan: Plan) -> list[Sentence]:
     if strata is not None:
         first, last = int(strata.rows[0]), int(strata.rows[-1])
         rows = f"{first}" if first == last else f"{first} to {last:,}"
-        values = {"persons": strata.count, "rows": rows, "mean": strata.mean_rows}
-        said.append(Sentence("plan_persons", values))
+        counts = {"persons": strata.count, "rows": rows, "mean": strata.mean_rows}
+        said.append(Sentence("plan_persons", counts))
         if strata.cut:
             said.append(Sentence("cut", {"most": plan.most, "cut": strata.cut}))
     if plan.dropped:

@@ -193,6 +193,14 @@ WORDS: dict[str, str] = {
     "R/10, R/5), a reader guesses a person's mean with sd {mean:down}.",
     "guess_columns": "From all columns a reader guesses {value} with sd {after:down}; from its own "
     "column alone, {alone:down}; without that person's row, {before:near}.",
+    "guess_stream": "From all steps a reader guesses one measurement with sd {after:down}; without "
+    "its own step, {others:down}; without the stream, {before:near}.",
+    "guess_steps": "From all steps a reader guesses one measurement with sd {after:down}; without "
+    "the stream, {before:near}.",
+    "unbiased_steps": "A guess of one measurement from the release that is unbiased for every "
+    "value has sd at least {least:down}.",
+    "unbiased_block": "The same for the mean of {steps:count} measurements of a step: sd at least "
+    "{least:down}.",
     "pair": "Between two equally likely values, as far apart as people with equal features "
     "typically are ({apart:near}), an attacker is right {right} (guessing: 50%).",
     "pair_person": "Between two equally likely people, as far apart as people with equal features "

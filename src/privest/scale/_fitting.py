@@ -118,12 +118,11 @@ def fit(
     found, freedom = rls.result(design.names), rls.readings - n
     known = {one.name: getattr(found, one.name) for one in fields(found)}
     known["simulated"] = rls.simulated if made_here else None
-    misfit = {}
     if freedom > 0:
-        chance = stated_p(rls.misfit, freedom, 1.0)
-        misfit = {"misfit": rls.misfit / freedom, "misfit_p": chance}
+        known["misfit"] = rls.misfit / freedom
+        known["misfit_p"] = stated_p(rls.misfit, freedom, 1.0)
     return Fit(
-        **known, **misfit, level=job.level, noise=job.noise, rows=rls.readings,
+        **known, level=job.level, noise=job.noise, rows=rls.readings,
         dropped=whole.dropped,
     )  # fmt: skip
 

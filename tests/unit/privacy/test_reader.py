@@ -80,9 +80,8 @@ def test_a_stream_by_dense_algebra():
     whole = np.linalg.inv(inverse + np.diag(shown))[K // 2, K // 2]
     shown[K // 2] = 0.0
     without = np.linalg.inv(inverse + np.diag(shown))[K // 2, K // 2]
-    error = attacker.neighbours_error(s, phi, sd)
-    assert error == pytest.approx(math.sqrt(whole))
-    assert 1 / math.sqrt(1 / error**2 - s) == pytest.approx(math.sqrt(without))
+    expected = sd, math.sqrt(without), math.sqrt(whole)
+    assert reader.stream_sds(s, phi, sd) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("prior", [0.5, 0.3, 0.1])
