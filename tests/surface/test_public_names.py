@@ -207,7 +207,7 @@ STATED = {
     "privacy": {"AdjacentSteps", "OneBlock", "OneReading", "OneRecord"},
     "report": {"Section", "Sentence"},
     "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "Trial"},
-    "workflow": {"Noise", "People", "Privacy", "Weights"},
+    "workflow": {"Model", "Privacy", "Public"},
 }
 
 
