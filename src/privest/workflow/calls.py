@@ -146,13 +146,13 @@ def _ranges(given: Any, targets: Sequence[str]) -> dict[str, Any]:  # noqa: ANN4
     if isinstance(given, Mapping):
         return dict(given)
     if len(targets) > 1:
-        raise InvalidInput("each of several targets needs a range of its own: {target: (low, high)}.")
+        raise InvalidInput(
+            "each of several targets needs a range of its own: {target: (low, high)}."
+        )
     return {targets[0]: given}
 
 
 def _reference(given: object) -> str | None:
     if given is None or isinstance(given, str | os.PathLike):
         return None if given is None else os.fsdecode(given)
-    raise InvalidInput(
-        f"reference is the path of a public file; received {type(given).__name__}."
-    )
+    raise InvalidInput(f"reference is the path of a public file; received {type(given).__name__}.")

@@ -154,7 +154,7 @@ def too_few(release: TableRelease) -> InvalidInput:
 
 
 def _stated(release: TableRelease, first: FirstPass) -> Errors:
-    """Errors of the noise variance of the document: known, or pooled with what the release shows."""
+    """Errors of the residual variance of the document: known, or pooled with the release's."""
     variance, added = release.column.residual_variance, added_of(release)
     if variance is None:
         raise InvalidInput(
@@ -253,7 +253,7 @@ def require_rows(release: TableRelease, rows: int) -> None:
     """Refuse a table that has not as many rows as its document says."""
     if rows != release.rows:
         raise InvalidInput(
-            f"{release.path} has {rows} rows, its document says {release.rows}: the header was "
+            f"{release.path} has {rows} rows, its document says {release.rows}: one of them was "
             "changed."
         )
 
@@ -366,7 +366,7 @@ def _stated_levels(release: TableRelease, first: Prepared, inverse: Array) -> tu
     variance = release.column.residual_variance
     if variance is None or release.column.reference_rows is not None:
         raise InvalidInput(
-            f"{release.path}: its rows have levels of their own, and the document states no residual "
+            f"{release.path}: its rows have levels of their own, and its document has no residual "
             "variance that is known (a reference set knows it to its few rows only). Errors 'auto' "
             "come from the release itself."
         )
@@ -440,7 +440,7 @@ def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
     found = fit_family(rows, release.model.family, added / width**2, errors=HOW[how])  # type: ignore[arg-type]
     if found.rows != release.rows:
         raise InvalidInput(
-            f"{release.path} has {found.rows} rows, its document says {release.rows}: the header was "
+            f"{release.path} has {found.rows} rows, its document says {release.rows}: one of them was "
             "changed."
         )
     return Estimate(**_fields(release, found))

@@ -360,7 +360,9 @@ class Plan(Terms):
         if any(self.limits(column) is None for column in self.columns):
             return text
         delta = 0.0 if self.distribution.pure else self.privacy.delta or DELTA
-        return f"{text}; ε = {self.over_the_range(delta).epsilon:.3g} at δ = {delta:g} over the range"
+        return (
+            f"{text}; ε = {self.over_the_range(delta).epsilon:.3g} at δ = {delta:g} over the range"
+        )
 
     def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
         """Standard errors to expect, a row for each coefficient of each target."""
@@ -440,9 +442,7 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
     )
 
 
-def _planned(
-    spec: Spec, found: Survey, data: object, features: Callable[[], Any] | None
-) -> Plan:
+def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any] | None) -> Plan:
     shape = classical_bound(LinearModel(found.triangle, 1.0, names=spec.design.names))
     terms = solve(
         spec.model, spec.privacy, found.known, most=most_rows(spec, found), shape=shape,

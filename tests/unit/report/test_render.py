@@ -29,7 +29,9 @@ COMMANDS = ["privest plan 'a  b.toml' --level 4", "privest release plan.toml"]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("render")
-    plan = make_plan(spec(privacy=Privacy(LEVEL, delta=1e-6, range={"ldl": (-50.0, 50.0)})), people())
+    plan = make_plan(
+        spec(privacy=Privacy(LEVEL, delta=1e-6, range={"ldl": (-50.0, 50.0)})), people()
+    )
     simulate_release(plan, folder / "z.csv", simulation_source(plan, 1), people())
     return plan, estimate(folder / "z.csv"), folder
 
