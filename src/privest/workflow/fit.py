@@ -253,7 +253,7 @@ def require_rows(release: TableRelease, rows: int) -> None:
     """Refuse a table that has not as many rows as its document says."""
     if rows != release.rows:
         raise InvalidInput(
-            f"{release.path} has {rows} rows, its document says {release.rows}: one of them was "
+            f"{release.path} has {rows} rows, its document says {release.rows}: one was "
             "changed."
         )
 
@@ -440,7 +440,7 @@ def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
     found = fit_family(rows, release.model.family, added / width**2, errors=HOW[how])  # type: ignore[arg-type]
     if found.rows != release.rows:
         raise InvalidInput(
-            f"{release.path} has {found.rows} rows, its document says {release.rows}: one of them was "
+            f"{release.path} has {found.rows} rows, its document says {release.rows}: one was "
             "changed."
         )
     return Estimate(**_fields(release, found))
