@@ -63,7 +63,7 @@ def refused(act, *given, match=None, error=InvalidInput):
         ("header.toml", "[" + ".".join('"a"' for _ in range(9_000)) + "]", "nested"),
         ("digits.toml", "a = " + "1" * 100_000, "no meaning"),
         ("zero.toml", "a = 1\0", "zero bytes"),
-        ("old.yaml", "data: a\n", "write it as TOML"),
+        ("old.yaml", "data: a\n", "Write it as TOML"),
     ],
 )
 def test_plans(tmp_path, name, text, match):

@@ -19,7 +19,7 @@ from chromium import AS_ROOT, CHROMIUM, needs_chromium
 from privest.report import describe
 from privest.report.page import page as page_html
 from privest.report.sections import Sentence
-from privest.workflow import Privacy, estimate_release, make_plan, simulate_release, trial_source
+from privest.workflow import Privacy, estimate, make_plan, simulate_release, simulation_source
 from workflow_tables import LEVEL, people, spec
 
 pytestmark = [pytest.mark.browser, needs_chromium]
@@ -130,9 +130,9 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     serving = Server(folder)
     long = 200 * "x"  # a word that no line can hold
-    plan = make_plan(spec(privacy=Privacy(LEVEL, range=(-50.0, 50.0))), people())
-    simulate_release(plan, folder / "z.csv", trial_source(plan, 1), people())
-    found = estimate_release(folder / "z.csv")
+    plan = make_plan(spec(privacy=Privacy(LEVEL, range={"ldl": (-50.0, 50.0)})), people())
+    simulate_release(plan, folder / "z.csv", simulation_source(plan, 1), people())
+    found = estimate(folder / "z.csv")
     told = describe(
         replace(found, names=("intercept", long, HOSTILE, "sex=male")), plan=plan,
         commands=[f"privest report {long}.csv"],

@@ -88,7 +88,7 @@ def test_numbers_are_those_of_the_library(folder, tmp_path):
     assert ends[80:] == pytest.approx(foreseen.interval()[:, 0], rel=1e-9)
     assert found.diagnose().verdict in words(done.stderr)
     said = words(done.stdout)
-    assert "AR(1, mean=False) from 79 releases at privacy level 4 (larger shows more)" in said
+    assert "AR(1, mean=False) from 79 releases at privacy level 4" in said
     assert all(name in said for name in ("phi1", "q", "least s.e.", "no privacy"))
     assert f"AIC {found.aic:.2f}" in said
     assert max(map(len, done.stdout.splitlines())) <= 80
