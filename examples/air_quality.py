@@ -6,8 +6,8 @@ Each sensor stands in a garden and measures PM2.5 for some hours of a day. The c
 
     c = θ_0 + θ_1·east + θ_2·north + θ_3·rush(hour) ,
 
-four numbers. An hourly measurement also reveals whether its owner was barbecuing, so a sensor releases it
-only with noise: Fisher information at most s per measurement, s its owner's choice. Sensors talk to
+four numbers. An hourly measurement also reveals whether its owner was barbecuing, so a sensor
+releases it only with noise: Fisher information at most s per measurement, s its owner's choice. Sensors talk to
 neighbours within radio range. In the end every one of them holds the best estimate that the levels
 allow, as if one place had heard them all.
 """
@@ -95,7 +95,7 @@ def rounds_against_gap(
 
 
 def compare_averages(weights: network.Weights, rng: np.random.Generator) -> None:
-    """The plain average of one measurement per sensor, by our method and by those of the literature.
+    """The plain average of one measurement per sensor, by our method and others.
 
     All but the last are set so that the messages carry the same information S_i = 0.5 about y_i.
     """

@@ -1,8 +1,8 @@
 """Sunspots, 1700-2008, identified and foreseen from private releases at three levels.
 
 The yearly numbers (statsmodels' table; the series for which Yule invented AR(2) in 1927) stand for
-measurements that must not be revealed. Up to 1988 they are released; an AR(2) is identified from the
-releases alone, and the next twenty years are foreseen.
+measurements that must not be revealed. Up to 1988 they are released; an AR(2) is identified from
+the releases alone, and the next twenty years are foreseen.
 
     python examples/sunspots.py [FOLDER]     the picture goes to FOLDER (out)
 """
