@@ -7,9 +7,9 @@ Each sensor stands in a garden and measures PM2.5 for some hours of a day. The c
     c = θ_0 + θ_1·east + θ_2·north + θ_3·rush(hour) ,
 
 four numbers. An hourly measurement also reveals whether its owner was barbecuing, so a sensor
-releases it only with noise: Fisher information at most s per measurement, s its owner's choice. Sensors talk to
-neighbours within radio range. In the end every one of them holds the best estimate that the levels
-allow, as if one place had heard them all.
+releases it only with noise: Fisher information at most s per measurement, s its owner's choice.
+Sensors talk to neighbours within radio range. In the end every one of them holds the best estimate
+that the levels allow, as if one place had heard them all.
 """
 
 from __future__ import annotations
