@@ -87,13 +87,12 @@ class Plan(Terms):
 
     found the survey of the table's public columns; None: the table was not read (`stated_plan`).
     data  a frame of this process; None: the file that the specification names.
-    features  reads the features once more, for the cost of clipping at expected coefficients.
     """
 
     spec: Spec
     found: Survey | None
     data: object = None
-    features: Callable[[], Any] | None = field(default=None)
+    clipping: tuple[ClippingCost | CostByShare | None, ...] = field(default=())
 
     @property
     def survey(self) -> Survey:
@@ -204,13 +203,6 @@ class Plan(Terms):
         if self.survey.covariance is None:
             return None
         return informed_errors(self.survey.covariance, [one.level for one in self.columns])
-
-    @cached_property
-    def clipping(self) -> tuple[ClippingCost | CostByShare | None, ...]:
-        """What the range of each column costs; computed when first asked for."""
-        if self.found is None:
-            return ()
-        return tuple(_clipping(self, j, self.features) for j in range(len(self.columns)))
 
     def curve(self) -> tuple[Array, Array]:
         """Levels around the chosen one, and the standard errors (levels, n) there."""
@@ -459,14 +451,12 @@ def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any
     )  # fmt: skip
     plan = Plan(
         model=spec.model, privacy=spec.privacy, columns=terms.columns, most=terms.most, spec=spec,
-        found=found, data=data, features=features,
+        found=found, data=data,
     )  # fmt: skip
     _require_expected(plan)
     _require_finite(plan)
-    expected = bool(spec.public.expected) or any(one.expected for one in found.known)
-    if expected and features is not None:
-        _ = plan.clipping  # refuses a range that hides everything
-    return plan
+    costs = [_clipping(plan, j, features) for j in range(len(plan.columns))]
+    return replace(plan, clipping=tuple(costs))
 
 
 def _require_expected(plan: Plan) -> None:
