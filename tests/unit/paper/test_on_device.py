@@ -12,7 +12,7 @@ from privest.errors import InvalidInput, MissingDependency
 from privest.estimator._device import as_backend
 from privest.estimator.likelihood import NUMPY
 from privest.paper import _on_device, fig1
-from privest.paper._commands import app
+from privest.paper.commands import app
 from privest.paper._counter import Counter, _here
 from privest.paper._counter import _on_device as words_there
 from privest.paper._engine import Task, counter, trials_of

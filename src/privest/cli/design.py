@@ -1,4 +1,4 @@
-"""`privest design`: how much privacy should each row give up? Nothing is spent."""
+"""`privest design`: a privacy level for each row, from public columns. Nothing is spent."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from rich.console import Console
 
 from privest import design as designs
-from privest.arrays import AnyArray, Array, as_choice, as_positive
+from privest.arrays import AnyArray, Array, as_positive
 from privest.bounds import bound, classical_bound, identifiability
-from privest.cli import _options as common
-from privest.cli._console import new_table, print_json, shown, tell_file, to_people
-from privest.cli._options import group, grouped, option
-from privest.cli._plan_options import wanted_errors
+from privest.cli.console import new_table, print_json, shown, tell_file, to_people
+from privest.cli.options import command, group, listed, named_numbers
+from privest.cli.owner import PlanFile
 from privest.data import open_source, write_table
 from privest.errors import InvalidInput
 from privest.lattice import GRID
@@ -37,138 +35,87 @@ from privest.workflow import (
     make_plan,
 )
 
-LISTED = 10  # groups that are listed, those that show most
+LISTED = 10  # groups that are listed, those with the largest levels
 COLUMN = "level"  # of the table that is written
 FAR = 1e30  # how many times one may be another: σ² and 1/s, an error and that without privacy
 TRACE = 1e-5  # of the mean level: less is what an interior method leaves of 0
 STEPS = 4  # of the grid that a range must be wide at the level of a row
 
 
-@group("What is asked for")
-class Asked:
-    """A budget, or standard errors; by what accuracy is measured; and the limits."""
+@group("Aim", output={"names": ("--output", "-o")})
+class Aim:
+    """A budget or standard errors, the limits, and the files.
 
-    budget: Annotated[
-        float | None,
-        option(
-            "The sum of the levels of all rows (larger levels reveal more): the best accuracy for "
-            "it. Left out, with no errors either: that of the plan.",
-            "TOTAL",
-        ),
-    ] = None
-    standard_error: Annotated[
-        str | None,
-        option("Instead: the least privacy loss for these standard errors.", "NAME=E,NAME=E"),
-    ] = None
-    equalised: Annotated[
-        bool,
-        option(
-            "With --standard-error: the least largest level, so that nobody gives up more than "
-            "needed.",
-            "",
-            names=("--equalised",),
-        ),
-    ] = False
-    criterion: Annotated[
-        str | None,
-        option(
-            "Of a budget: A, the sum of the squared errors, each as a multiple of that without "
-            "privacy (the default), D, the volume of the confidence region, E, the worst "
-            "direction.",
-            "A|D|E",
-        ),
-    ] = None
-    cap: Annotated[float | None, option("No row is above this level.", "LEVEL")] = None
-    groups: Annotated[
-        str | None, option("Rows that agree in this public column share a level.", "COLUMN")
-    ] = None
+    budget TOTAL             Sum of the levels of all rows (larger levels reveal more), for the best
+                             accuracy: the least sum of squared standard errors, relative to those
+                             without privacy. Left out: that of the plan.
+    standard_error NAME=E,…  Instead: the least privacy loss for these standard errors.
+    equalised                With --standard-error: the least largest level, not the least sum.
+    cap LEVEL                Largest level of a row.
+    groups COLUMN            Public column whose groups share a level.
+    output FILE              Table to write: that of the plan, with its private column, and a column
+                             'level' for `privest plan FILE --level-column level`.
+    """
+
+    budget: float | None = None
+    standard_error: str | None = None
+    equalised: bool = False
+    cap: float | None = None
+    groups: str | None = None
+    output: Path | None = None
+    json: bool = False
 
     def require_sense(self) -> None:
         """Refuse what does not go together, before any work."""
         if self.budget is not None and self.standard_error is not None:
             raise InvalidInput(
-                "--budget and --standard-error ask for opposite things: the best accuracy for a "
-                "loss, or the least loss for an accuracy. Leave one of them out."
+                "--budget asks for the best accuracy, --standard-error for the least privacy loss: "
+                "leave one of them out."
             )
-        if self.criterion is not None:
-            as_choice(self.criterion, ("A", "D", "E"), "--criterion")
-            if self.standard_error is not None:
-                raise InvalidInput(
-                    "--criterion goes with a budget: standard errors say themselves what is wanted."
-                )
         for name in ("budget", "cap"):
             if getattr(self, name) is not None:
                 as_positive(getattr(self, name), f"--{name}")
+        require_files(self.output, None)
+        if self.output is not None and self.output.exists():
+            raise InvalidInput(f"--output {self.output} exists: choose another name.")
 
 
-@grouped
-def design(
-    plan_file: Annotated[
-        Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
-    ],
-    asked: Asked,
-    output: Annotated[
-        Path | None,
-        option(
-            "Write the plan's table (with its private column) and the levels as a column 'level', "
-            "for `privest plan FILE --level-column level`.",
-            "FILE",
-            names=("--output", "-o"),
-            panel=common.OUTPUT,
-        ),
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        option("Draw who gives up how much, and why.", "FILE", panel=common.OUTPUT),
-    ] = None,
-    json: common.Json = False,
-) -> None:
-    """How much privacy should each row give up? The private column decides nothing.
+@command()
+def design(plan_file: PlanFile, aim: Aim) -> None:
+    """Privacy levels by row, for a budget or for wanted standard errors.
 
-    Rows differ in how much they tell: a design gives each a privacy level of its own (larger shows
-    more) from its public features and the noise variance of the plan, and proves how far from the
-    best it is at most. All features are held in memory for it.
-
-    Without options: what the plan asks for (its standard errors, or its level as the mean of all
-    rows).
+    Rows differ in how much they tell about the coefficients. A design gives each a privacy level
+    (a larger one reveals more) from its public features and the residual variance of the plan, and
+    proves how far from the best it is at most. The private column decides nothing. All features are
+    held in memory. Without options: what the plan asks for (its standard errors, or its level as
+    the mean of all rows).
 
     Examples:
 
     privest design plan.toml --standard-error age=0.01,bmi=0.02 --output people-levels.csv
 
-    privest design plan.toml --budget 500 --criterion D --cap 4 --groups ward
-
-    privest design plan.toml --standard-error bmi=0.02 --equalised --figure who.png
+    privest design plan.toml --budget 500 --cap 4 --groups ward
     """
-    asked.require_sense()
-    require_files(output, figure)
-    if output is not None and output.exists():
-        raise InvalidInput(f"--output {output} exists: choose another name.")
+    aim.require_sense()
     spec = load_spec(plan_file)
     require_designable(spec)
-    wanted = _wanted(asked, spec)
-    if asked.equalised and not wanted:
-        raise InvalidInput(
-            "--equalised goes with --standard-error: the least largest level for an accuracy. "
-            "(For a budget equal levels have the least largest one.)"
-        )
-    rows = held_rows(spec, None, asked.groups)
-    plan = _base(spec, free=bool(wanted) or asked.budget is not None)
+    wanted = _wanted(aim, spec)
+    if aim.equalised and not wanted:
+        raise InvalidInput("--equalised goes with --standard-error.")
+    rows = held_rows(spec, None, aim.groups)
+    plan = _base(spec, free=bool(wanted) or aim.budget is not None)
     assert plan.column.residual_variance is not None
     model = LinearModel(rows.H, plan.column.residual_variance, names=plan.names)
-    found = _designed(plan, model, rows, asked, wanted)
-    levels = _usable(found.levels, plan, asked.cap)
+    found = _designed(plan, model, rows, aim, wanted)
+    levels = _usable(found.levels, plan, aim.cap)
     errors = _errors(model, levels)
-    if output is not None:  # before printing: a closed pipe must not lose it
-        _write(spec, rows, levels, output)
-        tell_file("Table", output)
-    if json:
+    if aim.output is not None:  # before printing: a closed pipe must not lose it
+        _write(spec, rows, levels, aim.output)
+        tell_file("Table", aim.output)
+    if aim.json:
         print_json(_record(plan, rows, found, levels, errors))
     else:
-        _print(to_people(), plan, rows, found, levels, errors, wanted, asked.groups)
-    if figure is not None:
-        found.picture(figure)
-        tell_file("Figure", figure)
+        _print(to_people(), plan, rows, found, levels, errors, wanted, aim.groups)
 
 
 def require_designable(spec: Spec) -> None:
@@ -180,16 +127,16 @@ def require_designable(spec: Spec) -> None:
         )
     if spec.public.residual_variance is None and spec.public.reference is None:
         raise InvalidInput(
-            "the plan states no noise variance of the readings, and how much a row is worth "
-            "depends on it: state one in it (variance = … under [noise]), or a reference set."
+            "a design of rows needs the residual variance: state residual_variance or reference "
+            "under [public] of the plan."
         )
 
 
-def _wanted(asked: Asked, spec: Spec) -> dict[str, float]:
+def _wanted(aim: Aim, spec: Spec) -> dict[str, float]:
     """The standard errors that are asked for: here, or else in the plan."""
-    if asked.standard_error is None:
-        return {} if asked.budget is not None else dict(spec.privacy.standard_error or {})
-    return wanted_errors(asked.standard_error, None) or {}
+    if aim.standard_error is None:
+        return {} if aim.budget is not None else dict(spec.privacy.standard_error or {})
+    return named_numbers(listed(aim.standard_error), "--standard-error")
 
 
 def _base(spec: Spec, *, free: bool) -> Plan:
@@ -200,27 +147,27 @@ def _base(spec: Spec, *, free: bool) -> Plan:
 
 
 def _designed(
-    plan: Plan, model: LinearModel, rows: HeldRows, asked: Asked, wanted: dict[str, float]
+    plan: Plan, model: LinearModel, rows: HeldRows, aim: Aim, wanted: dict[str, float]
 ) -> designs.Allocation:
     """The levels of least sum for these standard errors, or of the best accuracy for a mean."""
-    budget = plan.level * len(rows.H) if asked.budget is None else asked.budget
+    budget = plan.level * len(rows.H) if aim.budget is None else aim.budget
     mean = None if wanted else budget / len(rows.H)
-    _require_scale(model, plan.column.residual_variance or 0.0, wanted, [asked.cap, mean])
+    _require_scale(model, plan.column.residual_variance or 0.0, wanted, [aim.cap, mean])
     limits: dict[str, Any] = {
-        "cap": math.inf if asked.cap is None else asked.cap, "groups": rows.groups
+        "cap": math.inf if aim.cap is None else aim.cap, "groups": rows.groups
     }  # fmt: skip
     if wanted:
-        _require_reachable(model, wanted, asked.cap)
-        how = designs.equalised if asked.equalised else designs.least_loss
+        _require_reachable(model, wanted, aim.cap)
+        how = designs.equalised if aim.equalised else designs.least_loss
         return how(model, designs.StandardErrors(dict(wanted.items())), **limits)
     assert mean is not None
-    if asked.cap is not None and asked.cap < mean:
+    if aim.cap is not None and aim.cap < mean:
         raise InvalidInput(
-            f"privacy: no row may be above {asked.cap:g}, and the mean of all rows is to be "
+            f"privacy: no row may be above {aim.cap:g}, and the mean of all rows is to be "
             f"{mean:g}: the cap must be above the mean."
         )
-    criterion = _criterion(asked.criterion or "A", model)
-    return designs.allocate(model, budget, criterion=criterion, **limits)
+    weight = 1 / np.diagonal(classical_bound(model))  # units of the features do not matter
+    return designs.allocate(model, budget, criterion=designs.A(weight), **limits)
 
 
 def _usable(levels: Array, plan: Plan, cap: float | None) -> Array:
@@ -241,8 +188,8 @@ def _errors(model: LinearModel, levels: Array) -> Array:
     parts = np.abs(found.hidden_directions).max(axis=1, initial=0.0)
     hidden = ", ".join(repr(name) for name, part in zip(model.names, parts) if part > 1e-8)
     raise InvalidInput(
-        f"privacy: the best levels for what is asked for do not show {hidden}. Ask for a standard "
-        "error of that too (--standard-error), however large, or leave it out of the model."
+        f"privacy: the best levels for this do not reveal {hidden}. Ask for a standard error of "
+        "that too (--standard-error), however large, or leave it out of the model."
     )
 
 
@@ -271,8 +218,8 @@ def _require_scale(
     """Refuse numbers so far from each other that a design would leave the range of doubles."""
     if not 1 / FAR**3 < variance < FAR**3:
         raise InvalidInput(
-            f"the noise variance {variance:g} is too large or too small for a design: state "
-            "readings in another unit."
+            f"the residual variance {variance:g} is too large or too small for a design: state "
+            "values in another unit."
         )
     asked = {f"the level {one:g}": one * variance for one in levels if one is not None}
     errors = standard_errors(classical_bound(model))
@@ -282,21 +229,9 @@ def _require_scale(
     for what, ratio in asked.items():
         if not 1 / FAR < ratio < FAR:
             raise InvalidInput(
-                f"privacy: {what} is too large or too small beside the noise variance "
-                f"{variance:g} of the readings for a design. State another."
+                f"privacy: {what} is too large or too small beside the residual variance "
+                f"{variance:g} for a design. State another."
             )
-
-
-def _criterion(name: str, model: LinearModel) -> designs.Criterion:
-    """A, D or E in units that do not matter: every error as a multiple of that without privacy.
-
-    tr WΣ and λ_max(W^½ΣW^½) with W = diag(1/Σ_jj) of no privacy: years or decades, an intercept far
-    from all rows: none of it decides what is accurate.
-    """
-    if name == "D":
-        return designs.D()
-    weight = 1 / np.diagonal(classical_bound(model))
-    return designs.A(weight) if name == "A" else designs.E(weight)
 
 
 def _require_reachable(model: LinearModel, wanted: dict[str, float], cap: float | None) -> None:
@@ -328,7 +263,7 @@ def _record(
     del design["levels"]
     made = {
         "names": plan.names, "rows": len(levels), "dropped": rows.dropped,
-        "noise_variance": plan.column.residual_variance, "standard_error": errors,
+        "residual_variance": plan.column.residual_variance, "standard_error": errors,
         "classical_error": plan.classical_error, "level": float(levels.max()),
         "mean": float(levels.mean()), "design": design,
     }  # fmt: skip
@@ -338,7 +273,7 @@ def _record(
 
 
 def _by(rows: HeldRows, levels: Array) -> list[tuple[str, int, float]]:
-    """Each group, how many rows it has and its level; those that show most first."""
+    """Each group, how many rows it has and its level; the largest levels first."""
     assert rows.groups is not None
     count = np.bincount(rows.groups)
     own = levels[np.unique(rows.groups, return_index=True)[1]]
@@ -356,7 +291,7 @@ def _print(
     wanted: dict[str, float],
     groups: str | None,
 ) -> None:
-    """Errors, who gives up how much, what that saves and how sure it is."""
+    """Errors, levels by group, what the design saves and how sure it is."""
     table = new_table(
         f"Standard errors of {len(levels):,} rows: without privacy, with these levels",
         "coefficient", "without", "these", "asked for",
@@ -366,8 +301,6 @@ def _print(
         table.add_row(shown(name), f"{open_:.4g}", f"{own:.4g}", asked)
     console.print(table)
     console.print(shown(found.explain()))
-    if found.price > 0:
-        console.print(shown(_price(found)))
     if groups is None:
         return
     shares = _by(rows, levels)
@@ -377,16 +310,3 @@ def _print(
     console.print(table)
     if len(shares) > LISTED:
         console.print(shown(f"… and {len(shares) - LISTED:,} more with lower levels (--json)."))
-
-
-def _price(found: designs.Allocation) -> str:
-    """What a little more of the total would buy."""
-    share = 0.01 * found.spent * found.price
-    if found.criterion.symbol == "T":  # the price is of a square, the words are of its root
-        share /= 2
-    if found.criterion.symbol == "D":
-        return f"One per cent more in total lowers log det of the covariance by {share:.3g}."
-    return (
-        f"One per cent more in total lowers {found.criterion.words()} by "
-        f"{100 * share / found.value:.3g} %."
-    )

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from privest.files import atomic_write, require_writable
 from privest.paper import coverage as cover
-from privest.paper._commands import options
+from privest.paper.commands import options
 from privest.paper._coverage_cases import CASES
 
 QUICK = 100
