@@ -123,7 +123,7 @@ def consensus(
                 "the names of tables, outputs and kept releases need {agent}: every agent has a "
                 "file of its own."
             )
-        links = _links(talk.graph, comm.size)
+        links = links_of(talk.graph, comm.size)
         if comm.rank == 0:
             _note_idle(data, comm.size)
         names = model.design().names
@@ -135,7 +135,7 @@ def consensus(
             facts = {} if ends is None else {"range": "{!r}, {!r}".format(*ends)}
             noise = Kept(kept, noise, level=level, target=model.target, **facts)
         found = mpi.consensus(
-            _contribution(path, model, level, noise, ends),
+            contribution(path, model, level, noise, ends),
             links,
             method=talk.method,
             tolerance=talk.tolerance,
@@ -201,7 +201,7 @@ def _guarded(work: Callable[[ExitStack], None], comm: Any) -> None:  # noqa: ANN
         os._exit(2 if isinstance(error, PrivestError) else 1)
 
 
-def _links(text: str, agents: int) -> network.Weights:
+def links_of(text: str, agents: int) -> network.Weights:
     """Metropolis weights of a named shape, or of the pairs in a file."""
     shape, _, size = text.partition(":")
     if text == "ring":
@@ -236,7 +236,7 @@ def _note_idle(data: str, agents: int) -> None:
         )
 
 
-def _contribution(
+def contribution(
     path: str,
     model: Model,
     level: float,

@@ -27,7 +27,7 @@ LEDGER, FILES, KNOWN = "Ledger", "Table file", "Public knowledge"
 LINE = re.compile(r"([a-z]\w*)(?: (\S+))?(?:  +(\S.*)|$)")  # `name METAVAR  text`
 
 
-class Text(NamedTuple):
+class Help(NamedTuple):
     """What --help says of an option."""
 
     metavar: str
@@ -36,39 +36,39 @@ class Text(NamedTuple):
 
 
 SHARED = {
-    "json": Text("", "Print JSON with the names of the library.", OUTPUT),
-    "overwrite": Text("", "Replace a file that exists.", OUTPUT),
-    "residual_variance": Text(
+    "json": Help("", "Print JSON with the names of the library.", OUTPUT),
+    "overwrite": Help("", "Replace a file that exists.", OUTPUT),
+    "residual_variance": Help(
         "V",
         "Variance of a value given its features, from public knowledge; never fitted to the "
         "private values.",
         KNOWN,
     ),
-    "reference": Text("FILE", "Public rows with the same columns: they show that variance.", KNOWN),
-    "format": Text(
+    "reference": Help("FILE", "Public rows with the same columns: they show that variance.", KNOWN),
+    "format": Help(
         "KEY=VALUE",
         "How a text file or workbook is written, where it does not say so itself: separator, "
         "decimal, thousands, encoding, missing_codes, sheet. Repeat.",
         FILES,
     ),
-    "simulate": Text("", "Simulated noise: protects nothing. Left out: a real release.", NOISE),
-    "seed": Text(
+    "simulate": Help("", "Simulated noise: protects nothing. Left out: a real release.", NOISE),
+    "seed": Help(
         "N",
         "Seed of a simulation, which repeats it. Anyone who knows it can remove the noise.",
         NOISE,
     ),
-    "target": Text("NAME", "Column of the private measurements.", MODEL),
-    "features": Text("NAME,…", "Public columns, separated by commas.", MODEL),
-    "range": Text(
+    "target": Help("NAME", "Column of the private measurements.", MODEL),
+    "features": Help("NAME,…", "Public columns, separated by commas.", MODEL),
+    "range": Help(
         "LOW,HIGH",
         "Public range of a measurement, never taken from the data. Values beyond it are clipped, "
         "which enforces ε.",
         PRIVACY,
     ),
-    "lags": Text("W,W,…", "Weights of the last 1, 2, … measurements in every release.", PRIVACY),
-    "diagnose": Text(
+    "lags": Help("W,W,…", "Weights of the last 1, 2, … measurements in every release.", PRIVACY),
+    "diagnose": Help(
         "FILE",
-        "Figure of tests of the model: are innovations white, normal, of variance 1?",
+        "Figure of tests that innovations are white, normal and of variance 1.",
         OUTPUT,
     ),
 }
@@ -85,18 +85,18 @@ def group(panel: str | None = None, **more: dict[str, Any]) -> Callable[[type], 
     return made
 
 
-def texts_of(lines: Iterable[str]) -> dict[str, Text]:
+def texts_of(lines: Iterable[str]) -> dict[str, Help]:
     """The options of lines `name METAVAR  text`; a line that is further in goes on.
 
     >>> texts_of(["width CM  From left to right,", "    without the frame."])
-    {'width': Text(metavar='CM', text='From left to right, without the frame.', panel=None)}
+    {'width': Help(metavar='CM', text='From left to right, without the frame.', panel=None)}
     """
-    found: dict[str, Text] = {}
+    found: dict[str, Help] = {}
     for line in lines:
         start = LINE.match(line)
         if start is not None:
             last, metavar, text = start.groups()
-            found[last] = Text(metavar or "", text or "")
+            found[last] = Help(metavar or "", text or "")
         elif line.startswith(" ") and found:
             before = found[last]
             found[last] = before._replace(text=f"{before.text} {line.strip()}".strip())
@@ -159,14 +159,14 @@ def _parameters(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a datac
 def _as_option(
     own: inspect.Parameter,
     hint: Any,  # noqa: ANN401 - a type
-    texts: dict[str, Text],
+    texts: dict[str, Help],
     panel: str | None,
     more: dict[str, dict[str, Any]],
 ) -> inspect.Parameter:
     """The parameter as an option, unless it is annotated as something else."""
     if get_origin(hint) is Annotated:
         return own.replace(annotation=hint)
-    said, extra = texts.get(own.name, Text("", "")), dict(more.get(own.name, {}))
+    said, extra = texts.get(own.name, Help("", "")), dict(more.get(own.name, {}))
     flag = hint is bool
     names = extra.pop("names", (f"--{own.name.replace('_', '-')}",) if flag else ())
     made = typer.Option(

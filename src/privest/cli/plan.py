@@ -28,6 +28,7 @@ from privest.cli.options import (
     named_numbers,
 )
 from privest.errors import InvalidInput
+from privest.files import require_writable
 from privest.reading import parse_toml
 from privest.records import plain
 from privest.report import describe, print_sections
@@ -169,6 +170,8 @@ class PlanOutput:
         """Refuse names that cannot be written, before any work."""
         if self.save is None:
             return
+        with about("--save"):
+            require_writable(self.save)
         if self.save.suffix.lower() != ".toml":
             raise InvalidInput(f"--save {self.save}: plans are written as .toml.")
         if self.save.exists() and not self.overwrite:

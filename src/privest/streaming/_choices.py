@@ -132,7 +132,9 @@ def promised(
     asked = privacy.within(span, mixed=mixed)
     level = asked.of_stream(weights, shared_day)
     said = privacy.promise(pv.StreamMechanism(level, range=span, parts=False))
-    return Promise(level, privacy.sensitivity if mixed else asked.sensitivity, asked.spent(level), said)
+    return Promise(
+        level, privacy.sensitivity if mixed else asked.sensitivity, asked.spent(level), said
+    )
 
 
 @dataclass(frozen=True)
