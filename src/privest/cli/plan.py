@@ -27,6 +27,7 @@ from privest.cli.options import (
     listed,
     named_numbers,
 )
+from privest.data import read_formula
 from privest.errors import InvalidInput
 from privest.files import require_writable
 from privest.reading import parse_toml
@@ -248,11 +249,14 @@ def spec_of(
 ) -> Spec:
     """The specification that the options state."""
     of_model = model.section()
+    targets = of_model["target"]
+    if model.formula is not None:
+        targets = list(read_formula(model.formula, of_model["categories"]).targets)
     record: dict[str, Any] = {
         "version": PLAN_VERSION,
         "data": source,
         "model": of_model,
-        "privacy": privacy.section(of_model["target"]),
+        "privacy": privacy.section(targets),
         "public": _given(public, *(one.name for one in fields(public))),
     }
     for text in files.set or []:

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import privest as pv
 from privest.lattice import GRID
 from privest.workflow import load_spec, make_plan
 from workflow_command import runner
-from workflow_tables import matrix, people, spec, write
+from workflow_tables import people, spec, write
 
 ERRORS = "age=0.004,bmi=0.05"
 
