@@ -133,7 +133,7 @@ def identify(
         else:
             _print_fit(to_people(), found, intervals, one, columns.inputs)
             if weights:
-                note(_exposure(found, one))
+                to_people().print(shown(_exposure(found, one)))
         if diagnose is not None:
             tell_diagnosis(found.diagnose, diagnose)
         if ends is not None:

@@ -117,7 +117,7 @@ def test_epsilon_is_a_level(folder):
         ({"--measurements": "a"}, "2 measurements per step; given: 1 column."),
         ({"--measurements": "a,c"}, "no column 'c'"),
         ({"--level": "-1"}, "level -1"),
-        ({"--level": "3", "--epsilon": "1"}, "either as a level, or"),
+        ({"--level": "3", "--epsilon": "1"}, "as a level, or"),
         ({"--output": "y.csv"}, "is replaced (overwrite)"),
         ({"csv": "time,a,b\n0,1.5,oops\n"}, "line 2, column 3 is not a number"),
         ({"csv": "time,a,b\n0,1.5\n"}, "line 2 has 2 columns"),
@@ -126,7 +126,7 @@ def test_epsilon_is_a_level(folder):
         ({"csv": "time,a,b\n0,1,2\n\n2,1,2\n"}, "line 3 is empty: write NA"),
         ({"csv": "time,a,b,b\n0,1,2,3\n"}, "must have different names"),
         ({"--measurements": "a,a"}, "must have different names"),
-        ({"--from": "releases"}, "go with readings, not with --from releases"),
+        ({"--from": "releases"}, "go with measurements, not with --from releases"),
     ],
 )
 def test_bad_input(folder, change, message):
@@ -362,7 +362,7 @@ def test_a_diagnosis_is_told_and_drawn(driven):
         ({"--inputs": "u"}, "given: 2 columns. Choose that many"),
         (
             {"--inputs": "u", "--measurements": "y"},
-            "2 columns of 40 rows, one a step; received 1 column of",
+            "2 columns of 40 rows, one per step; received 1 column of",
         ),
         ({"--inputs": "u,w"}, "no column 'w'"),
         ({"--inputs": "u,u", "--measurements": "y"}, "inputs must have different names"),
@@ -371,7 +371,7 @@ def test_a_diagnosis_is_told_and_drawn(driven):
         ({"--inputs-file": "absent.csv", "--measurements": "y"}, "absent.csv"),
         (
             {"--inputs-file": "short.csv", "--measurements": "y"},
-            "of 40 rows, one a step; received 2 columns of 2 rows",
+            "of 40 rows, one per step; received 2 columns of 2 rows",
         ),
         (
             {"--inputs-file": "hole.csv", "--measurements": "y"},

@@ -88,7 +88,7 @@ def test_numbers_are_those_of_the_library(folder, tmp_path):
     assert ends[80:] == pytest.approx(foreseen.interval()[:, 0], rel=1e-9)
     assert found.diagnose().verdict in words(done.stderr)
     said = words(done.stdout)
-    assert "AR(1, mean=False) from 79 releases at privacy level 4" in said
+    assert "AR(1, mean=False) from 79 releases at privacy level 4 (a larger s reveals more)" in said
     assert all(name in said for name in ("phi1", "q", "least s.e.", "no privacy"))
     assert f"AIC {found.aic:.2f}" in said
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -124,7 +124,7 @@ def test_lags_say_what_they_show(folder):
     assert found.exposure == pytest.approx(16.0)  # (1 + 1)²·4: twice the 8 of one reading
     done = run(kept, "--from", "releases", "--family", "ar1", "--level", "4", "--lags", "1")
     said = words(done.stdout)
-    assert "show one reading at level 8, but readings that move together at 16, 2 times" in said
+    assert "at level 8, but measurements that move together at 16, 2 times" in said
     plain = run(folder / "y.csv", "--measurements", "load", "--family", "ar1", "--level", "4")
     assert "move together" not in plain.stdout
 
@@ -179,10 +179,10 @@ def test_clipped_readings_are_told(folder):
         ({"--family": "regression1", "--inputs": "heat", "--ahead": "2"}, "--inputs-file"),
         (
             {"--family": "regression1", "--inputs-file": "past.csv", "--ahead": "2"},
-            "of 82 rows, one a step; received 1 column of 80 rows",
+            "of 82 rows, one per step; received 1 column of 80 rows",
         ),
         ({"--family": "regression1", "--inputs-file": "absent.csv"}, "absent.csv"),
-        ({"csv": "day,load,heat\n0,1,1\n1,,1\n2,2,1\n"}, "at least 5 steps with a reading; 2"),
+        ({"csv": "day,load,heat\n0,1,1\n1,,1\n2,2,1\n"}, "at least 5 steps with a measurement; 2"),
         ({"csv": "day,load,heat\n0,oops,1\n"}, "line 2, column 2 is not a number"),
         ({"--lags": "a"}, "--lags must be numbers"),
         ({"--level": "-1"}, "level -1"),
@@ -194,7 +194,7 @@ def test_clipped_readings_are_told(folder):
         ({"--output": "y.csv"}, "is replaced (overwrite)"),
         ({"--emit": "releases", "--ahead": "2"}, "without --ahead"),
         ({"--emit": "releases", "--json": None}, "without --ahead"),
-        ({"--from": "releases"}, "go with readings, not with --from releases"),
+        ({"--from": "releases"}, "go with measurements, not with --from releases"),
         ({"--seed": "1"}, "a seed repeats the noise of a simulation"),
         ({"--subject": "me"}, "need a ledger"),
     ],
