@@ -84,8 +84,8 @@ def test_a_hostile_name_through_the_workflow(privest_command, table, tmp_path, n
 def test_a_hostile_name_in_a_figure(privest_command, table, tmp_path, name):
     """matplotlib takes $ for mathematics, and fails on what is none."""
     table(name)
-    done = privest_command("stream", "t.csv", "--target", "x", "--residual-variance", 1, "--level", 2,
-                           "--png", "f.png", "--output", "e.csv")  # fmt: skip
+    done = privest_command("stream", "t.csv", "--target", "x", "--residual-variance", 1,
+                           "--level", 2, "--png", "f.png", "--output", "e.csv")  # fmt: skip
     assert done.code == 0, done.err
     assert (tmp_path / "f.png").stat().st_size > 0
 

@@ -93,7 +93,8 @@ def test_logarithms_under_a_pure_law(run):
     """The range is told in the units of the file; a mean says what it assumes."""
     done = run(
         "plan", "people.csv", "--target", "ldl", "--features", "age", "--epsilon", 20,
-        "--range", "0.001,1000", "--transform", "log", "--distribution", "laplace", "--save", "b.toml",
+        "--range", "0.001,1000", "--transform", "log", "--distribution", "laplace",
+        "--save", "b.toml",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert run("release", "b.toml", "--output", "b.csv").code == 0

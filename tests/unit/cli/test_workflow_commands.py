@@ -55,8 +55,8 @@ def test_every_option_reaches_the_plan(privest, data, tmp_path):
     reference = write(people(50, seed=1), tmp_path / "r.csv")
     given = (
         "--target", "ldl", "--features", "age,bmi", "--reference", reference, "--epsilon", 2,
-        "--delta", "1e-5", "--sensitivity", 0.5, "--missing", "drop", "--set", "model.intercept=false",
-        "--save", tmp_path / "p.toml",
+        "--delta", "1e-5", "--sensitivity", 0.5, "--missing", "drop",
+        "--set", "model.intercept=false", "--save", tmp_path / "p.toml",
     )  # fmt: skip
     done = privest("plan", data, *given)
     assert done.code == 0, done.err
