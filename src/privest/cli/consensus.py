@@ -28,7 +28,12 @@ from privest.files import atomic_write
 from privest.ledger import cost_of
 from privest.mechanism.source import Kept, Source
 from privest.network import mpi
+from privest.records import plain
 
+RECORD = (
+    "agent", "agents", "estimate", "standard_error", "certified_error", "rounds", "exchanges",
+    "method", "simulated",
+)  # fmt: skip
 HELD = 1.0  # seconds that a failed agent stays, so that the others can say what they saw
 
 
@@ -128,7 +133,7 @@ def consensus(
             _note_idle(data, comm.size)
         names = model.design().names
         path = data.replace("{agent}", str(comm.rank))
-        noise = _noise(path, comm.rank, model.target, level, trial, _own(account, comm.rank), stack)
+        noise = _noise(path, comm.rank, model.target, level, trial, account, stack)
         # a seed repeats the same release by itself, a ledger sends it again
         if keep is not None or (trial.seed is None and account.ledger is None):
             kept = f"{path}.release" if keep is None else keep.replace("{agent}", str(comm.rank))
@@ -152,19 +157,6 @@ def consensus(
     _guarded(work, comm)
 
 
-def _own(account: streams.Account, agent: int) -> streams.Account:
-    """The account of this agent."""
-
-    def named(text: str) -> str:
-        return text.replace("{agent}", str(agent))
-
-    return replace(
-        account,
-        ledger=None if account.ledger is None else Path(named(str(account.ledger))),
-        subject=None if account.subject is None else named(account.subject),
-    )
-
-
 def _noise(
     path: str,
     agent: int,
@@ -174,11 +166,13 @@ def _noise(
     account: streams.Account,
     stack: ExitStack,
 ) -> Source:
-    """The noise of an agent's one release."""
+    """The noise of an agent's one release; {agent} stands for its number in ledger and subject."""
     if account.ledger is None:
         return trial.source("consensus", agent, target, level)
-    subject = account.subject_of(path, target)
-    return account.opened(stack, subject, level).source(
+    ledger = Path(str(account.ledger).replace("{agent}", str(agent)))
+    subject = None if account.subject is None else account.subject.replace("{agent}", str(agent))
+    own = replace(account, ledger=ledger, subject=subject)
+    return own.opened(stack, own.subject_of(path, target), level).source(
         cost_of(level), start=0, key=f"consensus {level!r}", level=level, target=target
     )
 
@@ -265,20 +259,9 @@ def contribution(
 def _record(
     found: mpi.AgentResult, names: tuple[str, ...], level: float, variance: float
 ) -> dict[str, Any]:
-    return {
-        "agent": found.agent,
-        "agents": found.agents,
-        "names": list(names),
-        "estimate": found.estimate.tolist(),
-        "standard_error": found.standard_error.tolist(),
-        "certified_error": found.certified_error,
-        "rounds": found.rounds,
-        "exchanges": found.exchanges,
-        "method": found.method,
-        "level": level,
-        "residual_variance": variance,
-        "simulated": found.simulated,
-    }
+    """For programs, with the names of the library."""
+    given = {name: getattr(found, name) for name in RECORD}
+    return dict(plain(given | {"names": names, "level": level, "residual_variance": variance}))
 
 
 def _show(record: dict[str, Any]) -> None:

@@ -37,7 +37,6 @@ from privest.workflow import (
 
 LISTED = 10  # groups that are listed, those with the largest levels
 COLUMN = "level"  # of the table that is written
-FAR = 1e30  # how many times one may be another: σ² and 1/s, an error and that without privacy
 TRACE = 1e-5  # of the mean level: less is what an interior method leaves of 0
 STEPS = 4  # of the grid that a range must be wide at the level of a row
 
@@ -152,7 +151,6 @@ def _designed(
     """The levels of least sum for these standard errors, or of the best accuracy for a mean."""
     budget = plan.level * len(rows.H) if aim.budget is None else aim.budget
     mean = None if wanted else budget / len(rows.H)
-    _require_scale(model, plan.column.residual_variance or 0.0, wanted, [aim.cap, mean])
     limits: dict[str, Any] = {
         "cap": math.inf if aim.cap is None else aim.cap, "groups": rows.groups
     }  # fmt: skip
@@ -210,28 +208,6 @@ def _write(spec: Spec, rows: HeldRows, levels: Array, path: Path) -> None:
             yield [*columns, own]
 
     write_table(path, [*source.columns, COLUMN], blocks())
-
-
-def _require_scale(
-    model: LinearModel, variance: float, wanted: dict[str, float], levels: list[float | None]
-) -> None:
-    """Refuse numbers so far from each other that a design would leave the range of doubles."""
-    if not 1 / FAR**3 < variance < FAR**3:
-        raise InvalidInput(
-            f"the residual variance {variance:g} is too large or too small for a design: state "
-            "values in another unit."
-        )
-    asked = {f"the level {one:g}": one * variance for one in levels if one is not None}
-    errors = standard_errors(classical_bound(model))
-    for name, error in wanted.items():
-        place = index_of(model.names, name)
-        asked[f"the standard error {error:g} of {name!r}"] = error / float(errors[place])
-    for what, ratio in asked.items():
-        if not 1 / FAR < ratio < FAR:
-            raise InvalidInput(
-                f"privacy: {what} is too large or too small beside the residual variance "
-                f"{variance:g} for a design. State another."
-            )
 
 
 def _require_reachable(model: LinearModel, wanted: dict[str, float], cap: float | None) -> None:

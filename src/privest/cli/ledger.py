@@ -115,16 +115,16 @@ def _head(text: str) -> Head:
 
 @app.command()
 @command()
-def export(
-    ledger: File,
-    output: streams.Output,
-) -> None:
+def export(ledger: File, output: Path | None = None, overwrite: bool = False) -> None:
     """The whole ledger as JSON, without its key and the released numbers.
 
     Example: privest ledger export ledger.db --output ledger.json
+
+    Options:
+    output FILE  File to write. Left out: standard output.
     """
     with _opened(ledger) as opened:
-        output.write(opened.export())
+        streams.Output(output, overwrite).write(opened.export())
 
 
 @group("Budget")

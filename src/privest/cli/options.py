@@ -148,8 +148,9 @@ def command(**more: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[
 
 def _parameters(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a dataclass
     """The fields of a group as options, in its panel."""
-    hints = get_type_hints(kind)
-    texts = SHARED | texts_of((inspect.getdoc(kind) or "").splitlines()[1:])
+    hints, texts = get_type_hints(kind), dict(SHARED)
+    for base in reversed(kind.__mro__):
+        texts |= texts_of(inspect.cleandoc(base.__doc__ or "").splitlines()[1:])
     return [
         _as_option(own, hints[name], texts, kind.PANEL, kind.MORE)
         for name, own in inspect.signature(kind).parameters.items()

@@ -64,11 +64,8 @@ class Privacy(stated.Privacy):
 class ScalarPrivacy(Privacy):
     """The same where every release is of one measurement.
 
-    level NUMBER   Privacy level s, a cap on Fisher information (a larger s reveals more); unbiased
-                   guesses have sd ≥ 1/√s. `privest levels` helps to choose.
-    epsilon ε      ε of differential privacy, instead of a level; with --delta.
-    delta δ        δ. With a level: also print the ε that it amounts to.
-    sensitivity C  Sensitivity for ε: one measurement differs by at most this, in its units.
+    level NUMBER  Privacy level s, a cap on Fisher information (a larger s reveals more); unbiased
+                  guesses have sd ≥ 1/√s. `privest levels` helps to choose.
     """
 
 
