@@ -10,7 +10,7 @@ SEX = "--category sex=female,male"
 FEATURES = f"--features age,bmi,sex {SEX}"
 LINEAR = f"--target ldl {FEATURES}"
 RANGE = "--range=-4,6 --delta 1e-6"
-STATED = "--noise-variance 0.3"
+STATED = "--residual-variance 0.3"
 COUNTS = f"--target visits {FEATURES} --family poisson --range 0,30"
 LOG = f"--target income {FEATURES} --transform log --range 0.1,50"
 TWO = f"--target ldl,hdl {FEATURES} --range ldl=-4,6 --range hdl=-4,4"
@@ -65,10 +65,12 @@ KINDS = {
     "range": Kind(f"{LINEAR} {STATED} {RANGE} --level 2"),
     "range-clips": Kind(f"{LINEAR} {STATED} --range 0,2 --delta 1e-6 --level 4"),
     "range-clips-unknown-variance": Kind(f"{LINEAR} --range 0,2 --delta 1e-6 --level 4"),
-    "move": Kind(f"{LINEAR} {STATED} --level 2 --delta 1e-6 --move 0.5"),
+    "move": Kind(f"{LINEAR} {STATED} --level 2 --delta 1e-6 --sensitivity 0.5"),
     "epsilon": Kind(f"{LINEAR} {STATED} {RANGE} --epsilon 20"),
-    "accuracy": Kind(f"{LINEAR} {STATED} {RANGE} --standard-error 0.01 --of age"),
-    "attacker": Kind(f"{LINEAR} {STATED} {RANGE} --tolerance 1 --attacker 0.8"),
+    "accuracy": Kind(f"{LINEAR} {STATED} {RANGE} --standard-error age=0.01"),
+    "attacker": Kind(
+        f"{LINEAR} {STATED} {RANGE} --set privacy.tolerance=1 --set privacy.attacker=0.8"
+    ),
     "reference": Kind(f"{LINEAR} {RANGE} --reference reference.csv --level 2"),
     "formula": Kind(
         f"--formula 'ldl ~ age*C(sex) + I(bmi**2)' {SEX} {STATED} {RANGE} --level 2",
@@ -77,23 +79,23 @@ KINDS = {
         f"{LOG} {STATED} --delta 1e-6 --level 4",
         ("", "--at age=50,bmi=27,sex=male --total"),
     ),
-    "mean": Kind(f"--target ldl --mean {RANGE} --level 2"),
-    "means-of-groups": Kind(f"--target ldl --mean --by sex {SEX} {RANGE} --level 2"),
-    "no-intercept": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --no-intercept"),
+    "mean": Kind(f"--target ldl {RANGE} --level 2"),
+    "means-of-groups": Kind(f"--target ldl --by sex {SEX} {RANGE} --level 2"),
+    "no-intercept": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --set model.intercept=false"),
     "missing": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --missing drop", table="gaps.csv"),
-    "weights": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --weights weight"),
-    "laplace": Kind(f"{LINEAR} {STATED} --range=-4,6 --law laplace --level 2"),
-    "laplace-epsilon": Kind(f"{LINEAR} {STATED} --range=-4,6 --law laplace --epsilon 5"),
+    "weights": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --set model.weights=weight"),
+    "laplace": Kind(f"{LINEAR} {STATED} --range=-4,6 --distribution laplace --level 2"),
+    "laplace-epsilon": Kind(f"{LINEAR} {STATED} --range=-4,6 --distribution laplace --epsilon 5"),
     "persons": Kind(
         f"{LINEAR} {RANGE} --person person --level 2", ("", "--errors reml"), "visits.csv"
     ),
     "persons-epsilon": Kind(f"{LINEAR} {RANGE} --person person --epsilon 20", table="visits.csv"),
     "persons-capped": Kind(
-        f"{LINEAR} {RANGE} --person person --most-rows 2 --level 2", table="visits.csv"
+        f"{LINEAR} {RANGE} --person person --set model.most_rows=2 --level 2", table="visits.csv"
     ),
     "yes-no": Kind(f"--target smokes {FEATURES} --family binomial --epsilon 2"),
     "counts": Kind(f"{COUNTS} --delta 1e-6 --level 1"),
-    "counts-laplace": Kind(f"{COUNTS} --law laplace --epsilon 10"),
+    "counts-laplace": Kind(f"{COUNTS} --distribution laplace --epsilon 10"),
     "two-columns": Kind(f"{TWO} --delta 1e-6 --level 40"),
     "two-columns-epsilon": Kind(f"{TWO} --delta 1e-6 --epsilon 20"),
     "level-column": Kind(f"{LINEAR} {STATED} {RANGE} --level-column level"),

@@ -4,11 +4,11 @@ import sys
 
 import typer
 
-from privest.cli._consensus import consensus_command
+from privest.cli.consensus import consensus
 from privest.errors import PrivestError
 
 app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(consensus_command)
+app.command()(consensus)
 
 if __name__ == "__main__":
     try:

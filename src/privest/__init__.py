@@ -8,12 +8,6 @@ pv.bound(model, level).ppcrlb
 
 from typing import TYPE_CHECKING
 
-from privest import bounds, errors, linalg, model, noise, privacy
-from privest.bounds import Bound, Identifiability, bound, identifiability
-from privest.model import LinearModel, NonlinearModel
-from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel
-from privest.release import StreamRelease
-
 __version__ = "0.2.0"
 
 __all__ = [
@@ -28,48 +22,59 @@ __all__ = [
 if TYPE_CHECKING:
     from privest import (
         audit,
+        bounds,
         data,
         design,
         dynamics,
+        errors,
         estimator,
         ledger,
+        linalg,
         mechanism,
+        model,
         network,
+        noise,
         pipeline,
+        privacy,
         report,
         scale,
         workflow,
     )
+    from privest.bounds import Bound, Identifiability, bound, identifiability
     from privest.checkpoint import Checkpoint
     from privest.estimator import PrivateRLS
     from privest.estimator._regression import PrivateLinearRegression
     from privest.ledger import Ledger
     from privest.mechanism import StreamMechanism
+    from privest.model import LinearModel, NonlinearModel
+    from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel
+    from privest.release import StreamRelease
     from privest.workflow.calls import estimate, plan
     from privest.workflow.verify import verify
 else:
     _HOME = {
+        **dict.fromkeys(("Bound", "Identifiability", "bound", "identifiability"), "bounds"),
+        **dict.fromkeys(("LinearModel", "NonlinearModel"), "model"),
+        **dict.fromkeys(("EndlessLevel", "PrivacyLevel", "StreamLevel"), "privacy"),
+        **dict.fromkeys(("estimate", "plan", "verify"), "workflow"),
         "Checkpoint": "checkpoint",
         "Ledger": "ledger",
         "PrivateLinearRegression": "estimator._regression",  # needs scikit-learn
         "PrivateRLS": "estimator",
         "StreamMechanism": "mechanism",
-        "estimate": "workflow",
-        "plan": "workflow",
-        "verify": "workflow",
+        "StreamRelease": "release",
     }
 
     def __getattr__(name: str) -> object:
-        """Rooms that a bound does not need are loaded when first asked for: `import` stays quick.
-
-        The import itself makes a room an attribute of the package, so it comes here once.
-        """
+        """Packages and names are loaded when they are first asked for: `import` stays quick."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
         home = import_module(f"{__name__}.{_HOME.get(name, name)}")
-        return getattr(home, name) if name in _HOME else home
+        found = getattr(home, name) if name in _HOME else home
+        globals()[name] = found
+        return found
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

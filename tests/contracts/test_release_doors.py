@@ -12,7 +12,7 @@ import pytest
 
 import privest as pv
 from privest import dynamics, network, workflow
-from privest.cli._consensus import Model, _contribution
+from privest.cli.consensus import Model, contribution
 from privest.errors import InvalidInput
 from privest.mechanism import (
     CATALOGUE,
@@ -99,8 +99,8 @@ def scaled(level, y, seed, _):
 def agent(level, y, seed, folder):
     """What `privest consensus` sends first."""
     noise = seeded(seed, "consensus", 0, "load", level)
-    model = Model(target="load", noise_variance=0.25, features="x")
-    found = _contribution(str(written(y, folder)), model, level, noise)
+    model = Model(target="load", residual_variance=0.25, features="x")
+    found = contribution(str(written(y, folder)), model, level, noise)
     return np.linalg.solve(found.r, found.x)
 
 

@@ -30,7 +30,7 @@ from fuzz.readers import (
     save_units,
 )
 from privest import dynamics, network, workflow
-from privest.cli._options import read_table
+from privest.cli.stream_options import read_table
 from privest.data import open_source
 from privest.errors import CheckpointError, InvalidInput
 from privest.paper._engine import _Store

@@ -22,7 +22,8 @@ def loaded_after(code):
 
 
 def test_heavy_parts_are_loaded_when_used():
-    loaded = loaded_after("import privest")
+    assert loaded_after("import privest").isdisjoint([*HEAVY, "numpy"])
+    loaded = loaded_after("import privest; privest.bound")
     assert "numpy" in loaded
     assert loaded.isdisjoint(HEAVY)
 

@@ -35,7 +35,7 @@ ALLOWED = {
     "audit": "attacks, searches for worst cases, and simulates what it judges",
     "noise": LAW,
     "paper": "the experiments of the paper: worlds, rivals and their seeds",
-    "cli/_app.py": "shuffles the rows of the embedded data",
+    "cli/demo.py": "shuffles the rows of the embedded data",
     "dynamics/_system.py": WORLD,
     "estimator/_starts.py": FIXED,
     "ledger": "names and keys of ledgers: never noise",
@@ -130,7 +130,7 @@ def test_the_list_is_not_longer_than_it_must_be(name):
         "from secrets import token_bytes",
     ],
 )
-@pytest.mark.parametrize("name", ["workflow/release.py", "network/_sensor.py", "cli/_new.py"])
+@pytest.mark.parametrize("name", ["workflow/release.py", "network/_sensor.py", "cli/new.py"])
 def test_the_test_can_fail(name, line):
     modules = source_files()
     modules[name] = modules.get(name, "") + "\n" + line + "\n"

@@ -1,4 +1,8 @@
-"""The command line. Thin: it reads files, calls the library and prints; no formulas."""
+"""The command line: it reads options and files, calls the library and prints; no formulas.
+
+app.py      which commands there are; each module is loaded when its command is called
+options.py  options that commands share; console.py: how they print
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     warnings.formatwarning = lambda message, *_: f"privest: {message}\n"
     try:
-        from privest.cli._app import run
+        from privest.cli.app import run
 
         run()
     except ModuleNotFoundError as missing:

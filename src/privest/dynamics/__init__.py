@@ -24,6 +24,8 @@ from privest.dynamics._filtering import (
 from privest.dynamics._identification._arx import ARX
 from privest.dynamics._identification._autoregressions import AR, ARMA, RegressionAR
 from privest.dynamics._identification._custom import Custom
+from privest.dynamics._identification._exposure import require_level as require_level
+from privest.dynamics._identification._family import Family as Family
 from privest.dynamics._identification._fit import Fit
 from privest.dynamics._identification._fitting import fit
 from privest.dynamics._identification._flat import FlatDirection

@@ -80,8 +80,8 @@ class Cost(Record):
 
     information  Fisher information about the measurement: a number, or one number per index
     mu2          μ² of a Gaussian release for `move` (exactly Gaussian differential privacy)
-    rho          of zero-concentrated differential privacy for `move`
-    epsilon      of pure differential privacy for `move`; not for a Gaussian release
+    rho          ρ of zero-concentrated differential privacy for `move`
+    epsilon      ε of pure differential privacy for `move`; not for a Gaussian release
     move         the sensitivity of mu2, rho and epsilon: a number (one measurement differs by at
                  most that), or a `privacy.Move`
 
@@ -192,9 +192,9 @@ class Budget(Record):
 
     level            information about the measurement at any one index
     trace            information summed over all indices of the subject
-    mu               of Gaussian differential privacy for `move`
-    rho              of zero-concentrated differential privacy for `move`
-    epsilon, delta   of differential privacy for `move`; delta = 0 takes pure releases only
+    mu               μ of Gaussian differential privacy for `move`
+    rho              ρ of zero-concentrated differential privacy for `move`
+    epsilon, delta   ε and δ of differential privacy for `move`; delta = 0 takes pure releases only
     move             the sensitivity: a number (one measurement differs by at most that), or a
                      `privacy.Move`
     """

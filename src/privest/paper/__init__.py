@@ -16,7 +16,7 @@ coverage.py is not of the paper: how often the intervals of the commands hold th
 fig1's set-up is _first.py, its mechanisms and estimators _methods.py.
 fig2 and fig3 have one set-up: people (_people.py, _nhanes.py), their streams (_streams.py) and what
 chance may do (_band.py). Trials, seeds and claims are in _engine.py, `privest reproduce` is in
-_commands/. `algo:mult` and the mechanisms of fig1 are the library's own: `privest.pipeline` and
+commands/. `algo:mult` and the mechanisms of fig1 are the library's own: `privest.pipeline` and
 `privest.mechanism`. Nothing in the library depends on this room; only the command line imports it.
 """
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,15 @@ LARGEST_COUNT = 2**62  # a whole number that a machine can count to
 LARGEST_STATE = 1e150  # of a number in a saved state: sums of its squares are finite
 
 Field = Callable[[object, str], Any]  # checks a value; the text names it in the error
+
+
+@contextmanager
+def about(what: str) -> Iterator[None]:
+    """Name what an error is about."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise type(error)(f"{what}: {error}") from None
 
 
 def read_fields(

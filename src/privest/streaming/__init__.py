@@ -9,7 +9,6 @@ from privest.streaming._choices import LedgerOptions, Privacy, StreamPlan, Trial
 from privest.streaming._choices import Output as Output
 from privest.streaming._choices import Sides as Sides
 from privest.streaming._choices import Spent as Spent
-from privest.streaming._choices import about as about
 from privest.streaming._choices import promised as promised
 from privest.streaming._lines import LineOutput as LineOutput
 from privest.streaming._lines import hidden_names as hidden_names

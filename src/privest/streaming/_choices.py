@@ -1,32 +1,24 @@
 """What a stream is asked to do: privacy, simulation or release, account, sides, files.
 
-Plain records. The command line gives their fields names of options (`cli._options`).
+Plain records. The command line gives their fields names of options (`cli.options`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 import privest as pv
-from privest.data import Reading, is_number
+from privest.data import Format, is_number
 from privest.errors import InvalidInput
 from privest.mechanism.source import Protected, Source, seeded
 from privest.privacy import GridStatement, level_on_grid
+from privest.reading import about
 from privest.report.figures import require_files
-
-
-@contextmanager
-def about(what: str) -> Iterator[None]:
-    """Name what an error is about."""
-    try:
-        yield
-    except InvalidInput as error:
-        raise type(error)(f"{what}: {error}") from None
 
 
 class Spent(NamedTuple):
@@ -34,7 +26,7 @@ class Spent(NamedTuple):
 
     epsilon: float
     delta: float
-    move: float
+    sensitivity: float
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class Privacy:
     level: str | None = None
     epsilon: float | None = None
     delta: float | None = None
-    move: float | None = None
+    sensitivity: float | None = None
 
     def within(self, span: tuple[float, float] | None, *, mixed: bool) -> Self:
         """The same where a range states the sensitivity.
@@ -52,14 +44,14 @@ class Privacy:
         `mixed`: a release reveals several measurements at once; then their sums are clipped, and
         the ε of a level is known, but no level is found for an ε.
         """
-        if span is None or self.delta is None or self.move is not None:
+        if span is None or self.delta is None or self.sensitivity is not None:
             return self
         if mixed and self.epsilon is not None:
             raise InvalidInput(
-                "epsilon with lags or a shared day needs the sensitivity (move), also where there "
-                "is a range."
+                "epsilon with lags or a shared day needs the sensitivity, also where there is a "
+                "range."
             )
-        return replace(self, move=span[1] - span[0])
+        return replace(self, sensitivity=span[1] - span[0])
 
     def number(self) -> float | None:
         """The level as a number, None where it is not given; for commands that refuse files."""
@@ -83,35 +75,35 @@ class Privacy:
         if level is not None:
             with about(f"level {self.level}"):
                 return made(level)
-        epsilon, delta, move = self._epsilon()
-        return level_on_grid(epsilon, delta=delta, move=move, shape=made(1.0))
+        epsilon, delta, sensitivity = self._epsilon()
+        return level_on_grid(epsilon, delta=delta, move=sensitivity, shape=made(1.0))
 
     def spent(self, level: pv.PrivacyLevel | pv.EndlessLevel) -> Spent | None:
-        """What the level amounts to, if delta and move were given."""
-        if self.delta is None or self.move is None:
+        """What the level amounts to, if delta and sensitivity were given."""
+        if self.delta is None or self.sensitivity is None:
             return None
-        epsilon = level.to_epsilon(delta=self.delta, move=self.move)
-        return Spent(epsilon, self.delta, self.move)
+        epsilon = level.to_epsilon(delta=self.delta, move=self.sensitivity)
+        return Spent(epsilon, self.delta, self.sensitivity)
 
     def promise(self, mechanism: pv.StreamMechanism) -> GridStatement | None:
         """What the real releases of a stream amount to, if delta was given."""
         if self.delta is None:
             return None
-        return mechanism.statement(self.move, delta=self.delta)
+        return mechanism.statement(self.sensitivity, delta=self.delta)
 
     def _epsilon(self) -> tuple[float, float, float]:
         assert self.epsilon is not None
         assert self.delta is not None
-        assert self.move is not None
-        return self.epsilon, self.delta, self.move
+        assert self.sensitivity is not None
+        return self.epsilon, self.delta, self.sensitivity
 
     def _require_stated(self) -> None:
-        together = (self.delta is None) == (self.move is None)
+        together = (self.delta is None) == (self.sensitivity is None)
         one = (self.level is None) != (self.epsilon is None)
         if not (together and one) or (self.epsilon is not None and self.delta is None):
             raise InvalidInput(
-                "State the privacy either as a level, or as epsilon with delta and the sensitivity "
-                "(move). Delta and move go together; a range stands for move."
+                "State the privacy as a level, or as epsilon with delta and sensitivity. Delta and "
+                "sensitivity go together; a range states the sensitivity."
             )
 
 
@@ -122,7 +114,7 @@ class Promise(NamedTuple):
     """
 
     level: pv.EndlessLevel
-    move: float | None
+    sensitivity: float | None
     spent: Spent | None
     said: GridStatement | None
 
@@ -140,7 +132,9 @@ def promised(
     asked = privacy.within(span, mixed=mixed)
     level = asked.of_stream(weights, shared_day)
     said = privacy.promise(pv.StreamMechanism(level, range=span, parts=False))
-    return Promise(level, privacy.move if mixed else asked.move, asked.spent(level), said)
+    return Promise(
+        level, privacy.sensitivity if mixed else asked.sensitivity, asked.spent(level), said
+    )
 
 
 @dataclass(frozen=True)
@@ -199,7 +193,7 @@ class Sides:
     """Which side of a stream this is: the data owner, the analyst, or both."""
 
     emit: Literal["estimates", "releases"] = "estimates"
-    given: Literal["readings", "releases"] = "readings"
+    given: Literal["measurements", "releases"] = "measurements"
 
     @property
     def to_releases(self) -> bool:
@@ -231,7 +225,7 @@ class Output:
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """What `privest stream` was asked to do."""
+    """What is asked of a stream."""
 
     source: str  # a file, or "-"
     target: str
@@ -250,14 +244,14 @@ class StreamPlan:
     account: LedgerOptions = field(default_factory=LedgerOptions)
     known: int | None = None  # the last step that the analyst has
     span: tuple[float, float] | None = None  # of the measurements, public
-    move: float | None = None
+    sensitivity: float | None = None
     spent: Spent | None = None  # of a simulation
     said: GridStatement | None = None  # of real releases
     time: str | None = None  # the column of times, public; None: looked for
     ar1: bool = False  # autocorrelated noise, fitted at the end
     reference: Path | None = None  # public rows that the residual variance is from
     correlation: float | None = None  # of neighbours in time, publicly known
-    reading: Reading = field(default_factory=Reading)  # how text files are written
+    format: Format = field(default_factory=Format)  # how text files are written
     stated: float | None = None  # variance of a measurement given its features, as it was stated
     drawn: bool = False  # estimates along the stream are wanted for a picture
 

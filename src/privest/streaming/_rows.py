@@ -174,7 +174,7 @@ class Rows:
 
 def opened_rows(plan: StreamPlan, stack: ExitStack) -> tuple[Rows, dict[str, Any]]:
     """Rows as they come, and what the first line of releases says once it is read."""
-    lines = stack.enter_context(open_lines(plan.source, format=plan.reading))
+    lines = stack.enter_context(open_lines(plan.source, format=plan.format))
     received = plan.sides.from_releases
     facts: dict[str, Any] = {}
     rows = Rows(
@@ -185,7 +185,7 @@ def opened_rows(plan: StreamPlan, stack: ExitStack) -> tuple[Rows, dict[str, Any
         others=[name for name in OWN if name != "z"] if received else (),
         finite=received or plan.trial.simulate,
         time=plan.time,
-        reading=plan.reading,
+        reading=plan.format,
         file=plan.source,
     )
     return rows, facts

@@ -100,7 +100,7 @@ class StreamRun:
         mechanism = pv.StreamMechanism(plan.level, range=plan.span, parts=False)
         return owner_of(
             "stream", mechanism, plan.trial, plan.account, stack, input_=plan.source,
-            columns=plan.target, move=plan.move,
+            columns=plan.target, move=plan.sensitivity,
         )  # fmt: skip
 
     @property
@@ -151,11 +151,10 @@ class StreamRun:
         """What an earlier run noted, of the form that `_save` gives it, taken up."""
         assert self.checkpoint is not None
         said, path = self.checkpoint.notes, self.checkpoint.path
-        changed = [what for what, value in self._same().items() if said.get(what) != value]
+        kept = {what.removeprefix("--"): value for what, value in said.items()}  # as 0.2 wrote
+        changed = [what for what, value in self._same().items() if kept.get(what) != value]
         if changed:
-            raise CheckpointError(
-                f"{path} was saved with another {changed[0].removeprefix('--')}: use the same."
-            )
+            raise CheckpointError(f"{path} was saved with another {changed[0]}: use the same.")
         counts = dict.fromkeys(("used", "missing", "offset"), read_count)
         texts = dict.fromkeys(("digest", "lines", "chain"), _text)
         form = {**counts, **texts, "grid": optional(read_number)}
@@ -178,17 +177,17 @@ class StreamRun:
             )
 
     def _same(self) -> dict[str, Any]:
-        """What must not change between the runs of one stream; names as in saved checkpoints."""
+        """What must not change between the runs of one stream."""
         plan, output = self.plan, self.plan.output.output
         return {
             "choice of columns": self.names,
-            "--emit": plan.sides.to_releases,
-            "--output": None if output is None else str(output.resolve()),
-            "--output-format": plan.json_out,
-            "--simulate": plan.trial.simulate,
-            "--seed": plan.trial.seed,
-            "--range": None if plan.span is None else list(plan.span),
-        } | ({"--time": self.times} if self.times else {})
+            "emit": plan.sides.to_releases,
+            "output": None if output is None else str(output.resolve()),
+            "output-format": plan.json_out,
+            "simulate": plan.trial.simulate,
+            "seed": plan.trial.seed,
+            "range": None if plan.span is None else list(plan.span),
+        } | ({"time": self.times} if self.times else {})
 
     # --- work -----------------------------------------------------------------------------------
 
@@ -368,11 +367,11 @@ def noise_of(plan: StreamPlan, features: list[str]) -> StreamNoise:
     if plan.reference is None:
         return StreamNoise(plan.variance)
     with open_lines(
-        str(plan.reference), name=f"the reference {plan.reference}", format=plan.reading
+        str(plan.reference), name=f"the reference {plan.reference}", format=plan.format
     ) as lines:
         rows = Rows(
             lines, json_lines=plan.reference.suffix.lower() in (".jsonl", ".ndjson"),
-            value=plan.target, features=features, reading=plan.reading, file=plan.reference.name,
+            value=plan.target, features=features, reading=plan.format, file=plan.reference.name,
         )  # fmt: skip
         every = [row for row in rows if not np.isnan(row.value)]
     if not every:

@@ -29,8 +29,8 @@ NOT_RECORDED = (
 
 CLIPPED = (
     "Measurements beyond the range were clipped, and this estimate is linear in what was released: "
-    "it is off where many are (docs/ranges.md), and its errors do not include that. For tables "
-    "`privest estimate` corrects it."
+    "it is off where many are (docs/ranges.md), and its errors do not include that. Estimates of "
+    "tables correct it."
 )
 
 
@@ -157,7 +157,7 @@ class Analyst:
             if row.given["fingerprint"] not in (None, self.level.fingerprint):
                 raise InvalidInput(
                     "these releases were made with another level: state the same privacy (level, "
-                    "or epsilon with delta and move), lags and shared day."
+                    "or epsilon with delta and sensitivity), lags and shared day."
                 )
             if step is None:
                 raise InvalidInput("releases need a column 'step' of whole numbers.")

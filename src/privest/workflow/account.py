@@ -133,17 +133,16 @@ class Account:
             raise BudgetExceeded(
                 f"{self.subject!r} was released on {last.time[:16].replace('T', ' ')} (entry "
                 f"{last.sequence} of {self.path}); {self._left()}. Use that release: the "
-                "same readings again, with new noise, show more of them. If that is meant, raise "
-                "the budget (privest ledger budget) and say --again. If these are other readings, "
-                "name them (--subject)."
+                "same values again, with new noise, reveal more of them. If that is meant, raise "
+                "the budget and state `again`. Different values need their own `subject`."
             )
         self._require_one_measure(plan, before)
         known = self.subject in self.ledger.subjects()
         stated = self._ledger_account.budget if known else None
         if stated is not None and self.budget is not None and stated != self._budget(plan):
             raise InvalidInput(
-                f"{self.subject!r} has an account with the budget {stated.in_words()}: change it "
-                "with privest ledger budget, which is recorded."
+                f"{self.subject!r} has an account with the budget {stated.in_words()}: a "
+                "different one is stated here. Change the budget in the ledger, which records it."
             )
         self._require_within(plan, stated)
 
@@ -208,8 +207,8 @@ class Account:
                 f"{self.subject!r}: a release at level {float(plan.information):g} "
                 f"is more than the budget "
                 f"allows; {'it is less' if stated is None else self._left()}. Nothing was drawn. "
-                "Release at a lower level, or raise the budget (privest ledger budget), which is "
-                "recorded."
+                "Release at a lower level, or raise the budget in the ledger, which records "
+                "it."
             )
 
     def charge(self, plan: Terms, found: TableRelease, rows: PublicRows) -> TableRelease:
@@ -305,8 +304,8 @@ class Account:
                 raise LedgerError(
                     f"{name} is entry {place.sequence} of the ledger {self.path}, which "
                     f"ends at entry {head.sequence}: it is an old copy, and new noise would be put "
-                    "on readings that were shown already. Put the newest copy back, or state what "
-                    "was released since (privest ledger recover)."
+                    "on values that were released already. Put the newest copy back, or recover "
+                    "the ledger by what was released since."
                 )
 
 

@@ -24,8 +24,8 @@ def means_by(
     for name in by:
         if name not in categories:
             raise InvalidInput(
-                f"means by {name!r} need the public list of its groups: categories, or --category "
-                f"{name}=a,b,… It is never made from private data."
+                f"means by {name!r} need the public list of its groups (categories). It is never "
+                "made from private data."
             )
     if not by:
         return {"features": (), "intercept": True}

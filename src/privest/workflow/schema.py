@@ -1,27 +1,87 @@
-"""The fields of plan files and release documents, from the classes that read them."""
+"""The fields of plan files, headers of releases and exported ledgers, as the code reads them.
+
+The texts of a plan are those of its data classes; those of headers and ledgers are in `TEXTS`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from inspect import getdoc
 
 from privest.arrays import as_choice
+from privest.ledger import Budget, Cost, Entry, Head
 from privest.workflow.document import COLUMN, DOCUMENT, FACTS
 from privest.workflow.spec import SECTIONS, VERSION
 
-SCHEMAS = ("plan", "release")
-READERS = {
-    "read_text": "text", "read_count": "whole number", "read_positive": "number above 0",
-    "read_number": "number", "read_flag": "true or false", "read_hash": "64 hexadecimal digits",
+SCHEMAS = ("plan", "header", "ledger")
+WIDTH = 100
+TEXTS: Mapping[str, Mapping[str, str]] = {
+    "header": {
+        "format": 'Always "privest release".',
+        "version": "Version of this format.",
+        "plan": "Sections model and privacy of the plan, as in a plan file.",
+        "columns": "One object for each private column; see below.",
+        "facts": "What the release holds; see below.",
+        "grid": "Step of the released whole numbers; 0 for a simulation.",
+        "table": "File name of the table.",
+        "sha256": "SHA-256 of the table's bytes.",
+        "checksum": "SHA-256 of all fields but checksum and signature, as sorted compact JSON.",
+        "entry": "Place in the ledger: ledger, subject, sequence, hash. Null for a simulation.",
+        "signature": "HMAC-SHA-256 with the ledger's key. Null for a simulation.",
+    },
+    "each of columns": {
+        "target": "Private column.",
+        "level": "Privacy level s of one value; a larger s reveals more.",
+        "residual_variance": "Residual variance, as stated or from the reference. May be null.",
+        "reference_rows": "Number of rows of the reference that it is from. May be null.",
+        "name": "Column of the table with the released numbers.",
+        "unit": "Scale: a value with its privacy noise is unit·z + zero.",
+        "zero": "Offset of that scale.",
+    },
+    "facts": {
+        "rows": "Number of released rows.",
+        "dropped": "Number of rows left out.",
+        "persons": "Number of persons, where persons have several rows. May be null.",
+        "most_rows": "Largest number of rows of a person. May be null.",
+        "coefficients": "Names of the coefficients.",
+        "categories": "Public list of each categorical feature.",
+        "simulated": "Whether the noise is simulated: no protection.",
+        "warning": "The warning of a simulation. May be null.",
+        "epsilon": "ε of the release, where it is known. May be null.",
+    },
+    "ledger": {
+        "format": "Name and version of this format.",
+        "ledger": "Identifier of the ledger.",
+        "sequence": "Number of the last entry.",
+        "hash": "Its hash. Noted elsewhere, it shows whether the ledger was rewritten.",
+        "entries": "All entries in order; see below.",
+    },
+    "each of entries": {
+        "sequence": "Number of the entry.",
+        "time": "Time (UTC).",
+        "kind": "created, account, raised, spent, retired or adopted.",
+        "subject": "Account.",
+        "key": "Name of the release among those of the account.",
+        "start": "First index that the entry covers.",
+        "stop": "Index after the last one.",
+        "of": "Reservation that it completes (privest 0.2).",
+        "cost": "What the release reveals; see below.",
+        "budget": "Budget that an account was opened with or changed to; see below.",
+        "facts": "SHA-256 of the public facts of the release.",
+        "hash": "Hash of the entry and of the one before.",
+        "marks": "Hashes of the public columns of its rows, by name.",
+    },
 }  # fmt: skip
 
 
 def schema(kind: str) -> str:
-    """The fields of a "plan" file (TOML) or of the document of a "release" (JSON), as text."""
+    """The fields of a "plan" file (TOML), a release's "header" or a "ledger" (JSON), as text."""
     as_choice(kind, SCHEMAS, "schema")
-    return "\n".join(_plan() if kind == "plan" else _release()) + "\n"
+    pages = {"plan": _plan, "header": _header, "ledger": _ledger}
+    return "\n".join(pages[kind]()) + "\n"
 
 
 def _plan() -> Iterator[str]:
@@ -30,18 +90,12 @@ def _plan() -> Iterator[str]:
     yield 'data = "people.csv"    # path, relative to this file'
     for name, section in SECTIONS.items():
         yield f"\n[{name}]"
-        yield from _fields(section)
-
-
-def _fields(kind: type) -> Iterator[str]:
-    """A line for each field: name, default, and its sentence of the class's docstring."""
-    said = descriptions(kind)
-    assert is_dataclass(kind)
-    for one in fields(kind):
-        default = one.default if one.default_factory is MISSING else one.default_factory()
-        shown = "required" if default is MISSING else _plain(default)
-        text = said.get(one.name, "")
-        yield f"{one.name:<18} # default: {shown}. {text}".rstrip()
+        said = descriptions(section)
+        assert is_dataclass(section)
+        for one in fields(section):
+            default = one.default if one.default_factory is MISSING else one.default_factory()
+            shown = "none" if default in (None, (), {}, "") else str(default).lower()
+            yield _line(f"{one.name:<18} # ", f"{said[one.name].rstrip('.')}. Default: {shown}.")
 
 
 def descriptions(kind: type) -> dict[str, str]:
@@ -61,15 +115,33 @@ def descriptions(kind: type) -> dict[str, str]:
     return found
 
 
-def _plain(value: object) -> str:
-    return "none" if value in (None, (), {}, "") else str(value).lower()
+def _header() -> Iterator[str]:
+    yield "The header of a release: JSON, beside its table."
+    for title, known in (("header", DOCUMENT), ("each of columns", COLUMN), ("facts", FACTS)):
+        yield from _texts(title, known)
 
 
-def _release() -> Iterator[str]:
-    yield "The document of a release: JSON, beside its table. The checksum covers everything but"
-    yield "checksum and signature, as sorted compact JSON. `plan` has the sections model and"
-    yield "privacy of the plan."
-    for title, kinds in (("document", DOCUMENT), ("each of columns", COLUMN), ("facts", FACTS)):
+def _ledger() -> Iterator[str]:
+    yield "An exported ledger: JSON. The ledger itself is an SQLite file, and not for editing."
+    head = [one.name for one in fields(Head)]
+    yield from _texts("ledger", ["format", *head, "entries"])
+    yield from _texts("each of entries", [one.name for one in fields(Entry)])
+    for title, kind in (("cost", Cost), ("budget", Budget)):
+        said = descriptions(kind)
         yield f"\n{title}"
-        for name, reader in kinds.items():
-            yield f"  {name:<18} {READERS.get(getattr(reader, '__name__', ''), 'see below')}"
+        for one in fields(kind):
+            yield _line(f"  {one.name:<18} ", f"{said[one.name].rstrip('.')}.")
+
+
+def _line(start: str, text: str) -> str:
+    """A name and its text, which goes on below itself."""
+    if text[0].isascii():
+        text = text[0].upper() + text[1:]
+    below = "".join("#" if one == "#" else " " for one in start)
+    return textwrap.fill(start + text, WIDTH, subsequent_indent=below)
+
+
+def _texts(title: str, names: Iterable[str]) -> Iterator[str]:
+    yield f"\n{title}"
+    for name in names:
+        yield _line(f"  {name:<18} ", TEXTS[title][name])

@@ -57,9 +57,11 @@ class Model:
     """The regression of the private columns on public ones.
 
     target        private columns, one or several.
-    features      public columns; `formula` states target and features together.
-    categories    public list of each categorical feature, the baseline first.
-    transform     of the target: "none" or "log".
+    features      public columns.
+    formula       instead of target and features: "log(ldl) ~ age*dose + C(sex) - 1".
+    categories    {feature: [values]}: public list of each categorical feature, the baseline first.
+    intercept     whether there is a constant term.
+    transform     transform of the target: "none" or "log".
     family        "gaussian" (numbers), "binomial" (yes/no as 1 and 0) or "poisson" (counts).
     missing       rows with missing values: "refuse" or "drop".
     weights       public column of survey weights.
@@ -146,9 +148,10 @@ class Model:
 class Privacy:
     """The wanted privacy: exactly one of level, level_column, epsilon, standard_error, tolerance.
 
-    level            s, a cap on the Fisher information about one value: a larger s reveals more.
+    level            privacy level s, a cap on Fisher information about one value: a larger s
+                     reveals more.
     level_column     public column with the level of each row; a row of level 0 is withheld.
-    epsilon, delta   differential privacy for one value replaced within its range.
+    epsilon, delta   ε and δ of differential privacy, for one value replaced within its range.
     standard_error   {coefficient: error}: the level at which all of these errors are met.
     tolerance, attacker
                      the level at which an attacker, who must tell apart two values `tolerance`
@@ -156,7 +159,7 @@ class Privacy:
     range            {target: (low, high)}, public, in the units of the file; values are clipped.
     sensitivity      the difference that ε is about where it is less than the range; not enforced.
     units            {target: size}, what counts as one unit of each of several targets.
-    distribution     of the noise: "gaussian", "laplace" or "randomised response".
+    distribution     privacy noise: "gaussian", "laplace" or "randomised response" (yes/no).
     """
 
     level: float | None = None

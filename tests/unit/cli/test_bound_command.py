@@ -71,14 +71,14 @@ def test_table(folder):
 def test_epsilon_instead_of_a_level(folder):
     common = ["bound", "--h", folder / "H.csv", "--noise-variance", 0.04, "--json"]
     s = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=2.0)
-    by_epsilon = privest(*common, "--epsilon", 1, "--delta", 1e-6, "--move", 2)
-    by_level = privest(*common, "--level", repr(s.number), "--delta", 1e-6, "--move", 2)
+    by_epsilon = privest(*common, "--epsilon", 1, "--delta", 1e-6, "--sensitivity", 2)
+    by_level = privest(*common, "--level", repr(s.number), "--delta", 1e-6, "--sensitivity", 2)
     assert by_epsilon.returncode == 0, by_epsilon.stderr
     found = json.loads(by_epsilon.stdout)
     assert found == json.loads(by_level.stdout)
     assert found["level"] == s.number
     assert found["differential_privacy"]["epsilon"] == pytest.approx(1.0, rel=1e-9)
-    table = privest(*common[:-1], "--level", 1, "--delta", 1e-6, "--move", 1)
+    table = privest(*common[:-1], "--level", 1, "--delta", 1e-6, "--sensitivity", 1)
     assert "ε = 4.887, δ = 1e-06" in table.stdout
 
 
@@ -164,17 +164,17 @@ def test_files_that_are_not_text(folder):
     "privacy",
     [
         [],
-        ["--level", 1, "--epsilon", 1, "--delta", 1e-6, "--move", 1],
+        ["--level", 1, "--epsilon", 1, "--delta", 1e-6, "--sensitivity", 1],
         ["--epsilon", 1],
         ["--epsilon", 1, "--delta", 1e-6],
         ["--level", 1, "--delta", 1e-6],
-        ["--level", 1, "--move", 1],
+        ["--level", 1, "--sensitivity", 1],
     ],
 )
 def test_the_privacy_must_be_stated_completely(folder, privacy):
     done = privest("bound", "--h", folder / "H.csv", "--noise-variance", 0.04, *privacy)
     assert done.returncode == 2
-    assert "either as a level, or as epsilon with delta" in done.stderr
+    assert "as a level, or as epsilon with delta" in done.stderr
 
 
 def test_help_and_version():

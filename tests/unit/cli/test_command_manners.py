@@ -13,8 +13,8 @@ from privest.workflow import estimate
 from workflow_command import runner
 from workflow_tables import people, write
 
-PLAN = ("--target", "ldl", "--features", "age,bmi", "--noise-variance", 0.3, "--level", 2)
-STREAM = ("--target", "ldl", "--features", "age,bmi", "--noise-variance", 0.3, "--level", 2)
+PLAN = ("--target", "ldl", "--features", "age,bmi", "--residual-variance", 0.3, "--level", 2)
+STREAM = ("--target", "ldl", "--features", "age,bmi", "--residual-variance", 0.3, "--level", 2)
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_the_same_words_are_missing_everywhere(privest, folder, word):
     done = privest("stream", "people.jsonl", *STREAM, "--block", 8)
     assert "8 rows; 1 of them without a measurement" in done.err, done
     (folder / "y.csv").write_text(f"y,k\n1,1\n{word},1\n2,1\n")
-    done = privest("filter", "y.csv", "--model", "m.toml", "--level", 2, "--readings", "y",
+    done = privest("filter", "y.csv", "--model", "m.toml", "--level", 2, "--measurements", "y",
                    "--emit", "releases", "--simulate", "--seed", 1)  # fmt: skip
     zs = [json.loads(line)["z"] is None for line in done.out.splitlines()[1:]]
     assert zs == [False, True, False]
@@ -172,16 +172,16 @@ def test_the_same_words_are_missing_everywhere(privest, folder, word):
          "no column 'Age', 'bmj'. Did you mean 'age'? Did you mean 'bmi'?"),
         (("plan", "people.csv", *PLAN, "--want", "agee=1"), "Did you mean 'age'?"),
         (("stream", "people.csv", *STREAM, "--target", "lld"), "Did you mean 'ldl'?"),
-        (("filter", "y.csv", "--model", "m.toml", "--level", 1, "--readings", "yy"),
+        (("filter", "y.csv", "--model", "m.toml", "--level", 1, "--measurements", "yy"),
          "Did you mean 'y'?"),
-        (("identify", "y.csv", "--family", "ar1", "--level", 1, "--readings", "yy"),
+        (("identify", "y.csv", "--family", "ar1", "--level", 1, "--measurements", "yy"),
          "Did you mean 'y'?"),
         (("identify", "y.csv", "--level", 1), "Missing option '--family'"),
         (
             ("plan", "people.csv", *PLAN, "--transform", "box-cox"),
             "transform must be one of none, log",
         ),
-        (("plan", "people.csv", *PLAN, "--want", "age=1", "--want", "age=2"), "wanted twice"),
+        (("plan", "people.csv", *PLAN, "--want", "age=1", "--want", "age=2"), "there twice"),
         (("plan", "bare.toml"), "bare.toml: 'data' is missing"),
         (("plan", "people.csv", *PLAN, "--bogus"), "No such option: --bogus"),
         (("plan",), "Missing argument"),

@@ -49,7 +49,7 @@ def table(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 def test_a_hostile_name_through_the_workflow(privest_command, table, tmp_path, name):
     table(name)
-    more = ("--features", f"{name}2,x", "--noise-variance", 1, "--level", 2)
+    more = ("--features", f"{name}2,x", "--residual-variance", 1, "--level", 2)
     runs = [
         ("plan", "t.csv", "--target", name, *more, "--save", "p.toml", "--want", f"{name}2=0.1"),
         ("release", "p.toml", "-o", "z.csv"),
@@ -59,7 +59,7 @@ def test_a_hostile_name_through_the_workflow(privest_command, table, tmp_path, n
         ("plan", "t.csv", "--target", name, *more, "--json"),
         ("bound", "--h", "t.csv", "--noise-variance", 1, "--level", 1),
         ("bound", "--h", "t.csv", "--noise-variance", 1, "--level", 1, "--json"),
-        ("stream", "t.csv", "--target", "x", "--noise-variance", 1, "--level", 2, "--block", 30),
+        ("stream", "t.csv", "--target", "x", "--residual-variance", 1, "--level", 2, "--block", 30),
         ("plan", "t.csv", "--target", f"{name}3", *more),
         ("plan", f"{name}.csv", "--target", name, *more),
         ("estimate", name, name),
@@ -84,8 +84,8 @@ def test_a_hostile_name_through_the_workflow(privest_command, table, tmp_path, n
 def test_a_hostile_name_in_a_figure(privest_command, table, tmp_path, name):
     """matplotlib takes $ for mathematics, and fails on what is none."""
     table(name)
-    done = privest_command("stream", "t.csv", "--target", "x", "--noise-variance", 1, "--level", 2,
-                           "--png", "f.png", "--output", "e.csv")  # fmt: skip
+    done = privest_command("stream", "t.csv", "--target", "x", "--residual-variance", 1,
+                           "--level", 2, "--png", "f.png", "--output", "e.csv")  # fmt: skip
     assert done.code == 0, done.err
     assert (tmp_path / "f.png").stat().st_size > 0
 
@@ -94,7 +94,7 @@ def test_only_one_place_makes_consoles_and_texts():
     """Others would obey what they are given."""
     for file in (Path(privest.__file__).parent / "cli").glob("*.py"):
         text = file.read_text(encoding="utf-8")
-        if file.name != "_console.py":
+        if file.name != "console.py":
             assert not re.search(r"\b(Console|Text)\(|^ *print\(", text, re.MULTILINE), file.name
 
 

@@ -24,7 +24,7 @@ def path(tmp_path, privest):
 
 def test_an_account_has_its_name_in_a_narrow_terminal(path, privest):
     """At 80 columns, beside the longest budget."""
-    limits = ("--level", 4, "--epsilon", 3, "--delta", 1e-6, "--move", 0.5)
+    limits = ("--level", 4, "--epsilon", 3, "--delta", 1e-6, "--sensitivity", 0.5)
     for name in ("ldl of people.csv", "blood pressure of nhanes-2017-2018-examined.csv"):
         assert privest("ledger", "budget", path, "--subject", name, *limits).code == 0
     lines = privest("ledger", "show", path).out.splitlines()
@@ -67,7 +67,7 @@ def test_cost_spends_nothing(path, privest):
 
 def test_a_budget_of_differential_privacy(tmp_path, privest):
     path = tmp_path / "new" / "ledger.db"
-    stated = ("--epsilon", 1, "--delta", 1e-6, "--move", 0.5)
+    stated = ("--epsilon", 1, "--delta", 1e-6, "--sensitivity", 0.5)
     assert privest("ledger", "budget", path, "--subject", "meter", *stated).code == 0
     cost = privest("ledger", "cost", path, "--subject", "meter", *stated, "--json")
     found = json.loads(cost.out)
@@ -77,7 +77,7 @@ def test_a_budget_of_differential_privacy(tmp_path, privest):
     again = ("ledger", "budget", path, "--subject", "meter", "--level", 2)
     assert privest(*again).code == 2
     assert "Keep the sensitivity" in privest(*again, "--change").err
-    assert privest(*again, "--move", 0.5, "--change").code == 0
+    assert privest(*again, "--sensitivity", 0.5, "--change").code == 0
 
 
 def test_export(path, privest, tmp_path):

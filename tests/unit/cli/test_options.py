@@ -1,62 +1,91 @@
-"""Groups of options: one definition for every command, and one meaning."""
+"""Options: one definition for every command, and one meaning."""
 
-import typing
+import subprocess
+import sys
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
 import privest as pv
-from privest.cli import _app
-from privest.cli._options import Output, Privacy, listed, read_value
-from privest.cli._workflow import rows_given
+from privest.cli.app import COMMANDS, PANELS, loaded
+from privest.cli.options import listed, named_values
+from privest.cli.stream_options import Output, Privacy, read_value
 from privest.data import joined
 from privest.errors import InvalidInput
 from privest.workflow.commands import row_text
+from workflow_command import runner
 
-COMMANDS = [command.callback for command in _app.app.registered_commands]
-
-
-def command(name):
-    return next(one for one in COMMANDS if one.__name__ in (name, f"{name}_command"))
+ONE = [name for name in COMMANDS if name not in ("ledger", "reproduce")]  # these are groups
 
 
-def options(function):
-    """Every name on the command line, and what Typer knows of it."""
-    hints = typing.get_type_hints(function, include_extras=True)
-    return {name: hint.__metadata__[0] for name, hint in hints.items() if name != "return"}
+def options(name):
+    """The options of a command by their first name."""
+    return {one.opts[0]: one for one in loaded(name).params if one.opts[0].startswith("--")}
 
 
 @pytest.mark.parametrize(
-    ("group", "names", "commands"),
+    ("panel", "names", "commands"),
     [
-        ("Privacy", ("epsilon", "delta", "move"),
-         ("bound", "stream", "filter", "identify", "plan")),
-        ("Privacy", ("level",), ("bound", "filter")),
-        ("Privacy", ("level",), ("stream", "plan", "identify")),  # of one reading: a number
-        ("Output", ("output", "overwrite", "png"), ("stream", "filter", "identify")),
-        ("Privacy", ("lags",), ("stream", "identify")),
-        ("Model", ("readings", "inputs", "inputs_file"), ("filter", "identify")),
-        ("Output", ("diagnosis",), ("filter", "identify")),
-        ("Noise", ("noise_variance",), ("bound", "stream", "plan", "consensus")),
-        ("Noise", ("seed",), ("stream", "filter", "identify", "release", "consensus")),
-        ("Output", ("json",), ("bound", "plan", "estimate", "consensus", "identify")),
-        ("Model", ("features",), ("plan", "stream", "consensus")),
-        ("Model", ("target",), ("stream", "consensus")),  # a plan takes several
+        ("Privacy", ("--delta", "--sensitivity"), ("bound", "stream", "filter", "identify")),
+        ("Privacy", ("--level",), ("bound", "filter")),
+        ("Privacy", ("--level",), ("stream", "plan", "identify")),  # of one value: a number
+        ("Output", ("--output", "--overwrite", "--png"), ("stream", "filter", "identify")),
+        ("Privacy", ("--lags", "--range"), ("stream", "identify")),
+        ("Model", ("--measurements", "--inputs", "--inputs-file"), ("filter", "identify")),
+        ("Output", ("--diagnose",), ("filter", "identify")),
+        ("Public knowledge", ("--residual-variance",), ("stream", "plan", "consensus")),
+        ("Noise", ("--seed", "--simulate"), ("stream", "filter", "identify", "release")),
+        ("Output", ("--json",), ("bound", "plan", "estimate", "consensus", "identify", "look")),
+        ("Model", ("--features",), ("stream", "consensus")),
+        ("Table file", ("--format",), ("plan", "look", "stream")),
     ],
-)  # fmt: skip
-def test_a_group_is_the_same_on_every_command(group, names, commands):
+)
+def test_an_option_is_the_same_on_every_command(panel, names, commands):
     for name in names:
-        found = [options(command(one))[name] for one in commands]
-        assert {option.rich_help_panel for option in found} == {group}
-        if name != "noise_variance":  # the bound also takes a file
-            assert len({option.help for option in found}) == 1
+        found = [options(one)[name] for one in commands]
+        assert {option.rich_help_panel for option in found} == {panel}
+        assert len({option.help for option in found}) == 1
 
 
-def test_every_option_is_explained():
-    for function in COMMANDS:
-        assert all(option.help for option in options(function).values()), function
+@pytest.mark.parametrize("name", ONE)
+def test_every_option_is_explained(name):
+    for option, one in options(name).items():
+        assert one.help, option
+        assert one.help[0].isupper() or one.help[0] in "εδ", option
+        assert one.help.endswith("."), option
+
+
+def test_the_help_of_a_plan_is_short():
+    assert len(options("plan")) <= 25
+    panels = {one.rich_help_panel for one in options("plan").values()}
+    assert panels == {"Model", "Privacy", "Public knowledge", "Table file", "Output"}
+
+
+def test_help_groups_the_commands_and_loads_none(capsys, monkeypatch):
+    done = runner(capsys, monkeypatch)("--help")
+    assert done.code == 0
+    at = [done.out.index(panel) for panel in PANELS]
+    assert at == sorted(at)
+    for name, one in COMMANDS.items():
+        assert f" {name} " in done.out
+        assert one.text.endswith(".") or one.text.endswith("?")
+    script = "import sys; from privest.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+    heavy = "print([one for one in ('numpy', 'pyarrow', 'scipy') if one in sys.modules])"
+    command = [sys.executable, "-c", script + heavy, "--help"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_names_of_before_are_understood(capsys, monkeypatch, tmp_path):
+    run = runner(capsys, monkeypatch)
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k},{k % 5}\n" for k in range(20)))
+    plan = ("plan", tmp_path / "t.csv", "--target", "y", "--features", "x", "--level", 1)
+    old = run(*plan, "--noise-variance", 2, "--move=1", "--delta", 1e-6, "--law", "gaussian")
+    new = ("--residual-variance", 2, "--sensitivity=1", "--delta", 1e-6, "--distribution")
+    assert old.code == 0, old.err
+    assert old == run(*plan, *new, "gaussian")
+    (tmp_path / "H.csv").write_text("1\n1\n")  # of a bound this is the name
+    assert run("bound", "--h", tmp_path / "H.csv", "--level", 1, "--noise-variance", 1).code == 0
 
 
 def test_a_level_in_each_of_its_forms(tmp_path):
@@ -65,7 +94,7 @@ def test_a_level_in_each_of_its_forms(tmp_path):
     np.testing.assert_array_equal(
         Privacy(level=str(tmp_path / "S.csv")).read().dense(2), [[1, 0], [0, 2]]
     )
-    asked = Privacy(epsilon=1.0, delta=1e-6, move=0.5)
+    asked = Privacy(epsilon=1.0, delta=1e-6, sensitivity=0.5)
     level = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=0.5)
     assert asked.read().number == level.number
     assert asked.spent(level).epsilon == pytest.approx(1.0, rel=1e-9)
@@ -79,7 +108,7 @@ def test_a_level_in_each_of_its_forms(tmp_path):
     "stated",
     [
         {},
-        {"level": "1", "epsilon": 1.0, "delta": 1e-6, "move": 1.0},
+        {"level": "1", "epsilon": 1.0, "delta": 1e-6, "sensitivity": 1.0},
         {"epsilon": 1.0},
         {"epsilon": 1.0, "delta": 1e-6},
         {"level": "1", "delta": 1e-6},
@@ -87,7 +116,7 @@ def test_a_level_in_each_of_its_forms(tmp_path):
 )
 def test_half_a_statement_is_refused(stated):
     for read in (Privacy(**stated).read, lambda: Privacy(**stated).of_stream([])):
-        with pytest.raises(InvalidInput, match="either as a level, or as epsilon"):
+        with pytest.raises(InvalidInput, match="as a level, or as epsilon"):
             read()
 
 
@@ -109,22 +138,6 @@ def test_output_is_written_whole_and_not_over_another(tmp_path, capsys):
     assert capsys.readouterr().out == "c\n"
 
 
-def test_the_old_name_of_the_noise_is_understood(tmp_path):
-    (tmp_path / "H.csv").write_text("1\n1\n")
-    common = ["bound", "--h", str(tmp_path / "H.csv"), "--level", "1"]
-    old = CliRunner().invoke(_app.app, [*common, "--noise-cov", "0.5"])
-    new = CliRunner().invoke(_app.app, [*common, "--noise-variance", "0.5"])
-    assert old.exit_code == new.exit_code == 0
-    assert old.stdout == new.stdout
-    assert "--noise-cov is called --noise-variance now" in old.stderr
-    assert new.stderr == ""
-    for extra in ([], ["--noise-cov", "1", "--noise-variance", "1"]):
-        refused = CliRunner().invoke(_app.app, [*common, *extra])
-        assert isinstance(refused.exception, InvalidInput)
-    shown = CliRunner().invoke(_app.app, ["bound", "--help"])
-    assert "--noise-cov" not in shown.stdout
-
-
 def test_values_and_lists(tmp_path):
     (tmp_path / "v.csv").write_text("1\n2\n")
     assert read_value("0.25") == 0.25
@@ -132,7 +145,6 @@ def test_values_and_lists(tmp_path):
     with pytest.raises(InvalidInput, match="neither a number"):
         read_value("1_000")
     assert listed(" a, b,,c ") == ["a", "b", "c"]
-    assert isinstance(options(command("stream"))["level"], typer.models.OptionInfo)
 
 
 def test_names_go_into_a_command_and_come_back():
@@ -145,4 +157,4 @@ def test_names_go_into_a_command_and_come_back():
 
 def test_a_row_goes_into_a_command_and_comes_back():
     row = {"a\nb": 1.5, "ward, floor": "x, y", "c": 2.0}
-    assert list(rows_given([row_text(row)]).values()) == [row]
+    assert named_values(row_text(row), "--at") == row

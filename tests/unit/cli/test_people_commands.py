@@ -39,7 +39,7 @@ def words(text):
 
 def test_from_plan_to_report(run, data, tmp_path):
     plan, table = tmp_path / "plan.toml", tmp_path / "z.csv"
-    done = planned(run, data, "--delta", 1e-6, "--move", 1, "--save", plan)
+    done = planned(run, data, "--delta", 1e-6, "--sensitivity", 1, "--save", plan)
     assert done.code == 0, done.err
     said = words(done.out)
     assert "160 rows, 3 coefficients" in said
@@ -67,7 +67,9 @@ def test_from_plan_to_report(run, data, tmp_path):
 
 
 def test_errors_to_expect_and_a_cap(run, data):
-    done = planned(run, data, "--noise-variance", 0.5, "--most-rows", 3, "--want", "age=0.002")
+    done = planned(
+        run, data, "--residual-variance", 0.5, "--set", "model.most_rows=3", "--want", "age=0.002"
+    )
     said = words(done.out)
     assert "beyond the first 3 rows of a person: 70 rows" in said
     assert "is taken to be between people" in said
@@ -82,8 +84,8 @@ def test_errors_to_expect_and_a_cap(run, data):
         (lambda t: t.assign(id=range(len(t))), (), "Leave the column of persons out"),
         (lambda t: t.assign(id=t.id.where(t.index != 2)), (), "does not say whose row it is"),
         (lambda t: t.rename(columns={"id": "who"}), (), "no column 'id'"),
-        (lambda t: t, ("--most-rows", 0), "most_rows must be a whole number"),
-        (lambda t: t, ("--weights", "age"), "cannot have survey weights"),
+        (lambda t: t, ("--set", "model.most_rows=0"), "most_rows must be a whole number"),
+        (lambda t: t, ("--set", "model.weights=age"), "cannot have survey weights"),
         (lambda t: t, ("--want", "age=0.1"), "need the residual variance"),
     ],
 )

@@ -31,4 +31,4 @@ def test_help_says_what_a_level_is_and_uses_no_jargon(capsys, monkeypatch, comma
 def test_the_check_itself_can_fail():
     assert JARGON.search("no unbiased adversary knows it")
     assert JARGON.search("one reading moves by at most 1")
-    assert not JARGON.search("with --move, 11 times")
+    assert not JARGON.search("with --sensitivity, 11 times")

@@ -11,7 +11,7 @@ from workflow_tables import THETA, VARIANCE, people, write
 
 PLAN = (
     "--target", "ldl", "--features", "age,bmi,sex", "--category", "sex=female,male",
-    "--noise-variance", VARIANCE, "--level", 2, "--delta", "1e-6", "--range", "0.2,1.5",
+    "--residual-variance", VARIANCE, "--level", 2, "--delta", "1e-6", "--range", "0.2,1.5",
 )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def told(text):
 def test_a_range_from_plan_to_page(privest, tmp_path):
     data = write(people(5000, seed=1), tmp_path / "people.csv")
     expected = [f"{name}={b}" for name, b in zip(("intercept", "age", "bmi", "sex=male"), THETA)]
-    given = [part for one in expected for part in ("--expect", one)]
+    given = [part for one in expected for part in ("--set", f"public.expected.{one}")]
     done = privest("plan", data, *PLAN, *given, "--save", "plan.toml")
     assert done.code == 0, done.err
     said = told(done.out)
@@ -46,18 +46,20 @@ def test_a_range_from_plan_to_page(privest, tmp_path):
     assert privest("report", "plan.toml", "z.csv", "--output", "page.html").code == 0
 
 
-@pytest.mark.parametrize("bad", ["age", "=1", "age=x"])
+@pytest.mark.parametrize("bad", ["agee=1", "=1", "age=x"])
 def test_expectations_that_are_none(privest, tmp_path, bad):
     data = write(people(50), tmp_path / "people.csv")
-    done = privest("plan", data, *PLAN, "--expect", bad)
+    done = privest("plan", data, *PLAN, "--set", f"public.expected.{bad}")
     assert done.code == 2, done
-    twice = privest("plan", data, *PLAN, "--expect", "age=1", "--expect", "age=2")
+    twice = privest(
+        "plan", data, *PLAN, "--set", "public.expected.age=1", "--set", "public.expected.age=2"
+    )
     assert (twice.code, "twice" in twice.err) == (2, True)
 
 
 def test_a_running_estimate_says_that_it_does_not_undo_clipping(privest, tmp_path):
     rows = "".join(f"{k},{k % 7}\n" for k in range(30))
     (tmp_path / "m.csv").write_text("x,y\n" + rows, encoding="utf-8")
-    command = ("stream", "m.csv", "--level", 4, "--noise-variance", 1, "--simulate")
+    command = ("stream", "m.csv", "--level", 4, "--residual-variance", 1, "--simulate")
     assert "linear in what was released" not in told(privest(*command).err)
     assert "linear in what was released" in told(privest(*command, "--range", "0,5").err)

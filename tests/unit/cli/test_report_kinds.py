@@ -20,7 +20,16 @@ KINDS = {
         ["60 people with 300 rows", "No range is enforced", "CR2"],
     ),
     "columns": (
-        ("--target", "ldl,fat", "--unit", "ldl=1", "--unit", "fat=30", "--level", "4"),
+        (
+            "--target",
+            "ldl,fat",
+            "--set",
+            "privacy.units.ldl=1",
+            "--set",
+            "privacy.units.fat=30",
+            "--level",
+            "4",
+        ),
         ["Findings: fat", "All columns together", "From all columns a reader guesses"],
     ),
     "yes or no": (
@@ -39,7 +48,7 @@ KINDS = {
             "poisson",
             "--range",
             "0,9",
-            "--law",
+            "--distribution",
             "laplace",
             "--epsilon",
             "4",
@@ -47,7 +56,7 @@ KINDS = {
         ["Values beyond 0 and 9 count as these ends: the estimate is of clipped values."],
     ),
     "weights": (
-        ("--target", "ldl", "--weights", "w", "--level", "4"),
+        ("--target", "ldl", "--set", "model.weights=w", "--level", "4"),
         ["weighted by the public column “w” (survey weights)"],
     ),
 }

@@ -13,7 +13,7 @@ import privest as pv
 import privest.paper.fig4
 from privest import cli
 from privest.errors import InvalidInput
-from privest.paper._commands import options
+from privest.paper.commands import options
 
 ENV = {
     "COLUMNS": "120",

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.cli import _streaming as streaming
-from privest.cli._options import Output, Sides, Trial
+from privest.cli.stream import run as run_stream
+from privest.cli.stream_options import Output, Sides, Trial
 from privest.mechanism.source import seeded
 from privest.streaming import LineOutput, StreamPlan
 from workflow_command import called
@@ -74,7 +74,7 @@ def test_estimates_are_those_of_the_library(meter, data, lags):
     done = ok(
         meter,
         *COMMON,
-        "--noise-variance",
+        "--residual-variance",
         "0.25",
         "--intercept",
         "--lags",
@@ -101,14 +101,14 @@ def test_estimates_are_those_of_the_library(meter, data, lags):
 
 def test_two_machines(meter, tmp_path):
     """Releases on one, estimates on the other: the same as on one machine."""
-    together = ok(meter, *COMMON, "--noise-variance", "0.25", "--lags", "0.5")
+    together = ok(meter, *COMMON, "--residual-variance", "0.25", "--lags", "0.5")
     released = tmp_path / "z.jsonl"
     ok(meter, *COMMON, "--lags", "0.5", "--emit", "releases", "--output", released)
     facts, first, *_ = (json.loads(line) for line in released.read_text().splitlines())
     assert (facts["simulated"], facts["grid"], facts["unit"]) == (True, 0.0, 0.5)
     assert set(first) == {"step", "fingerprint", "grid", "z", "a", "b", "hash"}
     assert json.loads(released.read_text().splitlines()[4])["z"] is None
-    learner = ("--from", "releases", "--lags", "0.5", "--noise-variance", "0.25")
+    learner = ("--from", "releases", "--lags", "0.5", "--residual-variance", "0.25")
     apart = ok(released, *learner, "--level", "4", "--output-format", "csv")
     assert apart.stdout == together.stdout
     assert "simulated" in apart.stderr
@@ -133,22 +133,22 @@ def test_two_machines(meter, tmp_path):
 
 
 def test_json_lines_say_what_is_hidden(meter):
-    done = ok(meter, *COMMON, "--noise-variance", "0.25", "--output-format", "jsonl")
+    done = ok(meter, *COMMON, "--residual-variance", "0.25", "--output-format", "jsonl")
     first, *_, last = map(json.loads, done.stdout.splitlines())
     assert first == {"step": 0, "identifiable": False, "hidden": ["a", "b"]}
     assert set(last["estimate"]) == set(last["standard_error"]) == {"a", "b"}
 
 
 def test_blocks_give_one_line_each(meter):
-    one = rows(ok(meter, *COMMON, "--noise-variance", "0.25").stdout)
-    some = rows(ok(meter, *COMMON, "--noise-variance", "0.25", "--block", "25").stdout)
+    one = rows(ok(meter, *COMMON, "--residual-variance", "0.25").stdout)
+    some = rows(ok(meter, *COMMON, "--residual-variance", "0.25", "--block", "25").stdout)
     assert [int(line["step"]) for line in some] == [24, 49, 59]
     assert float(some[-1]["a"]) == pytest.approx(float(one[-1]["a"]), rel=1e-9)
 
 
 def test_epsilon_speaks_of_the_whole_stream(meter, tmp_path):
     out = tmp_path / "z.csv"
-    dp = ("--epsilon", "2", "--delta", "1e-6", "--move", "1", "--lags", "0.5,0.3")
+    dp = ("--epsilon", "2", "--delta", "1e-6", "--sensitivity", "1", "--lags", "0.5,0.3")
     ok(meter, "--target", "load", *dp, "--emit", "releases", "--output", out)
     shape = pv.EndlessLevel(1.0, [0.5, 0.3])
     level = pv.privacy.level_on_grid(2.0, delta=1e-6, move=1.0, shape=shape)
@@ -214,12 +214,12 @@ def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
 
     monkeypatch.setattr(LineOutput, "write", fails_at_the_third)
     with pytest.raises(OSError, match="No space"):
-        streaming.run(plan, quiet)
+        run_stream(plan, quiet)
     monkeypatch.undo()
     assert len(out.read_text().splitlines()) == 1 + 14
     with out.open("a") as file:
         file.write("14,half a line")  # what a crash may leave
-    streaming.run(plan, quiet)
+    run_stream(plan, quiet)
     steps = [line.split(",")[0] for line in out.read_text().splitlines()[1:]]
     assert steps == [str(k) for k in range(60)]
     # the third block has the numbers that were saved, not new ones
@@ -258,7 +258,7 @@ def test_killed_command(tmp_path):
         "--simulate",
         "--seed",
         "1",
-        "--noise-variance",
+        "--residual-variance",
         "1",
     ]
     whole = ok(path, *arguments).stdout
@@ -340,10 +340,10 @@ def test_ctrl_c_loses_nothing(tmp_path):
         ("x,y\n,12.75\n", [], "line 2: 'x' is missing"),
         ("x,y\n1,2,3\n", [], "line 2 has 3 columns"),
         ("y\n12.75\n", [], "no column of features"),
-        ("x,y\n1,2\n", ["--noise-variance", "-1"], "must be ≥ 0"),
+        ("x,y\n1,2\n", ["--residual-variance", "-1"], "must be ≥ 0"),
         ("x,y\n1,2\n", ["--lags", "a"], "numbers separated by commas"),
         ("x,y\n1,2\n", ["--level", "-1"], "level"),
-        ("x,y\n1,2\n", ["--epsilon", "1"], "either as a level"),
+        ("x,y\n1,2\n", ["--epsilon", "1"], "as a level, or as epsilon"),
         ("x,y\n1,2\n", ["--input-format", "jsonl"], "line 1 is not a JSON object"),
         ("x,y\n1,2\n", ["--from", "releases", "--emit", "releases"], "nothing to do"),
         ("x,z\n1,2\n", ["--from", "releases"], "column 'step'"),
@@ -354,7 +354,7 @@ def test_ctrl_c_loses_nothing(tmp_path):
 )  # fmt: skip
 def test_one_clear_error(text, arguments, message):
     defaults = [] if "--level" in arguments else ["--level", "1"]
-    variance = [] if "--noise-variance" in arguments else ["--noise-variance", "1"]
+    variance = [] if "--residual-variance" in arguments else ["--residual-variance", "1"]
     done = stream("-", *defaults, *variance, *arguments, text=text)
     assert done.returncode == 2
     assert message in done.stderr
@@ -399,16 +399,18 @@ def test_one_seed_is_other_noise_at_another_level(meter):
 def test_files_are_not_mixed_up(meter, tmp_path):
     before = meter.read_text()
     for extra in (["--output", meter], ["--checkpoint", meter], ["--png", meter]):
-        done = stream(meter, *COMMON, "--noise-variance", "1", *extra)
+        done = stream(meter, *COMMON, "--residual-variance", "1", *extra)
         assert (done.returncode, "are the same file" in done.stderr) == (2, True)
     same = tmp_path / "same"
-    done = stream(meter, *COMMON, "--noise-variance", "1", "--output", same, "--checkpoint", same)
+    done = stream(
+        meter, *COMMON, "--residual-variance", "1", "--output", same, "--checkpoint", same
+    )
     assert (done.returncode, "are the same file" in done.stderr) == (2, True)
     assert meter.read_text() == before
 
 
 def test_marks_blank_lines_and_other_encodings(tmp_path):
-    arguments = ("--level", "1", "--noise-variance", "1", "--simulate", "--seed", "1")
+    arguments = ("--level", "1", "--residual-variance", "1", "--simulate", "--seed", "1")
     plain = ok("-", *arguments, text="x,y\n1,2\n2,NaN\n3,null\n4, \n5,NA\n")
     assert "4 of them without a measurement" in plain.stderr
     marked = ok("-", *arguments, text="\ufeff\n\n x , y \n1,2\n2,nan\n3,none\n4,\n5,na\n")
@@ -421,32 +423,32 @@ def test_marks_blank_lines_and_other_encodings(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "x,y\n"])
 def test_no_rows_is_not_an_error(text):
-    done = ok("-", "--level", "1", "--noise-variance", "1", text=text)
+    done = ok("-", "--level", "1", "--residual-variance", "1", text=text)
     assert "no rows" in done.stderr or "0 rows" in done.stderr
 
 
 def test_the_spent_epsilon_is_told(meter):
-    dp = ("--delta", "1e-6", "--move", "1")
-    done = ok(meter, *COMMON, "--noise-variance", "1", "--lags", "0.5", *dp)
+    dp = ("--delta", "1e-6", "--sensitivity", "1")
+    done = ok(meter, *COMMON, "--residual-variance", "1", "--lags", "0.5", *dp)
     expected = pv.EndlessLevel(4.0, [0.5]).to_epsilon(delta=1e-6, move=1.0)
     assert f"ε = {expected:.4g} at δ = 1e-06" in done.stderr
 
 
 def test_no_release_without_a_level():
-    done = stream("-", "--noise-variance", "1", text="x,y\n1,2\n")
+    done = stream("-", "--residual-variance", "1", text="x,y\n1,2\n")
     assert (done.returncode, "State the privacy" in done.stderr) == (2, True)
     done = stream("-", "--level", "1", text="x,y\n1,2\n")  # no noise variance is needed
     assert (done.returncode, "No interval" in done.stderr) == (0, True)
     assert (
         "missing.csv"
-        in stream(os.devnull + "/missing.csv", "--level", "1", "--noise-variance", "1").stderr
+        in stream(os.devnull + "/missing.csv", "--level", "1", "--residual-variance", "1").stderr
     )
 
 
 def test_a_picture_of_the_stream(meter, tmp_path):
     picture = tmp_path / "deep" / "p.png"
-    done = ok(meter, *COMMON, "--noise-variance", "0.25", "--png", picture)
-    assert f"Picture: {picture}" in done.stderr
+    done = ok(meter, *COMMON, "--residual-variance", "0.25", "--png", picture)
+    assert f"Figure: {picture}" in done.stderr
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

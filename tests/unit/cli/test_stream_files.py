@@ -35,12 +35,12 @@ def written(separator, decimal="."):
 @pytest.mark.parametrize(
     ("name", "separator", "decimal", "encoding", "options"),
     [
-        ("s.csv", ";", ",", "utf-8", ("--decimal", ",")),
-        ("s.csv", ";", ",", "cp1252", ("--decimal", "comma", "--encoding", "cp1252")),
-        ("s.csv", ";", ",", "utf-16", ("--separator", ";", "--decimal", ",")),
+        ("s.csv", ";", ",", "utf-8", ("--format", "decimal=,")),
+        ("s.csv", ";", ",", "cp1252", ("--format", "decimal=comma", "--format", "encoding=cp1252")),
+        ("s.csv", ";", ",", "utf-16", ("--format", "separator=;", "--format", "decimal=,")),
         ("s.csv", "|", ".", "utf-8-sig", ()),
         ("s.tsv", "\t", ".", "utf-8", ()),
-        ("s.csv", "\t", ".", "utf-8", ("--separator", "tab")),
+        ("s.csv", "\t", ".", "utf-8", ("--format", "separator=tab")),
     ],
 )
 def test_the_same_numbers_however_they_are_written(
@@ -60,7 +60,7 @@ def test_the_same_numbers_however_they_are_written(
 def test_a_reference_is_read_as_the_stream_is(privest):
     Path("s.csv").write_text(written(";", ","), encoding="cp1252")
     Path("r.csv").write_text(written(";", ","), encoding="cp1252")
-    files = ("--decimal", ",", "--encoding", "cp1252")
+    files = ("--format", "decimal=,", "--format", "encoding=cp1252")
     done = privest("stream", "s.csv", *TRIAL, *files, "--reference", "r.csv")
     assert done.code == 0, done.err
     assert "by the reference and the release" in " ".join(done.err.split())
@@ -69,12 +69,20 @@ def test_a_reference_is_read_as_the_stream_is(privest):
 @pytest.mark.parametrize(
     ("text", "options", "why"),
     [
-        (written(";"), ("--separator", ","), "semicolons between its columns, and was to be read"),
-        (written(";"), ("--decimal", ","), "line 2: 'Wärme' is not a number"),  # 0.5 is none there
+        (
+            written(";"),
+            ("--format", "separator=,"),
+            "semicolons between its columns, and was to be read",
+        ),
+        (
+            written(";"),
+            ("--format", "decimal=,"),
+            "line 2: 'Wärme' is not a number",
+        ),  # 0.5 is none there
         (written(";", ","), (), "line 2: 'Wärme' is not a number"),
-        (written(","), ("--decimal", ",", "--separator", ","), "cannot be both"),
-        (written(","), ("--encoding", "morse"), "no encoding known here"),
-        (written(","), ("--encoding", "utf-16"), "is not UTF-16"),
+        (written(","), ("--format", "decimal=,", "--format", "separator=,"), "cannot be both"),
+        (written(","), ("--format", "encoding=morse"), "no encoding known here"),
+        (written(","), ("--format", "encoding=utf-16"), "is not UTF-16"),
     ],
 )
 def test_what_is_wrong_is_said(privest, text, options, why):

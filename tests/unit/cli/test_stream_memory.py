@@ -60,7 +60,7 @@ def test_the_example_is_what_its_script_makes(monkeypatch):
 
 
 def test_errors_by_blocks_are_printed_and_the_stated_ones_doubted(privest):
-    done = privest("stream", METER, *TRIAL, "--level", 16, "--noise-variance", 0.09)
+    done = privest("stream", METER, *TRIAL, "--level", 16, "--residual-variance", 0.09)
     line, said = last(done.out), told(done.err)
     assert line["time"] == "2024-02-11T23:00"
     H, y = table()
@@ -74,7 +74,13 @@ def test_errors_by_blocks_are_printed_and_the_stated_ones_doubted(privest):
     assert "errors by blocks of time are up to" in said
     assert "(intercept, temperature, weekend)" in said
     calm = privest(
-        "stream", ROOT / "examples" / "meter.csv", *TRIAL, "--level", 4, "--noise-variance", 0.0625
+        "stream",
+        ROOT / "examples" / "meter.csv",
+        *TRIAL,
+        "--level",
+        4,
+        "--residual-variance",
+        0.0625,
     )
     assert "errors by blocks of time are up to" not in told(calm.err)
 
@@ -169,7 +175,7 @@ def test_a_stream_with_a_shared_noise_is_taken_up_again(privest, tmp_path):
 
 
 def test_the_noise_may_be_left_to_the_release_or_a_reference(privest):
-    known = privest("stream", METER, *TRIAL, "--level", 16, "--noise-variance", 0.09)
+    known = privest("stream", METER, *TRIAL, "--level", 16, "--residual-variance", 0.09)
     alone = privest("stream", METER, *TRIAL, "--level", 16)
     np.testing.assert_allclose(
         numbers(last(alone.out)), numbers(last(known.out)), rtol=1e-9
@@ -182,7 +188,7 @@ def test_the_noise_may_be_left_to_the_release_or_a_reference(privest):
     assert "by how much the release scatters" in told(alone.err)
     # three times too small a variance: the misfit says so (noise that does not remember)
     meter = ROOT / "examples" / "meter.csv"
-    wrong = privest("stream", meter, *TRIAL, "--level", 400, "--noise-variance", 0.005)
+    wrong = privest("stream", meter, *TRIAL, "--level", 400, "--residual-variance", 0.005)
     assert "that variance is wrong, or the model is" in told(wrong.err)
     Path("r.csv").write_text(
         "".join(meter.read_text().splitlines(keepends=True)[:60]), encoding="utf-8"
@@ -211,11 +217,11 @@ def test_times_pass_through_and_dates_are_not_refused(privest, tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        (("--ar1", "--checkpoint", "s"), "all releases at once"),
+        (("--ar1", "--checkpoint", "s"), "all releases at the end"),
         (("--ar1", "--emit", "releases"), "leave out --emit releases"),
         (("--shared-day", 24, "--lags", "0.5"), "a level has one of them"),
-        (("--correlation", 0.5), "needs --noise-variance"),
-        (("--reference", "r.csv", "--noise-variance", 1), "give one of them"),
+        (("--correlation", 0.5), "needs --residual-variance"),
+        (("--reference", "r.csv", "--residual-variance", 1), "give one of them"),
         (("--time", "evening", "--features", "evening"), "a feature already"),
         (("--reference", METER,), "are the same file"),
     ],
@@ -231,6 +237,6 @@ def test_wild_readings_are_named_where_the_stated_variance_is_doubted(privest, t
     (tmp_path / "wild.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     done = privest(
         "stream", tmp_path / "wild.csv", "--target", "load", "--level", 16, "--intercept",
-        "--noise-variance", 0.0625, "--block", 400, "--simulate", "--seed", 1,
+        "--residual-variance", 0.0625, "--block", 400, "--simulate", "--seed", 1,
     )  # fmt: skip
     assert "or a few readings are wild. The intervals do not need it." in told(done.err)

@@ -9,7 +9,7 @@ import pytest
 
 import privest as pv
 from privest import lattice
-from privest.cli._consensus import Model, _contribution
+from privest.cli.consensus import Model, contribution
 from privest.data import check_lines, linked
 from privest.errors import InvalidInput
 from privest.mechanism.source import Protected
@@ -73,11 +73,13 @@ def test_no_value_of_a_reading_is_refused(privest, kind, lags):
     assert done.code == 0, done
     assert "45 rows; 10 of them without a measurement" in done.err
     for span in ((), ("--range", "0,1")):
-        done = privest("stream", "m.csv", *arguments, *span, "--noise-variance", 1)
+        done = privest("stream", "m.csv", *arguments, *span, "--residual-variance", 1)
         assert done.code == 0, done
         last = done.out.splitlines()[-1].split(",")
         assert np.isfinite([float(cell) for cell in last]).all()
-    done = privest("stream", f"z.{kind}", "--from", "releases", *arguments, "--noise-variance", 1)
+    done = privest(
+        "stream", f"z.{kind}", "--from", "releases", *arguments, "--residual-variance", 1
+    )
     assert done.code == 0, done
 
 
@@ -128,7 +130,7 @@ def test_estimates_count_the_variance_of_the_grid(privest):
         release = pv.StreamRelease(0, 50, np.array(z) * GRID, None, level.fingerprint, False, GRID)
         x = np.genfromtxt("m.csv", delimiter=",", skip_header=1)[:, :1]
         rls.update(release, x)
-        done = privest("stream", name, "--from", "releases", "--level", 4, "--noise-variance",
+        done = privest("stream", name, "--from", "releases", "--level", 4, "--residual-variance",
                        0.25, "--block", 50, "--output-format", "jsonl")  # fmt: skip
         assert done.code == 0, done
         assert "simulated" not in done.err
@@ -157,7 +159,7 @@ def test_a_range_makes_epsilon_true(privest, lags):
     than the width of the range would make it."""
     write([(k, 1.0) for k in range(3)])
     asked = ("stream", "m.csv", "--level", 4, "--lags", ",".join(map(str, lags)),
-             "--noise-variance", 1, "--delta", "1e-6")  # fmt: skip
+             "--residual-variance", 1, "--delta", "1e-6")  # fmt: skip
     level = pv.EndlessLevel(4.0, lags)
     said = pv.StreamMechanism(level, range=(0.0, 0.5)).statement(delta=1e-6)
     done = privest(*asked, "--range", "0,0.5")
@@ -167,14 +169,14 @@ def test_a_range_makes_epsilon_true(privest, lags):
     assert "enforced" not in text
     least = level.to_epsilon(delta=1e-6, move=0.5)
     assert said.epsilon == pytest.approx(least, rel=1e-3) if not lags else said.epsilon > least
-    done = privest(*asked, "--move", 0.25)
+    done = privest(*asked, "--sensitivity", 0.25)
     said = pv.StreamMechanism(level).statement(0.25, delta=1e-6)
     text = " ".join(done.err.split())
     assert f"one reading differs by at most 0.25: ε = {said.epsilon:.4g}" in text
-    assert "is not enforced: --range would" in text
+    assert "is not enforced" in text
     assert privest(*asked).code == 2
     by_epsilon = ("stream", "m.csv", "--epsilon", 1, "--delta", "1e-6", "--range", "0,0.5",
-                  "--noise-variance", 1, "--lags", ",".join(map(str, lags)))  # fmt: skip
+                  "--residual-variance", 1, "--lags", ",".join(map(str, lags)))  # fmt: skip
     done = privest(*by_epsilon)
     if lags:
         assert (done.code, "needs the sensitivity" in done.err) == (2, True)
@@ -205,7 +207,7 @@ def test_without_its_noise_a_release_is_the_reading(privest, monkeypatch):
                    "--emit", "releases")  # fmt: skip
     z = np.array([json.loads(line)["z"][0] for line in done.out.splitlines()[1:]])
     assert np.array_equal(z, np.floor(2 * y * 1024))
-    found = _contribution("m.csv", Model("y", 0.25, "x"), 4.0, Protected())
+    found = contribution("m.csv", Model("y", 0.25, "x"), 4.0, Protected())
     H = np.column_stack([np.ones(9), np.arange(9.0)])
     theta = np.linalg.solve(found.r, found.x)
     # least squares of readings that are rounded down by less than a step, 1/2048 of their units
@@ -217,9 +219,9 @@ def test_without_its_noise_a_release_is_the_reading(privest, monkeypatch):
 def test_an_agent_refuses_no_value(privest, value):
     write([(1, 1.0), (2, value or "nan"), (4, 2.0)])
     model = Model("y", 0.25, "x", missing="drop")
-    found = _contribution("m.csv", model, 4.0, Protected())
+    found = contribution("m.csv", model, 4.0, Protected())
     assert np.isfinite(found.x).all()
-    clipped = _contribution("m.csv", model, 4.0, Protected(), (0.0, 1.0))
+    clipped = contribution("m.csv", model, 4.0, Protected(), (0.0, 1.0))
     assert np.abs(np.linalg.solve(clipped.r, clipped.x)).max() < 30  # (1, 1 or 0, 1) and noise 1/2
 
 
@@ -228,7 +230,7 @@ def test_two_kinds_are_not_mixed(privest):
     assert privest(*RELEASE, "z.csv").code == 0
     assert privest(*RELEASE, "s.csv", "--simulate").code == 0
     mixed = lines("z.csv")[:4] + lines("s.csv")[4:]
-    learn = ("--from", "releases", "--level", 4, "--noise-variance", 1)
+    learn = ("--from", "releases", "--level", 4, "--residual-variance", 1)
     for text, message in (
         (mixed, "these are of two streams"),
         ([line.replace(str(GRID), "2.0") for line in lines("z.csv")], "grid of a real release is"),

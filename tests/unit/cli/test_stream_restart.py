@@ -16,7 +16,7 @@ from workflow_command import runner
 
 LEVEL = ("--level", 4, "--lags", "0.5")
 RELEASES = (*LEVEL, "--emit", "releases")
-ESTIMATES = (*LEVEL, "--noise-variance", 1)
+ESTIMATES = (*LEVEL, "--residual-variance", 1)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_what_the_receiver_has_is_not_drawn_again(privest, drawn):
     assert [json.loads(line)["z"] is None for line in lines[1:]] == [0] * 8 + [1] * 12 + [0] * 5
     # the receiver has both, in whatever order, and uses what came first
     Path("all.jsonl").write_text(received + Path("z.jsonl").read_text())
-    learn = ("--from", "releases", "--noise-variance", 1, "--block", 25)
+    learn = ("--from", "releases", "--residual-variance", 1, "--block", 25)
     done = run(privest, "all.jsonl", *LEVEL, *learn)
     assert "25 rows; 20 repeated releases left out" in done.err
 
@@ -186,7 +186,7 @@ def test_new_rows_after_a_loss(privest, drawn):
     assert [line["step"] for line in lines[1:]] == list(range(17))
     assert [line["x"] for line in lines[13:]] == [None, None, 12.5, 13.5, 14.5]
     assert drawn == {**dict.fromkeys(range(12), 1), **dict.fromkeys(range(14, 17), 1)}
-    learn = ("--from", "releases", "--noise-variance", 1, "--block", 17)
+    learn = ("--from", "releases", "--residual-variance", 1, "--block", 17)
     done = run(privest, "z.jsonl", *LEVEL, *learn)
     assert "17 rows; 2 of them without a measurement" in done.err
 

@@ -14,7 +14,7 @@ import pytest
 
 import privest as pv
 from privest import network
-from privest.cli._consensus import Model, _contribution
+from privest.cli.consensus import Model, contribution
 from privest.ledger import Budget, cost_of
 from privest.mechanism.source import Kept
 from workflow_command import runner
@@ -60,7 +60,7 @@ def test_stream(privest, caplog, kind):
     done = privest(*common, "--emit", "releases", "--output", f"z.{kind}", "--checkpoint", "c")
     assert done.code == 0, done
     assert {"c", "l.db", f"z.{kind}"} <= {path.name for path in scan(done, caplog, "m.csv")}
-    done = privest(*common, "--noise-variance", 1, "--output", "e.csv")
+    done = privest(*common, "--residual-variance", 1, "--output", "e.csv")
     assert done.code == 0, done
     scan(done, caplog, "m.csv")
     # sums of readings are in a checkpoint of a level that looks back; nowhere else
@@ -108,8 +108,8 @@ def test_agents(privest, caplog, capsys, ledger):
         noise = book.account("a").source(cost_of(4.0), start=0, level=4.0)
     else:
         noise = Kept("m.csv.release", level=4.0)
-    model = Model(target="y", noise_variance=0.25, features="x")
-    parts = [_contribution("m.csv", model, 4.0, noise) for _ in range(3)]
+    model = Model(target="y", residual_variance=0.25, features="x")
+    parts = [contribution("m.csv", model, 4.0, noise) for _ in range(3)]
     for part in parts[1:]:
         assert np.array_equal(part.x, parts[0].x)
     Path("sent").write_bytes(parts[0].x.tobytes() + parts[0].r.tobytes())

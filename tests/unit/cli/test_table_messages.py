@@ -43,7 +43,7 @@ def test_thousands_are_a_stated_format(run):
     assert 'commas between thousands: state thousands = ","' in said(done)
     assert "decimal" not in said(done)
     assert not any(text in said(done) for text in THOUSANDS)
-    run("plan", "t.csv", *PLAN, "--features", "age", "--thousands", ",", "--save", "q.toml")
+    run("plan", "t.csv", *PLAN, "--features", "age", "--format", "thousands=,", "--save", "q.toml")
     assert run("release", "q.toml", "--output", "z.csv", "--simulate").code == 0
     source = open_source("t.csv", Reading(thousands=","))
     pay = np.concatenate([block["pay"] for block in source.blocks(["pay"])])
@@ -87,7 +87,7 @@ def test_the_same_mark_cannot_be_both():
 
 def test_a_decimal_comma_that_may_be_thousands_is_warned_of(run, recwarn):
     table(["139,750", "98,100", "77,777", "12,000"])
-    done = release(run, "--decimal", ",")
+    done = release(run, "--format", "decimal=,")
     assert done.code == 0
     (warned,) = [one for one in recwarn if issubclass(one.category, DoubtfulNumbers)]
     assert "139,750 is 139.75" in str(warned.message)
@@ -177,4 +177,4 @@ def test_another_sheet_is_named(run):
     done = run("plan", "t.xlsx", *PLAN, "--features", "age")
     assert done.code == 2
     assert "sheet 'Read me' was read; there are also 'Pay' (state the sheet)" in said(done)
-    assert run("plan", "t.xlsx", *PLAN, "--features", "age", "--sheet", "Pay").code == 0
+    assert run("plan", "t.xlsx", *PLAN, "--features", "age", "--format", "sheet=Pay").code == 0

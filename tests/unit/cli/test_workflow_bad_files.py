@@ -118,7 +118,7 @@ def test_bad_files(name, tmp_path, capsys, monkeypatch):
 def test_the_target_among_the_features(tmp_path, capsys, monkeypatch):
     privest = runner(capsys, monkeypatch)
     data = write(people(), tmp_path / "people.csv")
-    given = ("--target", "ldl", "--features", "age,ldl", "--noise-variance", 1, "--level", 1)
+    given = ("--target", "ldl", "--features", "age,ldl", "--residual-variance", 1, "--level", 1)
     done = privest("plan", data, *given, "--save", tmp_path / "p.toml")
     assert done.code == 2
     assert "'ldl' is a private target" in done.err
@@ -161,7 +161,7 @@ def test_damaged_binary_tables(tmp_path, capsys, monkeypatch):
         ("text.csv.gz", b"age,bmi\n1,2\n"),
     ):
         (tmp_path / name).write_bytes(content)
-        given = ("--target", "ldl", "--features", "age", "--noise-variance", 1, "--level", 1)
+        given = ("--target", "ldl", "--features", "age", "--residual-variance", 1, "--level", 1)
         done = privest("plan", tmp_path / name, *given)
         assert done.code == 2, name
         assert name in done.err

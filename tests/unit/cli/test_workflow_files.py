@@ -11,7 +11,7 @@ from privest.workflow import Model, Privacy, Public, Spec, load_spec, make_plan,
 from workflow_command import runner
 from workflow_tables import people
 
-NOISE = ("--noise-variance", 0.3)
+NOISE = ("--residual-variance", 0.3)
 LISTS = ("--category", "sex=female,male")
 
 
@@ -52,8 +52,8 @@ def test_a_formula_on_a_german_file_is_what_statsmodels_finds(privest, frame, tm
     formula = "ldl ~ np.log(age)*C(sex) + Q('body mass') + I(age**2)"
     mine = formula.replace("Q('body mass')", "`body mass`")
     found = exact(
-        privest, tmp_path, path, "--formula", mine, *LISTS, "--decimal", ",", "--encoding",
-        "cp1252", "--missing-code", 77777, "--missing", "drop",
+        privest, tmp_path, path, "--formula", mine, *LISTS, "--format", "decimal=,", "--format",
+        "encoding=cp1252", "--format", "missing_codes=77777", "--missing", "drop",
     )  # fmt: skip
     peer = smf.ols(formula, frame.drop([5, 9])).fit().params
     names = {
@@ -70,13 +70,13 @@ def test_means_of_groups_are_the_means(privest, frame, tmp_path):
     path = tmp_path / "people.xlsx"
     frame.to_excel(path, index=False, sheet_name="people")
     wards = ("--category", "ward=a,b,c")
-    assert exact(privest, tmp_path, path, "--target", "ldl", "--mean") == pytest.approx(
+    assert exact(privest, tmp_path, path, "--target", "ldl") == pytest.approx(
         {"intercept": frame["ldl"].mean()}, abs=1e-5
     )
     for by, named in ((["sex"], "sex={}"), (["sex", "ward"], "sex={}:ward={}")):
         folder = tmp_path / str(len(by))
         folder.mkdir()
-        options = ("--target", "ldl", "--mean", "--by", ",".join(by), *LISTS)
+        options = ("--target", "ldl", "--by", ",".join(by), *LISTS)
         found = exact(privest, folder, path, *options, *(wards if len(by) > 1 else ()))
         means = frame.groupby(by)["ldl"].mean()
         wanted = {named.format(*np.atleast_1d(key)): value for key, value in means.items()}
@@ -111,16 +111,18 @@ def test_a_plan_file_holds_the_formula_and_how_to_read(privest, frame, tmp_path)
         (["--target", "lld", "--features", "age"], "Did you mean 'ldl'?"),
         (["--formula", "ldl ~ age + C(sex)"], "needs its public list of categories"),
         (["--formula", "ldl ~ aeg"], "Did you mean 'age'?"),
-        (["--formula", "ldl ~ age", "--features", "age"], "say two models"),
+        (["--formula", "ldl ~ age", "--features", "age"], "state two models"),
         (["--formula", "ldl ~ age", "--target", "bmi"], "the formula states the target"),
-        (["--formula", "ldl ~ age", "--no-intercept"], "`- 1`"),
-        (["--target", "ldl", "--mean", "--by", "sex"], "the public list of its groups"),
-        (["--target", "ldl", "--mean", "--no-intercept"], "a mean is the intercept"),
-        (["--target", "ldl", "--mean", "--missing-code", "lld=9"], "Did you mean 'ldl'?"),
+        (["--formula", "ldl ~ age", "--set", "model.intercept=false"], "`- 1`"),
+        (["--target", "ldl", "--by", "sex"], "the public list of its groups"),
+        (["--target", "ldl", "--format", "missing_codes=lld=9"], "Did you mean 'ldl'?"),
         (["--target", "ldl", "--features", "sex", "--category", "sexe=a,b"], "Did you mean 'sex'?"),
         (["--target", "ldl", "--features", '"age'], "a quote is not closed"),
         (["--target", "ldl", "--features", '"a, b"=5'], "Quote all that is between two commas"),
-        (["--target", "ldl"], "--features is needed"),
+        (["--features", "age"], "--target is needed"),
+        (["--target", "ldl", "--set", "model.wieghts=a"], "'wieghts' is not known"),
+        (["--target", "ldl", "--set", "weights=a"], "write SECTION.NAME=VALUE"),
+        (["--target", "ldl", "--set", "privacy.level=3"], "stated twice"),
     ],
 )
 def test_wrong_uses(privest, frame, tmp_path, given, said):

@@ -34,7 +34,7 @@ REFUSED = {
         ["2 rows cannot determine 4 coefficients", "More rows"],
     ),
     "weights of zero": (
-        (*PEOPLE, "age", "--weights", "zero"), ["above 0", "Leave rows of weight 0 out"],
+        (*PEOPLE, "age", "--set", "model.weights=zero"), ["above 0", "Leave rows of weight 0 out"],
     ),
     "a category that is not in the list": (
         (*PEOPLE, "age,sex", "--category", "sex=f,x"),

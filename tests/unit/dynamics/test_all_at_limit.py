@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import privest as pv
 from privest import dynamics
-from privest.cli._identify import identify_command
+from privest.cli.identify import identify
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_the_command_answers(tmp_path):
     readings, rows = tmp_path / "y.csv", tmp_path / "rows.csv"
     readings.write_text("y\n" + "0\n" * 60, encoding="utf-8")
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command("identify")(identify_command)
+    app.command("identify")(identify)
     app.command("other")(lambda: None)
     asked = ["identify", str(readings), "--family", "level", "--level", "1", "--simulate"]
     done = CliRunner().invoke(app, [*asked, "--seed", "1", "--output", str(rows)])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import privest as pv
 from privest import dynamics
-from privest.cli._filtering import filter_command, read_model
+from privest.cli.filter import filter_states, read_model
 from privest.data import check_lines, read_release
 from privest.errors import InvalidInput, PrivestError
 
@@ -28,7 +28,7 @@ cov0 = 4.0
 
 def run(*arguments):
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command("filter")(filter_command)
+    app.command("filter")(filter_states)
     app.command("other")(lambda: None)
     return CliRunner().invoke(app, ["filter", *map(str, arguments)])
 
@@ -57,7 +57,7 @@ def test_numbers_are_those_of_the_library(folder, smooth):
         folder / "m.toml",
         "--level",
         "2",
-        "--readings",
+        "--measurements",
         "a,b",
         "--simulate",
         "--seed",
@@ -85,8 +85,18 @@ def test_numbers_are_those_of_the_library(folder, smooth):
 
 
 def test_epsilon_is_a_level(folder):
-    options = ["--epsilon", "1", "--delta", "1e-6", "--move", "0.5", "--simulate", "--seed", "1"]
-    done = run(folder / "y.csv", "--model", folder / "m.toml", "--readings", "a,b", *options)
+    options = [
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--sensitivity",
+        "0.5",
+        "--simulate",
+        "--seed",
+        "1",
+    ]
+    done = run(folder / "y.csv", "--model", folder / "m.toml", "--measurements", "a,b", *options)
     assert done.exit_code == 0
     one = pv.PrivacyLevel(1.0)
     s = pv.privacy.level_on_grid(1.0, delta=1e-6, move=0.5, shape=one).number
@@ -104,10 +114,10 @@ def test_epsilon_is_a_level(folder):
         ({"toml": MODEL.replace("4.0", "-4.0")}, "cov0 must be positive semi-definite"),
         ({"toml": MODEL.replace('"speed"', '"place"')}, "2 different names"),
         ({"toml": "A = ["}, "it is not TOML"),
-        ({"--readings": "a"}, "2 measurements per step; given: 1 column."),
-        ({"--readings": "a,c"}, "no column 'c'"),
+        ({"--measurements": "a"}, "2 measurements per step; given: 1 column."),
+        ({"--measurements": "a,c"}, "no column 'c'"),
         ({"--level": "-1"}, "level -1"),
-        ({"--level": "3", "--epsilon": "1"}, "either as a level, or"),
+        ({"--level": "3", "--epsilon": "1"}, "as a level, or"),
         ({"--output": "y.csv"}, "is replaced (overwrite)"),
         ({"csv": "time,a,b\n0,1.5,oops\n"}, "line 2, column 3 is not a number"),
         ({"csv": "time,a,b\n0,1.5\n"}, "line 2 has 2 columns"),
@@ -115,8 +125,8 @@ def test_epsilon_is_a_level(folder):
         ({"csv": "time,a,b\n0,inf,1\n", "--simulate": None}, "must be finite"),
         ({"csv": "time,a,b\n0,1,2\n\n2,1,2\n"}, "line 3 is empty: write NA"),
         ({"csv": "time,a,b,b\n0,1,2,3\n"}, "must have different names"),
-        ({"--readings": "a,a"}, "must have different names"),
-        ({"--from": "releases"}, "go with readings, not with --from releases"),
+        ({"--measurements": "a,a"}, "must have different names"),
+        ({"--from": "releases"}, "go with measurements, not with --from releases"),
     ],
 )
 def test_bad_input(folder, change, message):
@@ -124,7 +134,7 @@ def test_bad_input(folder, change, message):
         (folder / "m.toml").write_text(change.pop("toml"), encoding="utf-8")
     if "csv" in change:
         (folder / "y.csv").write_text(change.pop("csv"), encoding="utf-8")
-    options = {"--model": "m.toml", "--level": "2", "--readings": "a,b"} | change
+    options = {"--model": "m.toml", "--level": "2", "--measurements": "a,b"} | change
     for name in ("--model", "--output"):
         if name in options:
             options[name] = folder / options[name]
@@ -146,7 +156,7 @@ def test_releases_cannot_be_released_again(folder):
 
 
 def test_every_option_is_explained():
-    hints = typing.get_type_hints(filter_command, include_extras=True)
+    hints = typing.get_type_hints(filter_states, include_extras=True)
     for name, hint in hints.items():
         if name != "return":
             assert hint.__metadata__[0].help
@@ -232,7 +242,7 @@ def test_releases_that_are_none(folder):
 def test_outputs_are_checked_before_noise_is_spent(folder, monkeypatch, option, name, message):
     monkeypatch.setattr(pv.StreamMechanism, "simulate", None)  # no release may be made
     done = run(
-        folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--readings", "a,b",
+        folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--measurements", "a,b",
         option, folder / name,
     )  # fmt: skip
     assert isinstance(done.exception, InvalidInput), done.exception
@@ -241,7 +251,7 @@ def test_outputs_are_checked_before_noise_is_spent(folder, monkeypatch, option, 
 
 def test_releases_come_with_their_warning(folder):
     done = run(
-        folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--readings", "a,b",
+        folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--measurements", "a,b",
         "--emit", "releases", "--simulate",
     )  # fmt: skip
     assert done.exit_code == 0
@@ -258,7 +268,7 @@ def test_no_value_of_a_reading_is_refused(folder, cell):
     common = ["--model", folder / "m.toml", "--level", "2", "--range=-100,100"]
     out = folder / "z.jsonl"
     done = run(
-        folder / "y.csv", *common, "--readings", "a,b", "--emit", "releases", "--output", out
+        folder / "y.csv", *common, "--measurements", "a,b", "--emit", "releases", "--output", out
     )
     assert done.exit_code == 0, done.output
     assert "simulated" not in done.stderr
@@ -308,7 +318,9 @@ def test_inputs_are_columns_or_a_file_of_their_own(driven):
     apart = ["--inputs", "u,v", "--inputs-file", folder / "u.csv"]
     for one in (
         run(folder / "y.csv", *trial, "--inputs", "u,v"),
-        run(folder / "y.csv", *trial, "--readings", "y", *apart, "--diagnose", folder / "d.png"),
+        run(
+            folder / "y.csv", *trial, "--measurements", "y", *apart, "--diagnose", folder / "d.png"
+        ),
         run(kept, "--from", "releases", *model, *apart),
     ):
         assert one.exit_code == 0, one.output
@@ -316,7 +328,7 @@ def test_inputs_are_columns_or_a_file_of_their_own(driven):
         assert np.array_equal(columns["x0_se"], found.standard_error[:, 0])
     assert np.array_equal(columns["x0"], found.estimate[:, 0])
     # the holder needs to know no inputs to release; the columns are then those of the readings
-    bare = run(folder / "y.csv", *trial, "--readings", "y", "--emit", "releases")
+    bare = run(folder / "y.csv", *trial, "--measurements", "y", "--emit", "releases")
     assert bare.exit_code == 0, bare.output
 
 
@@ -349,21 +361,24 @@ def test_a_diagnosis_is_told_and_drawn(driven):
         ({}, "the model has 2 inputs: name the columns with --inputs"),
         ({"--inputs": "u"}, "given: 2 columns. Choose that many"),
         (
-            {"--inputs": "u", "--readings": "y"},
-            "2 columns of 40 rows, one a step; received 1 column of",
+            {"--inputs": "u", "--measurements": "y"},
+            "2 columns of 40 rows, one per step; received 1 column of",
         ),
         ({"--inputs": "u,w"}, "no column 'w'"),
-        ({"--inputs": "u,u", "--readings": "y"}, "inputs must have different names"),
-        ({"--inputs": "u,y", "--readings": "y"}, "private, and an input"),
+        ({"--inputs": "u,u", "--measurements": "y"}, "inputs must have different names"),
+        ({"--inputs": "u,y", "--measurements": "y"}, "private, and an input"),
         ({"--inputs": ","}, "name at least one column"),
-        ({"--inputs-file": "absent.csv", "--readings": "y"}, "absent.csv"),
+        ({"--inputs-file": "absent.csv", "--measurements": "y"}, "absent.csv"),
         (
-            {"--inputs-file": "short.csv", "--readings": "y"},
-            "of 40 rows, one a step; received 2 columns of 2 rows",
+            {"--inputs-file": "short.csv", "--measurements": "y"},
+            "of 40 rows, one per step; received 2 columns of 2 rows",
         ),
-        ({"--inputs-file": "hole.csv", "--readings": "y"}, "line 3, column 2: an input is missing"),
-        ({"--inputs-file": "word.csv", "--readings": "y"}, "line 2, column 1 is not a number"),
-        ({"--inputs-file": "none.csv", "--readings": "y"}, "no rows"),
+        (
+            {"--inputs-file": "hole.csv", "--measurements": "y"},
+            "line 3, column 2: an input is missing",
+        ),
+        ({"--inputs-file": "word.csv", "--measurements": "y"}, "line 2, column 1 is not a number"),
+        ({"--inputs-file": "none.csv", "--measurements": "y"}, "no rows"),
         ({"--inputs": "u,v", "--from": "releases"}, "needs --inputs-file"),
         ({"--inputs": "u,v", "--diagnose": "q.xyz"}, "the figure can be"),
         ({"--inputs": "u,v", "--diagnose": "q.png", "--emit": "releases"}, "without --smooth"),
@@ -404,10 +419,18 @@ def test_single_empty_cells_at_a_level_that_mixes_readings(folder, stated):
     """
     (folder / "level.csv").write_text("2,0.6\n0.6,1.5\n", encoding="utf-8")
     common = ["--model", folder / "m.toml", "--level", folder / "level.csv"]
-    more = ["--delta", "1e-6", "--move", "0.5"] if stated else []
+    more = ["--delta", "1e-6", "--sensitivity", "0.5"] if stated else []
     out = folder / "z.jsonl"
     done = run(
-        folder / "y.csv", *common, *more, "--readings", "a,b", "--emit", "releases", "--output", out
+        folder / "y.csv",
+        *common,
+        *more,
+        "--measurements",
+        "a,b",
+        "--emit",
+        "releases",
+        "--output",
+        out,
     )
     assert done.exit_code == 0, done.output
     lines = out.read_text(encoding="utf-8").splitlines(keepends=True)

@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 
 import privest as pv
 from privest import dynamics
-from privest.cli._identify import identify_command
+from privest.cli.identify import identify
 from privest.data import read_release
 from privest.errors import InvalidInput, PrivestError
 
 
 def run(*arguments):
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command("identify")(identify_command)
+    app.command("identify")(identify)
     app.command("other")(lambda: None)
     return CliRunner().invoke(app, ["identify", *map(str, arguments)])
 
@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
 def released(folder, name, *more):
     kept = folder / name
     done = run(
-        folder / "y.csv", "--readings", "load", *more, "--simulate", "--seed", "3",
+        folder / "y.csv", "--measurements", "load", *more, "--simulate", "--seed", "3",
         "--emit", "releases", "--output", kept, "--overwrite",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -64,7 +64,7 @@ def test_numbers_are_those_of_the_library(folder, tmp_path):
     found = dynamics.fit("ar1-mean", 4.0, release)
     intervals, foreseen = found.intervals(), found.forecast(3)
     out, drawn, tested = (tmp_path / name for name in ("o.csv", "o.png", "d.png"))
-    same = ["--readings", "load", *asked, "--simulate", "--seed", "3"]
+    same = ["--measurements", "load", *asked, "--simulate", "--seed", "3"]
     told = run(folder / "y.csv", *same, "--json", "--ahead", "3")
     record = json.loads(told.stdout)
     # machine code and NumPy take turns: the same numbers to rounding
@@ -88,7 +88,7 @@ def test_numbers_are_those_of_the_library(folder, tmp_path):
     assert ends[80:] == pytest.approx(foreseen.interval()[:, 0], rel=1e-9)
     assert found.diagnose().verdict in words(done.stderr)
     said = words(done.stdout)
-    assert "AR(1, mean=False) from 79 releases at privacy level 4" in said
+    assert "AR(1, mean=False) from 79 releases at privacy level 4 (a larger s reveals more)" in said
     assert all(name in said for name in ("phi1", "q", "least s.e.", "no privacy"))
     assert f"AIC {found.aic:.2f}" in said
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -104,7 +104,7 @@ def test_inputs_are_public_columns(folder):
     receiver = run(kept, "--from", "releases", *asked, *given, "--json")
     same = pytest.approx(found.estimate.tolist(), rel=1e-9)
     assert json.loads(receiver.stdout)["estimate"] == same
-    trial = ["--readings", "load", *asked, "--simulate", "--seed", "3", "--json"]
+    trial = ["--measurements", "load", *asked, "--simulate", "--seed", "3", "--json"]
     holder = run(folder / "y.csv", *trial, "--inputs", "heat")
     assert holder.exit_code == 0, (holder.output, holder.exception)
     assert json.loads(holder.stdout)["estimate"] == same
@@ -124,8 +124,8 @@ def test_lags_say_what_they_show(folder):
     assert found.exposure == pytest.approx(16.0)  # (1 + 1)²·4: twice the 8 of one reading
     done = run(kept, "--from", "releases", "--family", "ar1", "--level", "4", "--lags", "1")
     said = words(done.stdout)
-    assert "show one reading at level 8, but readings that move together at 16, 2 times" in said
-    plain = run(folder / "y.csv", "--readings", "load", "--family", "ar1", "--level", "4")
+    assert "at level 8, but measurements that move together at 16, 2 times" in said
+    plain = run(folder / "y.csv", "--measurements", "load", "--family", "ar1", "--level", "4")
     assert "move together" not in plain.stdout
 
 
@@ -141,7 +141,7 @@ def test_what_is_not_determined_is_told(folder):
 
 
 def test_a_ledger_sends_the_same_again(folder, tmp_path):
-    asked = ["--readings", "load", "--family", "ar1", "--level", "4", "--json"]
+    asked = ["--measurements", "load", "--family", "ar1", "--level", "4", "--json"]
     kept = ["--ledger", tmp_path / "l.db"]
     first, again = (run(folder / "y.csv", *asked, *kept) for _ in range(2))
     assert first.exit_code == 0, first.output
@@ -157,7 +157,7 @@ def test_a_ledger_sends_the_same_again(folder, tmp_path):
 
 def test_clipped_readings_are_told(folder):
     done = run(
-        folder / "y.csv", "--readings", "load", "--family", "ar1", "--level", "4",
+        folder / "y.csv", "--measurements", "load", "--family", "ar1", "--level", "4",
         "--range=-50,50", "--delta", "1e-6",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -172,17 +172,17 @@ def test_clipped_readings_are_told(folder):
         ({"--family": "ar0"}, "--family ar0"),
         ({"--family": "garch1,1"}, "names no family"),
         ({"--family": "arma21"}, "arma2,1"),
-        ({"--readings": "day,load"}, "1 measurement per step; given: 2 columns"),
-        ({"--readings": "cold"}, "no column 'cold'"),
+        ({"--measurements": "day,load"}, "1 measurement per step; given: 2 columns"),
+        ({"--measurements": "cold"}, "no column 'cold'"),
         ({"--inputs": "heat"}, "the model has none"),
         ({"--family": "regression1"}, "the model has 1 input: name the columns"),
         ({"--family": "regression1", "--inputs": "heat", "--ahead": "2"}, "--inputs-file"),
         (
             {"--family": "regression1", "--inputs-file": "past.csv", "--ahead": "2"},
-            "of 82 rows, one a step; received 1 column of 80 rows",
+            "of 82 rows, one per step; received 1 column of 80 rows",
         ),
         ({"--family": "regression1", "--inputs-file": "absent.csv"}, "absent.csv"),
-        ({"csv": "day,load,heat\n0,1,1\n1,,1\n2,2,1\n"}, "at least 5 steps with a reading; 2"),
+        ({"csv": "day,load,heat\n0,1,1\n1,,1\n2,2,1\n"}, "at least 5 steps with a measurement; 2"),
         ({"csv": "day,load,heat\n0,oops,1\n"}, "line 2, column 2 is not a number"),
         ({"--lags": "a"}, "--lags must be numbers"),
         ({"--level": "-1"}, "level -1"),
@@ -194,7 +194,7 @@ def test_clipped_readings_are_told(folder):
         ({"--output": "y.csv"}, "is replaced (overwrite)"),
         ({"--emit": "releases", "--ahead": "2"}, "without --ahead"),
         ({"--emit": "releases", "--json": None}, "without --ahead"),
-        ({"--from": "releases"}, "go with readings, not with --from releases"),
+        ({"--from": "releases"}, "go with measurements, not with --from releases"),
         ({"--seed": "1"}, "a seed repeats the noise of a simulation"),
         ({"--subject": "me"}, "need a ledger"),
     ],
@@ -206,7 +206,7 @@ def test_bad_input_is_refused_before_noise_is_spent(folder, tmp_path, monkeypatc
         change = dict(change)
         source = tmp_path / "bad.csv"
         source.write_text(change.pop("csv"), encoding="utf-8")
-    options = {"--family": "ar1", "--level": "2", "--readings": "load"} | change
+    options = {"--family": "ar1", "--level": "2", "--measurements": "load"} | change
     for name in ("--output", "--inputs-file", "--png", "--diagnose"):
         if name in options:
             options[name] = folder / options[name]
@@ -224,7 +224,7 @@ def test_releases_of_another_level_or_kind_are_refused(folder):
 
 
 def test_every_option_is_explained():
-    hints = typing.get_type_hints(identify_command, include_extras=True)
+    hints = typing.get_type_hints(identify, include_extras=True)
     for name, hint in hints.items():
         if name != "return":
             assert hint.__metadata__[0].help
@@ -267,9 +267,9 @@ def test_ctrl_c_at_the_intervals_or_the_forecast_leaves_what_was_found(
 
 
 def test_ctrl_c_while_fitting_says_what_becomes_of_the_releases(folder, monkeypatch):
-    monkeypatch.setattr("privest.cli._identify.fit", interrupted)
+    monkeypatch.setattr("privest.cli.identify.fit", interrupted)
     asked = ["--family", "ar1", "--level", "1"]
-    done = run(folder / "y.csv", "--readings", "load", *asked)
+    done = run(folder / "y.csv", "--measurements", "load", *asked)
     assert done.exit_code != 0
     assert "--emit releases" in words(done.stderr)
     kept, _ = released(folder, "again.jsonl", *asked)

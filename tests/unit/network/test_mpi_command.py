@@ -10,7 +10,7 @@ import pytest
 import privest as pv
 from mpi_launch import launched, needs_mpi
 from privest import network
-from privest.cli import _consensus as command
+from privest.cli import consensus as command
 from privest.errors import InvalidInput
 from privest.mechanism.source import seeded
 
@@ -19,7 +19,7 @@ COMMAND = Path(__file__).parents[2] / "mpi_command.py"
 AGENTS, LEVEL, VARIANCE = 4, 4.0, 0.25
 OPTIONS = [
     "--target", "load", "--features", "warm", "--level", str(LEVEL), "--simulate", "--seed", "5",
-    "--noise-variance", str(VARIANCE), "--tolerance", "1e-9",
+    "--residual-variance", str(VARIANCE), "--tolerance", "1e-9",
 ]  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def test_a_ledger_keeps_it_too(tables, monkeypatch):
 
 def test_one_process():
     with pytest.raises(InvalidInput, match="start it with mpiexec"):
-        command.consensus_command(data="m-{agent}.csv", target="y", level=1.0, noise_variance=1.0)
+        command.consensus(data="m-{agent}.csv", target="y", level=1.0, residual_variance=1.0)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_refused_graphs(tmp_path, monkeypatch, text, message):
     monkeypatch.chdir(tmp_path)
     Path("f").write_text("0,0.5\n")
     with pytest.raises(InvalidInput, match=message):
-        command._links(text, 4)
+        command.links_of(text, 4)
 
 
 def test_graphs():
-    assert len(command._links("ring", 5).graph.edges) == 5
-    assert len(command._links("star", 5).graph.edges) == 4
-    assert len(command._links("grid:2x3", 6).graph.edges) == 7
+    assert len(command.links_of("ring", 5).graph.edges) == 5
+    assert len(command.links_of("star", 5).graph.edges) == 4
+    assert len(command.links_of("grid:2x3", 6).graph.edges) == 7

@@ -10,7 +10,7 @@ import pytest
 import privest as pv
 from mpi_launch import launched, needs_mpi
 from privest import network
-from privest.cli import _consensus as command
+from privest.cli import consensus as command
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.network import Graph, agent, mpi
 from privest.network import _certificate as certificate
@@ -183,7 +183,7 @@ def test_what_rounding_moves_is_in_the_certificate_of_a_rank(agents, method):
 
 
 def test_two_agents_make_the_smallest_ring():
-    assert command._links("ring", 2).graph.edges.tolist() == [[0, 1]]
+    assert command.links_of("ring", 2).graph.edges.tolist() == [[0, 1]]
 
 
 def with_mpi(test):
@@ -192,7 +192,7 @@ def with_mpi(test):
     return test
 
 
-OPTIONS = ["--target", "load", "--level", "4", "--noise-variance", "0.1", "--timeout", "10"]
+OPTIONS = ["--target", "load", "--level", "4", "--residual-variance", "0.1", "--timeout", "10"]
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from privest.errors import InvalidInput, MissingDependency
 from privest.estimator._device import as_backend
 from privest.estimator.likelihood import NUMPY
 from privest.paper import _on_device, fig1
-from privest.paper._commands import app
 from privest.paper._counter import Counter, _here
 from privest.paper._counter import _on_device as words_there
 from privest.paper._engine import Task, counter, trials_of
 from privest.paper._first import paper_setting
+from privest.paper.commands import app
 
 needs_compiler = pytest.mark.skipif(
     stand_in_device.COMPILER is None, reason="no g++ to compile the CUDA text for this processor"

@@ -16,8 +16,8 @@ from privest.errors import InvalidInput, NotCalibratable, NotIdentifiable
 from privest.mechanism import CATALOGUE, Additive, ChannelEntry, data_perturbation
 from privest.noise import GaussianLaw, Logistic
 from privest.paper import _drawing, fig1
-from privest.paper._commands import options
-from privest.paper._commands.simulated import _print_levels
+from privest.paper.commands import options
+from privest.paper.commands.simulated import _print_levels
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "own_mechanism.py"

@@ -1,4 +1,4 @@
-"""`privest filter`: the states of a dynamic model from private releases of a CSV's readings."""
+"""`privest filter`: the states of a dynamic model from private releases."""
 
 from __future__ import annotations
 
@@ -8,39 +8,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from rich.console import Console
 
 import privest as pv
-from privest.cli._console import (
-    new_table,
-    print_promise,
-    print_spent,
-    shown,
-    tell_simulated,
-    to_stderr,
-)
-from privest.cli._options import (
-    MODEL,
-    OUTPUT,
-    RANGE,
-    Account,
-    Output,
-    Privacy,
-    Sides,
-    Trial,
-    about,
-    as_span,
-    grouped,
-    option,
-)
-from privest.cli._series import (
-    DIAGNOSE,
+from privest.cli.console import new_table, note, shown, tell_epsilon, to_stderr
+from privest.cli.options import about, as_range, command
+from privest.cli.series import (
     SOURCE,
     Columns,
+    require_sense,
     series_level,
     take_series,
     tell_diagnosis,
 )
+from privest.cli.stream_options import Account, Output, Privacy, Sides, Trial
 from privest.data import require_no_formula
 from privest.dynamics import (
     DynamicBound,
@@ -48,10 +28,10 @@ from privest.dynamics import (
     Smoothed,
     StateSpace,
     bound,
-    diagnose,
     filter_releases,
     smooth,
 )
+from privest.dynamics import diagnose as diagnosis_of
 from privest.errors import InvalidInput, NumericalFailure
 from privest.reading import parse_toml, read_document
 from privest.report.figures import Line, Panel, require_files, save_states
@@ -61,35 +41,25 @@ PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "cross", "diffuse")
 OPTIONAL = ("mean0", "B", "D", "cross", "diffuse")
 
 
-@grouped
-def filter_command(
+@command(smoothed={"names": ("--smooth",)})
+def filter_states(
     source: Annotated[str, SOURCE],
-    model: Annotated[
-        Path,
-        option(
-            "TOML file with A, C, Q, R, cov0 (and mean0, B, D, cross, diffuse, states = [names]); "
-            "public.",
-            "TOML",
-            panel=MODEL,
-        ),
-    ],
     privacy: Privacy,
     sides: Sides,
     output: Output,
     trial: Trial,
     account: Account,
     columns: Columns,
-    span: Annotated[str | None, RANGE] = None,
-    smoothed: Annotated[
-        bool, option("Estimate every state from all releases.", panel=OUTPUT, names=("--smooth",))
-    ] = False,
-    diagnosis: Annotated[Path | None, DIAGNOSE] = None,
+    model: Path,
+    range: str | None = None,
+    smoothed: bool = False,
+    diagnose: Path | None = None,
 ) -> None:
-    """Release readings of a dynamic model, and estimate its states from the releases alone.
+    """Release the measurements of a dynamic model, and estimate its states from the releases alone.
 
     x_{k+1} = A x_k + B u_k + w_k, y_k = C x_k + D u_k + v_k with public inputs u, if there are any.
-    Writes one row a step: every state and its standard error, which is the least possible at this
-    level. No value of a reading is refused; one beyond --range is clipped. --simulate is a trial.
+    Writes one row per step: every state and its standard error, which is the least possible at this
+    level. No value is rejected; one beyond --range is clipped. --simulate is a dry run.
 
     Examples:
 
@@ -100,57 +70,44 @@ def filter_command(
     privest filter z.jsonl --from releases --model car.toml --level 0.01 --smooth
 
     privest filter room.csv --model room.toml --level 1 --inputs heating --diagnose fit.png
+
+    Options:
+    model TOML  TOML file with A, C, Q, R, cov0 (and mean0, B, D, cross, diffuse, states = [names]);
+                public.
+    smoothed    Estimate every state from all releases.
     """
-    if sides.to_releases and (sides.from_releases or output.png or smoothed or diagnosis):
-        raise InvalidInput(
-            "--emit releases goes with readings, without --smooth, --png and --diagnose."
-        )
-    if sides.from_releases and (columns.readings, trial.simulate, span) != (None, False, None):
-        raise InvalidInput(
-            "--readings, --range and --simulate go with readings, not with --from releases."
-        )
+    require_sense(columns, sides, trial, range, smooth=smoothed, png=output.png, diagnose=diagnose)
     account.require_sense(trial, real=not sides.from_releases)
-    columns.require_sense(sides)
     output.require_writable()
-    require_files(None, diagnosis)
+    require_files(None, diagnose)
     system, names = read_model(model)
-    ends = as_span(span)
+    ends = as_range(range)
     asked = privacy.within(ends, mixed=False)
-    if not sides.to_releases:  # the holder's side needs none
+    if not sides.to_releases:  # the owner's side needs none
         columns.require_count(system.inputs)
     level = series_level(asked, system.readings)
     if system.diffuse is not None and not sides.to_releases:
-        bound(system, level, 2 * system.states)  # refused if no reading ever shows all of x_0
-    # where a move is stated, what is promised of it is of whole steps
-    mechanism = pv.StreamMechanism(level, range=ends, parts=asked.move is None)
+        bound(system, level, 2 * system.states)  # refused if no measurement ever shows all of x_0
+    # where a sensitivity is stated, ε is of whole steps
+    mechanism = pv.StreamMechanism(level, range=ends, parts=asked.sensitivity is None)
     # what is wrong with them is said before there is any noise
     spent, said = asked.spent(level), privacy.promise(mechanism)
     release, inputs = take_series(
         "filter", source, mechanism, columns, sides, trial, account, output,
-        move=asked.move, width=system.inputs,
+        sensitivity=asked.sensitivity, width=system.inputs,
     )  # fmt: skip
-    if sides.to_releases:
-        if release.simulated:
-            tell_simulated(to_stderr())
-        else:
-            print_promise(to_stderr(), said)
-        return
-    found = filter_releases(system, level, release, inputs=inputs)
-    result: Filtered | Smoothed = smooth(found) if smoothed else found
-    output.write(_rows(result, names))
-    report = to_stderr()
-    _summary(report, bound(system, level, release.steps, missing=release.missing), names, smoothed)
-    if ends is not None:
-        report.print(shown(CLIPPED))
-    if release.simulated:
-        print_spent(report, spent)
-        tell_simulated(report)
-    else:
-        print_promise(report, said)
-    if diagnosis is not None:
-        tell_diagnosis(lambda: diagnose(found), diagnosis)
-    if output.png is not None:
-        _draw(result, names, output.png, smoothed)
+    if not sides.to_releases:
+        found = filter_releases(system, level, release, inputs=inputs)
+        result: Filtered | Smoothed = smooth(found) if smoothed else found
+        output.write(_rows(result, names))
+        _summary(bound(system, level, release.steps, missing=release.missing), names, smoothed)
+        if ends is not None:
+            note(CLIPPED)
+        if diagnose is not None:
+            tell_diagnosis(lambda: diagnosis_of(found), diagnose)
+        if output.png is not None:
+            _draw(result, names, output.png, "smoothed" if smoothed else "filtered")
+    tell_epsilon(spent, said, simulated=release.simulated)
 
 
 def read_model(path: Path) -> tuple[StateSpace, list[str]]:
@@ -190,7 +147,7 @@ def _rows(result: Filtered | Smoothed, names: list[str]) -> str:
     return buffer.getvalue()
 
 
-def _summary(report: Console, limit: DynamicBound, names: list[str], smoothed: bool) -> None:
+def _summary(limit: DynamicBound, names: list[str], smoothed: bool) -> None:
     """The least standard errors at this level, and without privacy."""
     steps = len(limit.filtered)
     which, k, when = (
@@ -202,17 +159,16 @@ def _summary(report: Console, limit: DynamicBound, names: list[str], smoothed: b
     own = np.sqrt(np.diagonal(getattr(limit, which)[k]))
     try:
         free = [f"{e:.4g}" for e in np.sqrt(np.diagonal(getattr(limit.classical, which)[k]))]
-    except NumericalFailure:  # readings without noise that tell nothing new: said, not fatal
+    except NumericalFailure:  # measurements without noise that tell nothing new
         free = ["–"] * len(own)
     for name, private, open_error in zip(names, own, free):
         table.add_row(shown(name), f"{private:.4g}", open_error)
-    report.print(table)
+    to_stderr().print(table)
 
 
-def _draw(result: Filtered | Smoothed, names: list[str], path: Path, smoothed: bool) -> None:
-    kind = "smoothed" if smoothed else "filtered"
+def _draw(result: Filtered | Smoothed, names: list[str], path: Path, kind: str) -> None:
     panels = [
         Panel(name, [Line(kind, result.estimate[:, j], result.standard_error[:, j])])
         for j, name in enumerate(names)
     ]
-    save_states(panels, path, title="States and 95 % intervals, from releases alone")
+    save_states(panels, path, title="States and 95% intervals, from releases alone")

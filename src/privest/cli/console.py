@@ -1,4 +1,4 @@
-"""What several commands print: tables, JSON, notes on stderr."""
+"""How commands print: tables, JSON, notes on standard error."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
-from privest.cli._options import Spent
-from privest.privacy import GridStatement
-from privest.report import printable
-from privest.report import shown as shown
+from privest.report.sections import printable
+from privest.report.terminal import shown as shown
+
+if TYPE_CHECKING:
+    from privest.privacy import GridStatement
+    from privest.streaming import Spent
 
 SIMULATED = "The noise was simulated: for experiments, this is no protected release."
 
 
 class SafeConsole(Console):
-    """A console that obeys nobody: what `shown` was not asked about is seen to here.
+    """A console on which no text can steer the terminal: control characters are spelled out.
 
-    Every text passes on its way, those of tables too; what rich itself writes to steer the terminal
-    is apart from them (`Segment.control`, styles).
+    What Rich itself writes to steer it is apart from texts (`Segment.control`, styles).
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -46,15 +47,20 @@ def to_people() -> Console:
 
 
 def to_stderr() -> Console:
-    """Standard error: what is said beside the output."""
+    """Standard error, for notes beside the output."""
     return SafeConsole(stderr=True)
+
+
+def note(*sentences: str | None) -> None:
+    """Sentences on standard error; None is left out."""
+    for one in sentences:
+        if one is not None:
+            to_stderr().print(shown(one))
 
 
 @contextmanager
 def at_work(what: str) -> Iterator[None]:
-    """A line that moves on standard error while something takes its time, and is gone after it;
-    nothing where that is no terminal.
-    """
+    """A moving line on a terminal while something takes its time."""
     console = to_stderr()
     with console.status(shown(f"{what} …")) if console.is_terminal else nullcontext():
         yield
@@ -75,12 +81,8 @@ def new_table(title: str, first: str, *others: str) -> Table:
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """A record for programs, with the names of the library."""
-    echo_json(json.dumps(record, indent=1, ensure_ascii=False))
-
-
-def echo_json(text: str) -> None:
-    """JSON to standard output; in it control characters have a spelling that reads back."""
+    """A record for programs, with the names of the library; control characters are escaped."""
+    text = json.dumps(record, indent=1, ensure_ascii=False)
     typer.echo(re.sub(r"[^\n -~]", _json_spelling, text))
 
 
@@ -90,34 +92,23 @@ def _json_spelling(found: re.Match[str]) -> str:
 
 
 def tell_file(what: str, path: Path) -> None:
-    """Say on stderr where something is now; a long path stays on one line."""
+    """Where something is now, on standard error; a long path stays on one line."""
     to_stderr().print(shown(f"{what}: {path}"), soft_wrap=True)
 
 
-def print_spent(console: Console, spent: Spent | None) -> None:
+def tell_epsilon(spent: Spent | None, said: GridStatement | None, *, simulated: bool) -> None:
     """The ε of all releases of a stream, where it was asked for."""
-    if spent is not None:
-        console.print(
-            f"All releases together, comparing streams in which one reading differs by at most "
-            f"{spent.move:g}: ε = {spent.epsilon:.4g} at δ = {spent.delta:g} (for exact Gaussian "
-            "noise)."
-        )
-
-
-def print_promise(console: Console, said: GridStatement | None) -> None:
-    """What all real releases of a stream together promise, where ε was asked for."""
-    if said is not None:
-        held = " That it does not differ by more is not enforced: --range would." * bool(
-            said.conditions
-        )
-        console.print(
-            shown(
-                f"All releases together, where {said.about}: ε = {said.epsilon:.4g} at "
-                f"δ = {said.delta:g}.{held}"
+    if simulated:
+        if spent is not None:
+            note(
+                "All releases together, for exact Gaussian noise and two streams in which one "
+                f"measurement differs by at most {spent.sensitivity:g}: ε = {spent.epsilon:.4g} "
+                f"at δ = {spent.delta:g}."
             )
+        to_stderr().print(shown(SIMULATED), style="yellow")
+    elif said is not None:
+        loose = " This difference is not enforced: a range would." * bool(said.conditions)
+        note(
+            f"All releases together, where {said.about}: ε = {said.epsilon:.4g} at "
+            f"δ = {said.delta:g}.{loose}"
         )
-
-
-def tell_simulated(console: Console) -> None:
-    """The warning that goes with every simulated release."""
-    console.print(shown(SIMULATED), style="yellow")

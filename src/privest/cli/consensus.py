@@ -19,57 +19,60 @@ import typer
 import privest as pv
 from privest import network
 from privest.arrays import plural
-from privest.cli import _options as common
-from privest.cli._console import complain, new_table, print_json, shown, tell_simulated, to_people
-from privest.cli._options import group, grouped, option
+from privest.cli import stream_options as streams
+from privest.cli.console import SIMULATED, complain, new_table, print_json, shown, to_people
+from privest.cli.options import MODEL, as_range, command, group, listed
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.ledger import cost_of
 from privest.mechanism.source import Kept, Source
 from privest.network import mpi
+from privest.records import plain
 
-NETWORK = "Network"  # a panel of --help
+RECORD = (
+    "agent", "agents", "estimate", "standard_error", "certified_error", "rounds", "exchanges",
+    "method", "simulated",
+)  # fmt: skip
 HELD = 1.0  # seconds that a failed agent stays, so that the others can say what they saw
 
 
-@group(common.MODEL)
+@group(MODEL, intercept={"names": ("--intercept/--no-intercept",)})
 class Model:
-    """What every agent makes of its own table."""
+    """What every agent makes of its own table.
 
-    target: Annotated[str, common.TARGET]
-    noise_variance: Annotated[float, common.NOISE_VARIANCE]
-    features: Annotated[str, common.FEATURES] = ""
-    intercept: Annotated[bool, option("Add a constant to the features.")] = True
-    missing: Annotated[
-        Literal["refuse", "drop"],
-        option("Rows that miss a value: refuse the table, or leave them out."),
-    ] = "refuse"
+    intercept  Add a constant to the features.
+    missing    Rows with missing values: refuse the table, or drop them.
+    """
+
+    target: str
+    residual_variance: float
+    features: str = ""
+    intercept: bool = True
+    missing: Literal["refuse", "drop"] = "refuse"
 
     def design(self) -> Features:
-        return Features(tuple(common.listed(self.features)), {}, self.intercept)
+        return Features(tuple(listed(self.features)), {}, self.intercept)
 
 
-@group(NETWORK)
+@group("Network")
 class Talk:
-    """How the agents find the estimate of all."""
+    """How the agents find the estimate of all.
 
-    graph: Annotated[
-        str,
-        option(
-            "Who talks to whom: ring, star, grid:2x4, or a CSV file of pairs of agents.",
-            "SHAPE|FILE",
-        ),
-    ] = "ring"
-    method: Annotated[Literal["chebyshev", "plain"], option("How to average.")] = "chebyshev"
-    tolerance: Annotated[
-        float, option("Distance from the best estimate, in its standard errors.")
-    ] = 1e-6
-    timeout: Annotated[float, option("Seconds after which a silent agent counts as lost.")] = 30.0
+    graph SHAPE|FILE  Links of the agents: ring, star, grid:2x4, or a CSV file of pairs of agents.
+    method            Method of averaging.
+    tolerance         Distance from the best estimate, in its standard errors.
+    timeout           Seconds after which a silent agent counts as lost.
+    """
+
+    graph: str = "ring"
+    method: Literal["chebyshev", "plain"] = "chebyshev"
+    tolerance: float = 1e-6
+    timeout: float = 30.0
 
 
-@grouped
-def consensus_command(
+@command()
+def consensus(
     data: Annotated[
         str,
         typer.Argument(
@@ -78,58 +81,42 @@ def consensus_command(
             metavar="FILE",
         ),
     ],
-    level: Annotated[
-        float,
-        option(
-            "Privacy level s (a larger s reveals more): Fisher information about one reading.",
-            "S",
-            panel=common.PRIVACY,
-        ),
-    ],
     model: Model,
     talk: Talk,
-    trial: common.Trial,
-    account: common.Account,
-    span: Annotated[str | None, common.RANGE] = None,
-    keep: Annotated[
-        str | None,
-        option(
-            "File that keeps an agent's release, with {agent} for its number: a run after a "
-            "failure uses it again and shows nothing new. Left out: beside the table, "
-            "TABLE.release; none with --ledger, which keeps it, nor with --seed.",
-            "FILE",
-            panel=common.PRIVACY,
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        option(
-            "JSON file of every agent's result, with {agent} for its number.",
-            "FILE",
-            panel=common.OUTPUT,
-        ),
-    ] = None,
-    json: common.Json = False,
+    trial: streams.Trial,
+    account: streams.Account,
+    level: float,
+    range: str | None = None,
+    keep: str | None = None,
+    output: str | None = None,
+    json: bool = False,
 ) -> None:
-    """Agents that hold their own readings reach the estimate of all of them together.
+    """Agents that hold their own measurements reach the estimate of all of them together.
 
-    Start it with mpiexec: one process an agent. A process reads its own table, adds noise of
-    variance 1/s to its readings once, and talks to its neighbours only, in vectors made of the
-    noisy readings. Agent 0 prints. No value of a reading is refused; one beyond --range is clipped.
-    --simulate is a trial.
+    Start it with mpiexec: one process per agent. A process reads its own table, adds noise of
+    variance 1/s to its measurements once, and exchanges vectors of the noisy measurements with its
+    neighbours only. Agent 0 prints. No value is rejected; one beyond --range is clipped. --simulate
+    is a dry run.
 
-    What an agent releases is on its disk before the first message (--keep, or --ledger, in whose
-    names {agent} stands for its number): a run that is started again, after an agent was silent for
-    example, sends the same numbers. A new release of the same readings would be shown on top of the
-    first one. Remove the file, and its key, to make one.
+    What an agent releases is on its disk before the first message (--keep, or --ledger; {agent} in
+    their names stands for its number): a run that is started again sends the same numbers. A new
+    release of the same measurements would reveal more. Remove the file, and its key, to make one.
 
     Example:
 
-    mpiexec -n 8 privest consensus 'meter-{agent}.csv' --target load --level 4 --noise-variance 0.1
+    mpiexec -n 8 privest consensus 'meter-{agent}.csv' --target load --level 4
+    --residual-variance 0.1
+
+    Options:
+    level S      Privacy level s (a larger s reveals more): Fisher information about one
+                 measurement.
+    keep FILE    File that keeps an agent's release, with {agent} for its number, for a run after a
+                 failure. Left out: TABLE.release beside the table; none with --ledger or --seed.
+    output FILE  JSON file of every agent's result, with {agent} for its number.
     """
     comm = mpi.world()
     account.require_sense(trial)
-    ends = common.as_span(span)
+    ends = as_range(range)
 
     def work(stack: ExitStack) -> None:
         if comm.size == 1:
@@ -141,26 +128,26 @@ def consensus_command(
                 "the names of tables, outputs and kept releases need {agent}: every agent has a "
                 "file of its own."
             )
-        links = _links(talk.graph, comm.size)
+        links = links_of(talk.graph, comm.size)
         if comm.rank == 0:
             _note_idle(data, comm.size)
         names = model.design().names
         path = data.replace("{agent}", str(comm.rank))
-        noise = _noise(path, comm.rank, model.target, level, trial, _own(account, comm.rank), stack)
+        noise = _noise(path, comm.rank, model.target, level, trial, account, stack)
         # a seed repeats the same release by itself, a ledger sends it again
         if keep is not None or (trial.seed is None and account.ledger is None):
             kept = f"{path}.release" if keep is None else keep.replace("{agent}", str(comm.rank))
             facts = {} if ends is None else {"range": "{!r}, {!r}".format(*ends)}
             noise = Kept(kept, noise, level=level, target=model.target, **facts)
         found = mpi.consensus(
-            _contribution(path, model, level, noise, ends),
+            contribution(path, model, level, noise, ends),
             links,
             method=talk.method,
             tolerance=talk.tolerance,
             timeout=talk.timeout,
             names=(model.target, *names),  # the same θ everywhere, of the same readings
         )
-        record = _record(found, names, level, model.noise_variance)
+        record = _record(found, names, level, model.residual_variance)
         if output is not None:
             text = json_module.dumps(record, ensure_ascii=False, indent=1)
             atomic_write(output.replace("{agent}", str(comm.rank)), text + "\n")
@@ -170,33 +157,22 @@ def consensus_command(
     _guarded(work, comm)
 
 
-def _own(account: common.Account, agent: int) -> common.Account:
-    """The account of this agent."""
-
-    def named(text: str) -> str:
-        return text.replace("{agent}", str(agent))
-
-    return replace(
-        account,
-        ledger=None if account.ledger is None else Path(named(str(account.ledger))),
-        subject=None if account.subject is None else named(account.subject),
-    )
-
-
 def _noise(
     path: str,
     agent: int,
     target: str,
     level: float,
-    trial: common.Trial,
-    account: common.Account,
+    trial: streams.Trial,
+    account: streams.Account,
     stack: ExitStack,
 ) -> Source:
-    """The noise of an agent's one release."""
+    """The noise of an agent's one release; {agent} stands for its number in ledger and subject."""
     if account.ledger is None:
         return trial.source("consensus", agent, target, level)
-    subject = account.subject_of(path, target)
-    return account.opened(stack, subject, level).source(
+    ledger = Path(str(account.ledger).replace("{agent}", str(agent)))
+    subject = None if account.subject is None else account.subject.replace("{agent}", str(agent))
+    own = replace(account, ledger=ledger, subject=subject)
+    return own.opened(stack, own.subject_of(path, target), level).source(
         cost_of(level), start=0, key=f"consensus {level!r}", level=level, target=target
     )
 
@@ -219,7 +195,7 @@ def _guarded(work: Callable[[ExitStack], None], comm: Any) -> None:  # noqa: ANN
         os._exit(2 if isinstance(error, PrivestError) else 1)
 
 
-def _links(text: str, agents: int) -> network.Weights:
+def links_of(text: str, agents: int) -> network.Weights:
     """Metropolis weights of a named shape, or of the pairs in a file."""
     shape, _, size = text.partition(":")
     if text == "ring":
@@ -232,7 +208,7 @@ def _links(text: str, agents: int) -> network.Weights:
             raise InvalidInput(f"--graph {text}: a grid has two sides, for example grid:2x4.")
         found = network.grid(int(sides[0]), int(sides[1]))
     elif Path(text).is_file():
-        pairs, _ = common.read_table(text)
+        pairs, _ = streams.read_table(text)
         within = (pairs >= 0) & (pairs < agents) & (pairs == np.round(pairs))
         if pairs.shape[1] != 2 or not within.all():
             raise InvalidInput(
@@ -254,14 +230,14 @@ def _note_idle(data: str, agents: int) -> None:
         )
 
 
-def _contribution(
+def contribution(
     path: str,
     model: Model,
     level: float,
     noise: Source,
     span: tuple[float, float] | None = None,
 ) -> network.Contribution:
-    """(x_i, r_i) of the table of this agent; its readings go no further than here."""
+    """(x_i, r_i) of the table of this agent; its measurements go no further than here."""
     blocks = list(
         read_rows(
             open_source(path), model.design(), model.target, missing=model.missing,
@@ -274,7 +250,7 @@ def _contribution(
     H = np.concatenate([block.H for block in blocks])
     y = np.concatenate([block.y for block in blocks if block.y is not None])
     sensor = network.Sensor(
-        H, pv.noise.Gaussian(cov=model.noise_variance), pv.PrivacyLevel(level), range=span
+        H, pv.noise.Gaussian(cov=model.residual_variance), pv.PrivacyLevel(level), range=span
     )
     release = (sensor.simulate if noise.simulated else sensor.release)(y, noise)
     return sensor.contribution(release)
@@ -283,20 +259,9 @@ def _contribution(
 def _record(
     found: mpi.AgentResult, names: tuple[str, ...], level: float, variance: float
 ) -> dict[str, Any]:
-    return {
-        "agent": found.agent,
-        "agents": found.agents,
-        "names": list(names),
-        "estimate": found.estimate.tolist(),
-        "standard_error": found.standard_error.tolist(),
-        "certified_error": found.certified_error,
-        "rounds": found.rounds,
-        "exchanges": found.exchanges,
-        "method": found.method,
-        "level": level,
-        "noise_variance": variance,
-        "simulated": found.simulated,
-    }
+    """For programs, with the names of the library."""
+    given = {name: getattr(found, name) for name in RECORD}
+    return dict(plain(given | {"names": names, "level": level, "residual_variance": variance}))
 
 
 def _show(record: dict[str, Any]) -> None:
@@ -312,4 +277,4 @@ def _show(record: dict[str, Any]) -> None:
         f"{record['certified_error']:.1g} standard errors of the best estimate."
     )
     if record["simulated"]:
-        tell_simulated(console)
+        console.print(shown(SIMULATED), style="yellow")

@@ -15,8 +15,8 @@ from rich.text import Text
 from privest.data import Table
 from privest.paper import _people as people
 from privest.paper import fig2, fig3
-from privest.paper._commands import options
 from privest.paper._engine import Claim
+from privest.paper.commands import options
 from privest.report.figures import require_files
 
 QUICK_REPETITIONS = 5

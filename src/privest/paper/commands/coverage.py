@@ -15,8 +15,8 @@ from rich.table import Table
 
 from privest.files import atomic_write, require_writable
 from privest.paper import coverage as cover
-from privest.paper._commands import options
 from privest.paper._coverage_cases import CASES
+from privest.paper.commands import options
 
 QUICK = 100
 FIELDS = (

@@ -14,9 +14,9 @@ from rich.text import Text
 from privest.arrays import Array
 from privest.paper import _drawing as draw
 from privest.paper import fig1, fig4
-from privest.paper._commands import options
 from privest.paper._engine import Running
 from privest.paper._first import paper_levels
+from privest.paper.commands import options
 from privest.report import printable
 from privest.report.figures import require_files
 

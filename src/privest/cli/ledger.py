@@ -1,4 +1,4 @@
-"""`privest ledger`: what was spent of whose budget, and whether the file can be trusted."""
+"""`privest ledger`: budgets, what was spent of them, and whether the file can be trusted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from privest.cli import _options as common
-from privest.cli._console import new_table, print_json, shown, tell_file, to_people
-from privest.cli._options import group, grouped, option
+from privest.cli import stream_options as streams
+from privest.cli.console import new_table, print_json, shown, tell_file, to_people
+from privest.cli.options import command, group
 from privest.errors import InvalidInput
 from privest.ledger import Account, Budget, Head, Ledger, cost_of
 
@@ -20,8 +20,6 @@ app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(help="The ledger.", metavar="LEDGER")]
-Subject = Annotated[str, option("Whose account: a person, a table, a stream.", "NAME")]
-BUDGET = "Budget"  # a panel of --help
 
 
 def _opened(path: Path) -> Ledger:
@@ -29,14 +27,14 @@ def _opened(path: Path) -> Ledger:
 
 
 @app.command()
-def show(
-    ledger: File,
-    subject: Annotated[str | None, option("Only this account, with its entries.", "NAME")] = None,
-    json: common.Json = False,
-) -> None:
+@command()
+def show(ledger: File, subject: str | None = None, json: bool = False) -> None:
     """Budgets, what was spent and what is left; the head, to be noted elsewhere.
 
     Example: privest ledger show ledger.db --subject people.csv
+
+    Options:
+    subject NAME  Only this account, with its entries.
     """
     with _opened(ledger) as opened:
         subjects = opened.subjects() if subject is None else [subject]
@@ -88,16 +86,14 @@ def _is_number(value: object) -> bool:
 
 
 @app.command()
-def verify(
-    ledger: File,
-    head: Annotated[
-        str | None, option("A head that was noted earlier: it must be part of the history.", "HEAD")
-    ] = None,
-    json: common.Json = False,
-) -> None:
+@command()
+def verify(ledger: File, head: str | None = None, json: bool = False) -> None:
     """Check every entry: chain, totals summed again, released numbers, key, mark.
 
     Example: privest ledger verify ledger.db
+
+    Options:
+    head HEAD  Head that was noted earlier: it must be part of the history.
     """
     noted = None if head is None else _head(head)
     with _opened(ledger) as opened:
@@ -118,65 +114,52 @@ def _head(text: str) -> Head:
 
 
 @app.command()
-@grouped
-def export(
-    ledger: File,
-    output: common.Output,
-) -> None:
+@command()
+def export(ledger: File, output: Path | None = None, overwrite: bool = False) -> None:
     """The whole ledger as JSON, without its key and the released numbers.
 
     Example: privest ledger export ledger.db --output ledger.json
+
+    Options:
+    output FILE  File to write. Left out: standard output.
     """
     with _opened(ledger) as opened:
-        output.write(opened.export())
+        streams.Output(output, overwrite).write(opened.export())
 
 
-@group(BUDGET)
+@group("Budget")
 class Limits:
-    """A budget, limit by limit: all that are given hold."""
+    """A budget, limit by limit: all that are given hold.
 
-    level: Annotated[
-        float | None,
-        option(
-            "Privacy level s (a larger s reveals more): Fisher information about any one reading.",
-            "S",
-        ),
-    ] = None
-    trace: Annotated[float | None, option("Fisher information summed over all readings.", "T")] = (
-        None
-    )
-    mu: Annotated[float | None, option("μ of Gaussian differential privacy, with --move.", "μ")] = (
-        None
-    )
-    rho: Annotated[
-        float | None, option("ρ of zero-concentrated differential privacy, with --move.", "ρ")
-    ] = None
-    epsilon: Annotated[
-        float | None, option("ε of differential privacy, with --delta and --move.", "ε")
-    ] = None
-    delta: Annotated[float | None, option("δ; 0 for pure releases only.", "δ")] = None
-    move: Annotated[
-        float | None, option("What μ, ρ and ε speak of: one reading differs by at most this.", "C")
-    ] = None
+    level S        Privacy level s (a larger s reveals more): Fisher information about one
+                   measurement.
+    trace T        Fisher information summed over all measurements.
+    mu μ           μ of Gaussian differential privacy, with --sensitivity.
+    rho ρ          ρ of zero-concentrated differential privacy, with --sensitivity.
+    epsilon ε      ε of differential privacy, with --delta and --sensitivity.
+    delta δ        δ; 0 for pure releases only.
+    sensitivity C  Sensitivity of μ, ρ and ε: one measurement differs by at most this.
+    """
+
+    level: float | None = None
+    trace: float | None = None
+    mu: float | None = None
+    rho: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    sensitivity: float | None = None
 
     def read(self) -> Budget:
         return Budget(
             level=self.level, trace=self.trace, mu=self.mu, rho=self.rho, epsilon=self.epsilon,
-            delta=self.delta, move=self.move,
+            delta=self.delta, move=self.sensitivity,
         )  # fmt: skip
 
 
 @app.command()
-@grouped
+@command()
 def budget(
-    ledger: File,
-    subject: Subject,
-    limits: Limits,
-    change: Annotated[
-        bool,
-        option("Change the budget of an account that is open; recorded.", "", names=("--change",)),
-    ] = False,
-    json: common.Json = False,
+    ledger: File, limits: Limits, subject: str, change: bool = False, json: bool = False
 ) -> None:
     """Open an account with a budget, or change it. The ledger is made if it is not there.
 
@@ -184,7 +167,11 @@ def budget(
 
     privest ledger budget ledger.db --subject people.csv --level 4
 
-    privest ledger budget ledger.db --subject meter --epsilon 1 --delta 1e-6 --move 0.5
+    privest ledger budget ledger.db --subject meter --epsilon 1 --delta 1e-6 --sensitivity 0.5
+
+    Options:
+    subject NAME  Account of a person, a table or a stream.
+    change        Change the budget of an account that is open; this is recorded.
     """
     wanted = limits.read()
     with Ledger(ledger) as opened:
@@ -201,22 +188,21 @@ def budget(
 
 
 @app.command()
-@grouped
+@command(start={"min": 0}, rows={"min": 1})
 def cost(
-    ledger: File,
-    subject: Subject,
-    privacy: common.Privacy,
-    start: Annotated[
-        int | None, option("Index of the first reading. The next free one if left out.", "K", min=0)
-    ] = None,
-    rows: Annotated[int, option("How many readings.", "N", min=1)] = 1,
-    json: common.Json = False,
-) -> None:
+    ledger: File, privacy: streams.Privacy, subject: str, start: int | None = None, rows: int = 1,
+    json: bool = False,
+) -> None:  # fmt: skip
     """What a release would cost an account, and what would be left; spends nothing.
 
     Example: privest ledger cost ledger.db --subject people.csv --level 4 --rows 300
+
+    Options:
+    subject NAME  Account of a person, a table or a stream.
+    start K       Index of the first measurement. Left out: the next free one.
+    rows N        Number of measurements.
     """
-    stated = cost_of(privacy.read(on_grid=True), move=privacy.move)
+    stated = cost_of(privacy.read(on_grid=True), move=privacy.sensitivity)
     with _opened(ledger) as opened:
         account = opened.account(subject)
         first = account.next_index() if start is None else start
@@ -252,20 +238,15 @@ def adopt(ledger: File) -> None:
 
 
 @app.command()
-def recover(
-    ledger: File,
-    highest: Annotated[
-        list[str],
-        option(
-            "SUBJECT=INDEX: the highest index released of an account (-1: none), from release "
-            "files or the receiver; once for every account.",
-            "SUBJECT=INDEX",
-        ),
-    ],
-) -> None:
+@command()
+def recover(ledger: File, highest: list[str]) -> None:
     """Go on with an old copy: nothing is drawn again up to the indices that were released.
 
     Example: privest ledger recover ledger.db --highest people.csv=299 --highest meter=-1
+
+    Options:
+    highest SUBJECT=INDEX  Highest index released of an account (-1: none), from release files or
+                           the analyst; once for every account.
     """
     with _opened(ledger) as opened:
         opened.recover(dict(map(_indexed, highest)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from privest.paper._commands.coverage import coverage
-from privest.paper._commands.everything import all_figures
-from privest.paper._commands.first_example import show as show_first_example
-from privest.paper._commands.people import second_figure, third_figure
-from privest.paper._commands.simulated import first_figure, fourth_figure
+from privest.paper.commands.coverage import coverage
+from privest.paper.commands.everything import all_figures
+from privest.paper.commands.first_example import show as show_first_example
+from privest.paper.commands.people import second_figure, third_figure
+from privest.paper.commands.simulated import first_figure, fourth_figure
 
 __all__ = ["app", "show_first_example"]
 

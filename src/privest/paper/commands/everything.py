@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from privest.paper import _people, fig1, fig2, fig3, fig4
-from privest.paper._commands import options, people, simulated
 from privest.paper._engine import Claim
+from privest.paper.commands import options, people, simulated
 from privest.records import Record
 
 

@@ -1,0 +1,119 @@
+"""`privest demo`: plan, release, estimate and report on embedded data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.rule import Rule
+
+from privest import workflow
+from privest.cli.console import shown, to_people
+from privest.cli.options import command
+from privest.cli.owner import ESTIMATE, Charge
+from privest.data import open_source, write_table
+from privest.errors import InvalidInput
+from privest.files import atomic_write
+from privest.ledger import discard
+from privest.report import describe, print_sections, save_report
+from privest.workflow import LEDGER, Steps, commands_of, document_path
+
+COLUMNS = ("age", "sex", "bmi", "bp", "s5")
+REFERENCE = 142  # of 442 people, a fixed random choice; the others are the private ones
+SEED = 1  # of the simulation: its commands, typed again, give the same page
+FILES = ("people.csv", "reference.csv", "plan.toml", "release.csv", "report.html")
+WANTED = 0.005  # standard error of bmi
+
+
+@command()
+def demo(out: Path = Path("out/demo"), first: bool = False, simulate: bool = False) -> None:
+    """Plan, release, estimate and report on embedded data: triglycerides of 300 people.
+
+    142 more people are a public reference. The release is real, with a ledger: its noise, and so
+    the estimates, differ in every run. A demo that is run again begins with a new ledger, which no
+    private values should ever do.
+
+    Options:
+    out DIR   Folder to write to.
+    first     Instead: the bound of the paper's first example, a table.
+    simulate  Simulated noise of a fixed seed: the same page in every run.
+    """
+    if first:
+        from privest.paper.commands import show_first_example
+
+        show_first_example(to_people(), out)
+    else:
+        _show(to_people(), out, SEED if simulate else None)
+
+
+def _show(console: Console, folder: Path, seed: int | None) -> None:
+    """Run it, print it, and say where the page is."""
+    people, reference, plan_file, release, page = (folder / name for name in FILES)
+    spec = workflow.Spec(
+        people.name,
+        workflow.Model(("s5",), ("age", "sex", "bmi", "bp"), categories={"sex": ("0", "1")}),
+        workflow.Privacy(level=4.0, delta=1e-6, range={"s5": (2.0, 7.0)}),
+        workflow.Public(reference=reference.name),
+    )
+    plan_text, ledger = workflow.to_toml(spec), folder / LEDGER
+    made = [people, reference, plan_file, release, document_path(release), page, ledger]
+    _clear(folder, made, plan_file, plan_text)
+    discard(ledger)  # these people are public: every run is their first release
+    atomic_write(plan_file, plan_text)
+    _split(people, reference)
+    console.print(
+        shown(
+            "300 people; their (logarithmic) triglycerides s5 are private. How do they depend on "
+            f"age, sex, body mass index and blood pressure? {REFERENCE} more people are a public "
+            "reference set for the residual variance."
+        )
+    )
+    commands, want = commands_of(Steps(plan_file, release, page, seed=seed)), f"bmi={WANTED}"
+    _type(console, f"{commands.plan} --want {want}")
+    found = workflow.make_plan(workflow.load_spec(plan_file))
+    print_sections(console, describe(found, wanted={want: found.rows_for(WANTED, "bmi")}))
+    _type(console, commands.release)
+    if seed is None:
+        with Charge().account(found.spec, plan_file) as account:
+            header = workflow.release(found, release, account=account)
+            sections = describe(header, account=account)
+    else:
+        header = workflow.simulate_release(found, release, workflow.simulation_source(found, seed))
+        sections = describe(header)
+    print_sections(console, sections, ("release",))
+    _type(console, commands.estimate)
+    estimated = workflow.estimate(release)
+    print_sections(console, describe(estimated), ESTIMATE)
+    _type(console, commands.report)
+    save_report(found, estimated, commands, page)
+    console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
+
+
+def _clear(folder: Path, made: list[Path], plan_file: Path, plan: str) -> None:
+    """Remove what an earlier demo made, and nothing else of that name."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = [file for file in made if file.exists()]
+        if there and not (plan_file.is_file() and plan_file.read_bytes() == plan.encode()):
+            raise InvalidInput(
+                f"{there[0]} was not made by the demo, which would write over it: choose another "
+                "folder with --out."
+            )
+        for file in there:
+            file.unlink()
+    except OSError as error:
+        raise InvalidInput(f"--out {folder} cannot be used: {error.strerror}.") from None
+
+
+def _type(console: Console, line: str) -> None:
+    console.print(Rule(style="dim"))
+    console.print(shown(f"$ {line}", style="bold"), soft_wrap=True)  # to be copied as one line
+
+
+def _split(people: Path, reference: Path) -> None:
+    """The embedded table as two files."""
+    rows = np.column_stack(list(open_source("diabetes").read(COLUMNS).values()))
+    order = np.random.default_rng(7).permutation(len(rows))
+    write_table(reference, COLUMNS, [list(rows[np.sort(order[:REFERENCE])].T)])
+    write_table(people, COLUMNS, [list(rows[np.sort(order[REFERENCE:])].T)])

@@ -1,0 +1,282 @@
+"""`privest identify`: the parameters of a dynamic model from private releases alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from rich.console import Console
+
+import privest as pv
+from privest.arrays import CONFIDENCE, Array
+from privest.cli.console import (
+    at_work,
+    new_table,
+    note,
+    print_json,
+    shown,
+    tell_epsilon,
+    to_people,
+)
+from privest.cli.options import about, as_range, command
+from privest.cli.series import SOURCE, Columns, require_sense, take_series, tell_diagnosis
+from privest.cli.stream_options import (
+    Account,
+    Output,
+    ScalarPrivacy,
+    Sides,
+    Trial,
+    as_weights,
+)
+from privest.dynamics import Fit, Forecast, Intervals, as_family, fit, require_level
+from privest.errors import InvalidInput
+from privest.records import Record, plain, standard_errors
+from privest.report.figures import Course, CoursePanel, require_files, save_courses
+from privest.report.numbers import value as rounded
+
+CLIPPED = (
+    "Measurements beyond the range were clipped before they were released: where many are, this is "
+    "the model of the clipped series, and its errors do not include that (docs/ranges.md)."
+)
+# After Ctrl-C, at each of the stages.
+LOST = (
+    "Stopped while fitting: the releases of this run are not written anywhere, and count as spent. "
+    "--emit releases --output FILE keeps them; --from releases then fits them."
+)
+SURE = "Stopped: the forecast takes the estimates for the truth, and its intervals are too narrow."
+ROUGH = "Stopped: the intervals are Wald's, by the curvature at the estimate, and rough."
+T = TypeVar("T")
+
+
+@command(ahead={"min": 0, "max": 10_000})
+def identify(
+    source: Annotated[str, SOURCE],
+    privacy: ScalarPrivacy,
+    sides: Sides,
+    columns: Columns,
+    output: Output,
+    trial: Trial,
+    account: Account,
+    family: str,
+    range: str | None = None,
+    lags: str = "",
+    ahead: int = 0,
+    diagnose: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Release the measurements of a series, and fit its model to the releases alone.
+
+    Maximum likelihood. Prints the parameters with 95% intervals, beside the least standard errors
+    of an unbiased estimate from releases at this level, and without privacy. --output writes one
+    row per step: the series as the releases show it, then --ahead rows of forecasts. --simulate is
+    a dry run.
+
+    Examples:
+
+    privest identify series.csv --family ar2 --level 0.01 --ahead 20 --output foreseen.csv
+
+    privest identify series.csv --family ar2 --level 0.01 --emit releases --output z.jsonl
+
+    privest identify z.jsonl --from releases --family ar2 --level 0.01 --png series.png
+
+    Options:
+    family NAME  Public family of models: ar2 (autoregression of order 2), ar2+noise (and a white
+                 error), ar2-mean (about 0), arma2,1, arx1 (driven by --inputs), regression1 (on
+                 --inputs, errors AR(1)), level (a random walk and a white error), level-noise
+                 (without the error), trend, seasonal12, trend+seasonal12.
+    ahead N      Steps after the last to forecast.
+    """
+    estimates = {"ahead": ahead, "png": output.png, "diagnose": diagnose, "json": json}
+    require_sense(columns, sides, trial, range, **estimates)
+    if ahead and columns.here:
+        raise InvalidInput(
+            "--ahead needs the inputs of the steps ahead: put all of them in an --inputs-file."
+        )
+    account.require_sense(trial, real=not sides.from_releases)
+    output.require_writable()
+    require_files(None, diagnose)
+    with about(f"--family {family}"):
+        model = as_family(family, inputs=columns.count())
+    if not sides.to_releases:  # the owner's side needs none
+        columns.require_count(model.columns)
+    weights, ends = as_weights(lags), as_range(range)
+    asked = privacy.within(ends, mixed=bool(weights))
+    level = asked.of_stream(weights)
+    one = float(level.final_blocks().diagonal()[0])
+    if not sides.to_releases:
+        require_level(one)
+    mechanism = pv.StreamMechanism(level, range=ends)
+    # what is wrong with them is said before there is any noise
+    spent, said = asked.spent(level), privacy.promise(mechanism)
+    release, inputs = take_series(
+        "identify", source, mechanism, columns, sides, trial, account, output,
+        sensitivity=asked.sensitivity, width=model.columns, ahead=ahead, least=model.least_steps(),
+    )  # fmt: skip
+    if not sides.to_releases:
+        past, later = (None, None) if inputs is None else np.split(inputs, [release.steps])
+        kept = sides.from_releases or trial.simulate
+        found = _or_stopped(
+            "Fitting", lambda: fit(model, level, release, inputs=past), None if kept else LOST
+        )
+        forecast = _forecast(found, ahead, later) if ahead else None
+        _write(found, forecast, output)
+        intervals = _or_stopped(
+            "Profile intervals", found.intervals, ROUGH, lambda: found.intervals(method="wald")
+        )
+        if json:
+            print_json(_record(found, intervals, forecast))
+        else:
+            _print_fit(to_people(), found, intervals, one, columns.inputs)
+            if weights:
+                to_people().print(shown(_exposure(found, one)))
+        if diagnose is not None:
+            tell_diagnosis(found.diagnose, diagnose)
+        if ends is not None:
+            note(CLIPPED)
+    tell_epsilon(spent, said, simulated=release.simulated)
+
+
+def _or_stopped(
+    what: str, work: Callable[[], T], said: str | None, instead: Callable[[], T] | None = None
+) -> T:
+    """The result of the work; after Ctrl-C a sentence, and what is quick instead, if anything."""
+    try:
+        with at_work(what):
+            return work()
+    except KeyboardInterrupt:
+        note(said)
+        if instead is None:
+            raise
+        return instead()
+
+
+def _forecast(found: Fit, ahead: int, inputs: Array | None) -> Forecast:
+    return _or_stopped(
+        "Forecasting over what is not known of the parameters",
+        lambda: found.forecast(ahead, inputs=inputs),
+        SURE,
+        lambda: found.forecast(ahead, inputs=inputs, method="plug-in"),
+    )
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def _print_fit(
+    console: Console, found: Fit, intervals: Intervals, level: float, inputs: str | None
+) -> None:
+    """The parameters, how well they are known, and what privacy costs."""
+    title = (
+        f"{found.family!r} from {found.observations} releases at privacy level {level:g} (a larger "
+        "s reveals more)"
+    )
+    table = new_table(
+        title, "name", "estimate", f"{100 * intervals.confidence:g}% interval", "s.e.",
+        "least s.e.", "no privacy",
+    )  # fmt: skip
+    table.columns[0].min_width = 5
+    errors = found.standard_error
+    least, free = (np.broadcast_to(_floor(c), len(errors)) for c in (found.bound, found.classical))
+    for j, name in enumerate(found.names):
+        table.add_row(
+            shown(name), _value(found.estimate[j], errors[j]), _interval(intervals, j),
+            *map(_error, (errors[j], least[j], free[j])),
+        )  # fmt: skip
+    console.print(table)
+    notes = [
+        f"log-likelihood {found.log_likelihood:.2f}, AIC {found.aic:.2f}, BIC {found.bic:.2f} "
+        "(compare fits of the same releases only)."
+    ]
+    if not np.isnan(least).all():
+        notes.append(
+            "Least s.e.: no unbiased estimate from releases at this level has a smaller one, at "
+            "these parameters. No privacy: from the measurements themselves."
+        )
+    if inputs is not None:
+        notes.append(f"Inputs 1, 2, …: {inputs}.")
+    if not found.converged:
+        notes.append("The search did not reach a maximum: take none of this for granted.")
+    said = [*intervals.notes, *(flat.words for flat in found.flat)]
+    for line in (*notes, *said):
+        console.print(shown(line if line.endswith(".") else f"{line}."))
+
+
+def _floor(covariance: Array | None) -> Array:
+    """Least standard errors; NaN where they could not be found."""
+    return np.array([math.nan]) if covariance is None else standard_errors(covariance)
+
+
+def _error(value: float) -> str:
+    return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.3g}"
+
+
+def _value(value: float, error: float) -> str:
+    known = math.isfinite(error) and error > 0
+    return rounded((value, error)) if known else f"{value:.4g}".replace("-", "−")
+
+
+def _interval(intervals: Intervals, j: int) -> str:
+    """Round brackets are open ends: no value up to there is excluded."""
+    (first, last), ends = intervals.open_ends[j], (intervals.low[j], intervals.high[j])
+    low, high = (_value(end, (ends[1] - ends[0]) / 4) for end in ends)
+    return f"{'(' if first else '['}{low}, {high}{')' if last else ']'}"
+
+
+def _exposure(found: Fit, level: float) -> str:
+    """What lags reveal of measurements that move together."""
+    return (
+        f"With lags all releases together reveal one measurement at level {level:.4g}, but "
+        f"measurements that move together at {found.exposure:.4g}, {found.exposure / level:.3g} "
+        "times that (λmax of the level of all measurements)."
+    )
+
+
+def _record(found: Fit, intervals: Intervals, forecast: Forecast | None) -> dict[str, Any]:
+    """For programs, with the names of the library."""
+    own: dict[str, Any] = Record.to_dict(found)  # its interval is the one that was found
+    own |= {"confidence": intervals.confidence, "interval": plain(intervals.ends)}
+    own["intervals"] = intervals.to_dict()
+    if forecast is not None:
+        ends = {"confidence": CONFIDENCE, "interval": plain(forecast.interval())}
+        own["forecast"] = forecast.to_dict() | ends
+    return own
+
+
+def _write(found: Fit, forecast: Forecast | None, output: Output) -> None:
+    """The series along its steps, as rows and as a picture, where they are asked for."""
+    if output.output is None and output.png is None:
+        return
+    series = found.signal()
+    steps = np.arange(float(found.steps))
+    courses = [_course("from all releases", steps, series.estimate, series.interval())]
+    if forecast is not None:
+        later = found.steps + np.arange(float(len(forecast.estimate)))
+        courses.append(_course("forecast", later, forecast.estimate, forecast.interval()))
+    if output.output is not None:
+        output.write(_rows(courses))
+    if output.png is not None:
+        title = "From releases alone, with 95% intervals"
+        save_courses([CoursePanel(repr(found.family), courses)], output.png, title=title)
+
+
+def _course(name: str, steps: Array, estimate: Array, interval: Array) -> Course:
+    low, high = interval[:, 0].T
+    return Course(name, steps, estimate[:, 0], low, high)
+
+
+def _rows(courses: list[Course]) -> str:
+    """CSV: one row per step, the kind of estimate, and its 95% interval."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["step", "kind", "estimate", "low", "high"])
+    for course, kind in zip(courses, ("smoothed", "forecast")):
+        columns = (course.middle.tolist(), course.low.tolist(), course.high.tolist())
+        writer.writerows(
+            [int(step), kind, *map(repr, row)] for step, *row in zip(course.times, *columns)
+        )
+    return buffer.getvalue()

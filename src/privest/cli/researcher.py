@@ -1,0 +1,181 @@
+"""`privest bound` and `privest levels`: what a privacy level costs and permits; no data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+import privest as pv
+from privest.arrays import as_positive
+from privest.cli.console import new_table, print_json, shown, to_people
+from privest.cli.options import about, command
+from privest.cli.stream_options import Privacy, read_table, read_value
+from privest.noise import Gaussian
+from privest.privacy import attacker as attack
+from privest.privacy import grid_statement, level_for_attacker
+from privest.privacy.reader import DELTA
+from privest.reading import require_parameters
+from privest.records import Record
+from privest.report import print_sections
+from privest.report.describe import levels_section, one_level
+from privest.streaming import Spent
+
+RATES = (0.51, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80, 0.90, 0.99)  # of `privest levels`
+
+
+@command()
+def bound(privacy: Privacy, h: Path, noise_variance: str, json: bool = False) -> None:
+    """Least error of an unbiased estimate of θ in y = Hθ + w under a privacy level S.
+
+    It holds for every mechanism that keeps the level (a larger S reveals more). No measurement is
+    needed. State the privacy as --level, or as --epsilon with --delta and --sensitivity; --level
+    with these two also prints the ε that the level amounts to. CSV files use commas and points.
+
+    Examples:
+
+    privest bound --h H.csv --noise-variance 0.04 --level 1.0
+
+    privest bound --h H.csv --noise-variance cov.csv --epsilon 1 --delta 1e-6 --sensitivity 0.5
+
+    Options:
+    h FILE                      CSV file of H: one row per measurement, one column per parameter; a
+                                first line may name the parameters. A minus reads standard input.
+    noise_variance NUMBER|FILE  Covariance of the measurement noise: a number (variance of every
+                                measurement), or a CSV file with a vector of variances or a matrix.
+    """
+    level = privacy.read()
+    with about(f"--noise-variance {noise_variance}"):
+        noise = Gaussian(cov=read_value(noise_variance))
+    with about(f"--h {h}"):
+        matrix, names = read_table(str(h))
+        require_parameters(matrix.shape[1], "H")
+        model = pv.LinearModel(matrix, noise=noise, names=names)
+    found, spent = pv.bound(model, level), privacy.spent(level)
+    if not json:
+        _print_bound(to_people(), found, model, level, spent)
+        return
+    print_json(
+        {
+            "privest": pv.__version__,
+            "measurements": model.readings,
+            "parameters": model.parameters,
+            "level": level.number if level.number is not None else repr(level),
+            "differential_privacy": None if spent is None else spent._asdict(),
+            **found.to_dict(),
+        }
+    )
+
+
+def _print_bound(
+    console: Console,
+    found: pv.Bound,
+    model: pv.LinearModel,
+    level: pv.PrivacyLevel,
+    spent: Spent | None,
+) -> None:
+    """Standard errors parameter by parameter, then the sums."""
+    console.print(shown(f"{model!r}"), soft_wrap=True)
+    console.print(shown(f"{level!r}"), soft_wrap=True)
+    if spent is not None:
+        console.print(
+            f"The Gaussian release at this level is (ε, δ)-differentially private with "
+            f"ε = {spent.epsilon:.4g}, δ = {spent.delta:g}, for data in which one measurement "
+            f"differs by at most {spent.sensitivity:g}."
+        )
+    console.print()
+    if not found.identifiable:
+        console.print(shown(found.identifiability.explain(), style="bold"))
+        console.print("There is no finite bound under this level.")
+        return
+    table = new_table(
+        "Least standard error of an unbiased estimate",
+        *("parameter", "without privacy", "with privacy", "ratio"),
+    )
+    for label, free, private in zip(found.names, found.classical_error, found.standard_error):
+        ratio = f"{private / free:.3g}" if free > 0 else "∞"
+        table.add_row(shown(label), f"{free:.5g}", f"{private:.5g}", ratio)
+    sums = new_table("Mean-square error, summed", "quantity", "trace")
+    for name, matrix in (
+        ("private bound", found.ppcrlb),
+        ("without privacy", found.classical),
+        ("cost of privacy", found.privacy_cost),
+        ("floor of that cost", found.cost_floor),
+    ):
+        sums.add_row(name, f"{np.trace(matrix):.6g}")
+    console.print(table, "", sums, sep="\n")
+
+
+# --- levels ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Choice(Record):
+    """One level: an attacker is right between two values `apart` with at most `chance`.
+
+    reading_error   1/√s, the least sd of an unbiased guess
+    informed_error  sd of a reader's guess, where values vary with sd `spread`; None without one
+    chance_of_side  how often that reader guesses above or below the median
+    epsilon         of a real release at δ, where a range of width `apart` is enforced
+    """
+
+    chance: float
+    level: float
+    reading_error: float
+    informed_error: float | None
+    chance_of_side: float | None
+    epsilon: float
+
+
+def choice(apart: float, chance: float, spread: float | None, delta: float) -> Choice:
+    """The largest level of real releases that keeps a chance."""
+    level = level_for_attacker(apart, chance).number
+    assert level is not None
+    return Choice(
+        chance=chance,
+        level=level,
+        reading_error=attack.reading_error(level),
+        informed_error=None if spread is None else attack.informed_error(level, spread),
+        chance_of_side=None if spread is None else attack.chance_of_side(level, spread),
+        epsilon=grid_statement(level, move=apart, delta=delta).epsilon,
+    )
+
+
+@command()
+def levels(
+    tolerance: float = 1.0, attacker: float | None = None, spread: float | None = None,
+    delta: float = DELTA, json: bool = False,
+) -> None:  # fmt: skip
+    """Privacy levels by what an attacker can do with a release; no data are needed.
+
+    For Gaussian noise, one value per person. With --attacker: the one level of that success rate
+    (tolerance and attacker of a plan file).
+
+    Examples:
+
+    privest levels --tolerance 0.5
+
+    privest levels --tolerance 0.5 --attacker 0.75 --spread 1
+
+    Options:
+    tolerance C  Difference between two values that matters, in their units: the width of a range,
+                 or what a clinic cannot tell apart.
+    attacker P   Success rate that an attacker may have between two such values (> 0.5).
+    spread SD    Residual sd: how much values vary around the prediction.
+    delta δ      δ of the column ε.
+    """
+    apart = as_positive(tolerance, "--tolerance")
+    if spread is not None:
+        as_positive(spread, "--spread")
+    rates = RATES if attacker is None else (attacker,)
+    found = [choice(apart, rate, spread, delta) for rate in rates]
+    if json:
+        record = {"tolerance": apart, "spread": spread, "delta": delta}
+        print_json(record | {"levels": [one.to_dict() for one in found]})
+    elif attacker is None:
+        print_sections(to_people(), [levels_section(found, apart, spread, delta)])
+    else:
+        one = found[0]
+        print_sections(to_people(), one_level(one.level, apart, spread, one.epsilon, delta))
