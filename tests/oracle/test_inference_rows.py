@@ -6,10 +6,14 @@ import scipy
 import statsmodels.api as sm
 
 from privest.errors import InvalidInput
-from privest.estimator.inference._choosing import row_errors
 from privest.estimator.inference._levels import fit_levels
 from privest.estimator.inference._robust import FINE, WIDE, _count, _median_of, fit_huber
-from privest.estimator.inference._sandwich import WeightedRows, sandwich_errors, second_pass
+from privest.estimator.inference._sandwich import (
+    WeightedRows,
+    row_errors,
+    sandwich_errors,
+    second_pass,
+)
 from privest.estimator.inference._unknown import Scatter, stated_errors, unknown_errors
 from privest.estimator.inference._weighted_sums import LevelRows, prepared
 

@@ -12,7 +12,7 @@ import scipy.stats
 
 from privest import lattice
 from privest.lattice import GAUSSIAN, LAPLACE, DiscreteGaussian, DiscreteLaplace
-from privest.lattice._inversion import Inversion
+from privest.lattice._sampler import Inversion
 
 FALSE_ALARM = 1e-6
 

@@ -13,8 +13,7 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, Index, plural
 from privest.dynamics._observed import Level, as_seen, numbers_shown, of_entries
 from privest.errors import InvalidInput
-from privest.mechanism._missing import marked, real_numbers, split_missing
-from privest.mechanism._range import as_range
+from privest.mechanism._rows import as_range, marked, real_numbers, split_missing
 from privest.mechanism._stream_terms import begun, clip_between, stream_terms
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import SequentialLevel, as_stream_level

@@ -10,7 +10,7 @@ from privest import lattice
 from privest.arrays import Array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped_rows import ClippedRows
-from privest.mechanism._range import Range, clip_of
+from privest.mechanism._rows import Range, clip_of
 from privest.noise import GaussianLaw, ScalarLaw
 from privest.privacy import SequentialLevel
 from privest.release import StreamRelease

@@ -25,7 +25,7 @@ from privest.estimator.inference import (
     fit_levels,
     group_sums,
 )
-from privest.estimator.inference._choosing import row_errors
+from privest.estimator.inference._sandwich import row_errors
 from privest.estimator.result import Result
 from privest.linalg import least_squares
 from privest.privacy import SequentialLevel

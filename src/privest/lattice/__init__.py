@@ -7,14 +7,28 @@ folder proves every step; it names the functions. `Coin` is the other way out: o
 """
 
 from privest.lattice._coins import Coin, flips_at, flips_for, tossed
-from privest.lattice._entropy import Unsigned as Unsigned
-from privest.lattice._entropy import Words as Words
-from privest.lattice._entropy import os_words
-from privest.lattice._exact import Exactly, exactly, finite, sum_of_products, two_product
-from privest.lattice._inversion import gaussian_integers, laplace_integers
-from privest.lattice._literal import literal_factor, literal_root
+from privest.lattice._exact import (
+    Exactly,
+    exactly,
+    finite,
+    literal_factor,
+    literal_root,
+    sum_of_products,
+    two_product,
+)
 from privest.lattice._rounding import MOST, rounded
-from privest.lattice._tables import GAUSSIAN, GRID, LAPLACE, DiscreteGaussian, DiscreteLaplace
+from privest.lattice._sampler import (
+    GAUSSIAN,
+    GRID,
+    LAPLACE,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    gaussian_integers,
+    laplace_integers,
+    os_words,
+)
+from privest.lattice._sampler import Unsigned as Unsigned
+from privest.lattice._sampler import Words as Words
 
 __all__ = [
     "GAUSSIAN", "GRID", "LAPLACE", "MOST", "Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly",

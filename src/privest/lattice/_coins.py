@@ -17,9 +17,8 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.lattice._entropy import Integers, Unsigned
 from privest.lattice._exact import finite
-from privest.lattice._tables import exp_minus
+from privest.lattice._sampler import Integers, Unsigned, exp_minus
 
 BITS = 64
 WHOLE = 1 << BITS

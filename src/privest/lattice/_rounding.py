@@ -13,9 +13,8 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.lattice._entropy import Integers, Unsigned, Words, drawn_words, os_words
 from privest.lattice._exact import Exactly
-from privest.lattice._tables import GRID_BITS
+from privest.lattice._sampler import GRID_BITS, Integers, Unsigned, Words, drawn_words, os_words
 
 MOST = 2**52  # the largest integers of the grid: n + X and g·(n + X) are doubles
 _UNIT = 2**53  # parts of one step of the grid that are compared

@@ -12,8 +12,15 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count, plural
 from privest.errors import InvalidInput
 from privest.mechanism._literal import Terms, literal_terms
-from privest.mechanism._missing import marked, of_size, real_numbers, repeated, split_missing
-from privest.mechanism._range import as_range, clip_of
+from privest.mechanism._rows import (
+    as_range,
+    clip_of,
+    marked,
+    of_size,
+    real_numbers,
+    repeated,
+    split_missing,
+)
 from privest.mechanism._vector import Information, Mechanism
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import GridStatement, Move, PrivacyLevel, as_level, grid_statement

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from numbers import Real
+
 import numpy as np
 
-from privest import lattice
-from privest.arrays import AnyArray, Array, ArrayLike, fingerprint_of
-from privest.lattice import GRID, Coin
-from privest.mechanism._missing import marked, real_numbers, split_missing
-from privest.mechanism._range import Range, as_range, clip_of
+from privest import lattice, privacy
+from privest.arrays import (
+    AnyArray,
+    Array,
+    ArrayLike,
+    Flags,
+    as_array,
+    as_count,
+    as_double,
+    fingerprint_of,
+)
+from privest.errors import InvalidInput
+from privest.lattice import GRID, Coin, Exactly
 from privest.mechanism.source import Clip, Law, Shown, Source, as_integers, as_protected, as_source
 
 
@@ -91,3 +103,168 @@ class RowMechanism:
         distinct, place = np.unique(weights, return_inverse=True)
         least, most = clip_of([distinct], self.range)
         return least[place], most[place]
+
+
+# --- a public range of readings, and what of Lᵀy it leaves: multiples of the grid  ----------------
+
+
+Range = tuple[float, float]
+
+
+def as_range(given: object) -> Range | None:
+    """(low, high), low < high, both finite; None stays None: what the grid can hold."""
+    if given is None:
+        return None
+    ends = np.asarray(given, dtype=object)
+    if ends.shape != (2,):
+        raise InvalidInput("a range is a pair of numbers, (low, high).")
+    found = privacy.Range(ends[0], ends[1])
+    return found.low, found.high
+
+
+def clip_of(weights: Sequence[Array], span: Range, *, lags: int = 0) -> Clip:
+    """Between which multiples of the grid Σ_t c_t y_t lies, where every y_t is in the range.
+
+    One weight: rounded inwards, so that what is shown moves by no more than c·(high − low).
+    Several: outwards; the coordinates of Lᵀy are clipped and never the readings (with a correlated
+    S that would show more than S). The last `lags` weights are of readings that may be missing:
+    these count with 0 too.
+    Raises InvalidInput where the grid cannot hold the range.
+    """
+    if len(weights) == 1:
+        up = np.asarray(weights[0]) >= 0
+        least = _next_multiple(weights[0], np.where(up, span[0], span[1]))
+        most = -_next_multiple(weights[0], -np.where(up, span[1], span[0]))
+        if not ((least < most) | (np.asarray(weights[0]) == 0)).all():
+            raise InvalidInput(
+                f"the range {span[0]:g}, {span[1]:g} is narrower than a step of the grid, "
+                f"{lattice.GRID:.1e} deviations of the noise: it would show nothing. Take a wider "
+                "range, or a larger level."
+            )
+    else:
+        own = len(weights) - lags
+        floor, top = np.zeros(np.shape(weights[0])), np.zeros(np.shape(weights[0]))
+        for t, weight in enumerate(weights):
+            ends = np.sort([weight * span[0], weight * span[1]], axis=0)
+            floor += ends[0] if t < own else np.minimum(ends[0], 0.0)
+            top += ends[1] if t < own else np.maximum(ends[1], 0.0)
+        least, most = np.floor(floor / lattice.GRID) - 1, np.ceil(top / lattice.GRID) + 1
+    size = max(float(np.max(np.abs(least))), float(np.max(np.abs(most))))
+    if not size < lattice.MOST:
+        raise InvalidInput(
+            f"the range reaches {size * lattice.GRID:.1e} deviations of the noise; the grid holds "
+            f"{lattice.MOST * lattice.GRID:.1e}. Take a narrower range, or a stricter level."
+        )
+    return least.astype(np.int64), most.astype(np.int64)
+
+
+def _next_multiple(weight: Array, end: Array) -> Array:
+    """⌈c·y/g⌉, decided by the exact product."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what the grid cannot hold is refused
+        product = lattice.sum_of_products([(np.asarray(weight), end)])
+    high = product.high / lattice.GRID  # a power of two: exact
+    return np.asarray(np.ceil(high) + ((high == np.floor(high)) & (product.low > 0)))
+
+
+# --- readings as they come: numbers, how many, and where they are missing  ------------------------
+
+
+def real_numbers(y: ArrayLike) -> Array:
+    """Readings as doubles, NaN where they are masked, in rows of a list too, or None.
+
+    No value is looked at: what the doubles cannot hold is infinite, and nothing warns of it.
+    """
+    try:
+        if _masks_inside(y):
+            return np.stack([real_numbers(row) for row in y])  # type: ignore[union-attr]
+        raw = y if isinstance(y, np.ndarray) else _as_given(y)
+    except ValueError:
+        raise InvalidInput("readings must be numbers in rows of one length.") from None
+    absent = np.ma.getmaskarray(raw) if isinstance(raw, np.ma.MaskedArray) else None
+    plain = np.ma.getdata(raw)
+    if plain.dtype.kind == "O":
+        values = _of_objects(plain, absent)
+    elif plain.dtype.kind not in "biuf":
+        raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
+    else:
+        with np.errstate(all="ignore"):  # longer doubles, signalling NaN
+            values = plain.astype(np.float64, copy=False)
+    return values if absent is None else np.where(absent, np.nan, values)
+
+
+def _masks_inside(y: object) -> bool:
+    """Whether there are masked arrays in a list, which NumPy would take without their masks."""
+    if not isinstance(y, Sequence) or isinstance(y, str | bytes):
+        return False
+    kinds = set(map(type, y))  # of a million numbers one
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        return True
+    return any(issubclass(kind, Sequence) for kind in kinds) and any(map(_masks_inside, y))
+
+
+def _as_given(y: ArrayLike) -> AnyArray:
+    try:
+        return np.asarray(y)
+    except OverflowError:  # an integer beyond the doubles, beside doubles
+        return np.asarray(y, dtype=object)
+
+
+def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
+    """Objects, which must be numbers all, integers of any size, or None, which is missing."""
+    values = np.full(raw.size, np.nan)
+    for i in range(raw.size) if absent is None else np.flatnonzero(~absent):
+        number = raw.flat[i]
+        if number is None:
+            continue
+        if not isinstance(number, Real | np.bool_):
+            raise InvalidInput(
+                "readings must be real numbers; received an array of objects, one of type "
+                f"{type(number).__name__}."
+            )
+        values[i] = as_double(number)
+    return values.reshape(raw.shape)
+
+
+def of_size(values: Array, readings: int) -> Array:
+    """Refuse another number of readings; no value is looked at."""
+    if values.ndim == 0 or values.shape[-1] != readings:
+        raise InvalidInput(
+            f"the mechanism is for {readings} readings; received shape {values.shape}."
+        )
+    return values
+
+
+def repeated(values: Array, trials: int | None) -> Array:
+    """One row a trial, (trials, m), or as they are."""
+    if trials is None:
+        return values
+    if values.ndim > 1:
+        raise InvalidInput(
+            f"trials repeat one vector of readings; received readings of shape {values.shape}."
+        )
+    return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
+
+
+def marked(exact: Exactly, absent: Flags | None) -> Exactly:
+    """What is to be shown, NaN where it would read what is missing: the source returns NaN there.
+
+    A source that sends a release of before returns what was missing then.
+    """
+    if absent is not None:
+        exact.high[absent] = np.nan
+    return exact
+
+
+def split_missing(values: Array, *, finite: bool) -> tuple[Array, Flags | None]:
+    """The readings with 0 where they are NaN, and where that is (None: nowhere).
+
+    `finite`: refuse infinite ones, as simulations do; a real release clips them.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if finite and math.isfinite(values.sum()):  # one pass when all is well
+            return values, None
+    absent = np.isnan(values)
+    if not absent.any():
+        return as_array(values, "the readings") if finite else values, None
+    known = np.where(absent, 0.0, values)
+    return as_array(known, "the readings") if finite else known, absent

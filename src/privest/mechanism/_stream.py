@@ -13,8 +13,7 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
 from privest.mechanism._affine import RunningMechanism
-from privest.mechanism._missing import marked, real_numbers, split_missing
-from privest.mechanism._range import as_range
+from privest.mechanism._rows import as_range, marked, real_numbers, split_missing
 from privest.mechanism._stream_terms import begun, clip_between, hidden_of, stream_terms
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import (

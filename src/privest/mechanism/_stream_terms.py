@@ -8,7 +8,7 @@ import numpy as np
 
 from privest import lattice
 from privest.arrays import Array, Flags
-from privest.mechanism._range import Range, clip_of
+from privest.mechanism._rows import Range, clip_of
 from privest.mechanism.source import Clip
 from privest.privacy import SequentialLevel
 from privest.privacy._parts import hidden_entries, rows_of_parts

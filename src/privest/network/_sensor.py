@@ -12,7 +12,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array, as_positive, plural
 from privest.errors import InvalidInput
 from privest.mechanism import GaussianMechanism, RunningMechanism
-from privest.mechanism._missing import real_numbers
+from privest.mechanism._rows import real_numbers
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.model import LinearModel
 from privest.network._seen import Seen, absent_coordinates

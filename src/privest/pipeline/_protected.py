@@ -29,7 +29,7 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, fingerprint_of
 from privest.errors import InvalidInput, NotReleasable, NumericalFailure
 from privest.linalg.batched import substitute
-from privest.mechanism._missing import real_numbers
+from privest.mechanism._rows import real_numbers
 from privest.mechanism.source import Law, Source
 from privest.noise import GaussianLaw, Laplace, ScalarLaw
 from privest.pipeline._roots import least_squares

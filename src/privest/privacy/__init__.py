@@ -1,7 +1,15 @@
 """Privacy levels, and what they mean in the language of differential privacy."""
 
 from privest.privacy import attacker, gdp, metric
-from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading, OneRecord
+from privest.privacy._adjacency import (
+    AdjacentSteps,
+    Along,
+    Move,
+    OneBlock,
+    OneReading,
+    OneRecord,
+    Range,
+)
 from privest.privacy._adjacency import as_move as as_move
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._grid_level import level_for_attacker, level_on_grid
@@ -15,7 +23,6 @@ from privest.privacy._pure import (
     pure_level,
     relative_variance,
 )
-from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._statement import GridStatement, grid_statement, rows_statement
 from privest.privacy._stream import StreamLevel

@@ -13,11 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_count, as_counts, as_positive
+from privest.arrays import (
+    Array,
+    ArrayLike,
+    Index,
+    as_array,
+    as_count,
+    as_counts,
+    as_number,
+    as_positive,
+)
 from privest.errors import InvalidInput
 from privest.linalg import PSD, Blocks
 from privest.privacy import gdp
 from privest.privacy._spans import largest_of_spans
+from privest.records import Record
 
 
 class Move(ABC):
@@ -238,3 +248,38 @@ def as_move(move: float | Move) -> Move:
             "along a vector."
         )
     return OneReading(as_positive(move, "move"))
+
+
+# --- a public range of the readings: what clipping to it makes true, for every value of a readi ---
+
+
+@dataclass(frozen=True)
+class Range(Record):
+    """low ≤ y ≤ high, in the units of the readings: public knowledge, never from private data.
+
+    >>> Range(0.0, 10.0).move
+    OneReading(by=10.0)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            end = as_number(getattr(self, name), f"the {name} end of the range")
+            object.__setattr__(self, name, end)
+        if not self.low < self.high or not math.isfinite(self.width):
+            raise InvalidInput(
+                "a range is low, high with low < high and a width that is a number; received "
+                f"{self.low:g}, {self.high:g}."
+            )
+
+    @property
+    def width(self) -> float:
+        """high − low."""
+        return self.high - self.low
+
+    @property
+    def move(self) -> OneReading:
+        """What clipping makes true at a pointwise level: one reading moves by at most the width."""
+        return OneReading(self.width)

@@ -11,7 +11,7 @@ from privest.lattice import GRID
 from privest.privacy import attacker, gdp
 from privest.privacy._adjacency import Convertible, Move, as_move
 from privest.privacy._endless import EndlessLevel
-from privest.privacy._grid_moves import entries_of, shift_of
+from privest.privacy._grid import entries_of, shift_of
 from privest.privacy._level import PrivacyLevel
 
 CLOSE = 1e-11  # relative: how near the largest level is found

@@ -19,7 +19,7 @@ from privest.arrays import as_count, as_positive
 from privest.errors import InvalidInput
 from privest.lattice import GRID, MOST, literal_root
 from privest.privacy import gdp
-from privest.privacy._grid_moves import SLACK, Shift, steps_up, whole_sum
+from privest.privacy._grid import SLACK, Shift, steps_up, whole_sum
 from privest.privacy._statement import DELTA, GridStatement, statement_of_shift
 from privest.reading import read_flag
 

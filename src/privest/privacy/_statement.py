@@ -34,20 +34,22 @@ from privest.privacy._adjacency import (
     OneBlock,
     OneReading,
     OneRecord,
+    Range,
     as_move,
 )
-from privest.privacy._grid_law import epsilon_of_move, laplace_epsilon, laplace_metric_epsilon
-from privest.privacy._grid_moves import (
+from privest.privacy._grid import (
     Entries,
     Level,
     Shift,
     entries_of,
+    epsilon_of_move,
+    laplace_epsilon,
+    laplace_metric_epsilon,
     one_reading,
     shift_of,
     steps_up,
 )
 from privest.privacy._level import as_level
-from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
 from privest.reading import read_flag
 from privest.records import Record

@@ -5,13 +5,14 @@ where. Sizes are checked before memory is taken, and fields when they are read.
 Most memory: 500 times the size of a document, twice that of an archive.
 """
 
-from privest.reading._documents import parse_json, parse_toml
 from privest.reading._fields import Field as Field
 from privest.reading._fields import about as about
 from privest.reading._fields import (
     chosen,
     counted,
     optional,
+    parse_json,
+    parse_toml,
     ranged,
     read_count,
     read_fields,

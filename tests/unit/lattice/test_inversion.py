@@ -10,8 +10,7 @@ import pytest
 import scipy.stats
 
 from privest.lattice import GAUSSIAN, LAPLACE, DiscreteGaussian
-from privest.lattice._inversion import Inversion
-from privest.lattice._tables import table_of
+from privest.lattice._sampler import Inversion, table_of
 
 TOP = 2**64 - 1
 

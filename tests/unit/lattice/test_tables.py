@@ -11,8 +11,8 @@ from functools import lru_cache
 import mpmath
 import pytest
 
-from privest.lattice import GAUSSIAN, GRID, LAPLACE, DiscreteGaussian, DiscreteLaplace, _tables
-from privest.lattice._tables import GRID_BITS, certified, exp_minus, table_of
+from privest.lattice import GAUSSIAN, GRID, LAPLACE, DiscreteGaussian, DiscreteLaplace, _sampler
+from privest.lattice._sampler import GRID_BITS, certified, exp_minus, table_of
 
 BITS = 63
 
@@ -124,7 +124,7 @@ def test_exponentials_are_enclosed(x):
 def test_enclosures_enclose(variance, precision, steps, monkeypatch):
     """Where they are so wide that every rounding counts, and wherever the sum is cut."""
     if steps is not None:
-        monkeypatch.setattr(_tables, "_steps", lambda *_: steps)
+        monkeypatch.setattr(_sampler, "_steps", lambda *_: steps)
     law = DiscreteGaussian(variance)
     below, above = law.enclosures(4, precision)
     exact = by_intervals(law, len(below), 200)

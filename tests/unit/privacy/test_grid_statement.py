@@ -26,7 +26,7 @@ from privest.privacy import (
     level_on_grid,
     rows_statement,
 )
-from privest.privacy._grid_law import (
+from privest.privacy._grid import (
     epsilon_of_move,
     laplace_epsilon,
     log_delta_of_move,

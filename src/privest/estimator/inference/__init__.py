@@ -4,9 +4,6 @@ Everything here is done to what was released, and costs no privacy.
 """
 
 from privest.estimator.inference._categorical import FamilyFit, coin_rows, fit_family
-from privest.estimator.inference._choosing import CHOICES as CHOICES
-from privest.estimator.inference._choosing import ENOUGH as ENOUGH
-from privest.estimator.inference._choosing import row_errors
 from privest.estimator.inference._cluster import (
     ClusterErrors,
     ClusterSums,
@@ -18,8 +15,6 @@ from privest.estimator.inference._errors import without_noise as without_noise
 from privest.estimator.inference._joint import Joint as Joint
 from privest.estimator.inference._joint import joint_test as joint_test
 from privest.estimator.inference._levels import LevelFit, fit_levels
-from privest.estimator.inference._misfit import DOUBTFUL as DOUBTFUL
-from privest.estimator.inference._misfit import less_noise_p, misfit_p, reference_p, stated_p
 from privest.estimator.inference._original_scale import (
     OriginalMean,
     as_factor,
@@ -35,19 +30,27 @@ from privest.estimator.inference._people import (
 )
 from privest.estimator.inference._random_effects import EffectSums, RandomEffects
 from privest.estimator.inference._robust import fit_huber as fit_huber
+from privest.estimator.inference._sandwich import CHOICES as CHOICES
+from privest.estimator.inference._sandwich import ENOUGH as ENOUGH
 from privest.estimator.inference._sandwich import (
     SecondPass,
     WeightedRows,
+    row_errors,
     sandwich_errors,
     second_pass,
 )
 from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
 from privest.estimator.inference._totals import Total, noise_factor, total_of
+from privest.estimator.inference._unknown import DOUBTFUL as DOUBTFUL
 from privest.estimator.inference._unknown import (
     Scatter,
+    less_noise_p,
+    misfit_p,
     new_reading_error,
     new_release_error,
+    reference_p,
     stated_errors,
+    stated_p,
     unknown_errors,
     without_privacy,
 )

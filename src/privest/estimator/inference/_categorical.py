@@ -25,9 +25,8 @@ import scipy
 
 from privest.arrays import Array, as_choice, as_number
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator.inference._choosing import row_errors
 from privest.estimator.inference._errors import Errors
-from privest.estimator.inference._sandwich import WeightedRows
+from privest.estimator.inference._sandwich import WeightedRows, row_errors
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.records import Record

@@ -19,9 +19,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, as_confidence
-from privest.estimator.inference._choosing import row_errors
 from privest.estimator.inference._errors import Errors
-from privest.estimator.inference._sandwich import WeightedRows
+from privest.estimator.inference._sandwich import WeightedRows, row_errors
 from privest.estimator.inference._weighted_sums import (
     Blocks,
     LevelRows,

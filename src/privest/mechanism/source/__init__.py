@@ -16,9 +16,12 @@ from privest.mechanism.source._base import (
     Added,
     Clip,
     Law,
+    OpenDPNoise,
+    Protected,
     Shown,
     Source,
     as_integers,
+    as_protected,
     require_room,
 )
 from privest.mechanism.source._base import clip_fact as clip_fact
@@ -26,7 +29,6 @@ from privest.mechanism.source._base import law_fact as law_fact
 from privest.mechanism.source._base import numbers as numbers
 from privest.mechanism.source._base import shape_of as shape_of
 from privest.mechanism.source._kept import Kept
-from privest.mechanism.source._protected import OpenDPNoise, Protected, as_protected
 from privest.mechanism.source._simulated import Generated, Seeded, as_source, seeded
 
 __all__ = [

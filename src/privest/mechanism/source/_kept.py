@@ -22,6 +22,7 @@ from privest.mechanism.source._base import (
     Clip,
     Law,
     Numbers,
+    Protected,
     Shown,
     Source,
     clip_fact,
@@ -32,7 +33,6 @@ from privest.mechanism.source._base import (
     require_room,
     shape_of,
 )
-from privest.mechanism.source._protected import Protected
 from privest.reading import read_arrays, read_bytes, state_array, state_flag
 
 KEY_BYTES = 32
