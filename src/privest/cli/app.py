@@ -117,9 +117,10 @@ def run() -> None:
     except Misuse as error:
         message, context = error.format_message(), getattr(error, "ctx", None)
         where = "" if context is None else f" See {context.command_path} --help."
-        _stop(f"{message.rstrip('.')}.{where}" if message else "", 2)  # else the help was printed
+        message = message.rstrip(".") + "." * (not message.endswith("?"))
+        _stop(f"{message}{where}" if error.format_message() else "", 2)  # else: help was printed
     except PrivestError as error:
-        hint = " See privest ledger --help." if isinstance(error, BudgetExceeded) else ""
+        hint = " (privest ledger budget --change)" if isinstance(error, BudgetExceeded) else ""
         _stop(f"{error}{hint}", 2)
     except OSError as error:  # a full disk
         _stop(f"cannot write the output ({error.strerror}).", 1)
