@@ -7,7 +7,10 @@ import pytest
 
 from workflow_command import runner
 
-ROWS = [("41", "weiblich", "27,1", "3,2"), ("52", "männlich", "999", "2,9")] * 20
+ROWS = [
+    (str(20 + k), ("weiblich", "männlich")[k % 2], "999" if k % 20 == 3 else f"2{k % 9},5", "3,2")
+    for k in range(40)
+]
 
 
 @pytest.fixture
