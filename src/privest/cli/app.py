@@ -80,7 +80,8 @@ class Commands(TyperGroup):
         name, _, rest = super().resolve_command(ctx, args)
         assert name is not None
         command = loaded(name)
-        options = {option for one in getattr(command, "params", ()) for option in one.opts}
+        commands = [command, *getattr(command, "commands", {}).values()]
+        options = {option for own in commands for one in own.params for option in one.opts}
         return name, command, [_renamed(one, options) for one in rest]
 
 
