@@ -11,20 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+import privest as pv
 from benchmarks.timing import compare, report
 from privest.data import write_table
-from privest.ledger import Ledger
-from privest.workflow import (
-    Account,
-    People,
-    Privacy,
-    Spec,
-    estimate_release,
-    make_plan,
-    simulate_release,
-    stated_terms,
-)
-from privest.workflow import release as real_release
+from privest.workflow import stated_plan
 
 ROWS = 1_000_000
 BLOCK = 100_000
@@ -45,8 +35,8 @@ def _table(path):
     write_table(path, NAMES, blocks())
 
 
-def _spec(path, **more):
-    return Spec(str(path), "ldl", NAMES[:4], privacy=Privacy(0.05), **more)
+def _plan(path, **more):
+    return pv.plan(path, target="ldl", features=NAMES[:4], level=0.05, **more)
 
 
 def rows():
@@ -54,35 +44,34 @@ def rows():
         folder = Path(name)
         data = folder / "people.csv"
         _table(data)
-        plan, number = make_plan(_spec(data)), itertools.count()
+        plan, number = _plan(data), itertools.count()
 
         def release(planned, ending="csv"):
             table = folder / f"z{next(number)}.{ending}"
-            simulate_release(planned(), table, np.random.default_rng(0))
+            planned().simulate(table, rng=np.random.default_rng(0))
             return table
 
         def planning():
-            return make_plan(_spec(data))
+            return _plan(data)
 
-        def stated():
-            return stated_terms(_spec(data))
+        def stated():  # as the command does it where the level is stated: the table is not read
+            return stated_plan(plan.spec)
 
         def of_persons():
-            return make_plan(_spec(data, person=People("person")))
+            return _plan(data, person="person")
 
         table, persons = release(planning), release(of_persons)
         reads = {
             "plan": (planning, data, 3),
             "plan, persons": (of_persons, data, 6),
-            "estimate, Student's t": (lambda: estimate_release(table, "t"), table, 3),
-            "estimate, HC3": (lambda: estimate_release(table, "HC3"), table, 6),
-            "estimate, persons (CR2)": (lambda: estimate_release(persons), persons, 6),
+            "estimate, Student's t": (lambda: pv.estimate(table, "t"), table, 3),
+            "estimate, HC3": (lambda: pv.estimate(table, "HC3"), table, 6),
+            "estimate, persons (CR2)": (lambda: pv.estimate(persons), persons, 6),
         }
         writes = {
             "simulated release": lambda: release(lambda: plan),
-            # As the command does it where the level is stated: one pass over the file.
             "simulated release from the plan file": lambda: release(stated),
-            # Where the level is that of a wanted accuracy, or the noise is seeded: two passes.
+            # Where the level is that of a wanted accuracy: two passes.
             "plan and simulated release": lambda: release(planning),
         }
         for step, (work, path, limit) in reads.items():
@@ -102,8 +91,8 @@ def rows():
 
         def charged():
             k = next(number)
-            with Ledger(folder / f"ledger{k}.db", marks=folder / "marks") as ledger:
-                real_release(stated(), folder / f"z{k}.csv", account=Account(ledger, "ldl"))
+            with pv.Ledger(folder / f"ledger{k}.db", marks=folder / "marks") as ledger:
+                stated().release(folder / f"z{k}.csv", account=ledger.account("ldl"))
 
         yield compare(
             f"workflow: release from the plan file, with a ledger, {ROWS:,} rows",

@@ -6,10 +6,10 @@ Each sensor stands in a garden and measures PM2.5 for some hours of a day. The c
 
     c = θ_0 + θ_1·east + θ_2·north + θ_3·rush(hour) ,
 
-four numbers. An hourly reading also tells whether its owner was barbecuing, so a sensor shows it
-only through noise: Fisher information at most s per reading, s its owner's choice. Sensors talk to
-neighbours within radio range. In the end every one of them holds the best estimate that the levels
-allow, as if one place had heard them all.
+four numbers. An hourly measurement also reveals whether its owner was barbecuing, so a sensor
+releases it only with noise: Fisher information at most s per measurement, s its owner's choice.
+Sensors talk to neighbours within radio range. In the end every one of them holds the best estimate
+that the levels allow, as if one place had heard them all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SENSORS, RANGE = 50, 0.24
 THETA = np.array([14.0, 5.0, -3.0, 6.0])  # µg/m³
-NOISE = 2.0**2  # variance of a reading, (µg/m³)²
+NOISE = 2.0**2  # variance of a measurement, (µg/m³)²
 TOLERANCE = 1e-9
 Method = Literal["plain", "chebyshev"]
 COLOURS = {"plain": "#dd8452", "chebyshev": "#4c72b0"}
@@ -53,7 +53,7 @@ def city(rng: np.random.Generator) -> tuple[Array, network.Graph]:
 
 
 def make_sensors(places: Array, rng: np.random.Generator) -> list[network.Sensor]:
-    """Each with some hours of readings and a level of its owner's choice."""
+    """Each with some hours of measurements and a level of its owner's choice."""
     sensors = []
     for east, north in places:
         hours = np.sort(rng.choice(24, size=rng.integers(4, 13), replace=False)).astype(float)
@@ -95,7 +95,7 @@ def rounds_against_gap(
 
 
 def compare_averages(weights: network.Weights, rng: np.random.Generator) -> None:
-    """The plain average of one reading a sensor, by our method and by those of the literature.
+    """The plain average of one measurement per sensor, by our method and others.
 
     All but the last are set so that the messages carry the same information S_i = 0.5 about y_i.
     """

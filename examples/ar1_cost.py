@@ -17,7 +17,7 @@ from privest import dynamics
 from privest.report.figures import new_figure, save, tidy
 
 PHI, STEPS, TRIALS = 0.8, 2000, 200
-THETA = [PHI, 1 - PHI**2]  # φ and the variance of w: variance 1 of a reading
+THETA = [PHI, 1 - PHI**2]  # φ and the variance of w: variance 1 of a measurement
 FORMULA = np.geomspace(0.02, 100.0, 25)
 TRIED = (0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0)
 
@@ -29,7 +29,7 @@ def bounds(level: float) -> tuple[float, float]:
 
 
 def naive(y: np.ndarray) -> float:
-    """The correlation of a release with the one before, as if it were the reading."""
+    """The correlation of a release with the one before, as if it were the measurement."""
     return float((y[1:] * y[:-1]).sum() / (y * y).sum())
 
 

@@ -25,7 +25,7 @@ from privest.report.figures import new_figure, save, tidy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVEL = 1.0  # of everybody, on average: a reading is known to ± 1, a factor of e
+LEVEL = 1.0  # of everybody, on average
 CAP = 4.0  # what nobody should exceed, in the third way: ± 0.5, a factor of 1.65
 TRIALS = 10_000
 SEED = 2012
@@ -34,7 +34,7 @@ COLOURS = {"equal": "0.45", "best": "#1b4f8f", "capped": "#4f8fcf", "equalised":
 
 
 class People(NamedTuple):
-    """Public features (with an intercept), private readings, and what the people are called."""
+    """Public features (with an intercept), private values, and what the people are called."""
 
     model: pv.LinearModel
     readings: np.ndarray
@@ -56,7 +56,7 @@ class Way(NamedTuple):
 
     @property
     def doubt(self) -> float:
-        """The relative standard error of `found`: that of a deviation from so many trials."""
+        """The relative standard error of `found`: that of an sd over the trials."""
         return 1 / math.sqrt(2 * TRIALS)
 
 
@@ -134,11 +134,11 @@ def main(out: Path = Path("out"), folder: Path | None = None) -> dict[str, Way]:
     people = embedded() if folder is None else survey(folder)
     found = ways(people)
     print(f"{people.words}: the effect of BMI on log triglycerides")
-    print(f"{'':32}  error   in trials   total  largest  give up nothing")
+    print(f"{'':32}  error   in trials   total  largest  level 0")
     for way in found.values():
         print(
             f"{way.words:32} {way.error:.4f}  {way.found:.4f} ± {way.doubt * way.error:.4f} "
-            f"{way.levels.sum():6.0f} {way.levels.max():8.2f} {np.mean(way.levels == 0):12.0%}"
+            f"{way.levels.sum():6.0f} {way.levels.max():8.2f} {np.mean(way.levels == 0):8.0%}"
         )
     saved = (found["equal"].error / found["best"].error) ** 2
     print(f"Equal levels would need {saved:.2f} times as many people for the error of the best.")
@@ -149,13 +149,13 @@ def main(out: Path = Path("out"), folder: Path | None = None) -> dict[str, Way]:
 
 
 def draw(people: People, found: dict[str, Way], path: Path) -> None:
-    """Left what the levels save, right who pays for it."""
+    """Left the standard errors, right the level of each person."""
     figure = new_figure(11, 4.6)
     left, right = figure.subplots(1, 2, width_ratios=(4, 5))
     draw_errors(left, found)
     draw_levels(right, people, found)
     figure.suptitle(
-        f"Triglycerides and body mass index, {people.words}: who should give up how much?",
+        f"Triglycerides and body mass index, {people.words}: levels by design",
         fontsize=12,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -169,17 +169,17 @@ def draw_errors(axes: Axes, found: dict[str, Way]) -> None:
     before = found["equal"].error
     for height, (name, way) in zip(heights, found.items()):
         axes.barh(height, way.error, color=COLOURS[name], height=0.6, alpha=0.85)
-        label = f"{TRIALS:,} trials, 95 %" if height == 0 else None
+        label = f"{TRIALS:,} trials, 95%" if height == 0 else None
         axes.errorbar(way.found, height, xerr=1.96 * way.doubt * way.error, fmt="o", color="black",
                       ms=4, capsize=3, label=label)  # fmt: skip
         total = f"total {way.levels.sum():,.0f}, nobody above {way.levels.max():.3g}"
         axes.text(0.02 * before, height, total, va="center", color="white", fontsize=9)
         if name != "equal":
-            less = f"{100 * (way.error / before - 1):.0f} %".replace("-", "−")
+            less = f"{100 * (way.error / before - 1):.0f}%".replace("-", "−")
             axes.text(way.error + 0.04 * before, height, less, va="center", fontsize=9)
     axes.set_yticks(heights, [way.words.replace(", ", ",\n") for way in found.values()])
     axes.set_xlabel("standard error of the BMI effect (bars: theory)")
-    axes.set_title("What it saves: error", fontsize=10)
+    axes.set_title("Standard error", fontsize=10)
     axes.set_xlim(0, 1.1 * before)
     axes.set_ylim(-0.85, len(found) - 0.55)
     axes.legend(fontsize=8, frameon=False, loc="lower right")
@@ -187,7 +187,7 @@ def draw_errors(axes: Axes, found: dict[str, Way]) -> None:
 
 
 def draw_levels(axes: Axes, people: People, found: dict[str, Way]) -> None:
-    """The level of each person against BMI; what it tells of one reading on the right."""
+    """The level of each person against BMI; the sd of an unbiased guess on the right."""
     ends = [people.bmi.min(), people.bmi.max()]
     for name, way in found.items():
         if np.ptp(way.levels):
@@ -199,20 +199,20 @@ def draw_levels(axes: Axes, people: People, found: dict[str, Way]) -> None:
     top = max(way.levels.max() for way in found.values())
     axes.set_ylim(-0.03 * top, 1.05 * top)
     nothing = np.mean(found["best"].levels == 0)
-    words = f"{nothing:.0%} of the people give up\nnothing at the best levels"
+    words = f"{nothing:.0%} of the people have\nlevel 0 in the best design"
     middle, colour = float(np.median(people.bmi)), COLOURS["best"]
     axes.annotate(words, (middle, 0), (middle, 0.55 * top), ha="center", fontsize=8.5,
                   color=colour, arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
     axes.set_xlabel("body mass index, kg/m²")
-    axes.set_ylabel("privacy level s (larger shows more)")
-    axes.set_title("Who pays for it: the level of each person", fontsize=10)
+    axes.set_ylabel("privacy level s (a larger s reveals more)")
+    axes.set_title("Level of each person", fontsize=10)
     axes.legend(fontsize=8, frameon=False, loc="upper left")
     tidy(axes)
     other = axes.twinx()
     other.set_ylim(*axes.get_ylim())
     ticks = [s for s in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0) if s < 1.05 * top]
     other.set_yticks(ticks, [f"{math.exp(s**-0.5):.2f}" for s in ticks])
-    other.set_ylabel("a release tells the reading to a factor of", fontsize=9)
+    other.set_ylabel("least sd of an unbiased guess, as a factor", fontsize=9)
     other.spines[["top", "right"]].set_visible(False)
 
 

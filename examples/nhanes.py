@@ -1,4 +1,4 @@
-"""NHANES 2011-12: triglycerides on age, body mass index, sex and income, no reading shown as it is.
+"""NHANES 2011-12: private triglycerides on age, body mass index, sex and income.
 
     python examples/nhanes.py [FOLDER of the data] [FOLDER for the picture]
 
@@ -19,7 +19,6 @@ import pandas as pd
 import privest as pv
 from privest.report import as_text, describe
 from privest.report.figures import new_figure, save, tidy
-from privest.report.numbers import down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parents[2] / "shared" / "data"
 TABLES = ("DEMO_G", "BMX_G", "TRIGLY_G")
 FEATURES = ["age, 10 years", "BMI, 5 kg/m²", "sex", "income ratio"]
-FACTORS = (4.0, 2.0, 1.25)  # two readings that differ by it ...
+FACTORS = (4.0, 2.0, 1.25)  # two values that differ by it ...
 SEED = 2012
-CHANCE = 0.75  # ... are told from each other so often; a coin is right in half of the cases
+CHANCE = 0.75  # ... are told apart with at most this probability; guessing: 0.5
 RANGE = (20.0, 2000.0)  # mg/dL, public: what laboratories report; not taken from the data
 COLOURS = ("#1b4f8f", "#4f8fcf", "#c25b1e")
 
@@ -59,7 +58,7 @@ def people(folder: Path) -> pd.DataFrame:
 
 
 def plan_for(table: pd.DataFrame, factor: float) -> pv.workflow.Plan:
-    """The plan whose level tells readings that differ by `factor` apart with chance `CHANCE`."""
+    """The plan at whose level values that differ by `factor` are told apart with `CHANCE`."""
     return pv.plan(
         table,
         target="triglycerides",
@@ -77,7 +76,7 @@ def plan_for(table: pd.DataFrame, factor: float) -> pv.workflow.Plan:
 def main(folder: Path = DATA, out: Path = Path("out")) -> dict[float, pv.workflow.Estimate]:
     """The estimate at each level, by its factor. Everything is printed for the one in the middle.
 
-    Three trials, to compare. Three real releases would add up: a data owner chooses one level.
+    Three simulations, to compare. Real releases add up: a data owner chooses one level.
     """
     table = people(folder)
     plans = {factor: plan_for(table, factor) for factor in FACTORS}
@@ -90,7 +89,7 @@ def main(folder: Path = DATA, out: Path = Path("out")) -> dict[float, pv.workflo
 
 
 def draw(found: dict[float, pv.workflow.Estimate], path: Path) -> None:
-    """Left what was found, at each level; right what it shows of one person."""
+    """Left the estimates at each level, right what a reader guesses about one person."""
     figure = new_figure(11, 4.6)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     draw_effects(left, found)
@@ -103,7 +102,7 @@ def draw(found: dict[float, pv.workflow.Estimate], path: Path) -> None:
 
 
 def draw_effects(axes: Axes, found: dict[float, pv.workflow.Estimate]) -> None:
-    """Per cent for one unit more, with 95 % intervals."""
+    """Percent for one unit more, with 95% intervals."""
     names = list(next(iter(found.values())).percent())
     for k, one in enumerate(found.values()):
         for j, (value, low, high) in enumerate(one.percent().values()):
@@ -114,40 +113,41 @@ def draw_effects(axes: Axes, found: dict[float, pv.workflow.Estimate]) -> None:
     axes.axvline(0, color="0.4", lw=1)
     labels = [name.replace("sex=male", "sex: male\nagainst female") for name in names]
     axes.set_yticks(range(len(names) - 1, -1, -1), labels)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:+.0f} %" if value else "0 %")
-    axes.set_title("What was found: change of triglycerides for one unit more,\n95 % intervals",
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:+.0f}%" if value else "0%")
+    axes.set_title("Change of triglycerides for one unit more,\n95% intervals",
                    fontsize=10)  # fmt: skip
     axes.legend(fontsize=8, frameon=False, loc="lower right")
     tidy(axes, axis="x")
 
 
 def draw_exposure(axes: Axes, found: dict[float, pv.workflow.Estimate]) -> None:
-    """What the release tells of a person whose reading is 100 mg/dL."""
-    heights = range(len(found) - 1, -1, -1)
-    for height, (factor, one), colour in zip(heights, found.items(), COLOURS):
-        error = one.level**-0.5
-        for deviations, width in ((1.96, 5), (1.0, 12)):
-            ends = [100 * math.exp(sign * deviations * error) for sign in (-1, 1)]
+    """What a reader who fits the regression and shrinks guesses about a person predicted at 100."""
+    heights = range(len(found), -1, -1)
+    sd = math.sqrt(found[FACTORS[1]].noise_found or 0.0)
+    guesses = [sd, *(pv.privacy.exposure(one.level, sd=sd).after for one in found.values())]
+    for height, guess, colour in zip(heights, guesses, ("0.6", *COLOURS)):
+        for deviations, width in ((1.96, 5), (0.6745, 12)):
+            ends = [100 * math.exp(sign * deviations * guess) for sign in (-1, 1)]
             axes.plot(ends, [height, height], color=colour, lw=width, solid_capstyle="butt")
         axes.plot(100, height, "|", color="white", ms=12, mew=2)
-        words = f"100 or {100 * factor:g}? A guess is right in {100 * CHANCE:g} %"
+    for height, factor in zip(heights[1:], found):
+        words = f"100 or {100 * factor:g}? An attacker is right at most {100 * CHANCE:g}%"
         axes.text(100, height + 0.2, words, ha="center", fontsize=8.5)
     axes.set_xscale("log")
-    ticks = [10, 20, 50, 100, 200, 500, 1000]
+    ticks = [20, 50, 100, 200, 500]
     axes.set_xticks(ticks, list(map(str, ticks)))
     axes.minorticks_off()
-    axes.set_yticks(heights, [f"s = {one.level:.3g}" for one in found.values()])
-    axes.set_ylim(-0.5, len(found) - 0.4)
+    axes.set_yticks(heights, ["without\nthe row", *map(level_text, found.values())])
+    axes.set_ylim(-0.5, len(found) + 0.6)
     axes.set_xlabel("mg/dL")
-    axes.set_title("What one person is exposed to: how a release\n"
-                   "tells a reading of 100 (thick 68 %, thin 95 %)", fontsize=10)  # fmt: skip
+    axes.set_title("How closely an ordinary reader guesses the value of\n"
+                   "one person (thick 50%, thin 95% of the cases)", fontsize=10)  # fmt: skip
     tidy(axes, axis="x")
 
 
 def level_text(found: pv.workflow.Estimate) -> str:
-    """`s = 3.79: an unbiased guess has sd ≥ a factor of 1.67`."""
-    least = down(math.exp(found.level**-0.5))
-    return f"s = {found.level:.3g}: an unbiased guess has sd ≥ a factor of {least}"
+    """`s = 3.79`."""
+    return f"s = {found.level:.3g}"
 
 
 if __name__ == "__main__":

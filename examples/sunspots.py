@@ -1,8 +1,8 @@
 """Sunspots, 1700-2008, identified and foreseen from private releases at three levels.
 
 The yearly numbers (statsmodels' table; the series for which Yule invented AR(2) in 1927) stand for
-readings that must not be shown. Up to 1988 they are released; an AR(2) is identified from the
-releases alone, and the next twenty years are foreseen.
+measurements that must not be revealed. Up to 1988 they are released; an AR(2) is identified from
+the releases alone, and the next twenty years are foreseen.
 
     python examples/sunspots.py [FOLDER]     the picture goes to FOLDER (out)
 """
@@ -16,7 +16,7 @@ import privest as pv
 from privest import dynamics
 from privest.report.figures import Course, CoursePanel, save_courses
 
-NOISE = (5.0, 20.0, 60.0)  # deviation of a release's noise, sunspots; readings scatter by 40
+NOISE = (5.0, 20.0, 60.0)  # deviation of a release's noise, sunspots; measurements have sd 40
 AHEAD = 20
 
 
@@ -37,10 +37,10 @@ def period(estimate: np.ndarray) -> float:
 def panel(noise: float, years: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> CoursePanel:
     """Release at one level, identify, foresee; what is found, in words and as curves."""
     level, known = pv.EndlessLevel(1.0 / noise**2), years[:-AHEAD]
-    release = pv.StreamMechanism(level).simulate(y[:-AHEAD], rng)  # all that leaves the holder
+    release = pv.StreamMechanism(level).simulate(y[:-AHEAD], rng)  # all that leaves the data owner
     found = dynamics.fit("ar2", level, release)
     intervals, foreseen, series = found.intervals(), found.forecast(AHEAD), found.signal()
-    print(f"\nlevel 1/{noise:g}² (noise ± {noise:g} on every reading)")
+    print(f"\nlevel 1/{noise:g}² (noise ± {noise:g} on every measurement)")
     print("           estimate       95 % interval   s.e.  least s.e.  no privacy")
     rows = zip(found.names, found.estimate, intervals.ends, found.standard_error)
     floors = zip(np.sqrt(np.diagonal(found.bound)), found.classical_error)

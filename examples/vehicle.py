@@ -1,7 +1,7 @@
 """A vehicle tracked from private positions (constant-velocity model).
 
 The driver's device releases every position with noise at a stated level; the receiver sees releases
-only and filters them. A tunnel hides twenty readings.
+only and filters them. A tunnel hides twenty measurements.
 
     python examples/vehicle.py [FOLDER]     pictures go to FOLDER (out)
 """

@@ -79,6 +79,13 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_use_public_modules_and_do_not_mask_epsilon(page):
+    text = page.read_text(encoding="utf-8")
+    assert not re.findall(r"privest(?:\.\w+)*\._\w+", text)
+    assert not re.findall(r"(?:ε|epsilon)\s*[=:]\s*[\d.]*(?:\.\.\.|…)", text)
+
+
 def test_the_check_itself_can_fail():
     assert matches("a\n...\nb\n", "a\n1\n2\nb\n")
     assert not matches("1.0\n", "2.0\n")

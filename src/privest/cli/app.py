@@ -80,7 +80,8 @@ class Commands(TyperGroup):
         name, _, rest = super().resolve_command(ctx, args)
         assert name is not None
         command = loaded(name)
-        options = {option for one in getattr(command, "params", ()) for option in one.opts}
+        commands = [command, *getattr(command, "commands", {}).values()]
+        options = {option for own in commands for one in own.params for option in one.opts}
         return name, command, [_renamed(one, options) for one in rest]
 
 
@@ -117,9 +118,10 @@ def run() -> None:
     except Misuse as error:
         message, context = error.format_message(), getattr(error, "ctx", None)
         where = "" if context is None else f" See {context.command_path} --help."
-        _stop(f"{message.rstrip('.')}.{where}" if message else "", 2)  # else the help was printed
+        message = message.rstrip(".") + "." * (not message.endswith("?"))
+        _stop(f"{message}{where}" if error.format_message() else "", 2)  # else: help was printed
     except PrivestError as error:
-        hint = " See privest ledger --help." if isinstance(error, BudgetExceeded) else ""
+        hint = " (privest ledger budget --change)" if isinstance(error, BudgetExceeded) else ""
         _stop(f"{error}{hint}", 2)
     except OSError as error:  # a full disk
         _stop(f"cannot write the output ({error.strerror}).", 1)

@@ -19,7 +19,7 @@ from privest.cli.console import (
 )
 from privest.cli.options import LEDGER as LEDGER_PANEL
 from privest.cli.options import about, command, format_of, group, named_values
-from privest.data import EMBEDDED, TableLook
+from privest.data import EMBEDDED, TableLook, joined
 from privest.data import look as look_at
 from privest.errors import InvalidInput, PrivestError
 from privest.files import require_writable
@@ -42,6 +42,7 @@ from privest.workflow import (
 from privest.workflow import estimate as estimate_table
 from privest.workflow import release as release_table
 from privest.workflow import verify as verify_release
+from privest.workflow.commands import quoted
 
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
@@ -90,15 +91,23 @@ def _print_look(found: TableLook) -> None:
             said.append(f"missing code? {', '.join(code.code for code in one.codes)}")
         table.add_row(shown(one.name), one.kind, f"{one.missing:,}", shown(" ".join(said).strip()))
     console.print(table)
-    if found.text:
-        separator = {"\t": "tab"}.get(found.separator or "", found.separator)
-        console.print(
-            shown(
-                f"Format: separator={separator} decimal={found.decimal} encoding={found.encoding}"
-            )
-        )
     for note in found.notes:
         console.print(shown(note))
+    if words := _options_of(found):
+        console.print(shown("Options of `privest plan` that state this:"))
+        console.print(shown(words), soft_wrap=True)  # to be copied as one line
+
+
+def _options_of(found: TableLook) -> str:
+    """Decimal sign and encoding as they were found, and the categories of texts, as options."""
+    form = found.format.to_dict()
+    stated = [("--format", f"{key}={form[key]}") for key in ("decimal", "encoding") if key in form]
+    stated += [
+        ("--category", f"{one.name}={joined(one.different)}")
+        for one in found.columns
+        if one.kind == "text" and one.different
+    ]
+    return " ".join(f"{option} {quoted(value)}" for option, value in stated)
 
 
 def schema(

@@ -240,6 +240,6 @@ class LearntSoFar:
                 raise CheckpointError(
                     "this stream was saved without sums by blocks of time, as an older privest "
                     "did: they cannot be made up. Finish it with the privest that began it, or "
-                    "estimate anew from its releases (--from releases)."
+                    "estimate anew from its releases."
                 )
             self._blocks.restore(kept, steps)

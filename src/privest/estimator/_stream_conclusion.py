@@ -85,7 +85,7 @@ class StreamConclusion(Record):
         why, shorter = "readings scatter more than that, or more at some times than at others", ""
         if blocks.correlation != 0:  # they remember, or it was not looked at
             why = "what the features do not explain goes on from one reading to the next"
-            shorter = "; --ar1 may have shorter ones"
+            shorter = "; an AR(1) fit may have shorter ones"
         return [
             f"The errors by blocks of time are up to {times:.2g} times those {self.stated_by} "
             f"({', '.join(beyond)}): {why}. The intervals are those by blocks{shorter}."

@@ -9,6 +9,7 @@ and for yes/no and counts, by Fisher scoring at one mean with variance v, (v + a
 
 from __future__ import annotations
 
+import decimal
 import math
 import os
 from collections.abc import Callable
@@ -360,9 +361,9 @@ class Plan(Terms):
         if any(self.limits(column) is None for column in self.columns):
             return text
         delta = 0.0 if self.distribution.pure else self.privacy.delta or DELTA
-        return (
-            f"{text}; ε = {self.over_the_range(delta).epsilon:.3g} at δ = {delta:g} over the range"
-        )
+        upwards = decimal.Context(prec=3, rounding=decimal.ROUND_CEILING)
+        epsilon = float(upwards.create_decimal(f"{self.over_the_range(delta).epsilon:.12g}"))
+        return f"{text}; ε = {epsilon:g} at δ = {delta:g} over the range"
 
     def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
         """Standard errors to expect, a row for each coefficient of each target."""

@@ -84,6 +84,8 @@ def test_names_of_before_are_understood(capsys, monkeypatch, tmp_path):
     new = ("--residual-variance", 2, "--sensitivity=1", "--delta", 1e-6, "--distribution")
     assert old.code == 0, old.err
     assert old == run(*plan, *new, "gaussian")
+    budget = ("ledger", "budget", tmp_path / "l.db", "--subject", "a", "--mu", 1, "--move", 2)
+    assert run(*budget).code == 0
     (tmp_path / "H.csv").write_text("1\n1\n")  # of a bound this is the name
     assert run("bound", "--h", tmp_path / "H.csv", "--level", 1, "--noise-variance", 1).code == 0
 

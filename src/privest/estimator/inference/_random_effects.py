@@ -93,7 +93,7 @@ class EffectSums:
         if max(rows for rows, _ in self._strata) == 1:
             raise InvalidInput(
                 "every person has one row: what differs between persons and what differs within "
-                "them cannot be told apart. Leave --person out: rows are persons."
+                "them cannot be told apart. Leave the column of persons out: rows are persons."
             )
         likelihood = _Likelihood(self._strata)
         freedom = people - likelihood.between_coefficients()
