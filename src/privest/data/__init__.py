@@ -42,14 +42,6 @@ from privest.data._source import Source, open_source
 from privest.data._source import Stamp as Stamp
 from privest.data._source import require_ending as require_ending
 from privest.data._source import stamp_of as stamp_of
-from privest.data._stream_file import OWN as OWN
-from privest.data._stream_file import as_values as as_values
-from privest.data._stream_file import check_lines as check_lines
-from privest.data._stream_file import facts_of as facts_of
-from privest.data._stream_file import linked as linked
-from privest.data._stream_file import read_release as read_release
-from privest.data._stream_file import step_records as step_records
-from privest.data._stream_file import steps_only as steps_only
 from privest.data._table import Table, load_diabetes
 from privest.data._writer import table_writer as table_writer
 from privest.data._writer import write_table
