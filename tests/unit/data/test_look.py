@@ -283,7 +283,7 @@ def test_what_is_seen_as_numbers_is_read_as_such(tmp_path, kind):
                 next(open_source(data).blocks([name]))
     assert found["digits"].different == ("1.0", "2.5")
     assert {name for name, one in found.items() if one.kind == "number"} == {"cents", "whole"}
-    assert kind == "pandas" or "durations" in found["took"].problem
+    assert kind == "pandas" or "duration" in found["took"].problem
 
 
 def test_the_embedded_table():

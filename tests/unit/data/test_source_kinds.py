@@ -172,7 +172,7 @@ def test_formulas_have_the_value_stored_with_them(tmp_path):
 
 
 def test_a_workbook_in_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("privest.data._xlsx.ROWS", 7)
+    monkeypatch.setattr("privest.data.xlsx.ROWS", 7)
     path = sheet(tmp_path / "p.xlsx", [["a"], *([k] for k in range(40))])
     source = open_source(path)
     for _ in range(2):
@@ -182,7 +182,7 @@ def test_a_workbook_in_chunks(tmp_path, monkeypatch):
 
 def test_a_row_of_a_workbook_has_a_length(tmp_path, monkeypatch):
     path = sheet(tmp_path / "p.xlsx", [["a"], ["1"] * 9000])
-    monkeypatch.setattr("privest.data._xlsx.LONGEST_ROW", 1 << 17)
+    monkeypatch.setattr("privest.data.xlsx.LONGEST_ROW", 1 << 17)
     with pytest.raises(InvalidInput, match="a row of more than 0 MiB"):
         open_source(path).read(["a"])
 
@@ -223,7 +223,7 @@ def test_openpyxl_says_nothing_of_a_cell_in_any_thread(tmp_path):
 def test_an_empty_sheet_and_a_part_too_large(tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match="is empty: a table has a row of column names"):
         open_source(sheet(tmp_path / "e.xlsx", []))
-    monkeypatch.setattr("privest.data._xlsx.HELD_WHOLE", 100)
+    monkeypatch.setattr("privest.data.xlsx.HELD_WHOLE", 100)
     with pytest.raises(InvalidInput, match=r"save the table as .csv or .parquet"):
         open_source(tmp_path / "e.xlsx")
     with pytest.raises(InvalidInput, match=r"Save it as .xlsx or .csv."):

@@ -75,7 +75,7 @@ def test_no_blocks_and_empty_blocks(tmp_path, ending):
 
 def test_row_groups_gather_short_blocks(tmp_path, monkeypatch):
     pq = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("privest.data._writer.ROW_GROUP", 100)
+    monkeypatch.setattr("privest.data.writer.ROW_GROUP", 100)
     write_table(tmp_path / "t.parquet", ["a"], ([np.ones(30)] for _ in range(9)))
     groups = pq.ParquetFile(tmp_path / "t.parquet").metadata
     assert [groups.row_group(k).num_rows for k in range(groups.num_row_groups)] == [120, 120, 30]

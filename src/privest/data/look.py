@@ -1,4 +1,4 @@
-"""A first look at a table: how it is written, and what is in it. For its owner, before any plan.
+"""A first look at a table: its format, and what is in it. For its owner, before any plan.
 
 Nothing is decided here: what is found is shown, and the data owner confirms it.
 """
@@ -9,18 +9,18 @@ import codecs
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from privest.data._cells import Texts, is_date, is_number
-from privest.data._format import Format, as_format
-from privest.data._lines import encoding_of, opened, require_names
-from privest.data._look_columns import ColumnCounts, ColumnLook
-from privest.data._names import is_value
-from privest.data._source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
+from privest.data.cells import Texts, is_date, is_number
+from privest.data.format import Format, as_format
+from privest.data.lines import encoding_of, opened, require_names
+from privest.data.look_columns import ColumnCounts, ColumnLook
+from privest.data.names import is_value
+from privest.data.source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
 from privest.errors import InvalidInput
 from privest.records import Record
 
@@ -32,7 +32,7 @@ SHOWN = 60  # letters of a cell in the preview
 UNNAMED = "It has no name. Name it in the first line, if it holds anything."
 TWICE = "Another column has the same name. Rename one of them."
 NOT_UTF8 = (
-    "It is not UTF-8 text. It was read as one of Western Europe; if letters with accents look "
+    "It is not UTF-8 text. It was read as cp1252 (Western Europe); if letters with accents look "
     "wrong, choose another encoding."
 )
 COMMAS = (
@@ -43,11 +43,10 @@ ONE_COLUMN = (
     "Only one column was found. If there are more, another sign is between them; or there are "
     "lines above the column names: delete those."
 )
-SOME_COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands, too
-CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
 BINARY = (b"PK\3\4", b"PAR1", b"\x1f\x8b", b"\xfd7zXZ", b"%PDF")  # beginnings of other files
+COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands, too
+CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
 POINT = re.compile(r"[+-]?\d*\.\d+$")
-DOUBTFUL = "?"
 MOSTLY = 0.8  # of the different texts of a column; words may stand for missing values
 
 
@@ -108,8 +107,7 @@ def look(data: object, format: Format | Mapping[str, Any] | None = None) -> Tabl
             preview += _first_rows(block, source.columns, problems, PREVIEW - len(preview))
         for name in names:
             counts[name].add(block[name])
-    rows = counts[names[0]].rows
-    stated, text = source.format, _separator(source) is not None
+    rows, text = counts[names[0]].rows, source.separator is not None
     return TableLook(
         name=source.name,
         rows=rows,
@@ -118,48 +116,39 @@ def look(data: object, format: Format | Mapping[str, Any] | None = None) -> Tabl
             for name, problem in zip(source.columns, problems)
         ),
         text=text,
-        format=stated,
-        separator=_separator(source),
-        encoding=(stated.encoding or "utf-8") if text else None,
-        decimal=(stated.decimal or ".") if text else None,
-        sheets=getattr(source, "sheets", ()),
+        format=source.format,
+        separator=source.separator,
+        encoding=(source.format.encoding or "utf-8") if text else None,
+        decimal=(source.format.decimal or ".") if text else None,
+        sheets=source.sheets,
         preview=tuple(preview),
         notes=(*notes, *_notes(source, rows)),
     )
 
 
-def _separator(source: Source) -> str | None:
-    """The sign between the columns of a text file; None of any other table."""
-    found: str | None = getattr(source, "separator", None)
-    return found
-
-
-# --- how it is written ----------------------------------------------------------------------------
+# --- format ---------------------------------------------------------------------------------------
 
 
 def _opened(data: object, stated: Format) -> tuple[Source, list[str]]:
     """The table; what was found of a text file is in its format."""
-    notes = []
-    path = _text_file(data)
+    notes, path, form = [], _text_file(data), stated
     if path is not None and stated.encoding is None:
         encoding = _found_encoding(path)
         if encoding != "utf-8":
-            stated = replace(stated, encoding=encoding)
+            form = replace(form, encoding=encoding)
         if not encoding.startswith("utf"):
             notes.append(NOT_UTF8)
-    source = open_source(data, stated)
-    if _separator(source) is None:
+    source = open_source(data, form)
+    if source.separator is None:
         return source, notes
-    settled = stated.thousands or (stated.thousands == "" and stated.decimal)
-    seen = "." if settled else found_decimal(_first_texts(source))
-    if seen is None and stated.decimal != ".":
-        notes.append(COMMAS)
-    decimal = stated.decimal or seen
-    wanted = replace(stated, decimal="," if decimal == "," else None, separator=None)
-    between = _separator(source)
-    if between not in (wanted.decimal, wanted.separator_of(source.name)):
-        wanted = replace(wanted, separator=between)
-    return (source if wanted == stated else open_source(data, wanted)), notes
+    if form.decimal is None and not form.thousands:
+        decimal = found_decimal(_first_texts(source))
+        if decimal is None:
+            notes.append(COMMAS)
+        form = replace(form, decimal="," if decimal == "," else None, separator=None)
+    if source.separator not in (form.decimal, form.separator_of(source.name)):
+        form = replace(form, separator=source.separator)
+    return (source if form == source.format else open_source(data, form)), notes
 
 
 def _text_file(data: object) -> Path | None:
@@ -218,23 +207,18 @@ def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
     >>> found_decimal([["1,5"], ["1.5"]]) is None, found_decimal([["1.5"], ["a, b"]])
     (True, '.')
     """
-    found = {_mark_of([cell for cell in cells if not is_date(cell)]) for cells in columns}
-    if "," in found:
-        return None if "." in found else ","
-    return None if DOUBTFUL in found else "."
-
-
-def _mark_of(texts: Sequence[str]) -> str | None:
-    """The mark in one column; DOUBTFUL where its commas may stand between thousands; None: none."""
-    commas = [cell for cell in texts if SOME_COMMA.match(cell)]
-    if commas and _mostly(lambda c: is_number(c.replace(",", "")) and "." not in c, texts):
-        return "," if any(CLEAR_COMMA.match(cell) for cell in commas) else DOUBTFUL
-    has_points = any(POINT.match(cell) for cell in texts) and _mostly(is_number, texts)
-    return "." if has_points else None
-
-
-def _mostly(is_it: Callable[[str], bool], texts: Sequence[str]) -> bool:
-    return sum(map(is_it, texts)) >= MOSTLY * len(texts)
+    marks = set()
+    for cells in columns:
+        texts = [cell for cell in cells if not is_date(cell)]
+        commas = [cell for cell in texts if COMMA.match(cell)]
+        most = MOSTLY * len(texts)
+        if commas and sum(is_number(one.replace(",", "")) and "." not in one for one in texts) >= most:
+            marks.add("," if any(map(CLEAR_COMMA.match, commas)) else "?")
+        elif any(map(POINT.match, texts)) and sum(map(is_number, texts)) >= most:
+            marks.add(".")
+    if "," in marks:
+        return None if "." in marks else ","
+    return None if "?" in marks else "."
 
 
 # --- what is in it --------------------------------------------------------------------------------
@@ -250,10 +234,7 @@ def _require_header(source: Source) -> None:
         )
     if source.certain:
         return
-    try:
-        require_names(source.columns)
-    except InvalidInput as error:
-        raise InvalidInput(f"{source.name}: {error}") from None
+    require_names(source.columns, source.name)
 
 
 def _problems(source: Source) -> list[str | None]:

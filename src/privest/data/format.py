@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data._cells import DATE, DAYS, MISSING, Texts, is_number
+from privest.data.cells import DATE, DAYS, MISSING, Texts, Words, is_number
 from privest.errors import InvalidInput
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -174,7 +174,7 @@ class Format:
             for place, text in enumerate(distinct):
                 if text is not None and (text in codes or self.as_number(text) in values):
                     distinct[place] = None
-            return Texts(distinct, column.codes)
+            return Texts(Words(distinct), column.codes)
         coded = np.isin(column, values)
         return np.where(coded, np.nan, column) if coded.any() else column
 

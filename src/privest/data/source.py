@@ -16,10 +16,10 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data._cells import Texts
-from privest.data._format import Format, as_format
-from privest.data._names import absent_columns, composed
-from privest.data._table import FEATURES, RESPONSE, Table, load_diabetes
+from privest.data.cells import Texts
+from privest.data.format import Format, as_format
+from privest.data.names import absent_columns, composed
+from privest.data.table import FEATURES, RESPONSE, Table, load_diabetes
 from privest.errors import InvalidInput
 
 Columns: TypeAlias = dict[str, AnyArray | Texts]
@@ -59,6 +59,7 @@ class Source(ABC):
     certain   that `columns` are names; a CSV file without a header has a person's data there.
     format    which codes stand for missing values.
     stamp     of its file, when it was opened; None where it is no file.
+    separator of a text file; `sheets` of a workbook.
     """
 
     name: str
@@ -66,6 +67,8 @@ class Source(ABC):
     certain: ClassVar[bool] = True
     format: Format = Format()
     stamp: Stamp | None = None
+    separator: str | None = None
+    sheets: tuple[str, ...] = ()
 
     def blocks(
         self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
@@ -167,6 +170,9 @@ class FileSource(Source):
     ) -> Iterator[Columns]:
         """Rows in parts of any length, for `_blocks` to cut; `size` is what it will cut them to."""
 
+    def _damaged(self, kind: str) -> InvalidInput:
+        return InvalidInput(f"{self.name} is damaged, or not {kind}.")
+
     def _require_unchanged(self) -> None:
         """Two passes over different rows would calibrate one table and release another."""
         if Stamp.of(self.path) != self.stamp:
@@ -212,7 +218,7 @@ def stamp_of(data: object) -> Stamp | None:
 
 
 def _opened(data: object, form: Format) -> Source:
-    from privest.data._frames import ArraySource, PandasSource, PolarsSource
+    from privest.data.frames import ArraySource, PandasSource, PolarsSource
 
     if isinstance(data, (str, os.PathLike)):
         return _open_file(os.fspath(data), form)
@@ -236,11 +242,11 @@ def _opened(data: object, form: Format) -> Source:
 
 
 def _open_file(given: str | bytes, form: Format) -> Source:
-    from privest.data._arrow import ParquetSource
-    from privest.data._csv import CsvSource
-    from privest.data._frames import ArraySource
-    from privest.data._xlsx import WorkbookSource
-    from privest.data._xpt import TransportSource
+    from privest.data.arrow import ParquetSource
+    from privest.data.csv_file import CsvSource
+    from privest.data.frames import ArraySource
+    from privest.data.xlsx import WorkbookSource
+    from privest.data.xpt import TransportSource
 
     if given == EMBEDDED:
         table = load_diabetes()

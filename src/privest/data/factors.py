@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data._cells import Texts
+from privest.data.cells import Texts
 from privest.errors import InvalidInput
 
 FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {

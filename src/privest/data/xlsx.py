@@ -16,10 +16,10 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from privest.arrays import Array
-from privest.data._cells import DAYS, Texts, is_date, number
-from privest.data._format import Format
-from privest.data._names import composed, meant
-from privest.data._source import Columns, FileSource
+from privest.data.cells import DAYS, Texts, is_date, number
+from privest.data.format import Format
+from privest.data.names import composed, meant
+from privest.data.source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
 from privest.reading import HELD_WHOLE, MOST_COLUMNS
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from privest.data._format import Format
-from privest.data._frames import object_numbers, object_texts
-from privest.data._source import Columns, FileSource
+from privest.data.format import Format
+from privest.data.frames import object_numbers, object_texts
+from privest.data.source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
 
 CELLS = 1 << 21  # in a chunk; each is a Python object on its way

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from privest.arrays import AnyArray, ArrayLike
-from privest.data._arrow import arrow, in_threads
-from privest.data._names import require_no_formula
+from privest.data.arrow import arrow, in_threads
+from privest.data.names import require_no_formula
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_double
-from privest.data._arrow import arrow, numbers, texts
-from privest.data._cells import DAYS, Texts, dates_held, is_date, is_missing
-from privest.data._source import Columns, Source
+from privest.data.arrow import arrow, numbers, texts
+from privest.data.cells import DAYS, Texts, not_numbers, is_date, is_missing
+from privest.data.source import Columns, Source
 from privest.errors import InvalidInput
 
 
@@ -67,7 +67,7 @@ class PandasSource(_InMemory):
             codes, distinct = part.factorize()
         except TypeError:
             raise _wrong_type(self._where(name), part.dtype) from None
-        return Texts.of(list(distinct), codes)
+        return Texts.encode([*distinct, None])[codes]  # missing: −1
 
 
 class PolarsSource(_InMemory):
@@ -146,8 +146,4 @@ def object_texts(column: AnyArray, where: str) -> Texts:
 
 
 def _wrong_type(where: str, kind: Any) -> InvalidInput:  # noqa: ANN401 - numpy's, or pandas' own
-    if kind.kind in "mM":
-        return InvalidInput(dates_held(where))
-    return InvalidInput(
-        f"{where} has type {kind}, not numbers: convert it, or give it a public list of categories."
-    )
+    return not_numbers(where, kind)

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from privest.arrays import Array, plural
-from privest.data._cells import is_number, number, numbers
-from privest.data._format import SEPARATORS, Format
+from privest.data.cells import is_number, number, numbers
+from privest.data.format import SEPARATORS, Format
 from privest.errors import InvalidInput
 from privest.reading import parse_json, text_lines
 

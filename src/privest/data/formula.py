@@ -15,9 +15,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from privest.data._factors import Category, Factor, Number, Written, read_factor
-from privest.data._features import Design, category_list
-from privest.data._names import meant
+from privest.data.factors import Category, Factor, Number, Written, read_factor
+from privest.data.features import Design, category_list
+from privest.data.names import meant
 from privest.errors import InvalidInput
 
 LONGEST = 20_000  # letters

@@ -16,7 +16,7 @@ import codecs
 import csv
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -27,11 +27,19 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from privest.arrays import Index
-from privest.data._arrow import AtRow, arrow, in_threads, parsed_numbers, require_utf8, texts
-from privest.data._cells import MISSING
-from privest.data._format import GROUPED, SEPARATORS, STATE_ENCODING, Format
-from privest.data._lines import encoding_of, first_rows, found_separator, opened
-from privest.data._source import Columns, FileSource
+from privest.data.arrow import (
+    AtRow,
+    arrow,
+    in_threads,
+    numbers,
+    parsed_numbers,
+    require_utf8,
+    texts,
+)
+from privest.data.cells import MISSING
+from privest.data.format import GROUPED, SEPARATORS, STATE_ENCODING, Format
+from privest.data.lines import encoding_of, first_rows, found_separator, opened
+from privest.data.source import Columns, FileSource
 from privest.errors import DoubtfulNumbers, InvalidInput
 from privest.reading import MOST_COLUMNS
 
@@ -47,6 +55,7 @@ class CsvSource(FileSource):
     """A text table with a header. Memory of a pass: a few blocks."""
 
     certain = False
+    separator: str
 
     def __init__(self, path: Path, form: Format) -> None:
         super().__init__(path, form)
@@ -61,13 +70,8 @@ class CsvSource(FileSource):
         self._encoding = form.encoding or encoding_of(start)
         text = self._decoded(start, whole)
         self._header = read_header(text, form.separator_of(self.name), whole, self.name)
-        self.columns = self._header.names
+        self.columns, self.separator = self._header.names, self._header.separator
         self._checked: set[str] = set()
-
-    @property
-    def separator(self) -> str:
-        """The sign between the columns, as stated or found."""
-        return self._header.separator
 
     def _decoded(self, start: bytes, whole: bool) -> str:
         """The start of the file. A cell that is not UTF-8 is found with its row, later."""
@@ -97,22 +101,21 @@ class CsvSource(FileSource):
             except AtRow as bad:
                 raise InvalidInput(f"{bad.where}, row {before + bad.row}{bad.what}") from None
 
-    def _whole_rows(self, file: BinaryIO) -> Iterator[bytes]:
+    def _whole_rows(self, file: BinaryIO) -> Iterator[memoryview]:
         """The file after its header, in UTF-8, cut after line ends that are not between quotes."""
-        header, rest = self._header, b""
+        header, rest, left = self._header, b"", self._header.start
         decoder = codecs.getincrementaldecoder(self._encoding)()
-        left = header.start
         while part := file.read(header.block):
             if self._encoding != "utf-8":
                 part = self._recoded(decoder, part)
-            left, part = max(left - len(part), 0), part[left:]
-            rest += part
-            edges, cut = quote_edges(rest, self.separator), rest.rfind(header.line_end) + 1
+            data = rest + part if not left else part[left:]
+            left = max(left - len(part), 0)
+            edges, cut = quote_edges(data, self.separator), data.rfind(header.line_end) + 1
             while cut and (inside := int(np.searchsorted(edges, cut))) % 2:
-                cut = rest.rfind(header.line_end, 0, int(edges[inside - 1])) + 1
+                cut = data.rfind(header.line_end, 0, int(edges[inside - 1])) + 1
             if cut:
-                yield rest[:cut]
-                rest = rest[cut:]
+                yield memoryview(data)[:cut]
+            rest = data[cut:]
             if len(rest) > LONGEST_ROW:
                 raise InvalidInput(
                     f"{self.name} has a row of more than {LONGEST_ROW >> 20} MiB, or a quote is "
@@ -123,7 +126,7 @@ class CsvSource(FileSource):
         if len(quote_edges(rest, self.separator)) % 2:
             raise InvalidInput(f"{self.name}: a quote is not closed.")  # it would hide later rows
         if rest.strip(b"\r\n"):
-            yield rest
+            yield memoryview(rest)
 
     def _recoded(
         self, decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False
@@ -133,24 +136,35 @@ class CsvSource(FileSource):
         except UnicodeError:
             raise self._not_decodable() from None
 
-    def _columns(self, block: bytes, columns: tuple[str, ...], text: frozenset[str]) -> Columns:
-        """The columns of some rows. Raises AtRow, counted from the first of them."""
-        table = self._parsed(block, columns, text)
+    def _columns(self, block: memoryview, columns: tuple[str, ...], text: frozenset[str]) -> Columns:
+        """The columns of some rows. Raises AtRow, counted from the first of them.
+
+        Numbers in one go; where that fails, out of texts: a cell that is none has its row.
+        """
+        pa = arrow()
+        plain = None if self.format.thousands else pa.float64()
+        table = plain and self._parsed(block, columns, text, plain)
+        if table is None:
+            plain, table = None, self._parsed(block, columns, text, pa.string())
         found: Columns = {}
         for name in columns:
             cells, where = table.column(name).combine_chunks(), self._where(name)
             if name in text:
                 require_utf8(cells, where)
                 found[name] = texts(cells, where)
+            elif plain:
+                found[name] = numbers(cells, where)
             else:
                 found[name] = parsed_numbers(cells, where, self.format, self.format.codes(name))
         return found
 
-    def _parsed(self, block: bytes, columns: Iterable[str], text: frozenset[str]) -> Any:  # noqa: ANN401
-        """Arrow's table of texts."""
+    def _parsed(
+        self, block: memoryview, columns: Iterable[str], text: Collection[str], other: Any  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Arrow's table, texts as dictionaries; None where cells are not of the type `other`."""
         pa = arrow()
         coded = pa.dictionary(pa.int32(), pa.string())
-        types = {name: coded if name in text else pa.string() for name in columns}
+        types = {name: coded if name in text else other for name in columns}
         try:
             return pa.csv.read_csv(
                 pa.py_buffer(block),
@@ -170,12 +184,15 @@ class CsvSource(FileSource):
                     null_values=MISSING,
                     strings_can_be_null=True,
                     check_utf8=False,
+                    decimal_point=self.format.decimal or ".",
                 ),
             )
         except pa.ArrowException as error:
-            raise self._malformed(str(error)) from None
+            if other == pa.string():
+                raise self._malformed(str(error)) from None
+            return None
 
-    def _warn_of_thousands(self, block: bytes, columns: set[str]) -> None:
+    def _warn_of_thousands(self, block: memoryview, columns: set[str]) -> None:
         """Decimal commas that may be thousands: 139,750 and no 1,5 in the first rows."""
         pc, form = arrow().compute, self.format
         wanted = columns - self._checked
@@ -183,7 +200,7 @@ class CsvSource(FileSource):
             return
         self._checked |= wanted
         try:
-            table = self._parsed(block, wanted, frozenset())
+            table = self._parsed(block, wanted, (), arrow().string())
         except AtRow:
             return  # said when the rows are read
         for name in wanted:
@@ -228,6 +245,8 @@ def quote_edges(data: bytes, separator: str) -> Index:
 
     A quote within a field that began without one is a letter.
     """
+    if b'"' not in data:
+        return np.empty(0, dtype=np.intp)
     quotes = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord('"'))
     before = np.frombuffer(b"\n" + data, dtype=np.uint8)[quotes[::2]]
     if np.isin(before, list(f'\r\n"{separator}'.encode())).all():  # no quote is a letter

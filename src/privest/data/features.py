@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privest.arrays import AnyArray, Array, Flags
-from privest.data._cells import MISSING, TRUTHS, Texts, is_number
-from privest.data._factors import Category, Factor, Number, plain_factor
-from privest.data._names import composed, meant
+from privest.data.cells import MISSING, TRUTHS, Texts, is_number
+from privest.data.factors import Category, Factor, Number, plain_factor
+from privest.data.names import composed, meant
 from privest.errors import InvalidInput
 
 INTERCEPT = "intercept"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -12,10 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privest.arrays import AnyArray, Array, Flags, Index, as_choice
-from privest.data._cells import Texts
-from privest.data._features import Design
-from privest.data._source import SIZE, Columns, Source
+from privest.arrays import AnyArray, Array, Flags, as_choice
+from privest.data.cells import Texts
+from privest.data.features import Design
+from privest.data.source import SIZE, Columns, Source
 from privest.errors import InvalidInput
 
 
@@ -211,88 +209,3 @@ def _missing_value(
 
 def _no_value(source: Source, column: str) -> InvalidInput:
     return InvalidInput(f"{source.name}, column {column!r}: every value is missing.")
-
-
-# --- persons --------------------------------------------------------------------------------------
-
-
-class Persons:
-    """Persons with several rows: their numbers 1, 2, ... by first appearance, their rows so far.
-
-    A person is a text, trimmed: "007" and "7" are two. Memory: a text and a number a person,
-    whatever the number of rows. `before`: of an earlier pass over the same rows, with its numbers.
-
-    >>> persons = Persons()
-    >>> persons.numbers(Texts.encode(["b", "a", "b"])).tolist(), persons.count
-    ([1, 2, 1], 2)
-    """
-
-    def __init__(self, before: Persons | None = None) -> None:
-        # A name that is looked up for the first time gets the next number.
-        self._known: dict[str, int] = (
-            defaultdict(itertools.count(1).__next__) if before is None else before._known
-        )
-        self._places: Index = np.zeros(self.count, dtype=np.intp)
-
-    @property
-    def count(self) -> int:
-        """How many persons were met."""
-        return len(self._known)
-
-    def numbers(self, cells: Texts) -> Index:
-        """The numbers of these rows, from 1; nobody is missing there. Rows are not counted yet."""
-        codes = cells.codes
-        first = np.full(len(cells.distinct), len(codes), dtype=np.intp)
-        first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays
-        present = np.flatnonzero(first < len(codes))
-        order = present[np.argsort(first[present])]
-        table = np.zeros(len(first), dtype=np.intp)
-        table[order] = [*map(self._known.__getitem__, cells.distinct[order].tolist())]
-        return np.asarray(table[codes])
-
-    def add(self, numbers: Index) -> Index:
-        """Count these rows; how many rows of the same person were before each of them."""
-        self._grow()
-        before = self.rows[numbers - 1] + ranks(numbers)
-        self.tally(numbers)
-        return before
-
-    def tally(self, numbers: Index) -> None:
-        """Count these rows."""
-        self._grow()
-        if not len(numbers):
-            return
-        low, high = int(numbers.min()) - 1, int(numbers.max())  # near each other in most files
-        self.rows[low:high] += np.bincount(numbers - 1 - low, minlength=high - low)
-
-    def _grow(self) -> None:
-        """Places for all persons, and for as many again: a block costs no copy of all of them."""
-        if self.count > len(self._places):
-            grown = np.zeros(2 * self.count, dtype=np.intp)
-            grown[: len(self._places)] = self._places
-            self._places = grown
-
-    @property
-    def rows(self) -> Index:
-        """Of person 1, 2, ..., so far."""
-        return self._places[: self.count]
-
-    @property
-    def most(self) -> int:
-        """Rows of the person who has most."""
-        return int(self.rows.max(initial=0))
-
-
-def ranks(labels: Array | Index) -> Index:
-    """For every entry, how many equal ones are before it.
-
-    >>> ranks(np.array([3, 1, 3, 3, 1])).tolist()
-    [0, 0, 1, 2, 1]
-    """
-    order = np.argsort(labels, kind="stable")
-    ordered = labels[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
-    sizes = np.diff(np.r_[starts, len(ordered)])
-    found = np.empty(len(order), dtype=np.intp)
-    found[order] = np.arange(len(order)) - np.repeat(starts, sizes)
-    return found
