@@ -190,9 +190,14 @@ class Texts:
         found: AnyArray = np.asarray(values)[self.codes]
         return found
 
-    def array(self) -> AnyArray:
-        """The texts as an array of objects."""
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> AnyArray:
+        """The texts as objects, for numpy."""
         return self.look_up(self.distinct)
+
+    def tolist(self) -> list[str | None]:
+        """The texts themselves."""
+        found: list[str | None] = self.look_up(self.distinct).tolist()
+        return found
 
 
 LONG = 64  # bytes of a name; of longer ones each is hashed by itself

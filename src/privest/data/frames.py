@@ -9,87 +9,66 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_double
-from privest.data.arrow import arrow, numbers, texts
-from privest.data.cells import DAYS, Texts, not_numbers, is_date, is_missing
+from privest.data.cells import DAYS, Texts, is_date, is_missing, not_numbers
 from privest.data.source import Columns, Source
 from privest.errors import InvalidInput
 
 
-class _InMemory(Source):
+class FrameSource(Source):
+    """Columns in memory, as arrays of numpy; None, NaN, NA and null are missing."""
+
     rows: int
+
+    @abstractmethod
+    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
+        """Some rows of a column."""
 
     def _blocks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
         for start in range(0, self.rows, size):
             stop = min(start + size, self.rows)
-            yield {
-                name: self._text(name, start, stop)
-                if name in text
-                else self._number(name, start, stop)
-                for name in columns
-            }
-
-    @abstractmethod
-    def _number(self, name: str, start: int, stop: int) -> Array: ...
-
-    @abstractmethod
-    def _text(self, name: str, start: int, stop: int) -> Texts: ...
+            found: Columns = {}
+            for name in columns:
+                part = self._part(self.columns.index(name), start, stop, name in text)
+                where = self._where(name)
+                found[name] = (
+                    object_texts(part, where) if name in text else object_numbers(part, where, start)
+                )
+            yield found
 
 
-class PandasSource(_InMemory):
+class PandasSource(FrameSource):
     """A pandas frame: numpy, nullable, Arrow and categorical columns; the index is ignored."""
 
-    def __init__(self, frame: Any) -> None:  # noqa: ANN401
-        self.frame, self.name, self.rows = frame, "pandas frame", len(frame)
+    def __init__(self, frame: Any, name: str = "pandas frame") -> None:  # noqa: ANN401
+        self.frame, self.name, self.rows = frame, name, len(frame)
         self.columns = tuple(str(name) for name in frame.columns)
 
-    def _part(self, name: str, start: int, stop: int) -> Any:  # noqa: ANN401
-        return self.frame.iloc[start:stop, self.columns.index(name)]
-
-    def _number(self, name: str, start: int, stop: int) -> Array:
-        part = self._part(name, start, stop)
-        kind = part.dtype
-        if kind.name == "category":
-            kind = kind.categories.dtype
-            part = part.astype(object)
-        if kind.kind == "O" or part.dtype == object:
-            return object_numbers(part.to_numpy(dtype=object), self._where(name), start)
-        if kind.kind not in "biuf":
-            raise _wrong_type(self._where(name), kind)
-        with np.errstate(all="ignore"):  # as in `object_numbers`
-            found: Array = part.to_numpy(dtype=np.float64, na_value=np.nan)
-        return found
-
-    def _text(self, name: str, start: int, stop: int) -> Texts:
-        part = self._part(name, start, stop)
-        try:
-            codes, distinct = part.factorize()
-        except TypeError:
-            raise _wrong_type(self._where(name), part.dtype) from None
-        return Texts.encode([*distinct, None])[codes]  # missing: −1
+    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
+        part = self.frame.iloc[start:stop, place]
+        if not text and part.dtype.kind in "biuf":
+            found: AnyArray = part.to_numpy(dtype=np.float64, na_value=np.nan)
+            return found
+        return np.asarray(part.astype(object) if part.dtype.name == "category" else part)
 
 
-class PolarsSource(_InMemory):
-    """A polars frame, by Arrow; null and NaN are missing."""
+class PolarsSource(FrameSource):
+    """A polars frame."""
 
     def __init__(self, frame: Any) -> None:  # noqa: ANN401
         self.frame, self.name, self.rows = frame, "polars frame", frame.height
         self.columns = tuple(frame.columns)
 
-    def _part(self, name: str, start: int, stop: int) -> Any:  # noqa: ANN401
-        arrow()
-        return self.frame.get_column(name).slice(start, stop - start).to_arrow()
-
-    def _number(self, name: str, start: int, stop: int) -> Array:
-        return numbers(self._part(name, start, stop), self._where(name))
-
-    def _text(self, name: str, start: int, stop: int) -> Texts:
-        return texts(self._part(name, start, stop), self._where(name))
+    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
+        part = self.frame.to_series(place).slice(start, stop - start)
+        plain = part.dtype.is_numeric() or part.dtype.is_temporal()
+        found: AnyArray = part.to_numpy() if plain else np.array([*part.to_list()], dtype=object)
+        return found
 
 
-class ArraySource(_InMemory):
-    """Vectors by name, all of one length: numbers, booleans, texts; None and NaN are missing."""
+class ArraySource(FrameSource):
+    """Vectors by name, all of one length: numbers, booleans, texts."""
 
     def __init__(self, columns: Mapping[Any, ArrayLike], name: str) -> None:
         self.name = name
@@ -105,13 +84,8 @@ class ArraySource(_InMemory):
             )
         self.rows = len(self._vectors[0])
 
-    def _number(self, name: str, start: int, stop: int) -> Array:
-        part = self._vectors[self.columns.index(name)][start:stop]
-        return object_numbers(part, self._where(name), start)
-
-    def _text(self, name: str, start: int, stop: int) -> Texts:
-        part = self._vectors[self.columns.index(name)][start:stop]
-        return object_texts(part, self._where(name))
+    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
+        return self._vectors[place][start:stop]
 
 
 def object_numbers(column: AnyArray, where: str, before: int) -> Array:
@@ -120,7 +94,7 @@ def object_numbers(column: AnyArray, where: str, before: int) -> Array:
         with np.errstate(all="ignore"):  # longer doubles, signalling NaN: no word of a value
             return column.astype(np.float64, copy=False)
     if column.dtype.kind != "O":
-        raise _wrong_type(where, column.dtype)
+        raise not_numbers(where, column.dtype)
     found = np.empty(len(column))
     for row, value in enumerate(column):  # objects allow nothing faster
         try:
@@ -139,11 +113,6 @@ def object_numbers(column: AnyArray, where: str, before: int) -> Array:
 def object_texts(column: AnyArray, where: str) -> Texts:
     """An array of any type as texts."""
     try:
-        found = Texts.encode((column.astype(str) if column.dtype.kind == "S" else column).tolist())
+        return Texts.encode((column.astype(str) if column.dtype.kind == "S" else column).tolist())
     except TypeError:
         raise InvalidInput(f"{where} holds lists or other containers, not texts.") from None
-    return found
-
-
-def _wrong_type(where: str, kind: Any) -> InvalidInput:  # noqa: ANN401 - numpy's, or pandas' own
-    return not_numbers(where, kind)

@@ -193,7 +193,7 @@ def _first_texts(source: Source) -> Iterator[list[str]]:
     with closing(_blocks(source, names)) as blocks:
         block = next(blocks, {})
     for column in block.values():
-        yield [text for text in column[:FIRST].array() if text is not None]
+        yield [text for text in column[:FIRST].tolist() if text is not None]
 
 
 def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
@@ -257,7 +257,7 @@ def _problems(source: Source) -> list[str | None]:
 def _unreadable(source: Source, name: str, *, text: bool = True) -> str | None:
     """Why a column cannot be read as texts, or as numbers; None where it can."""
     try:
-        next(source.coded_blocks([name], text=[name] if text else (), size=SIZE), None)
+        next(source.blocks([name], text=[name] if text else (), size=SIZE), None)
     except InvalidInput as error:
         return str(error)
     return None
@@ -266,7 +266,7 @@ def _unreadable(source: Source, name: str, *, text: bool = True) -> str | None:
 def _blocks(source: Source, names: Sequence[str]) -> Generator[dict[str, Texts]]:
     """All cells as texts, in blocks of about CELLS."""
     size = max(1, min(SIZE, CELLS // len(names)))
-    for block in source.coded_blocks(names, text=names, size=size):
+    for block in source.blocks(names, text=names, size=size):
         yield {name: column for name, column in block.items() if isinstance(column, Texts)}
 
 
@@ -275,7 +275,7 @@ def _first_rows(
 ) -> list[tuple[str | None, ...]]:
     """Some rows of a block, the cells shortened; None where one is missing, or cannot be read."""
     columns = [
-        [None] * count if problem else [_shortened(cell) for cell in block[name][:count].array()]
+        [None] * count if problem else [_shortened(cell) for cell in block[name][:count].tolist()]
         for name, problem in zip(names, problems)
     ]
     return list(zip(*columns))

@@ -89,7 +89,7 @@ def read_rows(
     wanted = tuple(dict.fromkeys((*features.columns, *targets, *beside)))
     if not wanted:
         raise InvalidInput("name a feature or a target: there is no column to count rows by.")
-    blocks = source.coded_blocks(wanted, text=features.text | frozenset(text), size=size)
+    blocks = source.blocks(wanted, text=features.text | frozenset(text), size=size)
     kept = frozenset(targets if infinite else ())
     found = _rows(blocks, source, features, targets, wanted, missing == "drop", kept, beside)
     return _with_last_dropped(found)
@@ -197,7 +197,7 @@ def _missing_value(
     column = min(gaps, key=lambda name: int(np.argmax(gaps[name])))
     row = before + int(np.argmax(gaps[column])) + 1
     if column not in valued:
-        again = source.coded_blocks([column], text=features.text & {column})
+        again = source.blocks([column], text=features.text & {column})
         every = frozenset({column})  # whether it is finite is not the question
         if all(gaps_of(b, source.name, 0, every).get(column, np.False_).all() for b in again):
             return _no_value(source, column)

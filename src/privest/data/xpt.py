@@ -28,7 +28,7 @@ class TransportSource(FileSource):
         super().__init__(path, form)
         self.columns = tuple(self._read(metadataonly=True)[1].column_names)
         if not all(isinstance(name, str) for name in self.columns):  # None: of a damaged file
-            raise self._damaged()
+            raise self._damaged("a SAS transport file")
 
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -60,8 +60,5 @@ class TransportSource(FileSource):
                 str(self.path), output_format="dict", **options
             )
         except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError):
-            raise self._damaged() from None
+            raise self._damaged("a SAS transport file") from None
         return found
-
-    def _damaged(self) -> InvalidInput:
-        return InvalidInput(f"{self.name} is damaged, or not a SAS transport file.")

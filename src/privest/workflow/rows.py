@@ -314,7 +314,7 @@ def count_persons(spec: Spec, table: Source, *, values: bool) -> Persons:
             block.beside for block in _person_blocks(spec, table, values=values, infinite=True)
         )
     else:
-        blocks = table.coded_blocks([column], text=[column])
+        blocks = table.blocks([column], text=[column])
     before = 0
     for block in blocks:
         names = block[column]
@@ -490,7 +490,7 @@ def require_numbers(spec: Spec, table: Source) -> None:
     """Refuse a private column of texts, by its first rows; a bad cell is found by the release."""
     table.require(spec.targets)
     for target in spec.targets:
-        next(table.coded_blocks([target], size=LOOKED_AT), None)
+        next(table.blocks([target], size=LOOKED_AT), None)
 
 
 def require_unchanged(
