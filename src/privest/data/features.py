@@ -78,7 +78,9 @@ class Design:
                 own = values[factor]
                 if isinstance(factor, Category) and factor not in piece.full:
                     own = own[:, 1:]
-                found = own if len(piece.factors) == 1 else _products(found, own)
+                if len(piece.factors) > 1:  # products of columns; those of the first go slowest
+                    own = (found[:, :, None] * own[:, None, :]).reshape(rows, -1)
+                found = own
             H[:, at : at + found.shape[1]] = found
             at += found.shape[1]
         return H
@@ -93,12 +95,6 @@ class Design:
         if not self.names:
             raise InvalidInput("a model needs an intercept or at least one feature.")
         _require_different("the parameters", self.names)
-
-
-def _products(left: AnyArray, right: AnyArray) -> AnyArray:
-    """The products of their columns; those of the left go slowest."""
-    found: AnyArray = (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
-    return found
 
 
 @dataclass(frozen=True)
@@ -293,17 +289,11 @@ def _places(texts: Texts, listed: tuple[str, ...]) -> NDArray[np.intp]:
 
 
 def _not_listed(text: str | None, listed: tuple[str, ...]) -> str:
-    """What to say of a cell that has no place in the list: never what it holds.
-
-    One of the list (which is public) is named where the cell is the same but for its capitals.
-    """
+    """The message about a cell that has no place in the list: never what it holds."""
     seen = "" if text is None else composed(text).casefold()
     same = [one for one in listed if composed(one).casefold() == seen]
     if same:
-        return (
-            f"its capital letters are not those of {same[0]!r} in the public list. Write it the "
-            "same way in both."
-        )
+        return f"its capital letters are not those of {same[0]!r} in the public list."
     return (
         f"missing, or not in the public list of {len(listed)} categories. Correct the cell or the "
         "list; never make the list from private data."

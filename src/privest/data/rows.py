@@ -1,4 +1,4 @@
-"""The rows of a linear model, block by block: H, y, and whose rows they are."""
+"""The rows of a linear model, block by block: H, y, and columns beside them."""
 
 from __future__ import annotations
 
@@ -19,32 +19,28 @@ from privest.errors import InvalidInput
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows H (rows, n), y (rows,) where a target was named; one row or more.
+    """Rows H (rows, n) and the values of the targets (rows, q); one row or more.
 
-    `several` (rows, q): in place of y, of several targets; `beside`: the other columns asked for.
-
-    `line`: their numbers in the table, counted from 1 after the header, blank lines of a CSV file
-    not counted. `dropped`: rows left out, for missing values, since the block before; those after
-    the last block are counted in it.
+    line     their numbers in the table, counted from 1 after the header, blank lines of a CSV file
+             not counted.
+    dropped  rows left out, for missing values, since the block before; those after the last block
+             are counted in it.
+    beside   the other columns asked for.
     """
 
     H: Array = field(repr=False)
-    y: Array | None = field(repr=False)
+    targets: Array = field(repr=False)
     line: NDArray[np.intp] = field(repr=False)
     dropped: int = 0
-    several: Array | None = field(default=None, repr=False)
     beside: dict[str, AnyArray | Texts] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.line)
 
     @property
-    def targets(self) -> Array:
-        """The values of one target or several, (rows, q)."""
-        if self.several is not None:
-            return self.several
-        assert self.y is not None
-        return self.y[:, None]
+    def y(self) -> Array | None:
+        """The values of one target; None where there is not one."""
+        return self.targets[:, 0] if self.targets.shape[1] == 1 else None
 
 
 def read_rows(
@@ -90,61 +86,50 @@ def read_rows(
     if not wanted:
         raise InvalidInput("name a feature or a target: there is no column to count rows by.")
     blocks = source.blocks(wanted, text=features.text | frozenset(text), size=size)
-    kept = frozenset(targets if infinite else ())
-    found = _rows(blocks, source, features, targets, wanted, missing == "drop", kept, beside)
-    return _with_last_dropped(found)
+    whole = _whole(blocks, source.name, missing == "drop", frozenset(targets if infinite else ()))
+
+    def found() -> Iterator[Block]:
+        for columns, line, dropped in whole:
+            try:
+                H = features.matrix(columns, line)
+            except InvalidInput as error:
+                raise InvalidInput(f"{source.name}, {error}") from None
+            y = [np.asarray(columns[name])[:, None] for name in targets]
+            values = y[0] if len(y) == 1 else np.hstack([np.empty((len(line), 0)), *y])
+            yield Block(H, values, line, dropped, {name: columns[name] for name in beside})
+
+    return _with_last_dropped(found())
 
 
-def _rows(
-    blocks: Iterator[Columns],
-    source: Source,
-    features: Design,
-    targets: tuple[str, ...],
-    wanted: Sequence[str],
-    drop: bool,
-    infinite: frozenset[str],
-    beside: Sequence[str],
-) -> Iterator[Block]:
-    """As `read_rows`; blocks whose rows were all dropped are there, without rows."""
+def _whole(
+    blocks: Iterator[Columns], name: str, drop: bool, infinite: frozenset[str]
+) -> Iterator[tuple[Columns, NDArray[np.intp], int]]:
+    """The rows without gaps, perhaps none; their numbers, and how many others there were."""
     before = kept = 0
-    valued: set[str] = set()
+    empty: set[str] = set()
     for columns in blocks:
-        gaps = gaps_of(columns, source.name, before, infinite)
+        gaps = gaps_of(columns, name, before, infinite)
         rows = len(next(iter(columns.values())))
-        valued.update(name for name in wanted if name not in gaps or not gaps[name].all())
         line = np.arange(before + 1, before + rows + 1)
-        if gaps and not drop:
-            raise _missing_value(gaps, source, features, valued, before)
+        empty = {one for one in gaps if gaps[one].all() and (not before or one in empty)}
         if gaps:
-            whole = ~np.logical_or.reduce(list(gaps.values()))
-            columns = {name: column[whole] for name, column in columns.items()}
-            line = line[whole]
-        H = _matrix(columns, line, source, features)
-        y = [np.asarray(columns[name]) for name in targets]
-        yield Block(
-            H, y[0] if len(y) == 1 else None, line, rows - len(line),
-            np.column_stack(y) if len(y) > 1 else None, {name: columns[name] for name in beside},
-        )  # fmt: skip
+            gap = np.logical_or.reduce(list(gaps.values()))
+            row = int(np.argmax(gap))
+            if not drop:
+                column = next(one for one in gaps if gaps[one][row])
+                raise InvalidInput(
+                    f"{name}, column {column!r}, row {line[row]}: a value is missing. Fill the "
+                    'gaps, or leave out such rows, which are counted: missing = "drop".'
+                )
+            columns, line = {one: column[~gap] for one, column in columns.items()}, line[~gap]
+        yield columns, line, rows - len(line)
         before, kept = before + rows, kept + len(line)
-    _require_values(source, [name for name in wanted if name not in valued], before, kept)
-
-
-def _require_values(source: Source, empty: Sequence[str], rows: int, kept: int) -> None:
-    """What can be said in the end only: no rows, columns without a value, no complete row."""
-    if not rows:
-        raise InvalidInput(f"{source.name} has no rows, only column names.")
+    if not before:
+        raise InvalidInput(f"{name} has no rows, only column names.")
     if empty:
-        raise _no_value(source, empty[0])
+        raise InvalidInput(f"{name}, column {min(empty)!r}: every value is missing.")
     if not kept:
-        raise InvalidInput(f"{source.name}: every row has a missing value ({rows:,} in all).")
-
-
-def _matrix(columns: Columns, line: NDArray[np.intp], source: Source, features: Design) -> Array:
-    """The rows of H of whole rows."""
-    try:
-        return features.matrix(columns, line)
-    except InvalidInput as error:
-        raise InvalidInput(f"{source.name}, {error}") from None
+        raise InvalidInput(f"{name}: every row has a missing value ({before:,} in all).")
 
 
 def _with_last_dropped(blocks: Iterator[Block]) -> Iterator[Block]:
@@ -170,14 +155,13 @@ def gaps_of(
     An infinity is refused, but in the columns `infinite`.
     """
     found: dict[str, Flags] = {}
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = [0.0 if isinstance(held, Texts) else held.sum() for held in columns.values()]
-    for (column, values), total in zip(columns.items(), sums):
+    for column, values in columns.items():
         if isinstance(values, Texts):
             gap = values.missing
         else:
-            if math.isfinite(total):  # one pass when all is well
-                continue
+            with np.errstate(over="ignore", invalid="ignore"):
+                if math.isfinite(values.sum()):  # one pass when all is well
+                    continue
             beyond = np.isinf(values)
             if beyond.any() and column not in infinite:
                 raise InvalidInput(
@@ -188,24 +172,3 @@ def gaps_of(
         if gap.any():
             found[column] = gap
     return found
-
-
-def _missing_value(
-    gaps: dict[str, Flags], source: Source, features: Design, valued: set[str], before: int
-) -> InvalidInput:
-    """For the first row with a gap; a second pass tells whether its column has any value at all."""
-    column = min(gaps, key=lambda name: int(np.argmax(gaps[name])))
-    row = before + int(np.argmax(gaps[column])) + 1
-    if column not in valued:
-        again = source.blocks([column], text=features.text & {column})
-        every = frozenset({column})  # whether it is finite is not the question
-        if all(gaps_of(b, source.name, 0, every).get(column, np.False_).all() for b in again):
-            return _no_value(source, column)
-    return InvalidInput(
-        f"{source.name}, column {column!r}, row {row}: a value is missing. Fill the gaps, or leave "
-        'out such rows, which are counted: missing = "drop".'
-    )
-
-
-def _no_value(source: Source, column: str) -> InvalidInput:
-    return InvalidInput(f"{source.name}, column {column!r}: every value is missing.")
