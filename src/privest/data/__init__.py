@@ -32,8 +32,8 @@ from privest.data.names import absent_columns as absent_columns
 from privest.data.names import joined as joined
 from privest.data.names import meant as meant
 from privest.data.names import require_no_formula as require_no_formula
-from privest.data.rows import Block, read_rows
 from privest.data.persons import Persons as Persons
+from privest.data.rows import Block, read_rows
 from privest.data.rows import gaps_of as gaps_of
 from privest.data.source import EMBEDDED as EMBEDDED
 from privest.data.source import ENDINGS as ENDINGS

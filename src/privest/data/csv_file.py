@@ -2,9 +2,7 @@
 
 Commas, semicolons, tabs or bars between columns, stated or found in the first lines; a decimal
 comma; any encoding; plain or packed. The file is cut into blocks of whole rows, which Arrow parses
-at the same time: as texts (categories as dictionaries), which then become numbers, so that a cell
-that is none is known with its row. Blank lines do not count as rows; with one column they are
-missing values.
+at the same time. Blank lines do not count as rows; with one column they are missing values.
 
 Arrow's streaming reader is not used: its threads would read from Python's files (packed, or in
 another encoding) and wait for the interpreter while that waits for them.
@@ -16,7 +14,7 @@ import codecs
 import csv
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -47,7 +45,6 @@ HEAD, LONGEST_HEAD = 1 << 16, 1 << 22  # bytes that are looked at for the header
 BLOCK = 1 << 20  # bytes that are parsed at once
 ROWS_IN_BLOCK = 64
 LONGEST_ROW = 1 << 24  # bytes
-MARK = codecs.BOM_UTF8
 RAGGED = re.compile(r"CSV parse error: Row #(\d+): Expected \d+ columns, got (\d+): ")
 
 
@@ -68,19 +65,20 @@ class CsvSource(FileSource):
                 start += more
             whole = not file.read(1)
         self._encoding = form.encoding or encoding_of(start)
-        text = self._decoded(start, whole)
+        # A cell that is not UTF-8 is found with its row, later.
+        errors = "surrogateescape" if self._encoding == "utf-8" else "strict"
+        text = self._decoded(codecs.getincrementaldecoder(self._encoding)(errors), start, whole)
         self._header = read_header(text, form.separator_of(self.name), whole, self.name)
         self.columns, self.separator = self._header.names, self._header.separator
         self._checked: set[str] = set()
 
-    def _decoded(self, start: bytes, whole: bool) -> str:
-        """The start of the file. A cell that is not UTF-8 is found with its row, later."""
-        errors = "surrogateescape" if self._encoding == "utf-8" else "strict"
-        decoder = codecs.getincrementaldecoder(self._encoding)(errors)
+    def _decoded(self, decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> str:
         try:
-            return decoder.decode(start, final=whole)
+            return decoder.decode(part, final)
         except UnicodeError:
-            raise self._not_decodable() from None
+            raise InvalidInput(
+                f"{self.name} is not {self._encoding} text: state the encoding it was saved in."
+            ) from None
 
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -104,10 +102,9 @@ class CsvSource(FileSource):
     def _whole_rows(self, file: BinaryIO) -> Iterator[memoryview]:
         """The file after its header, in UTF-8, cut after line ends that are not between quotes."""
         header, rest, left = self._header, b"", self._header.start
-        decoder = codecs.getincrementaldecoder(self._encoding)()
+        decoder, utf8 = codecs.getincrementaldecoder(self._encoding)(), self._encoding == "utf-8"
         while part := file.read(header.block):
-            if self._encoding != "utf-8":
-                part = self._recoded(decoder, part)
+            part = part if utf8 else self._decoded(decoder, part).encode()
             data = rest + part if not left else part[left:]
             left = max(left - len(part), 0)
             edges, cut = quote_edges(data, self.separator), data.rfind(header.line_end) + 1
@@ -121,31 +118,25 @@ class CsvSource(FileSource):
                     f"{self.name} has a row of more than {LONGEST_ROW >> 20} MiB, or a quote is "
                     "not closed."
                 )
-        if self._encoding != "utf-8":
-            self._recoded(decoder, b"", final=True)
+        if not utf8:
+            self._decoded(decoder, b"", final=True)
         if len(quote_edges(rest, self.separator)) % 2:
             raise InvalidInput(f"{self.name}: a quote is not closed.")  # it would hide later rows
         if rest.strip(b"\r\n"):
             yield memoryview(rest)
 
-    def _recoded(
-        self, decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False
-    ) -> bytes:
-        try:
-            return decoder.decode(part, final=final).encode()
-        except UnicodeError:
-            raise self._not_decodable() from None
-
-    def _columns(self, block: memoryview, columns: tuple[str, ...], text: frozenset[str]) -> Columns:
+    def _columns(
+        self, block: memoryview, columns: tuple[str, ...], text: frozenset[str]
+    ) -> Columns:
         """The columns of some rows. Raises AtRow, counted from the first of them.
 
         Numbers in one go; where that fails, out of texts: a cell that is none has its row.
         """
         pa = arrow()
-        plain = None if self.format.thousands else pa.float64()
-        table = plain and self._parsed(block, columns, text, plain)
+        plain = not self.format.thousands
+        table = self._parsed(block, columns, text, pa.float64()) if plain else None
         if table is None:
-            plain, table = None, self._parsed(block, columns, text, pa.string())
+            plain, table = False, self._parsed(block, columns, text, pa.string())
         found: Columns = {}
         for name in columns:
             cells, where = table.column(name).combine_chunks(), self._where(name)
@@ -159,7 +150,11 @@ class CsvSource(FileSource):
         return found
 
     def _parsed(
-        self, block: memoryview, columns: Iterable[str], text: Collection[str], other: Any  # noqa: ANN401
+        self,
+        block: memoryview,
+        columns: Iterable[str],
+        text: frozenset[str],
+        other: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
         """Arrow's table, texts as dictionaries; None where cells are not of the type `other`."""
         pa = arrow()
@@ -200,7 +195,7 @@ class CsvSource(FileSource):
             return
         self._checked |= wanted
         try:
-            table = self._parsed(block, wanted, (), arrow().string())
+            table = self._parsed(block, wanted, frozenset(), arrow().string())
         except AtRow:
             return  # said when the rows are read
         for name in wanted:
@@ -232,11 +227,6 @@ class CsvSource(FileSource):
             f" (counted from 1 after the header, without blank lines): {fields} fields where the "
             f"header has {wide}. The columns have {SEPARATORS[between]} between them, as stated or "
             f"found: one in a field needs quotes; or a quote is not closed.{more}",
-        )
-
-    def _not_decodable(self) -> InvalidInput:
-        return InvalidInput(
-            f"{self.name} is not {self._encoding} text: state the encoding it was saved in."
         )
 
 
@@ -274,7 +264,7 @@ class Header:
 
 def read_header(text: str, separator: str | None, whole: bool, name: str) -> Header:
     """From the start of a file; `whole`: it is all of it. A separator not given is found."""
-    marked = text.startswith("\ufeff")
+    mark = len(codecs.BOM_UTF8) * text.startswith("\ufeff")
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise InvalidInput(f"{name} is empty: a table has a line of column names, then its rows.")
@@ -296,7 +286,7 @@ def read_header(text: str, separator: str | None, whole: bool, name: str) -> Hea
     return Header(
         names=tuple(cell.strip() for cell in names),
         separator=between,
-        start=len(text[:end].encode("utf-8", "surrogateescape")) + len(MARK) * marked,
+        start=len(text[:end].encode("utf-8", "surrogateescape")) + mark,
         line_end=b"\n" if "\n" in text else b"\r",
         block=min(max(BLOCK, longest), LONGEST_ROW),
     )

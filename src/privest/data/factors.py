@@ -86,7 +86,9 @@ def read_call(text: str, categories: Lists) -> Factor:
     quoted = re.findall(r"`([^`]*)`", text)
     places = iter(range(len(quoted)))
     try:
-        tree = ast.parse(re.sub(r"`[^`]*`", lambda _: f"_column_{next(places)}_", text), mode="eval")
+        tree = ast.parse(
+            re.sub(r"`[^`]*`", lambda _: f"_column_{next(places)}_", text), mode="eval"
+        )
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and (place := re.match(r"_column_(\d+)_", node.id)):
                 node.id = quoted[int(place[1])]

@@ -21,7 +21,14 @@ MARKS = {"comma": ",", "point": ".", "apostrophe": "'", "space": " ", "none": ""
 THOUSANDS = {",": ",", ".": r"\.", "'": "['’]", " ": "[ \u00a0\u202f]"}  # as patterns
 # Of each field: words for its signs.
 CHOICES: Mapping[str, Mapping[str, str]] = {
-    "separator": {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|"},
+    "separator": {
+        "comma": ",",
+        "semicolon": ";",
+        "tab": "\t",
+        "\\t": "\t",
+        "bar": "|",
+        "pipe": "|",
+    },
     "decimal": {"point": ".", "comma": ","},
     "thousands": MARKS,
 }
@@ -214,7 +221,7 @@ def as_format(given: object) -> Format:
 
 def _checked(name: str, given: object) -> str:
     """A field in its one spelling."""
-    if not isinstance(given, str) or not given.strip(" ") and name == "sheet":
+    if not isinstance(given, str) or (not given.strip(" ") and name == "sheet"):
         raise InvalidInput(f"format: {name} must be a text that is not empty.")
     if name == "encoding":
         return _encoding(given)

@@ -22,7 +22,9 @@ MOST_TERMS = 10_000
 MOST_CATEGORIES = 8  # in one product: 2⁸ parts
 MOST_COLUMNS = 100_000  # of H, baselines counted; a plan allows fewer
 DEEPEST = 50  # brackets within brackets
-TOKEN = re.compile(r"\s*(?:(?P<name>`[^`]*`|[^\W\d][\w.]*)|(?P<number>[01](?!\w))|(?P<sign>[-+*:()~]))")
+TOKEN = re.compile(
+    r"\s*(?:(?P<name>`[^`]*`|[^\W\d][\w.]*)|(?P<number>[01](?!\w))|(?P<sign>[-+*:()~]))"
+)
 # What may hide a bracket in a call, and brackets.
 INSIDE = re.compile(r"""`[^`]*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()]""")
 UNREADABLE = (

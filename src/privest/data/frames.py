@@ -33,7 +33,9 @@ class FrameSource(Source):
                 part = self._part(self.columns.index(name), start, stop, name in text)
                 where = self._where(name)
                 found[name] = (
-                    object_texts(part, where) if name in text else object_numbers(part, where, start)
+                    object_texts(part, where)
+                    if name in text
+                    else object_numbers(part, where, start)
                 )
             yield found
 

@@ -103,8 +103,7 @@ def look(data: object, format: Format | Mapping[str, Any] | None = None) -> Tabl
     counts = {name: ColumnCounts(name, source.format, name in texts) for name in names}
     preview: list[tuple[str | None, ...]] = []
     for block in _blocks(source, names):
-        if len(preview) < PREVIEW:
-            preview += _first_rows(block, source.columns, problems, PREVIEW - len(preview))
+        preview = preview or _first_rows(block, source.columns)
         for name in names:
             counts[name].add(block[name])
     rows, text = counts[names[0]].rows, source.separator is not None
@@ -212,7 +211,8 @@ def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
         texts = [cell for cell in cells if not is_date(cell)]
         commas = [cell for cell in texts if COMMA.match(cell)]
         most = MOSTLY * len(texts)
-        if commas and sum(is_number(one.replace(",", "")) and "." not in one for one in texts) >= most:
+        whole = sum(is_number(one.replace(",", "")) and "." not in one for one in texts)
+        if commas and whole >= most:
             marks.add("," if any(map(CLEAR_COMMA.match, commas)) else "?")
         elif any(map(POINT.match, texts)) and sum(map(is_number, texts)) >= most:
             marks.add(".")
@@ -232,9 +232,8 @@ def _require_header(source: Source) -> None:
             f"{source.name}: its first line only says what is between the columns ({first[:5]}). "
             "Delete that line: the first one must name the columns."
         )
-    if source.certain:
-        return
-    require_names(source.columns, source.name)
+    if not source.certain:
+        require_names(source.columns, source.name)
 
 
 def _problems(source: Source) -> list[str | None]:
@@ -270,19 +269,14 @@ def _blocks(source: Source, names: Sequence[str]) -> Generator[dict[str, Texts]]
         yield {name: column for name, column in block.items() if isinstance(column, Texts)}
 
 
-def _first_rows(
-    block: Mapping[str, Texts], names: Sequence[str], problems: Sequence[object], count: int
-) -> list[tuple[str | None, ...]]:
-    """Some rows of a block, the cells shortened; None where one is missing, or cannot be read."""
-    columns = [
-        [None] * count if problem else [_shortened(cell) for cell in block[name][:count].tolist()]
-        for name, problem in zip(names, problems)
+def _first_rows(block: Mapping[str, Texts], names: Sequence[str]) -> list[tuple[str | None, ...]]:
+    """The first rows, the cells shortened; None where one is missing, or cannot be read."""
+    rows = min(PREVIEW, len(next(iter(block.values()))))
+    columns = [block[name][:rows].tolist() if name in block else [None] * rows for name in names]
+    return [
+        tuple(cell[: SHOWN - 1] + "…" if cell and len(cell) > SHOWN else cell for cell in row)
+        for row in zip(*columns)
     ]
-    return list(zip(*columns))
-
-
-def _shortened(text: str | None) -> str | None:
-    return text if text is None or len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def _notes(source: Source, rows: int) -> Iterator[str]:

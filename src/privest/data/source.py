@@ -80,7 +80,9 @@ class Source(ABC):
         """
         wanted = tuple(dict.fromkeys(columns))
         if isinstance(columns, str) or not wanted or not set(text) <= set(wanted):
-            raise InvalidInput(f"{self.name}: columns must be a list of names, and text part of it.")
+            raise InvalidInput(
+                f"{self.name}: columns must be a list of names, and text part of it."
+            )
         if size < 1:
             raise InvalidInput(f"size must be 1 or more rows a block; received {size}.")
         self.require(wanted)

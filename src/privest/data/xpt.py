@@ -11,7 +11,7 @@ import numpy as np
 from privest.data.format import Format
 from privest.data.frames import object_numbers, object_texts
 from privest.data.source import Columns, FileSource
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import MissingDependency
 
 CELLS = 1 << 21  # in a chunk; each is a Python object on its way
 

@@ -73,7 +73,9 @@ def test_refusing_is_the_default_and_names_the_first_gap(changes, message, size)
 @pytest.mark.parametrize("missing", ["refuse", "drop"])
 def test_columns_without_a_value_and_tables_without_rows(missing):
     for name, empty in (("a", [np.nan] * 6), ("c", [None] * 6), ("y", [np.nan] * 6)):
-        with pytest.raises(InvalidInput, match=f"column '{name}'.* (every value|a value) is missing"):
+        with pytest.raises(
+            InvalidInput, match=f"column '{name}'.* (every value|a value) is missing"
+        ):
             rows({"a": [1.0] * 6, "c": ["u"] * 6, "y": [1.0] * 6} | {name: empty}, missing=missing)
     with pytest.raises(InvalidInput, match="the table has no rows, only column names"):
         rows({"a": [], "c": [], "y": []}, missing=missing)
