@@ -232,8 +232,8 @@ def _require_size(terms: Sequence[Term]) -> None:
         columns += math.prod(listed)
         if len(listed) > MOST_CATEGORIES or columns > MOST_COLUMNS:
             raise InvalidInput(
-                f"formula: it has a product of more than {MOST_CATEGORIES} categories, or more than "
-                f"{MOST_COLUMNS} columns."
+                f"formula: it has a product of more than {MOST_CATEGORIES} categories, or more "
+                f"than {MOST_COLUMNS} columns."
             )
 
 

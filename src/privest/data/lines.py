@@ -1,7 +1,7 @@
 """Text lines as they come: rows of CSV and JSON lines, one at a time, and small matrices.
 
-For live input (streams) and for what is read whole; tables are read in blocks, by `csv_file`. Errors
-name places, never contents.
+For live input (streams) and for what is read whole; tables are read in blocks, by `csv_file`.
+Errors name places, never contents.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
         bad = np.flatnonzero(~np.isfinite(found[k]))
         if len(bad):
             raise InvalidInput(
-                f"line {line}, column {bad[0] + 1} is not a finite number. Columns are separated by "
-                "commas, decimals by points; nothing may be missing."
+                f"line {line}, column {bad[0] + 1} is not a finite number. Columns are separated "
+                "by commas, decimals by points; nothing may be missing."
             )
     return found, first if named else None

@@ -221,8 +221,8 @@ def _opened(data: object, form: Format) -> Source:
         if module is not None and isinstance(data, module.DataFrame):
             return kind(data)
     raise InvalidInput(
-        "data must be a path, a pandas or polars DataFrame (not a LazyFrame), a mapping of names to "
-        f"vectors, or a privest.data.Table; received {type(data).__name__}."
+        "data must be a path, a pandas or polars DataFrame (not a LazyFrame), a mapping of names "
+        f"to vectors, or a privest.data.Table; received {type(data).__name__}."
     )
 
 

@@ -155,8 +155,8 @@ class WorkbookSource(FileSource):
         held = sum(size for name, size in sizes.items() if not name.startswith(SHEETS))
         if held > HELD_WHOLE or max(sizes.values(), default=0) > LARGEST:
             raise InvalidInput(
-                f"{self.name}: a sheet, or its texts and styles, are too large for a workbook: save "
-                "the table as .csv or .parquet."
+                f"{self.name}: a sheet, or its texts and styles, are too large for a workbook: "
+                "save the table as .csv or .parquet."
             )
 
 

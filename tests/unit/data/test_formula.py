@@ -106,9 +106,7 @@ def test_the_left_side():
     assert read_formula("np.log(`l dl`) ~ age").targets == ("l dl",)
     assert read_formula("a + b ~ age").targets == ("a", "b")
     for bad in ("exp(y) ~ x", "log(y, 2) ~ x", "log(a + b) ~ x", "a:b ~ x", "1 ~ x", "I(y) ~ x"):
-        with pytest.raises(
-            InvalidInput, match="left of ~ stand the private columns|is not allowed"
-        ):
+        with pytest.raises(InvalidInput, match=r"left of ~|is not allowed"):
             read_formula(bad)
     with pytest.raises(InvalidInput, match="left of ~ stand the private columns"):
         read_formula("log(a) + b ~ x")
