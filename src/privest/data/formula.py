@@ -68,7 +68,7 @@ class FormulaFeatures(Design):
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "categories", lists)
         object.__setattr__(self, "intercept", () in self.terms)
-        self._require_names()
+        self._require()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -52,10 +52,6 @@ def opened(path: Path, name: str) -> Iterator[BinaryIO]:
     opener: Any = UNPACKED.get(path.suffix.lower(), open)
     try:
         file = opener(path, "rb")
-    except FileNotFoundError:
-        raise InvalidInput(f"{prefix}there is no such file.") from None
-    except IsADirectoryError:
-        raise InvalidInput(f"{prefix}a folder, not a file.") from None
     except OSError as error:
         raise InvalidInput(f"{prefix}it cannot be read: {error.strerror}.") from None
     with file:
@@ -75,23 +71,14 @@ def open_lines(
     `most`: bytes, for a caller who keeps all lines. `format`: its encoding is that of the file;
     where it states none, one that begins with the mark of UTF-16 is that.
     """
-    if source == "-":
-        file = sys.stdin.buffer
-        with text_lines(file, most, _encoding(file, format)) as lines:
+    where = source if name is None else name
+    with nullcontext(sys.stdin.buffer) if source == "-" else opened(Path(source), where) as file:
+        encoding = "utf-8"
+        if format is not None:
+            peek = getattr(file, "peek", lambda count: b"")  # what is there stays to be read
+            encoding = format.encoding or encoding_of(peek(4)[:4])
+        with text_lines(file, most, encoding) as lines:
             yield lines
-        return
-    with (
-        opened(Path(source), source if name is None else name) as file,
-        text_lines(file, most, _encoding(file, format)) as lines,
-    ):
-        yield lines
-
-
-def _encoding(file: BinaryIO, format: Format | None) -> str:
-    if format is None:
-        return "utf-8"
-    peek = getattr(file, "peek", lambda count: b"")  # what is there stays to be read
-    return format.encoding or encoding_of(peek(4)[:4])
 
 
 # --- CSV ------------------------------------------------------------------------------------------
