@@ -48,6 +48,7 @@ GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"  # 139,750: commas between tho
 # What a text that is no number is like, and what to do about it. Never the text itself.
 HINTS = (
     (DATE.pattern, f"a date or a time, not a number; {DAYS}"),
+    (GROUPED, 'not a number; it has commas between thousands: state thousands = ","'),
     (
         r"^[+-]?[\d.,]*[.,][\d.,]*$",
         "not a number; it has points or commas: state the decimal mark (decimal), and what is "

@@ -12,7 +12,6 @@ import gzip
 import io
 import itertools
 import lzma
-import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -212,8 +211,9 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
     """
     rows = [row for row in csv_rows(lines) if row[1]]
     first = [cell.strip() for cell in rows[0][1]] if rows else []
-    named = bool(first) and all(re.match(r"[^\W\d]|[_#]", cell) for cell in first)
-    named = named and not any(map(is_number, first))  # nan, inf
+    named = bool(first) and all(
+        cell and not is_number(cell) and cell[0] not in "0123456789+-.;" for cell in first
+    )
     if len(rows) <= named:
         raise InvalidInput("the file holds no numbers.")
     found = np.empty((len(rows) - named, len(first)))

@@ -40,7 +40,7 @@ def test_thousands_are_a_stated_format(run):
     table(THOUSANDS)
     done = release(run)
     assert done.code == 2
-    assert 'has points or commas: state' in said(done)
+    assert 'commas between thousands: state thousands = ","' in said(done)
     assert "decimal" not in said(done)
     assert not any(text in said(done) for text in THOUSANDS)
     run("plan", "t.csv", *PLAN, "--features", "age", "--thousands", ",", "--save", "q.toml")
@@ -81,7 +81,7 @@ def test_the_same_mark_cannot_be_both():
     for given in ({"thousands": "."}, {"thousands": ",", "decimal": ","}):
         with pytest.raises(InvalidInput, match="same mark"):
             Reading(**given)
-    with pytest.raises(InvalidInput, match="a comma, a point, an apostrophe, a space or none"):
+    with pytest.raises(InvalidInput, match="one of comma, point, apostrophe, space, none"):
         Reading(thousands="_")
 
 
@@ -143,8 +143,7 @@ def test_a_power_of_one_column_is_not_silently_the_column(run, power):
     table(["1", "2", "3", "4"])
     done = run("plan", "t.csv", "--formula", f"pay ~ {power}", "--level", 1)
     assert done.code == 2
-    assert "is the column itself" in said(done)
-    assert "I(column**" in said(done)
+    assert "I(x**2)" in said(done)
 
 
 def test_a_simulation_spends_nothing_twice(run):
@@ -180,5 +179,5 @@ def test_another_sheet_is_named(run):
         )
     done = run("plan", "t.xlsx", *PLAN, "--features", "age")
     assert done.code == 2
-    assert "sheet 'Read me' was read; there are also 'Pay' (state the sheet)" in said(done)
+    assert "first sheet was read; there are also 'Pay': state the sheet" in said(done)
     assert run("plan", "t.xlsx", *PLAN, "--features", "age", "--sheet", "Pay").code == 0

@@ -150,7 +150,7 @@ def test_rows_in_messages_are_counted_over_the_blocks(tmp_path):
         ("a,b,a\n1,2,3\n", "more than one column called 'a'"),
         ('a,b\n"1,5",2\n', "column 'a', row 1: not a number; it has points or commas"),
         ("a,b\n1,5,2\n", "3 fields where the header has 2.*have commas between them"),
-        ('a,b\n"1,234,567.5",2\n', "row 1: not a number; it has points or commas"),
+        ('a,b\n"1,234,567.5",2\n', "row 1: not a number; it has commas between thousands"),
         ("a,b\n1 000,2\n", "row 1: not a number"),
         ("a,b\n1_000,2\n", "row 1: not a number"),
         ("a,b\n0x10,2\n", "row 1: not a number"),
