@@ -81,7 +81,7 @@ def main(folder: Path = DATA, out: Path = Path("out")) -> dict[float, pv.workflo
     """
     table = people(folder)
     plans = {factor: plan_for(table, factor) for factor in FACTORS}
-    found = {factor: pv.estimate(plan.simulate(seed=SEED)) for factor, plan in plans.items()}
+    found = {factor: pv.estimate(plan.simulate(rng=SEED)) for factor, plan in plans.items()}
     print(plans[FACTORS[1]].summary())
     print(as_text(describe(plans[FACTORS[1]]), ("exposure",)))
     print(found[FACTORS[1]].summary())

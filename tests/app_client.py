@@ -6,9 +6,24 @@ import tempfile
 from pathlib import Path
 
 from privest.app import Desk, make_app
-from privest.workflow import Noise, Privacy, Spec, make_plan
+from privest.workflow import Model, Privacy, Public, Spec, make_plan
 
 HOST = "127.0.0.1:8800"
+
+
+def spec_of(**changes):
+    """A plan of the embedded table with some fields of Spec or Model changed."""
+    found = {
+        "data": "diabetes",
+        "target": "s5",
+        "features": ("age", "sex", "bmi", "bp"),
+        "public": Public(0.2),
+        "privacy": Privacy(level=4.0, delta=1e-6, range={"s5": (2.0, 7.0)}),
+    } | changes
+    own = {
+        name: found.pop(name) for name in ("data", "public", "privacy", "format") if name in found
+    }
+    return Spec(model=Model(**found), **own)
 
 
 class Client:
@@ -53,16 +68,7 @@ class Client:
         """A piece of work whose data screen is done, on the embedded table."""
         from privest.app._desk import Table
 
-        spec = Spec(
-            **{
-                "data": "diabetes",
-                "target": "s5",
-                "features": ("age", "sex", "bmi", "bp"),
-                "noise": Noise(variance=0.2),
-                "privacy": Privacy(level=4.0, delta=1e-6, range=(2.0, 7.0)),
-            }
-            | changes
-        )
+        spec = spec_of(**changes)
         work = self.desk.begin()
         work.table, work.spec, work.plan = Table("diabetes"), spec, make_plan(spec)
         return work

@@ -21,7 +21,8 @@ __all__ = [
     "NonlinearModel", "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel",
     "StreamMechanism", "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "design",
     "dynamics", "errors", "estimate", "estimator", "identifiability", "ledger", "linalg",
-    "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "scale", "workflow",
+    "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "report", "scale",
+    "verify", "workflow",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         mechanism,
         network,
         pipeline,
+        report,
         scale,
         workflow,
     )
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from privest.ledger import Ledger
     from privest.mechanism import StreamMechanism
     from privest.workflow.calls import estimate, plan
+    from privest.workflow.verify import verify
 else:
     _HOME = {
         "Checkpoint": "checkpoint",
@@ -53,6 +56,7 @@ else:
         "StreamMechanism": "mechanism",
         "estimate": "workflow",
         "plan": "workflow",
+        "verify": "workflow",
     }
 
     def __getattr__(name: str) -> object:

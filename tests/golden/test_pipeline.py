@@ -21,8 +21,7 @@ HERE = Path(__file__).parent / "kinds"
 WRITE = os.environ.get("GOLDEN") == "write"
 SEED = "7"
 CLOSE = 1e-9  # relative: sums of 60 rows in another order move about 1e-13
-PLAN = ("rows", "dropped", "names", "epsilon", "standard_error", "classical_error", "privacy_error")
-COLUMN = ("target", "level", "range", "transform", "law", "epsilon")
+PLAN = ("rows", "dropped", "names", "distribution", "epsilon", "most_rows", "columns")
 ESTIMATE = ("names", "estimate", "covariance", "interval", "degrees_of_freedom", "method")
 
 
@@ -49,13 +48,11 @@ def charged(kind):
 
 
 def plan_facts(told):
-    found = {name: told[name] for name in PLAN if name in told}
-    columns = [{name: one.get(name) for name in COLUMN} for one in told["columns"]]
-    return found | {"columns": columns}
+    return {name: told[name] for name in PLAN}
 
 
 def estimate_facts(told):
-    several = told.get("fits") or [told]
+    several = [told, *told.get("parts", [])]
     return [{name: one[name] for name in ESTIMATE if name in one} for one in several]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from golden_kinds import KINDS, tables
 from privest.report import describe
-from privest.workflow import estimate_release, load_spec, make_plan, read_release
+from privest.workflow import estimate, load_spec, make_plan, read_release
 
 HERE = Path(__file__).parent / "kinds"
 WRITE = os.environ.get("GOLDEN") == "write"
@@ -36,7 +36,7 @@ def test_the_sections_of_a_kind(kind, folder, monkeypatch):
     made = {
         "plan": describe(plan),
         "release": describe(read_release("release.csv")),
-        "estimate": describe(estimate_release("release.csv"), plan=plan, commands=["privest"]),
+        "estimate": describe(estimate("release.csv"), plan=plan, commands=["privest"]),
     }
     found = {
         name: [{f"{one.key} {one.of}".strip(): one.keys()} for one in sections]

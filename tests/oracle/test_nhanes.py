@@ -81,7 +81,7 @@ def test_with_and_without_privacy_differ_by_the_stated_noise_only(example, table
     B = np.linalg.solve(weighted.T @ X, weighted.T)
     law = B @ B.T / plan.level
     without = model.fit()
-    found = [pv.estimate(plan.simulate(seed=seed)).estimate for seed in SEEDS]
+    found = [pv.estimate(plan.simulate(rng=seed)).estimate for seed in SEEDS]
     apart = np.array(found) - without.params
     # Each coefficient, in units of its standard error; then all of them and all seeds at once.
     most = stats.norm.isf(RARE / (2 * apart.size))
@@ -99,7 +99,7 @@ def test_errors_are_those_of_statsmodels(example, table, secret):
     about 0.5, each moved by 10⁻⁶: they move by 10⁻⁵ of themselves at most.
     """
     _, X, model = secret
-    trial = example.plan_for(table, 2.0).simulate(seed=1)
+    trial = example.plan_for(table, 2.0).simulate(rng=1)
     z = trial.to_frame()["z"].to_numpy() * trial.column.unit(simulated=True)
     known = sm.WLS(z, X, weights=model.weights).fit(cov_type="HC3", use_t=True)
     found = pv.estimate(trial)
@@ -113,7 +113,7 @@ def test_errors_are_those_of_statsmodels(example, table, secret):
     np.testing.assert_allclose(found.interval().mean(axis=1), known.params, rtol=1e-8, atol=1e-9)
 
     bare = pv.plan(table, **asked(example), level=1e12)
-    clear, oracle = pv.estimate(bare.simulate(seed=1)), model.fit(cov_type="HC3", use_t=True)
+    clear, oracle = pv.estimate(bare.simulate(rng=1)), model.fit(cov_type="HC3", use_t=True)
     np.testing.assert_allclose(clear.standard_error, oracle.bse, rtol=1e-5)
     np.testing.assert_allclose(clear.estimate, oracle.params, atol=6 * bare.privacy_error.max())
 

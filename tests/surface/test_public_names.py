@@ -19,25 +19,20 @@ NAMES = {
         "Ledger", "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel",
         "StreamMechanism", "StreamRelease", "__version__", "audit", "bound", "bounds", "data",
         "design", "dynamics", "errors", "estimate", "estimator", "identifiability", "ledger",
-        "linalg", "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "scale",
-        "workflow",
+        "linalg", "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "report",
+        "scale", "verify", "workflow",
     },
     "app": {"Desk", "make_app", "serve"},
     "workflow": {
-        "Account", "Estimate", "Model", "Plan", "Privacy", "Public", "Spec", "Spending",
-        "TableRelease", "Verification", "account_name", "estimate", "load_spec", "make_plan",
-        "plan", "read_release", "release", "save_spec", "simulate_release", "simulation_source",
-        "stated_plan", "verify",
+        "Estimate", "Plan", "Spec", "TableRelease", "Verification", "estimate", "plan",
+        "read_plan", "read_release", "verify",
     },
     "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "StreamRun", "Trial", "known_after"},
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",
         "fig4", "load", "load_nhanes", "reference",
     },
-    "report": {
-        "BAND", "Section", "Sentence", "as_text", "describe", "exposed", "parts_html",
-        "print_sections", "printable", "save_report", "section_html", "shown",
-    },
+    "report": {"Section", "as_text", "describe", "save_report"},
     "estimator": {
         "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
         "Result", "StreamHistory", "clipped_rows", "clipping_cost", "clipping_cost_by_share",
@@ -205,9 +200,8 @@ STATED = {
     "paper": {"Plan"},
     "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
     "privacy": {"AdjacentSteps", "OneBlock", "OneReading", "OneRecord"},
-    "report": {"Section", "Sentence"},
+    "report": {"Section"},
     "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "Trial"},
-    "workflow": {"Noise", "People", "Privacy", "Weights"},
 }
 
 

@@ -66,7 +66,7 @@ def extras_of(spec: Spec) -> str:
 
 
 def _plan(spec: Spec, steps: Steps) -> Cell:
-    shown = f"print(plan.summary({_confidence(steps)}))\nprint(plan.to_frame().to_csv(index=False))"
+    shown = "print(plan.to_frame().to_csv(index=False))"
     code = f"plan = {call_of(spec)}\n{shown}"
     text = [
         "What will be known, and what one reading will show. Nothing is spent: nothing here "
@@ -129,7 +129,7 @@ def _verify(steps: Steps) -> Cell:
     return Cell(
         "3. Is it whole?",
         tuple(text),
-        f"checked = pv.workflow.verify_release({str(steps.table)!r}{trial})\n"
+        f"checked = pv.workflow.verify({str(steps.table)!r}{trial})\n"
         'print(*checked.examined, "not examined:", *checked.not_examined, sep="\\n")',
     )
 

@@ -73,6 +73,8 @@ def stated(
     family = _family(form, look, chosen)
     transform = "log" if form.flag("logarithm") else "none"
     ranges = {names[at]: _range(form, look.columns[at], at, family) for at in chosen.private}
+    if transform == "log" and any(low <= 0 for low, _ in ranges.values()):
+        raise Unfit("a logarithm needs a public range above 0.", f"low-{chosen.private[0]}")
     reading = replace(look.reading.of_columns([names[at] for at in chosen.every]), missing_codes=())
     reading = replace(reading, missing_codes=_codes(form, look, chosen, reading))
     model = Model(

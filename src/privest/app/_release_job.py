@@ -210,7 +210,11 @@ def begin_trial(desk: Desk, work: Work, plan: Plan, seed: int) -> Job:
 
     def make() -> None:
         job.header = simulate_release(
-            plan, job.path, simulation_source(plan, seed), data, progress=lambda n: job.told(desk, n)
+            plan,
+            job.path,
+            simulation_source(plan, seed),
+            data,
+            progress=lambda n: job.told(desk, n),
         )
         job.said = _sentence(job.header)
         _keep(desk, work, job, made)

@@ -1,6 +1,12 @@
 """Estimators: the side that sees releases only."""
 
+from privest.estimator._beyond_range import LAPLACE_SQUARES as LAPLACE_SQUARES
+from privest.estimator._beyond_range import NORMAL_SQUARES as NORMAL_SQUARES
+from privest.estimator._beyond_range import EndTest as EndTest
+from privest.estimator._beyond_range import beyond_sentence as beyond_sentence
+from privest.estimator._beyond_range import reaches as reaches
 from privest.estimator._clipped import estimate_clipped
+from privest.estimator._clipped_check import ClippedCheck as ClippedCheck
 from privest.estimator._clipped_result import ClippedResult
 from privest.estimator._clipped_rows import ClippedRows
 from privest.estimator._clipping_cost import (
@@ -11,21 +17,14 @@ from privest.estimator._clipping_cost import (
 )
 from privest.estimator._mle import MLResult, maximum_likelihood
 from privest.estimator._mle_release import clipped_rows, maximum_likelihood_of
+from privest.estimator._reference import pooled_variance as pooled_variance
 from privest.estimator._reference import reference_fit as reference_fit
 from privest.estimator._reference import reference_variance
 from privest.estimator._rls import PrivateRLS, StreamHistory
 from privest.estimator._stream_conclusion import StreamConclusion as StreamConclusion
 from privest.estimator._stream_conclusion import conclude as conclude
-from privest.estimator.result import Result
-from privest.estimator._beyond_range import LAPLACE_SQUARES as LAPLACE_SQUARES
-from privest.estimator._beyond_range import NORMAL_SQUARES as NORMAL_SQUARES
-from privest.estimator._beyond_range import EndTest as EndTest
-from privest.estimator._beyond_range import beyond_sentence as beyond_sentence
-from privest.estimator._beyond_range import reaches as reaches
-from privest.estimator._clipped_check import ClippedCheck as ClippedCheck
-from privest.estimator._reference import pooled_variance as pooled_variance
 from privest.estimator.likelihood._clipped_information import clipped_moments as clipped_moments
-
+from privest.estimator.result import Result
 
 __all__ = [
     "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",

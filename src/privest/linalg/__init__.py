@@ -10,6 +10,8 @@ from privest.linalg._root import (
     weighted_grams,
     weighted_roots,
 )
+from privest.linalg._running import RunningLeastSquares as RunningLeastSquares
+from privest.linalg._running import tall_triangle as tall_triangle
 from privest.linalg._sequential import BandedRows, DenseRows, IndependentRows, Rows
 from privest.linalg._uncorrelated import uncorrelated
 from privest.linalg._validation import psd, psd_blocks
@@ -20,9 +22,6 @@ from privest.linalg._whitening import (
     private_root,
     whitening,
 )
-from privest.linalg._running import RunningLeastSquares as RunningLeastSquares
-from privest.linalg._running import tall_triangle as tall_triangle
-
 
 __all__ = [
     "PSD", "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",

@@ -14,7 +14,9 @@ from privest.mechanism._quantiser import (
     ProbabilisticQuantiser,
     TriangularQuantiser,
 )
+from privest.mechanism._range import clip_of as clip_of
 from privest.mechanism._rotation import GeometricPerturbation, Rotation
+from privest.mechanism._rows import RowMechanism as RowMechanism
 from privest.mechanism._stream import StreamMechanism
 from privest.mechanism._truncated_inverse import TruncatedInverse
 from privest.mechanism._user import UserChannel
@@ -25,9 +27,6 @@ from privest.mechanism._vector import (
     data_perturbation,
     output_perturbation,
 )
-from privest.mechanism._range import clip_of as clip_of
-from privest.mechanism._rows import RowMechanism as RowMechanism
-
 
 __all__ = [
     "CATALOGUE", "Additive", "AffineMechanism", "BinaryQuantiser", "Channel", "ChannelEntry",

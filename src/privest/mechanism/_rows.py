@@ -49,9 +49,7 @@ class RowMechanism:
         z = self._draw(lambda: c * np.where(c > 0, values, 0.0), c, as_source(rng))
         return z if absent is None else np.where(absent, np.nan, z)
 
-    def release(
-        self, y: ArrayLike, weights: ArrayLike, source: Source | None = None
-    ) -> AnyArray:
+    def release(self, y: ArrayLike, weights: ArrayLike, source: Source | None = None) -> AnyArray:
         """Whole numbers n = z̃/2⁻¹⁰ of the next rows with protected noise, or bits.
 
         No value is refused: beyond the range, or what the grid can hold, it is clipped. A missing

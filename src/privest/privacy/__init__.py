@@ -7,6 +7,7 @@ from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._grid_level import level_for_attacker, level_on_grid
 from privest.privacy._level import PrivacyLevel, as_level
 from privest.privacy._people import person_level, person_statement
+from privest.privacy._people import person_root as person_root
 from privest.privacy._pure import (
     coin_epsilon,
     coin_of,
@@ -18,7 +19,6 @@ from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._statement import GridStatement, grid_statement, rows_statement
 from privest.privacy._stream import StreamLevel
-from privest.privacy._people import person_root as person_root
 from privest.privacy.reader import Exposure, exposure
 
 __all__ = [

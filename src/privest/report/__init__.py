@@ -7,13 +7,18 @@ save_report     an estimate as one self-contained page; `section_html` for parts
 figures         matplotlib figures of streams, dynamic models and examples.
 """
 
-from privest.report.describe import describe, exposed
-from privest.report.numbers import BAND
-from privest.report.page import parts_html, save_report, section_html
-from privest.report.sections import Section, Sentence, printable
-from privest.report.terminal import as_text, print_sections, shown
+# `X as X`: for other packages of privest, not for users.
+from privest.report.describe import describe
+from privest.report.describe import exposed as exposed
+from privest.report.numbers import BAND as BAND
+from privest.report.page import parts_html as parts_html
+from privest.report.page import save_report
+from privest.report.page import section_html as section_html
+from privest.report.sections import Section
+from privest.report.sections import Sentence as Sentence
+from privest.report.sections import printable as printable
+from privest.report.terminal import as_text
+from privest.report.terminal import print_sections as print_sections
+from privest.report.terminal import shown as shown
 
-__all__ = [
-    "BAND", "Section", "Sentence", "as_text", "describe", "exposed", "parts_html",
-    "print_sections", "printable", "save_report", "section_html", "shown",
-]  # fmt: skip
+__all__ = ["Section", "as_text", "describe", "save_report"]

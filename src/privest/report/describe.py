@@ -326,10 +326,10 @@ def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
     low, high = float(ratios.min()), float(ratios.max())
     said = [Sentence("ratio_one")]
     if high >= SAME:
-        said = [Sentence("ratio", {"ratio": (low, high), "share": 1 - 1 / float(ratios[0]) ** 2})]
+        said = [Sentence("ratio", {"ratio": (low, high), "share": 1 - (1 / float(ratios[0])) ** 2})]
     if not plan.distribution.pure and plan.model.family == "gaussian":
         return said
-    share = 1 / high**2
+    share = (1 / high) ** 2
     said.append(
         Sentence(
             "worth", {"share": share, "rows": plan.rows, "worth": math.floor(plan.rows * share)}

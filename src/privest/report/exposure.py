@@ -26,7 +26,7 @@ MANY = 600.0  # e^ε is a number up to here
 class Private:
     """One private column as an attacker sees it, in modelled units (`ends`: those of the file).
 
-    distribution  of the privacy noise: "gaussian", "laplace", or "randomised response" (randomised response).
+    distribution  of the privacy noise: "gaussian", "laplace" or "randomised response".
     sd, source    of values around the prediction, and whether it is stated, estimated or assumed;
                   `limit`: it is an upper limit, because the estimate is zero.
     leverage      mean of the rows, n/K.
@@ -319,7 +319,9 @@ def _with_prior(one: Private, apart: float) -> float:
 def _chart(columns: Sequence[Private]) -> list[Chart]:
     """Bars of the reader's sd before and after, of one column whose sd is known."""
     first = columns[0]
-    known = first.sd is not None and first.rows is None and first.distribution != "randomised response"
+    known = (
+        first.sd is not None and first.rows is None and first.distribution != "randomised response"
+    )
     if len(columns) > 1 or not known or first.sd is None:
         return []
     before, after = reader.reader_sds(first.level, first.sd, first.leverage, first.distribution)

@@ -313,7 +313,10 @@ def _method(fit: Estimate) -> list[Sentence]:
 def _residual(fit: Estimate) -> list[Sentence]:
     said, column = [], fit.release.column
     if column.residual_variance is not None:
-        values: dict[str, Any] = {"variance": column.residual_variance, "rows": column.reference_rows}
+        values: dict[str, Any] = {
+            "variance": column.residual_variance,
+            "rows": column.reference_rows,
+        }
         known = column.reference_rows is not None
         said.append(Sentence("residual_reference" if known else "residual_stated", values))
     if fit.noise_found is not None:

@@ -3,5 +3,4 @@
 from privest.scale._cluster import cluster_executor
 from privest.scale._fitting import Fit, fit
 
-
 __all__ = ["Fit", "cluster_executor", "fit"]

@@ -1,11 +1,11 @@
 """The data owner's path: specification, plan, release, estimate."""
 
-# For other packages of privest, not for users.
+# `X as X`: for other packages of privest, not for users.
 from privest.workflow.account import LEDGER as LEDGER
-from privest.workflow.account import Account, Spending, account_name
+from privest.workflow.account import Account as Account
+from privest.workflow.account import Spending as Spending
+from privest.workflow.account import account_name as account_name
 from privest.workflow.calls import estimate, plan
-from privest.workflow.calls import release_plan as release_plan
-from privest.workflow.calls import simulate_plan as simulate_plan
 from privest.workflow.commands import AUTO as AUTO
 from privest.workflow.commands import Commands as Commands
 from privest.workflow.commands import Steps as Steps
@@ -17,17 +17,26 @@ from privest.workflow.document import require_same_terms as require_same_terms
 from privest.workflow.held_rows import HeldRows as HeldRows
 from privest.workflow.held_rows import held_rows as held_rows
 from privest.workflow.means import means_by as means_by
-from privest.workflow.plan import Plan, make_plan, stated_plan
+from privest.workflow.plan import Plan, read_plan
 from privest.workflow.plan import at_level as at_level
+from privest.workflow.plan import make_plan as make_plan
+from privest.workflow.plan import stated_plan as stated_plan
 from privest.workflow.release import planned_release as planned_release
-from privest.workflow.release import release, simulate_release, simulation_source
+from privest.workflow.release import release as release
 from privest.workflow.release import simulate_held as simulate_held
+from privest.workflow.release import simulate_release as simulate_release
+from privest.workflow.release import simulation_source as simulation_source
 from privest.workflow.result import Estimate
 from privest.workflow.result import is_category as is_category
 from privest.workflow.rows import require_unchanged as require_unchanged
-from privest.workflow.spec import Model, Privacy, Public, Spec, load_spec, save_spec
+from privest.workflow.spec import Model as Model
+from privest.workflow.spec import Privacy as Privacy
+from privest.workflow.spec import Public as Public
+from privest.workflow.spec import Spec
 from privest.workflow.spec import is_plain as is_plain
+from privest.workflow.spec import load_spec as load_spec
 from privest.workflow.spec import read_spec as read_spec
+from privest.workflow.spec import save_spec as save_spec
 from privest.workflow.spec import stated as stated
 from privest.workflow.spec import to_toml as to_toml
 from privest.workflow.squares import refuse_hidden as refuse_hidden
@@ -42,8 +51,6 @@ from privest.workflow.withdrawal import Withdrawal as Withdrawal
 from privest.workflow.withdrawal import withdrawn as withdrawn
 
 __all__ = [
-    "Account", "Estimate", "Model", "Plan", "Privacy", "Public", "Spec", "Spending",
-    "TableRelease", "Verification", "account_name", "estimate", "load_spec", "make_plan", "plan",
-    "read_release", "release", "save_spec", "simulate_release", "simulation_source",
-    "stated_plan", "verify",
+    "Estimate", "Plan", "Spec", "TableRelease", "Verification", "estimate", "plan", "read_plan",
+    "read_release", "verify",
 ]  # fmt: skip

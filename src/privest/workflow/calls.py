@@ -9,10 +9,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from privest.data import EMBEDDED, Format, as_format
+import numpy as np
+
+from privest.data import Format, as_format
 from privest.errors import InvalidInput
-from privest.ledger import Ledger
-from privest.workflow.account import LEDGER, Account, account_name
+from privest.ledger import Account as LedgerAccount
+from privest.workflow.account import Account
 from privest.workflow.document import TableRelease, read_release
 from privest.workflow.estimate import estimate_table
 from privest.workflow.held import HeldTable, library_of
@@ -79,44 +81,36 @@ def plan(
     return make_plan(spec, None if path is not None else data)
 
 
-def estimate(release: TableRelease | str | os.PathLike[str], errors: str = "auto") -> Estimate:
+def estimate(release: TableRelease | str | os.PathLike[str], cov_type: str = "auto") -> Estimate:
     """The coefficients from a release alone, with intervals that include the privacy noise.
 
     release  what `plan.release` returned, or the path of its table.
-    errors   how standard errors are made: "auto", "t", "HC3", "HC2", "stated" or "huber"; of
+    cov_type how standard errors are made: "auto", "t", "HC3", "HC2", "stated" or "huber"; of
              persons "cr2" or "reml"; of yes/no and counts "model" or "HC3".
     """
     found = release if isinstance(release, TableRelease) else read_release(Path(release))
-    return estimate_table(found, errors)
+    return estimate_table(found, cov_type)
 
 
 def release_plan(
     plan: Plan,
     path: str | os.PathLike[str] | None = None,
     *,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
-    subject: str | None = None,
-    budget: float | None = None,
+    account: LedgerAccount,
     again: bool = False,
 ) -> TableRelease:
-    """A real release: protected noise, charged to a ledger before anything leaves.
-
-    path     of the table, .csv or .parquet; its document is written beside it. None: no file, the
-             object that is returned holds the table.
-    ledger   a `Ledger` or the path of one. None: privest-ledger.db beside the data.
-    subject  the account. None: the target and the name of the data.
-    """
-    file = None if plan.data is not None or plan.spec.data == EMBEDDED else Path(plan.spec.data)
-    place = (Path() if file is None else file.parent) / LEDGER if ledger is None else ledger
-    with Account(place, subject or account_name(plan.spec), budget, again=again) as account:
-        return _made(plan, path, lambda to: release(plan, to, account=account))
+    """See `Plan.release`."""
+    if not isinstance(account, LedgerAccount):
+        raise InvalidInput('account is that of a ledger: Ledger("ledger.db").account("name").')
+    with Account(account.ledger, account.subject, again=again) as own:
+        return _made(plan, path, lambda to: release(plan, to, account=own))
 
 
 def simulate_plan(
-    plan: Plan, path: str | os.PathLike[str] | None = None, *, seed: int | None = None
+    plan: Plan, path: str | os.PathLike[str] | None = None, *, rng: int | np.random.Generator
 ) -> TableRelease:
-    """A simulation of the release: no protection, no ledger; a seed repeats it."""
-    noise = simulation_source(plan, seed)
+    """See `Plan.simulate`."""
+    noise = rng if isinstance(rng, np.random.Generator) else simulation_source(plan, rng)
     return _made(plan, path, lambda to: simulate_release(plan, to, noise))
 
 
@@ -152,13 +146,13 @@ def _ranges(given: Any, targets: Sequence[str]) -> dict[str, Any]:  # noqa: ANN4
     if isinstance(given, Mapping):
         return dict(given)
     if len(targets) > 1:
-        raise InvalidInput("each of several targets needs a range of its own: {target: (low, high)}.")
+        raise InvalidInput(
+            "each of several targets needs a range of its own: {target: (low, high)}."
+        )
     return {targets[0]: given}
 
 
 def _reference(given: object) -> str | None:
     if given is None or isinstance(given, str | os.PathLike):
         return None if given is None else os.fsdecode(given)
-    raise InvalidInput(
-        f"reference is the path of a public file; received {type(given).__name__}."
-    )
+    raise InvalidInput(f"reference is the path of a public file; received {type(given).__name__}.")

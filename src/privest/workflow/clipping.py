@@ -51,8 +51,8 @@ AS_CLIPPED = (
 def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estimate:
     """The ordinary estimate `found` of a release that clipped at a range, or a better one.
 
-    errors "stated": σ² is that of the document, where it has one; else it is estimated with θ, and a
-    reference set counts beside the release. The likelihood is that of Gaussian noise and of rows
+    errors "stated": σ² is that of the document, where it has one; else it is estimated with θ;
+    a reference set counts beside the release. The likelihood is that of Gaussian noise and of rows
     that are independent, one reading a person, without survey weights. Elsewhere, and where the
     release does not determine its maximum, least squares stays, with a warning.
     Raises InvalidInput for other `errors`, which the likelihood does not have.

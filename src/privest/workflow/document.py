@@ -610,8 +610,8 @@ def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
         for name in ("level_column", "delta", "range")
     }
     pairs |= {
-        "coefficients": (plan.names, release.names),
-        "levels and residual variances": (plan.columns, release.columns),
+        "set of coefficients": (plan.names, release.names),
+        "level or residual variance": (plan.columns, release.columns),
         "distribution": (plan.distribution, release.distribution),
         "sensitivity": (plan.record, release.record),
         "rule for missing values": (plan.model.missing == "refuse" and release.dropped > 0, False),
@@ -621,5 +621,5 @@ def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
     for what, (planned, released) in pairs.items():
         if planned != released:
             raise InvalidInput(
-                f"{table} was released under a different plan: the {what} differs."
+                f"{table} was released under a different plan, with a different {what}."
             )

@@ -25,6 +25,7 @@ from privest.workflow.result import SMALL, Estimate
 from privest.workflow.squares import add_rows, new_sums
 from privest.workflow.terms import Column
 
+
 def estimate_file(path: str | Path, errors: str = "auto") -> Estimate:
     """Read a release in blocks and estimate, by the way that its document asks for.
 
@@ -96,7 +97,9 @@ def _stacked(parts: Sequence[Estimate]) -> dict[str, Any]:
     return {
         "estimate": np.concatenate([part.estimate for part in parts]),
         "covariance": covariance,
-        "names": tuple(f"{part.release.column.target}: {name}" for part in parts for name in part.names),
+        "names": tuple(
+            f"{part.release.column.target}: {name}" for part in parts for name in part.names
+        ),
         "simulated": first.simulated,
         "degrees_of_freedom": np.concatenate([_freedom(part) for part in parts]),
         "method": "; ".join(dict.fromkeys(part.method for part in parts if part.method)) or None,

@@ -117,7 +117,11 @@ def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, 
     errors, seen = row_errors(
         how, first.estimate, first.inverse, lambda: plain_rows(release), scatter
     )
-    if seen is None and release.column.residual_variance is not None and release.column.reference_rows is None:
+    if (
+        seen is None
+        and release.column.residual_variance is not None
+        and release.column.reference_rows is None
+    ):
         seen = second_pass(plain_rows(release), first.estimate, first.inverse)
     return errors, seen
 
@@ -142,11 +146,7 @@ def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:
 def too_few(release: TableRelease) -> InvalidInput:
     """What is said where nothing is left over."""
     stated = release.column.residual_variance is not None and release.column.reference_rows is None
-    instead = (
-        "Take the errors of the stated noise variance (--errors stated), or ask"
-        if stated
-        else "Ask"
-    )
+    instead = "Take errors 'stated', by the stated residual variance, or ask" if stated else "Ask"
     return InvalidInput(
         f"{release.path}: as many coefficients as rows: nothing is left over to see the noise by. "
         f"{instead} for a release with more rows or fewer features."
@@ -154,13 +154,12 @@ def too_few(release: TableRelease) -> InvalidInput:
 
 
 def _stated(release: TableRelease, first: FirstPass) -> Errors:
-    """Errors of the noise variance of the document: known, or pooled with what the release shows."""
+    """Errors of the residual variance of the document: known, or pooled with the release's."""
     variance, added = release.column.residual_variance, added_of(release)
     if variance is None:
         raise InvalidInput(
-            f"{release.path}: the document states no noise variance, and so errors cannot be made "
-            "from it. Leave out --errors: they come from the release itself, which needs more rows "
-            "than coefficients."
+            f"{release.path}: the document states no residual variance for errors 'stated'. "
+            "Errors 'auto' come from the release itself, which needs more rows than coefficients."
         )
     reference = freedom_of(release)
     if reference is None:
@@ -184,7 +183,9 @@ def said_of_noise(
     if scatter is None:
         return {"misfit": None}
     moments = None if seen is None else seen.moments
-    found = misfit_of(scatter, release.column.residual_variance, freedom_of(release), moments, first.rows)
+    found = misfit_of(
+        scatter, release.column.residual_variance, freedom_of(release), moments, first.rows
+    )
     quiet = None
     if release.distribution.name == "gaussian":
         quiet = less_noise_p(scatter.squares, scatter.freedom, scatter.added)
@@ -252,7 +253,7 @@ def require_rows(release: TableRelease, rows: int) -> None:
     """Refuse a table that has not as many rows as its document says."""
     if rows != release.rows:
         raise InvalidInput(
-            f"{release.path} has {rows} rows, its document says {release.rows}: the header was "
+            f"{release.path} has {rows} rows, its document says {release.rows}: one was "
             "changed."
         )
 
@@ -365,9 +366,9 @@ def _stated_levels(release: TableRelease, first: Prepared, inverse: Array) -> tu
     variance = release.column.residual_variance
     if variance is None or release.column.reference_rows is not None:
         raise InvalidInput(
-            f"{release.path}: its rows have levels of their own, and the document states no noise "
-            "variance that is known (one from a reference set is known to its few rows only). "
-            "Leave out --errors: they come from the release itself."
+            f"{release.path}: its rows have levels of their own, and its document has no residual "
+            "variance that is known (a reference set knows it to its few rows only). Errors 'auto' "
+            "come from the release itself."
         )
     sums, scale = first.sums(np.array([variance])), first.scale
     errors = Errors(
@@ -439,7 +440,7 @@ def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
     found = fit_family(rows, release.model.family, added / width**2, errors=HOW[how])  # type: ignore[arg-type]
     if found.rows != release.rows:
         raise InvalidInput(
-            f"{release.path} has {found.rows} rows, its document says {release.rows}: the header was "
+            f"{release.path} has {found.rows} rows, its document says {release.rows}: one was "
             "changed."
         )
     return Estimate(**_fields(release, found))

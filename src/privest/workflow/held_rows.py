@@ -41,7 +41,9 @@ def held_rows(spec: Spec, data: object, groups: str | None) -> HeldRows:
     # A column that is a feature too is read as the model needs it.
     text = [name for name in beside if name not in spec.design.columns]
     blocks = list(
-        read_rows(source, spec.design, counted_by, beside=beside, text=text, missing=spec.model.missing)
+        read_rows(
+            source, spec.design, counted_by, beside=beside, text=text, missing=spec.model.missing
+        )
     )
     label: Index | None = None
     names: tuple[str, ...] = ()

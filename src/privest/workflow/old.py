@@ -110,7 +110,11 @@ def release_of_version_3(record: Mapping[str, Any]) -> tuple[dict[str, Any], flo
     _require_checksum(record)
     first, names = columns[0], _list(given["names"])
     people, persons = given["people"], first["person"]
-    kinds = ((people, "design", "A"), (persons, "design", "A"), (given["weights"], "kind", "survey"))
+    kinds = (
+        (people, "design", "A"),
+        (persons, "design", "A"),
+        (given["weights"], "kind", "survey"),
+    )
     if (
         any(one["exponent"] is not None or one["law"] not in LAWS for one in columns)
         or any(one is not None and _of(one, name) != usual for one, name, usual in kinds)

@@ -24,9 +24,10 @@ from privest.bounds import classical_bound, informed_errors
 from privest.data import meant
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator import ClippingCost, CostByShare, clipping_cost, clipping_cost_by_share
+from privest.estimator.result import decimals, text_table
 from privest.model import LinearModel
-from privest.records import as_frame, plain, quantile, standard_errors
 from privest.privacy.reader import told_apart
+from privest.records import as_frame, plain, quantile, standard_errors
 from privest.workflow.distribution import DISTRIBUTIONS
 from privest.workflow.held import library_of
 from privest.workflow.rows import (
@@ -38,12 +39,12 @@ from privest.workflow.rows import (
     reference_facts,
     survey,
 )
-from privest.workflow.spec import Privacy, Spec
+from privest.workflow.spec import Privacy, Spec, load_spec, save_spec
 from privest.workflow.terms import DELTA, Column, Terms, level_for_error, solve
 from privest.workflow.unit import Person
 
 if TYPE_CHECKING:
-    from privest.ledger import Ledger
+    from privest.ledger import Account as LedgerAccount
     from privest.workflow.document import TableRelease
 
 CURVE = (1e-2, 1e2, 41)  # levels of the curve, as multiples of the chosen one, and how many
@@ -312,33 +313,56 @@ class Plan(Terms):
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-        subject: str | None = None,
-        budget: float | None = None,
+        account: LedgerAccount,
         again: bool = False,
     ) -> TableRelease:
-        """A real release: protected noise, charged to a ledger before anything leaves.
+        """A real release: protected noise, charged to an account before anything leaves.
 
         path     of the table, .csv or .parquet; its document is written beside it. None: no file,
                  the object that is returned holds the table.
-        ledger   a `Ledger` or the path of one. None: privest-ledger.db beside the data.
-        subject  the account. None: the target and the name of the data.
-        budget   of a new account. None: what this release costs.
-        again    release the same account once more: levels add up.
+        account  `Ledger(…).account(name)`. A new one gets what this release costs as its budget.
+        again    release for the same account once more: levels add up.
         """
         from privest.workflow.calls import release_plan
 
-        return release_plan(
-            self, path, ledger=ledger, subject=subject, budget=budget, again=again
-        )
+        return release_plan(self, path, account=account, again=again)
 
     def simulate(
-        self, path: str | os.PathLike[str] | None = None, *, seed: int | None = None
+        self, path: str | os.PathLike[str] | None = None, *, rng: int | np.random.Generator
     ) -> TableRelease:
-        """A simulation of `release`: no protection, no ledger; a seed repeats it."""
+        """A simulation of `release`: no protection, no ledger; the same `rng` repeats it."""
         from privest.workflow.calls import simulate_plan
 
-        return simulate_plan(self, path, seed=seed)
+        return simulate_plan(self, path, rng=rng)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan file, which `read_plan` reads."""
+        save_spec(self.spec, os.fsdecode(path))
+
+    def summary(self) -> str:
+        """A table for people: standard errors to expect."""
+        lines = [f"Plan: {', '.join(self.model.target)}; {self.rows} rows; {self._promise()}"]
+        for column in self.columns:
+            found = self.errors(column)
+            cells = {
+                "std err, no privacy": found.classical,
+                "std err, privacy alone": found.privacy,
+                "std err": found.total,
+            }
+            known = {name: decimals(x) for name, x in cells.items() if np.isfinite(x).all()}
+            lines += [column.target, *text_table(self.names, known)]
+        return "\n".join(lines)
+
+    def _promise(self) -> str:
+        """The level, and ε over the ranges where all columns have one."""
+        upto = "up to " if self.privacy.level_column is not None else ""
+        text = f"privacy level {upto}{self.level:.4g} (a larger level reveals more)"
+        if any(self.limits(column) is None for column in self.columns):
+            return text
+        delta = 0.0 if self.distribution.pure else self.privacy.delta or DELTA
+        return (
+            f"{text}; ε = {self.over_the_range(delta).epsilon:.3g} at δ = {delta:g} over the range"
+        )
 
     def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
         """Standard errors to expect, a row for each coefficient of each target."""
@@ -398,6 +422,11 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
     return _planned(spec, survey(spec, data), data, lambda: features_again(spec, data))
 
 
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """The plan of a plan file."""
+    return make_plan(load_spec(os.fsdecode(path)))
+
+
 def stated_plan(spec: Spec, data: object = None) -> Plan | None:
     """The plan where its levels follow from the specification and its reference alone, else None.
 
@@ -413,9 +442,7 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
     )
 
 
-def _planned(
-    spec: Spec, found: Survey, data: object, features: Callable[[], Any] | None
-) -> Plan:
+def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any] | None) -> Plan:
     shape = classical_bound(LinearModel(found.triangle, 1.0, names=spec.design.names))
     terms = solve(
         spec.model, spec.privacy, found.known, most=most_rows(spec, found), shape=shape,

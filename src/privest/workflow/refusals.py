@@ -60,8 +60,7 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "level-column": (
         lambda f: (
-            f.levels
-            and (not (f.gaussian and f.numeric) or f.weights or f.person or f.several)
+            f.levels and (not (f.gaussian and f.numeric) or f.weights or f.person or f.several)
         ),
         "A level column needs Gaussian noise on one numeric outcome, one row per person, without "
         "weights.",
@@ -109,9 +108,7 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
         "Randomised response hides a yes from a no: leave the sensitivity out.",
     ),
     "epsilon": (
-        lambda f: (
-            f.epsilon and ((f.gaussian and not f.delta) or not (f.ranged or f.sensitivity))
-        ),
+        lambda f: f.epsilon and ((f.gaussian and not f.delta) or not (f.ranged or f.sensitivity)),
         "ε needs a range, which enforces the sensitivity, and with Gaussian noise a delta.",
     ),
     "delta": (

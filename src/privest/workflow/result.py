@@ -54,7 +54,7 @@ class Estimate(Result):
     noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
     noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
     less_noise_p    how likely so little scatter is if the noise of the document is in the release.
-    parts           of several columns an estimate each; coefficients are then named TARGET: NAME, and
+    parts           of several columns an estimate each; coefficients are then named TARGET: NAME;
                     `covariance` is NaN between columns.
     joint           the test of every coefficient on all columns at once; None: `silent` says why.
     remark          what else whoever reads the estimate should know, in a sentence; None: nothing.

@@ -146,9 +146,7 @@ class _Accumulators:
         self.spec, self.table, n = spec, table, len(spec.design.names)
         self.once, self.twice, self.levelled = new_sums(n), new_sums(n), new_sums(n)
         self.variance = known[0].variance or 0.0
-        limits = modelled_range(
-            spec.model.transform, spec.privacy.range.get(spec.targets[0])
-        )
+        limits = modelled_range(spec.model.transform, spec.privacy.range.get(spec.targets[0]))
         self.rows_mechanism = RowMechanism(range=_pair(limits))
         self.largest, self.total, self.shown, self.rows = 0.0, 0.0, 0, 0
         self.persons = None if spec.model.person is None else _PersonSums(spec, table)

@@ -383,9 +383,7 @@ def stated(value: object) -> dict[str, Any]:
 def load_spec(path: str | Path) -> Spec:
     """A plan file; paths of data in it are relative to the file."""
     file = Path(path)
-    return _moved(
-        read_spec(read_document(file), str(file)), lambda name: str(file.parent / name)
-    )
+    return _moved(read_spec(read_document(file), str(file)), lambda name: str(file.parent / name))
 
 
 def read_spec(text: str, name: str) -> Spec:

@@ -112,7 +112,7 @@ def mean_at(
     release = found.release
     if release.model.family != "gaussian":
         raise InvalidInput(
-            f"a mean at a row is for readings that are numbers; this release is {release.model.family}."
+            f"a mean at a row is of a numeric outcome; this release is {release.model.family}."
         )
     if found.likelihood is None and (found.clipping_bias or 0.0) >= SMALL:
         raise InvalidInput(
@@ -248,7 +248,11 @@ def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
     nothing: it is the total of these rows, not of those that they stand for. One pass.
     """
     release = found.release
-    if release.model.person is not None or len(release.columns) != 1 or release.model.family != "gaussian":
+    if (
+        release.model.person is not None
+        or len(release.columns) != 1
+        or release.model.family != "gaussian"
+    ):
         raise InvalidInput(
             "a total is for tables with one private column and one row a person, whose readings "
             "are numbers: rows of one person share their noise."

@@ -14,7 +14,7 @@ import pytest
 from app_client import Client
 from app_forms import forms_of
 from privest.app._data_screen import LOOK
-from privest.workflow import load_spec, make_plan
+from privest.workflow import load_spec, make_plan, to_toml
 
 SENTINEL = "7.31947"
 PEOPLE = "age,sex,ldl,sick,id\n" + "".join(
@@ -189,13 +189,13 @@ def test_a_path_of_another_kind_of_file(client, tmp_path):
 def test_the_example_goes_straight_on(client):
     client.follow(client.post(at(client, "/example")))
     spec = planned(client, done(client))
-    assert (spec.data, spec.target, spec.features) == (
+    assert (spec.data, spec.targets[0], spec.model.features) == (
         "diabetes",
         "s5",
         ("age", "sex", "bmi", "bp"),
     )
-    assert spec.categories == {"sex": ("0", "1")}
-    assert spec.privacy.range == (2.0, 7.0)
+    assert spec.model.categories == {"sex": ("0", "1")}
+    assert spec.privacy.range == {"s5": (2.0, 7.0)}
     assert client.work.plan.rows == 442
 
 
@@ -228,13 +228,13 @@ def test_a_messy_file_gives_a_plan(client):
         "low-3": "20", "high-3": "400,5", "lists_public": "yes", "gaps": "drop",
     })  # fmt: skip
     spec = planned(client, answer)
-    assert spec.features == ("Alter\n(Jahre)", "Geschlecht", "<b>x</b>")
-    assert spec.categories == {"Geschlecht": ("m", "w"), "<b>x</b>": ("a\u202e", "c")}
-    assert set(spec.reading.missing_codes) == {
+    assert spec.model.features == ("Alter\n(Jahre)", "Geschlecht", "<b>x</b>")
+    assert spec.model.categories == {"Geschlecht": ("m", "w"), "<b>x</b>": ("a\u202e", "c")}
+    assert set(spec.format.missing_codes) == {
         "LDL=77777", "LDL=REFUSED", "Alter\n(Jahre)=99999", "Geschlecht=?",
     }  # fmt: skip
-    assert (spec.reading.separator, spec.reading.decimal) == (";", ",")
-    assert spec.privacy.range == (20.0, 400.5)
+    assert (spec.format.separator, spec.format.decimal) == (";", ",")
+    assert list(spec.privacy.range.values()) == [(20.0, 400.5)]
     assert client.work.plan.rows == 200
 
 
@@ -243,7 +243,7 @@ def test_the_plan_file_gives_the_same_plan_beside_the_file(client, tmp_path):
     ends = {"role-3": "private", "low-3": "20", "high-3": "400", "gaps": "drop"}
     planned(client, done(client, **{"role-0": "public", "noise_variance": "400"} | ends))
     (tmp_path / "Umfrage.csv").write_bytes(MESSY.encode())
-    (tmp_path / "plan.toml").write_text(client.work.spec.to_toml(), encoding="utf-8")
+    (tmp_path / "plan.toml").write_text(to_toml(client.work.spec), encoding="utf-8")
     again = make_plan(load_spec(tmp_path / "plan.toml"))
     assert again.rows == client.work.plan.rows
     assert again.standard_error.tolist() == client.work.plan.standard_error.tolist()
@@ -301,7 +301,7 @@ def test_quoted_decimal_commas_between_commas_can_be_confirmed(client):
 def test_alphabets(client, encoding):
     taken(client, ("Größe,y\n" + "1,2\n2,3\n4,4\n" * 9).encode(encoding))
     answer = done(client, **{"role-0": "public", "role-1": "private", "low-1": "0", "high-1": "9"})
-    assert planned(client, answer).features == ("Größe",)
+    assert planned(client, answer).model.features == ("Größe",)
 
 
 def test_a_sheet_is_chosen(client):
@@ -319,7 +319,7 @@ def test_a_sheet_is_chosen(client):
     spec = planned(client, done(client, **{
         "role-0": "public", "role-1": "private", "low-1": "0", "high-1": "9",
     }))  # fmt: skip
-    assert spec.reading.sheet == "people"
+    assert spec.format.sheet == "people"
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv.gz", "a.tsv", "a.txt"])
@@ -344,8 +344,8 @@ def test_roles_become_a_plan(client):
     taken(client, PEOPLE)
     spec = planned(client, done(client, **LDL | {"role-1": "public", "lists_public": "yes",
                                                  "list-1": "m\r\nf\r\n"}))  # fmt: skip
-    assert (spec.target, spec.features) == ("ldl", ("age", "sex"))
-    assert spec.categories == {"sex": ("m", "f")}, "the first is the baseline, as it was put"
+    assert (spec.targets[0], spec.model.features) == ("ldl", ("age", "sex"))
+    assert spec.model.categories == {"sex": ("m", "f")}, "the first is the baseline, as it was put"
     assert spec.privacy.delta == 1e-6
     assert client.work.plan.spec == spec
     assert client.work.steps["privacy"]
@@ -358,22 +358,26 @@ def test_everything_that_can_be_stated(client, tmp_path):
         "role-4": "person", "most": "3", "logarithm": "yes", "gaps": "refuse",
         "reference": "public.csv", "codes": "77777; age=999", "family": "gaussian",
     }))  # fmt: skip
-    assert (spec.person.column, spec.person.most) == ("id", 3)
-    assert (spec.transform, spec.missing) == ("log", "refuse")
-    assert spec.noise.reference == str(tmp_path / "public.csv")
-    assert spec.reading.missing_codes == ("77777", "age=999")
+    assert (spec.model.person, spec.model.most_rows) == ("id", 3)
+    assert (spec.model.transform, spec.model.missing) == ("log", "refuse")
+    assert spec.public.reference == str(tmp_path / "public.csv")
+    assert spec.format.missing_codes == ("77777", "age=999")
 
 
 def test_weights_and_a_mean(client):
     taken(client, PEOPLE)
     spec = planned(client, done(client, **LDL | {"role-0": "weight"}))
-    assert (spec.weights.column, spec.features) == ("age", ())
+    assert (spec.model.weights, spec.model.features) == ("age", ())
 
 
 def test_a_yes_or_no_has_its_range_and_coins(client):
     taken(client, PEOPLE)
     spec = planned(client, done(client, **{"role-3": "private", "role-0": "public"}))
-    assert (spec.family, spec.privacy.range, spec.privacy.delta) == ("binomial", (0.0, 1.0), None)
+    assert (spec.model.family, spec.privacy.range, spec.privacy.delta) == (
+        "binomial",
+        {"sick": (0.0, 1.0)},
+        None,
+    )
 
 
 def test_several_private_columns(client):
@@ -405,7 +409,7 @@ def test_several_private_columns(client):
         (LDL | {"role-0": "secret"}, "must be one of"),
         (LDL | {"family": "normal"}, "must be one of"),
         (LDL | {"gaps": "guess"}, "must be one of"),
-        (LDL | {"noise_variance": "-1"}, "Noise variance"),
+        (LDL | {"noise_variance": "-1"}, "residual_variance"),
         (LDL | {"noise_variance": "1", "reference": "people.csv"}, "There is no such file"),
         (LDL | {"codes": "bmi=999"}, "no column 'bmi'"),
         (LDL | {"codes": "150"}, "is a value that 'ldl' can have"),
@@ -436,7 +440,7 @@ def test_words_among_numbers_must_be_explained(client):
     refused(done(client, **ends), "'x' has words among its numbers, in 1 row.")
     fields = roles(client) | ends | {"codes-0": "0"}
     spec = planned(client, client.post(at(client), fields))
-    assert set(spec.reading.missing_codes) == {"x=soon", "y=n/k"}
+    assert set(spec.format.missing_codes) == {"x=soon", "y=n/k"}
 
 
 def _words(*cells):
@@ -452,7 +456,7 @@ def test_ticked_codes_are_public_and_the_screen_says_so(client):
     page = taken(client, _words("<LOD", "<LOD", "<LOD"))
     assert "What is ticked is stated in the plan, which is public" in page
     spec = planned(client, done(client, **YX | {"codes-1": "0"}))
-    assert spec.reading.missing_codes == ("y=<LOD",)
+    assert spec.format.missing_codes == ("y=<LOD",)
 
 
 @pytest.mark.parametrize(
@@ -469,7 +473,7 @@ def test_what_somebody_wrote_is_no_code_of_a_private_column(client, cells, role)
         return
     ends = {"role-0": "private", "low-0": "0", "high-0": "99", "role-1": role}
     answer = done(client, **fields | ends)
-    assert client.work.spec is None or not client.work.spec.reading.missing_codes
+    assert client.work.spec is None or not client.work.spec.format.missing_codes
     assert "Jones" not in str(client.work.spec)
     assert answer.status_code in (303, 422)
 
@@ -536,8 +540,8 @@ def test_a_reference_can_be_sent_and_what_was_typed_stays(client):
     typed = roles(client, page)
     assert (typed["reference"], typed["most"], typed["high-2"]) == (["public.csv"], ["3"], ["400"])
     spec = planned(client, done(client))
-    assert spec.noise.reference.startswith(str(client.desk.private))
-    assert client.work.plan.reference_rows == 60
+    assert spec.public.reference.startswith(str(client.desk.private))
+    assert client.work.plan.column.reference_rows == 60
     along = client.get(f"/work/{client.work.id}/take").text
     assert "public.csv" in along
     assert str(client.desk.private) not in along
@@ -567,7 +571,7 @@ def test_rows_are_left_out_only_where_a_form_says_so(client):
     form = {name: value for name, value in roles(client).items() if name != "gaps"}
     answer = client.post(at(client), form | {"role-0": "public", "role-1": "private",
                                              "low-1": "20", "high-1": "400"})  # fmt: skip
-    assert planned(client, answer).missing == "refuse"
+    assert planned(client, answer).model.missing == "refuse"
 
 
 def test_gaps_in_the_features_are_left_out_or_refused(client):
@@ -607,7 +611,7 @@ def test_wide_tables_show_some_columns_and_others_by_name(client):
     page = client.follow(client.post(at(client), fields)).text
     assert 'id="role-1100"' in page
     fields = roles(client) | {"role-1100": "private", "low-1100": "0", "high-1100": "6"}
-    assert planned(client, client.post(at(client), fields)).target == "c1100"
+    assert planned(client, client.post(at(client), fields)).targets[0] == "c1100"
 
 
 def test_readings_are_on_this_screen_only(client):

@@ -11,25 +11,25 @@ from app_client import Client
 from privest.report import exposed
 from privest.report.numbers import half, up
 from privest.report.slider import chosen_level, level_scale
-from privest.workflow import Noise, People, Privacy, Weights
+from privest.workflow import Privacy, Public
 from workflow_tables import people, write
 
 SEX = {"categories": {"sex": ("0", "1")}}
-RANGED = Privacy(level=4.0, delta=1e-6, range=(2.0, 7.0))
+RANGED = Privacy(level=4.0, delta=1e-6, range={"s5": (2.0, 7.0)})
 KINDS = {
     "one column": {},
-    "no noise variance": {"noise": Noise()},
+    "no noise variance": {"public": Public()},
     "no range": {"privacy": Privacy(4.0)},
-    "nothing public": {"privacy": Privacy(4.0), "noise": Noise()},
+    "nothing public": {"privacy": Privacy(4.0), "public": Public()},
     "a logarithm": {"transform": "log"},
-    "counts": {"family": "poisson", "noise": Noise(), "privacy": Privacy(4.0, range=(0.0, 9.0))},
-    "Laplace": {"privacy": Privacy(4.0, law="laplace", range=(2.0, 7.0))},
-    "survey weights": {"features": ("age", "sex"), "weights": Weights("bp")},
+    "counts": {"family": "poisson", "public": Public(), "privacy": Privacy(4.0, range={"s5": (0.0, 9.0)})},
+    "Laplace": {"privacy": Privacy(4.0, distribution="laplace", range={"s5": (2.0, 7.0)})},
+    "survey weights": {"features": ("age", "sex"), "weights": "bp"},
     "a record": {
-        "target": ("s5", "bmi"), "features": ("age", "sex"), "noise": Noise(),
+        "target": ("s5", "bmi"), "features": ("age", "sex"), "public": Public(),
         "privacy": Privacy(4.0, delta=1e-6, range={"s5": (2.0, 7.0), "bmi": (10.0, 60.0)}),
     },
-    "persons": {"features": ("bmi",), "person": People("age")},
+    "persons": {"features": ("bmi",), "person": "age"},
 }  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def test_delta_and_apart_are_the_owners(client):
         ({"level": "1e300"}, "is far off"),
         ({"level": "", "before": "0"}, "must be > 0"),
         ({"apart": "0"}, "more than 0 apart"),
-        ({"delta": "2"}, "delta is a probability"),
+        ({"delta": "2"}, "delta is below 1"),
         ({"position": "x"}, "must be a number"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_request_that_comes_late_moves_nothing(client, monkeypatch):
 @pytest.mark.parametrize("level", [0.4999994567891, 0.4000001, 1 / 3])
 def test_a_level_that_was_not_moved_is_kept_to_its_last_digit(level, client):
     """It is shown in six digits; what is stored is never more than what the plan stated."""
-    work = client.planned(privacy=Privacy(level, delta=1.23456789e-7, range=(2.0, 7.0)))
+    work = client.planned(privacy=Privacy(level, delta=1.23456789e-7, range={"s5": (2.0, 7.0)}))
     spec, shown = work.spec, fields(client.get(at(work)))
     assert len(shown["level"]) <= 8
     again = client.follow(client.post(at(work), shown | {"then": "show"}))  # and shown once more
@@ -208,9 +208,9 @@ def test_a_level_that_was_not_moved_is_kept_to_its_last_digit(level, client):
 @pytest.mark.parametrize(
     "stated",
     [
-        Privacy(epsilon=3.0, delta=1e-6, range=(2.0, 7.0)),
-        Privacy(standard_error=0.02, of="bmi", range=(2.0, 7.0)),
-        Privacy(tolerance=0.5, attacker=0.7, range=(2.0, 7.0)),
+        Privacy(epsilon=3.0, delta=1e-6, range={"s5": (2.0, 7.0)}),
+        Privacy(standard_error={"bmi": 0.02}, range={"s5": (2.0, 7.0)}),
+        Privacy(tolerance=0.5, attacker=0.7, range={"s5": (2.0, 7.0)}),
     ],
 )
 def test_a_plan_that_was_not_moved_says_what_its_level_follows_from(stated, client):
@@ -237,7 +237,7 @@ def test_an_accuracy_that_needs_more_rows_says_how_many(client):
     work = client.planned()
     answer = client.post(at(work), {"then": "accuracy", "half": "0.001", "of": "3"})
     assert answer.status_code == 422
-    assert "More rows are needed: 46," in words(answer)
+    assert "rows like these are needed" in words(answer)
     assert fields(answer)["half"] == "0.001"  # still there
     missing = client.post(at(work), {"then": "accuracy", "of": "3"})
     assert "“half” is missing" in words(missing)
@@ -246,7 +246,7 @@ def test_an_accuracy_that_needs_more_rows_says_how_many(client):
 
 
 def test_without_a_noise_variance_it_is_what_privacy_adds(client):
-    work = client.planned(noise=Noise())
+    work = client.planned(public=Public())
     page = client.get(at(work))
     assert "what privacy alone may add" in words(page)
     assert "privacy alone" in words(page)
@@ -307,6 +307,7 @@ def test_no_reading_and_no_file_is_read_while_the_slider_moves(tmp_path):
     changes = {
         "data": str(file), "target": "ldl", "features": ("age", "bmi", "sex"),
         "categories": {"sex": ("female", "male")},
+        "privacy": Privacy(4.0, delta=1e-6, range={"ldl": (2.0, 7.0)}),
     }  # fmt: skip
     work = client.planned(**changes)
     file.unlink()

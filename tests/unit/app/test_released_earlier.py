@@ -111,7 +111,7 @@ def test_at_another_level_the_release_is_said_to_be_of_another_plan(client):
     work = begun(client)
     made(client, work)
     assert "It is released" in shown(client, work)
-    work.plan = work.plan.under(Privacy(level=0.5, range=(2.0, 7.0)))
+    work.plan = work.plan.under(Privacy(level=0.5, range={"s5": (2.0, 7.0)}))
     work.spec = work.plan.spec
     page = shown(client, work)
     assert "It is released" not in page
@@ -206,22 +206,6 @@ def test_a_release_has_another_name_than_the_private_file(client, tmp_path, name
 
 def test_the_name_that_is_offered_is_no_input_either(client):
     assert jobs.free_name(client.folder, "ldl", ["LDL-release.csv"]) == "ldl-release-2.csv"
-
-
-def test_trouble_is_told_of_the_users_file_and_the_fields_of_the_screen(client, tmp_path):
-    table = people(60)
-    table["ldl"][7] = float("nan")
-    work = sent(client, write(table, tmp_path / "people.csv"))
-    assert "Whether a reading is missing is not looked at before" in shown(client, work)
-    for begin in (tried, made):
-        job = begin(client, work)
-        assert job.trouble.startswith("people.csv, column 'ldl', row 8")
-        page = shown(client, work)
-        assert "people.csv, column 'ldl', row 8" in page
-        assert "on the data screen" in page
-        assert "--missing" not in page
-        assert work.table.path.stem not in page
-    assert list(client.folder.iterdir()) == []
 
 
 def test_a_budget_that_is_spent_is_said_once_and_without_commands(client):

@@ -12,15 +12,14 @@ from privest.app import _results_screen as screen
 from privest.app._desk import Made, Table
 from privest.report.numbers import value as rounded
 from privest.workflow import (
-    Noise,
-    People,
+    Model,
     Privacy,
+    Public,
     Spec,
-    Weights,
-    estimate_release,
+    estimate,
     make_plan,
     simulate_release,
-    trial_source,
+    simulation_source,
 )
 from workflow_tables import people, spec, write
 
@@ -46,7 +45,7 @@ def tried(client, seed=3, **changes):
 
 def released(client, work, plan, data, seed=3):
     work.released = client.folder / f"trial-{work.id.strip('-_')}.csv"
-    simulate_release(plan, work.released, trial_source(plan, seed), data)
+    simulate_release(plan, work.released, simulation_source(plan, seed), data)
     work.made = Made(plan, seed=seed)
     return work
 
@@ -72,7 +71,7 @@ def part(client, work, rest, data):
 
 def test_the_report_is_there(client):
     work = tried(client)
-    page, found = shown(client, work), estimate_release(work.released)
+    page, found = shown(client, work), estimate(work.released)
     for words in (
         "Findings", "95% interval", "in two parts; their squares add up", "What privacy cost",
         "What one person is exposed to", "How the standard errors were made", "A trial",
@@ -108,7 +107,7 @@ def test_errors_are_split_and_their_squares_add_up(client):
 
 def test_another_confidence(client):
     work = tried(client)
-    found = estimate_release(work.released)
+    found = estimate(work.released)
     assert (screen.CONFIDENCES[0], screen.CONFIDENCES[-1]) == ("0.8", "0.999")
     for chosen in screen.CONFIDENCES:
         status, text = part(client, work, "/ask", {"confidence": chosen})
@@ -132,9 +131,9 @@ def levelled():
 def test_every_way_of_errors_that_is_offered(client):
     table = people(200) | {"w": np.full(200, 2.0), "who": np.arange(200) // 2}
     works = [
-        of_people(client), of_people(client, table=table, weights=Weights("w")),
-        of_people(client, table=table, person=People("who")),
-        of_people(client, table=levelled(), noise=spec().noise, privacy=LEVELS),
+        of_people(client), of_people(client, table=table, weights="w"),
+        of_people(client, table=table, person="who"),
+        of_people(client, table=levelled(), public=spec().public, privacy=LEVELS),
     ]  # fmt: skip
     for work in works:
         offered = re.findall(
@@ -152,7 +151,7 @@ def test_every_way_of_errors_that_is_offered(client):
 
 def test_estimates_are_made_once(client, monkeypatch):
     work, made = tried(client), []
-    own = estimate_release
+    own = estimate
     monkeypatch.setattr(screen, "estimate_release", lambda *a: made.append(a) or own(*a))
     for chosen in ("0.8", "0.9", "0.8"):
         shown(client, work)
@@ -166,13 +165,13 @@ def test_estimates_are_made_once(client, monkeypatch):
 
 
 def test_a_mean_in_units_of_the_file(client):
-    work = of_people(client, transform="log", privacy=Privacy(2.0, range=(1e-3, 1e3)),
+    work = of_people(client, transform="log", privacy=Privacy(2.0, range={"ldl": (1e-3, 1e3)}),
                      table=people(300) | {"ldl": np.exp(people(300)["ldl"])})  # fmt: skip
     page = shown(client, work)
     assert re.findall(r'<label for="at-\d+">(.*?)</label>', page) == ["age", "bmi", "sex"]
     assert "Change of “ldl” for one unit more" in page  # in percent for a logarithm
     row = {"age": 50.0, "bmi": 27.5, "sex": "male"}
-    mean = estimate_release(work.released).mean_at(row)
+    mean = estimate(work.released).mean_at(row)
     size = float(mean.interval[1] - mean.interval[0]) / 4
     given = {"at-0": "50", "at-1": "27,5", "at-2": "male"}
     status, text = part(client, work, "/predict", given)
@@ -215,7 +214,7 @@ def test_the_total(client):
     work = tried(client)
     assert "Total of" not in shown(client, work)
     assert "Total of “s5” over 442 rows" in part(client, work, "/ask", {"total": "yes"})[1]
-    weighed = of_people(client, table=levelled(), noise=spec().noise, privacy=LEVELS)
+    weighed = of_people(client, table=levelled(), public=spec().public, privacy=LEVELS)
     assert "There is none" in part(client, weighed, "/ask", {"total": "yes"})[1]
 
 
@@ -224,7 +223,11 @@ def test_several_private_columns(client):
     table["hdl"] = table["ldl"] * 0.5 + np.random.default_rng(1).normal(size=200)
     units = {"ldl": 1.0, "hdl": 1.0}
     work = of_people(
-        client, table=table, target=("ldl", "hdl"), noise=Noise(), privacy=Privacy(3.0, units=units)
+        client,
+        table=table,
+        target=("ldl", "hdl"),
+        public=Public(),
+        privacy=Privacy(3.0, units=units),
     )
     page = shown(client, work)
     assert "Findings: ldl" in page
@@ -238,7 +241,7 @@ def test_yes_or_no_has_effects_and_no_means(client):
     table = people(2000)
     table["sick"] = (np.random.default_rng(2).uniform(size=2000) < 0.4).astype(float)
     work = of_people(
-        client, table=table, target="sick", family="binomial", noise=Noise(),
+        client, table=table, target="sick", family="binomial", public=Public(),
         privacy=Privacy(epsilon=2.0),
     )  # fmt: skip
     page = shown(client, work)
@@ -248,12 +251,12 @@ def test_yes_or_no_has_effects_and_no_means(client):
 
 
 KINDS = {
-    "persons": {"person": People("who")},
-    "weights": {"weights": Weights("w")},
-    "laplace": {"privacy": Privacy(epsilon=1.0, range=(-9.0, 9.0), law="laplace")},
-    "counts": {"target": "visits", "family": "poisson", "noise": Noise()},
+    "persons": {"person": "who"},
+    "weights": {"weights": "w"},
+    "laplace": {"privacy": Privacy(epsilon=1.0, range={"ldl": (-9.0, 9.0)}, distribution="laplace")},
+    "counts": {"target": "visits", "family": "poisson", "public": Public()},
     "record": {
-        "target": ("ldl", "hdl"), "noise": Noise(),
+        "target": ("ldl", "hdl"), "public": Public(),
         "privacy": Privacy(3.0, units={"ldl": 1.0, "hdl": 1.0}),
     },
 }  # fmt: skip
@@ -310,7 +313,7 @@ def opened(client, path):
         ("", "Name the table"),
         ("none.csv", "no such file"),
         ("..", "no such file"),
-        ("table.csv", "no such header"),
+        ("table.csv", "document"),
         ("~nobody/z.csv", "no such file"),
         ("n" * 5000 + ".csv", "no such file"),
         ("/dev/null", "no such"),
@@ -339,7 +342,7 @@ def test_a_table_that_was_changed_or_is_gone(client):
 def test_names_of_others_are_shown_as_text(client):
     table = {"<b>x</b>": np.linspace(0, 1, 60), "<i>y": np.sin(np.arange(60.0))}
     plan = make_plan(
-        Spec(data="a", target="<i>y", features=("<b>x</b>",), privacy=Privacy(4.0)), table
+        Spec(data="a", model=Model("<i>y", ("<b>x</b>",)), privacy=Privacy(4.0)), table
     )
     work = released(client, client.desk.begin(), plan, table)
     text = client.get(url(work)).text
@@ -352,5 +355,5 @@ def test_nothing_is_read_but_the_release(client, monkeypatch):
     """The table of the data may be gone: results do not need it."""
     work = of_people(client)
     assert work.table is None
-    monkeypatch.setattr("privest.workflow._planning.open_source", None, raising=False)
+    monkeypatch.setattr("privest.workflow.rows.open_source", None, raising=False)
     assert "Findings" in shown(client, work)

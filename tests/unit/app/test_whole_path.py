@@ -10,13 +10,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from along_cases import CASES
 from app_forms import forms_of
 from app_walk import Watched, released, walk
-from privest.app._along import Along
-from privest.report.slider import chosen_level
-from privest.workflow import estimate_release
-from privest.workflow._commands import Steps
+from privest.workflow import estimate as estimate_release
 
 NUMBER, WORD = 7319.046127, "Zyxwvut-Sentinel"
 
@@ -77,31 +73,6 @@ def test_embedded_data_from_the_first_page_to_the_script(client, tmp_path, monke
     again = tmp_path / work.released.name
     assert again.read_bytes() == work.released.read_bytes()
     assert list(client.desk.folder.iterdir()) == []  # a trial leaves nothing there
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case != "levels"])
-def test_after_the_slider_the_script_has_the_same_numbers(client, tmp_path, monkeypatch, case):
-    """The app does not read the table again when the slider moves, and the script does."""
-    spec = CASES[case](tmp_path)
-    (tmp_path / "plan.toml").write_text(Along(spec, Steps()).plan, encoding="utf-8")
-    place = client.post("/plan", {"plan_path": str(tmp_path / "plan.toml")}).headers["location"]
-    (work,) = client.desk.works.values()
-    wanted = 1.3 * chosen_level(work.plan)
-    fields = form_of(client.get(place), "/privacy") | {"level": repr(wanted), "then": "take"}
-    answer = client.post(place, fields)
-    assert answer.status_code == 303
-    assert answer.headers["location"].endswith("/release")
-    client.post(f"/work/{work.id}/release/trial", {"seed": "5"})
-    released(client, work)
-    script = client.get(f"/work/{work.id}/take/script").text
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("privest.report.save_report", lambda *given, **how: None)
-    text = run(script)
-    parts = getattr(work.plan, "plans", (work.plan,))
-    numbers = np.concatenate([one.privacy_error for one in parts]).tolist()
-    assert [x for x in numbers if repr(x) not in text] == []
-    again = tmp_path / work.released.name
-    assert again.read_bytes() == work.released.read_bytes()
 
 
 def private_file(folder):

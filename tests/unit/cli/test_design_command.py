@@ -58,7 +58,7 @@ def test_from_a_design_to_the_report(run, data, plan, tmp_path):
     assert found.standard_error[1] == pytest.approx(0.004, rel=1e-4)
     assert "200 rows, 4 coefficients: all of them can be estimated." in said
     assert "its own privacy level, the public column “level”" in said
-    assert f"Level 0, withheld: {found.withheld} rows." in said
+    assert f"Level 0, withheld: {found.found.levels.withheld} rows." in said
     assert "These sentences are for the rows with the largest level" in said
     assert "For a difference of at most 1, not enforced: ε =" in said
     assert f"For age=0.003 at this level {found.rows_for(0.003, 'age'):,} rows" in said
@@ -68,7 +68,7 @@ def test_from_a_design_to_the_report(run, data, plan, tmp_path):
     done = run("estimate", table)
     assert done.code == 0, done.err
     record = json.loads(run("estimate", table, "--json").out)
-    assert record["release"]["columns"][0]["level_column"] == "level"
+    assert record["release"]["plan"]["privacy"]["level_column"] == "level"
     done = run("report", file, table, "-o", page)
     assert done.code == 0, done.err
     told = words(page.read_text())
@@ -76,7 +76,7 @@ def test_from_a_design_to_the_report(run, data, plan, tmp_path):
     assert "released at privacy levels per row up to s =" in told
     done = run("report", plan, table, "-o", tmp_path / "other.html")
     assert done.code == 2
-    assert "another plan than this one: the level" in words(done.err)
+    assert "a different level_column" in words(done.err)
     assert run("design", file).code == 2  # it has its levels
 
 
@@ -183,7 +183,7 @@ WRONG = {
     "no budget": (["--budget", 0], "--budget"),
     "a negative cap": (["--cap", -1], "--cap"),
     "a cap below the mean": (["--cap", 1], "the cap must be above the mean"),
-    "no names": (["--standard-error", 0.1], "say of which coefficients"),
+    "no names": (["--standard-error", 0.1], "NUMBER needs --of"),
     "no number": (["--standard-error", "age=x"], "write NAME=NUMBER"),
     "twice": (["--standard-error", "age=1,age=2"], "there twice"),
     "no such coefficient": (["--standard-error", "agee=1"], "Did you mean 'age'?"),
@@ -226,14 +226,13 @@ def test_plans_that_a_design_is_not_for(run, data, tmp_path, changes, sentence):
 
 def test_several_errors_without_allocation(run, data):
     done = planned(run, data, "--standard-error", ERRORS, "--json")
-    record = json.loads(done.out)
-    level = make_plan(spec(data)).errors_at(record["level"])
-    assert record["standard_error"] == pytest.approx(level.tolist())
-    assert max(record["standard_error"][1] / 0.004, record["standard_error"][2] / 0.05) == (
-        pytest.approx(1.0))  # fmt: skip
+    (record,) = json.loads(done.out)["columns"]
+    errors = make_plan(spec(data)).at(record["level"]).standard_error
+    assert record["standard_error"] == pytest.approx(errors.tolist())
+    assert max(errors[1] / 0.004, errors[2] / 0.05) == pytest.approx(1.0)
     done = planned(run, data, "--standard-error", 0.1)
     assert done.code == 2
-    assert "standard_error needs `of`" in words(done.err)
+    assert "NUMBER needs --of" in words(done.err)
 
 
 def test_the_price_of_standard_errors_is_of_the_errors_and_not_of_their_squares(run, plan):

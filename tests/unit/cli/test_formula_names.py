@@ -25,10 +25,10 @@ def test_a_release_is_refused_before_anything_is_spent(tmp_path, names, features
     table = columns(tmp_path, *names)
     plan = pv.plan(table, target="y", features=features, level=1.0, categories=categories)
     with pytest.raises(pv.errors.InvalidInput, match="begins as a formula"):
-        plan.release(tmp_path / "z.csv", ledger=tmp_path / "ledger.db")
+        plan.release(tmp_path / "z.csv", account=pv.Ledger(tmp_path / "ledger.db").account("y"))
     assert not (tmp_path / "z.csv").exists()
     assert not (tmp_path / "ledger.db").exists() or not pv.Ledger(tmp_path / "ledger.db").subjects()
-    plan.release(tmp_path / "z.parquet", ledger=tmp_path / "ledger.db")
+    plan.release(tmp_path / "z.parquet", account=pv.Ledger(tmp_path / "ledger.db").account("y"))
 
 
 @pytest.mark.parametrize("emit", ["releases", "estimates"])

@@ -13,7 +13,7 @@ from privest.cli._options import Output, Privacy, listed, read_value
 from privest.cli._workflow import rows_given
 from privest.data import joined
 from privest.errors import InvalidInput
-from privest.workflow._commands import row_text
+from privest.workflow.commands import row_text
 
 COMMANDS = [command.callback for command in _app.app.registered_commands]
 

@@ -79,12 +79,12 @@ def test_errors_to_expect_and_a_cap(run, data):
     ("change", "options", "told"),
     [
         (lambda t: t.assign(id="me"), (), "one person only"),
-        (lambda t: t.assign(id=range(len(t))), (), "Leave --person out: rows are persons"),
+        (lambda t: t.assign(id=range(len(t))), (), "Leave the column of persons out"),
         (lambda t: t.assign(id=t.id.where(t.index != 2)), (), "does not say whose row it is"),
         (lambda t: t.rename(columns={"id": "who"}), (), "no column 'id'"),
-        (lambda t: t, ("--most-rows", 0), "a whole number of rows, 1 or more"),
-        (lambda t: t, ("--weights", "age"), "do not go together yet"),
-        (lambda t: t, ("--want", "age=0.1"), "noise variance of the readings is not stated"),
+        (lambda t: t, ("--most-rows", 0), "most_rows must be a whole number"),
+        (lambda t: t, ("--weights", "age"), "cannot have survey weights"),
+        (lambda t: t, ("--want", "age=0.1"), "need the residual variance"),
     ],
 )
 def test_wrong_uses_are_told(run, data, change, options, told):
@@ -103,16 +103,3 @@ def test_one_person_with_very_many_rows(run, data):
     said = words(planned(run, data).out)
     assert "One person has 100,001 rows, half of the people 5 or fewer" in said
     assert "A cap on rows per person" in said
-
-
-def test_a_plan_of_design_b_is_refused(run, data, tmp_path):
-    plan = tmp_path / "plan.toml"
-    assert planned(run, data, "--save", plan).code == 0
-    assert "design =" not in plan.read_text(encoding="utf-8")
-    text = plan.read_text(encoding="utf-8").replace('column = "id"', 'column = "id"\ndesign = "A"')
-    plan.write_text(text, encoding="utf-8")
-    assert run("plan", plan).code == 0, "as the only design was called"
-    plan.write_text(text.replace('"A"', '"B"'), encoding="utf-8")
-    done = run("plan", plan)
-    assert done.code == 2
-    assert "person design B was removed in version 0.2: leave `design` out" in words(done.err)

@@ -11,7 +11,7 @@ import pytest
 import privest as pv
 from privest.mechanism.source import Protected
 from privest.stream_file import check_lines
-from privest.workflow import verify_release
+from privest.workflow import verify
 from workflow_command import runner
 
 LEVEL = ("--level", 4, "--lags", "0.5")
@@ -250,7 +250,7 @@ def test_a_ledger_sends_the_same_again(privest, drawn):
     with pv.Ledger("l.db") as book:
         found = check_lines(lines.splitlines(keepends=True))
         assert (found.steps, found.missing) == (17, 1)
-        assert verify_release("z.jsonl", book).verified
+        assert verify("z.jsonl", book).verified
         assert (found.facts["ledger"]["ledger"], book.subjects()) == (book.id, ["y of m.csv"])
         spent = [one for one in book.history() if one.kind == "spent"]
         assert [(one.start, one.stop) for one in spent] == [(0, 4), (4, 8), (8, 10), (10, 14),
@@ -335,7 +335,7 @@ def test_a_filter_with_a_ledger_sends_the_same_again(privest, drawn):
     assert drawn == dict.fromkeys(set(range(9)) - {2}, 1)
     with pv.Ledger("l.db") as book:
         Path("z.jsonl").write_text(second.out)
-        assert verify_release("z.jsonl", book).verified
+        assert verify("z.jsonl", book).verified
         assert float(book.account("y of m.csv").spent.level) <= 4.0
     done = privest(*common, "--ledger", "l.db")  # estimates of the same releases
     assert (done.code, max(drawn.values())) == (0, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privest.workflow import verify_release
+from privest.workflow import verify
 from workflow_command import called
 
 STREAM = ("stream", "m.csv", "--target", "load", "--level", 2, "--emit", "releases", "--block", 4)
@@ -146,7 +146,7 @@ def refused(words, *arguments):
 def test_what_is_true(here, name):
     done = run("verify", name, "--ledger", "l.db")
     assert "not examined" not in done.stdout
-    found = verify_release(name, "l.db")
+    found = verify(name, "l.db")
     assert found.verified
     assert json.loads(run("verify", name, "--ledger", "l.db", "--json").stdout)["verified"]
 
@@ -174,7 +174,7 @@ def test_a_chain_that_was_made_anew(here, name, signed):
     ("name", "words"),
     [
         ("other.jsonl", "another ledger"), ("free.jsonl", "charged to none"),
-        ("trial.jsonl", "simulation"), ("z.csv", "JSON lines"), ("none.jsonl", "no release"),
+        ("trial.jsonl", "simulation"), ("z.csv", "no such file"), ("none.jsonl", "no release"),
         ("first.jsonl", "steps 4 to 13: the ledger has them"),
     ],
 )  # fmt: skip
@@ -187,6 +187,6 @@ def test_without_the_ledger(here):
     """Nobody can tell who made a release, or where a stream ended: it is said, and no exit 0."""
     said = refused("not examined: who made it, and whether it was charged", "z.jsonl")
     assert "10 steps, each line linked" in said
-    assert not verify_release("z.jsonl").verified
+    assert not verify("z.jsonl").verified
     refused("not examined: where the stream ended", "trial.jsonl", "--allow-simulated")
     refused("in no ledger", "trial.jsonl", "--allow-simulated", "--ledger", "l.db")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 
-from privest.workflow import Noise, Privacy, Spec, load_spec, make_plan, save_spec
+from privest.workflow import Model, Privacy, Public, Spec, load_spec, make_plan, save_spec
 from workflow_command import runner
 from workflow_tables import people
 
@@ -86,12 +86,17 @@ def test_means_of_groups_are_the_means(privest, frame, tmp_path):
 def test_a_plan_file_holds_the_formula_and_how_to_read(privest, frame, tmp_path):
     path = german(frame, tmp_path / "people.csv")
     stated = Spec(
-        data=str(path), target="", features=(), formula="log(ldl) ~ C(sex):age - 1",
-        categories={"sex": ("female", "male")}, noise=Noise(0.1), missing="drop",
-        privacy=Privacy(4.0, range=(0.5, 9.0)),
-        reading={"decimal": ",", "encoding": "cp1252", "missing_codes": [77777]},
+        str(path),
+        Model(
+            formula="log(ldl) ~ C(sex):age - 1", categories={"sex": ("female", "male")},
+            missing="drop",
+        ),
+        Privacy(4.0, range={"ldl": (0.5, 9.0)}),
+        Public(0.1),
+        {"decimal": ",", "encoding": "cp1252", "missing_codes": [77777]},
     )  # fmt: skip
-    assert (stated.target, stated.transform, stated.features) == ("ldl", "log", ("sex", "age"))
+    model = stated.model
+    assert (model.target, model.transform, model.features) == (("ldl",), "log", ("sex", "age"))
     save_spec(stated, tmp_path / "plan.toml")
     again = load_spec(tmp_path / "plan.toml")
     assert again == stated
@@ -107,7 +112,7 @@ def test_a_plan_file_holds_the_formula_and_how_to_read(privest, frame, tmp_path)
         (["--formula", "ldl ~ age + C(sex)"], "needs its public list of categories"),
         (["--formula", "ldl ~ aeg"], "Did you mean 'age'?"),
         (["--formula", "ldl ~ age", "--features", "age"], "say two models"),
-        (["--formula", "ldl ~ age", "--target", "bmi"], "the formula says the target"),
+        (["--formula", "ldl ~ age", "--target", "bmi"], "the formula states the target"),
         (["--formula", "ldl ~ age", "--no-intercept"], "`- 1`"),
         (["--target", "ldl", "--mean", "--by", "sex"], "the public list of its groups"),
         (["--target", "ldl", "--mean", "--no-intercept"], "a mean is the intercept"),
@@ -131,7 +136,7 @@ def test_decimal_commas_and_dates_in_the_target_say_what_to_do(privest, tmp_path
     for cell, said in (
         ("1,5", "state the decimal mark"),
         ("2024-03-01", "give the year"),
-        ("x", "holds texts"),
+        ("x", "not a number"),
     ):
         path.write_text(f"y;a\n{cell};1\n{cell};2\n")
         plan, given = tmp_path / "p.toml", ("--target", "y", "--features", "a", *NOISE)

@@ -26,14 +26,16 @@ def privest(capsys, monkeypatch, tmp_path):
 PEOPLE = ("people.csv", "--target", "y", "--level", "4", "--features")
 REFUSED = {
     "one person": (
-        (*PEOPLE, "age", "--person", "one"), ["one person only", "leave --person out"],
+        (*PEOPLE, "age", "--person", "one"), ["one person only", "leave it out"],
     ),
     "constant column": ((*PEOPLE, "age,same"), ["'same' is constant", "leave one"]),
     "more coefficients than rows": (
         ("two.csv", "--target", "y", "--level", "4", "--features", "age,id,ill"),
         ["2 rows cannot determine 4 coefficients", "More rows"],
     ),
-    "weights of zero": ((*PEOPLE, "age", "--weights", "zero"), ["above 0", "leave such rows out"]),
+    "weights of zero": (
+        (*PEOPLE, "age", "--weights", "zero"), ["above 0", "Leave rows of weight 0 out"],
+    ),
     "a category that is not in the list": (
         (*PEOPLE, "age,sex", "--category", "sex=f,x"),
         ["'sex'", "not in the public list"],

@@ -59,11 +59,15 @@ def test_income_under_laplace_noise():
 
 def test_yes_or_no():
     level = 4 * math.sinh(0.5) ** 2
-    one = Private(target="smokes", level=level, distribution="coin", width=1.0, share=0.3)
+    one = Private(
+        target="smokes", level=level, distribution="randomised response", width=1.0, share=0.3
+    )
     text = texts(panel(one, epsilon=1.0, delta=0.0))
     assert "'yes' with 30% before, 53.8% after a released yes, 13.6% after a released no" in text
     assert "right at most 73.2% (always the likelier answer: 70%)" in text
-    rare = Private(target="smokes", level=level, distribution="coin", width=1.0, share=0.1)
+    rare = Private(
+        target="smokes", level=level, distribution="randomised response", width=1.0, share=0.1
+    )
     assert "right at most 90% (always the likelier answer: 90%)" in texts(panel(rare, epsilon=1.0))
 
 

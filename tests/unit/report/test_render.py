@@ -18,7 +18,7 @@ from privest.report.charts import intervals, svg
 from privest.report.findings import Coefficient
 from privest.report.page import page as page_html
 from privest.report.sections import Chart, Commands, Number, Section, Sentence, Table, text_of
-from privest.workflow import Privacy, estimate_release, make_plan, simulate_release, trial_source
+from privest.workflow import Privacy, estimate, make_plan, simulate_release, simulation_source
 from workflow_tables import LEVEL, people, spec
 
 DAY = datetime.date(2026, 11, 16)
@@ -29,9 +29,11 @@ COMMANDS = ["privest plan 'a  b.toml' --level 4", "privest release plan.toml"]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("render")
-    plan = make_plan(spec(privacy=Privacy(LEVEL, delta=1e-6, range=(-50.0, 50.0))), people())
-    simulate_release(plan, folder / "z.csv", trial_source(plan, 1), people())
-    return plan, estimate_release(folder / "z.csv"), folder
+    plan = make_plan(
+        spec(privacy=Privacy(LEVEL, delta=1e-6, range={"ldl": (-50.0, 50.0)})), people()
+    )
+    simulate_release(plan, folder / "z.csv", simulation_source(plan, 1), people())
+    return plan, estimate(folder / "z.csv"), folder
 
 
 @pytest.fixture(scope="module")

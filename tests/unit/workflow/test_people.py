@@ -109,7 +109,7 @@ def test_from_the_plan_to_the_estimate(tmp_path, most, real, scattered):
     assert made.degrees_of_freedom.shape == (3,)
     assert made.doubt is None
     assert made.less_noise is None
-    random = estimate(path, errors="reml")
+    random = estimate(path, cov_type="reml")
     assert random.method == "REML weights, CR2, 30 persons"
     assert "between persons" in random.remark
     assert (np.abs(random.estimate - known) < 4 * made.standard_error).all()
@@ -140,7 +140,7 @@ def test_few_persons_with_a_range_are_estimated(tmp_path):
     assert found.method == "CR2, 3 persons"
     assert "to see how much the range clips" in found.remark
     with pytest.raises(InvalidInput, match="nothing is left"):
-        estimate(path, errors="reml")
+        estimate(path, cov_type="reml")
 
 
 def test_readings_are_those_of_the_rows(tmp_path):
@@ -388,7 +388,7 @@ def test_other_data_than_planned(tmp_path):
         workflow.release(plan, tmp_path / "z.csv", more)
     _, path = released(tmp_path, spec(), table(), real=False)
     with pytest.raises(InvalidInput, match="errors of persons"):
-        estimate(path, errors="hc3")
+        estimate(path, cov_type="hc3")
 
 
 def test_a_feature_of_one_person_has_no_interval(tmp_path):

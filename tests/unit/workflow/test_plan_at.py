@@ -32,7 +32,9 @@ KINDS = {
     "ε": {"privacy": Privacy(epsilon=1.0, **STATED)},
     "an accuracy": {"privacy": Privacy(standard_error={"age": 0.2})},
     "an attacker": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
-    "a logarithm": {"transform": "log", "privacy": Privacy(2.0, range={"ldl": (0.1, 50.0)}, delta=1e-6)},
+    "a logarithm": {
+        "transform": "log", "privacy": Privacy(2.0, range={"ldl": (0.1, 50.0)}, delta=1e-6),
+    },
     "a formula": {
         "formula": "ldl ~ age*C(sex) + I(bmi**2)", "features": (), "target": (),
     },

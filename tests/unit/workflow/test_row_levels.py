@@ -243,7 +243,7 @@ def test_the_ledger_is_charged_the_largest_level(tmp_path):
         release(plan, tmp_path / "z.csv", table, account=small)
     with Account(tmp_path / "m.db", "ldl") as account:
         release(plan, tmp_path / "z.csv", table, account=account)
-        assert float(account.ledger.spent("ldl").level) == plan.level
+        assert float(account.ledger.account("ldl").spent.level) == plan.level
     assert verify(tmp_path / "z.csv", tmp_path / "m.db").signed
 
 

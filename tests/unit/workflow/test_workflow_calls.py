@@ -48,7 +48,7 @@ def test_a_plan_is_that_of_its_spec(tmp_path):
 def test_in_memory_and_in_files_are_one(kind, tmp_path):
     data = kind(PEOPLE)
     plan = pv.plan(data, FORMULA, **KNOWN)
-    held, written = plan.simulate(seed=5), plan.simulate(tmp_path / "release.csv", seed=5)
+    held, written = plan.simulate(rng=5), plan.simulate(tmp_path / "release.csv", rng=5)
     assert held.to_dict() == written.to_dict()
     assert held.path is None
     by_commands = simulate_release(plan, tmp_path / "z.csv", simulation_source(plan, 5), data)
@@ -71,35 +71,31 @@ def test_in_memory_and_in_files_are_one(kind, tmp_path):
 
 def test_a_real_release_is_charged_once(ledger, tmp_path):
     plan = pv.plan(PEOPLE, FORMULA, **KNOWN)
-    release = plan.release(ledger=ledger, subject="ldl")
+    release = plan.release(account=ledger.account("ldl"))
     assert not release.simulated
     assert release.entry.subject == "ldl"
-    assert pv.workflow.verify(release.save(tmp_path), ledger).signed
+    assert pv.verify(release.save(tmp_path), ledger=ledger).signed
     np.testing.assert_array_equal(np.diff(release.to_frame()["age"]), np.diff(PEOPLE["age"]))
     with pytest.raises(BudgetExceeded, match="was released on"):
-        plan.release(ledger=ledger, subject="ldl")
+        plan.release(account=ledger.account("ldl"))
     with pytest.raises(InvalidInput, match="released for the account 'ldl'"):
-        plan.release(tmp_path / "b.csv", ledger=ledger, subject="another")
+        plan.release(tmp_path / "b.csv", account=ledger.account("another"))
     with pytest.raises(BudgetExceeded, match="is more than the budget allows"):
-        plan.release(tmp_path / "b.csv", ledger=ledger, subject="ldl", again=True)
+        plan.release(tmp_path / "b.csv", account=ledger.account("ldl"), again=True)
 
 
-def test_where_the_ledger_is(tmp_path, monkeypatch):
-    """Beside the data; of a frame in the current folder."""
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    path = write(PEOPLE, tmp_path / "people.csv")
-    release = pv.plan(path, FORMULA, **KNOWN).release()
-    assert (tmp_path / "privest-ledger.db").exists()
-    assert release.entry.subject == "ldl of people.csv"
-    assert list((tmp_path / "here").iterdir()) == []
-    frame = pv.plan(pd.DataFrame(people(20, seed=3)), FORMULA, **KNOWN).release()
-    assert frame.entry.subject == "ldl of pandas frame"
-    assert (tmp_path / "here" / "privest-ledger.db").exists()
+def test_a_release_needs_an_account(tmp_path):
+    plan = pv.plan(PEOPLE, FORMULA, **KNOWN)
+    with pytest.raises(TypeError, match="account"):
+        plan.release()
+    for wrong in (None, "ldl", pv.Ledger(tmp_path / "l.db")):
+        with pytest.raises(InvalidInput, match="account is that of a ledger"):
+            plan.release(tmp_path / "z.csv", account=wrong)
+    assert not (tmp_path / "z.csv").exists()
 
 
 def test_the_frame_of_an_estimate_and_its_summary():
-    found = pv.estimate(pv.plan(PEOPLE, FORMULA, **KNOWN).simulate(seed=1))
+    found = pv.estimate(pv.plan(PEOPLE, FORMULA, **KNOWN).simulate(rng=1))
     frame = found.to_frame(confidence=0.9)
     assert list(frame) == ["coefficient", "estimate", "standard_error", "p_value", "low", "high"]
     assert frame["coefficient"].tolist() == list(found.names)
@@ -112,10 +108,10 @@ def test_means_of_groups():
     everything = {"level": 1e12, "residual_variance": VARIANCE}
     means = pd.DataFrame(table).groupby(["sex", "ward"])["ldl"].mean()
     plan = pv.plan(table, target="ldl", by=["sex", "ward"], categories=categories, **everything)
-    found = pv.estimate(plan.simulate(seed=1))
+    found = pv.estimate(plan.simulate(rng=1))
     assert found.names == tuple(f"sex={sex}:ward={ward}" for sex, ward in means.index)
     np.testing.assert_allclose(found.estimate, means, atol=1e-5)
-    whole = pv.estimate(pv.plan(table, target="ldl", **everything).simulate(seed=1))
+    whole = pv.estimate(pv.plan(table, target="ldl", **everything).simulate(rng=1))
     np.testing.assert_allclose(whole.estimate, [PEOPLE["ldl"].mean()], atol=1e-5)
 
 
@@ -144,13 +140,13 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     import tempfile
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    pv.plan(PEOPLE, FORMULA, **KNOWN).simulate(seed=1)
+    pv.plan(PEOPLE, FORMULA, **KNOWN).simulate(rng=1)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_path_and_a_release_give_the_same_estimate(tmp_path):
     plan = pv.plan(PEOPLE, FORMULA, **KNOWN)
-    plan.simulate(tmp_path / "z.csv", seed=2)
+    plan.simulate(tmp_path / "z.csv", rng=2)
     mine, other = pv.estimate(str(tmp_path / "z.csv")), estimate(read_release(tmp_path / "z.csv"))
     assert np.array_equal(mine.covariance, other.covariance)
 
@@ -172,7 +168,7 @@ def test_persons_weights_and_several_columns_come_through(tmp_path):
         frame = plan.to_frame()
         assert len(frame) == len(plan.names) * len(plan.columns)
         assert (frame["privacy_error"] > 0).all()
-        held = plan.simulate(seed=1)
-        written = plan.simulate(tmp_path / str(k) / "release.csv", seed=1)
+        held = plan.simulate(rng=1)
+        written = plan.simulate(tmp_path / str(k) / "release.csv", rng=1)
         assert np.array_equal(pv.estimate(held).estimate, pv.estimate(written.path).estimate)
         assert tuple(held.to_frame()) == held.table_columns

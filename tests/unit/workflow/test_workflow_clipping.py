@@ -30,12 +30,6 @@ def with_range(given, low, high, expected=None):
     return dataclasses.replace(given, privacy=asked, public=public)
 
 
-def clipping(plan):
-    """The values of the sentences on the range, by their keys."""
-    found = [one for one in describe(plan) if one.key == "range"]
-    return {part.key: part.values for one in found for part in one.parts}
-
-
 def test_without_a_range_nothing_is_said():
     plan = make_plan(spec(), people())
     assert plan.clipping == (None,)

@@ -188,7 +188,7 @@ def test_one_account_is_charged_for_the_record(tmp_path):
         assert entry.cost.information == terms.information
         assert "OneRecord" in entry.cost.move
         assert float(entry.cost.mu2) == pytest.approx(6.0, rel=0.01)
-        assert ledger.remaining("us").level == 0
+        assert ledger.account("us").remaining.level == 0
         assert verify(tmp_path / "z.csv", ledger).signed
         with pytest.raises(BudgetExceeded, match="was released"):
             release(terms, tmp_path / "y.csv", data, account=Account(ledger, "us"))

@@ -144,8 +144,8 @@ def test_the_ledger_counts_pure_epsilon_and_holds_the_table(tmp_path):
         header = made("coin", tmp_path / "z.csv", account=account)
         cost = account.ledger.history("ill")[-1].cost
         assert float(cost.epsilon) == header.epsilon <= 2.0
-        assert float(account.ledger.budget("ill").epsilon) == header.epsilon
-        assert account.ledger.budget("ill").delta == 0
+        assert float(account.ledger.account("ill").budget.epsilon) == header.epsilon
+        assert account.ledger.account("ill").budget.delta == 0
     verified = verify(tmp_path / "z.csv", tmp_path / "ledger.db")
     assert verified.signed
     assert any("bits" in line for line in verified.examined)

@@ -62,8 +62,8 @@ def test_the_entry_of_a_release(terms, table, ledger, tmp_path):
     assert (made.entry.sequence, made.entry.hash) == (entry.sequence, entry.hash)
     assert (entry.start, entry.stop) == (0, 200)
     assert float(entry.cost.information) == LEVEL
-    assert ledger.budget("ldl") == Budget(level=LEVEL)
-    assert ledger.remaining("ldl").level == 0
+    assert ledger.account("ldl").budget == Budget(level=LEVEL)
+    assert ledger.account("ldl").remaining.level == 0
     assert ledger.check(made.signed_text, made.signature)
     assert read_release(tmp_path / "z.csv").to_dict() == made.to_dict()
     ledger.verify()

@@ -4,6 +4,8 @@ Everything here is done to what was released, and costs no privacy.
 """
 
 from privest.estimator.inference._categorical import FamilyFit, coin_rows, fit_family
+from privest.estimator.inference._choosing import CHOICES as CHOICES
+from privest.estimator.inference._choosing import ENOUGH as ENOUGH
 from privest.estimator.inference._choosing import row_errors
 from privest.estimator.inference._cluster import (
     ClusterErrors,
@@ -12,7 +14,11 @@ from privest.estimator.inference._cluster import (
     group_sums,
 )
 from privest.estimator.inference._errors import Errors
+from privest.estimator.inference._errors import without_noise as without_noise
+from privest.estimator.inference._joint import Joint as Joint
+from privest.estimator.inference._joint import joint_test as joint_test
 from privest.estimator.inference._levels import LevelFit, fit_levels
+from privest.estimator.inference._misfit import DOUBTFUL as DOUBTFUL
 from privest.estimator.inference._misfit import less_noise_p, misfit_p, reference_p, stated_p
 from privest.estimator.inference._original_scale import (
     OriginalMean,
@@ -28,6 +34,7 @@ from privest.estimator.inference._people import (
     people_errors,
 )
 from privest.estimator.inference._random_effects import EffectSums, RandomEffects
+from privest.estimator.inference._robust import fit_huber as fit_huber
 from privest.estimator.inference._sandwich import (
     SecondPass,
     WeightedRows,
@@ -45,16 +52,8 @@ from privest.estimator.inference._unknown import (
     without_privacy,
 )
 from privest.estimator.inference._weighted_sums import LevelRows
-from privest.estimator.inference._choosing import CHOICES as CHOICES
-from privest.estimator.inference._choosing import ENOUGH as ENOUGH
-from privest.estimator.inference._errors import without_noise as without_noise
-from privest.estimator.inference._joint import Joint as Joint
-from privest.estimator.inference._joint import joint_test as joint_test
-from privest.estimator.inference._misfit import DOUBTFUL as DOUBTFUL
-from privest.estimator.inference._robust import fit_huber as fit_huber
 from privest.estimator.inference._weighted_sums import Prepared as Prepared
 from privest.estimator.inference._weighted_sums import prepared as prepared
-
 
 __all__ = [
     "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "FamilyFit", "LevelFit",
