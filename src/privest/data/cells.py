@@ -161,11 +161,18 @@ class Texts:
     @classmethod
     def encode(cls, cells: Sequence[Any]) -> Texts:
         """From the cells themselves, of any type that can be hashed."""
-        place = {value: k for k, value in enumerate(dict.fromkeys(cells))}
+        place = dict.fromkeys(cells, -1)
+        values = [value for value in place if not is_missing(value)]
+        place |= {value: k for k, value in enumerate(values)}
         codes = np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))
-        found = np.empty(len(place) + 1, dtype=object)
-        for k, value in enumerate(place):
-            text = None if is_missing(value) else str(value).strip()
+        return cls.of(values, codes)
+
+    @classmethod
+    def of(cls, values: Sequence[Any], codes: AnyArray) -> Texts:
+        """From different values, none of them missing, and codes with −1 for a missing cell."""
+        found = np.empty(len(values) + 1, dtype=object)
+        for k, value in enumerate(values):
+            text = str(value).strip()
             found[k] = None if text in GAPS else text
         return cls(Words(found), codes)
 

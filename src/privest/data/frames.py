@@ -47,9 +47,11 @@ class PandasSource(FrameSource):
         self.frame, self.name, self.rows = frame, name, len(frame)
         self.columns = tuple(str(name) for name in frame.columns)
 
-    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
+    def _part(self, place: int, start: int, stop: int, text: bool) -> Any:  # noqa: ANN401
         part = self.frame.iloc[start:stop, place]
-        if not text and part.dtype.kind in "biuf":
+        if text:
+            return part
+        if part.dtype.kind in "biuf":
             found: AnyArray = part.to_numpy(dtype=np.float64, na_value=np.nan)
             return found
         return np.asarray(part.astype(object) if part.dtype.name == "category" else part)
@@ -112,9 +114,12 @@ def object_numbers(column: AnyArray, where: str, before: int) -> Array:
     return found
 
 
-def object_texts(column: AnyArray, where: str) -> Texts:
-    """An array of any type as texts."""
+def object_texts(column: Any, where: str) -> Texts:  # noqa: ANN401
+    """An array of any type as texts, or a column of pandas."""
     try:
+        if hasattr(column, "factorize"):
+            codes, distinct = column.factorize()
+            return Texts.of(list(distinct), codes)
         return Texts.encode((column.astype(str) if column.dtype.kind == "S" else column).tolist())
     except TypeError:
         raise InvalidInput(f"{where} holds lists or other containers, not texts.") from None
