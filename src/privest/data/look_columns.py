@@ -128,8 +128,8 @@ class ColumnCounts:
             count, written = self.values.get(values[place], (0, text.removesuffix(".0")))
             self.values[float(values[place])] = count + int(rows[place]), written
         if len(self.values) > MOST:
-            self.many_values, ordered = True, sorted(self.values)
-            self.values = {one: self.values[one] for one in ordered[:half] + ordered[-half:]}
+            self.many_values, kept = True, sorted(self.values)
+            self.values = {one: self.values[one] for one in kept[:half] + kept[-half:]}
 
     def found(self) -> ColumnLook:
         """The column, after the last block."""

@@ -26,7 +26,7 @@ class Persons:
     """
 
     def __init__(self, before: Persons | None = None) -> None:
-        self._known = Numbering() if before is None else before._known
+        self._known: Numbering = Numbering() if before is None else before._known
         self._places: Index = np.zeros(self.count, dtype=np.intp)
 
     @property
