@@ -1,9 +1,9 @@
 """From columns to the rows of H: a design is a list of terms, each a product of factors.
 
 A factor is a number a row, or a category with its public list (`factors`). A category is coded by
-0/1 columns against its baseline, the first of its list. Without an intercept the first category has
-a column for its baseline too. Products with a category need their parts: a*b, not a:b alone. The
-columns are then those of R, patsy and formulaic.
+0/1 columns against its baseline, the first of its list. Without an intercept the first term of
+categories alone has columns for baselines too. Other products with a category need their parts:
+a*b, not a:b alone. The columns are then those of R, patsy and formulaic.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Design:
 
     @cached_property
     def _full(self) -> tuple[Factor, ...] | None:
-        """The term of the category that has a column for its baseline too."""
-        alone = (term for term in self.terms if len(term) == 1 and isinstance(term[0], Category))
-        return None if () in self.terms else next(alone, None)
+        """The term of categories that have columns for their baselines too."""
+        every = (term for term in self.terms if all(isinstance(one, Category) for one in term))
+        return None if () in self.terms else next(every, None)
 
     def matrix(
         self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
@@ -75,7 +75,7 @@ class Design:
         rows = len(next(iter(block.values())) if not self.columns else block[self.columns[0]])
         line = np.arange(1, rows + 1) if line is None else line
         values = {one: _values(one, block, line) for term in self.terms for one in term}
-        H = np.empty((rows, len(self.names)))
+        H = np.empty((rows, len(self.names)), order="F")  # written and used by columns
         at = 0
         for term in self.terms:
             found: AnyArray = np.ones((rows, 1))
@@ -103,7 +103,8 @@ class Design:
         for term in self.terms:
             for one in term:
                 part = frozenset(term) - {one}
-                if isinstance(one, Category) and part and part not in there:
+                known = not part or part in there or term == self._full
+                if isinstance(one, Category) and not known:
                     raise InvalidInput(
                         f"formula: a product with the category {one.column!r} needs its parts: "
                         "write a*b in place of a:b."

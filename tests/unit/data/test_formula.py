@@ -40,6 +40,8 @@ FORMULAS = [
     "ldl ~ 0 + C(city)",
     "ldl ~ C(sex)*C(city)",
     "ldl ~ C(sex)*C(city) - 1",
+    "ldl ~ C(sex):C(city) - 1",
+    "ldl ~ 0 + C(sex):C(city) + age",
     "ldl ~ C(sex)*C(city)*C(smoker)",
     "ldl ~ age + age:C(sex)",
     "ldl ~ age*C(sex) - 1",
