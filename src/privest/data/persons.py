@@ -54,10 +54,7 @@ class Persons:
     def tally(self, numbers: Index) -> None:
         """Count these rows."""
         self._grow()
-        if not len(numbers):
-            return
-        low, high = int(numbers.min()) - 1, int(numbers.max())  # near each other in most files
-        self.rows[low:high] += np.bincount(numbers - 1 - low, minlength=high - low)
+        np.add.at(self.rows, numbers - 1, 1)
 
     def _grow(self) -> None:
         """Places for all persons, and for as many again: a block costs no copy of all of them."""

@@ -230,11 +230,10 @@ class _PersonSums:
         which = numbers - 1
         if which.max(initial=-1) >= self.total.shape[1]:
             raise InvalidInput(f"{self.table.name} was changed while it was in use: start again.")
-        low, high = int(which.min(initial=0)), int(which.max(initial=-1)) + 1
-        for j, values in enumerate(H.T):  # persons of a block are near each other in most files
-            self.total[j, low:high] += np.bincount(which - low, values, high - low)
+        for j, values in enumerate(H.T):
+            np.add.at(self.total[j], which, values)
         strata = self.stratum[which]
-        for place in np.unique(strata).tolist():
+        for place in np.flatnonzero(np.bincount(strata)).tolist():
             part = H if len(self.sizes) == 1 else H[strata == place]
             self.inner[place] += part.T @ part
         return H
