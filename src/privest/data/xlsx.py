@@ -16,17 +16,17 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from privest.arrays import Array
-from privest.data._cells import DAYS, Texts, is_date, number
-from privest.data._format import Format
-from privest.data._names import composed, meant
-from privest.data._source import Columns, FileSource
+from privest.data.cells import DAYS, Texts, is_date, number
+from privest.data.format import Format
+from privest.data.names import composed, meant
+from privest.data.source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
 from privest.reading import HELD_WHOLE, MOST_COLUMNS
 
 ROWS = 8192  # in a chunk; each cell is a Python object on its way
 MOST_ROWS = 1 << 20  # of a sheet, by the format; a damaged file may claim others
-LONGEST_ROW = 1 << 26  # bytes
-STREAMED = "xl/worksheets/"  # the parts that are read row by row; all others are held whole
+LARGEST = 1 << 31  # bytes of a sheet: a million rows of 50 columns
+SHEETS = "xl/worksheets/"  # the parts that are read row by row; all others are held whole
 SILENT = ("ignore", None, Warning, re.compile(r"openpyxl\."), 0)  # a filter of warnings
 
 Row = tuple[Any, ...]
@@ -36,8 +36,7 @@ class WorkbookSource(FileSource):
     """A sheet of a workbook, its first row with a value the header; blank rows do not count.
 
     Formulas have the value that was stored with them. Numbers stored as texts are numbers. Memory:
-    a chunk of rows, and the distinct texts of the workbook, which the format holds in one place
-    (openpyxl keeps another hundred bytes a row, of which a sheet has a million at most).
+    a chunk of rows, and the distinct texts of the workbook, which the format holds in one place.
     Time: some microseconds a cell; a large table is better saved as .csv or .parquet.
     """
 
@@ -45,8 +44,6 @@ class WorkbookSource(FileSource):
 
     def __init__(self, path: Path, form: Format) -> None:
         super().__init__(path, form)
-        self._since = 0  # bytes read of the sheet since the last row
-        self.sheets: tuple[str, ...] = ()  # all that the workbook has
         self._require_size()
         with self._rows() as rows:
             header = next(rows, None)
@@ -76,38 +73,22 @@ class WorkbookSource(FileSource):
                 }
                 before += len(chunk)
 
-    def _elsewhere(self) -> str:
-        if len(self.sheets) < 2 or self.format.sheet is not None:
-            return ""
-        others = ", ".join(repr(title) for title in self.sheets[1:])
-        first = self.sheets[0]
-        return f" Its first sheet {first!r} was read; there are also {others} (state the sheet)."
-
     def _numbers(self, cells: Sequence[Any], name: str, before: int) -> Array:
-        found = np.empty(len(cells))
+        found, codes, form = np.empty(len(cells)), self.format.codes(name), self.format
         for row, cell in enumerate(cells):
+            where = f"{self._where(name)}, row {before + row + 1}"
+            text = cell.strip() if isinstance(cell, str) else None
+            if text is None and is_date(cell):
+                raise InvalidInput(f"{where}: a date or a time, not a number; {DAYS}.")
             try:
-                found[row] = self._number(cell, name)
-            except (TypeError, ValueError):
-                what = (
-                    f"a date or a time, not a number; {DAYS}"
-                    if is_date(cell)
-                    else self.format.not_a_number(str(cell).strip())
-                )
-                raise InvalidInput(
-                    f"{self._where(name)}, row {before + row + 1}: {what}."
-                ) from None
+                found[row] = (
+                    number(cell) if text is None
+                    else math.nan if text in codes
+                    else number(form.with_point(text))
+                )  # fmt: skip
+            except ValueError:
+                raise InvalidInput(f"{where}: {form.not_a_number(str(cell).strip())}.") from None
         return found
-
-    def _number(self, cell: object, name: str) -> float:
-        if not isinstance(cell, str):
-            if is_date(cell):
-                raise ValueError
-            return number(cell)
-        text = cell.strip()
-        if text in self.format.codes(name):
-            return math.nan
-        return number(self.format.with_point(text))
 
     @contextmanager
     def _rows(self) -> Iterator[Iterator[Row]]:
@@ -133,48 +114,26 @@ class WorkbookSource(FileSource):
         """The one that is asked for, by its name as people see it; or the first."""
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         self.sheets = tuple(sheets)
-        if not sheets:
-            raise InvalidInput(f"{self.name} has no sheet of cells.")
         wanted = self.format.sheet
-        if wanted is None:
-            found = next(iter(sheets.values()))
-        else:
-            found = next((s for t, s in sheets.items() if composed(t) == composed(wanted)), None)
-        if found is None:
+        found = [s for t, s in sheets.items() if wanted is None or composed(t) == composed(wanted)]
+        if not found:
             listed = ", ".join(repr(title) for title in sheets)
             raise InvalidInput(
-                f"{self.name} has no sheet {wanted!r}.{meant(wanted or '', list(sheets))} There "
-                f"are {listed}."
+                f"{self.name} has no sheet {wanted or 'of cells'!r}."
+                f"{meant(wanted or '', self.sheets)} There are: {listed or 'none'}."
             )
-        found.reset_dimensions()  # what the file claims of its size may be wrong
-        source = found._get_source
-        found._get_source = lambda: self._counted(source())
-        return found
-
-    def _counted(self, file: Any) -> Any:  # noqa: ANN401
-        """A part of the workbook of which no more than LONGEST_ROW is read between two rows."""
-        read = file.read
-
-        def limited(size: int = -1) -> bytes:
-            part: bytes = read(size)
-            self._since += len(part)
-            if self._since > LONGEST_ROW:
-                raise InvalidInput(f"{self.name} has a row of more than {LONGEST_ROW >> 20} MiB.")
-            return part
-
-        file.read = limited
-        return file
+        found[0].reset_dimensions()  # what the file claims of its size may be wrong
+        return found[0]
 
     def _filled(self, rows: Iterator[Row]) -> Iterator[Row]:
         for _ in range(MOST_ROWS):
             row = self._asked(lambda: next(rows, None))
-            self._since = 0
             if row is None:
                 return
             if any(cell is not None and cell != "" for cell in row):
                 yield row
         if self._asked(lambda: next(rows, None)) is not None:
-            raise self._damaged()
+            raise self._damaged("an .xlsx workbook")
 
     def _asked(self, ask: Any) -> Any:  # noqa: ANN401
         """What openpyxl answers, without its warnings; any error is a damaged file."""
@@ -184,30 +143,21 @@ class WorkbookSource(FileSource):
         except InvalidInput:
             raise
         except Exception:  # it raises what it meets: of XML, of zip, KeyError, TypeError ...
-            raise self._damaged() from None
+            raise self._damaged("an .xlsx workbook") from None
 
     def _require_size(self) -> None:
-        """Refuse parts that would be held whole and are too large for it; what follows trusts it.
-
-        A zip archive gives no more of a part than it says here.
-        """
+        """Refuse a workbook too large to read; an archive gives no more of a part than it says."""
         try:
             with ZipFile(self.path) as parts:
-                held = sum(
-                    part.file_size
-                    for part in parts.infolist()
-                    if not part.filename.startswith(STREAMED)
-                )
+                sizes = {part.filename: part.file_size for part in parts.infolist()}
         except (BadZipFile, OSError, ValueError, NotImplementedError):
-            raise self._damaged() from None
-        if held > HELD_WHOLE:
+            raise self._damaged("an .xlsx workbook") from None
+        held = sum(size for name, size in sizes.items() if not name.startswith(SHEETS))
+        if held > HELD_WHOLE or max(sizes.values(), default=0) > LARGEST:
             raise InvalidInput(
-                f"{self.name}: its texts and styles are {held >> 20} MiB, more than "
-                f"{HELD_WHOLE >> 20}: save the table as .csv or .parquet."
+                f"{self.name}: a sheet, or its texts and styles, are too large for a workbook: "
+                "save the table as .csv or .parquet."
             )
-
-    def _damaged(self) -> InvalidInput:
-        return InvalidInput(f"{self.name} is damaged, or not an .xlsx workbook.")
 
 
 def silence_openpyxl() -> None:

@@ -1,4 +1,4 @@
-"""A first look at a table: how it is written, and what is in it. For its owner, before any plan.
+"""A first look at a table: its format, and what is in it. For its owner, before any plan.
 
 Nothing is decided here: what is found is shown, and the data owner confirms it.
 """
@@ -9,18 +9,18 @@ import codecs
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from privest.data._cells import Texts, is_date, is_number
-from privest.data._format import Format, as_format
-from privest.data._lines import encoding_of, opened, require_names
-from privest.data._look_columns import ColumnCounts, ColumnLook
-from privest.data._names import is_value
-from privest.data._source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
+from privest.data.cells import Texts, is_date, is_number
+from privest.data.format import Format, as_format
+from privest.data.lines import encoding_of, opened, require_names
+from privest.data.look_columns import ColumnCounts, ColumnLook
+from privest.data.names import is_value
+from privest.data.source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
 from privest.errors import InvalidInput
 from privest.records import Record
 
@@ -32,7 +32,7 @@ SHOWN = 60  # letters of a cell in the preview
 UNNAMED = "It has no name. Name it in the first line, if it holds anything."
 TWICE = "Another column has the same name. Rename one of them."
 NOT_UTF8 = (
-    "It is not UTF-8 text. It was read as one of Western Europe; if letters with accents look "
+    "It is not UTF-8 text. It was read as cp1252 (Western Europe); if letters with accents look "
     "wrong, choose another encoding."
 )
 COMMAS = (
@@ -43,11 +43,10 @@ ONE_COLUMN = (
     "Only one column was found. If there are more, another sign is between them; or there are "
     "lines above the column names: delete those."
 )
-SOME_COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands, too
-CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
 BINARY = (b"PK\3\4", b"PAR1", b"\x1f\x8b", b"\xfd7zXZ", b"%PDF")  # beginnings of other files
+COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands, too
+CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
 POINT = re.compile(r"[+-]?\d*\.\d+$")
-DOUBTFUL = "?"
 MOSTLY = 0.8  # of the different texts of a column; words may stand for missing values
 
 
@@ -104,12 +103,10 @@ def look(data: object, format: Format | Mapping[str, Any] | None = None) -> Tabl
     counts = {name: ColumnCounts(name, source.format, name in texts) for name in names}
     preview: list[tuple[str | None, ...]] = []
     for block in _blocks(source, names):
-        if len(preview) < PREVIEW:
-            preview += _first_rows(block, source.columns, problems, PREVIEW - len(preview))
+        preview = preview or _first_rows(block, source.columns)
         for name in names:
             counts[name].add(block[name])
-    rows = counts[names[0]].rows
-    stated, text = source.format, _separator(source) is not None
+    rows, text = counts[names[0]].rows, source.separator is not None
     return TableLook(
         name=source.name,
         rows=rows,
@@ -118,48 +115,39 @@ def look(data: object, format: Format | Mapping[str, Any] | None = None) -> Tabl
             for name, problem in zip(source.columns, problems)
         ),
         text=text,
-        format=stated,
-        separator=_separator(source),
-        encoding=(stated.encoding or "utf-8") if text else None,
-        decimal=(stated.decimal or ".") if text else None,
-        sheets=getattr(source, "sheets", ()),
+        format=source.format,
+        separator=source.separator,
+        encoding=(source.format.encoding or "utf-8") if text else None,
+        decimal=(source.format.decimal or ".") if text else None,
+        sheets=source.sheets,
         preview=tuple(preview),
         notes=(*notes, *_notes(source, rows)),
     )
 
 
-def _separator(source: Source) -> str | None:
-    """The sign between the columns of a text file; None of any other table."""
-    found: str | None = getattr(source, "separator", None)
-    return found
-
-
-# --- how it is written ----------------------------------------------------------------------------
+# --- format ---------------------------------------------------------------------------------------
 
 
 def _opened(data: object, stated: Format) -> tuple[Source, list[str]]:
     """The table; what was found of a text file is in its format."""
-    notes = []
-    path = _text_file(data)
+    notes, path, form = [], _text_file(data), stated
     if path is not None and stated.encoding is None:
         encoding = _found_encoding(path)
         if encoding != "utf-8":
-            stated = replace(stated, encoding=encoding)
+            form = replace(form, encoding=encoding)
         if not encoding.startswith("utf"):
             notes.append(NOT_UTF8)
-    source = open_source(data, stated)
-    if _separator(source) is None:
+    source = open_source(data, form)
+    if source.separator is None:
         return source, notes
-    settled = stated.thousands or (stated.thousands == "" and stated.decimal)
-    seen = "." if settled else found_decimal(_first_texts(source))
-    if seen is None and stated.decimal != ".":
-        notes.append(COMMAS)
-    decimal = stated.decimal or seen
-    wanted = replace(stated, decimal="," if decimal == "," else None, separator=None)
-    between = _separator(source)
-    if between not in (wanted.decimal, wanted.separator_of(source.name)):
-        wanted = replace(wanted, separator=between)
-    return (source if wanted == stated else open_source(data, wanted)), notes
+    if form.decimal is None and not form.thousands:
+        decimal = found_decimal(_first_texts(source))
+        if decimal is None:
+            notes.append(COMMAS)
+        form = replace(form, decimal="," if decimal == "," else None, separator=None)
+    if source.separator not in (form.decimal, form.separator_of(source.name)):
+        form = replace(form, separator=source.separator)
+    return (source if form == source.format else open_source(data, form)), notes
 
 
 def _text_file(data: object) -> Path | None:
@@ -204,7 +192,7 @@ def _first_texts(source: Source) -> Iterator[list[str]]:
     with closing(_blocks(source, names)) as blocks:
         block = next(blocks, {})
     for column in block.values():
-        yield [text for text in column[:FIRST].array() if text is not None]
+        yield [text for text in column[:FIRST].tolist() if text is not None]
 
 
 def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
@@ -218,23 +206,19 @@ def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
     >>> found_decimal([["1,5"], ["1.5"]]) is None, found_decimal([["1.5"], ["a, b"]])
     (True, '.')
     """
-    found = {_mark_of([cell for cell in cells if not is_date(cell)]) for cells in columns}
-    if "," in found:
-        return None if "." in found else ","
-    return None if DOUBTFUL in found else "."
-
-
-def _mark_of(texts: Sequence[str]) -> str | None:
-    """The mark in one column; DOUBTFUL where its commas may stand between thousands; None: none."""
-    commas = [cell for cell in texts if SOME_COMMA.match(cell)]
-    if commas and _mostly(lambda c: is_number(c.replace(",", "")) and "." not in c, texts):
-        return "," if any(CLEAR_COMMA.match(cell) for cell in commas) else DOUBTFUL
-    has_points = any(POINT.match(cell) for cell in texts) and _mostly(is_number, texts)
-    return "." if has_points else None
-
-
-def _mostly(is_it: Callable[[str], bool], texts: Sequence[str]) -> bool:
-    return sum(map(is_it, texts)) >= MOSTLY * len(texts)
+    marks = set()
+    for cells in columns:
+        texts = [cell for cell in cells if not is_date(cell)]
+        commas = [cell for cell in texts if COMMA.match(cell)]
+        most = MOSTLY * len(texts)
+        whole = sum(is_number(one.replace(",", "")) and "." not in one for one in texts)
+        if commas and whole >= most:
+            marks.add("," if any(map(CLEAR_COMMA.match, commas)) else "?")
+        elif any(map(POINT.match, texts)) and sum(map(is_number, texts)) >= most:
+            marks.add(".")
+    if "," in marks:
+        return None if "." in marks else ","
+    return None if "?" in marks else "."
 
 
 # --- what is in it --------------------------------------------------------------------------------
@@ -248,12 +232,8 @@ def _require_header(source: Source) -> None:
             f"{source.name}: its first line only says what is between the columns ({first[:5]}). "
             "Delete that line: the first one must name the columns."
         )
-    if source.certain:
-        return
-    try:
-        require_names(source.columns)
-    except InvalidInput as error:
-        raise InvalidInput(f"{source.name}: {error}") from None
+    if not source.certain:
+        require_names(source.columns, source.name)
 
 
 def _problems(source: Source) -> list[str | None]:
@@ -276,7 +256,7 @@ def _problems(source: Source) -> list[str | None]:
 def _unreadable(source: Source, name: str, *, text: bool = True) -> str | None:
     """Why a column cannot be read as texts, or as numbers; None where it can."""
     try:
-        next(source.coded_blocks([name], text=[name] if text else (), size=SIZE), None)
+        next(source.blocks([name], text=[name] if text else (), size=SIZE), None)
     except InvalidInput as error:
         return str(error)
     return None
@@ -285,23 +265,18 @@ def _unreadable(source: Source, name: str, *, text: bool = True) -> str | None:
 def _blocks(source: Source, names: Sequence[str]) -> Generator[dict[str, Texts]]:
     """All cells as texts, in blocks of about CELLS."""
     size = max(1, min(SIZE, CELLS // len(names)))
-    for block in source.coded_blocks(names, text=names, size=size):
+    for block in source.blocks(names, text=names, size=size):
         yield {name: column for name, column in block.items() if isinstance(column, Texts)}
 
 
-def _first_rows(
-    block: Mapping[str, Texts], names: Sequence[str], problems: Sequence[object], count: int
-) -> list[tuple[str | None, ...]]:
-    """Some rows of a block, the cells shortened; None where one is missing, or cannot be read."""
-    columns = [
-        [None] * count if problem else [_shortened(cell) for cell in block[name][:count].array()]
-        for name, problem in zip(names, problems)
+def _first_rows(block: Mapping[str, Texts], names: Sequence[str]) -> list[tuple[str | None, ...]]:
+    """The first rows, the cells shortened; None where one is missing, or cannot be read."""
+    rows = min(PREVIEW, len(next(iter(block.values()))))
+    columns = [block[name][:rows].tolist() if name in block else [None] * rows for name in names]
+    return [
+        tuple(cell[: SHOWN - 1] + "…" if cell and len(cell) > SHOWN else cell for cell in row)
+        for row in zip(*columns)
     ]
-    return list(zip(*columns))
-
-
-def _shortened(text: str | None) -> str | None:
-    return text if text is None or len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def _notes(source: Source, rows: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from privest.arrays import plural
-from privest.data._cells import is_date, is_number
+from privest.data.cells import is_date, is_number
 from privest.errors import InvalidInput
 
 MOST = 20  # names that a message lists

@@ -1,7 +1,7 @@
 """Text lines as they come: rows of CSV and JSON lines, one at a time, and small matrices.
 
-For live input (streams) and for what is read whole; tables are read in blocks, by `_csv`. Errors
-name places, never contents.
+For live input (streams) and for what is read whole; tables are read in blocks, by `csv_file`.
+Errors name places, never contents.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import lzma
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from privest.arrays import Array, plural
-from privest.data._cells import is_number, number, numbers
-from privest.data._format import SEPARATORS, Format
+from privest.data.cells import is_number
+from privest.data.format import SEPARATORS, Format
 from privest.errors import InvalidInput
 from privest.reading import parse_json, text_lines
 
@@ -34,8 +34,6 @@ MARKS = {  # the longer first: UTF-32 begins as UTF-16 does
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-OTHER_SEPARATORS = {sign: word for sign, word in SEPARATORS.items() if sign != ","}
-FIRST_LINES = 64  # in which the separator is looked for, blank ones counted
 
 Cells = Iterator[tuple[int, list[str]]]
 Records = Iterator[tuple[int, dict[str, Any]]]
@@ -53,10 +51,6 @@ def opened(path: Path, name: str) -> Iterator[BinaryIO]:
     opener: Any = UNPACKED.get(path.suffix.lower(), open)
     try:
         file = opener(path, "rb")
-    except FileNotFoundError:
-        raise InvalidInput(f"{prefix}there is no such file.") from None
-    except IsADirectoryError:
-        raise InvalidInput(f"{prefix}a folder, not a file.") from None
     except OSError as error:
         raise InvalidInput(f"{prefix}it cannot be read: {error.strerror}.") from None
     with file:
@@ -76,23 +70,14 @@ def open_lines(
     `most`: bytes, for a caller who keeps all lines. `format`: its encoding is that of the file;
     where it states none, one that begins with the mark of UTF-16 is that.
     """
-    if source == "-":
-        file = sys.stdin.buffer
-        with text_lines(file, most, _encoding(file, format)) as lines:
+    where = source if name is None else name
+    with nullcontext(sys.stdin.buffer) if source == "-" else opened(Path(source), where) as file:
+        encoding = "utf-8"
+        if format is not None:
+            peek = getattr(file, "peek", lambda count: b"")  # what is there stays to be read
+            encoding = format.encoding or encoding_of(peek(4)[:4])
+        with text_lines(file, most, encoding) as lines:
             yield lines
-        return
-    with (
-        opened(Path(source), source if name is None else name) as file,
-        text_lines(file, most, _encoding(file, format)) as lines,
-    ):
-        yield lines
-
-
-def _encoding(file: BinaryIO, format: Format | None) -> str:
-    if format is None:
-        return "utf-8"
-    peek = getattr(file, "peek", lambda count: b"")  # what is there stays to be read
-    return format.encoding or encoding_of(peek(4)[:4])
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -126,22 +111,6 @@ def found_separator(text: str) -> str:
     return max(SEPARATORS, key=fields)
 
 
-def _separated(lines: Iterable[str]) -> tuple[str, Iterator[str]]:
-    """The separator by the first lines, and all lines again.
-
-    The second line is waited for only where the first leaves a doubt.
-    """
-    rest, text, rows, seen = iter(lines), "", 0, []
-    for line in itertools.islice(rest, FIRST_LINES):
-        seen.append(line)
-        text += line
-        rows += bool(line.strip()) and text.count('"') % 2 == 0  # else within quotes
-        if rows > 1 or (rows and not any(sign in text for sign in OTHER_SEPARATORS)):
-            break
-    between = found_separator(text) if text.strip() else ","
-    return between, itertools.chain(seen, rest)
-
-
 def csv_rows(lines: Iterable[str], separator: str = ",") -> Cells:
     """(line number, cells) of every row; a blank line has no cells."""
     reader = csv.reader(lines, delimiter=separator)
@@ -156,29 +125,28 @@ def csv_rows(lines: Iterable[str], separator: str = ",") -> Cells:
 
 
 def csv_records(
-    lines: Iterable[str], name: str = "the input", separator: str | None = None
+    lines: Iterable[str], separator: str | None = None
 ) -> tuple[Records, list[str] | None]:
     """Rows by column name, and the names of the first line (None: there is no line).
 
     Blank lines are passed over. The first line must not hold numbers, nor a name twice.
-    `separator`: None: found in the first lines.
+    `separator`: None: found in the first line.
     """
-    between = separator
-    if between is None:
-        between, lines = _separated(lines)
-    rows = ((line, cells) for line, cells in csv_rows(lines, between) if cells)
+    rest, before = iter(lines), []
+    for line in rest:
+        before.append(line)
+        if line.strip():
+            break
+    between = separator or found_separator("".join(before))
+    rows = (row for row in csv_rows(itertools.chain(before, rest), between) if row[1])
     names = [cell.strip() for cell in next(rows, (0, []))[1]]
-    others = [
-        word for sign, word in SEPARATORS.items() if sign != between and sign in "".join(names)
-    ]
-    if len(names) == 1 and others:
+    if len(names) == 1 and any(sign in names[0] for sign in SEPARATORS):
         raise InvalidInput(
-            f"{name} has {others[0]} between its columns, and was to be read with "
-            f"{SEPARATORS[between]}: state the separator."
+            f"the first line has no {SEPARATORS[between]}, and other signs: state the separator."
         )
     if len(set(names)) < len(names):
         raise InvalidInput("two columns of the first line have the same name.")
-    require_names(names)
+    require_names(names, "the input")
 
     def records() -> Records:
         for line, cells in rows:
@@ -188,17 +156,17 @@ def csv_records(
     return records(), names or None
 
 
-def require_names(names: Sequence[str]) -> None:
+def require_names(names: Sequence[str], where: str) -> None:
     """Refuse a first line of numbers: without a header it is a row of data, and is not shown."""
     if names and all(is_number(name) for name in names):
-        raise InvalidInput("the first line must name the columns; it holds numbers.")
+        raise InvalidInput(f"{where}: the first line must name the columns; it holds numbers.")
 
 
-def require_width(cells: Sequence[str], names: Sequence[str], line: int) -> None:
+def require_width(cells: Sequence[str], names: Sequence[object], line: int) -> None:
     """Refuse a row that is longer or shorter than the first line."""
     if len(cells) != len(names):
         raise InvalidInput(
-            f"line {line} has {plural(len(cells), 'column')}; the first line names {len(names)}."
+            f"line {line} has {plural(len(cells), 'column')}; the first line has {len(names)}."
         )
 
 
@@ -241,51 +209,21 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
 
     A first line in which every cell starts like a word is taken for names.
     """
-    rows = (row for row in csv_rows(lines) if row[1])
-    first, names = next(rows, (0, [])), None
-    if _is_header(first[1]):
-        names = [cell.strip() for cell in first[1]]
-        first = next(rows, (0, []))
-    width = len(first[1])
-    if not width:
-        raise InvalidInput("the file holds no numbers.")
-    if names is not None and len(names) != width:
-        named = plural(len(names), "column")
-        raise InvalidInput(f"the first line names {named}; the others have {width}.")
-    every = itertools.chain([first], rows)
-    return np.array([_row(cells, line, width) for line, cells in every]), names
-
-
-def _row(cells: Sequence[str], line: int, width: int) -> Array:
-    """The numbers of a row, or what is wrong with it."""
-    if len(cells) != width:
-        there = plural(len(cells), "column")
-        raise InvalidInput(f"line {line} has {there}; the lines before have {width}.")
-    try:
-        found = np.array(numbers(cells))
-    except ValueError:
-        found = np.array([np.nan])
-    if np.isfinite(found).all():
-        return found
-    for column, cell in enumerate(cells, start=1):
-        where, text = f"line {line}, column {column}", cell.strip()
-        if not text:
-            raise InvalidInput(f"{where} is empty.")
-        try:
-            finite = np.isfinite(number(text))
-        except ValueError:
-            if any(mark in text for mark in (*OTHER_SEPARATORS, " ")):
-                raise InvalidInput(
-                    f"{where}: columns must be separated by commas, decimals by points."
-                ) from None
-            raise InvalidInput(f"{where} is not a number.") from None
-        if not finite:
-            raise InvalidInput(f"{where} must be finite; it is missing, NaN or an infinity.")
-    raise AssertionError("a row of finite numbers")
-
-
-def _is_header(cells: Sequence[str]) -> bool:
-    words = [cell.strip() for cell in cells]
-    return bool(words) and all(
-        word and not is_number(word) and word[0] not in "0123456789+-.;" for word in words
+    rows = [row for row in csv_rows(lines) if row[1]]
+    first = [cell.strip() for cell in rows[0][1]] if rows else []
+    named = bool(first) and all(
+        cell and not is_number(cell) and cell[0] not in "0123456789+-.;" for cell in first
     )
+    if len(rows) <= named:
+        raise InvalidInput("the file holds no numbers.")
+    found = np.empty((len(rows) - named, len(first)))
+    for k, (line, cells) in enumerate(rows[named:]):
+        require_width(cells, first, line)
+        found[k] = [float(cell) if is_number(cell) else np.nan for cell in cells]
+        bad = np.flatnonzero(~np.isfinite(found[k]))
+        if len(bad):
+            raise InvalidInput(
+                f"line {line}, column {bad[0] + 1} is not a finite number. Columns are separated "
+                "by commas, decimals by points; nothing may be missing."
+            )
+    return found, first if named else None

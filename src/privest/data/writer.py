@@ -15,18 +15,18 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from privest.arrays import AnyArray, ArrayLike
-from privest.data._arrow import arrow, in_threads
-from privest.data._names import require_no_formula
+from privest.data.arrow import arrow, in_threads
+from privest.data.names import require_no_formula
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 
 ROW_GROUP = 65_536
 TASK = 8192  # rows formatted at once
 
+Blocks = Iterable[Sequence[ArrayLike]]
 
-def write_table(
-    path: str | os.PathLike[str], names: Sequence[str], blocks: Iterable[Sequence[ArrayLike]]
-) -> int:
+
+def write_table(path: str | os.PathLike[str], names: Sequence[str], blocks: Blocks) -> int:
     """Write columns to a .csv or .parquet file and return the number of rows.
 
     Every block has one vector for each name, all of one length: floats, integers, booleans, or
@@ -40,9 +40,6 @@ def write_table(
     write = table_writer(target)
     with atomic_file(target) as file:
         return write(file, names, blocks)
-
-
-Blocks = Iterable[Sequence[ArrayLike]]
 
 
 def table_writer(target: Path) -> Callable[[BinaryIO, Sequence[str], Blocks], int]:
@@ -63,26 +60,29 @@ def _write(
 ) -> int:
     """All rows, and how many they were."""
     if isinstance(names, str) or not names or len(set(names)) < len(names):
-        raise InvalidInput(
-            f"a table needs a list of different column names; received {len(names)}, "
-            f"{len(set(names))} different."
-        )
-    if form is _write_csv and any(not name or name != name.strip() for name in names):
-        raise InvalidInput(
-            "a column name is empty, or begins or ends with spaces, which a CSV file loses: "
-            "rename the column, or write .parquet."
-        )
+        raise InvalidInput("a table needs a list of different column names.")
     if form is _write_csv:
+        if any(not name or name != name.strip() for name in names):
+            raise InvalidInput(
+                "a column name is empty, or begins or ends with spaces, which a CSV file loses: "
+                "rename the column, or write .parquet."
+            )
         require_no_formula(names)
     pa, rows = arrow(), 0
-    batches = _batches(names, blocks)
+    batches = (_batch(names, block) for block in blocks)
     first = next(batches, None)
     schema = pa.schema([(n, pa.float64()) for n in names]) if first is None else first.schema
 
     def counted() -> Iterator[Any]:
         nonlocal rows
         for batch in () if first is None else chain([first], batches):
-            yield _as_first(batch, schema)
+            try:
+                yield batch.cast(schema)
+            except (pa.ArrowException, TypeError, ValueError):
+                raise InvalidInput(
+                    f"a block has columns of type {[str(t) for t in batch.schema.types]}; the "
+                    f"first had {[str(t) for t in schema.types]}."
+                ) from None
             rows += batch.num_rows
 
     form(file, schema, counted())
@@ -128,7 +128,7 @@ def _whole(column: Any) -> Any:  # noqa: ANN401
 
 
 def _write_parquet(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401
-    """Row groups of a useful size, however short the blocks."""
+    """In row groups of about ROW_GROUP rows, however short the blocks."""
     pa = arrow()
     # Distinct floats gain nothing from a dictionary; texts do.
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
@@ -142,47 +142,26 @@ def _write_parquet(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:
         writer.write_table(pa.Table.from_batches(waiting, schema))
 
 
-def _batches(names: Sequence[str], blocks: Iterable[Sequence[ArrayLike]]) -> Iterator[Any]:
+def _batch(names: Sequence[str], block: Sequence[ArrayLike]) -> Any:  # noqa: ANN401
     pa = arrow()
-    for block in blocks:
-        columns = [_column(column) for column in block]
-        shapes = {column.shape for column in columns}
-        if len(columns) != len(names) or len(shapes) != 1 or any(len(s) != 1 for s in shapes):
-            raise InvalidInput(
-                f"a block must have {len(names)} vectors of one length; received shapes "
-                f"{[column.shape for column in columns]}."
-            )
-        try:
-            arrays = [
-                pa.array(column, pa.string() if column.dtype == object else None)
-                for column in columns
-            ]
-        except (pa.ArrowException, TypeError):
-            raise InvalidInput("a column of objects must hold texts, or None.") from None
-        yield pa.RecordBatch.from_arrays(arrays, list(names))
+    columns = [_column(column) for column in block]
+    shapes = {column.shape for column in columns}
+    if len(columns) != len(names) or len(shapes) != 1 or any(len(s) != 1 for s in shapes):
+        raise InvalidInput(f"a block must have {len(names)} vectors of one length.")
+    try:
+        arrays = [pa.array(one, pa.string() if one.dtype == object else None) for one in columns]
+    except (pa.ArrowException, TypeError):
+        raise InvalidInput("a column of objects must hold texts, or None.") from None
+    return pa.RecordBatch.from_arrays(arrays, list(names))
 
 
 def _column(column: ArrayLike) -> AnyArray:
     array: AnyArray = np.asarray(column)
     if array.dtype.kind in "US":
         return array.astype(str).astype(object)
-    if array.dtype.kind not in "biufO" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):
+    if array.dtype.kind not in "biufO" or array.dtype.itemsize > 8:
         raise InvalidInput(
             f"a table holds numbers up to double precision, or texts; received {array.dtype}."
         )
     # float32 as its own shortest digits would read back as another double.
     return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-def _as_first(batch: Any, schema: Any) -> Any:  # noqa: ANN401
-    if batch.schema.equals(schema):
-        return batch
-    pa = arrow()
-    try:
-        arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema)]
-    except (pa.ArrowException, TypeError):
-        raise InvalidInput(
-            f"a block has columns of type {[str(t) for t in batch.schema.types]}; the first had "
-            f"{[str(t) for t in schema.types]}."
-        ) from None
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

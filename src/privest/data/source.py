@@ -16,10 +16,10 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data._cells import Texts
-from privest.data._format import Format, as_format
-from privest.data._names import absent_columns, composed
-from privest.data._table import FEATURES, RESPONSE, Table, load_diabetes
+from privest.data.cells import Texts
+from privest.data.format import Format, as_format
+from privest.data.names import absent_columns, composed
+from privest.data.table import FEATURES, RESPONSE, Table, load_diabetes
 from privest.errors import InvalidInput
 
 Columns: TypeAlias = dict[str, AnyArray | Texts]
@@ -27,7 +27,6 @@ Columns: TypeAlias = dict[str, AnyArray | Texts]
 SIZE = 65_536  # rows of a block
 EMBEDDED = "diabetes"
 TEXT, PACKED = (".csv", ".tsv", ".txt"), (".gz", ".xz")
-OLDER = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 OTHERS = (".parquet", ".xlsx", ".xpt")
 ENDINGS = (*TEXT, *(f"{kind}{packed}" for kind in TEXT for packed in PACKED), *OTHERS)
 
@@ -59,6 +58,7 @@ class Source(ABC):
     certain   that `columns` are names; a CSV file without a header has a person's data there.
     format    which codes stand for missing values.
     stamp     of its file, when it was opened; None where it is no file.
+    separator of a text file; `sheets` of a workbook.
     """
 
     name: str
@@ -66,41 +66,23 @@ class Source(ABC):
     certain: ClassVar[bool] = True
     format: Format = Format()
     stamp: Stamp | None = None
+    separator: str | None = None
+    sheets: tuple[str, ...] = ()
 
     def blocks(
         self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
-    ) -> Iterator[dict[str, AnyArray]]:
+    ) -> Iterator[Columns]:
         """These columns, block by block from the first row, at most `size` rows each.
 
-        Numbers are float64 with NaN where missing (booleans are 0 and 1). Columns in `text` are
-        object arrays of str, trimmed, with None where missing. Memory: a block of the columns
-        asked for. A column that does not exist is refused here, before anything is read.
+        Numbers are float64 with NaN where missing (booleans are 0 and 1); columns in `text` are
+        `Texts`. Memory: some blocks of the columns asked for. A column that does not exist is
+        refused here, before anything is read.
         """
-        return (
-            {
-                name: column.array() if isinstance(column, Texts) else column
-                for name, column in block.items()
-            }
-            for block in self.coded_blocks(columns, text=text, size=size)
-        )
-
-    def read(self, columns: Sequence[str]) -> dict[str, Array]:
-        """Columns of numbers, whole; NaN where missing."""
-        blocks = list(self.blocks(columns))
-        return {
-            name: np.concatenate([np.empty(0), *(block[name] for block in blocks)])
-            for name in columns
-        }
-
-    def coded_blocks(
-        self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
-    ) -> Iterator[Columns]:
-        """As `blocks`, with the texts as `Texts`."""
         wanted = tuple(dict.fromkeys(columns))
-        if not wanted:
-            raise InvalidInput(f"{self.name}: name one column or more to read.")
-        if isinstance(columns, str) or not set(text) <= set(wanted):
-            raise InvalidInput("text must name some of the columns, and columns be a list.")
+        if isinstance(columns, str) or not wanted or not set(text) <= set(wanted):
+            raise InvalidInput(
+                f"{self.name}: columns must be a list of names, and text part of it."
+            )
         if size < 1:
             raise InvalidInput(f"size must be 1 or more rows a block; received {size}.")
         self.require(wanted)
@@ -113,6 +95,14 @@ class Source(ABC):
             {name: self.format.without_codes(block[own], own) for name, own in held.items()}
             for block in blocks
         )
+
+    def read(self, columns: Sequence[str]) -> dict[str, Array]:
+        """Columns of numbers, whole; NaN where missing."""
+        blocks = list(self.blocks(columns))
+        return {
+            name: np.concatenate([np.empty(0), *(np.asarray(block[name]) for block in blocks)])
+            for name in columns
+        }
 
     @abstractmethod
     def _blocks(
@@ -128,16 +118,14 @@ class Source(ABC):
         absent = [name for name in wanted if not count[name]]
         if absent:
             said = absent_columns(absent, self.columns, certain=self.certain)
-            raise InvalidInput(f"{self.name} has {said}{self._elsewhere()}")
+            others = ", ".join(map(repr, self.sheets[1:])) if self.format.sheet is None else ""
+            first = f" Its first sheet was read; there are also {others}: state the sheet."
+            raise InvalidInput(f"{self.name} has {said}{first if others else ''}")
         repeated = ", ".join(repr(name) for name in wanted if count[name] > 1)
         if repeated:
             raise InvalidInput(
                 f"{self.name} has more than one column called {repeated}: rename them."
             )
-
-    def _elsewhere(self) -> str:
-        """Where else columns may be."""
-        return ""
 
     def _held(self, name: str) -> list[str]:
         """The columns of this name: as it is written, failing that as it is seen."""
@@ -172,6 +160,9 @@ class FileSource(Source):
         if Stamp.of(self.path) != self.stamp:
             raise InvalidInput(f"{self.name} was changed while it was in use: start again.")
 
+    def _damaged(self, kind: str) -> InvalidInput:
+        return InvalidInput(f"{self.name} is damaged, or not {kind}.")
+
 
 def open_source(data: object, format: Format | Mapping[str, Any] | None = None) -> Source:
     """The source of a file, a frame, arrays or the embedded table.
@@ -185,16 +176,14 @@ def open_source(data: object, format: Format | Mapping[str, Any] | None = None) 
     >>> source = open_source({"age": [50, 61], "sex": ["male", None]})
     >>> source.columns
     ('age', 'sex')
-    >>> next(source.blocks(["age", "sex"], text=["sex"]))
-    {'age': array([50., 61.]), 'sex': array(['male', None], dtype=object)}
+    >>> block = next(source.blocks(["age", "sex"], text=["sex"]))
+    >>> block["age"].tolist(), block["sex"].tolist()
+    ([50.0, 61.0], ['male', None])
     """
     stated = as_format(format)
     if isinstance(data, Source):
         if stated not in (Format(), data.format):
-            raise InvalidInput(
-                f"{data.name} is open already: state its format where it is opened, "
-                "open_source(data, format)."
-            )
+            raise InvalidInput(f"{data.name} is open already, and its format is stated there.")
         return data
     found = _opened(data, stated)
     found.format = stated
@@ -212,15 +201,18 @@ def stamp_of(data: object) -> Stamp | None:
 
 
 def _opened(data: object, form: Format) -> Source:
-    from privest.data._frames import ArraySource, PandasSource, PolarsSource
+    from privest.data.frames import ArraySource, PandasSource, PolarsSource
 
-    if isinstance(data, (str, os.PathLike)):
+    if isinstance(data, (str, os.PathLike)) and os.fspath(data) != EMBEDDED:
         return _open_file(os.fspath(data), form)
-    if isinstance(data, Table):
+    if isinstance(data, str):
+        table = load_diabetes()
         return ArraySource(
-            dict(zip(data.feature_names, data.features.T)) | {data.response_name: data.response},
-            data.source,
+            dict(zip(FEATURES, table.features.T)) | {RESPONSE: table.response}, EMBEDDED
         )
+    if isinstance(data, Table):
+        named = dict(zip(data.feature_names, data.features.T))
+        return ArraySource(named | {data.response_name: data.response}, data.source)
     if isinstance(data, Mapping):
         return ArraySource(data, "the table")
     # A frame exists only if its library is loaded: no import, and none is needed.
@@ -228,24 +220,18 @@ def _opened(data: object, form: Format) -> Source:
         module = sys.modules.get(library)
         if module is not None and isinstance(data, module.DataFrame):
             return kind(data)
-    lazy = " Call collect() first." if type(data).__name__ == "LazyFrame" else ""
     raise InvalidInput(
-        "data must be a path, a pandas or polars DataFrame, a mapping of names to vectors, or a "
-        f"privest.data.Table; received {type(data).__name__}.{lazy}"
+        "data must be a path, a pandas or polars DataFrame (not a LazyFrame), a mapping of names "
+        f"to vectors, or a privest.data.Table; received {type(data).__name__}."
     )
 
 
 def _open_file(given: str | bytes, form: Format) -> Source:
-    from privest.data._arrow import ParquetSource
-    from privest.data._csv import CsvSource
-    from privest.data._frames import ArraySource
-    from privest.data._xlsx import WorkbookSource
-    from privest.data._xpt import TransportSource
+    from privest.data.arrow import ParquetSource
+    from privest.data.csv_file import CsvSource
+    from privest.data.xlsx import WorkbookSource
+    from privest.data.xpt import TransportSource
 
-    if given == EMBEDDED:
-        table = load_diabetes()
-        columns = dict(zip(FEATURES, table.features.T)) | {RESPONSE: table.response}
-        return ArraySource(columns, EMBEDDED)
     if given == "-":
         raise InvalidInput(
             "standard input can be read only once, and a plan reads its data more often (to check, "
@@ -277,7 +263,6 @@ def require_ending(name: str) -> str:
     if found is None:
         raise InvalidInput(
             f"{name!r}: a table can be {', '.join(TEXT)} (these also {' or '.join(PACKED)}), "
-            f"{', '.join(OTHERS)}, or the word {EMBEDDED}."
-            f"{' Save it as .xlsx or .csv.' if name.lower().endswith(OLDER) else ''}"
+            f"{', '.join(OTHERS)}, or the word {EMBEDDED}. Save it as .csv or .xlsx."
         )
     return found

@@ -13,12 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from privest.arrays import Array
-from privest.data._cells import MISSING, TRUTHS, Texts, dates_held, durations_held
-from privest.data._format import STATE_ENCODING, THOUSANDS, Format
-from privest.data._source import Columns, FileSource
+from privest.data.cells import MISSING, TRUTHS, Texts, Words, not_numbers
+from privest.data.format import STATE_ENCODING, THOUSANDS, Format
+from privest.data.source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
 
 Item = TypeVar("Item")
@@ -47,23 +45,16 @@ def numbers(column: Any, where: str) -> Array:  # noqa: ANN401
     pa = arrow()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    kind = column.type
-    if pa.types.is_boolean(kind):
+    kind, types = column.type, pa.types
+    if types.is_boolean(kind):
         column = column.cast(pa.int8())
-    elif pa.types.is_duration(kind):
-        raise InvalidInput(durations_held(where))
-    elif pa.types.is_temporal(kind):
-        raise InvalidInput(dates_held(where))
     elif not (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
     ):
-        raise InvalidInput(
-            f"{where} holds {kind}, not numbers: convert it first, or give it a public list of "
-            "categories."
-        )
+        raise not_numbers(where, kind)
     floats = column.cast(pa.float64(), safe=False)  # large integers are rounded, as in a CSV file
     found: Array = floats.to_numpy(zero_copy_only=False)
     return found
@@ -73,21 +64,41 @@ def texts(column: Any, where: str) -> Texts:  # noqa: ANN401
     """A column as texts, trimmed; numbers as they are written."""
     pa = arrow()
     kind = column.type
-    if pa.types.is_duration(kind):  # Arrow writes them as whole numbers, of a unit nobody sees
-        raise InvalidInput(durations_held(where))
     try:
+        if pa.types.is_duration(kind):  # whole numbers, of a unit nobody sees
+            raise TypeError
         if not pa.types.is_dictionary(kind):
             column = column.dictionary_encode()
         distinct = column.dictionary.cast(pa.string())
         distinct.validate(full=True)
-    except pa.ArrowException:  # lists, bytes, not UTF-8
+    except (pa.ArrowException, TypeError):  # lists, bytes, not UTF-8
         raise InvalidInput(f"{where} holds {kind}, not texts.") from None
     trimmed = pa.compute.utf8_trim_whitespace(distinct)  # what Python's strip trims: tested
     gap = pa.compute.is_in(trimmed, pa.array(MISSING, pa.string()), skip_nulls=False)
-    found = np.empty(len(distinct) + 1, dtype=object)
-    found[:-1] = pa.compute.if_else(gap, None, trimmed).to_numpy(zero_copy_only=False)
+    words = Words(arrow=pa.compute.if_else(gap, None, trimmed))
     codes = column.indices.cast(pa.int32()).fill_null(-1)
-    return Texts(found, codes.to_numpy(zero_copy_only=False))
+    return Texts(words, codes.to_numpy(zero_copy_only=False))
+
+
+def parsed(column: Any, form: Format) -> tuple[Any, Any]:  # noqa: ANN401
+    """Numbers out of trimmed texts in this format, correctly rounded; and which are none."""
+    pa = arrow()
+    pc = pa.compute
+    if form.plain:
+        try:
+            return column.cast(pa.float64()), pa.repeat(False, len(column))
+        except pa.ArrowInvalid:
+            pass
+    lower = pc.utf8_lower(column)
+    for word, value in TRUTHS.items():
+        column = pc.if_else(pc.equal(lower, word), str(int(value)), column)
+    bad = pc.invert(pc.match_substring_regex(column, form.pattern)).fill_null(False)
+    column = pc.if_else(bad, None, column)
+    if form.thousands:
+        column = pc.replace_substring_regex(column, THOUSANDS[form.thousands], "")
+    if form.decimal == ",":
+        column = pc.replace_substring(column, ",", ".")
+    return column.cast(pa.float64()), bad
 
 
 class AtRow(Exception):
@@ -99,35 +110,17 @@ class AtRow(Exception):
 
 
 def parsed_numbers(column: Any, where: str, form: Format, codes: Sequence[str]) -> Array:  # noqa: ANN401
-    """Numbers out of texts in this format, correctly rounded.
-
-    In one go where all cells are plain numbers. Else with spaces around, the words true and false,
-    missing codes and marks between thousands. The first cell that is none of these raises AtRow.
-    """
+    """Numbers out of the cells of a text file. The first that is none raises AtRow."""
     pa = arrow()
     pc = pa.compute
-    try:
-        if form.plain:
-            return numbers(column.cast(pa.float64()), where)
-        if not form.thousands and not pc.any(pc.match_substring(column, ".")).as_py():
-            return numbers(pc.replace_substring(column, ",", ".").cast(pa.float64()), where)
-    except pa.ArrowException:
-        pass
     require_utf8(column, where)
     column = pc.utf8_trim_whitespace(column)
     column = pc.if_else(pc.is_in(column, pa.array([*MISSING, *codes])), None, column)
-    lower = pc.utf8_lower(column)
-    for word, value in TRUTHS.items():
-        column = pc.if_else(pc.equal(lower, word), str(int(value)), column)
-    bad = pc.invert(pc.match_substring_regex(column, form.pattern)).fill_null(False)
+    found, bad = parsed(column, form)
     row = pc.index(bad, True).as_py()
     if row >= 0:
         raise AtRow(where, row + 1, f": {form.not_a_number(column[row].as_py())}.")
-    if form.thousands:
-        column = pc.replace_substring_regex(column, THOUSANDS[form.thousands], "")
-    if form.decimal == ",":
-        column = pc.replace_substring(column, ",", ".")
-    return numbers(column.cast(pa.float64()), where)
+    return numbers(found, where)
 
 
 def require_utf8(column: Any, where: str) -> None:  # noqa: ANN401
@@ -179,20 +172,17 @@ class ParquetSource(FileSource):
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
-        pa = arrow()
         with self._opened(text & self._strings) as file:
             batches = file.iter_batches(size, columns=list(columns), use_threads=False)
             while True:
                 try:
                     batch = next(batches, None)
-                except (pa.ArrowException, OSError):
-                    raise self._damaged() from None
+                except (arrow().ArrowException, OSError):
+                    raise self._damaged("a Parquet file") from None
                 if batch is None:
                     break
                 yield {
-                    name: (texts if name in text else numbers)(
-                        batch.column(name), self._where(name)
-                    )
+                    name: (texts if name in text else numbers)(batch[name], self._where(name))
                     for name in columns
                 }
 
@@ -204,10 +194,5 @@ class ParquetSource(FileSource):
             return pa.parquet.ParquetFile(
                 self.path, buffer_size=1 << 16, pre_buffer=False, read_dictionary=list(text)
             )
-        except UnicodeDecodeError:
-            raise InvalidInput(f"{self.name}: its column names are not UTF-8 text.") from None
-        except (pa.ArrowException, OSError):
-            raise self._damaged() from None
-
-    def _damaged(self) -> InvalidInput:
-        return InvalidInput(f"{self.name} is damaged, or not a Parquet file.")
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            raise self._damaged("a Parquet file") from None

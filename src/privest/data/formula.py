@@ -1,23 +1,20 @@
 """Formulas as statsmodels users type them: "ldl ~ age + C(sex) + np.log(bmi)".
 
 A closed grammar, read with distrust: a formula may come from a file that somebody else wrote, and
-nothing in it is run. Terms have + - * : / ** and brackets, with the meaning of R, patsy and
-formulaic; what a factor may be is in `_factors`. Lists of categories are public and stated, never
-learnt.
+nothing in it is run. Terms have + - * : and brackets, with the meaning of R, patsy and formulaic;
+what a factor may be is in `factors`. Lists of categories are public and stated, never learnt.
 """
 
 from __future__ import annotations
 
-import ast
-import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from privest.data._factors import Category, Factor, Number, Written, read_factor
-from privest.data._features import Design, category_list
-from privest.data._names import meant
+from privest.data.factors import Category, Factor, Number, plain_factor, read_call
+from privest.data.features import Design, category_list
+from privest.data.names import meant
 from privest.errors import InvalidInput
 
 LONGEST = 20_000  # letters
@@ -26,17 +23,17 @@ MOST_CATEGORIES = 8  # in one product: 2⁸ parts
 MOST_COLUMNS = 100_000  # of H, baselines counted; a plan allows fewer
 DEEPEST = 50  # brackets within brackets
 TOKEN = re.compile(
-    r"\s*(?:(?P<name>`[^`]*`|[^\W\d][\w.]*)|(?P<number>\d[\w.]*)"
-    r"|(?P<sign>\*\*|[-+*/:^()~])|(?P<end>\Z))"
+    r"\s*(?:(?P<name>`[^`]*`|[^\W\d][\w.]*)|(?P<number>[01](?!\w))|(?P<sign>[-+*:()~]))"
 )
 # What may hide a bracket in a call, and brackets.
 INSIDE = re.compile(r"""`[^`]*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()]""")
 UNREADABLE = (
-    'formula: it cannot be read. One has the form "target ~ a + b + a:b"; columns whose names have '
-    "spaces stand in `backticks`."
+    'formula: it cannot be read. One has the form "target ~ a + b + a:b", with + - * : and '
+    "brackets. Columns whose names have spaces stand in `backticks`; arithmetic stands in I(…), "
+    "for example I(x**2)."
 )
 
-Term = tuple[Written, ...]  # a product
+Term = tuple[Factor, ...]  # a product
 CONSTANT: list[Term] = [()]  # the intercept
 
 
@@ -52,7 +49,7 @@ class FormulaFeatures(Design):
     ('intercept', 'age', 'sex=male', 'age:sex=male')
     """
 
-    terms: tuple[tuple[Factor, ...], ...] = field(repr=False)
+    terms: tuple[Term, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
         _require_size(self.terms)
@@ -71,7 +68,7 @@ class FormulaFeatures(Design):
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "categories", lists)
         object.__setattr__(self, "intercept", () in self.terms)
-        self._require_names()
+        self._require()
 
 
 @dataclass(frozen=True)
@@ -97,11 +94,9 @@ def read_formula(text: object, categories: Mapping[str, Sequence[object]] | None
             f"needed; received {received}."
         )
     lists = {name: category_list(name, given) for name, given in (categories or {}).items()}
-    left, right = _Sides(text).read()
+    left, right = _Sides(text, lists).read()
     targets, transform = _targets(left)
-    terms = sorted(right, key=len)
-    read = (dict.fromkeys(read_factor(one, lists) for one in term) for term in terms)
-    features = FormulaFeatures(tuple(tuple(term) for term in read))
+    features = FormulaFeatures(tuple(sorted(right, key=len)))
     unused = sorted(set(lists) - set(features.columns))
     if unused:
         raise InvalidInput(
@@ -117,10 +112,10 @@ def read_formula(text: object, categories: Mapping[str, Sequence[object]] | None
 
 
 class _Sides:
-    """The terms left and right of ~, by precedence: + -, then * /, then :, then ** and brackets."""
+    """The terms left and right of ~, by precedence: + and -, then *, then :, then brackets."""
 
-    def __init__(self, text: str) -> None:
-        self.text, self.at, self.depth = text, 0, 0
+    def __init__(self, text: str, lists: Mapping[str, tuple[str, ...]]) -> None:
+        self.text, self.lists, self.at, self.depth = text.rstrip(), lists, 0, 0
         self._advance()
 
     def read(self) -> tuple[list[Term], list[Term]]:
@@ -128,31 +123,28 @@ class _Sides:
         left = self._sum([])
         if not self._taken("~"):
             raise InvalidInput(UNREADABLE)
-        right = CONSTANT if self.kind == "end" else self._sum(CONSTANT)
-        if self.kind != "end":
+        right = self._sum(CONSTANT) if self.token else CONSTANT
+        if self.token:
             raise InvalidInput(UNREADABLE)
         return left, right
 
     def _advance(self) -> None:
-        """The next token: a name, a call, a number, a sign, or the end."""
+        """The next token: a name, a call, a number, a sign, or nothing at the end."""
+        if self.at == len(self.text):
+            self.kind = self.token = ""
+            return
         found = TOKEN.match(self.text, self.at)
         if found is None:
-            sign = self.text[self.at :].strip()[:1]
-            raise InvalidInput(
-                f"formula: {sign!r} is not known here: there are + - * : / ** and ~."
-                if sign.isprintable()
-                else UNREADABLE
-            )
+            raise InvalidInput(UNREADABLE)
         self.kind = str(found.lastgroup)
         self.token, self.at = found[self.kind], found.end()
         if self.kind == "name" and self.token[0] != "`" and self.text[self.at : self.at + 1] == "(":
-            self.kind, start = "call", self.at
-            depth = 0
-            for found in INSIDE.finditer(self.text, start):
-                depth += {"(": 1, ")": -1}.get(found[0], 0)
+            self.kind, depth = "call", 0
+            for inside in INSIDE.finditer(self.text, self.at):
+                depth += {"(": 1, ")": -1}.get(inside[0], 0)
                 if depth == 0:
-                    self.at = found.end()
-                    self.token += self.text[start : self.at]
+                    self.token += self.text[self.at : inside.end()]
+                    self.at = inside.end()
                     return
             raise InvalidInput(UNREADABLE)
 
@@ -166,56 +158,34 @@ class _Sides:
     def _sum(self, known: Sequence[Term]) -> list[Term]:
         """Terms added and taken away; 0 takes away the intercept."""
         found = {frozenset(term): term for term in known}
-        first = True
-        while first or (self.kind == "sign" and self.token in ("+", "-")):
-            first, added = False, True
-            while sign := self._taken("+", "-"):
-                added ^= sign == "-"
+        sign = self._taken("+", "-") or "+"
+        while sign:
+            while more := self._taken("+", "-"):
+                sign = "+" if sign == more else "-"
             if self.kind == "number" and self.token == "0":
-                added, terms = not added, CONSTANT
                 self._advance()
+                terms, sign = CONSTANT, "-" if sign == "+" else "+"
             else:
                 terms = self._product()
             for term in terms:
-                if added:
+                if sign == "+":
                     found.setdefault(frozenset(term), term)
                 else:
                     found.pop(frozenset(term), None)
+            sign = self._taken("+", "-")
         return list(found.values())
 
     def _product(self) -> list[Term]:
         found = self._interaction()
-        while sign := self._taken("*", "/"):
+        while self._taken("*"):
             right = self._interaction()
-            left = found if sign == "*" else [tuple(dict.fromkeys(itertools.chain(*found)))]
-            found = _different([*found, *(right if sign == "*" else ()), *_joined(left, right)])
+            found = _different([*found, *right, *_joined(found, right)])
         return found
 
     def _interaction(self) -> list[Term]:
-        found = self._power()
-        while self._taken(":"):
-            found = _different(_joined(found, self._power()))
-        return found
-
-    def _power(self) -> list[Term]:
         found = self._one()
-        while sign := self._taken("**", "^"):
-            bracket = self._taken("(")
-            if self.kind != "number" or not re.fullmatch("[1-9]", self.token):
-                raise InvalidInput("formula: after ** stands a number from 1 to 9.")
-            power = int(self.token)
-            self._advance()
-            if bracket and not self._taken(")"):
-                raise InvalidInput(UNREADABLE)
-            if len(found) == 1:
-                raise InvalidInput(
-                    f"formula: a single column {sign} {power} is the column itself, as powers make "
-                    "products of different columns. A power of its values is "
-                    f"I(column**{power})."
-                )
-            once = found
-            for _ in range(power - 1):
-                found = _different(_joined(found, once))
+        while self._taken(":"):
+            found = _different(_joined(found, self._one()))
         return found
 
     def _one(self) -> list[Term]:
@@ -229,21 +199,14 @@ class _Sides:
             self.depth -= 1
             return found
         kind, token = self.kind, self.token
-        if kind == "number" and token != "1":
-            raise InvalidInput(
-                f"formula: the number {token[:20]} is no term: scale a column, I(2*x)."
-            )
-        if kind not in ("name", "call", "number"):
+        if kind not in ("name", "call", "number") or token == "0":
             raise InvalidInput(UNREADABLE)
         self._advance()
-        return CONSTANT if kind == "number" else [(_written(token, kind),)]
-
-
-def _written(token: str, kind: str) -> Written:
-    if kind == "name":
-        name = token.strip("`")
-        return Written(name, ast.Name(id=name))
-    return Written.of(token)
+        if kind == "number":
+            return CONSTANT
+        if kind == "name":
+            return [(plain_factor(token.strip("`"), self.lists),)]
+        return [(read_call(token, self.lists),)]
 
 
 def _joined(left: Sequence[Term], right: Sequence[Term]) -> list[Term]:
@@ -255,42 +218,33 @@ def _joined(left: Sequence[Term], right: Sequence[Term]) -> list[Term]:
 
 def _different(terms: Iterable[Term]) -> list[Term]:
     """Terms that are products of the same factors are one."""
-    found: dict[frozenset[Written], Term] = {}
+    found: dict[frozenset[Factor], Term] = {}
     for term in terms:
         found.setdefault(frozenset(term), term)
     return list(found.values())
 
 
-def _require_size(terms: Sequence[Sequence[Factor]]) -> None:
+def _require_size(terms: Sequence[Term]) -> None:
     """Refuse products of categories with more columns than any model has, before they are made."""
     columns = 0
     for term in terms:
         listed = [len(one.listed) for one in term if isinstance(one, Category)]
-        if len(listed) > MOST_CATEGORIES:
-            raise InvalidInput(
-                f"formula: a product of {len(listed)} categories; at most {MOST_CATEGORIES} may "
-                "stand in one."
-            )
         columns += math.prod(listed)
-        if columns > MOST_COLUMNS:
-            raise InvalidInput(f"formula: it has more than {MOST_COLUMNS} columns.")
+        if len(listed) > MOST_CATEGORIES or columns > MOST_COLUMNS:
+            raise InvalidInput(
+                f"formula: it has a product of more than {MOST_CATEGORIES} categories, or more "
+                f"than {MOST_COLUMNS} columns."
+            )
 
 
 def _targets(left: Sequence[Term]) -> tuple[tuple[str, ...], str]:
     """The private columns, and "log" where all of them stand in a logarithm."""
-    if not left:
-        raise InvalidInput(UNREADABLE)
-    targets, transforms = [], set()
-    for term in left:
-        one = term[0] if len(term) == 1 else None
-        column = None if one is None else one.column or one.logarithm
-        if one is None or column is None:
-            raise InvalidInput(
-                "formula: left of ~ stands the private column, as it is or in a logarithm: "
-                "ldl ~ …, log(ldl) ~ …"
-            )
-        targets.append(column)
-        transforms.add("none" if one.column else "log")
-    if len(transforms) != 1:
-        raise InvalidInput("formula: all columns left of ~ stand in log(…), or none of them.")
-    return tuple(targets), transforms.pop()
+    plain = [t[0] for t in left if len(t) == 1 and t[0].columns == (getattr(t[0], "label", ""),)]
+    logs = [t[0] for t in left if len(t) == 1 and isinstance(t[0], Number) and t[0].logarithm]
+    found = logs or plain
+    if not left or len(found) < len(left):
+        raise InvalidInput(
+            "formula: left of ~ stand the private columns, all as they are or all in a logarithm: "
+            "ldl ~ …, log(ldl) ~ …"
+        )
+    return tuple(one.columns[0] for one in found), "log" if logs else "none"

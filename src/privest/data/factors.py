@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data._cells import Texts
+from privest.data.cells import Texts
 from privest.errors import InvalidInput
 
 FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
@@ -26,53 +26,9 @@ ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
     ast.Pow: np.power,
 }  # fmt: skip
-LEARNING = (
-    "scale", "center", "standardize", "poly", "bs", "cs", "cc", "cr", "te", "ns", "lag", "hashed",
-)  # fmt: skip
-ALLOWED = f"{', '.join(FUNCTIONS)} and C"
-MODULES = ("np", "numpy")
 DEEPEST = 50  # brackets within brackets
 
 Block = Mapping[str, AnyArray | Texts]
-
-
-@dataclass(frozen=True)
-class Written:
-    """A factor as it is written: the name of a column, or a call. `text` has one spelling."""
-
-    text: str
-    tree: ast.expr = field(compare=False, repr=False)
-
-    @classmethod
-    def of(cls, text: str) -> Written:
-        """From the text; names of columns that are no words of Python stand in backticks."""
-        words: dict[str, str] = {}
-
-        def word(found: re.Match[str]) -> str:
-            words[f"_column_{len(words)}_"] = found[1]
-            return f"_column_{len(words) - 1}_"
-
-        try:
-            tree = ast.parse(re.sub(r"`([^`]*)`", word, text), mode="eval").body
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Name):
-                    node.id = words.get(node.id, node.id)
-            return cls(ast.unparse(tree), tree)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise InvalidInput(f"formula: {_short(text)} cannot be read.") from None
-
-    @property
-    def column(self) -> str | None:
-        """The name, where it is one."""
-        return self.tree.id if isinstance(self.tree, ast.Name) else None
-
-    @property
-    def logarithm(self) -> str | None:
-        """The column of which it is the natural logarithm; None if it is anything else."""
-        match self.tree:
-            case ast.Call(args=[ast.Name(id=name)], keywords=[]) if _called(self.tree) == "log":
-                return name
-        return None
 
 
 @dataclass(frozen=True)
@@ -89,6 +45,12 @@ class Number:
         with np.errstate(all="ignore"):
             found = np.asarray(_value(self.tree, block), dtype=np.float64)
         return np.broadcast_to(found, (rows,))
+
+    @property
+    def logarithm(self) -> bool:
+        """Whether it is the natural logarithm of a column."""
+        tree = self.tree
+        return _called(tree) == "log" and isinstance(getattr(tree, "args", [0])[0], ast.Name)
 
 
 @dataclass(frozen=True)
@@ -109,31 +71,41 @@ class Category:
 
 
 Factor = Number | Category
+Lists = Mapping[str, tuple[str, ...]]
 
 
-def plain_factor(name: str, categories: Mapping[str, tuple[str, ...]]) -> Factor:
+def plain_factor(name: str, categories: Lists) -> Factor:
     """The factor of a column as it is."""
     if name in categories:
         return Category(name, categories[name])
     return Number(name, (name,), ast.Name(id=name))
 
 
-def read_factor(written: Written, categories: Mapping[str, tuple[str, ...]]) -> Factor:
-    """The factor that is written; `categories`: the public list of each column that has one."""
-    tree, text = written.tree, written.text
-    if written.column is not None:
-        return plain_factor(written.column, categories)
-    if isinstance(tree, ast.Call) and _called(tree) == "C":
-        return _category(tree, categories, text)
-    columns = tuple(dict.fromkeys(_columns(tree, text)))
+def read_call(text: str, categories: Lists) -> Factor:
+    """The factor that is written as a call; `categories`: the public list of each column."""
+    quoted = re.findall(r"`([^`]*)`", text)
+    places = iter(range(len(quoted)))
+    try:
+        tree = ast.parse(
+            re.sub(r"`[^`]*`", lambda _: f"_column_{next(places)}_", text), mode="eval"
+        )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and (place := re.match(r"_column_(\d+)_", node.id)):
+                node.id = quoted[int(place[1])]
+        label = re.sub(r"\b(np|numpy)\.", "", ast.unparse(tree))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
+        raise InvalidInput(f"formula: {_short(text)} cannot be read.") from None
+    if _called(tree.body) == "C":
+        return _category(tree.body, categories, label)
+    columns = tuple(dict.fromkeys(_columns(tree.body, text)))
     if not columns:
-        raise InvalidInput(f"formula: {text!r} names no column.")
+        raise InvalidInput(f"formula: {_short(text)} names no column.")
     lists = [name for name in columns if name in categories]
     if lists:
         raise InvalidInput(
             f"formula: {lists[0]!r} has a list of categories, and so is no number in {text!r}."
         )
-    return Number(re.sub(r"\b(np|numpy)\.", "", text), columns, tree)
+    return Number(label, columns, tree.body)
 
 
 # --- numbers --------------------------------------------------------------------------------------
@@ -146,9 +118,7 @@ def _columns(tree: ast.expr, text: str, depth: int = 0) -> list[str]:
     match tree:
         case ast.Name(id=name):
             return [name]
-        case ast.Constant(value=bool() | complex() | str() | bytes() | None):
-            pass
-        case ast.Constant(value=int() | float()):
+        case ast.Constant(value=value) if type(value) in (int, float):
             return []
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
             return _columns(inner, text, depth + 1)
@@ -156,16 +126,10 @@ def _columns(tree: ast.expr, text: str, depth: int = 0) -> list[str]:
             return _columns(left, text, depth + 1) + _columns(right, text, depth + 1)
         case ast.Call(args=[inner], keywords=[]) if _called(tree) in FUNCTIONS:
             return _columns(inner, text, depth + 1)
-    called = _called(tree)
-    if called in LEARNING:
-        raise InvalidInput(
-            f"formula: {called}(…) learns from the data, which are read in blocks and must not "
-            "decide how they are read. Write it with public numbers, for example "
-            "I((age - 50)/10), or make the columns before."
-        )
     raise InvalidInput(
         f"formula: {_short(text)} is not allowed: columns, numbers, + - * / **, and the functions "
-        f"{ALLOWED}. Nothing else in a formula is run."
+        f"{', '.join(FUNCTIONS)} and C. Nothing else is run; what learns from the data (scale, "
+        "poly, bs) is written with public numbers, for example I((age - 50)/10)."
     )
 
 
@@ -174,8 +138,8 @@ def _called(tree: ast.expr) -> str | None:
     match tree:
         case ast.Call(func=ast.Name(id=name)):
             return name
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
-            return name if module in MODULES else None
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "numpy"), attr=name)):
+            return name
     return None
 
 
@@ -185,7 +149,10 @@ def _value(tree: ast.expr, block: Block) -> Any:  # noqa: ANN401 - an array or a
         case ast.Name(id=name):
             return block[name]
         case ast.Constant(value=int() | float() as value):
-            return _constant(value)
+            try:
+                return np.float64(value)  # at once: whole numbers of Python grow without end
+            except OverflowError:
+                return np.float64(np.inf)
         case ast.UnaryOp(op=op, operand=inner):
             found = _value(inner, block)
             return -found if isinstance(op, ast.USub) else found
@@ -196,32 +163,23 @@ def _value(tree: ast.expr, block: Block) -> Any:  # noqa: ANN401 - an array or a
     raise AssertionError(ast.dump(tree))  # `_columns` refuses all others
 
 
-def _constant(value: float) -> np.float64:
-    """As a double at once: whole numbers of Python grow without end."""
-    try:
-        return np.float64(value)
-    except OverflowError:
-        return np.float64(np.inf)
-
-
 # --- C(…) -----------------------------------------------------------------------------------------
 
 
-def _category(tree: ast.Call, known: Mapping[str, tuple[str, ...]], text: str) -> Category:
+def _category(tree: Any, known: Lists, text: str) -> Category:  # noqa: ANN401 - an ast.Call
     """C(column), C(column, levels=[…]), C(column, Treatment("baseline"))."""
+    given = {one.arg: one.value for one in tree.keywords}
     match tree.args:
-        case [ast.Name(id=column), *more]:
+        case [ast.Name(id=column), *more] if set(given) <= {"levels"} and len(more) <= 1:
             pass
         case _:
-            raise InvalidInput(f"formula: {_short(text)}: C takes the name of a column first.")
-    given = {one.arg: one.value for one in tree.keywords}
-    if set(given) - {"levels", "contr"} or len(more) > 1 or (more and "contr" in given):
-        raise InvalidInput(
-            f"formula: {_short(text)}: C takes a column, levels=[…] and Treatment(baseline)."
-        )
+            raise InvalidInput(
+                f"formula: {_short(text)}: C takes the name of a column, levels=[…] and "
+                "Treatment(baseline)."
+            )
     listed = known.get(column)
     if "levels" in given:
-        levels = _levels(given["levels"], text)
+        levels = _texts(given["levels"], text)
         if listed is not None and listed != levels:
             raise InvalidInput(f"formula: {_short(text)}: categories states another list.")
         listed = levels
@@ -231,46 +189,37 @@ def _category(tree: ast.Call, known: Mapping[str, tuple[str, ...]], text: str) -
             f'C({column}, levels=["a", "b"]), or categories. It is never learnt from the data: '
             "that would reveal who is in them."
         )
-    contrast = more[0] if more else given.get("contr")
-    return Category(column, listed if contrast is None else _from(contrast, listed, text))
+    return Category(column, _from(more[0], listed, text) if more else listed)
 
 
-def _levels(tree: ast.expr, text: str) -> tuple[str, ...]:
-    match tree:
-        case ast.List(elts=found) | ast.Tuple(elts=found) if found:
-            return tuple(_one(element, text) for element in found)
+def _texts(tree: ast.expr, text: str) -> tuple[str, ...]:
+    """A list of texts or numbers, as texts."""
+    try:
+        found = ast.literal_eval(tree)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        found = None
+    if isinstance(found, list | tuple) and all(isinstance(x, str | int | float) for x in found):
+        return tuple(str(one).strip() for one in found)
     raise InvalidInput(f"formula: {_short(text)}: levels is a list of texts or numbers.")
-
-
-def _one(tree: ast.expr, text: str) -> str:
-    match tree:
-        case ast.Constant(value=bool() | str() | int() | float() as value):
-            return str(value).strip()
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return str(-value)
-    raise InvalidInput(f"formula: {_short(text)}: levels are texts or numbers.")
 
 
 def _from(contrast: ast.expr, listed: tuple[str, ...], text: str) -> tuple[str, ...]:
     """The list with the baseline of a Treatment(…) first."""
     match contrast:
-        case ast.Name(id="Treatment"):
-            return listed
-        case ast.Call(
-            func=ast.Name(id="Treatment")
-            | ast.Attribute(value=ast.Name(id="contr"), attr="treatment"),
-            args=args,
-            keywords=keywords,
-        ) if len(args) + len(keywords) <= 1:
-            chosen = [*args, *(k.value for k in keywords if k.arg in ("reference", "base"))]
-            baseline = _one(chosen[0], text) if chosen else listed[0]
-            if baseline in listed:
-                return (baseline, *(one for one in listed if one != baseline))
-            raise InvalidInput(
-                f"formula: {_short(text)}: the baseline is not on the list {', '.join(listed)}."
+        case (
+            ast.Call(func=ast.Name(id="Treatment"), args=[baseline], keywords=[])
+            | ast.Call(
+                func=ast.Name(id="Treatment"),
+                args=[],
+                keywords=[ast.keyword(arg="reference", value=baseline)],
             )
+        ):
+            (found,) = _texts(ast.List(elts=[baseline]), text)
+            if found in listed:
+                return (found, *(one for one in listed if one != found))
     raise InvalidInput(
-        f"formula: {_short(text)}: categories are coded against a baseline, Treatment(…), only."
+        f"formula: {_short(text)}: categories are coded against a baseline of the list "
+        f"{', '.join(listed)}: Treatment(baseline)."
     )
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from privest.data._format import Format
-from privest.data._frames import object_numbers, object_texts
-from privest.data._source import Columns, FileSource
-from privest.errors import InvalidInput, MissingDependency
+from privest.data.format import Format
+from privest.data.frames import object_numbers, object_texts
+from privest.data.source import Columns, FileSource
+from privest.errors import MissingDependency
 
 CELLS = 1 << 21  # in a chunk; each is a Python object on its way
 
@@ -28,7 +28,7 @@ class TransportSource(FileSource):
         super().__init__(path, form)
         self.columns = tuple(self._read(metadataonly=True)[1].column_names)
         if not all(isinstance(name, str) for name in self.columns):  # None: of a damaged file
-            raise self._damaged()
+            raise self._damaged("a SAS transport file")
 
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -60,8 +60,5 @@ class TransportSource(FileSource):
                 str(self.path), output_format="dict", **options
             )
         except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError):
-            raise self._damaged() from None
+            raise self._damaged("a SAS transport file") from None
         return found
-
-    def _damaged(self) -> InvalidInput:
-        return InvalidInput(f"{self.name} is damaged, or not a SAS transport file.")

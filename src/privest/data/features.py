@@ -1,40 +1,36 @@
 """From columns to the rows of H: a design is a list of terms, each a product of factors.
 
-A factor is a number a row, or a category with its public list (`_factors`). Categories are coded so
-that no column repeats what others say. Within a term a category is coded in full (a column each) or
-against its baseline. Terms with the same numbers in them share a space: a term over the categories
-{a, b} spans the parts {}, {a}, {b} and {a, b}, each coded against baselines. Parts that terms
-before it have brought are left out, and the rest is put together in as few pieces as possible:
-{a, b} and {a} are one piece, a against its baseline times b in full. This is the rule of R, patsy
-and formulaic.
+A factor is a number a row, or a category with its public list (`factors`). A category is coded by
+0/1 columns against its baseline, the first of its list. Without an intercept the first term of
+categories alone has columns for baselines too. Other products with a category need their parts:
+a*b, not a:b alone. The columns are then those of R, patsy and formulaic.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privest.arrays import AnyArray, Array, Flags
-from privest.data._cells import MISSING, TRUTHS, Texts, is_number
-from privest.data._factors import Category, Factor, Number, plain_factor
-from privest.data._names import composed, meant
+from privest.data.cells import MISSING, TRUTHS, Texts, is_number
+from privest.data.factors import Category, Factor, plain_factor
+from privest.data.names import composed, meant
 from privest.errors import InvalidInput
 
 INTERCEPT = "intercept"
 RELEASED = "z"  # the column of a release file; a feature of that name could not stand beside it
 
-Part = frozenset[Category]
-
 
 class Design:
     """How columns become the rows of H: named columns (`Features`), or a formula.
 
+    terms       products of factors; () is the intercept.
     columns     of the table, that are read; `text`: those of them to be read as texts.
     names       of the columns of H; `intercept`: whether the first of them is a constant.
     categories  the public list of each column that has one, its baseline first.
@@ -52,12 +48,21 @@ class Design:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the columns of H, which are those of θ."""
-        return tuple(name or INTERCEPT for piece in self._pieces for name in piece.names)
+        """Of the columns of H, which are those of θ; the first factor of a product goes slowest."""
+        found = []
+        for term in self.terms:
+            parts = (
+                one.names(term == self._full) if isinstance(one, Category) else (one.label,)
+                for one in term
+            )
+            found += [":".join(chosen) or INTERCEPT for chosen in product(*parts)]
+        return tuple(found)
 
     @cached_property
-    def _pieces(self) -> list[Piece]:
-        return _pieces_of(self.terms)
+    def _full(self) -> tuple[Factor, ...] | None:
+        """The term of categories that have columns for their baselines too."""
+        every = (term for term in self.terms if all(isinstance(one, Category) for one in term))
+        return None if () in self.terms else next(every, None)
 
     def matrix(
         self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
@@ -70,35 +75,41 @@ class Design:
         rows = len(next(iter(block.values())) if not self.columns else block[self.columns[0]])
         line = np.arange(1, rows + 1) if line is None else line
         values = {one: _values(one, block, line) for term in self.terms for one in term}
-        H = np.empty((rows, len(self.names)))
+        H = np.empty((rows, len(self.names)), order="F")  # written and used by columns
         at = 0
-        for piece in self._pieces:
+        for term in self.terms:
             found: AnyArray = np.ones((rows, 1))
-            for factor in piece.factors:
+            for factor in term:
                 own = values[factor]
-                if isinstance(factor, Category) and factor not in piece.full:
+                if isinstance(factor, Category) and term != self._full:
                     own = own[:, 1:]
-                found = own if len(piece.factors) == 1 else _products(found, own)
+                if len(term) > 1:
+                    own = (found[:, :, None] * own[:, None, :]).reshape(rows, -1)
+                found = own
             H[:, at : at + found.shape[1]] = found
             at += found.shape[1]
         return H
 
-    def _require_names(self) -> None:
-        """Refuse names that privest uses, no parameters at all, and two of one name."""
+    def _require(self) -> None:
+        """Refuse names that privest uses, products without their parts, and two of one name."""
         taken = sorted({INTERCEPT, RELEASED} & set(self.columns))
         if taken:
             raise InvalidInput(
                 f"a feature cannot be called {taken[0]!r}, a name privest uses: rename the column."
             )
-        if not self.names:
+        if not self.terms:
             raise InvalidInput("a model needs an intercept or at least one feature.")
+        there = {frozenset(term) for term in self.terms}
+        for term in self.terms:
+            for one in term:
+                part = frozenset(term) - {one}
+                known = not part or part in there or term == self._full
+                if isinstance(one, Category) and not known:
+                    raise InvalidInput(
+                        f"formula: a product with the category {one.column!r} needs its parts: "
+                        "write a*b in place of a:b."
+                    )
         _require_different("the parameters", self.names)
-
-
-def _products(left: AnyArray, right: AnyArray) -> AnyArray:
-    """The products of their columns; those of the left go slowest."""
-    found: AnyArray = (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
-    return found
 
 
 @dataclass(frozen=True)
@@ -129,8 +140,6 @@ class Features(Design):
     def __post_init__(self) -> None:
         columns = _name_list("the features", self.columns)
         lists = {name: category_list(name, given) for name, given in self.categories.items()}
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "categories", lists)
         stray = [name for name in lists if name not in columns]
         if stray:
             raise InvalidInput(
@@ -138,10 +147,11 @@ class Features(Design):
                 f"{meant(stray[0], columns)}"
             )
         _require_different("the features", columns)  # "sex" twice is clearer than "sex=male" twice
-        factors = [plain_factor(name, lists) for name in columns]
-        constant: list[tuple[Factor, ...]] = [()] if self.intercept else []
-        object.__setattr__(self, "terms", (*constant, *((one,) for one in factors)))
-        self._require_names()
+        terms = [(plain_factor(name, lists),) for name in columns]
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "categories", lists)
+        object.__setattr__(self, "terms", ((), *terms) if self.intercept else tuple(terms))
+        self._require()
 
 
 def _values(
@@ -160,65 +170,6 @@ def _values(
             f"column {factor.label!r}, row {line[np.argmin(finite)]}: missing or infinite."
         )
     return found[:, None]
-
-
-# --- coding ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Columns of H: the product of the factors, those in `full` with a column for each category."""
-
-    factors: tuple[Factor, ...]
-    full: Part
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of its columns; the first factor goes slowest."""
-        found: tuple[str, ...] = ("",)
-        for factor in self.factors:
-            own = (
-                (factor.label,) if isinstance(factor, Number) else factor.names(factor in self.full)
-            )
-            found = tuple(f"{before}:{one}" if before else one for before in found for one in own)
-        return found
-
-
-def _pieces_of(terms: Iterable[Sequence[Factor]]) -> list[Piece]:
-    """The pieces of all terms, in their order; the intercept is a term without factors."""
-    brought: dict[frozenset[str], set[Part]] = {}
-    found = []
-    for factors in terms:
-        numbers = frozenset(one.label for one in factors if isinstance(one, Number))
-        listed = [one for one in factors if isinstance(one, Category)]
-        known = brought.setdefault(numbers, set())
-        every = (
-            frozenset(chosen)
-            for size in range(len(listed) + 1)
-            for chosen in combinations(listed, size)
-        )
-        parts = [part for part in every if part not in known]
-        known.update(parts)
-        for present, full in _together(parts):
-            kept = tuple(one for one in factors if isinstance(one, Number) or one in present)
-            found.append(Piece(kept, full))
-    return found
-
-
-def _together(parts: Sequence[Part]) -> list[tuple[Part, Part]]:
-    """(categories present, those in full): a part takes in one that lacks one of its own."""
-    open_: list[tuple[Part, Part]] = [(part, frozenset()) for part in parts]
-    merged = True
-    while merged:
-        merged = False
-        for (k, (short, coded)), (j, (long, full)) in combinations(enumerate(open_), 2):
-            more = long - short
-            if short < long and len(more) == 1 and coded == full:
-                open_[j] = (long, full | more)
-                del open_[k]
-                merged = True
-                break
-    return open_
 
 
 # --- categories -----------------------------------------------------------------------------------
@@ -265,12 +216,22 @@ def _require_different(what: str, names: Sequence[str]) -> None:
 
 
 def _indicators(cells: AnyArray | Texts, factor: Category, line: NDArray[np.intp]) -> Flags:
-    """(rows, categories): which of the list each cell is; a cell that is none of it is refused."""
+    """(rows, categories): which of the list each cell is; a cell that is none of it is refused.
+
+    A message never says what a cell holds; the list is public.
+    """
     texts = cells if isinstance(cells, Texts) else Texts.encode(cells.tolist())
     places = _places(texts, factor.listed)
     if (places < 0).any():
         row = int(np.argmax(places < 0))
-        why = _not_listed(texts.distinct[texts.codes[row]], factor.listed)
+        seen = composed(texts.distinct[texts.codes[row]] or "").casefold()
+        same = [one for one in factor.listed if composed(one).casefold() == seen]
+        why = (
+            f"its capital letters are not those of {same[0]!r} in the public list."
+            if same
+            else f"missing, or not in the public list of {len(factor.listed)} categories. Correct "
+            "the cell or the list; never make the list from private data."
+        )
         raise InvalidInput(f"column {factor.column!r}, row {line[row]}: {why}")
     found: Flags = places[:, None] == np.arange(len(factor.listed))
     return found
@@ -290,24 +251,6 @@ def _places(texts: Texts, listed: tuple[str, ...]) -> NDArray[np.intp]:
         return exact.get(composed(text), -1 if key is None else alike.get(key, -1))
 
     return texts.look_up([place(text) for text in texts.distinct])
-
-
-def _not_listed(text: str | None, listed: tuple[str, ...]) -> str:
-    """What to say of a cell that has no place in the list: never what it holds.
-
-    One of the list (which is public) is named where the cell is the same but for its capitals.
-    """
-    seen = "" if text is None else composed(text).casefold()
-    same = [one for one in listed if composed(one).casefold() == seen]
-    if same:
-        return (
-            f"its capital letters are not those of {same[0]!r} in the public list. Write it the "
-            "same way in both."
-        )
-    return (
-        f"missing, or not in the public list of {len(listed)} categories. Correct the cell or the "
-        "list; never make the list from private data."
-    )
 
 
 def _key(text: str) -> tuple[str, float] | None:

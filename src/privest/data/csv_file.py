@@ -2,9 +2,7 @@
 
 Commas, semicolons, tabs or bars between columns, stated or found in the first lines; a decimal
 comma; any encoding; plain or packed. The file is cut into blocks of whole rows, which Arrow parses
-at the same time: as texts (categories as dictionaries), which then become numbers, so that a cell
-that is none is known with its row. Blank lines do not count as rows; with one column they are
-missing values.
+at the same time. Blank lines do not count as rows; with one column they are missing values.
 
 Arrow's streaming reader is not used: its threads would read from Python's files (packed, or in
 another encoding) and wait for the interpreter while that waits for them.
@@ -27,11 +25,19 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from privest.arrays import Index
-from privest.data._arrow import AtRow, arrow, in_threads, parsed_numbers, require_utf8, texts
-from privest.data._cells import MISSING
-from privest.data._format import GROUPED, SEPARATORS, STATE_ENCODING, Format
-from privest.data._lines import encoding_of, first_rows, found_separator, opened
-from privest.data._source import Columns, FileSource
+from privest.data.arrow import (
+    AtRow,
+    arrow,
+    in_threads,
+    numbers,
+    parsed_numbers,
+    require_utf8,
+    texts,
+)
+from privest.data.cells import MISSING
+from privest.data.format import GROUPED, SEPARATORS, STATE_ENCODING, Format
+from privest.data.lines import encoding_of, first_rows, found_separator, opened
+from privest.data.source import Columns, FileSource
 from privest.errors import DoubtfulNumbers, InvalidInput
 from privest.reading import MOST_COLUMNS
 
@@ -39,7 +45,6 @@ HEAD, LONGEST_HEAD = 1 << 16, 1 << 22  # bytes that are looked at for the header
 BLOCK = 1 << 20  # bytes that are parsed at once
 ROWS_IN_BLOCK = 64
 LONGEST_ROW = 1 << 24  # bytes
-MARK = codecs.BOM_UTF8
 RAGGED = re.compile(r"CSV parse error: Row #(\d+): Expected \d+ columns, got (\d+): ")
 
 
@@ -47,6 +52,7 @@ class CsvSource(FileSource):
     """A text table with a header. Memory of a pass: a few blocks."""
 
     certain = False
+    separator: str
 
     def __init__(self, path: Path, form: Format) -> None:
         super().__init__(path, form)
@@ -59,24 +65,20 @@ class CsvSource(FileSource):
                 start += more
             whole = not file.read(1)
         self._encoding = form.encoding or encoding_of(start)
-        text = self._decoded(start, whole)
+        # A cell that is not UTF-8 is found with its row, later.
+        errors = "surrogateescape" if self._encoding == "utf-8" else "strict"
+        text = self._decoded(codecs.getincrementaldecoder(self._encoding)(errors), start, whole)
         self._header = read_header(text, form.separator_of(self.name), whole, self.name)
-        self.columns = self._header.names
+        self.columns, self.separator = self._header.names, self._header.separator
         self._checked: set[str] = set()
 
-    @property
-    def separator(self) -> str:
-        """The sign between the columns, as stated or found."""
-        return self._header.separator
-
-    def _decoded(self, start: bytes, whole: bool) -> str:
-        """The start of the file. A cell that is not UTF-8 is found with its row, later."""
-        errors = "surrogateescape" if self._encoding == "utf-8" else "strict"
-        decoder = codecs.getincrementaldecoder(self._encoding)(errors)
+    def _decoded(self, decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> str:
         try:
-            return decoder.decode(start, final=whole)
+            return decoder.decode(part, final)
         except UnicodeError:
-            raise self._not_decodable() from None
+            raise InvalidInput(
+                f"{self.name} is not {self._encoding} text: state the encoding it was saved in."
+            ) from None
 
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -97,60 +99,67 @@ class CsvSource(FileSource):
             except AtRow as bad:
                 raise InvalidInput(f"{bad.where}, row {before + bad.row}{bad.what}") from None
 
-    def _whole_rows(self, file: BinaryIO) -> Iterator[bytes]:
+    def _whole_rows(self, file: BinaryIO) -> Iterator[memoryview]:
         """The file after its header, in UTF-8, cut after line ends that are not between quotes."""
-        header, rest = self._header, b""
-        decoder = codecs.getincrementaldecoder(self._encoding)()
-        left = header.start
+        header, rest, left = self._header, b"", self._header.start
+        decoder, utf8 = codecs.getincrementaldecoder(self._encoding)(), self._encoding == "utf-8"
         while part := file.read(header.block):
-            if self._encoding != "utf-8":
-                part = self._recoded(decoder, part)
-            left, part = max(left - len(part), 0), part[left:]
-            rest += part
-            edges, cut = quote_edges(rest, self.separator), rest.rfind(header.line_end) + 1
+            part = part if utf8 else self._decoded(decoder, part).encode()
+            data = rest + part if not left else part[left:]
+            left = max(left - len(part), 0)
+            edges, cut = quote_edges(data, self.separator), data.rfind(header.line_end) + 1
             while cut and (inside := int(np.searchsorted(edges, cut))) % 2:
-                cut = rest.rfind(header.line_end, 0, int(edges[inside - 1])) + 1
+                cut = data.rfind(header.line_end, 0, int(edges[inside - 1])) + 1
             if cut:
-                yield rest[:cut]
-                rest = rest[cut:]
+                yield memoryview(data)[:cut]
+            rest = data[cut:]
             if len(rest) > LONGEST_ROW:
                 raise InvalidInput(
                     f"{self.name} has a row of more than {LONGEST_ROW >> 20} MiB, or a quote is "
                     "not closed."
                 )
-        if self._encoding != "utf-8":
-            self._recoded(decoder, b"", final=True)
+        if not utf8:
+            self._decoded(decoder, b"", final=True)
         if len(quote_edges(rest, self.separator)) % 2:
             raise InvalidInput(f"{self.name}: a quote is not closed.")  # it would hide later rows
         if rest.strip(b"\r\n"):
-            yield rest
+            yield memoryview(rest)
 
-    def _recoded(
-        self, decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False
-    ) -> bytes:
-        try:
-            return decoder.decode(part, final=final).encode()
-        except UnicodeError:
-            raise self._not_decodable() from None
+    def _columns(
+        self, block: memoryview, columns: tuple[str, ...], text: frozenset[str]
+    ) -> Columns:
+        """The columns of some rows. Raises AtRow, counted from the first of them.
 
-    def _columns(self, block: bytes, columns: tuple[str, ...], text: frozenset[str]) -> Columns:
-        """The columns of some rows. Raises AtRow, counted from the first of them."""
-        table = self._parsed(block, columns, text)
+        Numbers in one go; where that fails, out of texts: a cell that is none has its row.
+        """
+        pa = arrow()
+        plain = not self.format.thousands
+        table = self._parsed(block, columns, text, pa.float64()) if plain else None
+        if table is None:
+            plain, table = False, self._parsed(block, columns, text, pa.string())
         found: Columns = {}
         for name in columns:
             cells, where = table.column(name).combine_chunks(), self._where(name)
             if name in text:
                 require_utf8(cells, where)
                 found[name] = texts(cells, where)
+            elif plain:
+                found[name] = numbers(cells, where)
             else:
                 found[name] = parsed_numbers(cells, where, self.format, self.format.codes(name))
         return found
 
-    def _parsed(self, block: bytes, columns: Iterable[str], text: frozenset[str]) -> Any:  # noqa: ANN401
-        """Arrow's table of texts."""
+    def _parsed(
+        self,
+        block: memoryview,
+        columns: Iterable[str],
+        text: frozenset[str],
+        other: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Arrow's table, texts as dictionaries; None where cells are not of the type `other`."""
         pa = arrow()
         coded = pa.dictionary(pa.int32(), pa.string())
-        types = {name: coded if name in text else pa.string() for name in columns}
+        types = {name: coded if name in text else other for name in columns}
         try:
             return pa.csv.read_csv(
                 pa.py_buffer(block),
@@ -170,12 +179,15 @@ class CsvSource(FileSource):
                     null_values=MISSING,
                     strings_can_be_null=True,
                     check_utf8=False,
+                    decimal_point=self.format.decimal or ".",
                 ),
             )
         except pa.ArrowException as error:
-            raise self._malformed(str(error)) from None
+            if other == pa.string():
+                raise self._malformed(str(error)) from None
+            return None
 
-    def _warn_of_thousands(self, block: bytes, columns: set[str]) -> None:
+    def _warn_of_thousands(self, block: memoryview, columns: set[str]) -> None:
         """Decimal commas that may be thousands: 139,750 and no 1,5 in the first rows."""
         pc, form = arrow().compute, self.format
         wanted = columns - self._checked
@@ -183,7 +195,7 @@ class CsvSource(FileSource):
             return
         self._checked |= wanted
         try:
-            table = self._parsed(block, wanted, frozenset())
+            table = self._parsed(block, wanted, frozenset(), arrow().string())
         except AtRow:
             return  # said when the rows are read
         for name in wanted:
@@ -217,17 +229,14 @@ class CsvSource(FileSource):
             f"found: one in a field needs quotes; or a quote is not closed.{more}",
         )
 
-    def _not_decodable(self) -> InvalidInput:
-        return InvalidInput(
-            f"{self.name} is not {self._encoding} text: state the encoding it was saved in."
-        )
-
 
 def quote_edges(data: bytes, separator: str) -> Index:
     """Where fields in quotes begin and end, in turn; `data` begins with a row.
 
     A quote within a field that began without one is a letter.
     """
+    if b'"' not in data:
+        return np.empty(0, dtype=np.intp)
     quotes = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord('"'))
     before = np.frombuffer(b"\n" + data, dtype=np.uint8)[quotes[::2]]
     if np.isin(before, list(f'\r\n"{separator}'.encode())).all():  # no quote is a letter
@@ -255,7 +264,7 @@ class Header:
 
 def read_header(text: str, separator: str | None, whole: bool, name: str) -> Header:
     """From the start of a file; `whole`: it is all of it. A separator not given is found."""
-    marked = text.startswith("\ufeff")
+    mark = len(codecs.BOM_UTF8) * text.startswith("\ufeff")
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise InvalidInput(f"{name} is empty: a table has a line of column names, then its rows.")
@@ -277,7 +286,7 @@ def read_header(text: str, separator: str | None, whole: bool, name: str) -> Hea
     return Header(
         names=tuple(cell.strip() for cell in names),
         separator=between,
-        start=len(text[:end].encode("utf-8", "surrogateescape")) + len(MARK) * marked,
+        start=len(text[:end].encode("utf-8", "surrogateescape")) + mark,
         line_end=b"\n" if "\n" in text else b"\r",
         block=min(max(BLOCK, longest), LONGEST_ROW),
     )

@@ -13,26 +13,24 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data._cells import DATE, DAYS, MISSING, Texts, is_number
+from privest.data.cells import DATE, DAYS, MISSING, Texts, Words, is_number
 from privest.errors import InvalidInput
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-DECIMALS = {"point": ".", "comma": ","}
 MARKS = {"comma": ",", "point": ".", "apostrophe": "'", "space": " ", "none": ""}
 THOUSANDS = {",": ",", ".": r"\.", "'": "['’]", " ": "[ \u00a0\u202f]"}  # as patterns
-# What each field may be, in words or as it is, and the message otherwise.
-CHOICES: Mapping[str, tuple[Mapping[str, str], Collection[str], str]] = {
-    "separator": (
-        {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|"},
-        SEPARATORS,
-        "the separator is one of , ; | or tab",
-    ),
-    "decimal": (DECIMALS, DECIMALS.values(), "decimal is a point or a comma"),
-    "thousands": (
-        MARKS,
-        MARKS.values(),
-        "between thousands is a comma, a point, an apostrophe, a space or none",
-    ),
+# Of each field: words for its signs.
+CHOICES: Mapping[str, Mapping[str, str]] = {
+    "separator": {
+        "comma": ",",
+        "semicolon": ";",
+        "tab": "\t",
+        "\\t": "\t",
+        "bar": "|",
+        "pipe": "|",
+    },
+    "decimal": {"point": ".", "comma": ","},
+    "thousands": MARKS,
 }
 # Encodings that become Unicode piece by piece, under the names that `codecs` gives them.
 ENCODINGS = frozenset(
@@ -48,16 +46,14 @@ STATE_ENCODING = (
 )
 GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"  # 139,750: commas between thousands
 # What a text that is no number is like, and what to do about it. Never the text itself.
-POINTS = (
-    r"^[+-]?[\d.]+(,[\d.]+)+$",
-    'has a comma: if it is the decimal comma, state decimal = ","',
-)
-COMMAS = (
-    r"^[+-]?[\d,]+([.][\d,]+)+$",
-    "has a point, and the stated decimal mark is a comma: correct it, or state what is between "
-    "thousands (thousands)",
-)
-OTHERS = (
+HINTS = (
+    (DATE.pattern, f"a date or a time, not a number; {DAYS}"),
+    (GROUPED, 'not a number; it has commas between thousands: state thousands = ","'),
+    (
+        r"^[+-]?[\d.,]*[.,][\d.,]*$",
+        "not a number; it has points or commas: state the decimal mark (decimal), and what is "
+        "between thousands (thousands)",
+    ),
     (
         r"^[<>≤≥]=?\s*[\d.,]+$",
         "a limit, not a number: write a number in its place (half of a limit of detection, for "
@@ -120,8 +116,7 @@ class Format:
 
     def separator_of(self, name: str) -> str | None:
         """The separator, where it is stated, or follows from the name of the file."""
-        tabs = name.lower().removesuffix(".gz").removesuffix(".xz").endswith(".tsv")
-        return self.separator or ("\t" if tabs else None)
+        return self.separator or ("\t" if re.search(r"\.tsv(\.gz|\.xz)?$", name.lower()) else None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without what was not given."""
@@ -131,19 +126,11 @@ class Format:
 
     # --- missing codes ----------------------------------------------------------------------------
 
-    @cached_property
-    def _by_column(self) -> Mapping[str | None, tuple[str, ...]]:
-        """The codes of each column; under None those of every column."""
-        found: dict[str | None, tuple[str, ...]] = {}
-        for one in self.missing_codes:
-            name, code = _split(one)
-            found[name] = (*found.get(name, ()), code)
-        return found
-
     @property
     def coded_columns(self) -> tuple[str, ...]:
         """The columns that have codes of their own."""
-        return tuple(name for name in self._by_column if name is not None)
+        names = (_split(one)[0] for one in self.missing_codes)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def of_columns(self, names: Collection[str]) -> Format:
         """The same for a table that has these columns only: codes of others are left out."""
@@ -152,8 +139,8 @@ class Format:
 
     def codes(self, column: str) -> tuple[str, ...]:
         """The missing codes of a column, as they are written."""
-        own = self._by_column
-        return (*own.get(None, ()), *own.get(column, ()))
+        both = map(_split, self.missing_codes)
+        return tuple(code for name, code in both if name in (None, column))
 
     def code_numbers(self, column: str) -> Array:
         """Those of its missing codes that are numbers."""
@@ -165,18 +152,17 @@ class Format:
 
         A number is compared as a number ("999", 999.0 and "0999" are one), others as texts.
         """
-        values = self.code_numbers(name)
-        if isinstance(column, Texts):
-            codes = set(self.codes(name))
-            if not codes:
-                return column
-            distinct = column.distinct.copy()
-            for place, text in enumerate(distinct):
-                if text is not None and (text in codes or self.as_number(text) in values):
-                    distinct[place] = None
-            return Texts(distinct, column.codes)
-        coded = np.isin(column, values)
-        return np.where(coded, np.nan, column) if coded.any() else column
+        codes, values = self.codes(name), self.code_numbers(name)
+        if not codes:
+            return column
+        if not isinstance(column, Texts):
+            coded = np.isin(column, values)
+            return np.where(coded, np.nan, column) if coded.any() else column
+        distinct = column.distinct.copy()
+        for place, text in enumerate(distinct):
+            if text is not None and (text in codes or self.as_number(text) in values):
+                distinct[place] = None
+        return Texts(Words(distinct), column.codes)
 
     # --- numbers ----------------------------------------------------------------------------------
 
@@ -219,14 +205,7 @@ class Format:
 
     def not_a_number(self, text: str) -> str:
         """What to do about a text that is not a number, by what it is like; never the text."""
-        if DATE.match(text):
-            return f"a date or a time, not a number; {DAYS}"
-        if self.decimal != "," and re.match(GROUPED, text):
-            return 'not a number; it has commas between thousands: state thousands = ","'
-        pattern, hint = COMMAS if self.decimal == "," else POINTS
-        if re.match(pattern, text):
-            return f"not a number; it {hint}"
-        return next(hint for pattern, hint in OTHERS if re.match(pattern, text))
+        return next(hint for pattern, hint in HINTS if re.match(pattern, text))
 
 
 def as_format(given: object) -> Format:
@@ -235,32 +214,25 @@ def as_format(given: object) -> Format:
         return Format()
     if isinstance(given, Format):
         return given
-    if not isinstance(given, Mapping):
-        raise InvalidInput(
-            f"format must be a privest.data.Format, or names with values; received "
-            f"{type(given).__name__}."
-        )
     known = [one.name for one in fields(Format)]
-    unknown = sorted(map(str, set(given) - set(known)))
-    if unknown:
-        raise InvalidInput(f"format: {unknown[0]!r} is not known. Names are {', '.join(known)}.")
+    if not isinstance(given, Mapping) or set(given) - set(known):
+        raise InvalidInput(f"format must be a privest.data.Format, or have names of {known}.")
     return Format(**given)
 
 
 def _checked(name: str, given: object) -> str:
     """A field in its one spelling."""
-    if not isinstance(given, str):
-        raise InvalidInput(f"format: {name} must be a text; received {type(given).__name__}.")
+    if not isinstance(given, str) or (not given.strip(" ") and name == "sheet"):
+        raise InvalidInput(f"format: {name} must be a text that is not empty.")
     if name == "encoding":
         return _encoding(given)
     if name == "sheet":
-        if not given.strip():
-            raise InvalidInput("format: the name of a sheet is empty; leave it out for the first.")
         return given
-    words, known, message = CHOICES[name]
-    found = words.get(given.lower(), given)
-    if found not in known:
-        raise InvalidInput(f"format: {message}; received {given!r}.")
+    found = CHOICES[name].get(given.lower(), given)
+    if found not in CHOICES[name].values():
+        raise InvalidInput(
+            f"format: {name} is one of {', '.join(CHOICES[name])}; received {given!r}."
+        )
     return found
 
 
@@ -279,17 +251,10 @@ def _encoding(given: str) -> str:
 
 
 def _codes(given: object) -> tuple[str, ...]:
-    if not isinstance(given, list | tuple):
-        raise InvalidInput(
-            f"format: missing_codes is a list, of numbers, words or NAME=CODE; received "
-            f"{type(given).__name__}."
-        )
     found = []
-    for one in given:
+    for one in given if isinstance(given, list | tuple) else [None]:
         if isinstance(one, bool) or not isinstance(one, str | int | float):
-            raise InvalidInput(
-                f"format: a missing code is a number or a text; received {type(one).__name__}."
-            )
+            raise InvalidInput("format: missing_codes is a list of numbers, words or NAME=CODE.")
         name, code = _split(str(one))
         if not code or name == "":
             raise InvalidInput(
