@@ -66,7 +66,7 @@ class Client:
 
     def planned(self, **changes):
         """A piece of work whose data screen is done, on the embedded table."""
-        from privest.app._desk import Table
+        from privest.app.tables import Table
 
         spec = spec_of(**changes)
         work = self.desk.begin()

@@ -24,7 +24,7 @@ def _any_case(word: str) -> list[str]:
 WORDS = ("na", "n/a", "nan", "null", "none")
 MISSING = ("", ".", *(text for word in WORDS for text in _any_case(word)))
 _GAPS = frozenset(MISSING)
-TRUTHS = {"true": 1.0, "false": 0.0}  # in any case
+TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}  # in any case
 
 DAYS = "give the year, or the days since a public day, as a number"
 # 2024-03-01, 2024/3/1 12:30, 20240301T12; 1.3.2024, 03/01/24; 12:30, 12:30:05.

@@ -19,8 +19,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from privest.app._desk import Desk, same_secret
-from privest.app._pages import onward
+from privest.app.desk import Desk, same_secret
+from privest.app.pages import onward
 
 log = logging.getLogger("privest.app")
 

@@ -2,21 +2,71 @@
 
 from __future__ import annotations
 
-import filecmp
 import re
 import shutil
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from privest.app._desk import Desk, Table, Work
-from privest.data import EMBEDDED, require_ending
-from privest.errors import InvalidInput
-from privest.workflow import require_unchanged
+from privest.data import EMBEDDED, Format, TableLook, look, require_ending
+from privest.errors import InvalidInput, PrivestError
+from privest.workflow import Plan, require_unchanged
+
+if TYPE_CHECKING:
+    from privest.app.desk import Desk
 
 PART = 1 << 20  # bytes that are copied at a time
 LONGEST_NAME = 200
+NO_TEXTS = (".xlsx", ".parquet", ".xpt")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the user: `name` as it is shown and written into plans, `path` where it lies.
+
+    path  None: the embedded table. own: the app's copy, to be removed.
+    """
+
+    name: str
+    path: Path | None = None
+    own: bool = False
+
+    @property
+    def data(self) -> str:
+        """What `open_source` takes."""
+        return EMBEDDED if self.path is None else str(self.path)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a text file, of which one can say how it is written."""
+        return self.path is not None and not self.name.lower().endswith(NO_TEXTS)
+
+    def remove(self) -> None:
+        """The app's copy goes; a file of the user stays."""
+        if self.own and self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+    def look(self, format: Format) -> tuple[TableLook | None, str | None]:
+        """What is seen of it; or why nothing is."""
+        try:
+            return look(self.data, format), None
+        except PrivestError as error:
+            return None, in_words(error, self)
+
+    def changed(self, plan: Plan | None) -> str | None:
+        """Why the plan is no longer that of the table: its file was changed, or is gone.
+
+        None: it is. What was shown of it, and confirmed, would not be what is released.
+        """
+        if plan is None:
+            return None
+        try:
+            require_unchanged(plan.spec, plan.found, self.data)
+        except InvalidInput as error:
+            return in_words(error, self)
+        return None
 
 
 def sent_table(desk: Desk, file: BinaryIO, given: str) -> Table:
@@ -36,29 +86,6 @@ def sent_table(desk: Desk, file: BinaryIO, given: str) -> Table:
         path.unlink(missing_ok=True)
         raise
     return Table(name, path, own=True)
-
-
-def sent_reference(desk: Desk, table: Table, file: BinaryIO, given: str) -> Path:
-    """A public file that came with a form, under its own name, by which a plan states it, in a
-    folder of its own.
-    """
-    sent = sent_table(desk, file, given)
-    assert sent.path is not None
-    folder = sent.path.with_suffix(".reference")
-    try:
-        if sent.name == table.name:
-            raise InvalidInput(
-                f"the reference file has the name of the table, {sent.name}, and a plan could not "
-                "tell them apart: rename it."
-            )
-        require_other_file(table, sent.path)
-        folder.mkdir(0o700)
-        return sent.path.rename(folder / sent.name)
-    except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise InvalidInput(f"{sent.name} could not be kept ({error.strerror}).") from None
-    finally:
-        sent.remove()
 
 
 def shown_name(given: str) -> str:
@@ -95,31 +122,6 @@ def local_path(desk: Desk, given: str) -> Path:
             f"it, or one from {desk.folder}."
         )
     return path
-
-
-def require_other_file(table: Table, reference: Path) -> None:
-    """Refuse the private table itself as the public reference, under another name too."""
-    if table.path is None:
-        return
-    if reference == table.path or filecmp.cmp(reference, table.path, shallow=False):
-        raise InvalidInput(
-            "the reference file is the private table itself: a noise variance taken from it would "
-            "leak. It must be other, public data of the same kind; or leave it out."
-        )
-
-
-def changed(work: Work) -> str | None:
-    """Why the plan is no longer that of the table: its file was changed, or is gone; None: it is.
-
-    What was shown of it, and confirmed, would not be what is released.
-    """
-    if work.plan is None or work.table is None:
-        return None
-    try:
-        require_unchanged(work.plan.spec, work.plan.found, work.table.data)
-    except InvalidInput as error:
-        return in_words(error, work.table)
-    return None
 
 
 def same_name(name: str) -> str:

@@ -17,30 +17,17 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from privest.app import (
-    _data_screen,
-    _open_plan,
-    _pages,
-    _privacy_screen,
-    _release_screen,
-    _results_screen,
-    _start,
-    _take_screen,
-)
-from privest.app._desk import Desk
-from privest.app._guard import Guard
-from privest.app._pages import not_there, onward, refused, says
+from privest.app import data, export, pages, privacy, release, results, start
+from privest.app.desk import Desk
+from privest.app.guard import Guard
+from privest.app.pages import not_there, onward, refused, says
 from privest.data import silence_openpyxl
 from privest.errors import InvalidInput, PrivestError
 from privest.files import stopped_by_exception
 
 HOST = "127.0.0.1"
 STATIC = Path(__file__).with_name("static")
-# Each has its ROUTES.
-SCREENS = (
-    _start, _pages, _open_plan, _data_screen, _privacy_screen, _release_screen, _results_screen,
-    _take_screen,
-)  # fmt: skip
+SCREENS = (start, pages, data, privacy, release, results, export)  # each has its ROUTES
 
 
 def make_app(desk: Desk) -> Starlette:

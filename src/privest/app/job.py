@@ -1,38 +1,38 @@
-"""A release that is under way: in the background, once for every confirmation."""
+"""A release or dry run under way: in the background, once for every confirmation."""
 
 from __future__ import annotations
 
 import secrets
+import shutil
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from privest.app._desk import Desk, Made, Work
-from privest.app._guard import note
-from privest.app._uploads import in_words, require_other_name, same_name
+from privest.app.desk import Desk, Made, Work
+from privest.app.guard import note
+from privest.app.tables import in_words, require_other_name, same_name
 from privest.errors import InvalidInput, PrivestError
 from privest.files import part_path
-from privest.report import Sentence, describe
-from privest.report.describe import budget_left
 from privest.workflow import (
     Account,
+    Estimate,
     Plan,
     Spec,
     Spending,
     TableRelease,
     account_name,
     document_path,
+    estimate,
     release,
     simulate_release,
     simulation_source,
 )
 
-JOB, TICKETS, CHOICE = "release job", "release tickets", "release choice"
 MOST_TICKETS = 20  # pages of one work that are open at once
-MOST_NAME = 120  # bytes: a draft and a header have a few more, and 255 is what a folder takes
+MOST_NAME = 120  # bytes: a draft and a document have a few more, and 255 is what a folder takes
 ENDINGS = (".csv", ".parquet")
-TRIAL = "trial.csv"
+DRY = "dry-run.csv"
 STOPPED = "It was stopped before anything was paid for: nothing was released, nothing was spent."
 UNFORESEEN = (
     "It ended in a way that nobody foresaw. Where that was is on the terminal in which the app "
@@ -48,43 +48,55 @@ class Stopped(Exception):
 class Choice:
     """What was chosen for a release: its file, and the account.
 
-    budget  of a new account; None: what the release costs.
+    limit  of a new account, as ε of all releases together; None: what this release costs.
     """
 
     name: str
     subject: str
-    budget: float | None = None
+    limit: float | None = None
     again: bool = False
 
     def path(self, desk: Desk) -> Path:
         """Where the table will be."""
         return desk.folder / self.name
 
-    def account(self, desk: Desk) -> Account:
+    def account(self, desk: Desk, plan: Plan) -> Account:
         """Where it is charged."""
-        return Account(desk.ledger, self.subject, self.budget, again=self.again)
+        budget = None if self.limit is None else at_epsilon(plan, self.limit).level
+        return Account(desk.ledger, self.subject, budget, again=self.again)
+
+    def preview(self, desk: Desk, plan: Plan) -> Spending:
+        """What the release would spend; nothing is."""
+        with self.account(desk, plan) as account:
+            return account.preview(plan, self.path(desk))
+
+
+def at_epsilon(plan: Plan, epsilon: float) -> Plan:
+    """The same plan with ε over the whole range as its promise."""
+    privacy = replace(
+        plan.privacy, epsilon=epsilon, level=None, standard_error=None, tolerance=None,
+        attacker=None, delta=None if plan.distribution.pure else plan.privacy.delta or 1e-6,
+    )  # fmt: skip
+    return plan.under(privacy)
 
 
 @dataclass(eq=False)
 class Job:
-    """One release or trial, and how far it is.
+    """One release or dry run, and how far it is.
 
-    rows    that have left so far, of about `of`.
-    said    what came of it, in words; `trouble`: why nothing did.
-    header  of what was made; `left`: of the budget, in words; `head`: of the ledger after it.
+    rows     that have left so far, of about `of`.
+    trouble  why nothing was made; `document`: of what was; `found`: the estimate of a dry run.
     """
 
     plan: Plan
     path: Path
     of: int
-    trial: bool = False
+    dry: bool = False
     rows: int = 0
     running: bool = True
-    said: str = ""
     trouble: str | None = None
-    header: TableRelease | None = None
-    left: str = ""
-    head: str = ""
+    document: TableRelease | None = None
+    found: Estimate | None = None
     stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def told(self, desk: Desk, rows: int) -> None:
@@ -92,10 +104,6 @@ class Job:
         self.rows = rows
         if self.stop.is_set() or desk.closing.is_set():
             raise Stopped
-
-    @property
-    def document_path(self) -> Path:
-        return document_path(self.path)
 
 
 # --- what is offered ------------------------------------------------------------------------------
@@ -129,14 +137,9 @@ def free_name(folder: Path, target: str, inputs: Sequence[str] = ()) -> str:
         number += 1
 
 
-def input_names(spec: Spec) -> list[str]:
-    """The files that a plan reads."""
-    return [Path(one).name for one in (spec.data, spec.public.reference) if one is not None]
-
-
 def usual_name(desk: Desk, spec: Spec) -> str:
     """The name that is offered."""
-    return free_name(desk.folder, spec.targets[0], input_names(spec))
+    return free_name(desk.folder, spec.targets[0], [Path(spec.data).name])
 
 
 def as_name(given: str, spec: Spec) -> str:
@@ -149,31 +152,18 @@ def as_name(given: str, spec: Spec) -> str:
         )
     if not given.endswith(ENDINGS):
         raise InvalidInput("the name of the file must end in .csv or .parquet.")
-    require_other_name(given, input_names(spec))
+    require_other_name(given, [Path(spec.data).name])
     return given
-
-
-def spending(desk: Desk, plan: Plan, choice: Choice) -> Spending:
-    """What the release would spend; nothing is."""
-    with choice.account(desk) as account:
-        return account.preview(plan, choice.path(desk))
 
 
 def new_ticket(work: Work, plan: Plan) -> str:
     """A word that lets one release begin: of the plan that was shown with it."""
     with work.lock:
-        tickets: dict[str, Plan] = work.more.setdefault(TICKETS, {})
         ticket = secrets.token_urlsafe(12)
-        tickets[ticket] = plan
-        while len(tickets) > MOST_TICKETS:
-            del tickets[next(iter(tickets))]
+        work.tickets[ticket] = plan
+        while len(work.tickets) > MOST_TICKETS:
+            del work.tickets[next(iter(work.tickets))]
         return ticket
-
-
-def take_ticket(work: Work, ticket: str) -> Plan | None:
-    """The plan that the word is for; None: it was used, or never given."""
-    tickets: dict[str, Plan] = work.more.get(TICKETS, {})
-    return tickets.pop(ticket, None)
 
 
 # --- doing it -------------------------------------------------------------------------------------
@@ -185,68 +175,40 @@ def begin(desk: Desk, work: Work, plan: Plan, choice: Choice) -> Job:
     job, data = Job(plan, choice.path(desk), plan.rows), work.table.data
 
     def make() -> None:
-        with choice.account(desk) as account:
-            job.header = release(
+        with choice.account(desk, plan) as account:
+            job.document = release(
                 plan, job.path, data, account=account, progress=lambda n: job.told(desk, n)
             )
-            job.said = _sentence(job.header)
-            job.left, job.head = budget_left(account).text, str(account.ledger.head)
-        made = Made(plan, subject=choice.subject, budget=choice.budget, again=choice.again)
-        _keep(desk, work, job, made)
-        with work.lock:  # another one would have another name
-            name = usual_name(desk, plan.spec)
-            work.more[CHOICE] = (plan, Choice(name, choice.subject))
+        with work.lock:
+            desk.set_aside(work)  # the release before is an earlier one
+            work.released, work.made = job.path, Made(plan, choice)
+            # Another one would have another name.
+            work.choice = (plan, Choice(usual_name(desk, plan.spec), choice.subject))
 
     return _started(desk, work, job, make)
 
 
-def begin_trial(desk: Desk, work: Work, plan: Plan, seed: int) -> Job:
-    """The same with simulated noise: into the app's own folder, spending nothing."""
+def begin_dry_run(desk: Desk, work: Work, plan: Plan) -> Job:
+    """The same with simulated noise: into the app's own folder, which goes; nothing is spent."""
     assert work.table is not None
     folder = desk.private / secrets.token_hex(8)
     folder.mkdir(mode=0o700)
-    job, data = Job(plan, folder / TRIAL, plan.rows, trial=True), work.table.data
-    made = Made(plan, seed=seed, folder=folder)
+    job, data = Job(plan, folder / DRY, plan.rows, dry=True), work.table.data
 
     def make() -> None:
-        job.header = simulate_release(
-            plan,
-            job.path,
-            simulation_source(plan, seed),
-            data,
-            progress=lambda n: job.told(desk, n),
-        )
-        job.said = _sentence(job.header)
-        _keep(desk, work, job, made)
+        try:
+            noise = simulation_source(plan, None)
+            job.document = simulate_release(
+                plan, job.path, noise, data, progress=lambda n: job.told(desk, n)
+            )
+            job.found = estimate(job.path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
-    return _started(desk, work, job, make, made)
-
-
-def _sentence(header: TableRelease) -> str:
-    parts = describe(header)[0].parts
-    return " ".join(part.text for part in parts if isinstance(part, Sentence))
+    return _started(desk, work, job, make)
 
 
-def _keep(desk: Desk, work: Work, job: Job, made: Made) -> None:
-    """The work has a release now; the one before is an earlier one, and a trial goes."""
-    with work.lock:
-        desk.set_aside(work)
-        work.released, work.made = job.path, made
-
-
-def replanned(desk: Desk, work: Work) -> None:
-    """What was made was made of another plan. Within the lock of the work."""
-    desk.set_aside(work)
-    work.more.pop(JOB, None)
-
-
-def _started(
-    desk: Desk,
-    work: Work,
-    job: Job,
-    make: Callable[[], None],
-    trial: Made | None = None,
-) -> Job:
+def _started(desk: Desk, work: Work, job: Job, make: Callable[[], None]) -> Job:
     table = work.table
 
     def run() -> None:
@@ -256,16 +218,14 @@ def _started(
             job.trouble = STOPPED
         except PrivestError as error:
             job.trouble = in_words(error, table)
-        except Exception as error:  # never its text, which may hold a reading
+        except Exception as error:  # never its text, which may hold a value
             note(error)
             job.trouble = UNFORESEEN
         finally:
-            if job.header is None and job.trouble is None:
+            if job.document is None and job.trouble is None:
                 job.trouble = UNFORESEEN
-            if trial is not None and job.trouble is not None:
-                trial.remove()
             job.running = False
 
-    work.more[JOB] = job
+    work.job = job
     desk.run(run)
     return job

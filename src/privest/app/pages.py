@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -19,14 +21,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 import privest
-from privest.app._desk import STEPS, Desk, Work, same_secret
-from privest.app._uploads import in_words
-from privest.app._words import screen_words, sentence
+from privest.app.desk import STEPS, Desk, Work, same_secret
+from privest.app.tables import in_words
 from privest.arrays import as_number
 from privest.errors import InvalidInput, PrivestError
 from privest.report import printable
 
-THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}(e[+-]?[0-9]+)?", re.IGNORECASE)
+GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?")  # 200,000 and 1,234.5
 NUMBERS = itertools.count(1)
 MOST_FIELDS = 5_000  # a table may have a thousand columns with a few choices each
 MOST_TEXT = 100_000  # characters of one field
@@ -103,38 +104,61 @@ class Form:
 
 
 def number_of(typed: str, said: str) -> float:
-    """A number as people type it: 0.5 or 0,5. What some read as thousands is refused, not guessed.
+    """A number as people type it: 200000 and 200,000; 0.5 and 0,5.
 
-    >>> number_of("0,125", "it"), number_of("1234,567", "it"), number_of("1.000", "it")
-    (0.125, 1234.567, 1.0)
+    Groups of three digits are thousands, as pages show them; any other comma is a decimal one.
+
+    >>> number_of("0,125", "it"), number_of("1234,567", "it"), number_of("200,000", "it")
+    (0.125, 1234.567, 200000.0)
     """
-    if THOUSANDS.fullmatch(typed):
-        whole, point = typed.replace(",", ""), typed.replace(",", ".")
-        raise InvalidInput(
-            f"{said} can be read in two ways: write {whole} if its comma is between thousands, "
-            f"{point} if it is a decimal comma."
-        )
-    point = typed.replace(",", ".", 1) if typed.count(",") == 1 and "." not in typed else typed
+    plain = "".join(typed.split())
+    if GROUPED.fullmatch(plain):
+        plain = plain.replace(",", "")
+    elif plain.count(",") == 1 and "." not in plain:
+        plain = plain.replace(",", ".")
     try:
-        return as_number(float("" if "_" in point else point), said)  # float reads 1_000
+        return as_number(float("" if "_" in plain else plain), said)  # float reads 1_000
     except ValueError:  # InvalidInput is one
-        raise InvalidInput(
-            f"{said} must be a number, such as 0.5 or 1000, with nothing between thousands."
-        ) from None
+        raise InvalidInput(f"{said} must be a number, such as 0.5 or 200,000.") from None
 
 
 def as_typed(value: float | None) -> str:
-    """A number as it is typed, to its last digit; nothing for None.
+    """A number as it is typed, to its last digit and without a power of ten; nothing for None.
 
-    >>> as_typed(4.0), as_typed(0.1), as_typed(1e-06), as_typed(None)
-    ('4', '0.1', '1e-06', '')
+    >>> as_typed(4.0), as_typed(0.1), as_typed(200000.0), as_typed(1e-06), as_typed(None)
+    ('4', '0.1', '200,000', '0.000001', '')
     """
-    return "" if value is None else f"{value!r}".removesuffix(".0")
+    return "" if value is None else f"{Decimal(repr(value)).normalize():,f}"
 
 
 def _said(name: str) -> str:
     """A field as a message names it."""
     return f"“{printable(name.replace('_', ' '))}”"
+
+
+class Errors(dict[str, str]):
+    """What is wrong with a form: a sentence for each field, all of them at once."""
+
+    @contextmanager
+    def at(self, field: str) -> Iterator[None]:
+        """What is refused within is the error of this field; the first of them counts."""
+        try:
+            yield
+        except PrivestError as error:
+            self.setdefault(field, str(error))
+
+    def require_none(self) -> None:
+        """Refuse the form if anything is wrong with it."""
+        if self:
+            raise Unfit(self)
+
+
+class Unfit(InvalidInput):
+    """A form that does not fit; `errors`: why, by field."""
+
+    def __init__(self, errors: Errors) -> None:
+        super().__init__(" ".join(errors.values()))
+        self.errors = errors
 
 
 # --- pages ----------------------------------------------------------------------------------------
@@ -157,11 +181,11 @@ def templates() -> Environment:
 
 @pass_context
 def _told(context: Context, message: str) -> str:
-    """A message of the library, in the one form that pages show: of fields and not of options, of
-    the user's file and not of the app's copy of it, and a whole sentence.
-    """
+    """A message of the library as a sentence about the user's file, and not the app's copy of it."""
     about = context.get("work")
-    return sentence(screen_words(in_words(message, None if about is None else about.table)))
+    text = in_words(message, None if about is None else about.table)
+    first = text.split(" ", 1)[0].rstrip(",;)")
+    return text[0].upper() + text[1:] if first.isalpha() and first.islower() else text
 
 
 def _finalized(value: object) -> object:
@@ -198,7 +222,7 @@ def rendered(
     steps = {name: label for name, label in STEPS.items() if name in there}
     known = {
         "desk": desk, "work": work, "key": desk.key, "csrf": desk.csrf, "names": steps,
-        "version": privest.__version__, "message": None, "step": None,
+        "version": privest.__version__, "message": None, "step": None, "errors": Errors(),
         "place": lambda name, **ids: place(request, name, **ids),
     }  # fmt: skip
     return templates().get_template(template).render(known | context)

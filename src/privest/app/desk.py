@@ -1,8 +1,8 @@
-"""What one running app holds: its folder, its ledger, and the pieces of work on the desk.
+"""One running app: its folder, its ledger, and the pieces of work on the desk.
 
-Nothing of it outlives the process but what was released: files of the user that were sent to the
-app lie in a folder that only the user can read, and that is removed at the end (one that a killed
-app left behind is removed by the next).
+Nothing outlives the process but what was released: files that were sent to the app lie in a folder
+that only the user can read, and that is removed at the end (one that a killed app left behind is
+removed by the next).
 """
 
 from __future__ import annotations
@@ -16,101 +16,70 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privest.data import EMBEDDED, Reading
+from privest.app.tables import Table
+from privest.data import TableLook
 from privest.errors import InvalidInput
 from privest.files import held_lock
 from privest.workflow import LEDGER, Plan, Spec
 
+if TYPE_CHECKING:
+    from privest.app.job import Choice, Job
+
 PREFIX = "privest-app-"
 ALIVE = "alive"  # a file that is locked as long as its app runs
 STEPS = {
-    "data": "Data", "privacy": "Privacy", "release": "Release", "results": "Results",
-    "take": "Take it along",
+    "start": "Start", "data": "Columns", "privacy": "Privacy", "release": "Release",
+    "results": "Results",
 }  # fmt: skip
 MOST_ANSWERS = 20  # pages that are kept for the Back button
 MOST_WORKS = 50  # on one desk: each may hold a table on disk
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of the user: `name` as it is shown and written into plans, `path` where it lies.
-
-    path  None: the embedded table. own: the app's copy, to be removed.
-    """
-
-    name: str
-    path: Path | None = None
-    own: bool = False
-
-    @property
-    def data(self) -> str:
-        """What `open_source` takes."""
-        return EMBEDDED if self.path is None else str(self.path)
-
-    def remove(self) -> None:
-        """The app's copy goes; a file of the user stays."""
-        if self.own and self.path is not None:
-            self.path.unlink(missing_ok=True)
-
-
 @dataclass(frozen=True, eq=False)
 class Made:
-    """How a release was made here: what is shown of it later, and taken along.
-
-    plan     as it was then: the slider may have moved since.
-    seed     of a trial that can be repeated; a real release has none.
-    subject, budget, again   as in `Account`; None: as it is without being stated.
-    folder   the app's own, of a trial: it goes with it.
-    """
+    """How a release was made here. plan: as it was then; ε may have changed since."""
 
     plan: Plan
-    seed: int | None = None
-    subject: str | None = None
-    budget: float | None = None
-    again: bool = False
-    folder: Path | None = None
-
-    def remove(self) -> None:
-        """The table of a trial, which protects nothing, goes; a real release stays."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+    choice: Choice
 
 
 @dataclass(eq=False)
 class Work:
-    """One piece of work: one table, from its file to its report. Change it under its `lock`.
+    """One piece of work: one table, from its file to its results. Change it under its `lock`.
 
-    reading   how the file is read, as the user confirmed it.
-    spec      the plan as stated, public; None until the data screen is done.
-    plan      what is known before a release, at the level that is chosen; None as `spec`.
-    typed     what was typed on the data screen, to be shown there again.
-    released  the table of a release (or a trial) that was made here; its header is beside it.
-    made      how: set together with `released`.
-    earlier   real releases of this table that were made before, under this plan or another: each
-              is a piece of work of its own, with its results.
-    asked     what the results were last asked for: confidence, errors, at, total, by the names of
-              `workflow.Steps`; what is not in it is as usual.
-    references  public files that were sent, each alone in a folder of the app.
-    more      what a screen keeps for itself, by its own name.
-    looks     how often there was another table, or another way to read it; `models`: another model.
+    look      what was seen of the table; `typed`: what was typed on the columns screen.
+    spec      the plan as stated, public; None until the columns screen is done.
+    plan      what is known before a release, at the ε that is chosen; None as `spec`.
+    of        the coefficient that the privacy screen is about.
+    moved     the last request that moved ε: one that comes late changes nothing.
+    job       the release or dry run that was made last; `tickets` let one begin.
+    choice    file and account that were chosen for the release.
+    released  the table of a release; its document is beside it. made: how, if it was made here.
+    earlier   real releases of this table that were made before, each a piece of work of its own.
+    asked     rows at which a mean was asked for; `kept`: estimates, by their release.
+    looks     how often there was another table, or another format; `models`: another model.
               What was shown, or is still being computed, of an earlier one is not of this one.
     """
 
     id: str
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     table: Table | None = None
-    reading: Reading = field(default_factory=Reading)
+    look: TableLook | None = field(default=None, repr=False)
+    typed: dict[str, list[str]] = field(default_factory=dict, repr=False)
     spec: Spec | None = None
     plan: Plan | None = None
-    typed: dict[str, Any] = field(default_factory=dict, repr=False)
+    of: int | None = None
+    moved: int = 0
+    job: Job | None = None
+    tickets: dict[str, Plan] = field(default_factory=dict, repr=False)
+    choice: tuple[Plan, Choice] | None = None
     released: Path | None = None
     made: Made | None = None
     earlier: list[Work] = field(default_factory=list, repr=False)
-    asked: dict[str, Any] = field(default_factory=dict, repr=False)
-    references: list[Path] = field(default_factory=list, repr=False)
-    more: dict[str, Any] = field(default_factory=dict, repr=False)
+    asked: list[dict[str, object]] = field(default_factory=list, repr=False)
+    kept: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
     looks: int = 0
     models: int = 0
 
@@ -121,25 +90,25 @@ class Work:
             return f"{', '.join(self.spec.targets)} of {self.spec.data}"
         if self.table is not None:
             return self.table.name
-        return "New work" if self.released is None else f"the release {self.released.name}"
+        return "New work" if self.released is None else self.released.name
 
     @property
     def steps(self) -> dict[str, bool]:
         """Which screens can be opened now."""
         planned = self.plan is not None
         return {
-            "data": True, "privacy": planned, "release": planned,
-            "results": self.released is not None, "take": planned or self.made is not None,
+            "start": True, "data": self.table is not None, "privacy": planned, "release": planned,
+            "results": self.released is not None,
         }  # fmt: skip
 
     @property
-    def real(self) -> bool:
-        """Whether it has a release that was made here and paid for."""
-        return self.released is not None and self.made is not None and self.made.seed is None
+    def last(self) -> str:
+        """The screen that comes next."""
+        return [name for name, is_open in self.steps.items() if is_open][-1]
 
     def require_idle(self) -> None:
         """Refuse to change table or plan while something is being made of them."""
-        if any(getattr(one, "running", False) for one in self.more.values()):
+        if self.job is not None and self.job.running:
             raise InvalidInput(
                 "a release of this table is being made: wait until it is done, or stop it on the "
                 "release page. Nothing was changed."
@@ -149,15 +118,14 @@ class Work:
         """Another model; None: not yet. What was made of the one before is not of this one."""
         with self.lock:
             self.models += 1
-            if self.made is not None:
-                self.made.remove()
-            self.spec, self.plan, self.released, self.made = spec, plan, None, None
+            self.spec, self.plan, self.of, self.choice = spec, plan, None, None
+            self.released, self.made, self.job = None, None, None
 
     def require_model(self, model: int) -> None:
         """Refuse what was shown, or computed, of another model than there is now."""
         if model != self.models:
             raise InvalidInput(
-                "The table or the model was changed meanwhile, perhaps in another tab. Look at "
+                "the table or the model was changed meanwhile, perhaps in another tab. Look at "
                 "what it is now, and ask again. Nothing was kept."
             )
 
@@ -166,15 +134,10 @@ class Work:
         with self.lock:
             if self.table is not None:
                 self.table.remove()
-            for sent in self.references:
-                shutil.rmtree(sent.parent, ignore_errors=True)
-            self.references.clear()
-            self.table, self.looks = None, self.looks + 1
+            self.table, self.look, self.looks = None, None, self.looks + 1
             self.restate(None, None)
-            self.earlier.clear()
-            self.asked.clear()
-            self.typed.clear()
-            self.more.clear()
+            for held in (self.earlier, self.asked, self.typed, self.tickets, self.kept):
+                held.clear()  # type: ignore[attr-defined]
 
 
 class Desk:
@@ -236,16 +199,14 @@ class Desk:
             work.forget()
 
     def set_aside(self, work: Work) -> None:
-        """Make room for another plan or release: a trial goes; a real release stays true, and gets
-        a place of its own on the desk. Within the lock of the work.
+        """Make room for another plan or release: a real release stays true, and gets a place of its
+        own on the desk. Within the lock of the work.
         """
-        if work.real:
+        if work.released is not None and work.made is not None:
             with self._lock:  # however many there are: it must not get lost
                 own = self._new()
-            own.released, own.made, own.asked = work.released, work.made, dict(work.asked)
+            own.released, own.made, own.asked = work.released, work.made, list(work.asked)
             work.earlier.append(own)
-        elif work.made is not None:
-            work.made.remove()
         work.released = work.made = None
         work.asked.clear()
 
