@@ -29,7 +29,7 @@ from privest.report import Section, Sentence, exposed, parts_html
 from privest.report.describe import Errors as PlannedErrors
 from privest.report.describe import errors_expected, planned_errors
 from privest.report.findings import INTERCEPT
-from privest.report.numbers import half, most, near
+from privest.report.numbers import BAND, down, half, most, near
 from privest.report.sections import Chart, Part
 from privest.workflow import Plan
 
@@ -42,8 +42,8 @@ STEPS = 61  # points of the curve
 PARTS = {  # of the exposure panel, by the beginnings of their keys
     "Best guess of one value": ("largest", "guess"),
     "Telling two values apart": ("pair", "ends", "no_range"),
-    "Differential privacy over the whole range": ("epsilon", "suspicion", "band", "unenforced"),
-    "Not hidden": ("not_hidden",),
+    "ε in words": ("epsilon", "suspicion", "band", "unenforced"),
+    "What stays visible": ("not_hidden",),
 }
 
 
@@ -224,7 +224,7 @@ def _said(panel: Section, beginnings: Sequence[str]) -> Iterator[Sentence]:
 def _panel(panel: Section) -> list[dict[str, Any]]:
     """The panel in four parts, each with its sentences; the bars go with the first."""
     charts = [part for part in panel.parts if isinstance(part, Chart)]
-    found = []
+    found: list[dict[str, Any]] = []
     for title, keys in PARTS.items():
         parts: list[Part] = list(_said(panel, keys))
         if keys[-1] == "guess":
@@ -232,7 +232,23 @@ def _panel(panel: Section) -> list[dict[str, Any]]:
         if parts:
             html = parts_html(replace(panel, parts=tuple(parts), details=()))
             found.append({"title": title, "html": Markup(html), "dots": keys[0] == "pair"})
+    found[0]["bars"] = [] if charts else _bars(panel)
     return found
+
+
+def _bars(panel: Section) -> list[dict[str, str]]:
+    """The reader's sd before and after, for each residual sd that is guessed."""
+    for sentence in _said(panel, ("guess_fractions", "guess_person_fractions")):
+        before = sentence.values["sds"]
+        after = sentence.values.get("after") or sentence.values["mean"]
+        return [
+            {
+                "before": near(a), "after": down(b), "wide": f"{96 * a / max(before):.1f}",
+                "narrow": f"{96 * b / max(before):.1f}",
+            }
+            for a, b in zip(before, after)
+        ]  # fmt: skip
+    return []
 
 
 def _rate(panel: Section) -> dict[str, Any]:
@@ -270,7 +286,7 @@ def percent(share: float) -> str:
     >>> percent(0.284), percent(0.0312), percent(1.0)
     ('28%', '3.1%', '100%')
     """
-    return f"{100 * share:.0f}%" if share >= 0.0995 else f"{100 * share:.1f}%"
+    return f"{100 * share:.0f}%" if share >= 0.0995 or not share else f"{100 * share:.1f}%"
 
 
 # --- the curve ------------------------------------------------------------------------------------
@@ -289,14 +305,18 @@ def _curve(plan: Plan, errors: PlannedErrors, of: int, epsilon: float) -> dict[s
     def y(error: float) -> float:
         return 24 + 190 * math.log(top / max(error, bottom)) / math.log(top / bottom)
 
+    def clear_of(place: float) -> bool:
+        """Whether a label there is free of the axis and of the line without privacy."""
+        return place < 196 and (plain is None or abs(place - y(plain)) > 40)
+
     here = float(errors.private[of])
     place = 100 * position_of(epsilon)
     return {
         "points": " ".join(f"{100 * x:.2f},{y(e):.1f}" for x, e in zip(xs.tolist(), ys.tolist())),
         "x": f"{place:.2f}", "y": f"{y(here):.1f}", "here": half(here),
         "after": place < 60, "plain": None if plain is None else (f"{y(plain):.1f}", half(plain)),
-        "ticks": [(f"{y(tick / 1.96):.1f}", f"± {near(tick)}")
-                  for tick in _ticks(2.2 * 1.96 * bottom, 1.96 * top / 1.5)],
+        "ticks": [(f"{y(tick / BAND):.1f}", f"± {near(tick)}")
+                  for tick in _ticks(BAND * bottom, BAND * top / 2.5) if clear_of(y(tick / BAND))],
         "axis": [(f"{100 * position_of(x):g}", as_typed(x)) for x in BANDS],
         "ends": (half(float(ys[0])), half(float(ys[-1]))),
     }  # fmt: skip

@@ -121,7 +121,7 @@ def _dry_run(work: Work) -> Markup | None:
     if job is None or not job.dry or job.found is None:
         return None
     section = describe(job.found)[0]
-    parts: list[Part] = [part for part in section.parts if isinstance(part, Table)]
+    parts: list[Part] = [replace(one, caption=None) for one in section.parts if isinstance(one, Table)]
     parts += [one for one in section.parts if isinstance(one, Sentence) and one.warning]
     heading = Sentence("found")
     return Markup(parts_html(Section("found", heading, tuple(parts))))
@@ -170,15 +170,14 @@ def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
         "before": percent(before),
     }  # fmt: skip
     facts = {
-        "Account": choice.subject + ("" if spent.known else " (new)"),
         "Limit, all releases together": _epsilon(plan, spent.budget),
         "Spent before": _epsilon(plan, spent.spent or 0.0),
         "This release": f"ε = {told['epsilon']}",
         "Still possible afterwards": _epsilon(plan, max(spent.remaining or 0.0, 0.0)),
     }
     told["facts"] = facts
-    if spent.fits and share > 0:
-        times = int(Fraction(spent.remaining or 0.0) / Fraction(spent.level))
+    times = int(Fraction(spent.remaining or 0.0) / Fraction(spent.level))
+    if share > 0 and times > 0:
         told["said"].append(Sentence("cost_more", {"times": times}).text)
     return told
 
