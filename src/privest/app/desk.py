@@ -55,7 +55,8 @@ class Work:
     of        the coefficient that the privacy screen is about.
     moved     the last request that moved ε: one that comes late changes nothing.
     job       the release or dry run that was made last; `tickets` let one begin.
-    choice    file and account that were chosen for the release.
+    choice    file and account that were chosen for the release; account: its limit, and what was
+              spent of it, as the privacy screen saw them.
     released  the table of a release; its document is beside it. made: how, if it was made here.
     earlier   real releases of this table that were made before, each a piece of work of its own.
     asked     rows at which a mean was asked for; `kept`: estimates, by their release.
@@ -75,6 +76,7 @@ class Work:
     job: Job | None = None
     tickets: dict[str, Plan] = field(default_factory=dict, repr=False)
     choice: tuple[Plan, Choice] | None = None
+    account: tuple[float, float] | None = None
     released: Path | None = None
     made: Made | None = None
     earlier: list[Work] = field(default_factory=list, repr=False)

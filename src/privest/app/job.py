@@ -6,7 +6,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from privest.app.desk import Desk, Made, Work
@@ -14,6 +14,7 @@ from privest.app.guard import note
 from privest.app.tables import in_words, require_other_name, same_name
 from privest.errors import InvalidInput, PrivestError
 from privest.files import part_path
+from privest.report.slider import at_epsilon
 from privest.workflow import (
     Account,
     Estimate,
@@ -69,15 +70,6 @@ class Choice:
         """What the release would spend; nothing is."""
         with self.account(desk, plan) as account:
             return account.preview(plan, self.path(desk))
-
-
-def at_epsilon(plan: Plan, epsilon: float) -> Plan:
-    """The same plan with ε over the whole range as its promise."""
-    privacy = replace(
-        plan.privacy, epsilon=epsilon, level=None, standard_error=None, tolerance=None,
-        attacker=None, delta=None if plan.distribution.pure else plan.privacy.delta or 1e-6,
-    )  # fmt: skip
-    return plan.under(privacy)
 
 
 @dataclass(eq=False)

@@ -67,10 +67,12 @@ class Form:
             return default
         return found
 
-    def optional_number(self, name: str, said: str | None = None) -> float | None:
-        """The same; None where the field is empty."""
+    def optional_number(
+        self, name: str, said: str | None = None, *, grouped: bool = True
+    ) -> float | None:
+        """The same; None where the field is empty. grouped: see `number_of`."""
         found = self.text(name, "")
-        return number_of(found, said or _said(name)) if found else None
+        return number_of(found, said or _said(name), grouped=grouped) if found else None
 
     def whole(self, name: str, default: int, least: int = 0, most: int = 2**53) -> int:
         """A whole number within limits."""
@@ -103,16 +105,19 @@ class Form:
         return found.replace("\r\n", "\n")  # which browsers send for every line of a field
 
 
-def number_of(typed: str, said: str) -> float:
+def number_of(typed: str, said: str, *, grouped: bool = True) -> float:
     """A number as people type it: 200000 and 200,000; 0.5 and 0,5.
 
     Groups of three digits are thousands, as pages show them; any other comma is a decimal one.
+    grouped: False where misreading it would cost privacy; 1,000 is then refused, not guessed.
 
     >>> number_of("0,125", "it"), number_of("1234,567", "it"), number_of("200,000", "it")
     (0.125, 1234.567, 200000.0)
     """
     plain = "".join(typed.split())
     if GROUPED.fullmatch(plain):
+        if not grouped:
+            raise InvalidInput(f"{said} can be read in two ways: write it without a comma.")
         plain = plain.replace(",", "")
     elif plain.count(",") == 1 and "." not in plain:
         plain = plain.replace(",", ".")
@@ -181,7 +186,7 @@ def templates() -> Environment:
 
 @pass_context
 def _told(context: Context, message: str) -> str:
-    """A message of the library as a sentence about the user's file, and not the app's copy of it."""
+    """A message of the library as a sentence about the user's file, not the app's copy of it."""
     about = context.get("work")
     text = in_words(message, None if about is None else about.table)
     first = text.split(" ", 1)[0].rstrip(",;)")

@@ -16,15 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from privest.app.desk import Desk, Work
-from privest.app.job import (
-    Choice,
-    as_name,
-    at_epsilon,
-    begin,
-    begin_dry_run,
-    first_choice,
-    new_ticket,
-)
+from privest.app.job import Choice, as_name, begin, begin_dry_run, first_choice, new_ticket
 from privest.app.pages import (
     Errors,
     Form,
@@ -36,11 +28,12 @@ from privest.app.pages import (
     screen,
     see_other,
 )
-from privest.app.privacy import LEAST, MOST, epsilon_of, epsilon_text, percent
+from privest.app.privacy import percent
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Ledger, as_subject
 from privest.report import Section, Sentence, describe, parts_html
 from privest.report.sections import Part, Table
+from privest.report.slider import at_epsilon, epsilon_of, epsilon_text, require_epsilon
 from privest.workflow import Plan, Spending
 
 READ_ONLY = "The app runs read-only: it shows plans, and releases nothing."
@@ -79,7 +72,7 @@ def _page(
         "trouble": job.trouble if job is not None and mine and not errors else None,
         "earlier_works": [one for one in work.earlier if one.id in desk.works],
         "changed": work.table.changed(plan), "leaves": _leaves(plan), "stays": _stays(work, plan),
-        "epsilon": epsilon_text(epsilon_of(plan)), "target": plan.column.target,
+        "epsilon": _epsilon_text(plan), "target": plan.column.target,
         "dry": _dry_run(work), "ticket": None, "cost": None, "typed": typed or {},
         "choosing": Sentence("dry_run_choice").text, "is_dry": Sentence("dry_run").text,
         "order": Sentence("cost_order").text,
@@ -121,7 +114,9 @@ def _dry_run(work: Work) -> Markup | None:
     if job is None or not job.dry or job.found is None:
         return None
     section = describe(job.found)[0]
-    parts: list[Part] = [replace(one, caption=None) for one in section.parts if isinstance(one, Table)]
+    parts: list[Part] = [
+        replace(one, caption=None) for one in section.parts if isinstance(one, Table)
+    ]
     parts += [one for one in section.parts if isinstance(one, Sentence) and one.warning]
     heading = Sentence("found")
     return Markup(parts_html(Section("found", heading, tuple(parts))))
@@ -155,7 +150,7 @@ def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
     spent = choice.preview(desk, plan)
     told: dict[str, Any] = {
         "subject": choice.subject, "known": spent.known, "unfinished": spent.unfinished,
-        "refusal": _refusal(spent, again=False), "epsilon": epsilon_text(epsilon_of(plan)),
+        "refusal": _refusal(spent, again=False), "epsilon": _epsilon_text(plan),
         "earlier": [f"{one.time[:16].replace('T', ' ')} UTC" for one in spent.earlier],
         "again": choice.again, "share": None, "facts": {}, "said": [],
     }  # fmt: skip
@@ -182,13 +177,19 @@ def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
     return told
 
 
+def _epsilon_text(plan: Plan, level: float | None = None) -> str:
+    found = epsilon_of(plan, level)
+    assert found is not None  # the screens ask for a range
+    return epsilon_text(found)
+
+
 def _epsilon(plan: Plan, level: float) -> str:
     """A level of the account as ε of one release of these values."""
     if not level > 0:
         return "none"
     try:
-        return f"ε = {epsilon_text(epsilon_of(plan.at(level)))}"
-    except PrivestError:  # so small that errors are no numbers
+        return f"ε = {_epsilon_text(plan, level)}"
+    except PrivestError:  # so small that it has no ε
         return "almost none"
 
 
@@ -219,10 +220,9 @@ def _as_choice(desk: Desk, plan: Plan, form: Form) -> Choice:
     with errors.at("subject"):
         choice = replace(choice, subject=as_subject(form.text("subject", usual.subject)))
     with errors.at("limit"):
-        limit = form.optional_number("limit", "The limit of the account")
+        limit = form.optional_number("limit", "The limit of the account", grouped=False)
         if limit is not None:
-            if not LEAST <= limit <= MOST:
-                raise InvalidInput(f"the limit is an ε between {LEAST:g} and {as_typed(MOST)}.")
+            require_epsilon(limit, "the limit, an ε,")
             if at_epsilon(plan, limit).level < plan.level * (1 - 1e-9):
                 raise InvalidInput("the limit must be at least the ε of this release.")
         choice = replace(choice, limit=limit)
@@ -243,7 +243,7 @@ def look(request: Request, work: Work, form: Form) -> Response:
             work.choice = (plan, choice)
     if from_htmx(request):
         told = {"cost": _cost(desk, plan, choice), "order": Sentence("cost_order").text}
-        return page(request, "_release_cost.html", work, typed=_as_typed(choice), **told)
+        return page(request, "_release_cost.html", work, trouble=None, **told)
     return see_other(request, "release", work)
 
 

@@ -18,15 +18,15 @@ from starlette.responses import Response
 
 from privest.app.desk import Desk, Work
 from privest.app.pages import Errors, Form, desk_of, page, screen, see_other
-from privest.app.privacy import epsilon_text, percent
+from privest.app.privacy import percent
 from privest.app.start import releases_in
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Entry, Ledger
-from privest.privacy.reader import DELTA
 from privest.report import Section, Sentence, describe, parts_html
 from privest.report.findings import coefficients, fits_of, mean_sentence
 from privest.report.sections import Chart, Part, Table
+from privest.report.slider import epsilon_of, epsilon_text
 from privest.workflow import Estimate, TableRelease, estimate, read_release, row_features
 
 MOST_KEPT = 6
@@ -219,22 +219,10 @@ def _mean(found: Estimate, row: dict[str, object]) -> str:
 
 def _epsilon_of(release: TableRelease, level: float | None = None) -> str:
     """ε over the whole range of a release, or of one at another level of the same column."""
-    if any(release.limits(one) is None for one in release.columns):
-        return "unlimited"
-    terms = release.over_the_range(0.0 if release.distribution.pure else release.privacy.delta or DELTA)
-    if level is not None:
-        if len(terms.columns) > 1:
-            return "–"
-        terms = type(terms)(
-            model=terms.model, privacy=terms.privacy, most=terms.most,
-            columns=(_at(terms.columns[0], level),),
-        )  # fmt: skip
-    found = terms.epsilon
+    if level is not None and len(release.columns) > 1:
+        return "–"
+    found = epsilon_of(release, level)
     return "unlimited" if found is None else epsilon_text(found)
-
-
-def _at(column: Any, level: float) -> Any:  # noqa: ANN401 - a column of terms
-    return type(column)(column.target, level, column.residual_variance, column.reference_rows)
 
 
 def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
@@ -257,7 +245,8 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
     rows = [
         {
             "date": one.time[:16].replace("T", " "), "name": names.get(one.sequence, "–"),
-            "epsilon": _epsilon_of(release, _level(one)), "cost": percent(_level(one) / float(budget)),
+            "epsilon": _epsilon_of(release, _level(one)),
+            "cost": percent(_level(one) / float(budget)),
             "this": one.sequence == entry.sequence,
         }
         for one in entries[-MOST_ENTRIES:]
@@ -289,8 +278,6 @@ def _names(folder: Path, ledger: str) -> dict[int, str]:
         if entry is not None and entry.ledger == ledger:
             found[entry.sequence] = name
     return found
-
-
 
 
 ROUTES = [

@@ -8,7 +8,8 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from privest.app.data import EXAMPLE, keep_look, typed_of
+from privest.app.columns import typed_of
+from privest.app.data import EXAMPLE, keep_look
 from privest.app.desk import Desk, Work
 from privest.app.pages import Errors, Form, Unfit, desk_of, page, plain_route, screen, see_other
 from privest.app.tables import (
@@ -133,9 +134,7 @@ def _fill(desk: Desk, work: Work, form: Form) -> None:
     seen = look(work.table.data, spec.format)
     # What was found of how the file is written is now stated, as on the columns screen.
     codes = spec.format.missing_codes
-    spec = replace(
-        spec, data=work.table.name, format=replace(seen.format, missing_codes=codes)
-    )
+    spec = replace(spec, data=work.table.name, format=replace(seen.format, missing_codes=codes))
     work.restate(spec, make_plan(spec, work.table.data))
     keep_look(work, seen)
     work.typed = typed_of(spec, seen)

@@ -393,7 +393,7 @@ WORDS: dict[str, str] = {
     "width of the range in logarithms. The privacy noise on a logarithm has sd {sd:near}.",
     "level_relative_answers": "Privacy level s = {relative:level}, for yes and no as 1 and 0.",
     "need_found": "ε = {epsilon} is the smallest ε with three digits that gives “{name}” a 95% "
-    "error of ± {error:near} or less.",
+    "error of at most {error:near}.",
     "leaves_rows": "{rows:rows}, each with one noisy value of “{target}”.",
     "leaves_public": "Public columns, as they are in the file: {names:and}.",
     "leaves_facts": "ε, δ, the range, names of columns, the number of rows.",
@@ -401,8 +401,8 @@ WORDS: dict[str, str] = {
     "stays_values": "Every value of “{target}”, as it is in the file.",
     "stays_columns": "Columns that are not used.",
     "stays_noise": "The noise.",
-    "dry_run": "A dry run shows what the results will look like, with simulated noise. It protects "
-    "nobody: keep what it shows to yourself.",
+    "dry_run": "A dry run shows what the results will look like, with simulated noise. It gives no "
+    "protection: keep what it shows to yourself.",
     "dry_run_choice": "Do not choose ε by repeating dry runs until a result looks right: that "
     "choice would depend on the private values.",
     "cost_order": "The account is charged before the release appears. If the computer stops in "

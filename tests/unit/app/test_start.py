@@ -5,7 +5,7 @@ import pytest
 import privest.app
 from app_client import Client
 from privest.app import Desk
-from privest.app._desk import MOST_WORKS, PREFIX
+from privest.app.desk import MOST_WORKS, PREFIX
 from privest.errors import InvalidInput
 
 
@@ -19,7 +19,7 @@ def client(tmp_path):
 def test_first_page(client):
     page = client.get("/")
     assert page.status_code == 200
-    assert "What will I know" in page.text
+    assert "Start a release" in page.text
     assert client.desk.session not in page.text
 
 
