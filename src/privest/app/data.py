@@ -24,6 +24,7 @@ from privest.app.columns import (
     lines_of,
     offered,
     stated,
+    typed_of,
 )
 from privest.app.desk import Work
 from privest.app.pages import Errors, Form, desk_of, page, screen, see_other
@@ -262,6 +263,8 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
             spec, old = stated(form, table, seen), work.spec
             if old is not None and _same_values(old, spec):
                 spec = replace(spec, privacy=old.privacy)  # ε as it was chosen since
+                if typed_of(spec, seen) == typed_of(old, seen):
+                    spec = old  # to the last digit, and with what no form shows
             if spec != old or work.plan is None or table.changed(work.plan) is not None:
                 work.require_idle()
                 plan = make_plan(spec, data=table.data)

@@ -26,16 +26,16 @@ from privest.workflow import Plan, Spec, Steps, commands_of, document_path, to_t
 
 PLAN, SCRIPT, REPORT, ARCHIVE = "plan.toml", "estimate.py", "report.html", "privest.zip"
 STAMP = (1980, 1, 1, 0, 0, 0)  # of files in the archive: the same work gives the same bytes
-PYTHON = '''"""Estimates from the release {table}, as the app of privest {version} showed them.
+PYTHON = '''"""Estimates from a release, as the app of privest {version} showed them.
 
-Needs privest (pip install privest), and {table} with {document} beside this script.
+Needs privest (pip install privest), and table and document of the release beside this script.
 """
 
 import privest as pv
 
 release = {table!r}
-checked = pv.workflow.verify(release, allow_simulated=True)
-print("The release is whole." if checked.verified else "The release was changed!")
+checked = pv.verify(release, allow_simulated=True)  # an error where table or document was changed
+print(*checked.examined, *(f"not examined: {{one}}" for one in checked.not_examined), sep="\\n")
 
 estimate = pv.estimate(release)
 print(estimate.summary())
@@ -67,8 +67,7 @@ class Exported:
 
     def write_script(self, path: Path) -> None:
         """A script that verifies the release and repeats the estimates."""
-        document = document_path(self.table).name
-        text = PYTHON.format(table=self.table.name, document=document, version=privest.__version__)
+        text = PYTHON.format(table=self.table.name, version=privest.__version__)
         path.write_text(text, encoding="utf-8")
 
     def write_report(self, path: Path) -> None:

@@ -32,6 +32,7 @@ from privest.app.privacy import percent
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Ledger, as_subject
 from privest.report import Section, Sentence, describe, parts_html
+from privest.report.numbers import down
 from privest.report.sections import Part, Table
 from privest.report.slider import at_epsilon, epsilon_of, epsilon_text, require_epsilon
 from privest.workflow import Plan, Spending
@@ -166,9 +167,9 @@ def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
     }  # fmt: skip
     facts = {
         "Limit, all releases together": _epsilon(plan, spent.budget),
-        "Spent before": _epsilon(plan, spent.spent or 0.0),
+        "Spent before": _epsilon(plan, spent.spent),
         "This release": f"ε = {told['epsilon']}",
-        "Still possible afterwards": _epsilon(plan, max(spent.remaining or 0.0, 0.0)),
+        "Still possible afterwards": _epsilon(plan, spent.remaining),
     }
     told["facts"] = facts
     times = int(Fraction(spent.remaining or 0.0) / Fraction(spent.level))
@@ -177,18 +178,18 @@ def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
     return told
 
 
-def _epsilon_text(plan: Plan, level: float | None = None) -> str:
-    found = epsilon_of(plan, level)
+def _epsilon_text(plan: Plan) -> str:
+    found = epsilon_of(plan)
     assert found is not None  # the screens ask for a range
     return epsilon_text(found)
 
 
-def _epsilon(plan: Plan, level: float) -> str:
-    """A level of the account as ε of one release of these values."""
-    if not level > 0:
+def _epsilon(plan: Plan, level: float | None) -> str:
+    """A level of the account as ε of one release of these values, rounded down."""
+    if not level or level < 0:
         return "none"
     try:
-        return f"ε = {_epsilon_text(plan, level)}"
+        return f"ε = {down(epsilon_of(plan, level) or 0.0)}"
     except PrivestError:  # so small that it has no ε
         return "almost none"
 

@@ -74,13 +74,18 @@ def _finding(section: Section) -> dict[str, Any]:
     sentences = [one for one in section.parts if isinstance(one, Sentence)]
     kinds: tuple[tuple[str, type[Any]], ...] = (("tables", Table), ("charts", Chart))
     # The page itself says of which release they are, and at which ε.
-    parts = [replace(one, caption=None) if isinstance(one, Table) else one for one in section.parts]
+    parts = [_bare(one) if isinstance(one, Table) else one for one in section.parts]
     found: dict[str, Any] = {
         name: _html([part for part in parts if isinstance(part, kind)]) for name, kind in kinds
     }
     warned = _html([one for one in sentences if one.warning])
     said = [one.text for one in sentences if not one.warning]
     return found | {"said": said, "warned": warned, "reading": _html(section.details)}
+
+
+def _bare(table: Table) -> Table:
+    own = table.caption is not None and table.caption.key == "source"
+    return replace(table, caption=None) if own else table
 
 
 def _fold(section: Section) -> dict[str, Any]:
@@ -252,7 +257,7 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
         for one in entries[-MOST_ENTRIES:]
     ]  # fmt: skip
     share = float(left) / float(budget)
-    possible = _epsilon_of(release, float(left)) if left > 0 else None
+    possible = epsilon_of(release, float(left)) if left > 0 and len(release.columns) == 1 else None
     limit = _epsilon_of(release, float(budget))
     key = "history_left" if possible else "history_none"
     return {
