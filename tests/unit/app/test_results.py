@@ -109,7 +109,9 @@ def test_estimates_are_made_once(client, monkeypatch):
 
 def test_a_mean_in_units_of_the_file(client):
     table = people(300) | {"ldl": np.exp(people(300)["ldl"])}
-    work = of_people(client, table, transform="log", privacy=Privacy(2.0, range={"ldl": (1e-3, 1e3)}))
+    work = of_people(
+        client, table, transform="log", privacy=Privacy(2.0, range={"ldl": (1e-3, 1e3)})
+    )
     page = shown(client, work)
     assert re.findall(r'<label for="at-\d+">(.*?)</label>', page) == ["age", "bmi", "sex"]
     assert "Change of “ldl” for one unit more" in page  # in percent for a logarithm

@@ -26,7 +26,8 @@ def client(tmp_path):
 
 
 CLEAN = "age,sex,bmi,income\n" + "".join(
-    f"{20 + 7 * k % 60},{'fm'[k % 2]},{20 + k % 9}.5,{20_000 + 350 * (k % 97)}\n" for k in range(300)
+    f"{20 + 7 * k % 60},{'fm'[k % 2]},{20 + k % 9}.5,{20_000 + 350 * (k % 97)}\n"
+    for k in range(300)
 )
 
 
