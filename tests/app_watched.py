@@ -19,7 +19,6 @@ AXE = Path(__file__).with_name("browser") / "vendor" / "axe.min.js"
 POLICY = """document.addEventListener("securitypolicyviolation",
     e => console.error("policy: " + e.violatedDirective + " " + e.blockedURI));"""
 RUN_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
-
     .map(v => v.id + ": " + v.nodes.map(n => n.html.slice(0, 200)).join(" | "))"""
 PACKED = re.compile(rb"data:[\w/+.-]*(?:;[\w=-]+?)*?(;base64)?,([A-Za-z0-9+/=%._~!*'()-]+)")
 

@@ -139,7 +139,7 @@ class Work:
             self.table, self.look, self.looks = None, None, self.looks + 1
             self.restate(None, None)
             for held in (self.earlier, self.asked, self.typed, self.tickets, self.kept):
-                held.clear()  # type: ignore[attr-defined]
+                held.clear()
 
 
 class Desk:

@@ -6,6 +6,7 @@ the back button find what the first one did.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -32,7 +33,7 @@ from privest.app.privacy import percent
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Ledger, as_subject
 from privest.report import Section, Sentence, describe, parts_html
-from privest.report.numbers import down
+from privest.report.numbers import down, near
 from privest.report.sections import Part, Table
 from privest.report.slider import at_epsilon, epsilon_of, epsilon_text, require_epsilon
 from privest.workflow import Plan, Spending
@@ -169,7 +170,7 @@ def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
         "Limit, all releases together": _epsilon(plan, spent.budget),
         "Spent before": _epsilon(plan, spent.spent),
         "This release": f"ε = {told['epsilon']}",
-        "Still possible afterwards": _epsilon(plan, spent.remaining),
+        "Still possible afterwards": _epsilon(plan, spent.remaining, down),
     }
     told["facts"] = facts
     times = int(Fraction(spent.remaining or 0.0) / Fraction(spent.level))
@@ -184,12 +185,12 @@ def _epsilon_text(plan: Plan) -> str:
     return epsilon_text(found)
 
 
-def _epsilon(plan: Plan, level: float | None) -> str:
-    """A level of the account as ε of one release of these values, rounded down."""
+def _epsilon(plan: Plan, level: float | None, rounded: Callable[[float], str] = near) -> str:
+    """A level of the account as ε of one release of these values."""
     if not level or level < 0:
         return "none"
     try:
-        return f"ε = {down(epsilon_of(plan, level) or 0.0)}"
+        return f"ε = {rounded(epsilon_of(plan, level) or 0.0)}"
     except PrivestError:  # so small that it has no ε
         return "almost none"
 
@@ -243,8 +244,8 @@ def look(request: Request, work: Work, form: Form) -> Response:
         if work.plan is plan:  # an account of another table is none of this one
             work.choice = (plan, choice)
     if from_htmx(request):
-        told = {"cost": _cost(desk, plan, choice), "order": Sentence("cost_order").text}
-        return page(request, "_release_cost.html", work, trouble=None, **told)
+        cost, order = _cost(desk, plan, choice), Sentence("cost_order").text
+        return page(request, "_release_cost.html", work, cost=cost, order=order, trouble=None)
     return see_other(request, "release", work)
 
 

@@ -256,14 +256,16 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
         }
         for one in entries[-MOST_ENTRIES:]
     ]  # fmt: skip
-    share = float(left) / float(budget)
-    possible = epsilon_of(release, float(left)) if left > 0 and len(release.columns) == 1 else None
-    limit = _epsilon_of(release, float(budget))
-    key = "history_left" if possible else "history_none"
+    share, said = float(left) / float(budget), ""
+    if len(release.columns) == 1 and release.limits(release.column) is not None:
+        values = {"limit": epsilon_of(release, float(budget))}
+        if left > 0:
+            values["epsilon"] = epsilon_of(release, float(left))
+        said = Sentence("history_left" if left > 0 else "history_none", values).text
     return {
         "subject": entry.subject, "rows": rows[::-1], "left": percent(share),
         "spent": f"{100 * (1 - share):.2f}", "used": percent(1 - share),
-        "said": Sentence(key, {"epsilon": possible, "limit": limit}).text,
+        "said": said,
     }  # fmt: skip
 
 

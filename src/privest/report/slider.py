@@ -47,7 +47,7 @@ def epsilon_at(position: float) -> float:
     """The inverse of `position_of`."""
     place = min(max(position, 0.0), 1.0) * len(WORDS)
     k = min(int(place), len(WORDS) - 1)
-    return BORDERS[k] * (BORDERS[k + 1] / BORDERS[k]) ** (place - k)
+    return float(BORDERS[k] * (BORDERS[k + 1] / BORDERS[k]) ** (place - k))
 
 
 def epsilon_text(epsilon: float) -> str:
