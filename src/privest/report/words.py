@@ -408,8 +408,8 @@ WORDS: dict[str, str] = {
     "cost_order": "The account is charged before the release appears. If the computer stops in "
     "between, the same release is finished without a second charge.",
     "cost_more": "Further releases like this one that fit into the account: {times:count}.",
-    "history_left": "Still possible: one release at ε = {epsilon:down}. The limit of the account is "
-    "ε = {limit:near} for all releases together.",
+    "history_left": "Still possible: one release at ε = {epsilon:down}. The limit of the account "
+    "is ε = {limit:near} for all releases together.",
     "history_none": "Nothing is left. The limit of the account is ε = {limit:near} for all releases "
     "together.",
     # --- verification -----------------------------------------------------------------------------
