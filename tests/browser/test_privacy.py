@@ -1,4 +1,4 @@
-"""The slider in a browser: numbers and pictures follow it, it stays in sight, the last move counts."""
+"""The slider in a browser: numbers and pictures follow it, and it stays in sight."""
 
 import re
 

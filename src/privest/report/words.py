@@ -410,8 +410,8 @@ WORDS: dict[str, str] = {
     "cost_more": "Further releases like this one that fit into the account: {times:count}.",
     "history_left": "Still possible: one release at ε = {epsilon:down}. The limit of the account "
     "is ε = {limit:near} for all releases together.",
-    "history_none": "Nothing is left. The limit of the account is ε = {limit:near} for all releases "
-    "together.",
+    "history_none": "Nothing is left. The limit of the account is ε = {limit:near} for all "
+    "releases together.",
     # --- verification -----------------------------------------------------------------------------
     "whole_charged": "{path} is whole, and the release that this ledger has charged.",
     "whole": "{path} is whole.",
