@@ -1,4 +1,4 @@
-"""Columns: files of all kinds and states, roles that become a plan, and what is said beside fields."""
+"""Columns: files of all kinds and states, roles that become a plan, errors beside fields."""
 
 import gzip
 import io
@@ -399,7 +399,8 @@ def test_words_among_numbers_must_be_explained(client):
     taken(client, "x,y\n" + rows + "soon,1.5\n7,n/k\n")
     answer = done(client, **YX)
     assert errors(answer) == {
-        "role-0": "Words are among its numbers, in 1 row. Tick those that stand for a missing value."
+        "role-0": "Words are among its numbers, in 1 row. Tick those that stand for a missing "
+        "value."
     }
     spec = planned(client, done(client, **YX | {"codes-0": "0"}))
     assert set(spec.format.missing_codes) == {"x=soon", "y=n/k"}
