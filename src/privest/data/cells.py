@@ -23,7 +23,7 @@ from privest.errors import InvalidInput
 WORDS = ("na", "n/a", "nan", "null", "none")
 MISSING = ("", ".", *("".join(one) for w in WORDS for one in product(*({c, c.upper()} for c in w))))
 GAPS = frozenset(MISSING)
-TRUTHS = {"true": 1.0, "false": 0.0}  # in any case
+TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}  # in any case
 
 DAYS = "give the year, or the days since a public day, as a number"
 # 2024-03-01, 2024/3/1 12:30, 20240301T12; 1.3.2024, 03/01/24; 12:30, 12:30:05.
