@@ -1,7 +1,7 @@
 """docs/app-*.png: every screen of `privest app`, on the embedded tables (needs chromium).
 
-`make pictures` makes them. The release is a trial with a fixed seed, so that the numbers are the
-same in every run; nothing is charged to a ledger. `python docs/app_pictures.py FOLDER` puts them
+`make pictures` makes them, with a real release in a new folder: its numbers differ from run to run.
+`python docs/app_pictures.py FOLDER` puts them
 elsewhere, to be looked at first.
 """
 
@@ -30,8 +30,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 COLOURS = 128  # enough for words and lines, and for what is rare: an edge of a note
 MOST_BYTES = 150_000  # of a picture
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
-SEED = "1"
-LEVEL = "4"  # as in docs/workflow.md
+EPSILON, LIMIT = "30", "60"
 
 
 @contextmanager
@@ -96,32 +95,32 @@ def shot(page: Page, folder: Path, name: str, most: int = 1600) -> None:
 
 
 def a_table(page: Page, folder: Path) -> None:
-    """From the first page to what is taken along."""
+    """From the first page to the results."""
     shot(page, folder, "start")
-    page.get_by_role("button", name="Begin with a table").click()
+    page.get_by_text("The example table").click()
     page.get_by_role("button", name="Use the example").click()
     page.get_by_label("Role of bmi").wait_for()
-    shot(page, folder, "data", 1750)
-    page.get_by_role("button", name=re.compile("^Go on")).click()
-    page.locator("#level").fill(LEVEL)
-    page.get_by_role("button", name="Show", exact=True).click()
-    shot(page, folder, "privacy", 2100)
-    page.get_by_role("button", name=re.compile("go on$")).click()
-    page.get_by_role("button", name="Make a trial").wait_for()
-    shot(page, folder, "release", 1750)
-    page.get_by_label(re.compile("^Seed")).fill(SEED)
-    page.get_by_role("button", name="Make a trial").click()
-    page.get_by_role("link", name="See the results of the trial").click()
-    page.get_by_label("How sure intervals are").wait_for()
-    shot(page, folder, "results", 2000)
-    page.get_by_role("navigation", name="Steps").get_by_role("link", name="Take it along").click()
-    page.locator("#plan").wait_for()
-    shot(page, folder, "take", 1400)
+    shot(page, folder, "data", 1300)
+    page.get_by_role("button", name="Continue to privacy").click()
+    page.locator("#epsilon").fill(EPSILON)
+    page.get_by_role("button", name="Continue to release").click()
+    page.get_by_role("button", name="Start a dry run").wait_for()
+    page.get_by_role("link", name="Back").click()
+    page.locator("#epsilon").wait_for()
+    shot(page, folder, "privacy", 1500)
+    page.get_by_role("button", name="Continue to release").click()
+    page.get_by_role("button", name="Start a dry run").wait_for()
+    shot(page, folder, "release", 1300)
+    page.get_by_label("Limit of the new account").fill(LIMIT)
+    page.get_by_role("checkbox", name=re.compile("^I understand")).check()
+    page.get_by_role("button", name="Release now").click()
+    page.get_by_role("link", name="Export all (ZIP)").wait_for()
+    shot(page, folder, "results", 1700)
 
 
 def again(page: Page, folder: Path, name: str, screen: str, most: int) -> None:
     """A screen of the work that is on the desk, in another window."""
-    page.locator(".works a").first.click()
+    page.locator(".list a").first.click()
     page.get_by_role("navigation", name="Steps").wait_for()
     step = page.get_by_role("navigation", name="Steps").get_by_role("link", name=screen)
     if step.count():

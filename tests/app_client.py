@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
+from html import unescape
 from pathlib import Path
 
+from app_forms import forms_of
 from privest.app import Desk, make_app
 from privest.workflow import Model, Privacy, Public, Spec, make_plan
 
@@ -20,10 +23,31 @@ def spec_of(**changes):
         "public": Public(0.2),
         "privacy": Privacy(level=4.0, delta=1e-6, range={"s5": (2.0, 7.0)}),
     } | changes
-    own = {
-        name: found.pop(name) for name in ("data", "public", "privacy", "format") if name in found
-    }
+    whole = ("data", "public", "privacy", "format")
+    own = {name: found.pop(name) for name in whole if name in found}
     return Spec(model=Model(**found), **own)
+
+
+def words(answer):
+    """What a reader sees of a page or part."""
+    text = answer if isinstance(answer, str) else answer.text
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text)))
+
+
+def errors(answer):
+    """What is said beside the fields, by field."""
+    found = re.findall(r'<span class="check bad" id="([^"]*)-error">(.*?)</span>', answer.text)
+    return {name: unescape(text) for name, text in found}
+
+
+def fields_of(page, ending):
+    """What the form of a page that goes to this address sends as it stands."""
+    text = page if isinstance(page, str) else page.text
+    (form,) = [one for one in forms_of(text) if one.action.endswith(ending)]
+    found = {}
+    for name, value in form.sent:
+        found.setdefault(name, []).append(value)
+    return found
 
 
 class Client:
@@ -64,12 +88,21 @@ class Client:
         assert answer.status_code == 303, answer.text
         return self.get(answer.headers["location"])
 
-    def planned(self, **changes):
-        """A piece of work whose data screen is done, on the embedded table."""
-        from privest.app._desk import Table
+    def begun(self, content, name="people.csv"):
+        """A piece of work on a file that is sent."""
+        raw = content if isinstance(content, bytes) else content.encode()
+        return self.work_of(self.post("/begin", files={"table": (name, raw)}))
 
-        spec = spec_of(**changes)
-        work = self.desk.begin()
+    def work_of(self, answer):
+        """The piece of work that a form led to."""
+        assert answer.status_code == 303, answer.text
+        return self.desk.works[re.search(r"/work/([^/]+)/", answer.headers["location"])[1]]
+
+    def planned(self, **changes):
+        """A piece of work whose columns screen is done, on the embedded table."""
+        from privest.app.tables import Table
+
+        work, spec = self.desk.begin(), spec_of(**changes)
         work.table, work.spec, work.plan = Table("diabetes"), spec, make_plan(spec)
         return work
 

@@ -8,7 +8,7 @@ from app_fuzz import mutated, require_message, urlencoded_or_parts
 from app_stage import Stage
 
 FRESH = 100  # forms until the pieces of work are set up again: some clear them away
-SELDOM = ("/clear", "/another", "/take/report", "/take/all", ".css")  # nothing is left; slow
+SELDOM = ("/clear", "/export/report", "/export/all", ".css")  # nothing is left; slow
 
 
 def fuzz(folder, cases, *, quick=False, seed=19) -> Counter:

@@ -5,23 +5,18 @@ import re
 from playwright.sync_api import expect
 
 
-def begin(page):
-    """From the first page to the data screen of a new piece of work."""
-    page.get_by_role("button", name="Begin with a table").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Which table?")
-
-
 def example(page):
-    """The embedded table; everything is filled in."""
+    """From the first page to the columns of the embedded table; everything is filled in."""
+    page.get_by_text("The example table").click()
     page.get_by_role("button", name="Use the example").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("diabetes")
+    expect(page.get_by_role("heading", level=1)).to_have_text("What is each column?")
 
 
 def upload(page, path):
-    """A file of the user."""
+    """A file of the user: with a script it is sent as soon as it is chosen."""
     page.get_by_label("Choose a file, or drop it here").set_input_files(path)
-    page.get_by_role("button", name="Use this file").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(path.name)
+    expect(page.get_by_role("heading", level=1)).to_have_text("What is each column?")
+    expect(page.locator("main")).to_contain_text(path.name)
 
 
 def roles(page, **of_columns):
@@ -30,68 +25,57 @@ def roles(page, **of_columns):
         page.get_by_label(f"Role of {name}", exact=True).select_option(role)
 
 
-def go_on(page):
-    """From the data screen to the privacy screen."""
-    page.get_by_role("button", name=re.compile("^Go on")).click()
-    expect(page).to_have_url(re.compile("/privacy$"))
-
-
 def fill_messy(page):
-    """Roles, lists and the range of the messy table."""
+    """Roles and the range of the messy table."""
     roles(page, Größe="public", Gruppe="public", Alter="public", Marker="private")
-    page.get_by_label("Lowest").locator("visible=true").fill("0")
-    page.get_by_label("Highest").locator("visible=true").fill("10")
-    page.get_by_role("checkbox", name=re.compile("^The categories above are public")).check()
+    page.get_by_label("Lowest possible").locator("visible=true").fill("0")
+    page.get_by_label("Highest possible").locator("visible=true").fill("10")
+    page.get_by_role("checkbox", name=re.compile("^Range, sd and categories")).check()
+
+
+def go_on(page):
+    """From the columns to the privacy screen."""
+    page.get_by_role("button", name="Continue to privacy").click()
+    expect(page).to_have_url(re.compile("/privacy$"))
 
 
 def slide(page, key="ArrowRight", times=5):
     """The slider by arrow keys; the number beside it follows."""
     page.wait_for_load_state("load")  # the script that follows the slider is there
-    slider, number = page.get_by_role("slider"), page.locator("#level")
+    slider, number = page.get_by_role("slider"), page.locator("#epsilon")
     before = number.input_value()
     slider.focus()
     for _ in range(times):
         page.keyboard.press(key)
     expect(number).not_to_have_value(before)
-    return settled(page, number)
+    page.wait_for_timeout(300)
+    page.wait_for_load_state("networkidle")
+    return number.input_value()
 
 
-def settled(page, field):
-    """The value of a field that answers may still change, once it is the same for a while."""
-    was, same = None, 0
-    while same < 4:
-        page.wait_for_timeout(150)
-        now = field.input_value()
-        was, same = now, same + 1 if now == was else 0
-    return was
-
-
-def take_level(page):
+def take_epsilon(page):
     """From the privacy screen to the release screen."""
-    page.get_by_role("button", name=re.compile("go on$")).click()
+    page.get_by_role("button", name="Continue to release").click()
     expect(page).to_have_url(re.compile("/release$"))
 
 
-def trial(page, seed="1"):
-    """A trial, and on to its results."""
-    page.get_by_label(re.compile("^Seed")).fill(seed)
-    page.get_by_role("button", name="Make a trial").click()
-    page.get_by_role("link", name="See the results of the trial").click()
-    expect(page).to_have_url(re.compile("/results$"))
+def dry_run(page):
+    """A dry run; its results are shown in place."""
+    page.get_by_role("button", name=re.compile("dry run$")).click()
+    expect(page.get_by_role("heading", name=re.compile("^Dry run: for your eyes"))).to_be_visible()
 
 
 def release(page):
-    """A real release, and on to its results."""
-    page.get_by_role("checkbox", name=re.compile("^I am sure")).check()
-    page.get_by_role("button", name="Release", exact=True).click()
-    page.get_by_role("link", name="See the results", exact=True).click()
+    """A real release; its results come by themselves."""
+    page.get_by_role("checkbox", name=re.compile("^I understand")).check()
+    page.get_by_role("button", name="Release now").click()
     expect(page).to_have_url(re.compile("/results$"))
 
 
-def take_along(page):
-    """To the last screen."""
-    page.get_by_role("navigation", name="Steps").get_by_role("link", name="Take it along").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Take it along")
+def unfold(page):
+    """Open everything that is folded."""
+    for one in page.locator("summary").locator("visible=true").all():
+        one.click()
 
 
 def downloads(page, folder):

@@ -4,7 +4,7 @@ import re
 import time
 from html import unescape
 
-from privest.app import _release_job as jobs
+BUSY = 60.0  # seconds that a release of a small table may take on a busy machine
 
 
 def url(work, rest=""):
@@ -23,12 +23,11 @@ def ticket(client, work):
 
 def ended(work):
     """The job, once it has ended."""
-    job = work.more[jobs.JOB]
-    until = time.monotonic() + 30
-    while job.running:
-        assert time.monotonic() < until
+    until = time.monotonic() + BUSY
+    while work.job.running:
+        assert time.monotonic() < until, "the release does not end"
         time.sleep(0.01)
-    return job
+    return work.job
 
 
 def made(client, work, **fields):
@@ -40,4 +39,6 @@ def made(client, work, **fields):
 
 
 def message(answer):
-    return unescape(" ".join(re.findall(r'role="alert"><p>(.*?)</p>', answer.text, re.S)))
+    """What is said at the top of a page that refuses a form."""
+    found = re.findall(r'role="alert"[^>]*>(.*?)</div>', answer.text, re.S)
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", " ".join(found))))

@@ -1,12 +1,14 @@
 """The app in-process with pieces of work in every state, for tests that try all routes."""
 
 import re
-import time
 
 from app_client import HOST, Client
 from app_forms import FoundForm
 from app_fuzz import harvested
 from app_messy import SENTINELS, messy
+from privest.app.desk import Made
+from privest.app.job import Choice
+from privest.workflow import Account, release
 
 LONGEST = 20_000  # characters of an address that a browser sends
 
@@ -31,30 +33,26 @@ class Stage:
             desk.clear(work)
         self.works = [desk.begin(), client.planned(), self._sent()]
         if not self.quick:  # its pages have pictures, which take their time
-            self.works.append(self._tried())
+            self.works.append(self._released())
         self.forms = self._all_forms()
 
-    def _tried(self):
-        """A work with a trial, so that there are results."""
+    def _released(self):
+        """A work with a release, so that there are results; some other of it is fuzzed away."""
         work = self.client.planned()
-        answer = self.client.post(f"/work/{work.id}/release/trial", {"seed": "1"})
-        assert answer.status_code == 303, answer.text
-        until = time.monotonic() + 60
-        while work.released is None and time.monotonic() < until:
-            time.sleep(0.005)
-        assert work.released is not None
+        with Account(self.client.desk.ledger, "staged", again=True, budget=1e6) as account:
+            name = f"staged-{work.id.strip('-_')}.csv"
+            path = self.client.desk.folder / name
+            release(work.plan, path, account=account)
+        work.released, work.made = path, Made(work.plan, Choice(name, "staged"))
         return work
 
     def _sent(self):
-        """A work with a messy table of the user, whose data screen is done."""
-        work = self.client.desk.begin()
-        place = f"/work/{work.id}/data"
-        answer = self.client.post(f"{place}/file", files={"table": ("messy.csv", messy())})
-        assert answer.status_code == 303, answer.text
+        """A work with a messy table of the user, whose columns screen is done."""
+        work = self.client.begun(messy(), "messy.csv")
         roles = {"role-1": "public", "role-2": "public", "role-3": "public", "role-5": "private"}
-        more = {"list-2": "alt\nneu\nohne", "lists_public": "yes", "low-5": "0", "high-5": "10",
+        more = {"list-2": "alt\nneu\nohne", "known": "yes", "low-5": "0", "high-5": "10",
                 "codes-3": "0", "codes-5": "0", "gaps": "drop"}  # fmt: skip
-        answer = self.client.post(place, roles | more)
+        answer = self.client.post(f"/work/{work.id}/data", roles | more)
         assert answer.status_code == 303, answer.text
         return work
 

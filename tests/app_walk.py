@@ -1,11 +1,8 @@
 """A walk through the app: a client that keeps every answer, and goes where pages lead."""
 
-import time
-
 from app_client import Client
 from app_forms import forms_of
-
-BUSY = 60.0  # seconds that a release of a small table may take on a busy machine
+from app_release import ended
 
 
 class Watched(Client):
@@ -27,12 +24,8 @@ class Watched(Client):
 
 
 def released(client, work):
-    """Wait until the release or trial that is under way has ended."""
-    end = time.monotonic() + BUSY
-    while work.more["release job"].running:
-        assert time.monotonic() < end, "the release does not end"
-        time.sleep(0.01)
-    job = work.more["release job"]
+    """Wait until the release or dry run that is under way has ended."""
+    job = ended(work)
     assert job.trouble is None, job.trouble
     return job
 

@@ -19,7 +19,6 @@ AXE = Path(__file__).with_name("browser") / "vendor" / "axe.min.js"
 POLICY = """document.addEventListener("securitypolicyviolation",
     e => console.error("policy: " + e.violatedDirective + " " + e.blockedURI));"""
 RUN_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
-    .filter(v => ["serious", "critical"].includes(v.impact))
     .map(v => v.id + ": " + v.nodes.map(n => n.html.slice(0, 200)).join(" | "))"""
 PACKED = re.compile(rb"data:[\w/+.-]*(?:;[\w=-]+?)*?(;base64)?,([A-Za-z0-9+/=%._~!*'()-]+)")
 
@@ -102,7 +101,7 @@ class Watched:
 
 
 def accessibility(page) -> list[str]:
-    """What axe-core finds that is serious or critical."""
+    """What axe-core finds."""
     if not page.evaluate("typeof axe !== 'undefined'"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
     return page.evaluate(RUN_AXE)

@@ -1,12 +1,12 @@
 """The first page in a browser, and the process behind it: how it starts, and how it stops."""
 
-import re
 import socket
 import time
 from contextlib import closing
 
 import pytest
 
+import app_path as path
 from app_looks import LOOKS, looks_right
 from app_process import AppProcess
 
@@ -16,7 +16,8 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_the_first_page(watch, width, dark):
     page = watch(width=width, dark=dark).open()
-    assert page.locator("h1").inner_text().startswith("What will I know")
+    assert page.locator("h1").inner_text() == "Start a release"
+    path.unfold(page)
     assert "token" not in page.url
     looks_right(page, dark=dark)
 
@@ -52,14 +53,13 @@ def test_the_file_that_a_browser_is_given_leads_into_the_app(chromium, tmp_path,
         context = chromium.new_context()
         page = context.new_page()
         page.goto(told.read_text())
-        page.get_by_role("button", name="Begin with a table").click()
-        page.get_by_role("button", name="Use the example").wait_for()
+        path.example(page)
         seen = page.evaluate("() => history.length")
         page.reload()  # the cookie is enough, also in another tab
-        page.get_by_role("button", name="Use the example").wait_for()
+        page.get_by_role("button", name="Continue to privacy").wait_for()
         other = context.new_page()
         other.goto(page.url)
-        other.get_by_role("button", name="Use the example").wait_for()
+        other.get_by_role("button", name="Continue to privacy").wait_for()
         assert seen <= 3  # (blank,) start, data: neither the file nor the address with the token
         context.close()
     finally:
@@ -78,9 +78,8 @@ def test_a_server_that_stopped_is_seen(chromium, tmp_path, width, dark):
     for _ in range(2):
         page = context.new_page()
         page.goto(running.address)
-        page.get_by_role("button", name="Begin with a table").click()
-        page.get_by_role("button", name="Use the example").click()
-        page.get_by_role("button", name=re.compile("^Go on")).click()
+        path.example(page)
+        path.go_on(page)
         page.locator("#position").wait_for()
         assert not page.locator("#gone").is_visible()
         pages.append(page)
@@ -100,11 +99,11 @@ def test_back_to_a_form_with_an_error(watch):
     seen.forgiven.append("422")
     page = seen.open()
     page.get_by_role("link", name="Open a plan").click()
-    page.get_by_label(re.compile("or where it is on this machine")).first.fill("nowhere.toml")
-    page.get_by_role("button", name=re.compile("^Open")).click()
+    page.get_by_label("or its path").first.fill("nowhere.toml")
+    page.get_by_role("button", name="Open the plan").click()
     page.get_by_role("alert").get_by_text("There is no such file").wait_for()
     page.locator("a.brand").click()
-    page.get_by_role("button", name="Begin with a table").wait_for()
+    page.get_by_role("button", name="Continue to columns").wait_for()
     page.go_back()
     page.get_by_role("alert").get_by_text("There is no such file").wait_for()
     page.reload()
@@ -131,7 +130,7 @@ def test_two_apps_in_one_folder_in_one_browser(watch, app):
         for address in (first, second, first):
             page.goto(address)
             assert page.url == address
-            assert page.locator("h1").inner_text().startswith("What will I know")
+            assert page.locator("h1").inner_text() == "Start a release"
         page.goto(f"{second}nowhere")
         seen.forgiven.append("404")
     finally:

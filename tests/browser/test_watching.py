@@ -44,9 +44,8 @@ def bad(chromium):
 def test_a_bad_page_is_seen_to_be_bad(bad):
     bad.page.goto(bad.app.address)
     page = bad.page
-    assert [one.partition(":")[0] for one in accessibility(page)] == [
-        "html-has-lang", "image-alt", "label",
-    ]  # fmt: skip
+    found = {one.partition(":")[0] for one in accessibility(page)}
+    assert {"html-has-lang", "image-alt", "label"} <= found
     assert bad.wire.outside == ["GET http://elsewhere.test/a.png"]
     assert any("policy: style-src" in one for one in bad.complaints)
     assert any(one == "error: x" for one in bad.complaints)

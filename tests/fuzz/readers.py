@@ -23,21 +23,13 @@ import privest as pv
 import workflow_tables
 from fuzz import ledgers, mutations
 from privest import dynamics, network, workflow
-from privest.data import (
-    Features,
-    Reading,
-    facts_of,
-    linked,
-    look,
-    open_source,
-    read_rows,
-    step_records,
-)
+from privest.data import Features, Reading, look, open_source, read_rows
 from privest.paper._engine import Task, Unit, _Store
 from privest.paper._nhanes import _first_seen
 from privest.privacy import load_level
 from privest.reading import as_text, parse_json
 from privest.scale._keeping import ReleaseFolder
+from privest.stream_file import facts_of, linked, step_records
 from workflow_command import called
 
 Mutate = Callable[[bytes, random.Random, list[bytes]], bytes]

@@ -369,7 +369,7 @@ def test_column_names_of_parquet_that_are_no_text(tmp_path):
     path = tmp_path / "t.parquet"
     pyarrow.parquet.write_table(table, path, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"aaaa", b"\xff\xfe\xfda"))
-    refused(open_source, path, match="not UTF-8")
+    refused(open_source, path, match="not a Parquet file")
 
 
 def test_a_ragged_row_that_is_no_text_makes_no_noise(tmp_path, capfd):

@@ -19,9 +19,9 @@ from dynamic_systems import (
     without,
 )
 from privest import dynamics
-from privest.data import facts_of, linked, read_release, step_records
 from privest.dynamics import _machine as machine
 from privest.errors import InvalidInput
+from privest.stream_file import facts_of, linked, read_release, step_records
 
 RTOL = 1e-9  # as in test_dynamics_filter: V of condition below 1e6
 

@@ -3,9 +3,15 @@
 A local server over the same calls as the command line: no mathematics is in this folder. It needs
 the extra 'app' (Starlette, Jinja2, uvicorn); htmx is part of the package, nothing is loaded from
 elsewhere.
+
+    start    a table, a plan, a release: what a piece of work begins with
+    data     what each column is             → a specification
+    privacy  ε, errors and exposure          → a plan
+    release  dry run, cost, confirmation     → a release
+    results  estimates, export, history
 """
 
-from privest.app._desk import Desk
-from privest.app._server import make_app, serve
+from privest.app.desk import Desk
+from privest.app.server import make_app, serve
 
 __all__ = ["Desk", "make_app", "serve"]

@@ -77,14 +77,14 @@ def _show(console: Console, folder: Path, seed: int | None) -> None:
     if seed is None:
         with Charge().account(found.spec, plan_file) as account:
             header = workflow.release(found, release, account=account)
-            sections = describe(header, account=account)
+            sections = describe(header, account=account, keys=("release",))
     else:
         header = workflow.simulate_release(found, release, workflow.simulation_source(found, seed))
-        sections = describe(header)
-    print_sections(console, sections, ("release",))
+        sections = describe(header, keys=("release",))
+    print_sections(console, sections)
     _type(console, commands.estimate)
     estimated = workflow.estimate(release)
-    print_sections(console, describe(estimated), ESTIMATE)
+    print_sections(console, describe(estimated, keys=ESTIMATE))
     _type(console, commands.report)
     save_report(found, estimated, commands, page)
     console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)

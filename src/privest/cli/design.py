@@ -200,7 +200,7 @@ def _write(spec: Spec, rows: HeldRows, levels: Array, path: Path) -> None:
     def blocks() -> Iterator[list[AnyArray]]:
         line = 0
         for block in source.blocks(source.columns, text=source.columns):
-            columns = list(block.values())
+            columns = [np.asarray(cells) for cells in block.values()]
             own = np.zeros(len(columns[0]))
             first, last = np.searchsorted(rows.lines, [line + 1, line + len(own) + 1])
             own[rows.lines[first:last] - line - 1] = levels[first:last]

@@ -178,12 +178,12 @@ def release(
     paths = output, document_path(output)
     if simulate:
         header = simulate_release(found, output, simulation_source(found, seed))
-        sections = describe(header, paths=paths)
+        sections = describe(header, keys=("release",), paths=paths)
     else:
         with charge.account(spec, plan_file) as account:
             header = release_table(found, output, account=account)
-            sections = describe(header, paths=paths, account=account)
-    print_sections(to_stderr(), sections, ("release",))
+            sections = describe(header, keys=("release",), paths=paths, account=account)
+    print_sections(to_stderr(), sections)
 
 
 @command()
@@ -263,8 +263,8 @@ def estimate(
             more["total"] = sum_.to_dict()
         print_json(found.to_dict(confidence) | more)
         return
-    sections = describe(found, confidence=confidence, means=means, total=sum_)
-    print_sections(to_people(), sections, ESTIMATE)
+    sections = describe(found, keys=ESTIMATE, confidence=confidence, means=means, total=sum_)
+    print_sections(to_people(), sections)
 
 
 @command(output=OUTPUT_FILE)

@@ -19,11 +19,12 @@ from privest.arrays import Array, plural
 from privest.cli.console import note
 from privest.cli.options import MODEL, about, group, listed
 from privest.cli.stream_options import Account, Output, Privacy, Sides, Trial
-from privest.data import facts_of, linked, open_lines, read_release, step_records
+from privest.data import open_lines
 from privest.dynamics import Diagnosis, joined
 from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE
 from privest.report.figures import save_diagnosis
+from privest.stream_file import facts_of, linked, read_release, step_records
 from privest.streaming import NOT_RECORDED, Owner, owner_of, read_inputs, read_series
 
 SOURCE = typer.Argument(

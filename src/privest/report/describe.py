@@ -38,20 +38,30 @@ UNEQUAL = 20  # times the usual number of rows: beyond it a cap is worth a word
 ENOUGH = 200.0  # rows × (1 − 2q)² from which on a logistic fit of answers is of use
 
 
-def describe(found: Plan | TableRelease | Estimate | Verification, **how: Any) -> list[Section]:  # noqa: ANN401
+def describe(
+    found: Plan | TableRelease | Estimate | Verification,
+    *,
+    keys: Sequence[str] | None = None,
+    **how: Any,  # noqa: ANN401
+) -> list[Section]:
     """The sections of what the workflow makes; `how`: see of_plan, of_release, of_estimate.
 
-    An estimate also takes the `plan` of its release, for errors at other levels.
+    keys: of the sections that are wanted; None: all. An estimate also takes the `plan` of its
+    release, for errors at other levels.
     """
-    if isinstance(found, Estimate):
-        plan = how.pop("plan", None)
-        curve = [] if plan is None or len(found.release.columns) > 1 else curve_of(plan)
-        return of_estimate(found, exposure=exposed(found), curve=curve, **how)
     if isinstance(found, Plan):
-        return of_plan(found, **how)
-    if isinstance(found, TableRelease):
-        return of_release(found, **how)
-    return of_verification(found)
+        sections = of_plan(found, **how)
+    elif isinstance(found, Verification):
+        sections = of_verification(found)
+    else:
+        panel = [exposed(found)] if keys is None or "exposure" in keys else []
+        if isinstance(found, TableRelease):
+            sections = [*of_release(found, **how), *panel]
+        else:
+            plan = how.pop("plan", None)
+            curve = [] if plan is None or len(found.release.columns) > 1 else curve_of(plan)
+            sections = of_estimate(found, exposure=panel, curve=curve, **how)
+    return [one for one in sections if keys is None or one.key in keys]
 
 
 # --- exposure: of a plan, a header or an estimate -------------------------------------------------
@@ -469,7 +479,7 @@ def of_release(
             ),
             Sentence("head", {"head": str(account.ledger.head)}),
         ]  # fmt: skip
-    return [Section("release", Sentence("release"), tuple(parts)), exposed(header)]
+    return [Section("release", Sentence("release"), tuple(parts))]
 
 
 def budget_left(account: Account) -> Sentence:

@@ -525,7 +525,7 @@ def date_text(date: datetime.date | None) -> str:
 def of_estimate(
     estimate: Estimate,
     *,
-    exposure: Section,
+    exposure: Sequence[Section],
     confidence: float = CONFIDENCE,
     curve: Sequence[Part] = (),
     means: Mapping[str, Any] | None = None,
@@ -549,7 +549,7 @@ def of_estimate(
         ]  # fmt: skip
     sections += asked_section(estimate, means or {}, total, confidence)
     sections += joint_section(estimate)
-    sections += [cost_section(estimate, curve), exposure, limits_section(header.simulated)]
+    sections += [cost_section(estimate, curve), *exposure, limits_section(header.simulated)]
     sections.append(origin_section(header, date))
     if commands:
         said: list[Part] = [Sentence("commands_made")]

@@ -13,7 +13,7 @@
     {n:count}      1,234; rows, people and so on: `1 row`, `442 rows`
     {x:end}        a number as it was stated, six digits; text: a name as it is
 
-Powers of ten appear only where a plain number would be longer than seven digits.
+Powers of ten appear only where a plain number would be longer than ten digits.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _spelled(number: decimal.Decimal) -> str:
     if number == 0:
         return "0"
     number = number.normalize()
-    if -5 <= number.adjusted() < 7:
+    if -5 <= number.adjusted() < 10:
         return f"{number:,f}".replace("-", MINUS)
     text = f"{number:e}".lower().replace("e+", "e")
     return text.replace("-", MINUS)

@@ -1,137 +1,220 @@
-"""The scale of the privacy slider, and the difference between two values that is asked for.
+"""The slider for ε: its scale, ε of a plan and the plan at an ε, and errors along the scale.
 
-The slider goes by multiplying: at its strict end an unbiased guess of one value has an sd of a
-hundred times the public range, at its lax end of a thousandth of it.
+Bands are those of `privacy.reader.band`: every band has a quarter of the slider, and within a band
+ε goes by multiplying.
 """
 
 from __future__ import annotations
 
-import decimal
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
 
-import numpy as np
-
-from privest.arrays import Array, as_positive
 from privest.errors import InvalidInput
-from privest.workflow import Plan
+from privest.privacy import gdp
+from privest.privacy.reader import DELTA
+from privest.report.describe import Errors
+from privest.report.numbers import BAND, down, end, half, most, near
+from privest.report.sections import Section, Sentence
+from privest.workflow import Plan, Terms
 
-POSITIONS = 1000
-STRICT, LAX = 100.0, 1e-3  # sd of an unbiased guess, in widths of the range
-BEYOND = 1e6  # times the ends of the slider: a level that is typed may be so far off
-DEVIATIONS = 10.0  # of the noise of the readings, for a range where none is stated
-TENTH = 0.1  # of the range: a difference between two values that matters
+BORDERS = (0.1, 1.0, 3.0, 10.0, 100.0)
+WORDS = ("small", "moderate", "large", "very large")
+POSITIONS = 400
+LEAST, MOST = 0.01, 1000.0  # ε that may be asked for
+STEPS = 60  # of the curve
+CUT = 6.0  # times the error without privacy: longer bars are cut
+TOP, HIGH = 24.0, 190.0  # of the curve, pixels
+
+
+def position_of(epsilon: float) -> float:
+    """Where an ε is, from 0 to 1.
+
+    >>> [round(position_of(x), 3) for x in (0.1, 1.0, 3.0, 10.0, 100.0, 1000.0)]
+    [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
+    """
+    given = min(max(epsilon, BORDERS[0]), BORDERS[-1])
+    for k, (low, high) in enumerate(pairwise(BORDERS)):
+        if given <= high:
+            return (k + math.log(given / low) / math.log(high / low)) / len(WORDS)
+    return 1.0
+
+
+def epsilon_at(position: float) -> float:
+    """The inverse of `position_of`."""
+    place = min(max(position, 0.0), 1.0) * len(WORDS)
+    k = min(int(place), len(WORDS) - 1)
+    return float(BORDERS[k] * (BORDERS[k + 1] / BORDERS[k]) ** (place - k))
+
+
+def epsilon_text(epsilon: float) -> str:
+    """ε to be typed again: three digits, rounded up, no power of ten.
+
+    >>> epsilon_text(1.0), epsilon_text(0.1234), epsilon_text(96.71)
+    ('1', '0.124', '96.8')
+    """
+    digits = 2 - math.floor(math.log10(epsilon))
+    rounded = math.ceil(round(epsilon * 10.0**digits, 6)) / 10.0**digits
+    return end(rounded).replace(",", "")
+
+
+def require_epsilon(epsilon: float, what: str) -> float:
+    """An ε that was asked for; refused where it means nothing any more."""
+    if not LEAST <= epsilon <= MOST:
+        raise InvalidInput(f"{what} must be between {end(LEAST)} and {end(MOST)}.")
+    return epsilon
+
+
+# --- ε of a plan, and the plan at an ε ------------------------------------------------------------
+
+
+def _delta(terms: Terms) -> float:
+    return 0.0 if terms.distribution.pure else terms.privacy.delta or DELTA
+
+
+def epsilon_of(terms: Terms, level: float | None = None) -> float | None:
+    """ε over the whole range, as stated or by the level; None without a range.
+
+    level: another one, of one column.
+    """
+    if any(terms.limits(column) is None for column in terms.columns):
+        return None
+    if level is None and terms.privacy.epsilon is not None and terms.privacy.sensitivity is None:
+        return terms.privacy.epsilon
+    whole = terms.over_the_range(_delta(terms))
+    if level is not None:
+        whole = replace(whole, columns=(replace(whole.column, level=level),))
+    return whole.epsilon
+
+
+def at_epsilon(plan: Plan, epsilon: float) -> Plan:
+    """The same plan with ε over the whole range as its promise."""
+    privacy = replace(
+        plan.privacy, epsilon=epsilon, level=None, standard_error=None, tolerance=None,
+        attacker=None, delta=_delta(plan) or None,
+    )  # fmt: skip
+    return plan.under(privacy)
+
+
+@cache
+def relative_level(distribution: str, epsilon: float, delta: float) -> float:
+    """s·R² at an ε."""
+    if distribution == "laplace":
+        return epsilon**2
+    if distribution == "randomised response":
+        return 4 * math.sinh(epsilon / 2) ** 2
+    return gdp.mu_of(epsilon, delta) ** 2
+
+
+def level_sentence(plan: Plan) -> Sentence:
+    """The level relative to the range, and the sd of the noise that it means."""
+    limits = plan.limits(plan.column)
+    assert limits is not None
+    noise = plan.distribution.variance(plan.column.level, limits, simulated=False)
+    values = {
+        "relative": plan.column.level * limits.width**2, "width": limits.width,
+        "sd": math.sqrt(noise),
+    }  # fmt: skip
+    if plan.distribution.name == "randomised response":
+        return Sentence("level_relative_answers", values)
+    key = "level_relative" if plan.model.transform == "none" else "level_relative_log"
+    return Sentence(key, values)
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def error_rows(errors: Errors) -> list[dict[str, Any]]:
+    """A row for each coefficient: half-widths of 95% intervals, and the widths of two bars."""
+    found = []
+    for j, name in enumerate(errors.names):
+        error = float(errors.private[j])
+        row: dict[str, Any] = {"name": name, "with": half(error)}
+        if errors.open is not None:
+            plain = float(errors.open[j])
+            row |= {
+                "without": half(plain), "times": near(error / plain), "cut": error > CUT * plain,
+                "wide": 100 * min(1.0, error / plain / CUT), "narrow": 100 / CUT,
+            }  # fmt: skip
+        row["guesses"] = [half(float(one[j])) for one in errors.guesses.values()]
+        found.append(row)
+    return found
+
+
+def guess_bars(values: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The reader's sd before and after, for each residual sd that is guessed."""
+    before, after = values["sds"], values.get("after") or values["mean"]
+    return [
+        {
+            "before": near(a), "after": down(b), "wide": f"{96 * a / max(before):.1f}",
+            "narrow": f"{96 * b / max(before):.1f}",
+        }
+        for a, b in zip(before, after)
+    ]  # fmt: skip
+
+
+def ends_rate(panel: Section) -> dict[str, Any]:
+    """How often an attacker is right between the two ends of the range, of 100 times."""
+    chance = 1.0
+    for part in panel.parts:
+        if isinstance(part, Sentence) and part.key.startswith("ends"):
+            right = part.values["right"]
+            if right.key == "right_most":
+                chance = float(right.values["p"][0])
+    return {"right": min(100, math.ceil(100 * chance - 1e-9)), "said": most(chance)}
 
 
 @dataclass(frozen=True)
-class LevelScale:
-    """Privacy levels on a slider with positions 0 (strictest) to `POSITIONS`."""
+class Axis:
+    """Errors on a logarithmic axis in pixels, from `top` down to `bottom`."""
 
-    low: float
-    high: float
+    top: float
+    bottom: float
 
-    def at(self, position: float) -> float:
-        """The level there, in three digits."""
-        share = min(max(position / POSITIONS, 0.0), 1.0)
-        return float(f"{self.low * (self.high / self.low) ** share:.3g}")
+    def y(self, error: float) -> float:
+        share = math.log(self.top / max(error, self.bottom)) / math.log(self.top / self.bottom)
+        return TOP + HIGH * share
 
-    def position(self, level: float) -> int:
-        """The nearest position of a level."""
-        share = math.log(level / self.low) / math.log(self.high / self.low)
-        return round(POSITIONS * min(max(share, 0.0), 1.0))
-
-    def require(self, level: float) -> float:
-        """A level that was typed; refused where it means nothing any more."""
-        low, high = self.low / BEYOND, self.high * BEYOND
-        if not low <= as_positive(level, "level") <= high:
-            raise InvalidInput(
-                f"the level {level:g} is far off: below {low:.1g} nothing is revealed, above "
-                f"{high:.1g} everything. The slider goes from {self.low:.3g} to {self.high:.3g}."
-            )
-        return level
-
-    def including(self, level: float) -> LevelScale:
-        """A scale with this level on it."""
-        return LevelScale(min(self.low, level), max(self.high, level))
-
-    def levels(self, count: int = 41) -> Array:
-        """Levels from end to end."""
-        return np.geomspace(self.low, self.high, count)
+    def ticks(self, plain: float | None) -> list[tuple[str, str]]:
+        """Round numbers, at most four, whose labels are free of the axis and the dashed line."""
+        first, last = (math.floor(math.log10(x)) for x in (self.bottom, self.top))
+        every = [d * 10.0**p for p in range(first, last + 2) for d in (1, 2, 5)]
+        places = [(self.y(tick / BAND), tick) for tick in every if tick / BAND < self.top / 2.5]
+        free = [
+            (place, tick) for place, tick in places
+            if place < TOP + HIGH - 18 and (plain is None or abs(place - self.y(plain)) > 40)
+        ]  # fmt: skip
+        some = free[:: max(1, math.ceil(len(free) / 4))]
+        return [(f"{place:.1f}", f"± {near(tick)}") for place, tick in some]
 
 
-def level_scale(plan: Plan) -> LevelScale:
-    """From the public range; without one from the noise of the readings, or about the level."""
-    now, several = chosen_level(plan), len(plan.columns)
-    if several > 1:  # the budget of a record, in units of its columns
-        low, high = several / STRICT**2, several / LAX**2
-    else:
-        width = _width(plan)
-        if width is None:
-            width = 1 / math.sqrt(10.0 ** round(math.log10(now)))
-        low, high = 1 / (STRICT * width) ** 2, 1 / (LAX * width) ** 2
-    return LevelScale(low, high).including(now)
+def error_curve(plan: Plan, errors: Errors, of: int, epsilon: float) -> dict[str, Any]:
+    """95% errors of one coefficient against ε, on the scale of the slider."""
+    limits, xs = plan.limits(plan.column), [k / STEPS for k in range(STEPS + 1)]
+    assert limits is not None
+    kind, delta = plan.distribution.name, _delta(plan)
+    levels = [relative_level(kind, epsilon_at(x), delta) / limits.width**2 for x in xs]
+    ys = [_error(plan, level, of, alone=errors.alone) for level in levels]
+    plain = None if errors.open is None else float(errors.open[of])
+    axis = Axis(1.15 * max(ys), 0.72 * (min(ys) if plain is None else plain))
+    here, place = float(errors.private[of]), 100 * position_of(epsilon)
+    return {
+        "points": " ".join(f"{100 * x:.2f},{axis.y(error):.1f}" for x, error in zip(xs, ys)),
+        "x": f"{place:.2f}", "y": f"{axis.y(here):.1f}", "here": half(here), "after": place < 60,
+        "plain": None if plain is None else (f"{axis.y(plain):.1f}", half(plain)),
+        "ticks": axis.ticks(plain), "ends": (half(ys[0]), half(ys[-1])),
+        "axis": [(f"{100 * position_of(x):g}", end(x)) for x in BORDERS],
+    }  # fmt: skip
 
 
-def _width(plan: Plan) -> float | None:
-    """How far readings lie from each other, as far as it is public."""
-    sensitivity = plan.sensitivity(plan.column)
-    if sensitivity is not None:
-        limits = plan.limits(plan.column)
-        return sensitivity if limits is None else limits.width
-    variance = plan.column.residual_variance
-    return None if variance is None else DEVIATIONS * math.sqrt(variance)
+def _error(plan: Plan, level: float, of: int, *, alone: bool) -> float:
+    found = plan.errors(plan.column, level)
+    return float((found.privacy if alone else found.total)[of])
 
 
-def chosen_level(plan: Plan) -> float:
-    """What `Plan.at` takes: the level, or the budget of a record."""
-    stated = plan.spec.privacy.level
-    if stated is not None:
-        return stated
-    if len(plan.columns) > 1:
-        return float(f"{plan.level:.12g}")
-    return plan.level
-
-
-def level_text(level: float) -> str:
-    """A level to be typed again: six digits, never below it (an accuracy that was asked for).
-
-    >>> level_text(0.123456789), level_text(4.0), level_text(2.5e-7)
-    ('0.123457', '4', '2.5e-7')
-    """
-    context = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
-    number = context.create_decimal(f"{level:.12g}").normalize()
-    if -5 <= number.adjusted() < 7:
-        return f"{number:f}"
-    return str(number).replace("E+", "e").replace("E", "e")
-
-
-# --- two values -----------------------------------------------------------------------------------
-
-
-def takes_apart(plan: Plan) -> bool:
-    """Whether it is asked how far apart two values are: of one column, that is no bit."""
-    return len(plan.columns) == 1 and plan.distribution.name != "randomised response"
-
-
-def apart_text(plan: Plan) -> str:
-    """The difference to begin with: as stated, or a tenth of the range; after a log a factor."""
-    if not takes_apart(plan):
-        return ""
-    stated, limits = plan.privacy.tolerance, plan.limits(plan.column)
-    if stated is None and limits is None:
-        return ""
-    apart = stated if stated is not None else TENTH * (limits.width if limits else 0.0)
-    return f"{math.exp(apart) if plan.model.transform == 'log' else apart:.3g}"
-
-
-def apart_meant(plan: Plan, typed: float | None) -> float | None:
-    """In the units in which readings are modelled; None: not stated."""
-    if typed is None:
-        return None
-    if plan.model.transform == "log":
-        if not typed > 1:
-            raise InvalidInput("two values differ by a factor above 1: 1.5, say.")
-        return math.log(typed)
-    if not typed > 0:
-        raise InvalidInput("two values that are to be told from each other are more than 0 apart.")
-    return typed
+def first_slope(names: Sequence[str], intercept: str) -> int:
+    """The place of the coefficient that is looked at first: one that explains something."""
+    return next((k for k, name in enumerate(names) if name != intercept), 0)

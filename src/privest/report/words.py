@@ -386,6 +386,32 @@ WORDS: dict[str, str] = {
     "page_links": "On this page",
     "page_whole": "This page is one file: it runs no script and loads nothing from elsewhere.",
     "details": "Details",
+    # --- the app ----------------------------------------------------------------------------------
+    "level_relative": "Privacy level s = {relative:level}/R², where R = {width:end} is the width "
+    "of the range. The privacy noise on a value has sd {sd:near}.",
+    "level_relative_log": "Privacy level s = {relative:level}/R², where R = {width:near} is the "
+    "width of the range in logarithms. The privacy noise on a logarithm has sd {sd:near}.",
+    "level_relative_answers": "Privacy level s = {relative:level}, for yes and no as 1 and 0.",
+    "need_found": "ε = {epsilon} is the smallest ε with three digits that gives “{name}” a 95% "
+    "error of at most {error:near}.",
+    "leaves_rows": "{rows:rows}, each with one noisy value of “{target}”.",
+    "leaves_public": "Public columns, as they are in the file: {names:and}.",
+    "leaves_facts": "ε, δ, the range, names of columns, the number of rows.",
+    "leaves_facts_pure": "ε, the range, names of columns, the number of rows.",
+    "stays_values": "Every value of “{target}”, as it is in the file.",
+    "stays_columns": "Columns that are not used.",
+    "stays_noise": "The noise.",
+    "dry_run": "A dry run shows what the results will look like, with simulated noise. It gives no "
+    "protection: keep what it shows to yourself.",
+    "dry_run_choice": "Do not choose ε by repeating dry runs until a result looks right: that "
+    "choice would depend on the private values.",
+    "cost_order": "The account is charged before the release appears. If the computer stops in "
+    "between, the same release is finished without a second charge.",
+    "cost_more": "Further releases like this one that fit into the account: {times:count}.",
+    "history_left": "Still possible: one release at ε = {epsilon:down}. The limit of the account "
+    "is ε = {limit:near} for all releases together.",
+    "history_none": "Nothing is left. The limit of the account is ε = {limit:near} for all "
+    "releases together.",
     # --- verification -----------------------------------------------------------------------------
     "whole_charged": "{path} is whole, and the release that this ledger has charged.",
     "whole": "{path} is whole.",

@@ -144,9 +144,8 @@ def _require_frame(frame: Any, job: Job) -> None:  # noqa: ANN401
             "fit needs a Dask DataFrame, for example dask.dataframe.read_parquet(folder); received "
             f"{type(frame).__name__}. Tables of one machine: privest.workflow."
         )
-    source = PandasSource(frame._meta)
-    source.name = "the frame"
-    source.coded_blocks(job.columns, text=job.features.text)  # refuses absent and repeated names
+    source = PandasSource(frame._meta, "the frame")
+    source.blocks(job.columns, text=job.features.text)  # refuses absent and repeated names
     if not set(job.columns) <= set(frame.columns):  # 0 is not "0"
         raise InvalidInput("column names must be texts: frame.rename(columns=str) makes them so.")
 

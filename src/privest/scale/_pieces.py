@@ -143,8 +143,7 @@ def judge(piece: Piece, job: Job) -> None:
 def _blocks(part: Any, partition: int, job: Job) -> Iterator[Columns]:  # noqa: ANN401
     """The columns in blocks. Converted once (pandas is slow on small slices), then cut up."""
     where = f"partition {partition}"
-    source = PandasSource(part)
-    source.name = where
+    source = PandasSource(part, where)
     whole: Columns = {}
     for name in job.columns:
         column = part[name]
@@ -154,7 +153,7 @@ def _blocks(part: Any, partition: int, job: Job) -> Iterator[Columns]:  # noqa: 
         if job.release is not None and name == job.target:
             _require_numbers(column, where)
         text = job.features.text & {name}
-        for converted in source.coded_blocks([name], text=text, size=max(source.rows, 1)):
+        for converted in source.blocks([name], text=text, size=max(source.rows, 1)):
             whole |= converted
     if job.release is not None and source.rows:
         whole[job.target] = _released(whole, partition, job)

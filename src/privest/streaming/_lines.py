@@ -17,7 +17,6 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.data import step_records
 from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import StreamConclusion
 from privest.files import make_folder
@@ -25,6 +24,7 @@ from privest.reading import as_text, parse_json
 from privest.records import plain
 from privest.release import missing_entries
 from privest.report import printable
+from privest.stream_file import step_records
 
 PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
 

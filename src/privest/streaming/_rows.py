@@ -16,7 +16,6 @@ import numpy as np
 
 from privest.arrays import Array, plural
 from privest.data import (
-    OWN,
     Reading,
     absent_columns,
     csv_records,
@@ -28,9 +27,9 @@ from privest.data import (
     numbers,
     open_lines,
     require_width,
-    steps_only,
 )
 from privest.errors import InvalidInput
+from privest.stream_file import OWN, steps_only
 from privest.streaming._choices import StreamPlan
 
 RESERVED = {*OWN, "intercept"}

@@ -17,7 +17,7 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.data import facts_of, linked, open_lines, require_no_formula
+from privest.data import open_lines, require_no_formula
 from privest.dynamics import joined
 from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import StreamConclusion, conclude, reference_fit
@@ -25,6 +25,7 @@ from privest.files import make_folder
 from privest.noise import Noise
 from privest.reading import optional, read_count, read_fields, read_number, require_parameters
 from privest.report.figures import BAND, Trail
+from privest.stream_file import facts_of, linked
 from privest.streaming._choices import StreamPlan
 from privest.streaming._lines import (
     LineOutput,

@@ -14,11 +14,12 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.data import as_values, number
+from privest.data import number
 from privest.errors import InvalidInput
 from privest.ledger import Entry, LedgerSource, cost_of
 from privest.mechanism.source import Protected, Source
 from privest.privacy import grid_statement
+from privest.stream_file import as_values
 from privest.streaming._choices import LedgerOptions, Trial
 from privest.streaming._rows import Row
 

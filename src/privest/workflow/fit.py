@@ -253,8 +253,7 @@ def require_rows(release: TableRelease, rows: int) -> None:
     """Refuse a table that has not as many rows as its document says."""
     if rows != release.rows:
         raise InvalidInput(
-            f"{release.path} has {rows} rows, its document says {release.rows}: one was "
-            "changed."
+            f"{release.path} has {rows} rows, its document says {release.rows}: one was changed."
         )
 
 

@@ -13,7 +13,7 @@ import decimal
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -87,12 +87,13 @@ class Plan(Terms):
 
     found the survey of the table's public columns; None: the table was not read (`stated_plan`).
     data  a frame of this process; None: the file that the specification names.
+    expected_clipping  what the range costs at the expected coefficients, where these are public.
     """
 
     spec: Spec
     found: Survey | None
     data: object = None
-    clipping: tuple[ClippingCost | CostByShare | None, ...] = field(default=())
+    expected_clipping: tuple[ClippingCost | None, ...] = ()
 
     @property
     def survey(self) -> Survey:
@@ -190,6 +191,17 @@ class Plan(Terms):
     def privacy_error(self) -> Array:
         """Standard errors by the privacy noise alone."""
         return self._each("privacy")
+
+    @cached_property
+    def clipping(self) -> tuple[ClippingCost | CostByShare | None, ...]:
+        """What the range costs: at the expected coefficients, else by the share that is clipped."""
+        if self.found is None:
+            return ()
+        known = self.expected_clipping or (None,) * len(self.columns)
+        return tuple(
+            _cost_by_share(self, column) if one is None else one
+            for one, column in zip(known, self.columns)
+        )
 
     @property
     def attained_error(self) -> Array:
@@ -455,8 +467,10 @@ def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any
     )  # fmt: skip
     _require_expected(plan)
     _require_finite(plan)
-    costs = [_clipping(plan, j, features) for j in range(len(plan.columns))]
-    return replace(plan, clipping=tuple(costs))
+    if features is None:
+        return plan
+    costs = [_expected_cost(plan, j, features) for j in range(len(plan.columns))]
+    return replace(plan, expected_clipping=tuple(costs))
 
 
 def _require_expected(plan: Plan) -> None:
@@ -497,26 +511,35 @@ def _require_finite(plan: Plan) -> None:
                 )
 
 
-def _clipping(
-    plan: Plan, place: int, features: Callable[[], Any] | None
-) -> ClippingCost | CostByShare | None:
-    """What the range costs: at the expected coefficients, else by the share that is clipped."""
-    column, known = plan.columns[place], plan.survey.known[place]
-    limits, variance = plan.limits(column), column.residual_variance
+def _is_clipped(plan: Plan, column: Column) -> bool:
+    """Whether the cost of clipping is known at all."""
     plain_rows = plan.distribution.name == "gaussian" and plan.model.family == "gaussian"
-    if limits is None or not plain_rows or plan.model.person is not None:
+    one_level = plan.survey.levels is None and plan.model.person is None
+    return plain_rows and one_level and plan.limits(column) is not None
+
+
+def _cost_by_share(plan: Plan, column: Column) -> CostByShare | None:
+    limits = plan.limits(column)
+    if limits is None or not _is_clipped(plan, column):
         return None
-    if plan.survey.levels is not None:
+    return clipping_cost_by_share(column.residual_variance, column.level / ADDED, limits)
+
+
+def _expected_cost(plan: Plan, place: int, features: Callable[[], Any]) -> ClippingCost | None:
+    """At the expected coefficients; None where they, or the residual variance, are not public."""
+    column, theta = plan.columns[place], plan.survey.known[place].expected
+    limits, variance = plan.limits(column), column.residual_variance
+    if variance is None or limits is None or not _is_clipped(plan, column):
         return None
-    expected, level = plan.spec.public.expected, column.level / ADDED
-    theta = known.expected
+    expected = plan.spec.public.expected
     if expected:
         stated = np.zeros(len(plan.names))
         for name, value in expected.items():
             stated[plan.index(name)] = value
         theta = tuple(stated.tolist())
-    if theta is None or variance is None or features is None:
-        return clipping_cost_by_share(variance, level, limits)
+    if theta is None:
+        return None
+    level = column.level / ADDED
     return clipping_cost(features, theta, variance, level, limits, variance_known=False)
 
 

@@ -41,6 +41,14 @@ class _Facts:
         self.reference = spec.public.reference is not None
 
 
+class NotOffered(InvalidInput):
+    """Combinations that do not exist; `refused` has the sentence of each by its key."""
+
+    def __init__(self, refused: dict[str, str]) -> None:
+        super().__init__(next(iter(refused.values())))
+        self.refused = refused
+
+
 REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     "person-distribution": (
         lambda f: f.person and not f.gaussian,
@@ -131,8 +139,8 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
 
 
 def require_offered(spec: Spec) -> None:
-    """Refuse a combination of the table."""
+    """Refuse the combinations of the table."""
     facts = _Facts(spec)
-    for is_refused, sentence in REFUSALS.values():
-        if is_refused(facts):
-            raise InvalidInput(sentence)
+    refused = {key: said for key, (is_refused, said) in REFUSALS.items() if is_refused(facts)}
+    if refused:
+        raise NotOffered(refused)

@@ -230,11 +230,10 @@ class _PersonSums:
         which = numbers - 1
         if which.max(initial=-1) >= self.total.shape[1]:
             raise InvalidInput(f"{self.table.name} was changed while it was in use: start again.")
-        low, high = int(which.min(initial=0)), int(which.max(initial=-1)) + 1
-        for j, values in enumerate(H.T):  # persons of a block are near each other in most files
-            self.total[j, low:high] += np.bincount(which - low, values, high - low)
+        for j, values in enumerate(H.T):
+            np.add.at(self.total[j], which, values)
         strata = self.stratum[which]
-        for place in np.unique(strata).tolist():
+        for place in np.flatnonzero(np.bincount(strata)).tolist():
             part = H if len(self.sizes) == 1 else H[strata == place]
             self.inner[place] += part.T @ part
         return H
@@ -312,7 +311,7 @@ def count_persons(spec: Spec, table: Source, *, values: bool) -> Persons:
             block.beside for block in _person_blocks(spec, table, values=values, infinite=True)
         )
     else:
-        blocks = table.coded_blocks([column], text=[column])
+        blocks = table.blocks([column], text=[column])
     before = 0
     for block in blocks:
         names = block[column]
@@ -488,7 +487,7 @@ def require_numbers(spec: Spec, table: Source) -> None:
     """Refuse a private column of texts, by its first rows; a bad cell is found by the release."""
     table.require(spec.targets)
     for target in spec.targets:
-        next(table.coded_blocks([target], size=LOOKED_AT), None)
+        next(table.blocks([target], size=LOOKED_AT), None)
 
 
 def require_unchanged(

@@ -20,8 +20,9 @@ def new_sums(n: int) -> RunningLeastSquares:
 def add_rows(sums: RunningLeastSquares, H: Array) -> None:
     """Rows of H without values."""
     if len(H):
-        rows = np.column_stack([H, np.zeros(len(H))])
-        sums.add(np.asfortranarray(rows), np.abs(H))
+        rows = np.zeros((len(H), H.shape[1] + 1), order="F")
+        rows[:, :-1] = H
+        sums.add(rows)
 
 
 def triangle_of(sums: RunningLeastSquares) -> Array:

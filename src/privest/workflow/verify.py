@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, plural
-from privest.data import check_lines, open_lines
+from privest.data import open_lines
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger import Entry, Head, Ledger
 from privest.reading import counted, read_fields, read_text
 from privest.records import Record
+from privest.stream_file import check_lines
 from privest.workflow.document import TABLES, TableRelease, read_release
 
 BEYOND = "how the noise was drawn, and on which values"

@@ -20,7 +20,7 @@ def stage(tmp_path_factory):
 
 @pytest.mark.parametrize("path", ["9" * 400, "~nobody-of-this-name/a.csv", "a\x01", "/"])
 def test_a_release_that_cannot_be_a_file(stage, path):
-    answer = stage.client.post("/open/release", {"path": path})
+    answer = stage.client.post("/release", {"path": path})
     assert answer.status_code == 422
     assert 'role="alert"' in answer.text
 

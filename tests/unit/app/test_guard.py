@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from app_client import HOST, Client
 from privest.app import make_app
-from privest.app._guard import UNFORESEEN, cookie_name
-from privest.app._server import STATIC, _listening
+from privest.app.guard import UNFORESEEN, cookie_name
+from privest.app.server import STATIC, _listening
 from privest.errors import InvalidInput
 
 SENTINEL = "7.31947"
@@ -211,7 +211,7 @@ def test_every_answer_has_the_headers(client):
 
 @pytest.mark.parametrize(
     "path",
-    ["../_guard.py", "%2e%2e/_guard.py", "..%2f_guard.py", "....//_guard.py", "%5c..%5c_guard.py",
+    ["../guard.py", "%2e%2e/guard.py", "..%2fguard.py", "....//guard.py", "%5c..%5cguard.py",
      "/etc/passwd", "//etc/passwd", "%2fetc%2fpasswd", "app.css%00.html", "", "\x00"],
 )  # fmt: skip
 def test_static_files_are_those_of_the_app_only(client, path):

@@ -1,12 +1,16 @@
+"""Start: what is on the desk, plans that are opened, and what is left at the end."""
+
 import re
 
 import pytest
 
 import privest.app
-from app_client import Client
+from app_client import Client, errors, fields_of
 from privest.app import Desk
-from privest.app._desk import MOST_WORKS, PREFIX
+from privest.app.desk import MOST_WORKS, PREFIX
 from privest.errors import InvalidInput
+from privest.workflow import Privacy, load_spec, make_plan, save_spec
+from workflow_tables import people, spec, write
 
 
 @pytest.fixture
@@ -19,7 +23,7 @@ def client(tmp_path):
 def test_first_page(client):
     page = client.get("/")
     assert page.status_code == 200
-    assert "What will I know" in page.text
+    assert "Start a release" in page.text
     assert client.desk.session not in page.text
 
 
@@ -70,3 +74,76 @@ def test_no_mathematics_in_the_app():
     for module in modules:
         found = re.findall(r"^\s*(?:import|from)\s+(numpy|scipy|math)\b", module.read_text(), re.M)
         assert not found, f"{module.name} imports {found}"
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+ENDS = {"ldl": (-50.0, 50.0)}
+PLANS = {
+    "a level": {"privacy": Privacy(2.0, delta=1e-6, range=ENDS)},
+    "ε and a formula": {
+        "privacy": Privacy(epsilon=2.0, delta=1e-6, range=ENDS), "formula": "ldl ~ age*C(sex)",
+        "target": (), "features": (),
+    },
+    "a logarithm": {"transform": "log", "privacy": Privacy(2.0, range={"ldl": (0.01, 99.0)})},
+    "Laplace": {"privacy": Privacy(epsilon=1.0, range=ENDS, distribution="laplace")},
+}  # fmt: skip
+
+
+def saved(folder, **changes):
+    write(people(80), folder / "people.csv")
+    save_spec(spec(str(folder / "people.csv"), **changes), folder / "plan.toml")
+    return folder / "plan.toml"
+
+
+@pytest.mark.parametrize("kind", PLANS)
+@pytest.mark.parametrize("how", ["path", "sent"])
+def test_a_plan_is_opened_and_its_columns_say_the_same(client, tmp_path, kind, how):
+    plan = saved(tmp_path, **PLANS[kind])
+    if how == "path":
+        answer = client.post("/plan", {"plan_path": "plan.toml"})
+    else:
+        table = (tmp_path / "people.csv").read_bytes()
+        files = {"plan": ("plan.toml", plan.read_bytes()), "data": ("people.csv", table)}
+        answer = client.post("/plan", files=files)
+    work = client.work_of(answer)
+    assert answer.headers["location"].endswith("/privacy")
+    wanted = make_plan(load_spec(plan))
+    assert work.plan.names == wanted.names
+    assert work.plan.standard_error.tolist() == wanted.standard_error.tolist()
+    before = work.plan
+    page = client.get(f"/work/{work.id}/data")  # and on, without a change
+    answer = client.post(f"/work/{work.id}/data", fields_of(page, "/data"))
+    assert answer.status_code == 303, errors(answer)
+    assert work.plan.standard_error.tolist() == before.standard_error.tolist()
+    assert work.spec.privacy == before.privacy
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"privacy": Privacy(2.0)}, "without a range"),
+        ({"privacy": Privacy(level_column="w")}, "a level for each row"),
+        ({"privacy": Privacy(2.0, range=ENDS, delta=1e-6, sensitivity=1.0)}, "a stated sens"),
+    ],
+)
+def test_plans_for_the_command_line_are_said_to_be(client, tmp_path, changes, said):
+    saved(tmp_path, **changes)
+    answer = client.post("/plan", {"plan_path": "plan.toml"})
+    assert answer.status_code == 422
+    assert said in errors(answer)["plan"]
+    assert client.desk.works == {}
+
+
+def test_a_plan_that_is_none_or_has_no_table(client, tmp_path):
+    (tmp_path / "bad.toml").write_text("version = 4")
+    for given in ({}, {"plan_path": "nowhere.toml"}, {"plan_path": "bad.toml"}):
+        answer = client.post("/plan", given)
+        assert (answer.status_code, list(errors(answer))) == (422, ["plan"])
+    plan = saved(tmp_path, **PLANS["a level"])
+    (tmp_path / "people.csv").rename(tmp_path / "other.csv")
+    answer = client.post("/plan", files={"plan": ("plan.toml", plan.read_bytes())})
+    assert "choose that file too" in errors(answer)["data"]
+    assert client.desk.works == {}
+    answer = client.post("/plan", {"plan_path": "plan.toml", "data_path": "other.csv"})
+    assert client.work_of(answer).table.name == "other.csv"

@@ -1,6 +1,5 @@
-"""From the first page to what is taken along; and no reading anywhere behind the data screen."""
+"""From a clean file to the report; and no value anywhere behind the columns screen."""
 
-import contextlib
 import io
 import json
 import logging
@@ -10,9 +9,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from app_client import fields_of, words
 from app_forms import forms_of
 from app_walk import Watched, released, walk
-from privest.workflow import estimate as estimate_release
 
 NUMBER, WORD = 7319.046127, "Zyxwvut-Sentinel"
 
@@ -26,53 +25,48 @@ def client(tmp_path):
     found.close()
 
 
-def form_of(page, ending):
-    """What a form of a page sends as it stands."""
-    (found,) = [one for one in forms_of(page.text) if one.action.endswith(ending)]
-    fields = {}
-    for name, value in found.sent:
-        fields.setdefault(name, []).append(value)
-    return fields
+CLEAN = "age,sex,bmi,income\n" + "".join(
+    f"{20 + 7 * k % 60},{'fm'[k % 2]},{20 + k % 9}.5,{20_000 + 350 * (k % 97)}\n"
+    for k in range(300)
+)
 
 
-def begun(client):
-    answer = client.post("/begin")
-    assert answer.status_code == 303
+class Person:
+    """Who sits before the pages: counts what is clicked, and what is typed."""
+
+    def __init__(self, client):
+        self.client, self.clicks, self.typed = client, 0, 0
+
+    def send(self, page, ending, chosen=None, typed=None, button=None, files=None):
+        """A form of a page, with some choices and texts changed, sent by one click."""
+        fields = fields_of(page, ending) | (chosen or {}) | (typed or {}) | (button or {})
+        self.clicks += 1 + len(chosen or {})
+        self.typed += len(typed or {})
+        place = str(page.url.path) if ending == "" else None
+        (action,) = {one.action for one in forms_of(page.text) if one.action.endswith(ending)}
+        answer = self.client.post(place or action, fields, files=files)
+        assert answer.status_code == 303, words(answer)  # nothing is refused
+        return self.client.follow(answer)
+
+
+def test_a_clean_file_to_the_report_in_ten_clicks_without_a_refusal(client):
+    who = Person(client)
+    page = client.get("/")
+    page = who.send(page, "/begin", files={"table": ("people.csv", CLEAN.encode())})  # at once
+    page = who.send(page, "/data", {"role-3": "private"}, button={"then": "public"})
+    ends = {"low-3": "0", "high-3": "200,000"}
+    page = who.send(page, "/data", {"known": "yes"}, ends, {"then": "go"})
+    page = who.send(page, "/privacy", button={"then": "go"})
     (work,) = client.desk.works.values()
-    return work, f"/work/{work.id}"
-
-
-def run(code):
-    """A script, in this process; its pictures are drawn elsewhere."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, "reproduce.py", "exec"), {})
-    return out.getvalue()
-
-
-def test_embedded_data_from_the_first_page_to_the_script(client, tmp_path, monkeypatch):
-    work, at = begun(client)
-    page = client.follow(client.post(f"{at}/data/example"))
-    page = client.follow(client.post(f"{at}/data", form_of(page, f"{at}/data")))
-    fields = form_of(page, f"{at}/privacy") | {"level": "6", "then": "take"}
-    page = client.follow(client.post(f"{at}/privacy", fields))
-    assert work.plan.level == 6.0
-    client.follow(client.post(f"{at}/release/trial", {"seed": "5"}))
+    page = who.send(page, "/release/make", {"sure": "yes"})
     released(client, work)
-    assert "simulated" in client.get(f"{at}/results").text.lower()
-    client.follow(client.post(f"{at}/results/ask", {"confidence": "0.9", "errors": "auto"}))
-    archive = zipfile.ZipFile(io.BytesIO(client.get(f"{at}/take/all").content))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("privest.report.save_report", lambda *given, **how: None)
-    text = run(archive.read("reproduce.py").decode())
-    estimate = estimate_release(work.released)
-    numbers = np.concatenate(
-        [work.plan.standard_error, estimate.estimate, estimate.interval(0.9).ravel()]
-    )
-    assert [x for x in numbers.tolist() if repr(x) not in text] == []
-    again = tmp_path / work.released.name
-    assert again.read_bytes() == work.released.read_bytes()
-    assert list(client.desk.folder.iterdir()) == []  # a trial leaves nothing there
+    progress = client.get(f"/work/{work.id}/release/progress", headers={"hx-request": "true"})
+    page = client.get(progress.headers["hx-redirect"])  # by itself
+    who.clicks += 1
+    report = client.get(f"/work/{work.id}/export/report")
+    assert "Findings" in report.text
+    assert (who.clicks, who.typed) == (9, 2)
+    assert all(answer.status_code < 400 for answer in client.answers)
 
 
 def private_file(folder):
@@ -111,39 +105,38 @@ def unpacked(answer):
 
 
 @pytest.mark.parametrize("how", [pytest.param("sent", marks=pytest.mark.slow), "where it lies"])
-def test_a_reading_is_nowhere_behind_the_data_screen(client, tmp_path, how, caplog):
+def test_a_value_is_nowhere_behind_the_columns_screen(client, tmp_path, how, caplog):
     caplog.set_level(logging.DEBUG)
     table = private_file(tmp_path)
-    work, at = begun(client)
     if how == "sent":
-        sent = {"table": ("people.csv", table.read_bytes())}
-        page = client.follow(client.post(f"{at}/data/file", files=sent))
+        work = client.begun(table.read_bytes())
     else:
-        page = client.follow(client.post(f"{at}/data/path", {"path": str(table)}))
-    roles = {"role-0": "person", "role-1": "public", "role-2": "private"}
-    fields = form_of(page, f"{at}/data") | roles | {"low-2": "4000", "high-2": "10000"}
-    assert client.post(f"{at}/data", fields).status_code == 303
+        work = client.work_of(client.post("/begin", {"path": str(table)}))
+    at = f"/work/{work.id}"
+    page = client.get(f"{at}/data")
     assert traces(page.content)  # its owner sees the first rows there, and only there
+    roles = {"role-0": "person", "role-1": "public", "role-2": "private", "known": "yes"}
+    fields = fields_of(page, "/data") | roles | {"low-2": "4000", "high-2": "10000"}
+    assert client.post(f"{at}/data", fields).status_code == 303
     client.answers.clear()
     caplog.clear()
     away = ("/data", "/clear", "release/make")
     walk(client, f"{at}/privacy", away)
-    client.post(f"{at}/release/trial", {"seed": "5"})
+    client.post(f"{at}/release/dry")
     released(client, work)
-    walk(client, f"{at}/results", away)
     page = client.get(f"{at}/release")
-    answer = client.post(f"{at}/release/make", form_of(page, "/release/make") | {"sure": "yes"})
+    answer = client.post(f"{at}/release/make", fields_of(page, "/release/make") | {"sure": "yes"})
     assert answer.status_code == 303
     released(client, work)
     walk(client, f"{at}/results", away)
-    for what in ("plan", "commands", "script", "notebook", "report", "entry", "all"):
-        assert client.get(f"{at}/take/{what}").status_code == 200
-    wrong = ({"level": WORD}, {"half": "x"}, {"sure": "yes", "ticket": "none"}, {"at-0": "NaN"})
-    for place in ("privacy", "release/look", "release/make", "results/ask", "results/predict"):
-        for fields in wrong[1:]:
+    for what in ("table", "document", "report", "script", "plan", "all"):
+        assert client.get(f"{at}/export/{what}").status_code == 200
+    wrong = ({"epsilon": "x"}, {"need": WORD}, {"sure": "yes", "ticket": "none"}, {"at-0": "NaN"})
+    for place in ("privacy", "release/look", "release/make", "results/mean"):
+        for fields in (wrong[0], *wrong[2:]):
             assert client.post(f"{at}/{place}", fields).status_code < 500
     client.get("/")
-    assert len(client.answers) > 30
+    assert len(client.answers) > 25
     for answer in client.answers:
         assert [traces(part) for part in unpacked(answer) if traces(part)] == [], answer.url
     for record in caplog.records:
@@ -156,14 +149,12 @@ def test_a_reading_is_nowhere_behind_the_data_screen(client, tmp_path, how, capl
 
 def test_nothing_of_it_is_left_at_the_end(client, tmp_path):
     """The app's copy goes when the work is cleared away, and all of it when the app ends."""
-    work, at = begun(client)
-    sent = {"table": ("people.csv", private_file(tmp_path).read_bytes())}
-    client.post(f"{at}/data/file", files=sent)
+    work = client.begun(private_file(tmp_path).read_bytes())
     copy = work.table.path
     assert copy.exists()
-    client.post(f"{at}/clear")
+    client.post(f"/work/{work.id}/clear")
     assert not copy.exists()
-    begun(client)
+    client.begun(private_file(tmp_path).read_bytes())
     client.desk.close()
     assert not client.desk.private.exists()
     assert json.dumps([one.name for one in client.desk.folder.iterdir()]) == "[]"

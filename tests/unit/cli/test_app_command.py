@@ -51,7 +51,7 @@ def opened(address):
 def test_serves_on_this_machine_only_and_leaves_nothing(tmp_path, stop):
     app, address = started(tmp_path, "--no-browser")
     port = int(LINK.match(address)[1])
-    assert "What will I know" in opened(address)[1]
+    assert "Start a release" in opened(address)[1]
     link(app)  # for another window
     with pytest.raises(urllib.error.HTTPError, match="403"):  # without the cookie
         urllib.request.urlopen(address.replace("token=", "token=x"))
@@ -77,7 +77,7 @@ def test_a_link_is_for_one_use_and_the_next_is_printed(tmp_path):
             other.open(first)
     second = link(app)
     assert second != first
-    assert "What will I know" in opened(second)[1]
+    assert "Start a release" in opened(second)[1]
     app.send_signal(signal.SIGINT)
     app.communicate(timeout=60)
 
@@ -103,11 +103,11 @@ def test_no_token_is_in_the_arguments_of_the_browser(tmp_path):
     address, _, token = LINK.search(page).group(0, 1, 2)
     assert token not in given
     assert address != printed
-    assert "What will I know" in opened(address)[1]
+    assert "Start a release" in opened(address)[1]
     assert not file.exists()
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(address)
-    assert "What will I know" in opened(printed)[1]  # who lost the window has it from the terminal
+    assert "Start a release" in opened(printed)[1]  # who lost the window has it from the terminal
     app.send_signal(signal.SIGINT)
     app.communicate(timeout=60)
     os.kill(int(process), signal.SIGKILL)  # it still waits

@@ -100,18 +100,18 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
 @pytest.mark.parametrize(
     ("h", "cov", "level", "message"),
     [
-        ("1,2\n3,x\n", 0.04, 1, "line 2, column 2 is not a number"),
-        ("1,2\n3,\n", 0.04, 1, "line 2, column 2 is empty"),
-        ("a,b\nc,d\n", 0.04, 1, "line 2, column 1 is not a number"),
-        ("1,2\n3,4,5\n", 0.04, 1, "line 2 has 3 columns; the lines before have 2"),
+        ("1,2\n3,x\n", 0.04, 1, "line 2, column 2 is not a finite number"),
+        ("1,2\n3,\n", 0.04, 1, "line 2, column 2 is not a finite number"),
+        ("a,b\nc,d\n", 0.04, 1, "line 2, column 1 is not a finite number"),
+        ("1,2\n3,4,5\n", 0.04, 1, "line 2 has 3 columns; the first line has 2"),
         ("", 0.04, 1, "holds no numbers"),
         ("a,b\n", 0.04, 1, "holds no numbers"),
-        ("1,nan\n1,2\n", 0.04, 1, "line 1, column 2 must be finite"),
-        ("a,b\n1,2\n1,inf\n", 0.04, 1, "line 3, column 2 must be finite"),
-        ("1;2\n3;4\n", 0.04, 1, "columns must be separated by commas"),
-        ("1\t2\n3\t4\n", 0.04, 1, "columns must be separated by commas"),
-        ("a,b,c\n1,2\n3,5\n", 0.04, 1, "the first line names 3 columns; the others have 2"),
-        ("# H\n1,2\n3,5\n", 0.04, 1, "the first line names 1 column; the others have 2"),
+        ("1,nan\n1,2\n", 0.04, 1, "line 1, column 2 is not a finite number"),
+        ("a,b\n1,2\n1,inf\n", 0.04, 1, "line 3, column 2 is not a finite number"),
+        ("1;2\n3;4\n", 0.04, 1, "Columns are separated by commas"),
+        ("1\t2\n3\t4\n", 0.04, 1, "Columns are separated by commas"),
+        ("a,b,c\n1,2\n3,5\n", 0.04, 1, "line 2 has 2 columns; the first line has 3"),
+        ("# H\n1,2\n3,5\n", 0.04, 1, "line 2 has 2 columns; the first line has 1"),
         ("1,2,3\n4,5,7\n", 0.04, 1, "2 readings cannot determine 3 parameters"),
         ("1,0\n2,0\n3,0\n", 0.04, 1, "H has zero columns: no reading depends on θ[1]"),
         ("1,2\n2,4\n3,6\n", 0.04, 1, "H has rank 1 of 2"),
@@ -151,10 +151,10 @@ def test_files_that_are_not_text(folder):
     binary.write_bytes(bytes(range(128, 256)))
     for path, message in [
         (binary, "not a text file"),
-        (folder, "a folder, not a file"),
-        (folder / "nope.csv", "there is no such file"),
-        (folder / "[plot].csv", "[plot].csv: there is no such file"),
-        (folder / "[/].csv", "there is no such file"),
+        (folder, "it cannot be read"),
+        (folder / "nope.csv", "it cannot be read"),
+        (folder / "[plot].csv", "[plot].csv: it cannot be read"),
+        (folder / "[/].csv", "it cannot be read"),
     ]:
         done = privest("bound", "--h", path, "--noise-variance", 1, "--level", 1)
         assert (done.returncode, message in done.stderr) == (2, True)

@@ -72,7 +72,7 @@ def test_a_reference_is_read_as_the_stream_is(privest):
         (
             written(";"),
             ("--format", "separator=,"),
-            "semicolons between its columns, and was to be read",
+            "state the separator",
         ),
         (
             written(";"),
@@ -92,15 +92,14 @@ def test_what_is_wrong_is_said(privest, text, options, why):
     assert why in " ".join(done.err.split())
 
 
-def test_a_separator_is_told_by_the_first_lines_and_waited_for_only_in_doubt():
+def test_a_separator_is_told_by_the_first_line():
     def endless(first):
         yield first
         raise AssertionError("the second line was waited for")
 
     assert csv_records(endless("x,y\n"))[1] == ["x", "y"]
-    assert csv_records(iter(["x;price, in euro\n", "1;2\n"]))[1] == ["x", "price, in euro"]
+    assert csv_records(endless("x;y;z, in euro\n"))[1] == ["x", "y", "z, in euro"]
     assert csv_records(iter(["\n", "a,b;c\n", "1,2\n"]))[1] == ["a", "b;c"]
-    assert csv_records(iter(['"a\n', 'b";c\n', "1;2\n"]))[1] == ["a\nb", "c"]
     assert csv_records(iter([]))[1] is None
 
 

@@ -10,9 +10,9 @@ import pytest
 import privest as pv
 from privest import lattice
 from privest.cli.consensus import Model, contribution
-from privest.data import check_lines, linked
 from privest.errors import InvalidInput
 from privest.mechanism.source import Protected
+from privest.stream_file import check_lines, linked
 from workflow_command import runner
 
 GRID = 2.0**-10

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.data import check_lines
 from privest.mechanism.source import Protected
+from privest.stream_file import check_lines
 from privest.workflow import verify
 from workflow_command import runner
 

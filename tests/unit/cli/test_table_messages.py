@@ -81,7 +81,7 @@ def test_the_same_mark_cannot_be_both():
     for given in ({"thousands": "."}, {"thousands": ",", "decimal": ","}):
         with pytest.raises(InvalidInput, match="same mark"):
             Reading(**given)
-    with pytest.raises(InvalidInput, match="a comma, a point, an apostrophe, a space or none"):
+    with pytest.raises(InvalidInput, match="one of comma, point, apostrophe, space, none"):
         Reading(thousands="_")
 
 
@@ -107,7 +107,7 @@ def test_a_decimal_comma_that_may_be_thousands_is_warned_of(run, recwarn):
         (["Yes", "No", "Yes", "No"], "a yes or no in words"),
         (["1", "0", "Yes", "0"], "a yes or no in words, not a number: write 1 for yes and 0"),
         (["1.5", "<0.5", "2", "3"], "a limit, not a number: write a number in its place"),
-        (["1,5", "2,5", "3,5", "4,5"], 'if it is the decimal comma, state decimal = ","'),
+        (["1,5", "2,5", "3,5", "4,5"], "state the decimal mark (decimal)"),
     ],
 )
 def test_a_private_column_that_is_no_number_is_refused_before_anything_is_charged(run, cells, told):
@@ -143,8 +143,7 @@ def test_a_power_of_one_column_is_not_silently_the_column(run, power):
     table(["1", "2", "3", "4"])
     done = run("plan", "t.csv", "--formula", f"pay ~ {power}", "--level", 1)
     assert done.code == 2
-    assert "is the column itself" in said(done)
-    assert "I(column**" in said(done)
+    assert "I(x**2)" in said(done)
 
 
 def test_a_simulation_spends_nothing_twice(run):
@@ -176,5 +175,5 @@ def test_another_sheet_is_named(run):
         )
     done = run("plan", "t.xlsx", *PLAN, "--features", "age")
     assert done.code == 2
-    assert "sheet 'Read me' was read; there are also 'Pay' (state the sheet)" in said(done)
+    assert "first sheet was read; there are also 'Pay': state the sheet" in said(done)
     assert run("plan", "t.xlsx", *PLAN, "--features", "age", "--format", "sheet=Pay").code == 0

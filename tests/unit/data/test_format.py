@@ -18,7 +18,7 @@ def test_codes_are_of_every_column_or_of_one():
     found = Format(missing_codes=[77777, "a=b=9", "REFUSED", "bmi=99.9", "NA", "77777"])
     assert found.missing_codes == ("77777", "a=b=9", "REFUSED", "bmi=99.9")
     assert found.codes("age") == ("77777", "REFUSED")
-    assert found.codes("a=b") == ("77777", "REFUSED", "9")
+    assert found.codes("a=b") == ("77777", "9", "REFUSED")
     assert found.coded_columns == ("a=b", "bmi")
     assert np.array_equal(found.code_numbers("bmi"), [77777, 99.9])
 
@@ -39,21 +39,21 @@ def test_it_goes_to_plain_values_and_back():
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        ({"separator": " "}, "one of , ; | or tab"),
-        ({"separator": ""}, "one of , ; | or tab"),
-        ({"separator": 1}, "must be a text; received int"),
-        ({"decimal": "'"}, "a point or a comma"),
+        ({"separator": " "}, "separator is one of comma, semicolon, tab"),
+        ({"separator": ""}, "separator is one of comma, semicolon, tab"),
+        ({"separator": 1}, "must be a text"),
+        ({"decimal": "'"}, "decimal is one of point, comma"),
         ({"decimal": ",", "separator": ","}, "state the separator"),
         ({"encoding": "utf-7"}, "no encoding known here"),
         ({"encoding": "unicode_escape"}, "no encoding known here"),
         ({"encoding": "zip\0"}, "no encoding known here"),
         ({"missing_codes": "77777"}, "is a list"),
-        ({"missing_codes": [True]}, "received bool"),
+        ({"missing_codes": [True]}, "is a list of numbers, words"),
         ({"missing_codes": ["bmi="]}, "has no code"),
         ({"missing_codes": ["=5"]}, "has no name"),
-        ({"sheet": " "}, "leave it out for the first"),
-        ({"sheets": "a"}, "Names are separator"),
-        ("a", "names with values"),
+        ({"sheet": " "}, "not empty"),
+        ({"sheets": "a"}, "have names of"),
+        ("a", "have names of"),
     ],
 )
 def test_what_is_refused(bad, said):

@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
@@ -66,13 +67,16 @@ def test_texts_of_arrow_are_those_of_python(tmp_path):
         pa.array(cells).slice(2, 9),
         pa.array(cells).dictionary_encode(),
     ):
-        expected = Texts.encode(column.to_pylist()).array().tolist()
+        expected = Texts.encode(column.to_pylist()).tolist()
         assert cells_of(column, tmp_path / "t.parquet") == expected
 
 
 def test_a_dictionary_that_names_a_person_twice_has_one_person():
-    twice = Texts(np.array(["a", "b", "a", None], dtype=object), np.array([0, 1, 2, 1]))
-    assert Persons().numbers(twice).tolist() == [1, 2, 1, 2]
+    twice = pa.DictionaryArray.from_arrays([0, 1, 2, 1], ["a", "b", " a"])
+    frame = pd.DataFrame({"who": pd.Series(twice, dtype=pd.ArrowDtype(twice.type))})
+    for column in (frame, {"who": ["a", "b", " a", "b"]}):
+        (block,) = open_source(column).blocks(["who"], text=["who"])
+        assert Persons().numbers(block["who"]).tolist() == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "mapping"])
@@ -87,7 +91,7 @@ def test_every_kind_of_table_numbers_alike(tmp_path, ending):
         pa.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=700)
     source = open_source({"who": cells} if ending == "mapping" else tmp_path / f"t.{ending}")
     persons, found = Persons(), []
-    for block in source.coded_blocks(["who"], text=["who"], size=512):
+    for block in source.blocks(["who"], text=["who"], size=512):
         held = block["who"]
         found.extend(persons.numbers(held[~held.missing]))
     by_hand = {}

@@ -75,7 +75,7 @@ def test_no_blocks_and_empty_blocks(tmp_path, ending):
 
 def test_row_groups_gather_short_blocks(tmp_path, monkeypatch):
     pq = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("privest.data._writer.ROW_GROUP", 100)
+    monkeypatch.setattr("privest.data.writer.ROW_GROUP", 100)
     write_table(tmp_path / "t.parquet", ["a"], ([np.ones(30)] for _ in range(9)))
     groups = pq.ParquetFile(tmp_path / "t.parquet").metadata
     assert [groups.row_group(k).num_rows for k in range(groups.num_row_groups)] == [120, 120, 30]
@@ -132,16 +132,16 @@ def test_ctrl_c_in_another_process(tmp_path, ending):
         ("t.xpt", ["a"], [], r"t.xpt: a table is written as .csv or .parquet"),
         ("folder.csv", ["a"], [], "is a folder: name a file in it"),
         ("/dev/null/t.csv", ["a"], [], "cannot be written"),
-        ("t.csv", [], [], "different column names; received 0"),
+        ("t.csv", [], [], "different column names"),
         ("t.csv", "ab", [], "a list of different column names"),
-        ("t.csv", ["a", "a"], [], "received 2, 1 different"),
+        ("t.csv", ["a", "a"], [], "different column names"),
         ("t.csv", ["a", " b"], [], "begins or ends with spaces, which a CSV file loses"),
         ("t.csv", ["a", "=1+2"], [], "'=1\\+2' begins as a formula"),
         ("t.csv", ["a", "-2+cmd|' /C calc'!A0"], [], "begins as a formula"),
         ("t.csv", ["a", "+A1"], [], "begins as a formula"),
         ("t.csv", ["a", "-2+3"], [], "begins as a formula"),
         ("t.csv", [""], [], "a column name is empty"),
-        ("t.csv", ["a", "b"], [[[1.0]]], r"2 vectors of one length; received shapes \[\(1,\)\]"),
+        ("t.csv", ["a", "b"], [[[1.0]]], r"2 vectors of one length"),
         ("t.csv", ["a", "b"], [[[1.0], [1.0, 2.0]]], "vectors of one length"),
         ("t.csv", ["a"], [[[[1.0]]]], "vectors of one length"),
         ("t.csv", ["a"], [[[1.0]], [["x"]]], r"type \['string'\]; the first had \['double'\]"),

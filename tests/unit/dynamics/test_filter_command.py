@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import privest as pv
 from privest import dynamics
 from privest.cli.filter import filter_states, read_model
-from privest.data import check_lines, read_release
 from privest.errors import InvalidInput, PrivestError
+from privest.stream_file import check_lines, read_release
 
 MODEL = """
 states = ["place", "speed"]

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import privest as pv
 from privest import dynamics
 from privest.cli.identify import identify
-from privest.data import read_release
 from privest.errors import InvalidInput, PrivestError
+from privest.stream_file import read_release
 
 
 def run(*arguments):

@@ -1,0 +1,309 @@
+"""The form of the columns screen, as a specification: roles, range, lists, and what goes with them.
+
+What is missing or does not fit is said beside its field, all of it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from privest.app.pages import Errors, Form, Unfit, as_typed
+from privest.app.tables import Table, in_words
+from privest.data import EMBEDDED, ColumnLook, MissingCode, TableLook
+from privest.errors import InvalidInput, PrivestError
+from privest.report import printable
+from privest.workflow import Model, NotOffered, Privacy, Public, Spec
+
+SHOWN = 100  # columns that are shown without being asked for
+EPSILON, DELTA = 1.0, 1e-6  # to begin with
+ROLES = {
+    "unused": "Not used", "private": "Private: protect it", "public": "Public: explains it",
+    "person": "Person identifier", "weight": "Weight",
+}  # fmt: skip
+FAMILIES = {
+    "auto": "Number, or yes/no where the column says so", "gaussian": "Number",
+    "binomial": "Yes or no", "poisson": "Count",
+}  # fmt: skip
+GAPS = {"drop": "Leave them out", "refuse": "Stop"}
+Typed = Mapping[str, Sequence[str]]
+
+
+# Where on the form a combination that does not exist is marked, by the key of its refusal.
+FIELD_OF = {
+    "person-distribution": "family", "person-family": "family", "cap": "most",
+    "yes-no": "family", "family-transform": "logarithm", "log-range": "low",
+    "family-variance": "sd",
+}  # fmt: skip
+
+
+def stated(form: Form, table: Table, look: TableLook) -> Spec:
+    """The plan that a form states; all that is missing or does not fit is said by field."""
+    errors = Errors()
+    roles = _roles(form, look, errors)
+    target = _only(roles["private"])
+    names = [column.name for column in look.columns]
+    model: dict[str, Any] = {}
+    privacy, public = None, Public()
+    with errors.at("family"):
+        model["family"] = _family(form, look, target)
+    model["transform"] = "log" if form.flag("logarithm") else "none"
+    if target is not None:
+        column, family = look.columns[target], model.get("family", "gaussian")
+        ends = _range(form, column, target, family, errors)
+        public = _public(form, column.name, target, family, errors)
+        delta = None if family == "binomial" else DELTA
+        if ends is not None:
+            privacy = Privacy(epsilon=EPSILON, delta=delta, range={column.name: ends})
+    lists = {at: _category_list(form, look.columns[at], at, errors)
+             for at in roles["public"] if _as_list(form, look.columns[at], at)}  # fmt: skip
+    used = [at for role, places in roles.items() if role != "unused" for at in places]
+    format = replace(look.format.of_columns([names[at] for at in used]), missing_codes=())
+    with errors.at("codes"):
+        format = replace(format, missing_codes=_codes(form, look, roles, used, errors))
+    with errors.at("gaps"):
+        model["missing"] = form.choice("gaps", list(GAPS), "refuse")
+    person = _only(roles["person"])
+    with errors.at("most"):
+        if person is not None:
+            model["most_rows"] = form.whole("most", 0, most=10**9) or None
+    if not form.flag("known") and (privacy is not None or lists):
+        errors["known"] = "confirm that this comes from public knowledge: a release shows it."
+    errors.require_none()
+    assert target is not None
+    assert privacy is not None
+    model |= {"target": (names[target],), "person": None if person is None else names[person]}
+    model["weights"] = names[roles["weight"][0]] if roles["weight"] else None
+    categories = {names[at]: found for at, found in lists.items()}
+    with errors.at("formula"):
+        model |= _terms(form, [names[at] for at in roles["public"]], categories)
+        made = Model(**model)
+    errors.require_none()
+    data = EMBEDDED if table.path is None else table.name
+    return Spec(data=data, model=made, privacy=privacy, public=public, format=format)
+
+
+def _roles(form: Form, look: TableLook, errors: Errors) -> dict[str, list[int]]:
+    roles: dict[str, list[int]] = {role: [] for role in ROLES}
+    for at, column in enumerate(look.columns):
+        with errors.at(f"role-{at}"):
+            role = form.choice(f"role-{at}", list(ROLES), "unused")
+            roles[role].append(at)
+            if role != "unused" and column.problem is not None:
+                raise InvalidInput(f"it cannot be used: {column.problem}")
+            if role != "unused" and column.kind == "empty":
+                raise InvalidInput("it is empty: no row has a value there.")
+    if not roles["private"]:
+        first = next((k for k, one in enumerate(look.columns) if not one.problem), 0)
+        errors.setdefault(f"role-{first}", "choose “Private” for the column to protect.")
+    for role in ("private", "person", "weight"):
+        for at in roles[role][1:]:
+            errors.setdefault(f"role-{at}", f"only one column can be “{ROLES[role]}”.")
+    return roles
+
+
+def _only(found: Sequence[int]) -> int | None:
+    return found[0] if found else None
+
+
+def _family(form: Form, look: TableLook, target: int | None) -> str:
+    given = form.choice("family", list(FAMILIES), "auto")
+    if given != "auto":
+        return given
+    answers = target is not None and look.columns[target].kind == "yes-no"
+    return "binomial" if answers else "gaussian"
+
+
+def _range(
+    form: Form, column: ColumnLook, at: int, family: str, errors: Errors
+) -> tuple[float, float] | None:
+    """The public range of the private column: it must be stated, but of a yes or no."""
+    if column.kind not in ("number", "yes-no"):
+        errors.setdefault(f"role-{at}", "a private column holds numbers, or yes and no.")
+        return None
+    ends: list[float | None] = [None, None]
+    for k, (end, said) in enumerate((("low", "The lowest value"), ("high", "The highest value"))):
+        with errors.at(f"{end}-{at}"):
+            ends[k] = form.optional_number(f"{end}-{at}", said)
+    low, high = ends
+    if low is None and high is None and (column.kind == "yes-no" or family == "binomial"):
+        return 0.0, 1.0
+    if low is None:
+        errors.setdefault(f"low-{at}", "give the lowest value that anybody can have.")
+    if high is None:
+        errors.setdefault(f"high-{at}", "give the highest value that anybody can have.")
+    if low is None or high is None:
+        return None
+    if not low < high:
+        errors[f"high-{at}"] = "the highest value must be above the lowest."
+        return None
+    return low, high
+
+
+def _public(form: Form, name: str, at: int, family: str, errors: Errors) -> Public:
+    """The residual sd of a number, the share of yes, the mean of a count; each may be left out."""
+    found = Public()
+    if family == "binomial":
+        with errors.at(f"share-{at}"):
+            share = form.optional_number(f"share-{at}", "The share of yes")
+            if share is not None and not 0 < share < 100:
+                raise InvalidInput("the share of yes is between 0 and 100 percent.")
+            found = Public(expected={} if share is None else {name: share / 100})
+    elif family == "poisson":
+        with errors.at("count"):
+            count = form.optional_number("count", "The mean count")
+            if count is not None and not count > 0:
+                raise InvalidInput("the mean count must be above 0.")
+            found = Public(expected={} if count is None else {name: count})
+    else:
+        with errors.at(f"sd-{at}"):
+            sd = form.optional_number(f"sd-{at}", "The residual sd")
+            if sd is not None and not sd > 0:
+                raise InvalidInput("the residual sd must be above 0, or empty.")
+            found = Public(None if sd is None else sd * sd)
+    return found
+
+
+def _terms(
+    form: Form, features: Sequence[str], categories: Mapping[str, tuple[str, ...]]
+) -> dict[str, object]:
+    """The public columns, or the formula of them; lists of columns that it leaves out go."""
+    formula = form.text("formula", "")
+    if not formula:
+        return {"features": tuple(features), "categories": categories}
+    return {"formula": formula, "categories": categories}
+
+
+def _as_list(form: Form, column: ColumnLook, at: int) -> bool:
+    return column.kind not in ("number", "yes-no") or form.text(f"use-{at}", "") == "list"
+
+
+def _category_list(form: Form, column: ColumnLook, at: int, errors: Errors) -> tuple[str, ...]:
+    known, lines = offered(column), lines_of(form.text(f"list-{at}", ""))
+    if len(lines) < 2:
+        errors[f"list-{at}"] = (
+            "write the public list of categories, one per line, the first to compare with. For "
+            "a date, use a column with the year."
+        )
+    gone = set(_ticked(form, column, at, public=True))
+    return tuple(one for one in (known.get(line, line) for line in lines) if one not in gone)
+
+
+# --- codes for missing values ---------------------------------------------------------------------
+
+
+def _codes(
+    form: Form, look: TableLook, roles: Mapping[str, list[int]], used: Sequence[int], errors: Errors
+) -> tuple[str, ...]:
+    """The codes that were ticked, and those that were typed; no word may be left among numbers."""
+    typed = [one.strip() for line in lines_of(form.text("codes", "")) for one in line.split(";")]
+    ticked = []
+    for at in used:
+        codes = _ticked(form, look.columns[at], at, public=at in roles["public"])
+        ticked += [f"{look.columns[at].name}={code}" for code in codes]
+    every = replace(look.format, missing_codes=(*ticked, *filter(None, typed)))
+    for at in (*roles["private"], *roles["public"]):
+        column, public = look.columns[at], at in roles["public"]
+        if public and _as_list(form, column, at):
+            continue
+        left = {word: rows for word, rows in column.words if word not in every.codes(column.name)}
+        if left and f"role-{at}" not in errors:
+            errors[f"role-{at}"] = _words_left(column, left, public=public)
+    return every.missing_codes
+
+
+def _ticked(form: Form, column: ColumnLook, at: int, *, public: bool) -> list[str]:
+    """The codes of a column that were confirmed; only plain ones of a column that is not public."""
+    may = {code.code for code in _offers(column, public=public)}
+    known = {str(k): one.code for k, one in enumerate(column.codes) if one.code in may}
+    return [known[one] for one in form.listed(f"codes-{at}") if one in known]
+
+
+def _offers(column: ColumnLook, *, public: bool) -> list[MissingCode]:
+    """What can be ticked: a word of a private column only where it looks like a code."""
+    return [code for code in column.codes if public or code.plain]
+
+
+def _words_left(column: ColumnLook, left: Mapping[str, int], *, public: bool) -> str:
+    """What to do about words among numbers; the plan is public, so not every word is a code."""
+    rows = sum(left.values())
+    said = f"words are among its numbers, in {rows:,} row{'s' * (rows > 1)}."
+    if {code.code for code in _offers(column, public=public)} & left.keys():
+        said += " Tick those that stand for a missing value."
+    else:
+        said += " Empty or correct these cells in the file."
+    return said
+
+
+# --- and back -------------------------------------------------------------------------------------
+
+
+def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
+    """What would have been typed to state this plan."""
+    model, public = spec.model, spec.public
+    roles = dict.fromkeys(model.features, "public") | dict.fromkeys(spec.targets, "private")
+    roles |= {name: role for role, name in (("person", model.person), ("weight", model.weights))
+              if name is not None}  # fmt: skip
+    found = {
+        "gaps": model.missing, "family": model.family, "known": "yes",
+        "logarithm": "yes" if model.transform == "log" else "", "formula": model.formula or "",
+        "codes": "; ".join(spec.format.missing_codes), "most": as_typed(model.most_rows),
+        "further": "\n".join(roles) if len(look.columns) > SHOWN else "",
+    }  # fmt: skip
+    expected = next(iter(public.expected.values()), None)
+    for at, column in enumerate(look.columns):
+        found[f"role-{at}"] = roles.get(column.name, "unused")
+        ends = spec.privacy.range.get(column.name)
+        if ends is not None:
+            found[f"low-{at}"], found[f"high-{at}"] = map(as_typed, ends)
+        if roles.get(column.name) == "private":
+            variance = public.residual_variance
+            found[f"sd-{at}"] = as_typed(None if variance is None else round(variance**0.5, 12))
+            share = expected if model.family == "binomial" else None
+            found[f"share-{at}"] = as_typed(None if share is None else 100 * share)
+            found["count"] = as_typed(expected if model.family == "poisson" else None)
+        if column.name in model.categories:
+            shown = {value: name for name, value in offered(column).items()}
+            lines = [shown.get(one, one) for one in model.categories[column.name]]
+            found |= {f"use-{at}": "list", f"list-{at}": "\n".join(lines)}
+    return {name: [value] for name, value in found.items() if value}
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def offered(column: ColumnLook, codes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The categories in the file as they are shown, each on one line; and what each of them is.
+
+    codes: what stands for a missing value, which is none.
+    """
+    without = set((codes or {}).values())
+    kept = (one for one in column.different or () if one not in without)
+    return {" ".join(printable(one).split()): one for one in kept}
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines that hold something, without spaces around."""
+    lines = (" ".join(line.split()) for line in text.replace("\r", "\n").split("\n"))
+    return [line for line in lines if line]
+
+
+def first_of(typed: Typed, name: str) -> str:
+    found = typed.get(name, ())
+    return found[0] if found else ""
+
+
+def errors_of(error: PrivestError, form: Form, table: Table) -> Errors:
+    """What was refused, by field."""
+    if isinstance(error, Unfit):
+        return error.errors
+    if not isinstance(error, NotOffered):
+        return Errors({"": in_words(error, table)})
+    roles = (name for name in form.names() if name.startswith("role-"))
+    private = next((name for name in roles if form.text(name, "") == "private"), "")
+    found = Errors()
+    for key, said in error.refused.items():
+        name = FIELD_OF.get(key, "")
+        found[name + private.removeprefix("role") if name in ("low", "sd") else name] = said
+    return found

@@ -1,0 +1,286 @@
+"""One running app: its folder, its ledger, and the pieces of work on the desk.
+
+Nothing outlives the process but what was released: files that were sent to the app lie in a folder
+that only the user can read, and that is removed at the end (one that a killed app left behind is
+removed by the next).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privest.app.tables import Table
+from privest.data import TableLook
+from privest.errors import InvalidInput
+from privest.files import held_lock
+from privest.workflow import LEDGER, Plan, Spec
+
+if TYPE_CHECKING:
+    from privest.app.job import Choice, Job
+
+PREFIX = "privest-app-"
+ALIVE = "alive"  # a file that is locked as long as its app runs
+STEPS = {
+    "start": "Start", "data": "Columns", "privacy": "Privacy", "release": "Release",
+    "results": "Results",
+}  # fmt: skip
+MOST_ANSWERS = 20  # pages that are kept for the Back button
+MOST_WORKS = 50  # on one desk: each may hold a table on disk
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """How a release was made here. plan: as it was then; ε may have changed since."""
+
+    plan: Plan
+    choice: Choice
+
+
+@dataclass(eq=False)
+class Work:
+    """One piece of work: one table, from its file to its results. Change it under its `lock`.
+
+    look      what was seen of the table; `typed`: what was typed on the columns screen.
+    spec      the plan as stated, public; None until the columns screen is done.
+    plan      what is known before a release, at the ε that is chosen; None as `spec`.
+    of        the coefficient that the privacy screen is about.
+    moved     the last request that moved ε: one that comes late changes nothing.
+    job       the release or dry run that was made last; `tickets` let one begin.
+    choice    file and account that were chosen for the release; account: its limit, and what was
+              spent of it, as the privacy screen saw them.
+    released  the table of a release; its document is beside it. made: how, if it was made here.
+    earlier   real releases of this table that were made before, each a piece of work of its own.
+    asked     rows at which a mean was asked for; `kept`: estimates, by their release.
+    looks     how often there was another table, or another format; `models`: another model.
+              What was shown, or is still being computed, of an earlier one is not of this one.
+    """
+
+    id: str
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    table: Table | None = None
+    look: TableLook | None = field(default=None, repr=False)
+    typed: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    spec: Spec | None = None
+    plan: Plan | None = None
+    of: int | None = None
+    moved: int = 0
+    job: Job | None = None
+    tickets: dict[str, Plan] = field(default_factory=dict, repr=False)
+    choice: tuple[Plan, Choice] | None = None
+    account: tuple[float, float] | None = None
+    released: Path | None = None
+    made: Made | None = None
+    earlier: list[Work] = field(default_factory=list, repr=False)
+    asked: list[dict[str, object]] = field(default_factory=list, repr=False)
+    kept: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
+    looks: int = 0
+    models: int = 0
+
+    @property
+    def title(self) -> str:
+        """For the list of works, and for tabs: names only."""
+        if self.spec is not None:
+            return f"{', '.join(self.spec.targets)} of {self.spec.data}"
+        if self.table is not None:
+            return self.table.name
+        return "New work" if self.released is None else self.released.name
+
+    @property
+    def steps(self) -> dict[str, bool]:
+        """Which screens can be opened now."""
+        planned = self.plan is not None
+        return {
+            "start": True, "data": self.table is not None, "privacy": planned, "release": planned,
+            "results": self.released is not None,
+        }  # fmt: skip
+
+    @property
+    def last(self) -> str:
+        """The screen that comes next."""
+        return [name for name, is_open in self.steps.items() if is_open][-1]
+
+    def require_idle(self) -> None:
+        """Refuse to change table or plan while something is being made of them."""
+        if self.job is not None and self.job.running:
+            raise InvalidInput(
+                "a release of this table is being made: wait until it is done, or stop it on the "
+                "release page. Nothing was changed."
+            )
+
+    def restate(self, spec: Spec | None, plan: Plan | None) -> None:
+        """Another model; None: not yet. What was made of the one before is not of this one."""
+        with self.lock:
+            self.models += 1
+            self.spec, self.plan, self.of, self.choice = spec, plan, None, None
+            self.released, self.made, self.job = None, None, None
+
+    def require_model(self, model: int) -> None:
+        """Refuse what was shown, or computed, of another model than there is now."""
+        if model != self.models:
+            raise InvalidInput(
+                "the table or the model was changed meanwhile, perhaps in another tab. Look at "
+                "what it is now, and ask again. Nothing was kept."
+            )
+
+    def forget(self) -> None:
+        """The table and everything that was made of it but a release."""
+        with self.lock:
+            if self.table is not None:
+                self.table.remove()
+            self.table, self.look, self.looks = None, None, self.looks + 1
+            self.restate(None, None)
+            for held in (self.earlier, self.asked, self.typed, self.tickets, self.kept):
+                held.clear()
+
+
+class Desk:
+    """One running app.
+
+    folder     where releases are written; ledger: where they are charged.
+    read_only  plans only: nothing is released, nothing is written to the folder or the ledger.
+    key, session, csrf   secrets of this run: the first part of every path, the cookie, and what
+               every form must bring. `new_token` gives what opens the app, once.
+    hosts      the names under which it may be called, with the port; set when that is known.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] = ".",
+        ledger: str | os.PathLike[str] | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self.folder = Path(folder).resolve()
+        if not self.folder.is_dir():
+            raise InvalidInput(f"{folder} is no folder: releases are written to one that is there.")
+        self.ledger = self.folder / LEDGER if ledger is None else Path(ledger).resolve()
+        self.read_only = read_only
+        self.key, self.session, self.csrf = (secrets.token_urlsafe(24) for _ in range(3))
+        self._tokens: dict[str, Callable[[], object]] = {}
+        self.answers: dict[str, object] = {}  # pages that answered forms, the last ones
+        self.hosts: frozenset[str] = frozenset()
+        self.works: dict[str, Work] = {}
+        self.closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        _sweep()
+        self._alive = contextlib.ExitStack()
+        self.private = _private_folder(self._alive)
+
+    def begin(self) -> Work:
+        """A new piece of work."""
+        with self._lock:
+            if len(self.works) >= MOST_WORKS:
+                raise InvalidInput(
+                    f"there are {MOST_WORKS} pieces of work on the desk: clear one away first."
+                )
+            return self._new()
+
+    def _new(self) -> Work:
+        work = Work(secrets.token_urlsafe(9))
+        self.works[work.id] = work
+        return work
+
+    def clear(self, work: Work) -> None:
+        """Take a piece of work off the desk, with the app's copy of its table; not while a release
+        of it is being made.
+        """
+        with work.lock:
+            work.require_idle()
+            with self._lock:
+                self.works.pop(work.id, None)
+            work.forget()
+
+    def set_aside(self, work: Work) -> None:
+        """Make room for another plan or release: a real release stays true, and gets a place of its
+        own on the desk. Within the lock of the work.
+        """
+        if work.released is not None and work.made is not None:
+            with self._lock:  # however many there are: it must not get lost
+                own = self._new()
+            own.released, own.made, own.asked = work.released, work.made, list(work.asked)
+            work.earlier.append(own)
+        work.released = work.made = None
+        work.asked.clear()
+
+    def keep(self, answer: object) -> str:
+        """The name under which an answer to a form is kept, among the last of them."""
+        name = secrets.token_urlsafe(9)
+        with self._lock:
+            self.answers[name] = answer
+            while len(self.answers) > MOST_ANSWERS:
+                del self.answers[next(iter(self.answers))]
+        return name
+
+    def new_token(self, used: Callable[[], object] = lambda: None) -> str:
+        """A secret that opens the app once; `used` is called when it does."""
+        token = secrets.token_urlsafe(24)
+        with self._lock:
+            self._tokens[token] = used
+        return token
+
+    def admits(self, given: str) -> bool:
+        """Whether a token opens the app; from then on it does not."""
+        with self._lock:
+            same = [one for one in self._tokens if same_secret(given, one)]
+            used = [self._tokens.pop(one) for one in same]
+        for call in used:
+            call()
+        return bool(used)
+
+    def private_file(self, ending: str) -> Path:
+        """A new, empty file for one table of the user, which only they can read."""
+        path = self.private / f"{secrets.token_hex(8)}{ending}"
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        return path
+
+    def run(self, job: Callable[[], None]) -> threading.Thread:
+        """Work in the background; it should look at `closing`, and is waited for at the end."""
+        thread = threading.Thread(target=job, daemon=True)
+        with self._lock:
+            self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+            thread.start()
+        return thread
+
+    def close(self, patience: float = 10.0) -> None:
+        """Stop what runs, and remove the user's tables. A release that is cut off is safe: the same
+        release, begun again, is finished as it was.
+        """
+        self.closing.set()
+        for thread in self._threads:
+            thread.join(patience)
+        self._alive.close()
+        shutil.rmtree(self.private, ignore_errors=True)
+
+
+def same_secret(given: str, secret: str) -> bool:
+    """Compared in a time that does not tell how much of it is right."""
+    return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode())
+
+
+def _private_folder(alive: contextlib.ExitStack) -> Path:
+    """A folder that only the user can enter; it has its name when it is locked, not before: another
+    app that starts now must not take it for one that was left behind.
+    """
+    new = Path(tempfile.mkdtemp(prefix="privest-new-"))  # 0700
+    alive.enter_context(held_lock(new / ALIVE))
+    return new.rename(new.with_name(f"{PREFIX}{secrets.token_hex(8)}"))
+
+
+def _sweep() -> None:
+    """Remove what apps that were killed left behind: their lock is free."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, InvalidInput):
+            if folder.stat().st_uid != os.getuid() or folder.is_symlink():
+                continue
+            with held_lock(folder / ALIVE):
+                shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,154 @@
+"""Who may speak to the app, and what a browser may do with its answers.
+
+Local only: the server listens on 127.0.0.1. Any page that is open in the same browser can send
+requests there, and any user of the machine can connect; so every request must name the right host
+(no other name can be made to point here), come with the cookie that a token for one use gave,
+under a path that nobody knows, and what changes something must come from a page of the app itself
+(Origin) and bring the word that only its forms know (CSRF).
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from privest.app.desk import Desk, same_secret
+from privest.app.pages import onward
+
+log = logging.getLogger("privest.app")
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",  # with none at all, browsers send no Origin with a form
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+READING, CHANGING = ("GET", "HEAD"), ("POST",)
+COOKIE = "privest"
+OUTSIDE = ("cross-site", "same-site")  # another port of this machine is "same-site"
+
+Says = Callable[[int, str], Response]
+
+
+class Guard:
+    """Lets through what comes from the user's own browser; everything else gets a short page."""
+
+    def __init__(self, app: ASGIApp, desk: Desk, says: Says) -> None:
+        self.app, self.desk, self.says = app, desk, says
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                _dress(message)
+            await send(message)
+
+        answer = self._refusal(scope)
+        if answer is not None:
+            await answer(scope, receive, sending)
+            return
+        try:
+            await self.app(scope, receive, sending)
+        except Exception as error:  # what nobody foresaw: never its text, which may hold a reading
+            note(error)
+            if not begun:
+                await self.says(500, UNFORESEEN)(scope, receive, sending)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """The answer to a request that may not pass; None: it may."""
+        headers, desk, method = Headers(scope=scope), self.desk, scope["method"]
+        host = headers.get("host", "")
+        if host not in desk.hosts:
+            return self.says(403, "This is not the address that privest app printed.")
+        if method not in (*READING, *CHANGING):
+            return self.says(405, "The app takes GET and POST.")
+        if scope["path"] == "/":
+            return self._opened(scope, host)
+        inside = scope["path"].split("/")[1]
+        known = same_secret(inside, desk.key)
+        if not known or not same_secret(_cookie(headers, host), desk.session):
+            return self.says(403, NOT_OPENED)
+        if headers.get("sec-fetch-site") in OUTSIDE:
+            return self.says(403, "This request comes from another page.")
+        if method in CHANGING and headers.get("origin") != f"http://{host}":
+            return self.says(403, "This form was not sent by a page of the app.")
+        return None
+
+    def _opened(self, scope: Scope, host: str) -> Response:
+        """A token is exchanged for the cookie, once."""
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if "sec-purpose" in Headers(scope=scope):  # a browser's guess must not use the token up
+            return self.says(503, "This address is not fetched ahead of time.")
+        if scope["method"] != "GET" or not self.desk.admits(given):
+            return self.says(403, NOT_OPENED)
+        # A page, no redirect: to what another page (the file that was opened) leads to, however
+        # often it is redirected, a browser sends no strict cookie.
+        answer = HTMLResponse(onward(f"/{self.desk.key}/"))
+        # Cookies do not know ports: under a path of its own no other server here is sent it.
+        answer.set_cookie(
+            cookie_name(host), self.desk.session, path=f"/{self.desk.key}", httponly=True,
+            samesite="strict",
+        )  # fmt: skip
+        return answer
+
+
+NOT_OPENED = (
+    "Open the app with the last address that privest app printed on its terminal. Each opens it "
+    "once; then the next one is printed."
+)
+UNFORESEEN = (
+    "Something went wrong that nobody foresaw. Nothing was released by it. Where it happened (not "
+    "what was in your data) is on the terminal in which the app runs; please report it."
+)
+
+
+def cookie_name(host: str) -> str:
+    """By port: several apps may run at once."""
+    return f"{COOKIE}_{host.rpartition(':')[2]}"
+
+
+def _cookie(headers: Headers, host: str) -> str:
+    found: SimpleCookie = SimpleCookie()
+    try:
+        found.load(headers.get("cookie", ""))
+    except CookieError:
+        return ""
+    one = found.get(cookie_name(host))
+    return "" if one is None else one.value
+
+
+def _dress(message: Message) -> None:
+    """The headers of every answer; whatever it is, no disk keeps it."""
+    headers = MutableHeaders(raw=message.setdefault("headers", []))
+    for name, value in HEADERS.items():
+        headers[name] = value
+    headers.setdefault("cache-control", "no-store")
+
+
+def note(error: BaseException) -> None:
+    """Where it happened and what kind it is: an exception's text may hold what was in a cell."""
+    places = traceback.extract_tb(error.__traceback__)
+    where = " < ".join(f"{one.filename}:{one.lineno}" for one in reversed(places[-4:]))
+    log.error("%s at %s", type(error).__name__, where)

@@ -1,0 +1,223 @@
+"""A release or dry run under way: in the background, once for every confirmation."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from privest.app.desk import Desk, Made, Work
+from privest.app.guard import note
+from privest.app.tables import in_words, require_other_name, same_name
+from privest.errors import InvalidInput, PrivestError
+from privest.files import part_path
+from privest.report.slider import at_epsilon
+from privest.workflow import (
+    Account,
+    Estimate,
+    Plan,
+    Spec,
+    Spending,
+    TableRelease,
+    account_name,
+    document_path,
+    estimate,
+    release,
+    simulate_release,
+    simulation_source,
+)
+
+MOST_TICKETS = 20  # pages of one work that are open at once
+MOST_NAME = 120  # bytes: a draft and a document have a few more, and 255 is what a folder takes
+ENDINGS = (".csv", ".parquet")
+DRY = "dry-run.csv"
+STOPPED = "It was stopped before anything was paid for: nothing was released, nothing was spent."
+UNFORESEEN = (
+    "It ended in a way that nobody foresaw. Where that was is on the terminal in which the app "
+    "runs. If it was paid for before, the same release finishes it: look at this page again."
+)
+
+
+class Stopped(Exception):
+    """Somebody wants no release any more, or the app ends."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen for a release: its file, and the account.
+
+    limit  of a new account, as ε of all releases together; None: what this release costs.
+    """
+
+    name: str
+    subject: str
+    limit: float | None = None
+    again: bool = False
+
+    def path(self, desk: Desk) -> Path:
+        """Where the table will be."""
+        return desk.folder / self.name
+
+    def account(self, desk: Desk, plan: Plan) -> Account:
+        """Where it is charged."""
+        budget = None if self.limit is None else at_epsilon(plan, self.limit).level
+        return Account(desk.ledger, self.subject, budget, again=self.again)
+
+    def preview(self, desk: Desk, plan: Plan) -> Spending:
+        """What the release would spend; nothing is."""
+        with self.account(desk, plan) as account:
+            return account.preview(plan, self.path(desk))
+
+
+@dataclass(eq=False)
+class Job:
+    """One release or dry run, and how far it is.
+
+    rows     that have left so far, of about `of`.
+    trouble  why nothing was made; `document`: of what was; `found`: the estimate of a dry run.
+    """
+
+    plan: Plan
+    path: Path
+    of: int
+    dry: bool = False
+    rows: int = 0
+    running: bool = True
+    trouble: str | None = None
+    document: TableRelease | None = None
+    found: Estimate | None = None
+    stop: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    def told(self, desk: Desk, rows: int) -> None:
+        """So many rows have left; here, before anything is paid for, it can end."""
+        self.rows = rows
+        if self.stop.is_set() or desk.closing.is_set():
+            raise Stopped
+
+
+# --- what is offered ------------------------------------------------------------------------------
+
+
+def first_choice(desk: Desk, plan: Plan) -> Choice:
+    """The usual names; where a killed run left a draft that is paid for, that one."""
+    subject, names = account_name(plan.spec), [usual_name(desk, plan.spec)]
+    for part in sorted(desk.folder.glob(".*.part")):
+        left = part.name[1:].removesuffix(".part")
+        if left.endswith(ENDINGS) and part_path(desk.folder / left) == part:
+            names.insert(0, left)
+    with Account(desk.ledger, subject) as account:
+        for name in names[:-1]:
+            if account.preview(plan, desk.folder / name).unfinished:
+                return Choice(name, subject)
+    return Choice(names[-1], subject)
+
+
+def free_name(folder: Path, target: str, inputs: Sequence[str] = ()) -> str:
+    """A name for the table of a release that no file has, and none of the files that are read."""
+    others = {same_name(one) for one in inputs}
+    word = "".join(letter if letter.isalnum() else "-" for letter in target).strip("-")[:40]
+    stem = f"{word}-release" if word else "release"
+    number = 1
+    while True:
+        name = f"{stem}.csv" if number == 1 else f"{stem}-{number}.csv"
+        there = (folder / name).exists() or document_path(folder / name).exists()
+        if not there and same_name(name) not in others:
+            return name
+        number += 1
+
+
+def usual_name(desk: Desk, spec: Spec) -> str:
+    """The name that is offered."""
+    return free_name(desk.folder, spec.targets[0], [Path(spec.data).name])
+
+
+def as_name(given: str, spec: Spec) -> str:
+    """The name of a file in the folder of releases, and of nothing else."""
+    bad = set(given) & set('/\\:*?"<>|') or not given.isprintable() or given.startswith(".")
+    if bad or len(given.encode()) > MOST_NAME:
+        raise InvalidInput(
+            "the name of the file must be a plain one, without folders, such as release.csv: it is "
+            "written to the folder of releases."
+        )
+    if not given.endswith(ENDINGS):
+        raise InvalidInput("the name of the file must end in .csv or .parquet.")
+    require_other_name(given, [Path(spec.data).name])
+    return given
+
+
+def new_ticket(work: Work, plan: Plan) -> str:
+    """A word that lets one release begin: of the plan that was shown with it."""
+    with work.lock:
+        ticket = secrets.token_urlsafe(12)
+        work.tickets[ticket] = plan
+        while len(work.tickets) > MOST_TICKETS:
+            del work.tickets[next(iter(work.tickets))]
+        return ticket
+
+
+# --- doing it -------------------------------------------------------------------------------------
+
+
+def begin(desk: Desk, work: Work, plan: Plan, choice: Choice) -> Job:
+    """Release in the background. Within the lock of the work."""
+    assert work.table is not None
+    job, data = Job(plan, choice.path(desk), plan.rows), work.table.data
+
+    def make() -> None:
+        with choice.account(desk, plan) as account:
+            job.document = release(
+                plan, job.path, data, account=account, progress=lambda n: job.told(desk, n)
+            )
+        with work.lock:
+            desk.set_aside(work)  # the release before is an earlier one
+            work.released, work.made = job.path, Made(plan, choice)
+            # Another one would have another name.
+            work.choice = (plan, Choice(usual_name(desk, plan.spec), choice.subject))
+
+    return _started(desk, work, job, make)
+
+
+def begin_dry_run(desk: Desk, work: Work, plan: Plan) -> Job:
+    """The same with simulated noise: into the app's own folder, which goes; nothing is spent."""
+    assert work.table is not None
+    folder = desk.private / secrets.token_hex(8)
+    folder.mkdir(mode=0o700)
+    job, data = Job(plan, folder / DRY, plan.rows, dry=True), work.table.data
+
+    def make() -> None:
+        try:
+            noise = simulation_source(plan, None)
+            job.document = simulate_release(
+                plan, job.path, noise, data, progress=lambda n: job.told(desk, n)
+            )
+            job.found = estimate(job.path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    return _started(desk, work, job, make)
+
+
+def _started(desk: Desk, work: Work, job: Job, make: Callable[[], None]) -> Job:
+    table = work.table
+
+    def run() -> None:
+        try:
+            make()
+        except Stopped:
+            job.trouble = STOPPED
+        except PrivestError as error:
+            job.trouble = in_words(error, table)
+        except Exception as error:  # never its text, which may hold a value
+            note(error)
+            job.trouble = UNFORESEEN
+        finally:
+            if job.document is None and job.trouble is None:
+                job.trouble = UNFORESEEN
+            job.running = False
+
+    work.job = job
+    desk.run(run)
+    return job

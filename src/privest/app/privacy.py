@@ -1,0 +1,244 @@
+"""Screen 3, privacy: one slider for ε, and beside it what you will learn of all and what others
+learn about one person.
+
+What is shown is what is stored: a move of the slider changes the plan at once. The plan keeps what
+was counted of the features: an answer reads no data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from privest.app.desk import Desk, Work
+from privest.app.job import first_choice
+from privest.app.pages import Errors, Form, desk_of, number_of, page, screen, see_other
+from privest.arrays import CONFIDENCE
+from privest.errors import InvalidInput, PrivestError
+from privest.privacy.reader import band
+from privest.report import Section, Sentence, exposed, parts_html
+from privest.report.describe import errors_expected, planned_errors
+from privest.report.findings import INTERCEPT
+from privest.report.numbers import half, near
+from privest.report.sections import Chart, Part
+from privest.report.slider import (
+    BORDERS,
+    LEAST,
+    POSITIONS,
+    WORDS,
+    at_epsilon,
+    ends_rate,
+    epsilon_of,
+    epsilon_text,
+    error_curve,
+    error_rows,
+    first_slope,
+    guess_bars,
+    level_sentence,
+    position_of,
+    require_epsilon,
+)
+from privest.workflow import Plan
+
+PARTS = {  # of the exposure panel, by the beginnings of their keys
+    "Best guess of one value": ("largest", "guess"),
+    "Telling two values apart": ("pair", "ends", "no_range"),
+    "ε in words": ("epsilon", "suspicion", "band", "unenforced"),
+    "What stays visible": ("not_hidden",),
+}
+
+
+def privacy(request: Request, work: Work, form: Form) -> Response:
+    """The screen at the ε that is stored."""
+    return _shown(request, work)
+
+
+def _shown(
+    request: Request, work: Work, errors: Errors | None = None, typed: str = "", said: str = ""
+) -> Response:
+    with work.lock:
+        plan, model, of = work.plan, work.models, _of(work)
+    if plan is None:
+        return see_other(request, "data", work)
+    _look_at_account(desk_of(request), work, plan)
+    return page(
+        request, "privacy.html", work, 422 if errors else 200, step="privacy", plan=plan,
+        model=model, errors=errors or Errors(), need=typed, said=said, positions=POSITIONS,
+        **numbers_of(work, plan, of),
+    )  # fmt: skip
+
+
+def numbers(request: Request, work: Work, form: Form) -> Response:
+    """The numbers alone, while the slider moves."""
+    if work.plan is None:
+        return see_other(request, "data", work)
+    plan = _moved(request, work, form)
+    told = numbers_of(work, plan, _of(work))
+    return page(request, "_privacy_live.html", work, live=True, **told)
+
+
+def numbers_of(work: Work, plan: Plan, of: int) -> dict[str, Any]:
+    """What is said of a plan at its ε, for the templates."""
+    panel, epsilon, errors = exposed(plan), epsilon_of(plan), planned_errors(plan)[0]
+    assert epsilon is not None  # the screens ask for a range
+    word, rate, name = band(epsilon), ends_rate(panel), plan.names[of]
+    text, error = epsilon_text(epsilon), half(float(errors.private[of]))
+    residual = (one for one in errors_expected(plan).parts if isinstance(one, Sentence))
+    return {
+        "epsilon": text, "position": round(POSITIONS * position_of(epsilon)),
+        "borders": BORDERS, "words": WORDS, "word": word, "zone": WORDS.index(word),
+        "note": " ".join(one.text for one in _said(panel, ("suspicion", "band"))),
+        "level": level_sentence(plan).text, "of": of, "coefficients": plan.names, "name": name,
+        "head": {
+            "with": error, "without": "" if errors.open is None else half(float(errors.open[of])),
+        },
+        "table": error_rows(errors), "alone": errors.alone, "rate": rate,
+        "guesses": [near(sd) for sd in errors.guesses],
+        "residual": [one.text for one in residual if one.key != "other_levels"],
+        "panel": _panel(panel),
+        "details": Markup(parts_html(replace(panel, parts=panel.details, details=()))),
+        "budget": _budget(work, plan), "curve": error_curve(plan, errors, of, epsilon),
+        "spoken": f"ε {text}, {word}: {name} {error}; ends of the range told apart in at most "
+        f"{rate['said']}",
+    }  # fmt: skip
+
+
+def _of(work: Work) -> int:
+    """The coefficient that the screen is about."""
+    with work.lock:
+        if work.of is None and work.plan is not None:
+            work.of = first_slope(work.plan.names, INTERCEPT)
+        return work.of or 0
+
+
+def _said(panel: Section, beginnings: Sequence[str]) -> Iterator[Sentence]:
+    for part in panel.parts:
+        if isinstance(part, Sentence) and part.key.startswith(tuple(beginnings)):
+            yield part
+
+
+def _panel(panel: Section) -> list[dict[str, Any]]:
+    """The panel in four parts, each with its sentences; bars go with the first."""
+    charts = [part for part in panel.parts if isinstance(part, Chart)]
+    found: list[dict[str, Any]] = []
+    for title, keys in PARTS.items():
+        parts: list[Part] = [*_said(panel, keys), *(charts if "guess" in keys else ())]
+        bars = [bar for one in _said(panel, ("guess",)) if "sds" in one.values and not charts
+                for bar in guess_bars(one.values)]  # fmt: skip
+        if parts:
+            html = Markup(parts_html(replace(panel, parts=tuple(parts), details=())))
+            dots = "ends" in keys
+            found.append(
+                {
+                    "title": title,
+                    "html": html,
+                    "dots": dots,
+                    "bars": bars if "guess" in keys else [],
+                }
+            )
+    return found
+
+
+def _budget(work: Work, plan: Plan) -> dict[str, Any]:
+    """What a release at this ε would leave of its account; a new one has spent nothing."""
+    if work.account is None:
+        return {"known": False, "fits": True}
+    limit, spent = work.account
+    left = limit - spent - plan.level
+    return {
+        "known": True, "fits": left >= 0, "uses": percent(plan.level / limit),
+        "left": percent(max(left, 0.0) / limit),
+    }  # fmt: skip
+
+
+def _look_at_account(desk: Desk, work: Work, plan: Plan) -> None:
+    """Limit and spending of the account, as they are when the screen is opened."""
+    work.account = None
+    if desk.read_only:
+        return
+    with contextlib.suppress(PrivestError):
+        choice = first_choice(desk, plan) if work.choice is None else work.choice[1]
+        found = replace(choice, limit=None, again=True).preview(desk, plan)
+        if found.known and found.budget and found.spent is not None:
+            work.account = found.budget, found.spent
+
+
+def percent(share: float) -> str:
+    """A share of an account, in percent.
+
+    >>> percent(0.284), percent(0.0312), percent(1.0), percent(0.0)
+    ('28%', '3.1%', '100%', '0%')
+    """
+    return f"{100 * share:.0f}%" if share >= 0.0995 or not share else f"{100 * share:.1f}%"
+
+
+# --- what is decided ------------------------------------------------------------------------------
+
+
+def _moved(request: Request, work: Work, form: Form) -> Plan:
+    """The plan at the ε of the form, which from now on is that of the work."""
+    with work.lock:
+        work.require_model(form.whole("model", work.models))
+        if work.plan is None:
+            raise InvalidInput("there is no plan any more: begin with the columns.")
+        plan, of = work.plan, form.whole("of", _of(work), most=len(work.plan.names) - 1)
+        wanted = form.optional_number("epsilon", "ε", grouped=False)
+        if wanted is not None and not _is_shown(plan, wanted):
+            work.require_idle()
+            plan = at_epsilon(plan, require_epsilon(wanted, "ε"))
+        if request.state.number > work.moved:
+            work.moved, work.of = request.state.number, of
+            work.spec, work.plan = plan.spec, plan
+        return plan
+
+
+def _is_shown(plan: Plan, wanted: float) -> bool:
+    """Whether that is how the ε of the plan is shown: then it was not moved, and stays exact."""
+    now = epsilon_of(plan)
+    return now is not None and wanted > 0 and epsilon_text(now) == epsilon_text(wanted)
+
+
+def privacy_done(request: Request, work: Work, form: Form) -> Response:
+    """Look at an ε, find the one for an accuracy, or go on with it."""
+    if work.plan is None:
+        return see_other(request, "data", work)
+    then = form.choice("then", ("show", "need", "go"), "show")
+    try:
+        _moved(request, work, form)
+    except PrivestError as error:
+        return _shown(request, work, Errors({"epsilon": str(error)}))
+    if then != "need":
+        return see_other(request, "release" if then == "go" else "privacy", work)
+    try:
+        return _shown(request, work, typed=form.text("need", ""), said=_found(work, form))
+    except PrivestError as error:
+        return _shown(request, work, Errors({"need": str(error)}), form.text("need", "")[:30])
+
+
+def _found(work: Work, form: Form) -> str:
+    """Take the smallest ε that gives the error that is needed; what is said of it."""
+    wanted = form.number("need", said="The error that you need")
+    with work.lock:
+        work.require_idle()
+        plan, of = work.plan, _of(work)
+        assert plan is not None
+        name = plan.names[of]
+        level = plan.level_for(wanted, name, CONFIDENCE, alone=planned_errors(plan)[0].alone)
+        epsilon = max(epsilon_of(plan, level) or 0.0, LEAST)
+        text = epsilon_text(require_epsilon(epsilon, "the ε that this needs"))
+        work.plan = at_epsilon(plan, number_of(text, "ε"))
+        work.spec = work.plan.spec
+    return Sentence("need_found", {"epsilon": text, "error": wanted, "name": name}).text
+
+
+ROUTES = [
+    screen("/privacy", privacy, "privacy"),
+    screen("/privacy", privacy_done, "privacy_done", post=True),
+    screen("/privacy/numbers", numbers, "privacy_numbers", post=True),
+]

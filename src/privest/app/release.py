@@ -1,0 +1,349 @@
+"""Screen 4, release: dry run, what leaves, what it costs, a confirmation.
+
+Nothing begins without a tick and a word that is good for one release: a double click, a reload or
+the back button find what the first one did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from privest.app.desk import Desk, Work
+from privest.app.job import Choice, as_name, begin, begin_dry_run, first_choice, new_ticket
+from privest.app.pages import (
+    Errors,
+    Form,
+    as_typed,
+    desk_of,
+    from_htmx,
+    page,
+    place,
+    screen,
+    see_other,
+)
+from privest.app.privacy import percent
+from privest.errors import InvalidInput, PrivestError
+from privest.ledger import Ledger, as_subject
+from privest.report import Section, Sentence, describe, parts_html
+from privest.report.numbers import down, near
+from privest.report.sections import Part, Table
+from privest.report.slider import at_epsilon, epsilon_of, epsilon_text, require_epsilon
+from privest.workflow import Plan, Spending
+
+READ_ONLY = "The app runs read-only: it shows plans, and releases nothing."
+OTHER_PLAN = (
+    "The plan was changed after this page was shown, perhaps in another tab. Look at what it is "
+    "now, and confirm again. Nothing was released."
+)
+RELEASED_BEFORE = (
+    "These values were released before: use that release. If once more is meant, which reveals "
+    "more of them, tick the box that says so. Nothing was released."
+)
+TOO_MUCH = (
+    "This release is more than is left of the account. Choose a smaller ε. Nothing was released."
+)
+NOT_SURE = "Tick this if you are sure: a release cannot be taken back. Nothing was released."
+FIELDS = ("name", "subject", "limit", "again")
+
+
+def show(request: Request, work: Work, form: Form) -> Response:
+    """What a release would reveal and spend; how far one is; what came of it."""
+    return _page(request, work)
+
+
+def _page(
+    request: Request,
+    work: Work,
+    errors: Errors | None = None,
+    typed: dict[str, str] | None = None,
+) -> Response:
+    desk, plan, job = desk_of(request), work.plan, work.job
+    if plan is None or work.table is None:
+        return see_other(request, "data", work)
+    mine = job is not None and job.plan.spec == plan.spec
+    told: dict[str, Any] = {
+        "step": "release", "plan": plan, "job": job, "mine": mine, "errors": errors or Errors(),
+        "trouble": job.trouble if job is not None and mine and not errors else None,
+        "earlier_works": [one for one in work.earlier if one.id in desk.works],
+        "changed": work.table.changed(plan), "leaves": _leaves(plan), "stays": _stays(work, plan),
+        "epsilon": _epsilon_text(plan), "target": plan.column.target,
+        "dry": _dry_run(work), "ticket": None, "cost": None, "typed": typed or {},
+        "choosing": Sentence("dry_run_choice").text, "is_dry": Sentence("dry_run").text,
+        "order": Sentence("cost_order").text,
+    }  # fmt: skip
+    if not desk.read_only and (job is None or not job.running):
+        choice = _choice_of(desk, work, plan)
+        told["cost"] = _cost(desk, plan, choice)
+        if told["cost"]["unfinished"]:  # it is finished without the table
+            told["changed"] = None
+        told["ticket"] = new_ticket(work, plan)
+        told["typed"] = typed or _as_typed(choice)
+        told["accounts"] = _accounts(desk)
+    return page(request, "release.html", work, 422 if errors else 200, **told)
+
+
+def _leaves(plan: Plan) -> list[str]:
+    said = [Sentence("leaves_rows", {"rows": plan.rows, "target": plan.column.target})]
+    columns = [*plan.model.features, *filter(None, (plan.model.weights, plan.model.person))]
+    if columns:
+        said.append(Sentence("leaves_public", {"names": columns}))
+    said.append(Sentence("leaves_facts" if not plan.distribution.pure else "leaves_facts_pure"))
+    if plan.model.missing == "drop":
+        said.append(Sentence("missing_public"))
+    return [one.text for one in said]
+
+
+def _stays(work: Work, plan: Plan) -> list[str]:
+    target = {"target": plan.column.target}
+    said = [Sentence("stays_values", target), Sentence("stays_noise")]
+    used = {*plan.model.features, *plan.spec.targets, plan.model.weights, plan.model.person}
+    if work.look is not None and any(one.name not in used for one in work.look.columns):
+        said.insert(1, Sentence("stays_columns"))
+    return [one.text for one in said]
+
+
+def _dry_run(work: Work) -> Markup | None:
+    """The findings of a dry run, for the data owner's eyes only."""
+    job = work.job
+    if job is None or not job.dry or job.found is None:
+        return None
+    section = describe(job.found)[0]
+    parts: list[Part] = [
+        replace(one, caption=None) for one in section.parts if isinstance(one, Table)
+    ]
+    parts += [one for one in section.parts if isinstance(one, Sentence) and one.warning]
+    heading = Sentence("found")
+    return Markup(parts_html(Section("found", heading, tuple(parts))))
+
+
+# --- the account ----------------------------------------------------------------------------------
+
+
+def _choice_of(desk: Desk, work: Work, plan: Plan) -> Choice:
+    """What was chosen on this page before, or the usual."""
+    with work.lock:
+        kept = work.choice
+    if kept is not None and kept[0].spec.targets == plan.spec.targets:
+        return kept[1]
+    return first_choice(desk, plan)
+
+
+def _accounts(desk: Desk) -> list[str]:
+    """The accounts of the ledger; none where it cannot be read."""
+    if not desk.ledger.exists():
+        return []
+    try:
+        with Ledger(desk.ledger) as ledger:
+            return ledger.subjects()
+    except PrivestError:
+        return []
+
+
+def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
+    """What the release would spend of its account, in percent and as ε."""
+    spent = choice.preview(desk, plan)
+    told: dict[str, Any] = {
+        "subject": choice.subject, "known": spent.known, "unfinished": spent.unfinished,
+        "refusal": _refusal(spent, again=False), "epsilon": _epsilon_text(plan),
+        "earlier": [f"{one.time[:16].replace('T', ' ')} UTC" for one in spent.earlier],
+        "again": choice.again, "share": None, "facts": {}, "said": [],
+    }  # fmt: skip
+    if not spent.budget:
+        return told
+    before = 0.0 if spent.spent is None else spent.spent / spent.budget
+    share = 0.0 if spent.unfinished else spent.level / spent.budget
+    left = max(1 - before - share, 0.0)
+    told |= {
+        "share": percent(share), "left": percent(left), "fits": spent.fits,
+        "bars": (f"{100 * before:.2f}", f"{100 * min(share, 1 - before):.2f}"),
+        "before": percent(before),
+    }  # fmt: skip
+    facts = {
+        "Limit, all releases together": _epsilon(plan, spent.budget),
+        "Spent before": _epsilon(plan, spent.spent),
+        "This release": f"ε = {told['epsilon']}",
+        "Still possible afterwards": _epsilon(plan, spent.remaining, down),
+    }
+    told["facts"] = facts
+    times = int(Fraction(spent.remaining or 0.0) / Fraction(spent.level))
+    if share > 0 and times > 0:
+        told["said"].append(Sentence("cost_more", {"times": times}).text)
+    return told
+
+
+def _epsilon_text(plan: Plan) -> str:
+    found = epsilon_of(plan)
+    assert found is not None  # the screens ask for a range
+    return epsilon_text(found)
+
+
+def _epsilon(plan: Plan, level: float | None, rounded: Callable[[float], str] = near) -> str:
+    """A level of the account as ε of one release of these values."""
+    if not level or level < 0:
+        return "none"
+    try:
+        return f"ε = {rounded(epsilon_of(plan, level) or 0.0)}"
+    except PrivestError:  # so small that it has no ε
+        return "almost none"
+
+
+def _refusal(spent: Spending, *, again: bool) -> str | None:
+    """Why the release would be refused now, in the words of this screen."""
+    if spent.refusal is None or spent.unfinished:
+        return None
+    if not spent.fits:
+        return TOO_MUCH
+    if spent.refusal_again is not None:
+        return spent.refusal_again
+    return RELEASED_BEFORE if again or not spent.earlier else None
+
+
+def _as_typed(choice: Choice) -> dict[str, str]:
+    return {
+        "name": choice.name, "subject": choice.subject, "limit": as_typed(choice.limit),
+        "again": "yes" if choice.again else "",
+    }  # fmt: skip
+
+
+def _as_choice(desk: Desk, plan: Plan, form: Form) -> Choice:
+    """What was typed, checked, all of it at once; an account that is known keeps its limit."""
+    usual, errors = first_choice(desk, plan), Errors()
+    choice = replace(usual, again=form.flag("again"))
+    with errors.at("name"):
+        choice = replace(choice, name=as_name(form.text("name", usual.name), plan.spec))
+    with errors.at("subject"):
+        choice = replace(choice, subject=as_subject(form.text("subject", usual.subject)))
+    with errors.at("limit"):
+        limit = form.optional_number("limit", "The limit of the account", grouped=False)
+        if limit is not None:
+            require_epsilon(limit, "the limit, an ε,")
+            if at_epsilon(plan, limit).level < plan.level * (1 - 1e-9):
+                raise InvalidInput("the limit must be at least the ε of this release.")
+        choice = replace(choice, limit=limit)
+    errors.require_none()
+    bare = replace(choice, limit=None)
+    return bare if bare.preview(desk, plan).known else choice
+
+
+def look(request: Request, work: Work, form: Form) -> Response:
+    """The same page with another file or account: nothing is spent."""
+    desk, plan = desk_of(request), _plan_of(request, work)
+    try:
+        choice = _as_choice(desk, plan, form)
+    except PrivestError as error:
+        return _again(request, work, form, error)
+    with work.lock:
+        if work.plan is plan:  # an account of another table is none of this one
+            work.choice = (plan, choice)
+    if from_htmx(request):
+        cost, order = _cost(desk, plan, choice), Sentence("cost_order").text
+        return page(request, "_release_cost.html", work, cost=cost, order=order, trouble=None)
+    return see_other(request, "release", work)
+
+
+def _again(request: Request, work: Work, form: Form, error: PrivestError) -> Response:
+    """The screen with its errors and what was typed."""
+    errors = getattr(error, "errors", None) or Errors({"sure": str(error)})
+    if from_htmx(request):
+        return page(request, "_errors.html", work, 422, errors=errors)
+    return _page(request, work, errors, {name: form.text(name, "")[:200] for name in FIELDS})
+
+
+def _plan_of(request: Request, work: Work) -> Plan:
+    """The plan, for what changes something."""
+    if desk_of(request).read_only:
+        raise HTTPException(403, READ_ONLY)
+    if work.plan is None or work.table is None:
+        raise InvalidInput("there is no plan yet: begin with the columns.")
+    return work.plan
+
+
+# --- what is done ---------------------------------------------------------------------------------
+
+
+def make(request: Request, work: Work, form: Form) -> Response:
+    """Release, once."""
+    desk = desk_of(request)
+    with work.lock:
+        plan = _plan_of(request, work)
+        if work.job is not None and work.job.running:
+            return see_other(request, "release", work)
+        shown = work.tickets.pop(form.text("ticket", ""), None)
+        if shown is None:  # sent twice: the first one has done it
+            return see_other(request, "release", work)
+        try:
+            if shown is not plan:
+                raise InvalidInput(OTHER_PLAN)
+            choice = _as_choice(desk, plan, form)
+            work.choice = (plan, choice)
+            if not form.flag("sure"):
+                raise InvalidInput(NOT_SURE)
+            spent = choice.preview(desk, plan)
+            refusal = None if spent.unfinished else _refusal(spent, again=True)
+            if refusal is not None:
+                raise InvalidInput(refusal)
+            if not spent.unfinished:
+                _require_unchanged(work)
+        except PrivestError as error:
+            return _again(request, work, form, error)
+        begin(desk, work, plan, choice)
+    return see_other(request, "release", work)
+
+
+def _require_unchanged(work: Work) -> None:
+    """Refuse a table that is no longer the one that the plan, as it was shown, is about."""
+    said = None if work.table is None else work.table.changed(work.plan)
+    if said is not None:
+        raise InvalidInput(f"{said} Nothing was released.")
+
+
+def dry_run(request: Request, work: Work, form: Form) -> Response:
+    """A dry run with simulated noise: it spends nothing, and leaves no file."""
+    with work.lock:
+        plan = _plan_of(request, work)
+        if work.job is not None and work.job.running:
+            return see_other(request, "release", work)
+        try:
+            _require_unchanged(work)
+        except InvalidInput as error:
+            return _again(request, work, form, error)
+        begin_dry_run(desk_of(request), work, plan)
+    return see_other(request, "release", work)
+
+
+def stop(request: Request, work: Work, form: Form) -> Response:
+    """End a release that is under way, if nothing was paid for yet."""
+    _plan_of(request, work)
+    if work.job is not None:
+        work.job.stop.set()
+    return see_other(request, "release", work)
+
+
+def progress(request: Request, work: Work, form: Form) -> Response:
+    """How far it is, for a page that asks every second; then on to the results."""
+    if not from_htmx(request):
+        return see_other(request, "release", work)
+    job = work.job
+    if job is not None and job.running:
+        return page(request, "_release_progress.html", work, job=job)
+    if job is not None and not job.dry and job.trouble is None:
+        return Response(headers={"HX-Redirect": place(request, "results", id=work.id)})
+    return Response(headers={"HX-Refresh": "true"})
+
+
+ROUTES = [
+    screen("/release", show, "release"),
+    screen("/release/look", look, "release_look", post=True),
+    screen("/release/make", make, "release_make", post=True),
+    screen("/release/dry", dry_run, "release_dry", post=True),
+    screen("/release/stop", stop, "release_stop", post=True),
+    screen("/release/progress", progress, "release_progress"),
+]

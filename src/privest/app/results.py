@@ -1,0 +1,293 @@
+"""Screen 5, results: what a release shows. Never from the data.
+
+An estimate is made once for every release and kept with the work; a mean at a row is asked of it.
+All of an answer is of one release, whatever another tab does meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from privest.app.desk import Desk, Work
+from privest.app.pages import Errors, Form, desk_of, page, screen, see_other
+from privest.app.privacy import percent
+from privest.app.start import releases_in
+from privest.arrays import CONFIDENCE
+from privest.errors import InvalidInput, PrivestError
+from privest.ledger import Entry, Ledger
+from privest.report import Section, Sentence, describe, parts_html
+from privest.report.findings import coefficients, fits_of, mean_sentence
+from privest.report.sections import Chart, Part, Table
+from privest.report.slider import epsilon_of, epsilon_text
+from privest.workflow import Estimate, TableRelease, estimate, read_release, row_features
+
+MOST_KEPT = 6
+MOST_ROWS = 6  # at which a mean is shown
+MOST_ENTRIES = 20  # of an account
+
+
+def show(request: Request, work: Work, form: Form) -> Response:
+    """The results of the release of this work."""
+    return _page(request, work)
+
+
+def _page(
+    request: Request,
+    work: Work,
+    errors: Errors | None = None,
+    typed: dict[str, str] | None = None,
+) -> Response:
+    table = released_of(work)
+    if table is None:
+        return see_other(request, "release", work)
+    found = estimate_of(work, table)
+    release, plan = found.release, None if work.made is None else work.made.plan
+    sections = _kept(work, ("sections", *_key(table)), lambda: describe(found, plan=plan))
+    features = row_features(release)
+    status = 422 if errors else 200
+    return page(
+        request, "results.html", work, status, step="results", release=release,
+        table=table.name, errors=errors or Errors(), typed=typed or {},
+        epsilon=_epsilon_of(release), history=history(desk_of(request), release),
+        findings=[_finding(one) for one in sections if one.key == "found"],
+        folds=[_fold(one) for one in sections if one.key in FOLDS],
+        clear=_clear(found), planned=plan is not None,
+        fields=[(f"at-{k}", *one) for k, one in enumerate(features.items())],
+        means=[(_row_text(row), _mean(found, row)) for row in work.asked],
+        numbers=release.model.family == "gaussian" and bool(features),
+    )  # fmt: skip
+
+
+FOLDS = ("errors", "cost", "exposure", "joint", "limits", "origin")
+
+
+def _finding(section: Section) -> dict[str, Any]:
+    """The findings of a column: sentences, warnings, tables, charts."""
+    sentences = [one for one in section.parts if isinstance(one, Sentence)]
+    kinds: tuple[tuple[str, type[Any]], ...] = (("tables", Table), ("charts", Chart))
+    # The page itself says of which release they are, and at which ε.
+    parts = [_bare(one) if isinstance(one, Table) else one for one in section.parts]
+    found: dict[str, Any] = {
+        name: _html([part for part in parts if isinstance(part, kind)]) for name, kind in kinds
+    }
+    warned = _html([one for one in sentences if one.warning])
+    said = [one.text for one in sentences if not one.warning]
+    return found | {"said": said, "warned": warned, "reading": _html(section.details)}
+
+
+def _bare(table: Table) -> Table:
+    own = table.caption is not None and table.caption.key == "source"
+    return replace(table, caption=None) if own else table
+
+
+def _fold(section: Section) -> dict[str, Any]:
+    """A section as a fold; its first sentence is not repeated."""
+    said = [one for one in section.parts if isinstance(one, Sentence)]
+    first = said[0] if said and section.key in ("cost", "errors") else None
+    # Errors against ε are on the privacy screen.
+    parts = tuple(one for one in section.parts if one is not first and not _is_curve(one))
+    return {
+        "title": section.heading.text, "first": "" if first is None else first.text,
+        "html": Markup(parts_html(replace(section, parts=parts))),
+    }  # fmt: skip
+
+
+def _is_curve(part: Part) -> bool:
+    return isinstance(part, Chart) and part.mark == "curve"
+
+
+def _html(parts: Any) -> Markup:  # noqa: ANN401 - a sequence of parts
+    chosen: tuple[Part, ...] = tuple(parts)
+    return Markup(parts_html(Section("parts", Sentence("found"), chosen)))
+
+
+def _clear(found: Estimate) -> list[tuple[str, bool, str]]:
+    """Of each coefficient whether its direction is clear, and which."""
+    rows = []
+    for fit in fits_of(found):
+        try:
+            every = coefficients(fit, CONFIDENCE)
+        except PrivestError:
+            continue
+        rows += [(one.name, one.is_clear, one.direction.text) for one in every]
+    return rows
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+def released_of(work: Work) -> Path | None:
+    """The table of the release of a work; None: there is none."""
+    with work.lock:
+        return work.released
+
+
+def estimate_of(work: Work, table: Path) -> Estimate:
+    """The estimate of a release: made once."""
+    made: Estimate = _kept(work, ("estimate", *_key(table)), lambda: estimate(table))
+    return made
+
+
+def _key(table: Path) -> tuple[object, ...]:
+    """Of an estimate: the file as it is now."""
+    try:
+        there = table.stat()
+    except OSError:
+        raise InvalidInput(f"there is no table {table.name} any more.") from None
+    return str(table), there.st_mtime_ns, there.st_size
+
+
+def _kept(work: Work, key: tuple[object, ...], make: Callable[[], Any]) -> Any:  # noqa: ANN401
+    """What was made before under this key; else it is made now. What was not asked for goes."""
+    with work.lock:
+        if key in work.kept:
+            work.kept[key] = work.kept.pop(key)  # the last to go
+            return work.kept[key]
+    made = make()
+    with work.lock:
+        work.kept[key] = made
+        while len(work.kept) > MOST_KEPT:
+            del work.kept[next(iter(work.kept))]
+    return made
+
+
+# --- the mean of a group --------------------------------------------------------------------------
+
+
+def mean(request: Request, work: Work, form: Form) -> Response:
+    """The mean at a row: a value for every feature; or no rows any more."""
+    table = released_of(work)
+    if table is None:
+        raise HTTPException(404, "There are results after a release.")
+    if form.flag("clear"):
+        with work.lock:
+            work.asked.clear()
+        return see_other(request, "results", work)
+    errors = Errors()
+    found = estimate_of(work, table)
+    row = _row(found, form, errors)
+    if not errors:
+        with errors.at("at-0"):
+            for fit in fits_of(found):
+                fit.mean_at(row)
+    if errors:
+        typed = {name: form.text(name, "")[:200] for name in form.names() if name.startswith("at-")}
+        return _page(request, work, errors, typed)
+    with work.lock:
+        if work.released is table:  # of another release, made meanwhile, it was not asked
+            others = [one for one in work.asked if one != row]
+            work.asked[:] = [row, *others[: MOST_ROWS - 1]]
+    return see_other(request, "results", work)
+
+
+def _row(found: Estimate, form: Form, errors: Errors) -> dict[str, object]:
+    """Values by name; the form has numbers in place of names, which may be anything."""
+    row: dict[str, object] = {}
+    for k, (name, choices) in enumerate(row_features(found.release).items()):
+        with errors.at(f"at-{k}"):
+            if choices is None:
+                row[name] = form.number(f"at-{k}", said=f"“{name}”")
+            elif (value := form.text(f"at-{k}", "")) in choices:
+                row[name] = value
+            else:
+                raise InvalidInput(f"“{name}” must be one of {', '.join(choices)}.")
+    return row
+
+
+def _row_text(row: dict[str, object]) -> str:
+    return ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in row.items()
+    )
+
+
+def _mean(found: Estimate, row: dict[str, object]) -> str:
+    said = []
+    for fit in fits_of(found):
+        try:
+            said.append(mean_sentence(fit, fit.mean_at(row), CONFIDENCE).text)
+        except PrivestError as error:
+            said.append(str(error))
+    return " ".join(said)
+
+
+# --- the account ----------------------------------------------------------------------------------
+
+
+def _epsilon_of(release: TableRelease, level: float | None = None) -> str:
+    """ε over the whole range of a release, or of one at another level of the same column."""
+    if level is not None and len(release.columns) > 1:
+        return "–"
+    found = epsilon_of(release, level)
+    return "unlimited" if found is None else epsilon_text(found)
+
+
+def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
+    """The releases of the account of a release, and what is left; None: it is not known here."""
+    entry = release.entry
+    if entry is None or not desk.ledger.exists():
+        return None
+    try:
+        with Ledger(desk.ledger) as ledger:
+            if entry.ledger != ledger.id:
+                return None
+            account = ledger.account(entry.subject)
+            budget, left = account.budget.level, account.remaining.level
+            entries = [one for one in account.history() if one.cost is not None]
+    except PrivestError:
+        return None
+    if not budget or left is None:
+        return None
+    names = _names(desk.folder, entry.ledger)
+    rows = [
+        {
+            "date": one.time[:16].replace("T", " "), "name": names.get(one.sequence, "–"),
+            "epsilon": _epsilon_of(release, _level(one)),
+            "cost": percent(_level(one) / float(budget)),
+            "this": one.sequence == entry.sequence,
+        }
+        for one in entries[-MOST_ENTRIES:]
+    ]  # fmt: skip
+    share, said = float(left) / float(budget), ""
+    if len(release.columns) == 1 and release.limits(release.column) is not None:
+        values = {"limit": epsilon_of(release, float(budget))}
+        if left > 0:
+            values["epsilon"] = epsilon_of(release, float(left))
+        said = Sentence("history_left" if left > 0 else "history_none", values).text
+    return {
+        "subject": entry.subject, "rows": rows[::-1], "left": percent(share),
+        "spent": f"{100 * (1 - share):.2f}", "used": percent(1 - share),
+        "said": said,
+    }  # fmt: skip
+
+
+def _level(entry: Entry) -> float:
+    assert entry.cost is not None
+    return float(entry.cost.information or 0.0)
+
+
+def _names(folder: Path, ledger: str) -> dict[int, str]:
+    """The releases of a ledger in a folder, by their entry."""
+    found = {}
+    for name in releases_in(folder):
+        try:
+            entry = read_release(folder / name).entry
+        except PrivestError:
+            continue
+        if entry is not None and entry.ledger == ledger:
+            found[entry.sequence] = name
+    return found
+
+
+ROUTES = [
+    screen("/results", show, "results"),
+    screen("/results/mean", mean, "results_mean", post=True),
+]

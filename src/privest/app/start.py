@@ -1,0 +1,233 @@
+"""Screen 1, start: a table, a plan that is there, a release that is there; what is on the desk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from privest.app.columns import typed_of
+from privest.app.data import EXAMPLE, keep_look
+from privest.app.desk import Desk, Work
+from privest.app.pages import Errors, Form, Unfit, desk_of, page, plain_route, screen, see_other
+from privest.app.tables import (
+    Table,
+    in_words,
+    local_path,
+    local_table,
+    sent_table,
+    shown_name,
+)
+from privest.data import EMBEDDED, ENDINGS, Format, look
+from privest.errors import InvalidInput, PrivestError
+from privest.reading import DOCUMENT, as_text
+from privest.workflow import Spec, load_spec, make_plan, read_release, read_spec
+
+MOST_LISTED = 50  # releases of a folder
+KINDS = {
+    "level column": "a level for each row",
+    "several private columns": "several private columns",
+    "reference": "a reference set",
+    "sensitivity": "a stated sensitivity",
+    "no range": "a private column without a range",
+}
+
+
+def start(request: Request, form: Form) -> Response:
+    """Where work begins, and the pieces of work on the desk."""
+    return _shown(request)
+
+
+def _shown(request: Request, errors: Errors | None = None, typed: str = "") -> Response:
+    works = [
+        one for one in desk_of(request).works.values()
+        if one.table is not None or one.released is not None
+    ]  # fmt: skip
+    told = {"works": works[::-1], "endings": ",".join(ENDINGS), "typed": typed}
+    status = 422 if errors else 200
+    return page(request, "start.html", None, status, errors=errors or Errors(), **told)
+
+
+# --- a table --------------------------------------------------------------------------------------
+
+
+def begin(request: Request, form: Form) -> Response:
+    """A new piece of work on a file that is sent, or named, or on the embedded table."""
+    desk, given = desk_of(request), form.text("path", "")
+    try:
+        sent = form.file("table")
+        if form.flag("example"):
+            table = Table(EMBEDDED)
+        elif sent is not None:
+            table = sent_table(desk, sent.file, sent.filename or "")
+        elif given:
+            table = local_table(desk, given)
+        else:
+            raise InvalidInput("choose a file first.")
+    except InvalidInput as error:
+        field = "path" if given else "table"
+        return _shown(request, Errors({field: str(error)}), given)
+    seen, why = table.look(Format())
+    if seen is None and not table.is_text:
+        table.remove()
+        return _shown(request, Errors({"table": why or ""}), given)
+    try:
+        work = desk.begin()
+    except InvalidInput as error:
+        table.remove()
+        return _shown(request, Errors({"table": str(error)}), given)
+    with work.lock:
+        work.table = table
+        keep_look(work, seen)
+        if table.path is None:
+            work.typed.update(EXAMPLE)
+    return see_other(request, "data", work)
+
+
+def clear(request: Request, work: Work, form: Form) -> Response:
+    """Take a piece of work off the desk: the app's copy of its table is removed."""
+    desk_of(request).clear(work)
+    return see_other(request, "start")
+
+
+# --- a plan ---------------------------------------------------------------------------------------
+
+
+def ask_plan(request: Request, form: Form) -> Response:
+    """Which plan, and where its table is."""
+    return page(request, "open_plan.html", typed={})
+
+
+def open_plan(request: Request, form: Form) -> Response:
+    """A piece of work with this plan, on to the privacy screen."""
+    desk = desk_of(request)
+    work = desk.begin()
+    try:
+        with work.lock:
+            _fill(desk, work, form)
+    except PrivestError as error:
+        errors = error.errors if isinstance(error, Unfit) else Errors(
+            {"plan": in_words(error, work.table)}
+        )  # fmt: skip
+        desk.clear(work)
+        typed = {name: form.text(name, "") for name in ("plan_path", "data_path")}
+        return page(request, "open_plan.html", None, 422, typed=typed, errors=errors)
+    except BaseException:
+        desk.clear(work)
+        raise
+    return see_other(request, "privacy", work)
+
+
+def _fill(desk: Desk, work: Work, form: Form) -> None:
+    """The table, the plan, and what the columns screen would show had it been typed there."""
+    errors = Errors()
+    with errors.at("plan"):
+        spec = _spec(desk, form)
+        _require_shown(spec)
+    errors.require_none()
+    with errors.at("data"):
+        work.table = _table(desk, form, spec)
+    errors.require_none()
+    assert work.table is not None
+    seen = look(work.table.data, spec.format)
+    # What was found of how the file is written is now stated, as on the columns screen.
+    codes = spec.format.missing_codes
+    spec = replace(spec, data=work.table.name, format=replace(seen.format, missing_codes=codes))
+    work.restate(spec, make_plan(spec, work.table.data))
+    keep_look(work, seen)
+    work.typed = typed_of(spec, seen)
+
+
+def _require_shown(spec: Spec) -> None:
+    """Refuse a plan that the screens cannot show."""
+    privacy = spec.privacy
+    found = {
+        "level column": privacy.level_column is not None,
+        "several private columns": len(spec.targets) > 1,
+        "reference": spec.public.reference is not None,
+        "sensitivity": privacy.sensitivity is not None,
+        "no range": not privacy.range and spec.model.family != "binomial",
+    }
+    for name, is_so in found.items():
+        if is_so:
+            raise InvalidInput(f"this plan has {KINDS[name]}: use it on the command line.")
+
+
+def _spec(desk: Desk, form: Form) -> Spec:
+    sent, typed = form.file("plan"), form.text("plan_path", "")
+    if sent is None:
+        if not typed:
+            raise InvalidInput("choose a plan file, or write where it is.")
+        return load_spec(local_path(desk, typed))
+    name = shown_name(sent.filename or "")
+    data = sent.file.read(DOCUMENT + 1)
+    if len(data) > DOCUMENT:
+        raise InvalidInput(f"{name} is too large to be a plan.")
+    return read_spec(as_text(data, name), name)
+
+
+def _table(desk: Desk, form: Form, spec: Spec) -> Table:
+    """The table that is sent or named; else the one that the plan names, where that is found."""
+    sent, typed = form.file("data"), form.text("data_path", "")
+    if sent is not None:
+        return sent_table(desk, sent.file, sent.filename or "")
+    try:
+        return local_table(desk, typed or spec.data)
+    except InvalidInput:
+        if typed:
+            raise
+        raise InvalidInput(
+            f"the plan is about {Path(spec.data).name}: choose that file too, or write where it is."
+        ) from None
+
+
+# --- a release ------------------------------------------------------------------------------------
+
+
+def ask_release(request: Request, form: Form) -> Response:
+    """Which release to read."""
+    return _releases(request)
+
+
+def _releases(request: Request, errors: Errors | None = None, typed: str = "") -> Response:
+    told = {"listed": releases_in(desk_of(request).folder), "typed": typed}
+    status = 422 if errors else 200
+    return page(request, "open_release.html", None, status, errors=errors or Errors(), **told)
+
+
+def open_release(request: Request, form: Form) -> Response:
+    """A piece of work that begins with a release: its results, and nothing else."""
+    desk, given = desk_of(request), form.text("path", "")
+    try:
+        if not given:
+            raise InvalidInput("name the table of a release, such as release.csv.")
+        path = local_path(desk, given)
+        is_document = path.name.endswith((".csv.json", ".parquet.json"))
+        table = path.with_suffix("") if is_document else path
+        read_release(table)
+        work = desk.begin()
+    except PrivestError as error:
+        return _releases(request, Errors({"path": str(error)}), given)
+    with work.lock:
+        work.released = table
+    return see_other(request, "results", work)
+
+
+def releases_in(folder: Path) -> list[str]:
+    """The names of the releases in a folder: tables with a document beside them."""
+    names = [one.name.removesuffix(".json") for one in folder.glob("*.json")]
+    found = [name for name in names if name.endswith((".csv", ".parquet"))]
+    return sorted(name for name in found if (folder / name).is_file())[:MOST_LISTED]
+
+
+ROUTES = [
+    plain_route("/", start, "start"),
+    plain_route("/begin", begin, "begin", post=True, most=None),
+    screen("/clear", clear, "clear", post=True),
+    plain_route("/plan", ask_plan, "open_plan"),
+    plain_route("/plan", open_plan, "opened_plan", post=True, most=None),
+    plain_route("/release", ask_release, "open"),
+    plain_route("/release", open_release, "open_release", post=True),
+]

@@ -1,0 +1,198 @@
+"""Columns of Arrow as numpy: numbers with NaN, texts with None; Parquet files.
+
+pyarrow is imported when needed. Its messages quote cells: none of them is ever shown. Arrow and
+numpy release the interpreter while they work, so that blocks in a few threads pay.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from privest.arrays import Array
+from privest.data.cells import MISSING, TRUTHS, Texts, Words, not_numbers
+from privest.data.format import STATE_ENCODING, THOUSANDS, Format
+from privest.data.source import Columns, FileSource
+from privest.errors import InvalidInput, MissingDependency
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+THREADS = min(4, os.cpu_count() or 1)
+
+
+def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
+    """pyarrow, with the parts used here, or the extra that brings it."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as missing:
+        raise MissingDependency(
+            "CSV and Parquet files need pyarrow: install the extra 'data', for example with "
+            'pip install ".[data]" in the source folder; or pass a frame.'
+        ) from missing
+    return pyarrow
+
+
+def numbers(column: Any, where: str) -> Array:  # noqa: ANN401
+    """A column of numbers or booleans as float64."""
+    pa = arrow()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind, types = column.type, pa.types
+    if types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif not (
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+    ):
+        raise not_numbers(where, kind)
+    floats = column.cast(pa.float64(), safe=False)  # large integers are rounded, as in a CSV file
+    found: Array = floats.to_numpy(zero_copy_only=False)
+    return found
+
+
+def texts(column: Any, where: str) -> Texts:  # noqa: ANN401
+    """A column as texts, trimmed; numbers as they are written."""
+    pa = arrow()
+    kind = column.type
+    try:
+        if pa.types.is_duration(kind):  # whole numbers, of a unit nobody sees
+            raise TypeError
+        if not pa.types.is_dictionary(kind):
+            column = column.dictionary_encode()
+        distinct = column.dictionary.cast(pa.string())
+        distinct.validate(full=True)
+    except (pa.ArrowException, TypeError):  # lists, bytes, not UTF-8
+        raise InvalidInput(f"{where} holds {kind}, not texts.") from None
+    trimmed = pa.compute.utf8_trim_whitespace(distinct)  # what Python's strip trims: tested
+    gap = pa.compute.is_in(trimmed, pa.array(MISSING, pa.string()), skip_nulls=False)
+    words = Words(arrow=pa.compute.if_else(gap, None, trimmed))
+    codes = column.indices.cast(pa.int32()).fill_null(-1)
+    return Texts(words, codes.to_numpy(zero_copy_only=False))
+
+
+def parsed(column: Any, form: Format) -> tuple[Any, Any]:  # noqa: ANN401
+    """Numbers out of trimmed texts in this format, correctly rounded; and which are none."""
+    pa = arrow()
+    pc = pa.compute
+    if form.plain:
+        try:
+            return column.cast(pa.float64()), pa.repeat(False, len(column))
+        except pa.ArrowInvalid:
+            pass
+    lower = pc.utf8_lower(column)
+    for word, value in TRUTHS.items():
+        column = pc.if_else(pc.equal(lower, word), str(int(value)), column)
+    bad = pc.invert(pc.match_substring_regex(column, form.pattern)).fill_null(False)
+    column = pc.if_else(bad, None, column)
+    if form.thousands:
+        column = pc.replace_substring_regex(column, THOUSANDS[form.thousands], "")
+    if form.decimal == ",":
+        column = pc.replace_substring(column, ",", ".")
+    return column.cast(pa.float64()), bad
+
+
+class AtRow(Exception):
+    """Something is wrong in a row, counted from the first of its block."""
+
+    def __init__(self, where: str, row: int, what: str) -> None:
+        super().__init__()
+        self.where, self.row, self.what = where, row, what
+
+
+def parsed_numbers(column: Any, where: str, form: Format, codes: Sequence[str]) -> Array:  # noqa: ANN401
+    """Numbers out of the cells of a text file. The first that is none raises AtRow."""
+    pa = arrow()
+    pc = pa.compute
+    require_utf8(column, where)
+    column = pc.utf8_trim_whitespace(column)
+    column = pc.if_else(pc.is_in(column, pa.array([*MISSING, *codes])), None, column)
+    found, bad = parsed(column, form)
+    row = pc.index(bad, True).as_py()
+    if row >= 0:
+        raise AtRow(where, row + 1, f": {form.not_a_number(column[row].as_py())}.")
+    return numbers(found, where)
+
+
+def require_utf8(column: Any, where: str) -> None:  # noqa: ANN401
+    """Raise AtRow at the first cell that is not UTF-8."""
+    pa = arrow()
+    coded = pa.types.is_dictionary(column.type)
+    try:
+        (column.dictionary if coded else column).validate(full=True)
+    except pa.ArrowInvalid:
+        cells = column.dictionary_decode() if coded else column
+        for row, cell in enumerate(cells.view(pa.binary()).to_pylist(), start=1):
+            try:
+                (cell or b"").decode()
+            except UnicodeDecodeError:
+                raise AtRow(where, row, f": not UTF-8 text; {STATE_ENCODING}.") from None
+
+
+def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
+    """As map(work, items); the caller's thread takes the items, up to THREADS + 1 ahead."""
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > THREADS:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # left early, or an error: nobody waits for the rest
+            for future in waiting:
+                future.cancel()
+
+
+class ParquetSource(FileSource):
+    """A Parquet file. Memory of a pass: a block, and one page a column of the columns read."""
+
+    def __init__(self, path: Path, form: Format) -> None:
+        super().__init__(path, form)
+        with self._opened() as file:
+            schema = file.schema_arrow
+        types = arrow().types
+        self.columns = tuple(schema.names)
+        self._strings = {
+            field.name
+            for field in schema
+            if types.is_string(field.type) or types.is_large_string(field.type)
+        }
+
+    def _chunks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        with self._opened(text & self._strings) as file:
+            batches = file.iter_batches(size, columns=list(columns), use_threads=False)
+            while True:
+                try:
+                    batch = next(batches, None)
+                except (arrow().ArrowException, OSError):
+                    raise self._damaged("a Parquet file") from None
+                if batch is None:
+                    break
+                yield {
+                    name: (texts if name in text else numbers)(batch[name], self._where(name))
+                    for name in columns
+                }
+
+    def _opened(self, text: Collection[str] = ()) -> Any:  # noqa: ANN401
+        pa = arrow()
+        try:
+            # A buffer instead of whole column chunks: a row group may be as large as the file.
+            # Texts come as codes, the way they are stored where they repeat.
+            return pa.parquet.ParquetFile(
+                self.path, buffer_size=1 << 16, pre_buffer=False, read_dictionary=list(text)
+            )
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            raise self._damaged("a Parquet file") from None

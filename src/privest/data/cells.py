@@ -1,0 +1,242 @@
+"""Cells of a table: what is a number, a gap or a date; and columns of texts."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+import os
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privest.arrays import AnyArray, Flags, as_double
+from privest.errors import InvalidInput
+
+# Missing values in text files, and in text columns of any source. Arrow compares texts as they are,
+# so every spelling is listed.
+WORDS = ("na", "n/a", "nan", "null", "none")
+MISSING = ("", ".", *("".join(one) for w in WORDS for one in product(*({c, c.upper()} for c in w))))
+GAPS = frozenset(MISSING)
+TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}  # in any case
+
+DAYS = "give the year, or the days since a public day, as a number"
+# 2024-03-01, 2024/3/1 12:30, 20240301T12; 1.3.2024, 03/01/24; 12:30, 12:30:05.
+DATE = re.compile(
+    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{8}T\d{2}.*|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})"
+    r"( .*)?|\d{1,2}:\d{2}(:\d{2}.*)?)$"
+)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is written as a number: with a decimal point, nothing between thousands.
+
+    >>> [is_number(text) for text in ("-1.5e3", " 2 ", "inf", "1,5", "1_000", "")]
+    [True, True, True, False, False, False]
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and "_" not in text  # Python also reads 1_000, and digits of any script
+
+
+def number(cell: object) -> float:
+    """The number in a cell of text or JSON: NaN for a gap, 1 and 0 for true and false.
+
+    An infinity stays one, for the caller to refuse. Raises ValueError for anything else.
+    """
+    if not isinstance(cell, str):
+        try:
+            return math.nan if cell is None else as_double(cell)
+        except TypeError:
+            raise ValueError from None
+    text = cell.strip()
+    if text in GAPS:
+        return math.nan
+    if text.lower() in TRUTHS:
+        return TRUTHS[text.lower()]
+    if not is_number(text):
+        raise ValueError
+    return float(text)
+
+
+def numbers(cells: Sequence[Any]) -> list[float]:
+    """`number` of every cell; in one go where all of them are plain texts."""
+    try:
+        text = "".join(cells)
+        if text.isascii() and "_" not in text:
+            return list(map(float, cells))
+    except (TypeError, ValueError):
+        pass
+    return [number(cell) for cell in cells]
+
+
+def is_date(value: object) -> bool:
+    """Whether a cell is a date or a time: an object, or a text that is written as one.
+
+    >>> [is_date(one) for one in ("2024-03-01", "1.3.2024", "12:30", "1.32", datetime.date.today())]
+    [True, True, True, False, True]
+    """
+    if isinstance(value, str):
+        return DATE.match(value.strip()) is not None
+    return isinstance(value, datetime.date | datetime.time | datetime.timedelta) or (
+        type(value).__name__ in ("datetime64", "timedelta64")
+    )
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, and pandas' NA and NaT (by name: pandas may not be installed)."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def not_numbers(where: str, kind: object) -> InvalidInput:
+    """The error for a column of another type where numbers are needed."""
+    return InvalidInput(
+        f"{where} holds {kind}, not numbers: convert it (of dates, {DAYS}), or give it a public "
+        "list of categories."
+    )
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+class Words:
+    """Different texts, trimmed; the last is None, so that code −1 is missing.
+
+    A text may be there twice. Made of objects, or of an Arrow array without that last one, whose
+    objects are made when they are asked for.
+    """
+
+    def __init__(self, objects: AnyArray | None = None, arrow: Any = None) -> None:  # noqa: ANN401
+        self._given, self._arrow = objects, arrow
+
+    @cached_property
+    def objects(self) -> AnyArray:
+        """An array of str, and None where a text is missing."""
+        if self._given is not None:
+            return self._given
+        found = np.empty(len(self._arrow) + 1, dtype=object)
+        found[:-1] = self._arrow.to_numpy(zero_copy_only=False)
+        return found
+
+    @cached_property
+    def arrow(self) -> Any:  # noqa: ANN401 - pyarrow has no types
+        """An Arrow array of strings, None where a text is missing; without the last None."""
+        if self._arrow is not None:
+            return self._arrow
+        import pyarrow
+
+        return pyarrow.array(self.objects[:-1], pyarrow.string())
+
+    @cached_property
+    def gaps(self) -> Flags:
+        """Which of them are None."""
+        if self._arrow is None:
+            return np.array([text is None for text in self.objects.tolist()], dtype=bool)
+        return np.append(self._arrow.is_null().to_numpy(zero_copy_only=False), True)
+
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """A 64-bit hash of each text, different in every process."""
+        if self._arrow is None:
+            hashes = map(hash, self.objects.tolist())
+            return np.fromiter(hashes, np.int64, len(self.objects)).view(np.uint64)
+        return np.append(_keys(self._arrow), np.uint64(0))
+
+
+class Texts:
+    """A column of texts: `words`, and for every cell the place of its text there."""
+
+    def __init__(self, words: Words, codes: AnyArray) -> None:
+        self.words, self.codes = words, codes
+
+    @classmethod
+    def encode(cls, cells: Sequence[Any]) -> Texts:
+        """From the cells themselves, of any type that can be hashed."""
+        place = dict.fromkeys(cells, -1)
+        values = [value for value in place if not is_missing(value)]
+        place |= {value: k for k, value in enumerate(values)}
+        codes = np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))
+        return cls.of(values, codes)
+
+    @classmethod
+    def of(cls, values: Sequence[Any], codes: AnyArray) -> Texts:
+        """From different values, none of them missing, and codes with −1 for a missing cell."""
+        found = np.empty(len(values) + 1, dtype=object)
+        for k, value in enumerate(values):
+            text = str(value).strip()
+            found[k] = None if text in GAPS else text
+        return cls(Words(found), codes)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Flags | slice) -> Texts:
+        return Texts(self.words, self.codes[rows])
+
+    @property
+    def distinct(self) -> AnyArray:
+        """The different texts, as objects; the last is None."""
+        return self.words.objects
+
+    @property
+    def missing(self) -> Flags:
+        """Which cells are missing."""
+        return self.look_up(self.words.gaps)
+
+    def look_up(self, values: Sequence[Any] | AnyArray) -> AnyArray:
+        """For every cell, the value given for its distinct text."""
+        found: AnyArray = np.asarray(values)[self.codes]
+        return found
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> AnyArray:
+        """The texts as objects, for numpy."""
+        return self.look_up(self.distinct)
+
+    def tolist(self) -> list[str | None]:
+        """The texts themselves."""
+        found: list[str | None] = self.look_up(self.distinct).tolist()
+        return found
+
+
+LONG = 64  # bytes of a name; of longer ones each is hashed by itself
+_SEED = np.frombuffer(os.urandom(8), np.uint64)[0]  # nobody can choose names that share a key
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
+
+
+def _keys(texts: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array of strings
+    """Hashes of the bytes of each text: eight at a time, all texts at once.
+
+    Texts of at most eight bytes and equal length never share one.
+    """
+    _, offsets, letters = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    start, size = ends[:-1].astype(np.intp), np.diff(ends)
+    padded = b"" if letters is None else letters.to_pybytes()
+    padded += bytes(8)
+    words = np.ndarray(len(padded) - 7, "<u8", padded, strides=(1,))
+    found = _mixed(_SEED ^ size.astype(np.uint64))
+    for k in range(0, min(int(size.max(initial=0)), LONG), 8):
+        left = np.flatnonzero(size > k)
+        unused = np.uint64(8) * np.uint64(8 - np.minimum(size[left] - k, 8))
+        found[left] = _mixed(found[left] ^ (words[start[left] + k] << unused))
+    for place in np.flatnonzero(size > LONG).tolist():
+        part = padded[start[place] : start[place] + size[place]]
+        digest = hashlib.blake2b(part, digest_size=8, key=_SEED.tobytes()).digest()
+        found[place] = int.from_bytes(digest)
+    return found
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A bijection of 64-bit words in which every bit depends on all bits."""
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
+    return words ^ (words >> np.uint64(31))

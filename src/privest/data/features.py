@@ -1,0 +1,261 @@
+"""From columns to the rows of H: a design is a list of terms, each a product of factors.
+
+A factor is a number a row, or a category with its public list (`factors`). A category is coded by
+0/1 columns against its baseline, the first of its list. Without an intercept the first term of
+categories alone has columns for baselines too. Other products with a category need their parts:
+a*b, not a:b alone. The columns are then those of R, patsy and formulaic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privest.arrays import AnyArray, Array, Flags
+from privest.data.cells import MISSING, TRUTHS, Texts, is_number
+from privest.data.factors import Category, Factor, plain_factor
+from privest.data.names import composed, meant
+from privest.errors import InvalidInput
+
+INTERCEPT = "intercept"
+RELEASED = "z"  # the column of a release file; a feature of that name could not stand beside it
+
+
+class Design:
+    """How columns become the rows of H: named columns (`Features`), or a formula.
+
+    terms       products of factors; () is the intercept.
+    columns     of the table, that are read; `text`: those of them to be read as texts.
+    names       of the columns of H; `intercept`: whether the first of them is a constant.
+    categories  the public list of each column that has one, its baseline first.
+    """
+
+    terms: tuple[tuple[Factor, ...], ...]
+    columns: tuple[str, ...]
+    categories: Mapping[str, tuple[str, ...]]
+    intercept: bool
+
+    @property
+    def text(self) -> frozenset[str]:
+        """The columns to be read as texts."""
+        return frozenset(self.categories)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns of H, which are those of θ; the first factor of a product goes slowest."""
+        found = []
+        for term in self.terms:
+            parts = (
+                one.names(term == self._full) if isinstance(one, Category) else (one.label,)
+                for one in term
+            )
+            found += [":".join(chosen) or INTERCEPT for chosen in product(*parts)]
+        return tuple(found)
+
+    @cached_property
+    def _full(self) -> tuple[Factor, ...] | None:
+        """The term of categories that have columns for their baselines too."""
+        every = (term for term in self.terms if all(isinstance(one, Category) for one in term))
+        return None if () in self.terms else next(every, None)
+
+    def matrix(
+        self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
+    ) -> Array:
+        """The rows of H (rows, n) of a block without missing values.
+
+        `line`: the row numbers for messages; counted from 1 where not given. An unknown category, a
+        missing value and an infinity are refused with column and row.
+        """
+        rows = len(next(iter(block.values())) if not self.columns else block[self.columns[0]])
+        line = np.arange(1, rows + 1) if line is None else line
+        values = {one: _values(one, block, line) for term in self.terms for one in term}
+        H = np.empty((rows, len(self.names)), order="F")  # written and used by columns
+        at = 0
+        for term in self.terms:
+            found: AnyArray = np.ones((rows, 1))
+            for factor in term:
+                own = values[factor]
+                if isinstance(factor, Category) and term != self._full:
+                    own = own[:, 1:]
+                if len(term) > 1:
+                    own = (found[:, :, None] * own[:, None, :]).reshape(rows, -1)
+                found = own
+            H[:, at : at + found.shape[1]] = found
+            at += found.shape[1]
+        return H
+
+    def _require(self) -> None:
+        """Refuse names that privest uses, products without their parts, and two of one name."""
+        taken = sorted({INTERCEPT, RELEASED} & set(self.columns))
+        if taken:
+            raise InvalidInput(
+                f"a feature cannot be called {taken[0]!r}, a name privest uses: rename the column."
+            )
+        if not self.terms:
+            raise InvalidInput("a model needs an intercept or at least one feature.")
+        there = {frozenset(term) for term in self.terms}
+        for term in self.terms:
+            for one in term:
+                part = frozenset(term) - {one}
+                known = not part or part in there or term == self._full
+                if isinstance(one, Category) and not known:
+                    raise InvalidInput(
+                        f"formula: a product with the category {one.column!r} needs its parts: "
+                        "write a*b in place of a:b."
+                    )
+        _require_different("the parameters", self.names)
+
+
+@dataclass(frozen=True)
+class Features(Design):
+    """Which columns make a row of H, and how. All of it is public, the lists of categories too.
+
+    `categories` gives the list of each categorical column. It becomes one 0/1 column a category
+    but the first, the baseline, whose level the intercept carries. Without an intercept the first
+    categorical column keeps its baseline too.
+
+    A cell belongs to a category if their texts are equal after trimming; failing that, if both
+    are numbers and equal as numbers ("1", 1, 1.0 and "01"), or both the words true or false in any
+    case. A list with two names for one number ("1", "01") is matched by text only there. The two
+    ways in which Unicode writes an accented letter are one.
+
+    >>> features = Features(("age", "sex"), {"sex": ("female", "male")})
+    >>> features.names
+    ('intercept', 'age', 'sex=male')
+    >>> block = {"age": np.array([50.0, 61.0]), "sex": np.array(["male", "female"], dtype=object)}
+    >>> features.matrix(block).tolist()
+    [[1.0, 50.0, 1.0], [1.0, 61.0, 0.0]]
+    """
+
+    columns: tuple[str, ...]
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        columns = _name_list("the features", self.columns)
+        lists = {name: category_list(name, given) for name, given in self.categories.items()}
+        stray = [name for name in lists if name not in columns]
+        if stray:
+            raise InvalidInput(
+                f"a list of categories was given for {stray}, not a feature."
+                f"{meant(stray[0], columns)}"
+            )
+        _require_different("the features", columns)  # "sex" twice is clearer than "sex=male" twice
+        terms = [(plain_factor(name, lists),) for name in columns]
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "categories", lists)
+        object.__setattr__(self, "terms", ((), *terms) if self.intercept else tuple(terms))
+        self._require()
+
+
+def _values(
+    factor: Factor, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp]
+) -> AnyArray:
+    """(rows, 1) of a number, (rows, categories) of a category."""
+    if isinstance(factor, Category):
+        return _indicators(block[factor.column], factor, line)
+    for name in factor.columns:
+        if isinstance(block[name], Texts):
+            raise InvalidInput(f"column {name!r} was read as text; it has no categories.")
+    found = factor.values(block)
+    finite = np.isfinite(found)
+    if not finite.all():
+        raise InvalidInput(
+            f"column {factor.label!r}, row {line[np.argmin(finite)]}: missing or infinite."
+        )
+    return found[:, None]
+
+
+# --- categories -----------------------------------------------------------------------------------
+
+
+def category_place(value: object, listed: tuple[str, ...]) -> int | None:
+    """Which of the list a value is, by the rule for cells; None: none of it.
+
+    >>> category_place(1.0, ("0", "1")), category_place("mal", ("female", "male"))
+    (1, None)
+    """
+    place = int(_places(Texts.encode([str(value).strip()]), listed)[0])
+    return None if place < 0 else place
+
+
+def category_list(name: str, given: str | Sequence[object]) -> tuple[str, ...]:
+    """A public list of categories, trimmed and checked."""
+    found = tuple(one.strip() for one in _name_list(f"the categories of {name!r}", given))
+    different = len({composed(one) for one in found})
+    if len(found) < 2 or different < len(found):
+        raise InvalidInput(
+            f"the categories of {name!r} must be two or more and different; received {len(found)}, "
+            f"{different} different."
+        )
+    missing = [one for one in found if one in MISSING]
+    if missing:
+        raise InvalidInput(
+            f"the categories of {name!r} include {missing}, which means a missing value: "
+            "give that category another name in the data."
+        )
+    return found
+
+
+def _name_list(what: str, given: str | Sequence[object]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise InvalidInput(f"{what} must be a list of names, not one text.")
+    return tuple(str(one) for one in given)
+
+
+def _require_different(what: str, names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InvalidInput(f"{what} have a name more than once: {twice}.")
+
+
+def _indicators(cells: AnyArray | Texts, factor: Category, line: NDArray[np.intp]) -> Flags:
+    """(rows, categories): which of the list each cell is; a cell that is none of it is refused.
+
+    A message never says what a cell holds; the list is public.
+    """
+    texts = cells if isinstance(cells, Texts) else Texts.encode(cells.tolist())
+    places = _places(texts, factor.listed)
+    if (places < 0).any():
+        row = int(np.argmax(places < 0))
+        seen = composed(texts.distinct[texts.codes[row]] or "").casefold()
+        same = [one for one in factor.listed if composed(one).casefold() == seen]
+        why = (
+            f"its capital letters are not those of {same[0]!r} in the public list."
+            if same
+            else f"missing, or not in the public list of {len(factor.listed)} categories. Correct "
+            "the cell or the list; never make the list from private data."
+        )
+        raise InvalidInput(f"column {factor.column!r}, row {line[row]}: {why}")
+    found: Flags = places[:, None] == np.arange(len(factor.listed))
+    return found
+
+
+def _places(texts: Texts, listed: tuple[str, ...]) -> NDArray[np.intp]:
+    """The place of each cell in the list; −1 where it has none."""
+    exact = {composed(one): place for place, one in enumerate(listed)}
+    keys = [_key(one) for one in listed]
+    count = Counter(keys)
+    alike = {key: place for place, key in enumerate(keys) if key is not None and count[key] == 1}
+
+    def place(text: str | None) -> int:
+        if text is None:
+            return -1
+        key = _key(text)
+        return exact.get(composed(text), -1 if key is None else alike.get(key, -1))
+
+    return texts.look_up([place(text) for text in texts.distinct])
+
+
+def _key(text: str) -> tuple[str, float] | None:
+    """What a text means beside its letters: a number, or true or false."""
+    word = text.lower()
+    if word in TRUTHS:
+        return "word", TRUTHS[word]
+    return ("number", float(text)) if is_number(text) else None

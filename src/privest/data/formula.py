@@ -1,0 +1,250 @@
+"""Formulas as statsmodels users type them: "ldl ~ age + C(sex) + np.log(bmi)".
+
+A closed grammar, read with distrust: a formula may come from a file that somebody else wrote, and
+nothing in it is run. Terms have + - * : and brackets, with the meaning of R, patsy and formulaic;
+what a factor may be is in `factors`. Lists of categories are public and stated, never learnt.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from privest.data.factors import Category, Factor, Number, plain_factor, read_call
+from privest.data.features import Design, category_list
+from privest.data.names import meant
+from privest.errors import InvalidInput
+
+LONGEST = 20_000  # letters
+MOST_TERMS = 10_000
+MOST_CATEGORIES = 8  # in one product: 2⁸ parts
+MOST_COLUMNS = 100_000  # of H, baselines counted; a plan allows fewer
+DEEPEST = 50  # brackets within brackets
+TOKEN = re.compile(
+    r"\s*(?:(?P<name>`[^`]*`|[^\W\d][\w.]*)|(?P<number>[01](?!\w))|(?P<sign>[-+*:()~]))"
+)
+# What may hide a bracket in a call, and brackets.
+INSIDE = re.compile(r"""`[^`]*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()]""")
+UNREADABLE = (
+    'formula: it cannot be read. One has the form "target ~ a + b + a:b", with + - * : and '
+    "brackets. Columns whose names have spaces stand in `backticks`; arithmetic stands in I(…), "
+    "for example I(x**2)."
+)
+
+Term = tuple[Factor, ...]  # a product
+CONSTANT: list[Term] = [()]  # the intercept
+
+
+@dataclass(frozen=True)
+class FormulaFeatures(Design):
+    """The right side of a formula: which columns make a row of H, and how. All of it is public.
+
+    The intercept is there unless the formula says `- 1` or `0 +`. Coefficients are called as those
+    of `Features`: sex=male, and age:sex=male for a product.
+
+    >>> features = read_formula("y ~ age*C(sex)", {"sex": ("female", "male")}).features
+    >>> features.names
+    ('intercept', 'age', 'sex=male', 'age:sex=male')
+    """
+
+    terms: tuple[Term, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _require_size(self.terms)
+        factors = list(dict.fromkeys(one for term in self.terms for one in term))
+        lists = {one.column: one.listed for one in factors if isinstance(one, Category)}
+        columns = tuple(dict.fromkeys(name for one in factors for name in one.columns))
+        numbers = {name for one in factors if isinstance(one, Number) for name in one.columns}
+        both = sorted(numbers & set(lists))
+        if both:
+            raise InvalidInput(
+                f"formula: {both[0]!r} is used as a number and as a category: give it a second "
+                "column, under another name."
+            )
+        if sum(isinstance(one, Category) for one in factors) > len(lists):
+            raise InvalidInput("formula: a column has two lists of categories: state one.")
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "categories", lists)
+        object.__setattr__(self, "intercept", () in self.terms)
+        self._require()
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula: the private columns, how they are transformed, and the features."""
+
+    targets: tuple[str, ...]
+    transform: str
+    features: FormulaFeatures
+
+
+def read_formula(text: object, categories: Mapping[str, Sequence[object]] | None = None) -> Formula:
+    """Take a formula apart. `categories`: the public list of each column that is one.
+
+    >>> found = read_formula("np.log(ldl) ~ age + C(sex, levels=['f', 'm'])")
+    >>> found.targets, found.transform, found.features.names
+    (('ldl',), 'log', ('intercept', 'age', 'sex=m'))
+    """
+    if not isinstance(text, str) or "~" not in text or len(text) > LONGEST:
+        received = f"{len(text)} letters" if isinstance(text, str) else type(text).__name__
+        raise InvalidInput(
+            f'formula: a text such as "ldl ~ age + C(sex)", of at most {LONGEST} letters, is '
+            f"needed; received {received}."
+        )
+    lists = {name: category_list(name, given) for name, given in (categories or {}).items()}
+    left, right = _Sides(text, lists).read()
+    targets, transform = _targets(left)
+    features = FormulaFeatures(tuple(sorted(right, key=len)))
+    unused = sorted(set(lists) - set(features.columns))
+    if unused:
+        raise InvalidInput(
+            f"formula: categories are given for {unused[0]!r}, which it does not name."
+            f"{meant(unused[0], features.columns)}"
+        )
+    private = sorted(set(targets) & set(features.columns))
+    if private:
+        raise InvalidInput(
+            f"formula: {private[0]!r} is the target, which is private: it cannot be a feature."
+        )
+    return Formula(targets, transform, features)
+
+
+class _Sides:
+    """The terms left and right of ~, by precedence: + and -, then *, then :, then brackets."""
+
+    def __init__(self, text: str, lists: Mapping[str, tuple[str, ...]]) -> None:
+        self.text, self.lists, self.at, self.depth = text.rstrip(), lists, 0, 0
+        self._advance()
+
+    def read(self) -> tuple[list[Term], list[Term]]:
+        """Both sides; the right one begins with the intercept."""
+        left = self._sum([])
+        if not self._taken("~"):
+            raise InvalidInput(UNREADABLE)
+        right = self._sum(CONSTANT) if self.token else CONSTANT
+        if self.token:
+            raise InvalidInput(UNREADABLE)
+        return left, right
+
+    def _advance(self) -> None:
+        """The next token: a name, a call, a number, a sign, or nothing at the end."""
+        if self.at == len(self.text):
+            self.kind = self.token = ""
+            return
+        found = TOKEN.match(self.text, self.at)
+        if found is None:
+            raise InvalidInput(UNREADABLE)
+        self.kind = str(found.lastgroup)
+        self.token, self.at = found[self.kind], found.end()
+        if self.kind == "name" and self.token[0] != "`" and self.text[self.at : self.at + 1] == "(":
+            self.kind, depth = "call", 0
+            for inside in INSIDE.finditer(self.text, self.at):
+                depth += {"(": 1, ")": -1}.get(inside[0], 0)
+                if depth == 0:
+                    self.token += self.text[self.at : inside.end()]
+                    self.at = inside.end()
+                    return
+            raise InvalidInput(UNREADABLE)
+
+    def _taken(self, *signs: str) -> str:
+        """The next token, if it is one of these signs, which are passed; else nothing."""
+        found = self.token if self.kind == "sign" and self.token in signs else ""
+        if found:
+            self._advance()
+        return found
+
+    def _sum(self, known: Sequence[Term]) -> list[Term]:
+        """Terms added and taken away; 0 takes away the intercept."""
+        found = {frozenset(term): term for term in known}
+        sign = self._taken("+", "-") or "+"
+        while sign:
+            while more := self._taken("+", "-"):
+                sign = "+" if sign == more else "-"
+            if self.kind == "number" and self.token == "0":
+                self._advance()
+                terms, sign = CONSTANT, "-" if sign == "+" else "+"
+            else:
+                terms = self._product()
+            for term in terms:
+                if sign == "+":
+                    found.setdefault(frozenset(term), term)
+                else:
+                    found.pop(frozenset(term), None)
+            sign = self._taken("+", "-")
+        return list(found.values())
+
+    def _product(self) -> list[Term]:
+        found = self._interaction()
+        while self._taken("*"):
+            right = self._interaction()
+            found = _different([*found, *right, *_joined(found, right)])
+        return found
+
+    def _interaction(self) -> list[Term]:
+        found = self._one()
+        while self._taken(":"):
+            found = _different(_joined(found, self._one()))
+        return found
+
+    def _one(self) -> list[Term]:
+        if self._taken("("):
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise InvalidInput(UNREADABLE)
+            found = self._sum([])
+            if not self._taken(")"):
+                raise InvalidInput(UNREADABLE)
+            self.depth -= 1
+            return found
+        kind, token = self.kind, self.token
+        if kind not in ("name", "call", "number") or token == "0":
+            raise InvalidInput(UNREADABLE)
+        self._advance()
+        if kind == "number":
+            return CONSTANT
+        if kind == "name":
+            return [(plain_factor(token.strip("`"), self.lists),)]
+        return [(read_call(token, self.lists),)]
+
+
+def _joined(left: Sequence[Term], right: Sequence[Term]) -> list[Term]:
+    """The products of all terms on the left with all on the right."""
+    if len(left) * len(right) > MOST_TERMS:
+        raise InvalidInput(f"formula: it has more than {MOST_TERMS} terms.")
+    return [tuple(dict.fromkeys(one + other)) for one in left for other in right]
+
+
+def _different(terms: Iterable[Term]) -> list[Term]:
+    """Terms that are products of the same factors are one."""
+    found: dict[frozenset[Factor], Term] = {}
+    for term in terms:
+        found.setdefault(frozenset(term), term)
+    return list(found.values())
+
+
+def _require_size(terms: Sequence[Term]) -> None:
+    """Refuse products of categories with more columns than any model has, before they are made."""
+    columns = 0
+    for term in terms:
+        listed = [len(one.listed) for one in term if isinstance(one, Category)]
+        columns += math.prod(listed)
+        if len(listed) > MOST_CATEGORIES or columns > MOST_COLUMNS:
+            raise InvalidInput(
+                f"formula: it has a product of more than {MOST_CATEGORIES} categories, or more "
+                f"than {MOST_COLUMNS} columns."
+            )
+
+
+def _targets(left: Sequence[Term]) -> tuple[tuple[str, ...], str]:
+    """The private columns, and "log" where all of them stand in a logarithm."""
+    plain = [t[0] for t in left if len(t) == 1 and t[0].columns == (getattr(t[0], "label", ""),)]
+    logs = [t[0] for t in left if len(t) == 1 and isinstance(t[0], Number) and t[0].logarithm]
+    found = logs or plain
+    if not left or len(found) < len(left):
+        raise InvalidInput(
+            "formula: left of ~ stand the private columns, all as they are or all in a logarithm: "
+            "ldl ~ …, log(ldl) ~ …"
+        )
+    return tuple(one.columns[0] for one in found), "log" if logs else "none"

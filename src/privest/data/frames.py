@@ -1,0 +1,125 @@
+"""Tables in memory: pandas and polars frames, and mappings of names to vectors."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import AnyArray, Array, ArrayLike, as_double
+from privest.data.cells import DAYS, Texts, is_date, is_missing, not_numbers
+from privest.data.source import Columns, Source
+from privest.errors import InvalidInput
+
+
+class FrameSource(Source):
+    """Columns in memory, as arrays of numpy; None, NaN, NA and null are missing."""
+
+    rows: int
+
+    @abstractmethod
+    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
+        """Some rows of a column."""
+
+    def _blocks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        for start in range(0, self.rows, size):
+            stop = min(start + size, self.rows)
+            found: Columns = {}
+            for name in columns:
+                part = self._part(self.columns.index(name), start, stop, name in text)
+                where = self._where(name)
+                found[name] = (
+                    object_texts(part, where)
+                    if name in text
+                    else object_numbers(part, where, start)
+                )
+            yield found
+
+
+class PandasSource(FrameSource):
+    """A pandas frame: numpy, nullable, Arrow and categorical columns; the index is ignored."""
+
+    def __init__(self, frame: Any, name: str = "pandas frame") -> None:  # noqa: ANN401
+        self.frame, self.name, self.rows = frame, name, len(frame)
+        self.columns = tuple(str(name) for name in frame.columns)
+
+    def _part(self, place: int, start: int, stop: int, text: bool) -> Any:  # noqa: ANN401
+        part = self.frame.iloc[start:stop, place]
+        if text:
+            return part
+        if part.dtype.kind in "biuf":
+            found: AnyArray = part.to_numpy(dtype=np.float64, na_value=np.nan)
+            return found
+        return np.asarray(part.astype(object) if part.dtype.name == "category" else part)
+
+
+class PolarsSource(FrameSource):
+    """A polars frame."""
+
+    def __init__(self, frame: Any) -> None:  # noqa: ANN401
+        self.frame, self.name, self.rows = frame, "polars frame", frame.height
+        self.columns = tuple(frame.columns)
+
+    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
+        part = self.frame.to_series(place).slice(start, stop - start)
+        plain = part.dtype.is_numeric() or part.dtype.is_temporal()
+        found: AnyArray = part.to_numpy() if plain else np.array([*part.to_list()], dtype=object)
+        return found
+
+
+class ArraySource(FrameSource):
+    """Vectors by name, all of one length: numbers, booleans, texts."""
+
+    def __init__(self, columns: Mapping[Any, ArrayLike], name: str) -> None:
+        self.name = name
+        self.columns = tuple(str(key) for key in columns)
+        self._vectors = [np.asarray(column) for column in columns.values()]
+        shapes = {vector.shape for vector in self._vectors}
+        if any(isinstance(column, np.ma.MaskedArray) for column in columns.values()):
+            raise InvalidInput(f"{name} has a masked array: write NaN where a value is missing.")
+        if len(shapes) != 1 or any(len(shape) != 1 for shape in shapes):
+            raise InvalidInput(
+                f"{name} must have one or more columns that are vectors of one length; received "
+                f"shapes {sorted(shapes)}."
+            )
+        self.rows = len(self._vectors[0])
+
+    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
+        return self._vectors[place][start:stop]
+
+
+def object_numbers(column: AnyArray, where: str, before: int) -> Array:
+    """An array of any type as float64; objects must be numbers, booleans or missing."""
+    if column.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):  # longer doubles, signalling NaN: no word of a value
+            return column.astype(np.float64, copy=False)
+    if column.dtype.kind != "O":
+        raise not_numbers(where, column.dtype)
+    found = np.empty(len(column))
+    for row, value in enumerate(column):  # objects allow nothing faster
+        try:
+            if isinstance(value, (str, bytes)):
+                raise TypeError
+            found[row] = np.nan if is_missing(value) else as_double(value)
+        except (TypeError, ValueError):
+            todo = "convert the column, or give it a public list of categories"
+            raise InvalidInput(
+                f"{where}, row {before + row + 1}: not a number but {type(value).__name__}; "
+                f"{DAYS if is_date(value) else todo}."
+            ) from None
+    return found
+
+
+def object_texts(column: Any, where: str) -> Texts:  # noqa: ANN401
+    """An array of any type as texts, or a column of pandas."""
+    try:
+        if hasattr(column, "factorize"):
+            codes, distinct = column.factorize()
+            return Texts.of(list(distinct), codes)
+        return Texts.encode((column.astype(str) if column.dtype.kind == "S" else column).tolist())
+    except TypeError:
+        raise InvalidInput(f"{where} holds lists or other containers, not texts.") from None

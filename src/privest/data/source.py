@@ -1,0 +1,268 @@
+"""One table, read in blocks of rows, as often as needed, wherever it lies.
+
+A plan, a release and an estimate each read the table from its start, so a source can be opened
+again; a pipe cannot. A message names columns, row numbers and counts, never what a cell holds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from privest.arrays import AnyArray, Array
+from privest.data.cells import Texts
+from privest.data.format import Format, as_format
+from privest.data.names import absent_columns, composed
+from privest.data.table import FEATURES, RESPONSE, Table, load_diabetes
+from privest.errors import InvalidInput
+
+Columns: TypeAlias = dict[str, AnyArray | Texts]
+
+SIZE = 65_536  # rows of a block
+EMBEDDED = "diabetes"
+TEXT, PACKED = (".csv", ".tsv", ".txt"), (".gz", ".xz")
+OTHERS = (".parquet", ".xlsx", ".xpt")
+ENDINGS = (*TEXT, *(f"{kind}{packed}" for kind in TEXT for packed in PACKED), *OTHERS)
+
+
+class Stamp(NamedTuple):
+    """The state of a file, by which one sees that it was changed or replaced."""
+
+    path: str
+    size: int
+    changed: int
+    number: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """Of the file as it is now."""
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise InvalidInput(f"{path.name} cannot be read: {error.strerror}.") from None
+        return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+class Source(ABC):
+    """A table with named columns, readable several times from its start.
+
+    name      for messages: the file, "pandas frame", "diabetes".
+    columns   in their order; a repeated name cannot be read. Names are compared as people see
+              them: the two ways in which Unicode writes an accented letter are one (NFC).
+    certain   that `columns` are names; a CSV file without a header has a person's data there.
+    format    which codes stand for missing values.
+    stamp     of its file, when it was opened; None where it is no file.
+    separator of a text file; `sheets` of a workbook.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    certain: ClassVar[bool] = True
+    format: Format = Format()
+    stamp: Stamp | None = None
+    separator: str | None = None
+    sheets: tuple[str, ...] = ()
+
+    def blocks(
+        self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
+    ) -> Iterator[Columns]:
+        """These columns, block by block from the first row, at most `size` rows each.
+
+        Numbers are float64 with NaN where missing (booleans are 0 and 1); columns in `text` are
+        `Texts`. Memory: some blocks of the columns asked for. A column that does not exist is
+        refused here, before anything is read.
+        """
+        wanted = tuple(dict.fromkeys(columns))
+        if isinstance(columns, str) or not wanted or not set(text) <= set(wanted):
+            raise InvalidInput(
+                f"{self.name}: columns must be a list of names, and text part of it."
+            )
+        if size < 1:
+            raise InvalidInput(f"size must be 1 or more rows a block; received {size}.")
+        self.require(wanted)
+        held = {name: self._held(name)[0] for name in wanted}
+        inside = frozenset(held[name] for name in text)
+        blocks = self._blocks(tuple(dict.fromkeys(held.values())), inside, int(size))
+        if not self.format.missing_codes and all(name == own for name, own in held.items()):
+            return blocks
+        return (
+            {name: self.format.without_codes(block[own], own) for name, own in held.items()}
+            for block in blocks
+        )
+
+    def read(self, columns: Sequence[str]) -> dict[str, Array]:
+        """Columns of numbers, whole; NaN where missing."""
+        blocks = list(self.blocks(columns))
+        return {
+            name: np.concatenate([np.empty(0), *(np.asarray(block[name]) for block in blocks)])
+            for name in columns
+        }
+
+    @abstractmethod
+    def _blocks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]: ...
+
+    def _where(self, column: str) -> str:
+        return f"{self.name}, column {column!r}"
+
+    def require(self, wanted: Sequence[str]) -> None:
+        """Refuse columns that are absent, or there twice."""
+        count = {name: len(self._held(name)) for name in wanted}
+        absent = [name for name in wanted if not count[name]]
+        if absent:
+            said = absent_columns(absent, self.columns, certain=self.certain)
+            others = ", ".join(map(repr, self.sheets[1:])) if self.format.sheet is None else ""
+            first = f" Its first sheet was read; there are also {others}: state the sheet."
+            raise InvalidInput(f"{self.name} has {said}{first if others else ''}")
+        repeated = ", ".join(repr(name) for name in wanted if count[name] > 1)
+        if repeated:
+            raise InvalidInput(
+                f"{self.name} has more than one column called {repeated}: rename them."
+            )
+
+    def _held(self, name: str) -> list[str]:
+        """The columns of this name: as it is written, failing that as it is seen."""
+        exact = [own for own in self.columns if own == name]
+        return exact or [own for own in self.columns if composed(own) == composed(name)]
+
+
+class FileSource(Source):
+    """A file, and the promise that every pass reads the same one."""
+
+    def __init__(self, path: Path, form: Format) -> None:
+        self.path, self.name, self.format = path, path.name, form
+        self.stamp = Stamp.of(path)
+
+    def _blocks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        self._require_unchanged()
+        for chunk in self._chunks(columns, text, size):
+            for start in range(0, len(chunk[columns[0]]), size):
+                yield {name: column[start : start + size] for name, column in chunk.items()}
+        self._require_unchanged()
+
+    @abstractmethod
+    def _chunks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        """Rows in parts of any length, for `_blocks` to cut; `size` is what it will cut them to."""
+
+    def _require_unchanged(self) -> None:
+        """Two passes over different rows would calibrate one table and release another."""
+        if Stamp.of(self.path) != self.stamp:
+            raise InvalidInput(f"{self.name} was changed while it was in use: start again.")
+
+    def _damaged(self, kind: str) -> InvalidInput:
+        return InvalidInput(f"{self.name} is damaged, or not {kind}.")
+
+
+def open_source(data: object, format: Format | Mapping[str, Any] | None = None) -> Source:
+    """The source of a file, a frame, arrays or the embedded table.
+
+    A path: *.csv, *.tsv, *.txt, each also packed (.gz, .xz), *.xlsx, *.parquet, *.xpt, in any case;
+    the word "diabetes" is the embedded table (age, sex, bmi, bp, s5). Or a pandas or polars frame,
+    a mapping of names to vectors, a `Table`. Files need the extra 'data'. "-" is refused: a plan
+    reads its data more than once, a pipe can be read only once.
+    `format`: what a file does not state itself; what does not concern its kind is passed over.
+
+    >>> source = open_source({"age": [50, 61], "sex": ["male", None]})
+    >>> source.columns
+    ('age', 'sex')
+    >>> block = next(source.blocks(["age", "sex"], text=["sex"]))
+    >>> block["age"].tolist(), block["sex"].tolist()
+    ([50.0, 61.0], ['male', None])
+    """
+    stated = as_format(format)
+    if isinstance(data, Source):
+        if stated not in (Format(), data.format):
+            raise InvalidInput(f"{data.name} is open already, and its format is stated there.")
+        return data
+    found = _opened(data, stated)
+    found.format = stated
+    found.require(stated.coded_columns)
+    return found
+
+
+def stamp_of(data: object) -> Stamp | None:
+    """Of what `open_source` takes, without opening it; None where it is no file."""
+    if isinstance(data, Source):
+        return data.stamp
+    if not isinstance(data, (str, os.PathLike)) or os.fspath(data) == EMBEDDED:
+        return None
+    return Stamp.of(Path(os.fsdecode(data)))
+
+
+def _opened(data: object, form: Format) -> Source:
+    from privest.data.frames import ArraySource, PandasSource, PolarsSource
+
+    if isinstance(data, (str, os.PathLike)) and os.fspath(data) != EMBEDDED:
+        return _open_file(os.fspath(data), form)
+    if isinstance(data, str):
+        table = load_diabetes()
+        return ArraySource(
+            dict(zip(FEATURES, table.features.T)) | {RESPONSE: table.response}, EMBEDDED
+        )
+    if isinstance(data, Table):
+        named = dict(zip(data.feature_names, data.features.T))
+        return ArraySource(named | {data.response_name: data.response}, data.source)
+    if isinstance(data, Mapping):
+        return ArraySource(data, "the table")
+    # A frame exists only if its library is loaded: no import, and none is needed.
+    for library, kind in (("pandas", PandasSource), ("polars", PolarsSource)):
+        module = sys.modules.get(library)
+        if module is not None and isinstance(data, module.DataFrame):
+            return kind(data)
+    raise InvalidInput(
+        "data must be a path, a pandas or polars DataFrame (not a LazyFrame), a mapping of names "
+        f"to vectors, or a privest.data.Table; received {type(data).__name__}."
+    )
+
+
+def _open_file(given: str | bytes, form: Format) -> Source:
+    from privest.data.arrow import ParquetSource
+    from privest.data.csv_file import CsvSource
+    from privest.data.xlsx import WorkbookSource
+    from privest.data.xpt import TransportSource
+
+    if given == "-":
+        raise InvalidInput(
+            "standard input can be read only once, and a plan reads its data more often (to check, "
+            "to bound, to release): save it as a file and name that."
+        )
+    path = Path(os.fsdecode(given))
+    ending = require_ending(path.name)
+    if not path.is_file():
+        kind = "is not a file" if path.exists() else "does not exist"
+        raise InvalidInput(f"{path} {kind}: name a {ending} file.")
+    others: dict[str, type[FileSource]] = {
+        ".parquet": ParquetSource, ".xlsx": WorkbookSource, ".xpt": TransportSource,
+    }  # fmt: skip
+    return others.get(ending, CsvSource)(path, form)
+
+
+def ending_of(name: str) -> str | None:
+    """The ending that says which kind of table a file is, packed or not; None: none of them.
+
+    >>> ending_of("People.CSV.gz"), ending_of("people.doc")
+    ('.csv.gz', None)
+    """
+    return next((one for one in ENDINGS if name.lower().endswith(one)), None)
+
+
+def require_ending(name: str) -> str:
+    """The same; refused where it is none of them."""
+    found = ending_of(name)
+    if found is None:
+        raise InvalidInput(
+            f"{name!r}: a table can be {', '.join(TEXT)} (these also {' or '.join(PACKED)}), "
+            f"{', '.join(OTHERS)}, or the word {EMBEDDED}. Save it as .csv or .xlsx."
+        )
+    return found

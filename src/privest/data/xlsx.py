@@ -1,0 +1,179 @@
+"""Sheets of a workbook (.xlsx), in chunks of rows: what is shown in the cells, not the formulas."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.data.cells import DAYS, Texts, is_date, number
+from privest.data.format import Format
+from privest.data.names import composed, meant
+from privest.data.source import Columns, FileSource
+from privest.errors import InvalidInput, MissingDependency
+from privest.reading import HELD_WHOLE, MOST_COLUMNS
+
+ROWS = 8192  # in a chunk; each cell is a Python object on its way
+MOST_ROWS = 1 << 20  # of a sheet, by the format; a damaged file may claim others
+LARGEST = 1 << 31  # bytes of a sheet: a million rows of 50 columns
+SHEETS = "xl/worksheets/"  # the parts that are read row by row; all others are held whole
+SILENT = ("ignore", None, Warning, re.compile(r"openpyxl\."), 0)  # a filter of warnings
+
+Row = tuple[Any, ...]
+
+
+class WorkbookSource(FileSource):
+    """A sheet of a workbook, its first row with a value the header; blank rows do not count.
+
+    Formulas have the value that was stored with them. Numbers stored as texts are numbers. Memory:
+    a chunk of rows, and the distinct texts of the workbook, which the format holds in one place.
+    Time: some microseconds a cell; a large table is better saved as .csv or .parquet.
+    """
+
+    certain = False
+
+    def __init__(self, path: Path, form: Format) -> None:
+        super().__init__(path, form)
+        self._require_size()
+        with self._rows() as rows:
+            header = next(rows, None)
+        if header is None:
+            raise InvalidInput(
+                f"{self.name} is empty: a table has a row of column names, then its rows."
+            )
+        if len(header) > MOST_COLUMNS:
+            raise InvalidInput(f"{self.name} has more than {MOST_COLUMNS} columns.")
+        names = ["" if cell is None else str(cell).strip() for cell in header]
+        self.columns = tuple(names[: max(k for k, cell in enumerate(names, 1) if cell)])
+
+    def _chunks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        before = 0
+        places = [self.columns.index(name) for name in columns]
+        with self._rows() as rows:
+            next(rows)
+            while chunk := list(islice(rows, ROWS)):
+                cells = [[row[k] if k < len(row) else None for row in chunk] for k in places]
+                yield {
+                    name: Texts.encode([_as_text(cell) for cell in held])
+                    if name in text
+                    else self._numbers(held, name, before)
+                    for name, held in zip(columns, cells)
+                }
+                before += len(chunk)
+
+    def _numbers(self, cells: Sequence[Any], name: str, before: int) -> Array:
+        found, codes, form = np.empty(len(cells)), self.format.codes(name), self.format
+        for row, cell in enumerate(cells):
+            where = f"{self._where(name)}, row {before + row + 1}"
+            text = cell.strip() if isinstance(cell, str) else None
+            if text is None and is_date(cell):
+                raise InvalidInput(f"{where}: a date or a time, not a number; {DAYS}.")
+            try:
+                found[row] = (
+                    number(cell) if text is None
+                    else math.nan if text in codes
+                    else number(form.with_point(text))
+                )  # fmt: skip
+            except ValueError:
+                raise InvalidInput(f"{where}: {form.not_a_number(str(cell).strip())}.") from None
+        return found
+
+    @contextmanager
+    def _rows(self) -> Iterator[Iterator[Row]]:
+        """The rows of the sheet that hold something, with the workbook open."""
+        try:
+            import openpyxl
+        except ImportError as missing:
+            raise MissingDependency(
+                ".xlsx files need openpyxl: install the extra 'data', for example with "
+                'pip install ".[data]" in the source folder; or save the table as .csv.'
+            ) from missing
+        options = {"read_only": True, "data_only": True, "keep_links": False}
+        with self.path.open("rb") as file:  # by name, it would be left open where it is damaged
+            book = self._asked(lambda: openpyxl.load_workbook(file, **options))
+            try:
+                sheet = self._asked(lambda: self._sheet(book))
+                rows = self._asked(lambda: sheet.iter_rows(1, min_col=1, values_only=True))
+                yield self._filled(rows)
+            finally:
+                book.close()
+
+    def _sheet(self, book: Any) -> Any:  # noqa: ANN401
+        """The one that is asked for, by its name as people see it; or the first."""
+        sheets = {sheet.title: sheet for sheet in book.worksheets}
+        self.sheets = tuple(sheets)
+        wanted = self.format.sheet
+        found = [s for t, s in sheets.items() if wanted is None or composed(t) == composed(wanted)]
+        if not found:
+            listed = ", ".join(repr(title) for title in sheets)
+            raise InvalidInput(
+                f"{self.name} has no sheet {wanted or 'of cells'!r}."
+                f"{meant(wanted or '', self.sheets)} There are: {listed or 'none'}."
+            )
+        found[0].reset_dimensions()  # what the file claims of its size may be wrong
+        return found[0]
+
+    def _filled(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for _ in range(MOST_ROWS):
+            row = self._asked(lambda: next(rows, None))
+            if row is None:
+                return
+            if any(cell is not None and cell != "" for cell in row):
+                yield row
+        if self._asked(lambda: next(rows, None)) is not None:
+            raise self._damaged("an .xlsx workbook")
+
+    def _asked(self, ask: Any) -> Any:  # noqa: ANN401
+        """What openpyxl answers, without its warnings; any error is a damaged file."""
+        silence_openpyxl()
+        try:
+            return ask()
+        except InvalidInput:
+            raise
+        except Exception:  # it raises what it meets: of XML, of zip, KeyError, TypeError ...
+            raise self._damaged("an .xlsx workbook") from None
+
+    def _require_size(self) -> None:
+        """Refuse a workbook too large to read; an archive gives no more of a part than it says."""
+        try:
+            with ZipFile(self.path) as parts:
+                sizes = {part.filename: part.file_size for part in parts.infolist()}
+        except (BadZipFile, OSError, ValueError, NotImplementedError):
+            raise self._damaged("an .xlsx workbook") from None
+        held = sum(size for name, size in sizes.items() if not name.startswith(SHEETS))
+        if held > HELD_WHOLE or max(sizes.values(), default=0) > LARGEST:
+            raise InvalidInput(
+                f"{self.name}: a sheet, or its texts and styles, are too large for a workbook: "
+                "save the table as .csv or .parquet."
+            )
+
+
+def silence_openpyxl() -> None:
+    """From now on openpyxl warns of nothing: not of styles, nor of a cell, with what is in it.
+
+    For the whole process, and nothing is put back: `warnings.catch_warnings` is not safe in
+    threads, where the end of one would let the warnings of another through.
+    """
+    if warnings.filters[:1] != [SILENT]:  # put first again, where something else is
+        warnings.filterwarnings("ignore", module=SILENT[3].pattern)
+
+
+def _as_text(cell: object) -> object:
+    """A cell as it is seen: whole numbers without a point, days without a time of 0:00."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return int(cell)
+    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
+        return cell.date()
+    return cell

@@ -1,0 +1,99 @@
+"""The columns screen in a browser: a messy file of the user, and all that is wrong with a form."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+import app_path as path
+from app_looks import LOOKS, looks_right
+from app_messy import COMMA, messy
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def table(tmp_path):
+    found = tmp_path / "messy.csv"
+    found.write_bytes(messy())
+    return found
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_it_looks_right(watch, table, width, dark):
+    page = watch(width=width, dark=dark).open()
+    path.upload(page, table)
+    path.roles(page, Größe="public", Gruppe="public", Alter="public", Marker="private")
+    path.unfold(page)
+    looks_right(page, dark=dark)
+
+
+def test_a_messy_file_is_understood(watch, table):
+    seen = watch()
+    page = seen.open()
+    path.upload(page, table)
+    expect(page.locator("main")).to_contain_text("240 rows")
+    expect(page.locator("main")).to_contain_text("between columns: semicolon; decimal mark: comma")
+    page.get_by_text("First rows").click()
+    expect(page.get_by_role("cell", name=COMMA)).to_be_visible()  # its owner, and only here
+    assert seen.where(COMMA)
+    path.roles(page, Alter="public", Gruppe="public", Marker="private")
+    expect(page.get_by_role("checkbox", name=re.compile("^999"))).to_be_checked()
+    expect(page.get_by_role("checkbox", name=re.compile("^k.A."))).to_be_checked()
+    expect(page.locator(".equation")).to_have_text("Marker = baseline + Gruppe + Alter")
+
+
+def test_what_is_asked_follows_the_role(watch, table):
+    page = watch().open()
+    path.upload(page, table)
+    group = page.get_by_role("group", name="Column Marker")
+    expect(group.get_by_label("Lowest possible")).to_be_hidden()
+    path.roles(page, Marker="private")
+    group.get_by_label("Lowest possible").fill("5")
+    group.get_by_label("Highest possible").fill("200,000")
+    expect(group).to_contain_text("Width 199,995")
+    group.get_by_label("Highest possible").fill("1")
+    expect(group).to_contain_text("must be below the highest")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(320, False), (1400, True)])
+def test_all_that_is_wrong_is_said_and_what_was_typed_stays(watch, table, width, dark):
+    seen = watch(width=width, dark=dark)
+    seen.forgiven.append("422")
+    page = seen.open()
+    path.upload(page, table)
+    path.roles(page, Gruppe="public", Marker="private")
+    lowest = page.get_by_role("group", name="Column Marker").get_by_label("Lowest possible")
+    lowest.fill("much")
+    page.get_by_role("button", name="Continue to privacy").click()
+    alert = page.get_by_role("alert")
+    expect(alert.get_by_role("link")).to_have_count(3)  # low, high, public knowledge
+    expect(lowest).to_have_value("much")
+    looks_right(page, dark=dark)
+    alert.get_by_role("link").first.click()
+    expect(lowest).to_be_focused()
+    assert lowest.evaluate("e => e.getBoundingClientRect().top > 0")
+
+
+def test_a_file_that_is_no_table_gives_a_message(watch, tmp_path):
+    wrong = tmp_path / "picture.csv"
+    wrong.write_bytes(bytes(range(256)) * 40)
+    page = watch().open()
+    path.upload(page, wrong)
+    expect(page.get_by_role("button", name="Read it again")).to_be_visible()
+    looks_right(page, dark=False)
+
+
+DROP = """(text) => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([text], "dropped.csv"));
+    document.querySelector(".drop").dispatchEvent(
+        new DragEvent("drop", {dataTransfer: carried, bubbles: true, cancelable: true}));
+}"""
+
+
+def test_a_file_is_dropped(watch):
+    page = watch().open()
+    page.wait_for_load_state()  # with the script that listens
+    page.evaluate(DROP, "age,ldl\n50,1.5\n61,2.5\n")
+    expect(page.locator("main")).to_contain_text("dropped.csv, 2 rows")
