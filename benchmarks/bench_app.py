@@ -40,7 +40,6 @@ def rows():
         desk = Desk(folder)
         desk.hosts = frozenset({HOST})
         work = desk.begin()
-        work.table = Table("people.csv")
         plan = _plan(frame, 1.0)
         work.restate(plan.spec, plan)
         with TestClient(make_app(desk), base_url=f"http://{HOST}") as browser:
