@@ -13,7 +13,6 @@ from starlette.testclient import TestClient
 import privest as pv
 from benchmarks.timing import compare, report
 from privest.app import Desk, make_app
-from privest.app.tables import Table
 
 ROWS = 1_000_000
 NAMES = ("age", "bmi", "bp", "hdl")
