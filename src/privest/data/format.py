@@ -214,9 +214,12 @@ def as_format(given: object) -> Format:
         return Format()
     if isinstance(given, Format):
         return given
+    if not isinstance(given, Mapping):
+        raise InvalidInput("format must be a privest.data.Format, or names with values.")
     known = [one.name for one in fields(Format)]
-    if not isinstance(given, Mapping) or set(given) - set(known):
-        raise InvalidInput(f"format must be a privest.data.Format, or have names of {known}.")
+    unknown = sorted(map(str, set(given) - set(known)))
+    if unknown:
+        raise InvalidInput(f"format: {unknown[0]!r} is not known. Names are {', '.join(known)}.")
     return Format(**given)
 
 

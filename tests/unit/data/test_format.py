@@ -52,8 +52,8 @@ def test_it_goes_to_plain_values_and_back():
         ({"missing_codes": ["bmi="]}, "has no code"),
         ({"missing_codes": ["=5"]}, "has no name"),
         ({"sheet": " "}, "not empty"),
-        ({"sheets": "a"}, "have names of"),
-        ("a", "have names of"),
+        ({"sheets": "a"}, "Names are separator"),
+        ("a", "names with values"),
     ],
 )
 def test_what_is_refused(bad, said):
