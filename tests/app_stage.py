@@ -6,6 +6,7 @@ from app_client import HOST, Client
 from app_forms import FoundForm
 from app_fuzz import harvested
 from app_messy import SENTINELS, messy
+from app_release import ended
 from privest.app.desk import Made
 from privest.app.job import Choice
 from privest.workflow import Account, release
@@ -30,6 +31,8 @@ class Stage:
         """Pieces of work again, where a form cleared them away."""
         client, desk = self.client, self.client.desk
         for work in list(desk.works.values()):
+            if work.job is not None:
+                ended(work)
             desk.clear(work)
         self.works = [desk.begin(), client.planned(), self._sent()]
         if not self.quick:  # its pages have pictures, which take their time

@@ -163,7 +163,7 @@ MODULES = {
 }  # fmt: skip
 
 
-OPEN = {"cli", "report", "workflow"}  # rooms whose modules other rooms may import
+OPEN = {"app", "cli", "report", "workflow"}  # rooms whose modules other rooms may import
 
 
 def room_of(name):

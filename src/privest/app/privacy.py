@@ -98,13 +98,14 @@ def numbers_of(work: Work, plan: Plan, of: int) -> dict[str, Any]:
         "head": {
             "with": error, "without": "" if errors.open is None else half(float(errors.open[of])),
         },
+        "ends": "Yes and no" if plan.model.family == "binomial" else "Ends of range",
         "table": error_rows(errors), "alone": errors.alone, "rate": rate,
         "guesses": [near(sd) for sd in errors.guesses],
         "residual": [one.text for one in residual if one.key != "other_levels"],
         "panel": _panel(panel),
         "details": Markup(parts_html(replace(panel, parts=panel.details, details=()))),
         "budget": _budget(work, plan), "curve": error_curve(plan, errors, of, epsilon),
-        "spoken": f"ε {text}, {word}: {name} {error}; ends of the range told apart in at most "
+        "spoken": f"ε {text}, {word}: {name} {error}; an attacker is right in at most "
         f"{rate['said']}",
     }  # fmt: skip
 

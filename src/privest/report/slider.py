@@ -157,14 +157,18 @@ def guess_bars(values: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def ends_rate(panel: Section) -> dict[str, Any]:
-    """How often an attacker is right between the two ends of the range, of 100 times."""
-    chance = 1.0
+    """How often an attacker is right between the two ends of the range, of 100 times.
+
+    guess: without the release; for yes and no, by always saying the likelier one.
+    """
+    chance, guess = 1.0, 0.5
     for part in panel.parts:
         if isinstance(part, Sentence) and part.key.startswith("ends"):
-            right = part.values["right"]
+            right, guess = part.values["right"], part.values.get("always", 0.5)
             if right.key == "right_most":
                 chance = float(right.values["p"][0])
-    return {"right": min(100, math.ceil(100 * chance - 1e-9)), "said": most(chance)}
+    found = {"right": min(100, math.ceil(100 * chance - 1e-9)), "guess": math.floor(100 * guess)}
+    return found | {"said": most(chance)}
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,17 @@ def test_where_no_variance_is_known_guesses_are_fixed_fractions_of_the_range(cli
     assert seen[0] != seen[1]
 
 
+def test_guessing_a_yes_is_not_right_half_of_the_time(client):
+    """With 30% of yes, "no" is right in 70: what the release adds is the rest."""
+    public = Public(expected={"sex": 0.3})
+    work = client.planned(**KINDS["yes or no"] | {"public": public})
+    said = words(client.get(at(work)))
+    assert "74 of 100" in said  # e/(1 + e), rounded up
+    assert "70 right by guessing" in said
+    assert "4 more because of the release" in said
+    assert "50 by guessing" not in said
+
+
 def test_the_slider_is_a_scale_of_four_bands():
     for epsilon in np.geomspace(0.1, 100, 30):
         assert epsilon_at(position_of(epsilon)) == pytest.approx(epsilon)

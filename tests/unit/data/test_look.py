@@ -174,7 +174,7 @@ def test_one_column_and_names_that_are_numbers_are_mentioned(written):
 
 def test_yes_and_no(written):
     found = look(written("flag,given,word\ntrue,1,yes\nFALSE,0,no\n,1.0,yes\n"))
-    assert kinds(found) == ["yes-no", "yes-no", "text"]
+    assert kinds(found) == ["yes-no", "yes-no", "yes-no"]
     assert found.columns[1].different == ("0", "1")
 
 
