@@ -458,6 +458,9 @@ CASES = {
     "data.Features.__init__": lambda g: data.Features(("sex",), g.keep({"sex": ("f", "m")})),
     "data.Features.matrix": lambda g: data.Features(("age", "sex"), {"sex": ("f", "m")}).matrix(
         g.keep({"age": g(Y), "sex": np.array(list("fmfm"), dtype=object)})),
+    "data.Design.matrix": lambda g: data.Features(("age",)).matrix(g.keep({"age": g([1.0, 2.0])})),
+    "data.Format.without_codes": lambda g: data.Format(missing_codes=(99,)).without_codes(
+        g([1.0, 99.0]), "y"),
     "data.look": lambda g: data.look(g.keep({"a": g([1.0, 2.0, 999.0]), "b": ["x", "y", "x"]})),
     "data.open_source": lambda g: [
         list(data.open_source(given).blocks(["a", "b"])) for given in

@@ -150,7 +150,7 @@ ROOMS = {
     "report", "scale", "streaming", "workflow",
 }  # fmt: skip
 MODULES = {
-    "arrays", "checkpoint", "errors", "files", "records", "release",
+    "arrays", "checkpoint", "errors", "files", "records", "release", "stream_file",
     "estimator.inference", "estimator.likelihood", "estimator.result", "linalg.batched",
     "linalg.tolerances",
     "mechanism.source", "network.agent", "network.mpi", "noise.quadrature",
@@ -163,7 +163,7 @@ MODULES = {
 }  # fmt: skip
 
 
-OPEN = {"app", "cli", "report", "workflow"}  # rooms whose modules other rooms may import
+OPEN = {"app", "cli", "data", "report", "workflow"}  # rooms whose modules other rooms may import
 
 
 def room_of(name):
@@ -236,7 +236,7 @@ def test_modules_behind_a_room_carry_an_underscore():
 def test_the_picture_of_the_house_is_true():
     """CONTRIBUTING lists the rooms in the order of the checked import layers."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^    ((?:[a-z]+ {2})*[a-z]+) {4,}\S", text, flags=re.MULTILINE)
+    lines = re.findall(r"^    ((?:[a-z_]+ {2})*[a-z_]+) {4,}\S", text, flags=re.MULTILINE)
     layers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (order,) = [
         contract["layers"]

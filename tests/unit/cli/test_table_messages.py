@@ -104,8 +104,6 @@ def test_a_decimal_comma_that_may_be_thousands_is_warned_of(run, recwarn):
 @pytest.mark.parametrize(
     ("cells", "told"),
     [
-        (["Yes", "No", "Yes", "No"], "a yes or no in words"),
-        (["1", "0", "Yes", "0"], "a yes or no in words, not a number: write 1 for yes and 0"),
         (["1.5", "<0.5", "2", "3"], "a limit, not a number: write a number in its place"),
         (["1,5", "2,5", "3,5", "4,5"], "state the decimal mark (decimal)"),
     ],

@@ -9,7 +9,21 @@ from privest.data import MISSING, is_number, number, open_source
 from privest.streaming import Rows, read_series
 
 GAPS = ["", " ", ".", "NA", "na", "Na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none"]
-NUMBERS = ["1", "-1.5", "+2", " 3 ", "1.", ".5", "1e3", "-1E-3", "5e-324", "true", "FALSE", "Yes", "no"]
+NUMBERS = [
+    "1",
+    "-1.5",
+    "+2",
+    " 3 ",
+    "1.",
+    ".5",
+    "1e3",
+    "-1E-3",
+    "5e-324",
+    "true",
+    "FALSE",
+    "Yes",
+    "no",
+]
 WORDS = ["x", "1_000", "1 000", "1;5", "0x10", "--1", "1e", "١", "n a", "-"]
 
 
