@@ -40,9 +40,6 @@ class Form:
     def __init__(self, fields: FormData | QueryParams) -> None:
         self._fields = fields
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._fields
-
     def names(self) -> list[str]:
         """Of all fields, in their order, each once."""
         return list(dict.fromkeys(self._fields.keys()))

@@ -48,8 +48,6 @@ from privest.workflow.terms import index_of as index_of
 from privest.workflow.units import error_ways as error_ways
 from privest.workflow.units import row_features as row_features
 from privest.workflow.verify import Verification, verify
-from privest.workflow.withdrawal import Withdrawal as Withdrawal
-from privest.workflow.withdrawal import withdrawn as withdrawn
 
 __all__ = [
     "Estimate", "Plan", "Spec", "TableRelease", "Verification", "estimate", "plan", "read_plan",
