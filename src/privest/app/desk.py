@@ -57,7 +57,7 @@ class Work:
     job       the release or dry run that was made last; `tickets` let one begin.
     choice    file and account that were chosen for the release; account: its limit, and what was
               spent of it, as the privacy screen saw them.
-    released  the table of a release; its document is beside it. made: how, if it was made here.
+    released  the table of a release; its header is beside it. made: how, if it was made here.
     earlier   real releases of this table that were made before, each a piece of work of its own.
     asked     rows at which a mean was asked for; `kept`: estimates, by their release.
     looks     how often there was another table, or another format; `models`: another model.

@@ -1,4 +1,4 @@
-"""Export: the release and its document, the plan, one script, the report; all of it as one file.
+"""Export: the release and its header, the plan, one script, the report; all of it as one file.
 
 All of it is public, or made from what is. What is written for a download lies in the private folder
 of the app and goes as soon as it was sent.
@@ -28,13 +28,13 @@ PLAN, SCRIPT, REPORT, ARCHIVE = "plan.toml", "estimate.py", "report.html", "priv
 STAMP = (1980, 1, 1, 0, 0, 0)  # of files in the archive: the same work gives the same bytes
 PYTHON = '''"""Estimates from a release, as the app of privest {version} showed them.
 
-Needs privest (pip install privest), and table and document of the release beside this script.
+Needs privest (pip install privest), and table and header of the release beside this script.
 """
 
 import privest as pv
 
 release = {table!r}
-checked = pv.verify(release, allow_simulated=True)  # an error where table or document was changed
+checked = pv.verify(release, allow_simulated=True)  # an error where table or header was changed
 print(*checked.examined, *(f"not examined: {{one}}" for one in checked.not_examined), sep="\\n")
 
 estimate = pv.estimate(release)

@@ -131,7 +131,8 @@ WORDS: dict[str, str] = {
     "expected_mean": "The errors are for a mean count of {guess:near}, which is {source}.",
     "ratio": "Standard errors are {ratio:times} times those without privacy; {share:percent} of "
     "the variance is privacy noise.",
-    "ratio_fractions": "With these three they are {ratio:near} times those without privacy.",
+    "ratio_fractions": "If values vary with sd R/20, R/10 or R/5 around the prediction, standard "
+    "errors are {ratio:near} times those without privacy.",
     "ratio_one": "Standard errors are practically those without privacy.",
     "worth": "A row is worth {share:percent} of a row without privacy: {rows:rows} count as "
     "{worth:count}.",

@@ -51,7 +51,7 @@ AS_CLIPPED = (
 def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estimate:
     """The ordinary estimate `found` of a release that clipped at a range, or a better one.
 
-    errors "stated": σ² is that of the document, where it has one; else it is estimated with θ;
+    errors "stated": σ² is that of the header, where it has one; else it is estimated with θ;
     a reference set counts beside the release. The likelihood is that of Gaussian noise and of rows
     that are independent, one reading a person, without survey weights. Elsewhere, and where the
     release does not determine its maximum, least squares stays, with a warning.
@@ -251,7 +251,7 @@ def _assumed(check: ClippedCheck) -> str:
 
 
 def _misfit(plain: Estimate, fit: ClippedResult, *, stated: bool) -> dict[str, Any]:
-    """Whether σ² as the document states it is the one that the release shows.
+    """Whether σ² as the header states it is the one that the release shows.
 
     Where σ² was fitted: σ̂² + 1/s against σ² + 1/s, by a χ² with the degrees of freedom that the
     error of σ̂² gives it; not for a reference set, which the fit has used.

@@ -258,7 +258,7 @@ class PersonSums:
     def _require_known(self, numbers: Index) -> None:
         if len(numbers) and not 1 <= numbers.min() <= numbers.max() <= self.people:
             raise InvalidInput(
-                f"the column of persons has numbers beyond 1 to {self.people}, which its document "
+                f"the column of persons has numbers beyond 1 to {self.people}, which its header "
                 "states: it was changed."
             )
 

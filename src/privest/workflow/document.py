@@ -1,6 +1,6 @@
-"""A release and its document: the public facts that make the table usable, and checks of them.
+"""A release and its header: the public facts that make the table usable, and checks of them.
 
-The document is read with distrust. Its sections are those of a plan and pass the same checks; what
+The header is read with distrust. Its sections are those of a plan and pass the same checks; what
 follows from other fields (ε, names, units) is computed again; a checksum covers all of it and the
 table. A document that was written anew, checksum included, is found out by its signature only,
 which is made with the key of the data owner's ledger (`verify`).
@@ -108,9 +108,9 @@ class TableRelease(Release, Terms):
     coefficients    their names; `categories`: public list of each categorical feature.
     grid            of protected noise, 2⁻¹⁰: z are whole numbers; 0 where simulated.
     table, sha256   name and digest of the table; `path`: where it is; `memory`: a held table.
-    checksum        of the document without checksum and signature.
+    checksum        of the header without checksum and signature.
     entry           place in the data owner's ledger; `signature`: of the checksum, by its key.
-    version         of the document's format.
+    version         of the header's format.
     """
 
     KIND: ClassVar[str] = "privest release"
@@ -153,10 +153,10 @@ class TableRelease(Release, Terms):
         """That a simulation protects nothing."""
         return WARNING if self.simulated else None
 
-    # --- the document -----------------------------------------------------------------------------
+    # --- the header -----------------------------------------------------------------------------
 
     def _facts(self) -> dict[str, Any]:
-        """All of the document but checksum and signature."""
+        """All of the header but checksum and signature."""
         columns = []
         for one in self.columns:
             slope, offset = self._scale(one)
@@ -185,7 +185,7 @@ class TableRelease(Release, Terms):
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the document, as sorted compact JSON."""
+        """SHA-256 of the header, as sorted compact JSON."""
         return self.old_checksum or checksum_of(self._facts())
 
     @property
@@ -194,34 +194,33 @@ class TableRelease(Release, Terms):
         return f"{self.KIND} {self.version} {self.checksum}".encode()
 
     def to_dict(self) -> dict[str, Any]:
-        """The document: plain values, for JSON."""
+        """The header: plain values, for JSON."""
         return self._facts() | {"checksum": self.checksum, "signature": self.signature}
 
     @property
     def text(self) -> str:
-        """The text of the document's file."""
+        """The text of the header's file."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TableRelease:
         """The inverse of `to_dict`: every field checked; a release of version 3 is read too."""
         if not isinstance(record, Mapping):
-            raise InvalidInput("a release's document holds names with values.")
+            raise InvalidInput("a release's header holds names with values.")
         if str(record.get("kind", "")).startswith("privest release"):
             return _of_version_3(record)
         if record.get("format") != cls.KIND:
-            raise InvalidInput("this is not the document of a privest release.")
+            raise InvalidInput("this is not the header of a privest release.")
         if record.get("version") != VERSION:
             raise InvalidInput(
-                f"the document is of version {record.get('version')!r}; this privest reads "
+                f"the header is of version {record.get('version')!r}; this privest reads "
                 "versions 3 and 4. Read it with the version that wrote it."
             )
-        given = read_fields(record, DOCUMENT, "the document")
+        given = read_fields(record, DOCUMENT, "the header")
         outside = ("checksum", "signature")
         if given["checksum"] != checksum_of({k: v for k, v in record.items() if k not in outside}):
             raise InvalidInput(
-                "the checksum is not that of the document: it was changed after the release was "
-                "made."
+                "the checksum is not that of the header: it was changed after the release was made."
             )
         found = _of_sections(given)
         if plain(found._facts()["columns"]) != [dict(one) for one in record["columns"]]:
@@ -343,7 +342,7 @@ class TableRelease(Release, Terms):
         return as_frame(columns, library or self.library)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write a held table and its document into a folder; a file is never written over."""
+        """Write a held table and its header into a folder; a file is never written over."""
         if self.memory is None or not self.memory.text:
             raise InvalidInput(f"the release {self.table} is not held in memory: copy its files.")
         table = Path(folder) / self.table
@@ -523,7 +522,7 @@ def _checked(found: TableRelease, epsilon: float | None, warning: str | None) ->
 def _refuse(wrong: Mapping[str, bool]) -> None:
     for what, is_wrong in wrong.items():
         if is_wrong:
-            raise InvalidInput(f"{what}: the document was changed.")
+            raise InvalidInput(f"{what}: the header was changed.")
 
 
 def _keeps_promise(found: TableRelease) -> bool:
@@ -540,18 +539,18 @@ def _keeps_promise(found: TableRelease) -> bool:
 
 
 def document_path(table: Path) -> Path:
-    """Where the document of a release is: z.csv → z.csv.json."""
+    """Where the header of a release is: z.csv → z.csv.json."""
     return table.parent / (table.name + ".json")
 
 
 def read_release(path: str | Path) -> TableRelease:
-    """A release from its table and the document beside it.
+    """A release from its table and the header beside it.
 
     Raises InvalidInput where one of them is missing or wrong, or they do not belong together.
     """
     table = Path(path)
     if table.name.endswith(tuple(f"{ending}.json" for ending in TABLES)):
-        raise InvalidInput(f"{table} is the document; name the table, {table.with_suffix('')}.")
+        raise InvalidInput(f"{table} is the header; name the table, {table.with_suffix('')}.")
     file = document_path(table)
     try:
         release = TableRelease.from_dict(parsed_document(file))
@@ -561,15 +560,15 @@ def read_release(path: str | Path) -> TableRelease:
         raise InvalidInput(f"there is no table {table}.")
     if table.name != release.table:
         raise InvalidInput(
-            f"{table} is not the table of its document, which is called {release.table!r}."
+            f"{table} is not the table of its header, which is called {release.table!r}."
         )
     with table.open("rb") as bytes_:
         if digest(bytes_) != release.sha256:
             raise InvalidInput(
-                f"{table} is not the table of its document: it was changed or replaced."
+                f"{table} is not the table of its header: it was changed or replaced."
             )
     if open_source(table).columns != release.table_columns:
-        raise InvalidInput(f"{table} does not have the columns that its document names.")
+        raise InvalidInput(f"{table} does not have the columns that its header names.")
     return replace(release, path=table)
 
 
@@ -577,9 +576,9 @@ def parsed_document(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
     """The JSON of a document's file."""
     if not os.path.isfile(file):  # nor a pipe, which would be waited for
         raise InvalidInput(
-            "there is no such file: a release is a table and its document, side by side."
+            "there is no such file: a release is a table and its header, side by side."
         )
-    return parse_json(read_document(file, "not JSON: it"), "the document")
+    return parse_json(read_document(file, "not JSON: it"), "the header")
 
 
 def digest(file: BinaryIO) -> str:

@@ -27,12 +27,12 @@ from privest.workflow.terms import Column
 
 
 def estimate_file(path: str | Path, errors: str = "auto") -> Estimate:
-    """Read a release in blocks and estimate, by the way that its document asks for.
+    """Read a release in blocks and estimate, by the way that its header asks for.
 
     errors: how they are made. "auto" is what covers best at this number of rows: HC3 from 25
     degrees of freedom on, Student's t from the release below, HC2 with the degrees of freedom of
     Bell and McCaffrey where few rows decide a coefficient, and with persons CR2. Or "t", "HC3",
-    "HC2", "stated": by the noise variance of the document, or "huber": Huber's estimate. With
+    "HC2", "stated": by the noise variance of the header, or "huber": Huber's estimate. With
     persons "cr2", or "reml" for random person effects.
     Yes or no, and counts: "auto", "model" or "HC3".
     Where rows have levels of their own: "auto", restricted maximum likelihood over the levels, or

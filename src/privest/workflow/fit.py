@@ -154,11 +154,11 @@ def too_few(release: TableRelease) -> InvalidInput:
 
 
 def _stated(release: TableRelease, first: FirstPass) -> Errors:
-    """Errors of the residual variance of the document: known, or pooled with the release's."""
+    """Errors of the residual variance of the header: known, or pooled with the release's."""
     variance, added = release.column.residual_variance, added_of(release)
     if variance is None:
         raise InvalidInput(
-            f"{release.path}: the document states no residual variance for errors 'stated'. "
+            f"{release.path}: the header states no residual variance for errors 'stated'. "
             "Errors 'auto' come from the release itself, which needs more rows than coefficients."
         )
     reference = freedom_of(release)
@@ -178,7 +178,7 @@ def _pair(scatter: Scatter) -> tuple[float, int]:
 def said_of_noise(
     release: TableRelease, first: FirstPass, seen: SecondPass | None
 ) -> dict[str, Any]:
-    """What is said of the stated noise variance, and of the noise that the document states."""
+    """What is said of the stated noise variance, and of the noise that the header states."""
     scatter = first.scatter
     if scatter is None:
         return {"misfit": None}
@@ -250,10 +250,10 @@ def freedom_of(release: TableRelease) -> int | None:
 
 
 def require_rows(release: TableRelease, rows: int) -> None:
-    """Refuse a table that has not as many rows as its document says."""
+    """Refuse a table that has not as many rows as its header says."""
     if rows != release.rows:
         raise InvalidInput(
-            f"{release.path} has {rows} rows, its document says {release.rows}: one was changed."
+            f"{release.path} has {rows} rows, its header says {release.rows}: one was changed."
         )
 
 
@@ -277,7 +277,7 @@ def _marks(rows: int, parameters: int) -> Index:
 
 
 def estimate_weighted(release: TableRelease, how: str = "auto") -> Estimate:
-    """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich, W survey weights of the document, a public column.
+    """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich, W survey weights of the header, a public column.
 
     HC3: what a reading's variance is does not matter.
     """
@@ -320,7 +320,7 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> Estimate:
 
     auto    σ² by restricted maximum likelihood, errors of Knapp and Hartung, never below those of
             the known noise, with Satterthwaite's degrees of freedom (`fit_levels`).
-    stated  σ² of the document: the weights are then the best there are, and errors the bound.
+    stated  σ² of the header: the weights are then the best there are, and errors the bound.
     """
     as_choice(how, ("auto", "stated"), "errors")
     n = len(release.names)
@@ -361,11 +361,11 @@ def _looked_at(release: TableRelease) -> tuple[Array, int]:
 
 
 def _stated_levels(release: TableRelease, first: Prepared, inverse: Array) -> tuple[Array, Errors]:
-    """θ̂ and its errors by the noise variance of the document, which is taken to be right."""
+    """θ̂ and its errors by the noise variance of the header, which is taken to be right."""
     variance = release.column.residual_variance
     if variance is None or release.column.reference_rows is not None:
         raise InvalidInput(
-            f"{release.path}: its rows have levels of their own, and its document has no residual "
+            f"{release.path}: its rows have levels of their own, and its header has no residual "
             "variance that is known (a reference set knows it to its few rows only). Errors 'auto' "
             "come from the release itself."
         )
@@ -439,7 +439,7 @@ def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
     found = fit_family(rows, release.model.family, added / width**2, errors=HOW[how])  # type: ignore[arg-type]
     if found.rows != release.rows:
         raise InvalidInput(
-            f"{release.path} has {found.rows} rows, its document says {release.rows}: one was "
+            f"{release.path} has {found.rows} rows, its header says {release.rows}: one was "
             "changed."
         )
     return Estimate(**_fields(release, found))

@@ -331,7 +331,7 @@ class Plan(Terms):
     ) -> TableRelease:
         """A real release: protected noise, charged to an account before anything leaves.
 
-        path     of the table, .csv or .parquet; its document is written beside it. None: no file,
+        path     of the table, .csv or .parquet; its header is written beside it. None: no file,
                  the object that is returned holds the table.
         account  `Ledger(…).account(name)`. A new one gets what this release costs as its budget.
         again    release for the same account once more: levels add up.

@@ -53,7 +53,7 @@ class Estimate(Result):
     likelihood      the fit by maximum likelihood where that was made, else None.
     noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
     noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
-    less_noise_p    how likely so little scatter is if the noise of the document is in the release.
+    less_noise_p    how likely so little scatter is if the noise of the header is in the release.
     parts           of several columns an estimate each; coefficients are then named TARGET: NAME;
                     `covariance` is NaN between columns.
     joint           the test of every coefficient on all columns at once; None: `silent` says why.
@@ -135,7 +135,7 @@ class Estimate(Result):
 
     @property
     def less_noise(self) -> str | None:
-        """A sentence where the release holds less noise than its document says (p < 1e-3).
+        """A sentence where the release holds less noise than its header says (p < 1e-3).
 
         Readings can only add to the scatter: it is false in at most one of 1000 releases, whatever
         they are. Where it is silent that proves nothing.
@@ -145,7 +145,7 @@ class Estimate(Result):
         if self.less_noise_p is None or not self.less_noise_p < DOUBTFUL:
             return None
         return (
-            "The release scatters less than the noise that its document states would by itself "
+            "The release scatters less than the noise that its header states would by itself "
             f"(p = {self.less_noise_p:.1g}): it holds less noise than it says, and protects less. "
             "Ask whoever made it."
         )
