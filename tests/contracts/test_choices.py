@@ -47,10 +47,6 @@ CHOICES = {
         lambda o: fisher_information(
             Additive(noise.Laplace(1.0)), [0.0], method=o, samples=2000,
             rng=np.random.default_rng(1))),
-    "starting transform": (
-        "log", lambda o: workflow.starting_privacy({"y": (1.0, 9.0)}, transform=o)),
-    "starting family": (
-        "poisson", lambda o: workflow.starting_privacy({"y": (1.0, 9.0)}, family=o)),
     "privacy distribution": (
         "laplace", lambda o: workflow.Privacy(epsilon=1.0, range=ENDS, distribution=o)),
     "plan missing": ("drop", lambda o: workflow.Model(**PLAN, missing=o)),

@@ -10,7 +10,6 @@ from privest.workflow.commands import AUTO as AUTO
 from privest.workflow.commands import Commands as Commands
 from privest.workflow.commands import Steps as Steps
 from privest.workflow.commands import commands_of as commands_of
-from privest.workflow.commands import shell_file as shell_file
 from privest.workflow.document import TableRelease, read_release
 from privest.workflow.document import document_path as document_path
 from privest.workflow.document import require_same_terms as require_same_terms
@@ -22,7 +21,6 @@ from privest.workflow.plan import at_level as at_level
 from privest.workflow.plan import make_plan as make_plan
 from privest.workflow.plan import stated_plan as stated_plan
 from privest.workflow.refusals import NotOffered as NotOffered
-from privest.workflow.release import planned_release as planned_release
 from privest.workflow.release import release as release
 from privest.workflow.release import simulate_held as simulate_held
 from privest.workflow.release import simulate_release as simulate_release
@@ -41,11 +39,9 @@ from privest.workflow.spec import save_spec as save_spec
 from privest.workflow.spec import stated as stated
 from privest.workflow.spec import to_toml as to_toml
 from privest.workflow.squares import refuse_hidden as refuse_hidden
-from privest.workflow.starting import starting_privacy as starting_privacy
 from privest.workflow.terms import Column as Column
 from privest.workflow.terms import Terms as Terms
 from privest.workflow.terms import index_of as index_of
-from privest.workflow.units import error_ways as error_ways
 from privest.workflow.units import row_features as row_features
 from privest.workflow.verify import Verification, verify
 

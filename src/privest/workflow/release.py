@@ -231,8 +231,3 @@ def described(plan: Plan, table: Path, source: Source, sha256: str) -> TableRele
         coefficients=plan.names, categories=dict(plan.spec.design.categories), grid=source.grid,
         persons=None if plan.model.person is None else 1, path=table,
     )  # fmt: skip
-
-
-def planned_release(plan: Plan, path: str | Path) -> TableRelease:
-    """The release that is to be at `path`, but for what is known when it is written."""
-    return described(plan, Path(path), as_protected(None), "")

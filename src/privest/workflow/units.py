@@ -274,40 +274,6 @@ def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
 # --- what can be asked ---
 
 
-AUTO = "what covers best for these rows"
-STATED = "by the noise variance that was stated"
-SCATTER = {
-    "HC3": "holds where some readings vary more than others, a little wide",
-    "HC2": "the same, a little narrower",
-}
-
-
-def error_ways(release: TableRelease) -> dict[str, str]:
-    """The ways of `estimate_release` to make errors that a release allows, each in a few words.
-
-    The first is the one that is taken where nobody chooses.
-    """
-    if release.model.person is not None:
-        return {
-            "auto": AUTO,
-            "cr2": "whatever rows of a person have to do with each other (CR2)",
-            "reml": "a random effect of each person (restricted maximum likelihood)",
-        }
-    if release.model.family != "gaussian":
-        return {"auto": AUTO, "model": "as the model says", "HC3": SCATTER["HC3"]}
-    known = all(column.residual_variance is not None for column in release.columns)
-    stated = {"stated": STATED} if known else {}
-    if release.privacy.level_column is not None:
-        return {"auto": AUTO} | stated
-    if release.model.weights is not None:
-        return {"auto": AUTO} | SCATTER
-    more = {
-        "t": "exact for Gaussian readings that vary alike",
-        "huber": "Huber's estimate, for a few wild readings",
-    }
-    return {"auto": AUTO} | SCATTER | more | stated
-
-
 def row_features(release: TableRelease) -> dict[str, tuple[str, ...] | None]:
     """The features that `mean_at` needs a value of, in their order: the public list of a column of
     categories, None for a number.
