@@ -34,6 +34,7 @@ class Ledger:
     until `recover` or `adopt`. Raises LedgerError where the file cannot be trusted or written.
 
     >>> import tempfile
+    >>> from privest.ledger import Cost
     >>> folder = tempfile.mkdtemp()
     >>> ledger = Ledger(folder + "/ledger.db", marks=folder + "/marks")
     >>> anna = ledger.account("anna", budget=2.0)
