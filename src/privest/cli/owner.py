@@ -99,9 +99,12 @@ def _print_look(found: TableLook) -> None:
 
 
 def _options_of(found: TableLook) -> str:
-    """Decimal sign and encoding as they were found, and the categories of texts, as options."""
+    """How the file is written, missing codes and the categories of texts, as options."""
     form = found.format.to_dict()
     stated = [("--format", f"{key}={form[key]}") for key in ("decimal", "encoding") if key in form]
+    codes = [str(code) for code in form.get("missing_codes", ())]
+    codes += [f"{one.name}={code.code}" for one in found.columns for code in one.codes if code.plain]
+    stated += [("--format", f"missing_codes={code}") for code in codes]
     stated += [
         ("--category", f"{one.name}={joined(one.different)}")
         for one in found.columns

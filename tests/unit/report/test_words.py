@@ -77,7 +77,8 @@ def test_the_panel_is_that_of_exposure_md():
         "group means, and what relatives' values reveal.",
         "guess": "An ordinary reader guesses one person's X with sd X; without that person's row, "
         "with sd X. Half of the guesses miss by less than X.",
-        "missing_public": "Rows without a value are left out: which they are becomes public.",
+        "missing_public": "Rows without a value, the private one included, are left out: which "
+        "they are becomes public.",
     }  # fmt: skip
     for key, text in said.items():
         assert re.sub(r"\{[^}]*\}", "X", WORDS[key]) == text
