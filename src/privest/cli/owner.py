@@ -103,7 +103,8 @@ def _options_of(found: TableLook) -> str:
     form = found.format.to_dict()
     stated = [("--format", f"{key}={form[key]}") for key in ("decimal", "encoding") if key in form]
     codes = [str(code) for code in form.get("missing_codes", ())]
-    codes += [f"{one.name}={code.code}" for one in found.columns for code in one.codes if code.plain]
+    for one in found.columns:
+        codes += [f"{one.name}={code.code}" for code in one.codes if code.plain]
     stated += [("--format", f"missing_codes={code}") for code in codes]
     stated += [
         ("--category", f"{one.name}={joined(one.different)}")

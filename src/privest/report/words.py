@@ -101,8 +101,8 @@ WORDS: dict[str, str] = {
     "plan_columns": "{rows:rows}, {coefficients:coefficients} for each of {columns:columns}.",
     "plan_persons": "{persons:people} with {rows} rows each ({mean:near} on average).",
     "dropped": "Left out for missing values: {dropped:rows}.",
-    "missing_public": "Rows without a value, the private one included, are left out: which they are "
-    "becomes public.",
+    "missing_public": "Rows without a value, the private one included, are left out: which they "
+    "are becomes public.",
     "cut": "Left out beyond the first {most:count} rows of a person: {cut:rows}.",
     "weights": "Rows are weighted by the public column “{column}” (survey weights).",
     "level": "Privacy level s = {level:level}, a cap on Fisher information: a larger s reveals "

@@ -117,6 +117,7 @@ def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, 
     errors, seen = row_errors(
         how, first.estimate, first.inverse, lambda: plain_rows(release), scatter
     )
+    errors = replace(errors, classical=_without_privacy(release, first, scatter))
     if (
         seen is None
         and release.column.residual_variance is not None
@@ -124,6 +125,14 @@ def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, 
     ):
         seen = second_pass(plain_rows(release), first.estimate, first.inverse)
     return errors, seen
+
+
+def _without_privacy(release: TableRelease, first: FirstPass, scatter: Scatter) -> Array | None:
+    """σ²(HᵀH)⁻¹, σ² as stated or as the release shows it; None where it does not tell σ² from 0."""
+    variance, interval = release.column.residual_variance, scatter.noise_interval()
+    if variance is None and interval is not None and interval[0] > 0:
+        variance = scatter.noise_variance
+    return None if variance is None else variance * first.inverse
 
 
 def _estimate_huber(release: TableRelease, first: FirstPass) -> Estimate:

@@ -173,7 +173,7 @@ def test_rows_by_name():
 def test_categories_that_are_numbers_and_products_of_features():
     """As the design itself has them: a "1" of the list is the number 1, age:sex=m a product."""
     lists = {"ward": ("0", "1", "2"), "sex": ("f", "m")}
-    for text in ("y ~ age * C(sex) + C(ward)", "y ~ 0 + age:C(sex) + C(ward)"):
+    for text in ("y ~ age * C(sex) + C(ward)", "y ~ 0 + C(ward) + age * C(sex)"):
         design = read_formula(text, lists).features
         block = {name: np.array([value], object) for name, value in (("sex", "m"), ("ward", "1"))}
         expected = design.matrix(block | {"age": np.array([50.0])})[0]

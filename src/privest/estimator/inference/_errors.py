@@ -21,7 +21,7 @@ class Errors(Record):
     floor               (n,) standard errors by the known release noise alone, which those of the
                         covariance are not below; None: not needed.
     sampling            (n, n): the part that is there without release noise, or None.
-    classical           (n, n): the floor without privacy, of the best estimate from the readings.
+    classical           (n, n): the covariance without privacy; None where noise hides it.
     method              how the errors were made, in a few words for people.
     """
 
@@ -63,13 +63,21 @@ class Errors(Record):
             degrees_of_freedom=degrees_of_freedom if np.array_equal(new, freedom) else new,
             floor=floor,
             sampling=sampling,
-            classical=sampling,
+            classical=sampling if _is_seen(covariance, known, freedom) else None,
             method=method,
         )
 
     def fields(self) -> dict[str, Any]:
         """The same by the names of the fields of a `Result`."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+def _is_seen(covariance: Array, known: Array, freedom: Array) -> bool:
+    """Whether what noise leaves of every variance is beyond chance: 2 sd, each √(2/f) of it."""
+    whole, noise = np.diagonal(covariance), np.diagonal(known)
+    told = np.isfinite(whole)
+    chance = np.where(noise > 0, 2 * np.sqrt(2 / freedom), 0.0)
+    return bool((whole - noise > chance * whole)[told].all())
 
 
 def freedom_of(wide: Array, freedom: Array) -> Array:
