@@ -52,6 +52,7 @@ for (const form of document.querySelectorAll("[data-upload]")) {
   const file = form.querySelector("input[type=file]");
   const send = () => { if (file.files.length) { form.querySelector(".sending").hidden = false; form.requestSubmit(); } };
   file.addEventListener("change", send);
+  if (performance.getEntriesByType("navigation")[0]?.type === "navigate") { send(); }  // chosen before this script ran
   const box = form.querySelector(".drop");
   for (const kind of ["dragover", "dragleave", "drop"]) {
     box.addEventListener(kind, (event) => {
