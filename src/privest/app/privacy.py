@@ -202,7 +202,9 @@ def _moved(request: Request, work: Work, form: Form) -> Plan:
 def _is_shown(plan: Plan, wanted: float) -> bool:
     """Whether that is how the ε of the plan is shown: then it was not moved, and stays exact."""
     now = epsilon_of(plan)
-    return now is not None and wanted > 0 and epsilon_text(now) == epsilon_text(wanted)
+    if now is None or not now / 2 < wanted < 2 * now:
+        return False
+    return epsilon_text(now) == epsilon_text(wanted)
 
 
 def privacy_done(request: Request, work: Work, form: Form) -> Response:

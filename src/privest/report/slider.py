@@ -25,6 +25,7 @@ BORDERS = (0.1, 1.0, 3.0, 10.0, 100.0)
 WORDS = ("small", "moderate", "large", "very large")
 POSITIONS = 400
 LEAST, MOST = 0.01, 1000.0  # ε that may be asked for
+TINY = 1e-4  # the least ε that is written; smaller ones are rounded up to it
 STEPS = 60  # of the curve
 CUT = 6.0  # times the error without privacy: longer bars are cut
 TOP, HIGH = 24.0, 190.0  # of the curve, pixels
@@ -53,9 +54,10 @@ def epsilon_at(position: float) -> float:
 def epsilon_text(epsilon: float) -> str:
     """ε to be typed again: three digits, rounded up, no power of ten.
 
-    >>> epsilon_text(1.0), epsilon_text(0.1234), epsilon_text(96.71)
-    ('1', '0.124', '96.8')
+    >>> epsilon_text(1.0), epsilon_text(0.1234), epsilon_text(96.71), epsilon_text(1e-320)
+    ('1', '0.124', '96.8', '0.0001')
     """
+    epsilon = max(epsilon, TINY)
     digits = 2 - math.floor(math.log10(epsilon))
     rounded = math.ceil(round(epsilon * 10.0**digits, 6)) / 10.0**digits
     return end(rounded).replace(",", "")
