@@ -9,6 +9,7 @@ folder proves every step; it names the functions. `Coin` is the other way out: o
 from privest.lattice._coins import Coin, flips_at, flips_for, tossed
 from privest.lattice._exact import (
     Exactly,
+    ExactSums,
     exactly,
     finite,
     literal_factor,
@@ -31,8 +32,8 @@ from privest.lattice._sampler import Unsigned as Unsigned
 from privest.lattice._sampler import Words as Words
 
 __all__ = [
-    "GAUSSIAN", "GRID", "LAPLACE", "MOST", "Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly",
-    "exactly", "finite", "flips_at", "flips_for", "gaussian_integers", "laplace_integers",
+    "GAUSSIAN", "GRID", "LAPLACE", "MOST", "Coin", "DiscreteGaussian", "DiscreteLaplace",
+    "ExactSums", "Exactly", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers", "laplace_integers",
     "literal_factor", "literal_root", "os_words", "rounded", "sum_of_products", "tossed",
     "two_product",
 ]  # fmt: skip

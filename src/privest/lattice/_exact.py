@@ -6,7 +6,7 @@ Dekker's product and Knuth's sum, on whole arrays, in pieces that stay in cache.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,6 +21,8 @@ _HALVED = ~np.int64(2**26 - 1)  # keeps 27 of 53 digits of a double
 _ROUNDED = np.int64(2**26), ~np.int64(2**27 - 1)  # rounds to 26 digits
 # Σ|c v| for which sums are exact to within the public slack: twice the numbers the grid can hold.
 _USUAL = 2.0**43
+_ROWS = 4096  # products of a running sum that are added up together
+_SMALLEST = 1100  # every double is a whole multiple of 2^−1100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,6 +84,56 @@ def sum_of_products(terms: Sequence[tuple[Array, Array]]) -> Exactly:
 
     slack = _slack(count, sizes.reshape(shape))
     return Exactly(high.reshape(shape), low.reshape(shape), slack, exact)
+
+
+class ExactSums:
+    """u_j = Σ_i c_ij·v_i over any number of rows, in blocks, with the error of one sum of 4096.
+
+    most   (n,), public: at least Σ_i |c_ij·v_i|. The slack is made of it, not of the values.
+    again  the same rows c (rows, n) and v (rows,) once more: read where doubles do not decide.
+
+    Pieces of 4096 products are added up as in `sum_of_products`; what is left, two numbers a piece,
+    by `math.fsum`, which rounds correctly (PROOF.md §8). c and v are finite; v is private.
+    """
+
+    def __init__(self, most: Array, again: Callable[[], Iterable[tuple[Array, Array]]]) -> None:
+        self.most, self.again = np.asarray(most, dtype=np.float64), again
+        self._parts: list[Array] = []
+
+    def add(self, c: Array, v: Array) -> None:
+        """The next rows."""
+        n = len(self.most)
+        with np.errstate(under="ignore"):
+            for at in range(0, len(v), _ROWS):
+                weights = np.ascontiguousarray(c[at : at + _ROWS])
+                values = np.repeat(v[at : at + _ROWS, None], n, axis=1)
+                high, low, sizes = np.empty((3, n))
+                _add_up(weights, values, high, low, sizes)
+                self._parts += [high, low]
+
+    def exactly(self) -> Exactly:
+        """The sums."""
+        columns = np.array(self._parts).reshape(-1, len(self.most)).T.tolist()
+        high = [math.fsum(column) for column in columns]
+        low = [math.fsum([*column, -top]) for column, top in zip(columns, high)]
+        slack = (_ROWS**2 + 2) * 2.0**-105 * np.maximum(self.most, _USUAL)
+        return Exactly(np.array(high), np.array(low), slack, self._exact)
+
+    def _exact(self, j: int) -> Fraction:
+        """In integers, in units of 2^−2200: every product of two doubles is one."""
+        total = 0
+        for c, v in self.again():
+            whole = zip(*_integers(c[:, j]), *_integers(v))
+            total += sum(m * k << (p + q) for m, p, k, q in whole)
+        return Fraction(total, 1 << 2 * _SMALLEST)
+
+
+def _integers(values: Array) -> tuple[list[int], list[int]]:
+    """Whole numbers and powers p ≥ 0 of two: value = number·2^(p − 1100)."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    power = np.where(whole == 0, 0, exponent - 53 + _SMALLEST)
+    return whole.tolist(), power.tolist()
 
 
 def _slack(count: int, sizes: Array) -> Array | float:

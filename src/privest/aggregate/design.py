@@ -1,0 +1,317 @@
+"""What a release of sums can promise and estimate, from public rows alone.
+
+    z = √c₁·Σ ℓ_i y_i + e ,   θ̂ = B⁻¹z/√c₁ ,   var θ̂_j = b_j/c₁ + a_j·σ²
+
+b_j = ‖β_j‖², a_j = Σ_i (β_jᵀℓ_i)², β_j the rows of B⁻¹. A second release, of squared residuals
+weighted by q_ij = (β_jᵀℓ_i)²/b_j, shows a_j·σ² with its heteroscedasticity (`privest.aggregate`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+import numpy as np
+
+from privest.aggregate.lewis import (
+    RowWeights,
+    Sums,
+    lewis_weights,
+    log_det,
+    most_information,
+    sums_of,
+)
+from privest.aggregate.rows import FeatureRows
+from privest.arrays import Array, Index
+from privest.errors import InvalidInput
+from privest.lattice import GRID
+from privest.privacy import Range, gdp
+from privest.release import extra_variance
+
+NOISE = 1.0 + extra_variance(GRID)  # variance of a released sum, in units of its noise
+FOR_SQUARES = 0.15  # share of μ² for the squares under ε
+FOR_SQUARES_OF_LEVEL = 0.3  # share of c under an exposure
+FREE_SQUARES = 0.8325  # where H is saturated: .8325² ≤ ((1+√5)/2)⁵/16 (curator.md)
+NARROW = 0.2  # a_j·R²c/4 ≤ .2·b_j: without squares intervals are at most 10 % wider
+MANY_ROWS = 5.0  # c·σ²·K/n beyond which sampling dominates: rows are cut instead
+SAFE = 0.999  # covers the grid of d in `kappa`, and the rounding of squares
+STEPS, POINTS = 256, 10_000  # of M between ½ and 1, and of d between 0 and 1
+
+
+@dataclass(frozen=True, eq=False)
+class SumDesign:
+    """The rows, their weights, and sums that follow from both; all of it is public.
+
+    persons  where persons have several rows: `rows` are then x_i/m, m the rows of a person.
+    shown    (n,) Σ_i q_ij. left: (n,) Σ_i q_ij·(share of σ² that a residual keeps).
+    peak     max ‖q_i‖.
+    """
+
+    rows: FeatureRows
+    weights: RowWeights
+    sums: Sums
+    persons: RowPersons | None
+    shown: Array
+    left: Array
+    peak: float
+
+    def blocks(self) -> Iterator[tuple[Array, Array]]:
+        """x_i and ℓ_i, block by block."""
+        return _weighted(self.rows, self.weights, self.persons)
+
+    @cached_property
+    def inverse(self) -> Array:
+        """B⁻¹; its rows are β_j."""
+        return np.linalg.inv(self.sums.cross)
+
+    @cached_property
+    def noise(self) -> Array:
+        """b_j = ‖β_j‖²: variance of θ̂_j by noise of variance 1, for c₁ = 1."""
+        return np.asarray((self.inverse**2).sum(axis=1))
+
+    @cached_property
+    def sampling(self) -> Array:
+        """a_j: variance of θ̂_j by residuals, for σ² = 1."""
+        spread = np.einsum("ij,jk,ik->i", self.inverse, self.sums.gram, self.inverse)
+        return np.asarray(spread)
+
+    @property
+    def saturated(self) -> bool:
+        """Whether H has as many different rows as coefficients: a mean, or means of groups."""
+        return self.sums.distinct == self.rows.n
+
+    @cached_property
+    def inflation(self) -> Array:
+        """f_j: residuals are smaller than errors by 1/f_j; at most 2."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.shown / self.left
+        return np.where((found > 0) & (found < 2), np.maximum(found, 1.0), 2.0)
+
+    def shares(self, L: Array) -> Array:
+        """q_ij of some rows, (rows, n)."""
+        return np.asarray((L @ self.inverse.T) ** 2 / self.noise)
+
+    def efficiency(self, level: float, variance: float | None) -> float:
+        """At least this share of the best (det)^(1/n) that any level with S_ii ≤ c has, proved."""
+        sigma2 = 0.0 if variance is None else variance
+        B = math.sqrt(level) * self.sums.cross
+        own = B.T @ np.linalg.solve(np.eye(len(B)) + sigma2 * level * self.sums.gram, B)
+        most = most_information(self.blocks, self.sums, level, sigma2)
+        return min(1.0, math.exp((log_det(own) - most) / len(B)))
+
+
+@dataclass(frozen=True, eq=False)
+class RowPersons:
+    """Whose the rows are: numbers 0, 1, … in the blocks of the rows, and how many rows each has."""
+
+    numbers: Sequence[Index]
+    rows: Index
+
+    def sums(self, blocks: Iterable[Array], n: int) -> Array:
+        """(persons, n): the sums over each person's rows."""
+        found = np.zeros((len(self.rows), n))
+        for numbers, block in zip(self.numbers, blocks, strict=True):
+            np.add.at(found, numbers, block)
+        return found
+
+
+def person_rows(rows: FeatureRows, persons: RowPersons) -> FeatureRows:
+    """x_i/m, m the number of rows of its person: Σ‖ℓ_i‖ over a person is then 1."""
+    blocks = zip(rows, persons.numbers, strict=True)
+    return FeatureRows(rows.n, (X / persons.rows[own][:, None] for X, own in blocks))
+
+
+def _weighted(
+    rows: FeatureRows, weights: RowWeights, persons: RowPersons | None
+) -> Iterator[tuple[Array, Array]]:
+    for k, X in enumerate(rows):
+        if persons is None:
+            yield X, weights.of(X)
+        else:
+            count = persons.rows[persons.numbers[k]][:, None]
+            yield X * count, weights.of(X) / count
+
+
+def sum_design(
+    rows: FeatureRows, triangle: Array, persons: RowPersons | None = None, *, many: float = 0.0
+) -> SumDesign:
+    """Lewis weights of the rows and their sums; of persons `person_rows`.
+
+    triangle  R with RᵀR = HᵀH of these rows. many: c·σ²/n, where σ² is public.
+    """
+    weights = lewis_weights(rows, triangle, cut=many * rows.count > MANY_ROWS)
+    n = rows.n
+    sums = sums_of(_weighted(rows, weights, persons), n)
+    design = SumDesign(rows, weights, sums, persons, np.zeros(0), np.zeros(0), 0.0)
+    inverse = design.inverse
+    spread = inverse @ sums.gram @ inverse.T
+    shown, left, peak = np.zeros(n), np.zeros(n), 0.0
+    for X, L in design.blocks():
+        own = np.einsum("ij,ij->i", X @ inverse, L)
+        kept = 1 - 2 * own + np.einsum("ij,jk,ik->i", X, spread, X)
+        q = design.shares(L)
+        shown += q.sum(axis=0)
+        left += kept @ q
+        peak = max(peak, float(np.linalg.norm(q, axis=1).max(initial=0.0)))
+    return replace(design, shown=shown, left=left, peak=peak)
+
+
+# --- the promise, divided -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a promise is divided between sums and squares.
+
+    level     c₁: Fisher information of z about one value.
+    squares   ω, the share of the squares; 0: they are not released, or cost nothing (saturated).
+    kind      "squares", "free" (saturated), "persons", or "none".
+    mu        of both together without the grid; None: the promise is an exposure.
+    exposure  the most Fisher information of both about one value, for every outcome.
+    stated_mu of both together with the grid, over the range.
+    """
+
+    level: float
+    squares: float
+    kind: str
+    mu: float | None
+    exposure: float
+    stated_mu: float
+
+
+def numbers_released(n: int, kind: str) -> int:
+    """How many noisy numbers leave."""
+    return n + {"none": 0, "persons": n * (n + 1) // 2}.get(kind, n)
+
+
+def split_epsilon(design: SumDesign, limits: Range, epsilon: float, delta: float) -> Split:
+    """c₁ and ω for (ε, δ) over the range, for both releases together."""
+    promised, width = gdp.mu_of(epsilon, delta), _width(limits)
+
+    def left(kind: str) -> float:
+        """μ without the grid's steps."""
+        mu = promised - math.sqrt(numbers_released(design.rows.n, kind)) * GRID
+        if mu <= 0:
+            raise InvalidInput(
+                f"ε = {epsilon:g} is too small for {design.rows.n} sums on the grid: take a larger "
+                "ε, or fewer coefficients."
+            )
+        return mu
+
+    mu = left("none")
+    c = (mu / width) ** 2
+    if _is_narrow(design, limits, c):
+        return Split(c, 0.0, "none", mu, c, promised)
+    kind = _kind(design)
+    mu = left(kind)
+    c = (mu / width) ** 2
+    if kind == "free":
+        return Split(c, 0.0, kind, mu, c * (1 + 16 * FREE_SQUARES**2), promised)
+    if kind == "persons":
+        # Information of the squares about a person: 4k²r² ≤ 2·ωμ²/r², and r is at least R/2.
+        level, times = (1 - FOR_SQUARES) * c, 8 if design.rows.n > 1 else 16
+        return Split(level, FOR_SQUARES, kind, mu, level + times * FOR_SQUARES * c, promised)
+    M = np.linspace(0.5, 1.0, STEPS + 1)
+    worst = float((4 * (kappa(M, FOR_SQUARES) * M) ** 2).max())
+    level = (1 - FOR_SQUARES) * c
+    return Split(level, FOR_SQUARES, kind, mu, level + worst * c, promised)
+
+
+def split_exposure(design: SumDesign, limits: Range, level: float) -> Split:
+    """c₁ and ω for a total Fisher information c about one value."""
+    kind = "none" if _is_narrow(design, limits, level) else "squares"
+    share = 0.0 if kind == "none" else FOR_SQUARES_OF_LEVEL
+    own = (1 - share) * level
+    # Two values d·R apart: the sums move by √c₁·R·d, the squares by at most √(ωc)·R·d·(1 − d/2M).
+    d = np.linspace(0.0, 1.0, POINTS + 1)
+    moved = d**2 * (own + share * level * (1 - d / 2) ** 2)
+    continuous = _width(limits) * math.sqrt(float(moved.max()) * (1 + 4 / POINTS))
+    mu = continuous + math.sqrt(numbers_released(design.rows.n, kind)) * GRID
+    return Split(own, share, kind, None, level, mu)
+
+
+def level_for_errors(design: SumDesign, variance: float, errors: dict[int, float]) -> float:
+    """The least c₁ at which all of these standard errors are met: b_j/(e_j² − a_jσ²)."""
+    noise, sampling = design.noise, design.sampling
+    found = 0.0
+    for j, error in errors.items():
+        left = error**2 - float(sampling[j]) * variance
+        if left <= 0:
+            raise InvalidInput(
+                f"coefficient {j} cannot have the standard error {error:g}: without privacy noise "
+                f"it is {math.sqrt(sampling[j] * variance):.4g}."
+            )
+        found = max(found, NOISE * float(noise[j]) / left)
+    return found
+
+
+def planned_errors(
+    design: SumDesign, split: Split, limits: Range, variance: float | None
+) -> dict[str, Array]:
+    """Standard errors by noise, by residuals (NaN: σ² unknown), of both, and rel_j of their own."""
+    noise = NOISE * design.noise / split.level
+    sampling = design.sampling * (math.nan if variance is None else variance)
+    total = noise + sampling
+    return {
+        "privacy": np.sqrt(noise),
+        "classical": np.sqrt(sampling),
+        "total": np.sqrt(total),
+        "relative": np.zeros(len(total))
+        if split.kind == "none"
+        else design.inflation * design.noise / squares_scale(design, split, limits) / total,
+    }
+
+
+def squares_scale(
+    design: SumDesign, split: Split, limits: Range, M: float = 0.75, peak: float | None = None
+) -> float:
+    """k of t = k·Σ q_i ρ_i + e, where the fitted means are at M (of the whole table at its worst).
+
+    peak  max ‖q_i‖; None: of all rows.
+    """
+    width, largest = _width(limits), design.peak if peak is None else peak
+    if split.kind == "free":
+        assert split.mu is not None
+        return FREE_SQUARES * 4 * split.mu / (width**2 * largest)
+    if split.mu is None:
+        return SAFE * math.sqrt(split.squares * split.exposure) / (2 * width * M * largest)
+    return SAFE * split.mu / width**2 * float(kappa(np.array(M), split.squares)) / largest
+
+
+def _kind(design: SumDesign) -> str:
+    if design.persons is not None:
+        return "persons"
+    return "free" if design.saturated else "squares"
+
+
+def _is_narrow(design: SumDesign, limits: Range, level: float) -> bool:
+    """Whether intervals by the range alone are at most 10 % wider."""
+    widest = design.sampling * limits.width**2 * level / 4
+    return bool((widest <= NARROW * design.noise).all())
+
+
+def _width(limits: Range) -> float:
+    """R = hi − lo, rounded up."""
+    return math.nextafter(limits.width, math.inf)
+
+
+def kappa(M: Array, share: float) -> Array:
+    """κ(M): the largest scale of squares beside sums with the share 1 − ω of μ², times R²/μ.
+
+    κ² = min over 0 < d ≤ 1 of (1 − (1−ω)d²)/(d²(2M−d)²): two values d·R apart, one of them at the
+    end farther from the fitted mean m, M = ½ + |m − middle|/R.
+    """
+    place = np.ceil(np.clip((np.asarray(M) - 0.5) * 2, 0, 1) * STEPS).astype(int)
+    return np.asarray(_kappas(share)[place])
+
+
+@cache
+def _kappas(share: float) -> Array:
+    """κ at STEPS + 1 values of M from ½ to 1."""
+    d = np.linspace(0.0, 1.0, POINTS + 1)[1:]
+    above = 1 - (1 - share) * d**2
+    with np.errstate(divide="ignore"):
+        least = [(above / (d * (2 * M - d)) ** 2).min() for M in np.linspace(0.5, 1.0, STEPS + 1)]
+    return np.sqrt(least)

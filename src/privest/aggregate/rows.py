@@ -1,0 +1,54 @@
+"""Rows of features that are read many times: in memory, and beyond 256 MB in a temporary file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+import numpy as np
+
+from privest.arrays import Array
+
+IN_MEMORY = 2**25  # numbers: 256 MB
+BLOCK = 2**16  # rows
+
+
+class FeatureRows:
+    """Blocks of H, (rows, n) each, in the order in which they were added.
+
+    Features only: a private value is never written to a temporary file.
+    """
+
+    def __init__(self, n: int, blocks: Iterable[Array] = (), *, in_memory: int = IN_MEMORY) -> None:
+        self.n, self.count, self.in_memory = n, 0, in_memory
+        self._blocks: list[Array] = []
+        self._sizes: list[int] = []
+        self._file: BinaryIO | None = None
+        for block in blocks:
+            self.add(block)
+
+    def add(self, block: Array) -> None:
+        """The next rows."""
+        for at in range(0, len(block), BLOCK):
+            part = np.ascontiguousarray(block[at : at + BLOCK], dtype=np.float64)
+            if (self.count + len(part)) * self.n <= self.in_memory:
+                self._blocks.append(part)
+            else:
+                self._file = self._file or tempfile.TemporaryFile(prefix="privest-")  # noqa: SIM115
+                self._file.write(part.tobytes())
+                self._sizes.append(len(part))
+            self.count += len(part)
+
+    def __iter__(self) -> Iterator[Array]:
+        yield from self._blocks
+        if self._file is not None:
+            self._file.seek(0)
+            for size in self._sizes:
+                data = self._file.read(8 * size * self.n)
+                yield np.frombuffer(data).reshape(size, self.n)
+
+    def sample(self, most: int) -> list[Array]:
+        """At most about so many rows, evenly spread: to start an iteration with."""
+        step = max(1, -(-self.count // most))
+        return [block[::step] for block in self]

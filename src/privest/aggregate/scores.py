@@ -1,0 +1,94 @@
+"""Yes/no and counts by their score equations: one release of sums, and no squares.
+
+With a canonical link p, Lᵀ(y − p(Hθ)) has mean 0 for every public L. The owner, who has H, solves
+
+    Σ ℓ_i p(x_iᵀθ̂) = z/√c ,   cov θ̂ = J⁻¹(I/c + LᵀWL)J⁻ᵀ ,   J = LᵀWH ,   W = diag p'(Hθ̂)
+
+It is the minimum of a convex function, and the variance is known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy
+
+from privest.aggregate.design import NOISE, SumDesign
+from privest.arrays import Array
+from privest.errors import NotIdentifiable
+
+Family = Literal["binomial", "poisson"]
+STEPS, HALVINGS = 50, 30
+CLOSE = 1e-10  # of the norm of the score, beside that of the released sums
+FARTHEST = 50.0  # of a linear predictor at a typical row: beyond it there is no estimate
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """At θ: the convex function, its score in the coordinates of z, J and LᵀWL."""
+
+    value: float
+    score: Array
+    slope: Array
+    spread: Array
+
+
+def solve_scores(
+    design: SumDesign, sums: Array, level: float, family: Family
+) -> tuple[Array, Array]:
+    """θ̂ and its covariance from released sums z. Raises NotIdentifiable where there is no root.
+
+    Whether there is one depends on z alone; a second release would spend privacy again.
+    """
+    wanted = sums / math.sqrt(level)
+    theta = np.zeros(design.rows.n)
+    scale = np.sqrt(np.diagonal(design.sums.features) / design.rows.count)
+    now = _state(design, theta, wanted, family)
+    for _ in range(STEPS):
+        if np.linalg.norm(now.score) <= CLOSE * (1 + np.linalg.norm(wanted)):
+            inner = NOISE * np.eye(len(theta)) / level + now.spread
+            half = np.linalg.solve(now.slope, scipy.linalg.cholesky(inner, lower=True))
+            return theta, half @ half.T
+        try:
+            step = np.linalg.solve(now.slope, now.score)
+        except np.linalg.LinAlgError:
+            break
+        for _ in range(HALVINGS):
+            then = _state(design, theta - step, wanted, family)
+            if then.value <= now.value + 1e-14 * abs(now.value):
+                break
+            step = step / 2
+        theta, now = theta - step, then
+        if not np.linalg.norm(theta * scale) < FARTHEST:
+            break
+    raise NotIdentifiable(
+        "the released sums have no estimate: their noise is too large beside so few rows. Do not "
+        "release again: that spends privacy again. Plan with a larger ε, more rows or fewer "
+        "features.",
+        np.zeros((len(theta), 0)),
+    )
+
+
+def _state(design: SumDesign, theta: Array, wanted: Array, family: Family) -> _State:
+    n = len(theta)
+    value, mean, slope, spread = 0.0, np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
+    toward = np.linalg.solve(design.weights.root, wanted)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for X, L in design.blocks():
+            eta = X @ theta
+            if family == "binomial":
+                whole, p = np.logaddexp(0.0, eta), scipy.special.expit(eta)
+                variance = p * (1 - p)
+            else:
+                whole = p = variance = np.exp(eta)
+            size = np.linalg.norm(X @ design.weights.root.T, axis=1)
+            own = np.linalg.norm(L, axis=1)
+            weight = np.divide(own, size, out=np.zeros_like(size), where=size > 0)
+            value += float(weight @ whole)
+            mean += p @ L
+            slope += L.T @ (X * variance[:, None])
+            spread += L.T @ (L * variance[:, None])
+    return _State(value - float(theta @ toward), mean - wanted, slope, spread)
