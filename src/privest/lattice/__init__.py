@@ -33,7 +33,7 @@ from privest.lattice._sampler import Words as Words
 
 __all__ = [
     "GAUSSIAN", "GRID", "LAPLACE", "MOST", "Coin", "DiscreteGaussian", "DiscreteLaplace",
-    "ExactSums", "Exactly", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers", "laplace_integers",
-    "literal_factor", "literal_root", "os_words", "rounded", "sum_of_products", "tossed",
-    "two_product",
+    "ExactSums", "Exactly", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
+    "laplace_integers", "literal_factor", "literal_root", "os_words", "rounded", "sum_of_products",
+    "tossed", "two_product",
 ]  # fmt: skip
