@@ -11,11 +11,11 @@ from privest.aggregate.design import (
     RowPersons,
     Split,
     SumDesign,
+    kind_of,
     level_for_errors,
     person_rows,
     planned_errors,
-    split_epsilon,
-    split_exposure,
+    split,
     sum_design,
 )
 from privest.aggregate.release import SumRelease, release_sums
@@ -23,7 +23,7 @@ from privest.aggregate.rows import FeatureRows
 from privest.aggregate.scores import solve_scores
 
 __all__ = [
-    "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "level_for_errors",
-    "person_rows", "planned_errors", "release_sums", "solve_scores", "split_epsilon",
-    "split_exposure", "sum_design",
+    "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "kind_of",
+    "level_for_errors", "person_rows", "planned_errors", "release_sums", "solve_scores", "split",
+    "sum_design",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ from privest.aggregate.rows import FeatureRows
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput
 from privest.lattice import GRID
-from privest.privacy import Range, gdp
+from privest.privacy import Range
 from privest.release import extra_variance
 
 NOISE = 1.0 + extra_variance(GRID)  # variance of a released sum, in units of its noise
@@ -166,70 +166,75 @@ class Split:
     """How a promise is divided between sums and squares.
 
     level     c₁: Fisher information of z about one value.
-    squares   ω, the share of the squares; 0: they are not released, or cost nothing (saturated).
-    kind      "squares", "free" (saturated), "persons", or "none".
+    share     ω of the squares; 0: they are not released, or cost nothing.
+    kind      "none": no squares; "squares" of residuals; "free": of values, where H is saturated;
+              "persons": of the sums of each person.
     mu        of both together without the grid; None: the promise is an exposure.
     exposure  the most Fisher information of both about one value, for every outcome.
-    stated_mu of both together with the grid, over the range.
+    stated    μ of both together with the grid, over the range.
     """
 
     level: float
-    squares: float
+    share: float
     kind: str
     mu: float | None
     exposure: float
-    stated_mu: float
+    stated: float
 
 
-def numbers_released(n: int, kind: str) -> int:
-    """How many noisy numbers leave."""
-    return n + {"none": 0, "persons": n * (n + 1) // 2}.get(kind, n)
+def kind_of(
+    design: SumDesign, limits: Range, *, mu: float | None = None, level: float | None = None
+) -> str:
+    """Which squares a release with this promise needs: none where the range does as well."""
+    alone = split("none", design.rows.n, limits, mu=mu, level=level)
+    widest = design.sampling * limits.width**2 * alone.level / 4
+    if (widest <= NARROW * design.noise).all():
+        return "none"
+    if design.persons is not None:
+        return "persons"
+    return "free" if design.saturated and mu is not None else "squares"
 
 
-def split_epsilon(design: SumDesign, limits: Range, epsilon: float, delta: float) -> Split:
-    """c₁ and ω for (ε, δ) over the range, for both releases together."""
-    promised, width = gdp.mu_of(epsilon, delta), _width(limits)
-
-    def left(kind: str) -> float:
-        """μ without the grid's steps."""
-        mu = promised - math.sqrt(numbers_released(design.rows.n, kind)) * GRID
-        if mu <= 0:
-            raise InvalidInput(
-                f"ε = {epsilon:g} is too small for {design.rows.n} sums on the grid: take a larger "
-                "ε, or fewer coefficients."
-            )
-        return mu
-
-    mu = left("none")
-    c = (mu / width) ** 2
-    if _is_narrow(design, limits, c):
-        return Split(c, 0.0, "none", mu, c, promised)
-    kind = _kind(design)
-    mu = left(kind)
-    c = (mu / width) ** 2
+def split(
+    kind: str, n: int, limits: Range, *, mu: float | None = None, level: float | None = None
+) -> Split:
+    """c₁ and ω for a promised μ over the range, or for an exposure c; of n coefficients."""
+    steps = math.sqrt(n + {"none": 0, "persons": n * (n + 1) // 2}.get(kind, n)) * GRID
+    if mu is None:
+        assert level is not None
+        return _split_exposure(kind, n, limits, level, steps)
+    left, width = mu - steps, _width(limits)
+    if left <= 0:
+        raise InvalidInput(
+            f"this ε is too small for {n} sums on the grid: take a larger ε, or fewer coefficients."
+        )
+    c = (left / width) ** 2
+    if kind == "none":
+        return Split(c, 0.0, kind, left, c, mu)
     if kind == "free":
-        return Split(c, 0.0, kind, mu, c * (1 + 16 * FREE_SQUARES**2), promised)
+        return Split(c, 0.0, kind, left, c * (1 + 16 * FREE_SQUARES**2), mu)
+    own = (1 - FOR_SQUARES) * c
     if kind == "persons":
         # Information of the squares about a person: 4k²r² ≤ 2·ωμ²/r², and r is at least R/2.
-        level, times = (1 - FOR_SQUARES) * c, 8 if design.rows.n > 1 else 16
-        return Split(level, FOR_SQUARES, kind, mu, level + times * FOR_SQUARES * c, promised)
-    M = np.linspace(0.5, 1.0, STEPS + 1)
-    worst = float((4 * (kappa(M, FOR_SQUARES) * M) ** 2).max())
-    level = (1 - FOR_SQUARES) * c
-    return Split(level, FOR_SQUARES, kind, mu, level + worst * c, promised)
+        more = (8 if n > 1 else 16) * FOR_SQUARES
+    else:
+        M = np.linspace(0.5, 1.0, STEPS + 1)
+        more = float((4 * (kappa(M, FOR_SQUARES) * M) ** 2).max())
+    return Split(own, FOR_SQUARES, kind, left, own + more * c, mu)
 
 
-def split_exposure(design: SumDesign, limits: Range, level: float) -> Split:
-    """c₁ and ω for a total Fisher information c about one value."""
-    kind = "none" if _is_narrow(design, limits, level) else "squares"
+def _split_exposure(kind: str, n: int, limits: Range, level: float, steps: float) -> Split:
+    """Two values d·R apart: sums move by √c₁·R·d, squares by at most √(ωc)·R·d·(1 − d/2M)."""
+    if kind == "persons":
+        raise InvalidInput(
+            "sums of persons with several rows are planned by ε: state epsilon, not a level."
+        )
     share = 0.0 if kind == "none" else FOR_SQUARES_OF_LEVEL
     own = (1 - share) * level
-    # Two values d·R apart: the sums move by √c₁·R·d, the squares by at most √(ωc)·R·d·(1 − d/2M).
     d = np.linspace(0.0, 1.0, POINTS + 1)
     moved = d**2 * (own + share * level * (1 - d / 2) ** 2)
     continuous = _width(limits) * math.sqrt(float(moved.max()) * (1 + 4 / POINTS))
-    mu = continuous + math.sqrt(numbers_released(design.rows.n, kind)) * GRID
-    return Split(own, share, kind, None, level, mu)
+    return Split(own, share, kind, None, level, continuous + steps)
 
 
 def level_for_errors(design: SumDesign, variance: float, errors: dict[int, float]) -> float:
@@ -248,10 +253,10 @@ def level_for_errors(design: SumDesign, variance: float, errors: dict[int, float
 
 
 def planned_errors(
-    design: SumDesign, split: Split, limits: Range, variance: float | None
+    design: SumDesign, own: Split, limits: Range, variance: float | None
 ) -> dict[str, Array]:
     """Standard errors by noise, by residuals (NaN: σ² unknown), of both, and rel_j of their own."""
-    noise = NOISE * design.noise / split.level
+    noise = NOISE * design.noise / own.level
     sampling = design.sampling * (math.nan if variance is None else variance)
     total = noise + sampling
     return {
@@ -259,37 +264,25 @@ def planned_errors(
         "classical": np.sqrt(sampling),
         "total": np.sqrt(total),
         "relative": np.zeros(len(total))
-        if split.kind == "none"
-        else design.inflation * design.noise / squares_scale(design, split, limits) / total,
+        if own.kind == "none"
+        else design.inflation * design.noise / squares_scale(design, own, limits) / total,
     }
 
 
 def squares_scale(
-    design: SumDesign, split: Split, limits: Range, M: float = 0.75, peak: float | None = None
+    design: SumDesign, own: Split, limits: Range, M: float = 0.75, peak: float | None = None
 ) -> float:
     """k of t = k·Σ q_i ρ_i + e, where the fitted means are at M (of the whole table at its worst).
 
     peak  max ‖q_i‖; None: of all rows.
     """
     width, largest = _width(limits), design.peak if peak is None else peak
-    if split.kind == "free":
-        assert split.mu is not None
-        return FREE_SQUARES * 4 * split.mu / (width**2 * largest)
-    if split.mu is None:
-        return SAFE * math.sqrt(split.squares * split.exposure) / (2 * width * M * largest)
-    return SAFE * split.mu / width**2 * float(kappa(np.array(M), split.squares)) / largest
-
-
-def _kind(design: SumDesign) -> str:
-    if design.persons is not None:
-        return "persons"
-    return "free" if design.saturated else "squares"
-
-
-def _is_narrow(design: SumDesign, limits: Range, level: float) -> bool:
-    """Whether intervals by the range alone are at most 10 % wider."""
-    widest = design.sampling * limits.width**2 * level / 4
-    return bool((widest <= NARROW * design.noise).all())
+    if own.kind == "free":
+        assert own.mu is not None
+        return FREE_SQUARES * 4 * own.mu / (width**2 * largest)
+    if own.mu is None:
+        return SAFE * math.sqrt(own.share * own.exposure) / (2 * width * M * largest)
+    return SAFE * own.mu / width**2 * float(kappa(np.array(M), own.share)) / largest
 
 
 def _width(limits: Range) -> float:

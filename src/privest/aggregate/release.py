@@ -50,30 +50,30 @@ class SumRelease:
 
 
 def release_sums(
-    design: SumDesign, values: Sequence[Array], limits: Range, split: Split, source: Source
+    design: SumDesign, values: Sequence[Array], limits: Range, own: Split, source: Source
 ) -> SumRelease:
     """Both releases of a table; `values` are the private values in the blocks of its rows.
 
     Values are clipped to the range first. The second release follows from the first as it left.
     """
-    root = math.sqrt(split.level) * (1 - 2.0**-50)
+    root = math.sqrt(own.level) * (1 - 2.0**-50)
     z_rows = _Clipped(design, values, limits, root)
-    if split.kind == "free":
-        return _release_free(design, z_rows, limits, split, root, source)
+    if own.kind == "free":
+        return _release_free(design, z_rows, limits, own, root, source)
     most = root * design.sums.sizes * _largest(limits)
-    z = _noisy(z_rows.blocks, most, source, 0, split.level)
+    z = _noisy(z_rows.blocks, most, source, 0, own.level)
     estimate = design.inverse @ z / root
     widest = NOISE * design.noise / root**2 + design.sampling * limits.width**2 / 4
-    if split.kind == "none":
+    if own.kind == "none":
         return SumRelease(z, None, estimate, widest, np.full(len(z), np.inf), widest, None)
-    if split.kind == "persons":
-        scale, blocks, top = _person_squares(design, z_rows, split, estimate)
-        t = _noisy(blocks, top, source, 1, split.level)
+    if own.kind == "persons":
+        scale, blocks, top = _person_squares(design, z_rows, own, estimate)
+        t = _noisy(blocks, top, source, 1, own.level)
         beta, spread = design.inverse, design.noise / scale
         shown = np.einsum("ij,jk,ik->i", beta, _matrix(t, len(z)), beta) / scale
     else:
-        scale, blocks, top = _squares(design, z_rows, limits, split, estimate)
-        t = _noisy(blocks, top, source, 1, split.level)
+        scale, blocks, top = _squares(design, z_rows, limits, own, estimate)
+        t = _noisy(blocks, top, source, 1, own.level)
         spread = design.inflation * design.noise / scale
         shown = t * spread
     variance = NOISE * design.noise / root**2 + np.maximum(0.0, shown)
@@ -119,7 +119,7 @@ def _noisy(blocks: Weighted, most: Array, source: Source, at: int, level: float)
 
 
 def _squares(
-    design: SumDesign, rows: _Clipped, limits: Range, split: Split, estimate: Array
+    design: SumDesign, rows: _Clipped, limits: Range, own: Split, estimate: Array
 ) -> tuple[float, Weighted, Array]:
     """k, the weighted squares of residuals, and a public bound on their sums."""
     middle, width = (limits.low + limits.high) / 2, math.nextafter(limits.width, math.inf)
@@ -127,13 +127,13 @@ def _squares(
     for X, L in design.blocks():
         M = 0.5 + np.abs(_fitted(X, estimate, limits) - middle) / width
         size = np.linalg.norm(design.shares(L), axis=1)
-        able = kappa(M, split.squares) if split.mu is not None else 1 / M
+        able = kappa(M, own.share) if own.mu is not None else 1 / M
         with np.errstate(divide="ignore"):
             least = min(least, float((able / size).min(initial=math.inf)))
-    if split.mu is not None:
-        scale = SAFE * split.mu / width**2 * least
+    if own.mu is not None:
+        scale = SAFE * own.mu / width**2 * least
     else:
-        scale = SAFE * math.sqrt(split.squares * split.exposure) / (2 * width) * least
+        scale = SAFE * math.sqrt(own.share * own.exposure) / (2 * width) * least
 
     def blocks() -> Iterator[tuple[Array, Array]]:
         for X, L, y in rows.triples():
@@ -143,14 +143,14 @@ def _squares(
 
 
 def _person_squares(
-    design: SumDesign, rows: _Clipped, split: Split, estimate: Array
+    design: SumDesign, rows: _Clipped, own: Split, estimate: Array
 ) -> tuple[float, Weighted, Array]:
     """k, the entries of Σ u_P u_Pᵀ (off the diagonal times √2), u_P = Σ ℓ_i r_i, and their bound.
 
     ‖u_P‖ ≤ r_P = R·Σ‖ℓ_i‖M_i, and ‖A − B‖ ≤ √2·r² for A, B ≥ 0 of that size (curator.md §5).
     """
     assert design.persons is not None
-    assert split.mu is not None
+    assert own.mu is not None
     limits, n = rows.limits, design.rows.n
     middle, width = (limits.low + limits.high) / 2, math.nextafter(limits.width, math.inf)
 
@@ -160,8 +160,8 @@ def _person_squares(
             yield (width * np.linalg.norm(L, axis=1) * M)[:, None]
 
     largest = float(design.persons.sums(reach(), 1).max())
-    own = math.sqrt(split.squares) * split.mu
-    scale = SAFE * own / (math.sqrt(2 if n > 1 else 1) * (1 + n**2 * 2.0**-52) * largest**2)
+    bound = math.sqrt(own.share) * own.mu
+    scale = SAFE * bound / (math.sqrt(2 if n > 1 else 1) * (1 + n**2 * 2.0**-52) * largest**2)
     upper = np.triu_indices(n)
     times = np.where(upper[0] == upper[1], 1.0, math.sqrt(2)) * scale
 
@@ -191,11 +191,11 @@ def _fitted(X: Array, estimate: Array, limits: Range) -> Array:
 
 
 def _release_free(
-    design: SumDesign, rows: _Clipped, limits: Range, split: Split, root: float, source: Source
+    design: SumDesign, rows: _Clipped, limits: Range, own: Split, root: float, source: Source
 ) -> SumRelease:
     """Sums and squares at once, for means of groups: the squares cost nothing."""
     middle = (limits.low + limits.high) / 2
-    scale = SAFE * squares_scale(design, split, limits)
+    scale = SAFE * squares_scale(design, own, limits)
     n = design.rows.n
 
     def blocks() -> Iterator[tuple[Array, Array]]:
@@ -207,7 +207,7 @@ def _release_free(
     most = np.concatenate(
         [root * design.sums.sizes * _largest(limits), scale * design.shown * limits.width**2]
     )
-    z, t = np.split(_noisy(blocks, most, source, 0, split.level), 2)
+    z, t = np.split(_noisy(blocks, most, source, 0, own.level), 2)
     estimate = design.inverse @ z / root
     noise = design.inverse @ design.inverse.T / root**2
     known, slope = np.zeros(n), np.zeros((n, n))
