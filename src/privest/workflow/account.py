@@ -319,7 +319,7 @@ def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
     """The places in ledgers of the releases in a folder; what is no header is passed over."""
     names = os.listdir(folder) if folder.is_dir() else []
     for name in sorted(names):
-        if name.endswith((".csv.json", ".parquet.json")):
+        if name.endswith(".json"):
             try:
                 found = TableRelease.from_dict(parsed_document(folder / name))
             except (PrivestError, OSError, json.JSONDecodeError):

@@ -20,7 +20,7 @@ from privest.workflow.estimate import estimate_table
 from privest.workflow.held import HeldTable, library_of
 from privest.workflow.means import means_by
 from privest.workflow.plan import Plan, make_plan
-from privest.workflow.release import HELD, release, simulate_release, simulation_source
+from privest.workflow.release import HELD, HELD_SUMS, release, simulate_release, simulation_source
 from privest.workflow.result import Estimate
 from privest.workflow.spec import Model, Privacy, Public, Spec, as_names
 
@@ -122,8 +122,10 @@ def _made(
     if path is not None:
         return replace(make(Path(path)), memory=HeldTable(library))
     with tempfile.TemporaryDirectory(prefix="privest-") as folder:
-        table = Path(folder) / HELD
+        table = Path(folder) / (HELD_SUMS if plan.splits else HELD)
         found = make(table)
+        if found.sums:
+            return replace(found, path=None, memory=HeldTable(library))
         return replace(found, path=None, memory=HeldTable.read(table, found.table_columns, library))
 
 

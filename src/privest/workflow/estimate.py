@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, as_choice
 from privest.estimator.inference import Joint, joint_test
 from privest.workflow.clipping import undo_clipping
 from privest.workflow.cluster import estimate_people
@@ -24,6 +24,15 @@ from privest.workflow.fit import (
 from privest.workflow.result import SMALL, Estimate
 from privest.workflow.squares import add_rows, new_sums
 from privest.workflow.terms import Column
+
+METHODS = {
+    "none": "noisy sums; widest errors that the range allows",
+    "squares": "noisy sums and squares of residuals",
+    "free": "noisy sums and squares",
+    "persons": "noisy sums, and squares of the sums of each person",
+    "scores": "noisy score equations",
+}
+SUMS_ALONE = "columns of noisy sums are estimated one by one"
 
 
 def estimate_file(path: str | Path, errors: str = "auto") -> Estimate:
@@ -48,8 +57,33 @@ def estimate_table(release: TableRelease, errors: str = "auto") -> Estimate:
     """The same, of a release whose header was read."""
     if len(release.columns) > 1:
         return estimate_columns(release, lambda one: estimate_table(one, errors))
+    if release.sums:
+        return estimate_sums(release, errors)
     found = _of_one_column(release.remembered(), errors)
     return replace(found, release=release)
+
+
+def estimate_sums(release: TableRelease, errors: str = "auto") -> Estimate:
+    """The coefficients of an aggregate release, as its owner computed them from the noisy sums.
+
+    Correlations of the coefficients are NaN unless the matrix was published.
+    """
+    as_choice(errors, ("auto",), "errors")
+    if len(release.columns) > 1:
+        parts = tuple(
+            estimate_sums(replace(release, columns=(column,), sums=(own,), splits=(one,)))
+            for column, own, one in zip(release.columns, release.sums, release.splits, strict=True)
+        )
+        return Estimate(**_stacked(parts), release=release, parts=parts, silent=SUMS_ALONE)
+    (own,) = release.sums
+    covariance = np.full((len(own.estimate),) * 2, np.nan)
+    np.fill_diagonal(covariance, own.variance)
+    return Estimate(
+        estimate=own.estimate, covariance=covariance, names=release.names,
+        simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
+        degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
+        dropped=release.dropped, release=release,
+    )  # fmt: skip
 
 
 def _of_one_column(release: TableRelease, errors: str) -> Estimate:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from privest.aggregate import SumDesign, planned_errors
 from privest.arrays import Array, as_positive
 from privest.bounds import classical_bound, informed_errors
 from privest.data import meant
@@ -29,6 +30,7 @@ from privest.estimator.result import decimals, text_table
 from privest.model import LinearModel
 from privest.privacy.reader import told_apart
 from privest.records import as_frame, plain, quantile, standard_errors
+from privest.workflow.aggregate import splits_of
 from privest.workflow.distribution import DISTRIBUTIONS
 from privest.workflow.held import library_of
 from privest.workflow.rows import (
@@ -40,8 +42,8 @@ from privest.workflow.rows import (
     reference_facts,
     survey,
 )
-from privest.workflow.spec import Privacy, Spec, load_spec, save_spec
-from privest.workflow.terms import DELTA, Column, Terms, level_for_error, solve
+from privest.workflow.spec import Privacy, Spec, ends_of, load_spec, save_spec
+from privest.workflow.terms import DELTA, Column, Terms, level_for_error, modelled_range, solve
 from privest.workflow.unit import Person
 
 if TYPE_CHECKING:
@@ -134,6 +136,8 @@ class Plan(Terms):
         """Standard errors of a column at its level, or at another one."""
         s = column.level if level is None else as_positive(level, "level")
         variance = column.residual_variance
+        if self.splits:
+            return self._errors_of_sums(column, s)
         if self.survey.levels is not None:
             return self._levelled_errors(variance, level)
         if isinstance(self.unit, Person):
@@ -155,6 +159,20 @@ class Plan(Terms):
         return PlannedErrors(
             root * math.sqrt(own), root * math.sqrt(added), root * math.sqrt(own + added)
         )
+
+    def _errors_of_sums(self, column: Column, level: float) -> PlannedErrors:
+        """Of the aggregate form: b_j/c₁ + a_j·σ²; of yes/no and counts at one mean."""
+        place, design, limits = self.columns.index(column), self.survey.sums, self.limits(column)
+        assert design is not None
+        assert limits is not None
+        variance, scale = column.residual_variance, 1.0
+        if self.model.family != "gaussian":
+            variance = self.mean * (1 - self.mean) if self.model.family == "binomial" else self.mean
+            scale = 1 / variance
+        own = replace(self.splits[place], level=level)
+        found = planned_errors(design, own, limits, variance)
+        least = standard_errors(self.shape) * math.sqrt(math.nan if variance is None else variance)
+        return PlannedErrors(scale * least, scale * found["privacy"], scale * found["total"])
 
     def _levelled_errors(self, variance: float | None, level: float | None) -> PlannedErrors:
         if level is not None:
@@ -446,7 +464,8 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
     It reads no table, and is enough for a release.
     """
     privacy, model = spec.privacy, spec.model
-    if privacy.standard_error or privacy.level_column or model.person is not None:
+    rows = privacy.form == "rows" and model.person is None
+    if privacy.standard_error or privacy.level_column or not rows:
         return None
     known, _ = reference_facts(spec)
     terms = solve(model, privacy, known, most=None, shape=np.zeros((0, 0)))
@@ -456,6 +475,8 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
 
 
 def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any] | None) -> Plan:
+    if found.sums is not None:
+        return _planned_sums(spec, found, found.sums, data)
     shape = classical_bound(LinearModel(found.triangle, 1.0, names=spec.design.names))
     terms = solve(
         spec.model, spec.privacy, found.known, most=most_rows(spec, found), shape=shape,
@@ -471,6 +492,27 @@ def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any
         return plan
     costs = [_expected_cost(plan, j, features) for j in range(len(plan.columns))]
     return replace(plan, expected_clipping=tuple(costs))
+
+
+def _planned_sums(spec: Spec, found: Survey, design: SumDesign, data: object) -> Plan:
+    """The plan of the aggregate form."""
+    model, privacy, limits = spec.model, spec.privacy, []
+    for target in model.target:
+        own = modelled_range(model.transform, ends_of(model, privacy, target))
+        assert own is not None  # `refusals` asks for it
+        limits.append(own)
+    variances = [one.variance for one in found.known]
+    splits = splits_of(model, privacy, limits, design, variances)
+    columns = tuple(
+        Column(target, own.level, one.variance, one.rows)
+        for target, own, one in zip(model.target, splits, found.known, strict=True)
+    )
+    plan = Plan(
+        model=model, privacy=privacy, columns=columns, most=most_rows(spec, found), splits=splits,
+        spec=spec, found=found, data=data,
+    )  # fmt: skip
+    _require_expected(plan)
+    return plan
 
 
 def _require_expected(plan: Plan) -> None:
@@ -514,7 +556,7 @@ def _require_finite(plan: Plan) -> None:
 def _is_clipped(plan: Plan, column: Column) -> bool:
     """Whether the cost of clipping is known at all."""
     plain_rows = plan.distribution.name == "gaussian" and plan.model.family == "gaussian"
-    one_level = plan.survey.levels is None and plan.model.person is None
+    one_level = plan.survey.levels is None and plan.model.person is None and not plan.splits
     return plain_rows and one_level and plan.limits(column) is not None
 
 

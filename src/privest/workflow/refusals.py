@@ -37,6 +37,8 @@ class _Facts:
         self.units = all(
             one is not None or target in privacy.units for one, target in zip(ends, model.target)
         )
+        self.aggregate = privacy.form == "aggregate"
+        self.matrix = privacy.publish == "matrix"
         self.variance = spec.public.residual_variance is not None
         self.reference = spec.public.reference is not None
 
@@ -50,6 +52,27 @@ class NotOffered(InvalidInput):
 
 
 REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
+    "aggregate": (
+        lambda f: f.aggregate and not (f.gaussian and f.ranged),
+        "The aggregate form needs Gaussian noise and the range of every private column.",
+    ),
+    "aggregate-promise": (
+        lambda f: f.aggregate and (f.chance or f.sensitivity),
+        "The aggregate form keeps an epsilon, a level (the exposure of one value) or a standard "
+        "error: leave attacker, tolerance and sensitivity out.",
+    ),
+    "aggregate-weights": (
+        lambda f: f.aggregate and f.weights,
+        "The aggregate form has no survey weights: release rows, or leave the weights out.",
+    ),
+    "aggregate-persons": (
+        lambda f: f.aggregate and f.person and not f.epsilon,
+        "Sums of persons with several rows are planned by ε: state epsilon.",
+    ),
+    "publish": (
+        lambda f: f.matrix and not f.aggregate,
+        "Only the aggregate form publishes a matrix: rows leave as they are.",
+    ),
     "person-distribution": (
         lambda f: f.person and not f.gaussian,
         "Persons with several rows need Gaussian noise.",
@@ -68,7 +91,10 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "level-column": (
         lambda f: (
-            f.levels and (not (f.gaussian and f.numeric) or f.weights or f.person or f.several)
+            f.levels
+            and (
+                not (f.gaussian and f.numeric) or f.weights or f.person or f.several or f.aggregate
+            )
         ),
         "A level column needs Gaussian noise on one numeric outcome, one row per person, without "
         "weights.",
@@ -86,7 +112,7 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
         "Several private columns have a residual variance each: give a reference, or nothing.",
     ),
     "yes-no": (
-        lambda f: (f.family == "binomial") != f.response,
+        lambda f: not f.aggregate and (f.family == "binomial") != f.response,
         "A yes/no outcome takes randomised response; other outcomes take added noise.",
     ),
     "family-transform": (

@@ -20,14 +20,17 @@ from privest.data import require_no_formula, table_writer
 from privest.errors import InvalidInput
 from privest.files import Draft, atomic_write, draft, part_path, require_writable
 from privest.mechanism.source import Source, as_protected, as_source, seeded
+from privest.reading import parse_json
 from privest.workflow.account import Account, PublicRows
+from privest.workflow.aggregate import Published, payload
 from privest.workflow.document import TableRelease, digest, document_path
 from privest.workflow.held import HeldTable
 from privest.workflow.plan import Plan
 from privest.workflow.rows import Leaving
+from privest.workflow.sums import LeavingSums
 
 Progress = Callable[[int], object]
-HELD = "release.csv"  # the name of a table that is held in memory
+HELD, HELD_SUMS = "release.csv", "release.json"  # names of releases that are held in memory
 
 
 def simulation_source(plan: Plan, seed: int | None) -> Source:
@@ -116,7 +119,9 @@ def _released(
     account: Account | None = None,
     progress: Progress | None = None,
 ) -> TableRelease:
-    write = table_writer(table)
+    write = None if plan.splits else table_writer(table)
+    if plan.splits and table.suffix.lower() != ".json":
+        raise InvalidInput(f"{table}: an aggregate release is one document, NAME.json.")
     if table.suffix.lower() == ".csv":  # now: before an account is opened
         model = plan.model
         require_no_formula(chain(model.target, model.features, *model.categories.values()))
@@ -130,14 +135,25 @@ def _released(
             return _shown(found, table, part)
         _require_free(table, simulated=source.simulated)
         part.kept = False
-        rows = Leaving(plan.spec, plan, plan.found, source, plan.data if data is None else data)
+        table_data = plan.data if data is None else data
+        if write is None:
+            rows: Leaving | LeavingSums = LeavingSums(plan, source, table_data)
+        else:
+            rows = Leaving(plan.spec, plan, plan.found, source, table_data)
         if account is not None:
             account.open(plan, table.resolve().parent)
         part.empty()
         form = described(plan, table, source, "")
         public = PublicRows(len(plan.names) - plan.spec.design.intercept)
         blocks = rows.blocks() if account is None else public.through(rows.blocks())
-        count = write(part.file, form.table_columns, _told(blocks, progress))
+        blocks = _told(blocks, progress)
+        if isinstance(rows, LeavingSums):
+            form = replace(form, sums=rows.released(blocks))
+            part.file.write(payload(form.sums))
+            count = rows.rows
+        else:
+            assert write is not None
+            count = write(part.file, form.table_columns, blocks)
         part.settle()
         found = replace(
             form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons
@@ -164,9 +180,22 @@ def _paid(
 ) -> TableRelease | None:
     """What a killed run has left in the draft, if it is whole and in the ledger."""
     part.kept = True  # whatever happens while this is not known
-    found = account.paid(described(plan, table, source, _digest(part)))
+    whole = described(plan, table, source, _digest(part))
+    if plan.splits:
+        whole = replace(whole, sums=_left_sums(part, len(plan.names)))
+    found = account.paid(whole)
     part.kept = found is not None
     return found
+
+
+def _left_sums(part: Draft, n: int) -> tuple[Published, ...]:
+    """What a killed run has left of an aggregate release; () where it is not whole."""
+    part.file.seek(0)
+    try:
+        listed = parse_json(part.file.read().decode(), "the draft")
+        return tuple(Published.from_dict(one, n) for one in listed)
+    except (InvalidInput, UnicodeDecodeError, TypeError):
+        return ()
 
 
 def _charged(
@@ -186,7 +215,10 @@ def _shown(found: TableRelease, table: Path, part: Draft) -> TableRelease:
     """The header, then the table, to their places."""
     header = document_path(table)
     try:
-        _write_document(found, header)
+        _write_document(found, table)
+        if header == table:
+            part.kept = False  # the document holds all of it
+            return found
         part.publish()
     except BaseException:
         if not part.kept:
@@ -200,9 +232,10 @@ def _digest(part: Draft) -> str:
     return digest(part.file)
 
 
-def _write_document(found: TableRelease, path: Path) -> None:
+def _write_document(found: TableRelease, table: Path) -> None:
     """At a fixed name first, under the lock of the draft: what a killed run left there goes."""
-    atomic_write(path, found.text, beside=part_path(path.resolve()))
+    beside = table.resolve().with_name(f"{table.name}.json")
+    atomic_write(document_path(table), found.text, beside=part_path(beside))
 
 
 def _require_free(table: Path, *, simulated: bool) -> None:
@@ -227,7 +260,8 @@ def described(plan: Plan, table: Path, source: Source, sha256: str) -> TableRele
     """The release of a table, but for what is known when it is written."""
     return TableRelease(
         model=plan.model, privacy=plan.privacy, columns=plan.columns, most=plan.most,
-        rows=1, dropped=0, simulated=source.simulated, table=table.name, sha256=sha256,
+        splits=plan.splits, rows=1, dropped=0, simulated=source.simulated, table=table.name,
+        sha256=sha256,
         coefficients=plan.names, categories=dict(plan.spec.design.categories), grid=source.grid,
         persons=None if plan.model.person is None else 1, path=table,
     )  # fmt: skip

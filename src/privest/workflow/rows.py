@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from privest.aggregate import FeatureRows, RowPersons, SumDesign
 from privest.arrays import AnyArray, Array, Index
 from privest.data import Block, Persons, Source, Stamp, Texts, open_source, read_rows, stamp_of
 from privest.errors import InvalidInput
@@ -17,6 +18,7 @@ from privest.mechanism import RowMechanism
 from privest.mechanism.source import Source as NoiseSource
 from privest.privacy import Range
 from privest.release import extra_variance
+from privest.workflow.aggregate import design_of
 from privest.workflow.spec import Spec
 from privest.workflow.squares import add_rows, new_sums, require_full, triangle_of
 from privest.workflow.terms import Column, Known, Terms, modelled, modelled_range
@@ -82,6 +84,7 @@ class Survey:
     triangle        R with RᵀR = HᵀH; with survey weights (RᵀR)⁻¹ = A·HᵀW²H·A, A = (HᵀWH)⁻¹.
     known           what the reference, or the specification, says of each target's residuals.
     covariance      of the residuals of several targets, by the reference.
+    sums            of the aggregate form: the rows, their weights and public sums.
     """
 
     rows: int
@@ -91,6 +94,7 @@ class Survey:
     covariance: Array | None = None
     strata: Strata | None = None
     levels: Levels | None = None
+    sums: SumDesign | None = field(default=None, repr=False)
     stamp: Stamp | None = field(default=None, repr=False)
 
 
@@ -106,15 +110,20 @@ def survey(spec: Spec, data: object = None) -> Survey:
     known, covariance = reference_facts(spec)
     parts = _Accumulators(spec, table, known)
     sums, rows, dropped = new_sums(len(design.names)), 0, 0
+    kept = FeatureRows(len(design.names)) if spec.privacy.form == "aggregate" else None
     for block in _public_blocks(spec, table):
         H = parts.add(block)
         add_rows(sums, H)
+        if kept is not None:
+            kept.add(H)
         rows, dropped = rows + len(H), dropped + block.dropped
     require_full(sums, design.names, table.name, rows)
     triangle = triangle_of(sums) if model.weights is None else parts.weighted_triangle()
+    made = None if kept is None else design_of(kept, triangle, parts.row_persons(kept))
     return Survey(
-        rows, dropped, triangle, known, covariance, parts.strata(), parts.levels(), table.stamp
-    )
+        rows, dropped, triangle, known, covariance, parts.strata(), parts.levels(), made,
+        table.stamp,
+    )  # fmt: skip
 
 
 def features_again(spec: Spec, data: object) -> Iterator[Array]:
@@ -203,6 +212,13 @@ class _Accumulators:
     def strata(self) -> Strata | None:
         return None if self.persons is None else self.persons.strata()
 
+    def row_persons(self, rows: FeatureRows) -> RowPersons | None:
+        """Whose the rows are, in their blocks."""
+        if self.persons is None:
+            return None
+        numbers = rows.parts(np.concatenate(self.persons.kept))
+        return RowPersons(numbers, self.persons.leaving)
+
 
 class _PersonSums:
     """Sums of H by persons with equally many rows. Memory: a row of H and a text per person."""
@@ -219,6 +235,7 @@ class _PersonSums:
         self.inner = np.zeros((len(self.sizes), n, n))
         self.total: Array = np.zeros((n, self.counted.count))
         self.again = Persons(self.counted)
+        self.kept: list[Index] = []
 
     def add(self, block: Block) -> Array:
         cells = block.beside[self.column]
@@ -228,6 +245,7 @@ class _PersonSums:
             kept = self.again.add(numbers) < self.cap
             H, numbers = H[kept], numbers[kept]
         which = numbers - 1
+        self.kept.append(which)
         if which.max(initial=-1) >= self.total.shape[1]:
             raise InvalidInput(f"{self.table.name} was changed while it was in use: start again.")
         for j, values in enumerate(H.T):

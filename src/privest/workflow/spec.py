@@ -160,6 +160,9 @@ class Privacy:
     sensitivity      the difference that ε is about where it is less than the range; not enforced.
     units            {target: size}, what counts as one unit of each of several targets.
     distribution     privacy noise: "gaussian", "laplace" or "randomised response" (yes/no).
+    form             what leaves: "rows" (a noisy value for each), or "aggregate" (estimates from a
+                     few noisy sums, made by a data owner who is trusted with the table).
+    publish          of the aggregate form: "estimates", or "matrix" for submodels and joint tests.
     """
 
     level: float | None = None
@@ -173,8 +176,12 @@ class Privacy:
     sensitivity: float | None = None
     units: Mapping[str, float] = field(default_factory=dict)
     distribution: str | None = None
+    form: str = "rows"
+    publish: str = "estimates"
 
     def __post_init__(self) -> None:
+        as_choice(self.form, ("rows", "aggregate"), "privacy form")
+        as_choice(self.publish, ("estimates", "matrix"), "privacy publish")
         promises = [name for name in PROMISES if getattr(self, name) is not None]
         if len(promises) != 1:
             raise InvalidInput(
@@ -315,7 +322,8 @@ def require_consistent(model: Model, privacy: Privacy) -> None:
 
 def distribution_of(model: Model, privacy: Privacy) -> Distribution:
     """The noise distribution: randomised response for yes/no, else Gaussian unless stated."""
-    usual = "randomised response" if model.family == "binomial" else "gaussian"
+    bits = model.family == "binomial" and privacy.form == "rows"
+    usual = "randomised response" if bits else "gaussian"
     return DISTRIBUTIONS[privacy.distribution or usual]
 
 

@@ -11,13 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
+from privest.aggregate import Split
 from privest.arrays import Array
 from privest.bounds import split_budget
 from privest.data import meant
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.ledger import Cost, cost_of
-from privest.privacy import OneRecord, PrivacyLevel, Range
+from privest.privacy import OneReading, OneRecord, PrivacyLevel, Range, gdp
 from privest.workflow.distribution import Distribution, Ends, Gaussian, Record
 from privest.workflow.spec import Model, Privacy, distribution_of, ends_of
 from privest.workflow.unit import Person, Row
@@ -44,13 +45,15 @@ class Column:
 class Terms:
     """Model, privacy and solved levels: everything that a mechanism and a promise need.
 
-    most  the most rows that any person has, where persons have several.
+    most    the most rows that any person has, where persons have several.
+    splits  of the aggregate form: how the promise of each column is divided; () of rows.
     """
 
     model: Model
     privacy: Privacy
     columns: tuple[Column, ...]
     most: int | None = None
+    splits: tuple[Split, ...] = ()
 
     # --- strategies -------------------------------------------------------------------------------
 
@@ -120,28 +123,44 @@ class Terms:
     def epsilon(self) -> float | None:
         """ε at the stated δ for one value, person or record; None where it is not defined."""
         record, delta = self.record, self.privacy.delta
+        if self.splits:
+            return None if delta is None else gdp.epsilon_of(self.mu, delta)
         if record is None or (delta is None and not self.distribution.pure):
             return None
         return self.unit.epsilon(self.distribution, record, delta, enforced=self.enforced)
 
+    @property
+    def mu(self) -> float:
+        """μ of all sums together, over the ranges, with the grid."""
+        return gdp.compose(*(one.stated for one in self.splits))
+
     def over_the_range(self, delta: float) -> Terms:
         """The same terms with a sensitivity of the whole range, at this δ (0: pure)."""
         privacy = replace(self.privacy, sensitivity=None, delta=delta or None)
-        return Terms(model=self.model, privacy=privacy, columns=self.columns, most=self.most)
+        return Terms(
+            model=self.model, privacy=privacy, columns=self.columns, most=self.most,
+            splits=self.splits,
+        )  # fmt: skip
 
     @property
     def information(self) -> Fraction:
         """Fisher information about a record in units of its columns: Σ_j u_j²·s_j, the budget."""
-        if len(self.columns) == 1:
-            return Fraction(self.column.level)
+        levels = [one.exposure for one in self.splits] or [one.level for one in self.columns]
+        if len(levels) == 1:
+            return Fraction(levels[0])
         units = units_of(self.model, self.privacy)
-        parts = [Fraction(c.level) * Fraction(u) ** 2 for c, u in zip(self.columns, units)]
+        parts = [Fraction(level) * Fraction(u) ** 2 for level, u in zip(levels, units)]
         return sum(parts, Fraction(0)) * (1 - ROUNDING)
 
     @property
     def cost(self) -> Cost:
         """What a ledger charges for one value, person or record."""
         record = self.record
+        if self.splits:
+            mu2, limits = Fraction(self.mu) ** 2, [self.limits(one) for one in self.columns]
+            widths = [one.width for one in limits if one is not None]
+            move = OneRecord(widths) if len(widths) > 1 else OneReading(widths[0])
+            return Cost(self.information, mu2=mu2, rho=mu2 / 2, move=move)
         if isinstance(self.unit, Person) or len(self.columns) > 1:
             if record is None:
                 return Cost(self.information)
