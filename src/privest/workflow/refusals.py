@@ -24,8 +24,8 @@ class _Facts:
         self.numeric = model.family == "gaussian"
         self.log = model.transform == "log"
         self.distribution = distribution_of(model, privacy)
-        self.gaussian = self.distribution.name == "gaussian"
-        self.response = self.distribution.name == "randomised response"
+        self.gaussian = self.distribution.normal
+        self.response = self.distribution.bits
         self.levels = privacy.level_column is not None
         self.accuracy = privacy.standard_error is not None
         self.chance = privacy.tolerance is not None

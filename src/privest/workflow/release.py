@@ -24,7 +24,6 @@ from privest.workflow.account import Account, PublicRows
 from privest.workflow.document import TableRelease, digest, document_path
 from privest.workflow.held import HeldTable
 from privest.workflow.plan import Plan
-from privest.workflow.rows import Leaving
 
 Progress = Callable[[int], object]
 HELD = "release.csv"  # the name of a table that is held in memory
@@ -68,7 +67,7 @@ def simulate_held(
     It can be estimated from (`estimate_table`), not saved.
     """
     source = as_source(rng)
-    leaving = Leaving(plan.spec, plan, plan.found, source, dict(data))
+    leaving = plan.form.leaving(plan, source, dict(data))
     form = described(plan, Path(HELD), source, "")
     table = [np.concatenate(column) for column in zip(*leaving.blocks())]
     held = HeldTable("pandas", dict(zip(form.table_columns, table, strict=True)))
@@ -130,7 +129,7 @@ def _released(
             return _shown(found, table, part)
         _require_free(table, simulated=source.simulated)
         part.kept = False
-        rows = Leaving(plan.spec, plan, plan.found, source, plan.data if data is None else data)
+        rows = plan.form.leaving(plan, source, data)
         if account is not None:
             account.open(plan, table.resolve().parent)
         part.empty()

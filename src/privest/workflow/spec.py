@@ -40,14 +40,15 @@ from privest.files import atomic_write
 from privest.privacy import Range
 from privest.reading import parse_toml, read_document, require_parameters
 from privest.records import plain
-from privest.workflow.distribution import DISTRIBUTIONS, Distribution, Ends
 from privest.workflow.old import plan_of_version_3
 from privest.workflow.refusals import require_offered
+from privest.workflow.strategies import DISTRIBUTIONS, Distribution, Ends
 
 VERSION = 4
 Transform = Literal["none", "log"]
 Family = Literal["gaussian", "binomial", "poisson"]
 Missing = Literal["refuse", "drop"]
+FORMS = ("rows",)  # of a release: `form` has the strategy of each
 PROMISES = ("level", "level_column", "epsilon", "standard_error", "tolerance")
 T = TypeVar("T")
 
@@ -160,6 +161,7 @@ class Privacy:
     sensitivity      the difference that ε is about where it is less than the range; not enforced.
     units            {target: size}, what counts as one unit of each of several targets.
     distribution     privacy noise: "gaussian", "laplace" or "randomised response" (yes/no).
+    form             what is released: "rows", a noisy value for each row.
     """
 
     level: float | None = None
@@ -173,6 +175,7 @@ class Privacy:
     sensitivity: float | None = None
     units: Mapping[str, float] = field(default_factory=dict)
     distribution: str | None = None
+    form: str = "rows"
 
     def __post_init__(self) -> None:
         promises = [name for name in PROMISES if getattr(self, name) is not None]
@@ -201,6 +204,7 @@ class Privacy:
             require_text(self.level_column, "privacy level_column")
         if self.distribution is not None:
             as_choice(self.distribution, tuple(DISTRIBUTIONS), "privacy distribution")
+        as_choice(self.form, FORMS, "privacy form")
         if self.standard_error is not None:
             _set(self, standard_error=_numbers(self.standard_error, "privacy standard_error"))
         _set(self, units=_numbers(self.units, "privacy units"))
@@ -328,7 +332,7 @@ def is_plain(spec: Spec) -> bool:
     """Whether it is Gaussian noise on one numeric outcome, one row per person, without weights."""
     model = spec.model
     numeric = model.family == "gaussian" and len(model.target) == 1
-    gaussian = distribution_of(model, spec.privacy).name == "gaussian"
+    gaussian = distribution_of(model, spec.privacy).normal
     return numeric and gaussian and model.person is None and model.weights is None
 
 
