@@ -185,6 +185,7 @@ def of_release(
 ) -> list[Section]:
     """What was released, where it is, and what the ledger says of it."""
     parts: list[Part] = [Sentence("released", {"rows": header.rows, "level": level_of(header)})]
+    parts += [_meaning(header, column) for column in header.columns] if not header.simulated else []
     parts += left_out(header)
     if paths is not None:
         keys = ("file_table", "file_header")
@@ -202,6 +203,18 @@ def of_release(
             Sentence("head", {"head": str(account.ledger.head)}),
         ]  # fmt: skip
     return [Section("release", Sentence("release"), tuple(parts))]
+
+
+def _meaning(header: TableRelease, column: Column) -> Sentence:
+    """What the numbers of a column of the table are."""
+    values = {"name": header.z_name(column), "unit": header.scale(column)[0]}
+    if header.distribution.bits:
+        return Sentence("z_answers", values)
+    if header.model.person is not None:
+        return Sentence("z_persons", values)
+    if header.privacy.level_column is not None:
+        return Sentence("z_levels", values)
+    return Sentence("z_steps" if header.model.transform == "none" else "z_log", values)
 
 
 def budget_left(account: Account) -> Sentence:

@@ -159,7 +159,7 @@ class TableRelease(Release, Terms):
         """All of the header but checksum and signature."""
         columns = []
         for one in self.columns:
-            slope, offset = self._scale(one)
+            slope, offset = self.scale(one)
             columns.append(
                 {"target": one.target, "level": one.level,
                  "residual_variance": one.residual_variance,
@@ -227,7 +227,7 @@ class TableRelease(Release, Terms):
             raise InvalidInput("columns: name, unit or zero do not follow from the level.")
         return found
 
-    def _scale(self, column: Column) -> tuple[float, float]:
+    def scale(self, column: Column) -> tuple[float, float]:
         """Slope and offset of value = slope·z + offset, in units of the model."""
         return self.distribution.scale(self.unit_level(column), self.limits(column), self.grid)
 
@@ -261,7 +261,7 @@ class TableRelease(Release, Terms):
                 yield shown
 
     def _blocks(self) -> Iterator[ReleasedRows]:
-        slopes, offsets = np.array([self._scale(one) for one in self.columns]).T
+        slopes, offsets = np.array([self.scale(one) for one in self.columns]).T
         model, where = self.model, self.table if self.path is None else self.path
         for block in self._read():
             z, levels = block.targets * slopes + offsets, None
