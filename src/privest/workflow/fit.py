@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, Index, as_choice
+from privest.arrays import Array, as_choice
 from privest.errors import InvalidInput
 from privest.estimator import pooled_variance
 from privest.estimator.inference import (
@@ -40,7 +40,6 @@ EQUAL_VARIANCES = (
     "Student's t assumes one residual variance for all rows, and few rows cannot show it. Errors "
     "'HC3' do not assume it; with few rows their intervals are wider."
 )
-TRAIL = 60  # row counts at which the estimate is kept, for the picture
 
 
 def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
@@ -56,7 +55,7 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
     if how == "huber":
         return _estimate_huber(release, first)
     errors, seen = _errors(release, first, how)
-    more = said_of_noise(release, first, seen) | {"trail": first.trail}
+    more = said_of_noise(release, first, seen)
     if how == "auto" and errors.method.startswith("Student"):
         more |= {"cautions": (EQUAL_VARIANCES,)}
     if errors.method in STATED and errors.sampling is not None:  # Gaussian and known: the floor
@@ -66,40 +65,24 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """θ̂, A = (HᵀH)⁻¹, what is left, and the trail of a table.
-
-    scatter  None where there are as many coefficients as rows.
-    """
+    """θ̂, A = (HᵀH)⁻¹ and what is left; `scatter` None: as many coefficients as rows."""
 
     estimate: Array
     inverse: Array
     scatter: Scatter | None
     rows: int
-    trail: tuple[Index, Array, Array]
 
 
 def first_pass(release: TableRelease) -> FirstPass:
     """One look at all rows, without weights."""
-    sums, added, rows = new_sums_of(release), added_of(release), 0
-    n, marks = len(release.names), _marks(release.rows, len(release.names))
-    kept: list[tuple[int, Array, Array]] = []
-    for part in _parted(release.blocks(), marks):
+    sums, n, rows = new_sums_of(release), len(release.names), 0
+    for part in release.blocks():
         sums.add(tall_triangle(part.H, part.z[:, 0], 1.0, 1.0, 0.0, compiled=False))
         rows += len(part)
-        if sums.full and rows in marks:
-            total = added if rows == n else max(sums.misfit / (rows - n), added)
-            errors = np.sqrt(total * np.diagonal(sums.inverse()))
-            kept.append((rows, sums.solution(), errors))
     require_rows(release, rows)
     sums.require_full(release.names, str(release.path), rows)
-    counts, estimates, errors = zip(*kept)
-    return FirstPass(
-        estimate=sums.solution(),
-        inverse=sums.inverse(),
-        scatter=Scatter(sums.misfit, rows - n, added) if rows > n else None,
-        rows=rows,
-        trail=(np.array(counts), np.array(estimates), np.array(errors)),
-    )
+    scatter = Scatter(sums.misfit, rows - n, added_of(release)) if rows > n else None
+    return FirstPass(sums.solution(), sums.inverse(), scatter, rows)
 
 
 def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, SecondPass | None]:
@@ -245,22 +228,6 @@ def require_rows(release: TableRelease, rows: int) -> None:
         raise InvalidInput(
             f"{release.path} has {rows} rows, its header says {release.rows}: one was changed."
         )
-
-
-def _parted(blocks: Iterator[ReleasedRows], marks: Index) -> Iterator[ReleasedRows]:
-    """The same rows in blocks that end at the marks."""
-    start = 0
-    for block in blocks:
-        ends = [*(marks[(marks > start) & (marks < start + len(block))] - start)]
-        for first, last in zip([0, *ends], [*ends, len(block)]):
-            yield ReleasedRows(block.H[first:last], block.z[first:last])
-        start += len(block)
-
-
-def _marks(rows: int, parameters: int) -> Index:
-    """Row counts, evenly on a log scale, the last one included."""
-    first = min(parameters + 1, rows)
-    return np.unique(np.geomspace(first, rows, TRAIL).round().astype(np.intp))
 
 
 # --- survey weights ---

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from privest.arrays import CONFIDENCE, Array, Index
+from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput
 from privest.estimator import ClippedResult, Result
 from privest.estimator.inference import (
@@ -39,8 +39,6 @@ class Estimate(Result):
     rows, dropped   used, and left out for missing values.
     misfit          Σ (z − hᵀθ̂)²/(σ² + 1/s)/(K − n), about 1 if σ² and model are right; None where
                     σ² is not stated. `misfit_p`: its two-sided p-value.
-    trail           (row counts, estimates, standard errors) along the release; None with maximum
-                    likelihood, or weights.
     clipped         the share of the readings that is clipped, by the fit; None without a range.
     clipping_bias   by how many standard errors clipping moves least squares, by the fit, at most.
     beyond          "above" or "below" the range, where all readings may lie as
@@ -62,7 +60,6 @@ class Estimate(Result):
     dropped: int
     misfit: float | None = None
     misfit_p: float | None = None
-    trail: tuple[Index, Array, Array] | None = field(default=None, repr=False)
     clipped: float | None = None
     remark: str | None = None
     noise_found: float | None = None
@@ -200,9 +197,9 @@ class Estimate(Result):
         return self.release.library
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON; without the trail."""
+        """Plain numbers and lists, for JSON."""
         record = super().to_dict(confidence)
-        for name in ("trail", "likelihood", "parts"):
+        for name in ("likelihood", "parts"):
             del record[name]
         if self.parts:
             record["parts"] = [part.to_dict(confidence) for part in self.parts]
