@@ -158,7 +158,7 @@ MODULES = {
     "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
     "privacy.attacker", "privacy.gdp", "privacy.metric", "privacy.reader",
     "report.charts", "report.describe", "report.exposure", "report.figures", "report.findings",
-    "report.numbers", "report.page", "report.sections", "report.slider", "report.style",
+    "report.numbers", "report.page", "report.planning", "report.sections", "report.slider",
     "report.terminal", "report.words",
 }  # fmt: skip
 

@@ -22,7 +22,7 @@ from privest.app.desk import Work
 from privest.app.pages import Form, desk_of, screen
 from privest.app.results import estimate_of, released_of
 from privest.report import save_report
-from privest.workflow import Plan, Spec, Steps, commands_of, document_path, to_toml
+from privest.workflow import Plan, Spec, commands_of, document_path, to_toml
 
 PLAN, SCRIPT, REPORT, ARCHIVE = "plan.toml", "estimate.py", "report.html", "privest.zip"
 STAMP = (1980, 1, 1, 0, 0, 0)  # of files in the archive: the same work gives the same bytes
@@ -73,8 +73,9 @@ class Exported:
     def write_report(self, path: Path) -> None:
         """The page for people."""
         found = estimate_of(self.work, self.table)
-        steps = Steps(PLAN, self.table.name, REPORT, made=True, simulated=found.release.simulated)
-        commands = () if self.plan is None else commands_of(steps)
+        simulated, commands = found.release.simulated, ()
+        if self.plan is not None:
+            commands = commands_of(PLAN, self.table.name, REPORT, simulated=simulated)
         save_report(self.plan, found, commands, path)
 
     def write_all(self, path: Path) -> None:

@@ -23,9 +23,9 @@ from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.privacy.reader import band
 from privest.report import Section, Sentence, exposed, parts_html
-from privest.report.describe import errors_expected, planned_errors
 from privest.report.findings import INTERCEPT
 from privest.report.numbers import half, near
+from privest.report.planning import errors_expected, planned_errors
 from privest.report.sections import Chart, Part
 from privest.report.slider import (
     BORDERS,

@@ -24,7 +24,8 @@ from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Entry, Ledger
 from privest.report import Section, Sentence, describe, parts_html
-from privest.report.findings import coefficients, fits_of, mean_sentence
+from privest.report.describe import fits_of
+from privest.report.findings import coefficients, mean_sentence
 from privest.report.sections import Chart, Part, Table
 from privest.report.slider import epsilon_of, epsilon_text
 from privest.workflow import Estimate, TableRelease, estimate, read_release, row_features

@@ -28,7 +28,6 @@ from privest.workflow import (
     LEDGER,
     Account,
     Spec,
-    Steps,
     account_name,
     commands_of,
     document_path,
@@ -296,8 +295,10 @@ def report(
     found = make_plan(spec)
     require_same_terms(found, estimated.release, str(table))
     simulated, ledger = estimated.release.simulated, ledger_beside(spec, plan_file)
-    steps = Steps(plan_file, table, output, simulated=simulated, ledger=ledger)
-    save_report(found, estimated, commands_of(steps), output)
+    # By name: where files lie on this machine is nobody else's business.
+    names = (one.name for one in (plan_file, table, output))
+    commands = commands_of(*names, simulated=simulated, ledger=ledger.name)
+    save_report(found, estimated, commands, output)
     tell_file("Report", output)
 
 

@@ -6,11 +6,11 @@ them; `publish = "matrix"` adds the sums and their weights, for submodels and jo
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -19,169 +19,228 @@ from privest.aggregate import (
     RowPersons,
     Split,
     SumDesign,
-    kind_of,
-    level_for_errors,
     person_rows,
+    planned_errors,
     release_sums,
     solve_scores,
-    split,
     sum_design,
 )
-from privest.arrays import Array
+from privest.arrays import AnyArray, Array, Index, as_choice
+from privest.data import Persons, Texts, open_source, read_rows
 from privest.errors import InvalidInput
+from privest.linalg import RunningLeastSquares
 from privest.mechanism.source import Source
-from privest.privacy import Range, gdp
-from privest.reading import read_fields, read_number, read_text
-from privest.records import plain
-from privest.workflow.spec import Model, Privacy
+from privest.privacy import Range
+from privest.records import standard_errors
+from privest.workflow.form import Blocks, Form, PlannedErrors, Rows
+from privest.workflow.published import SCORES, Published, payload, splits_of
+from privest.workflow.rows import CHANGED, Survey, require_numbers, require_unchanged, survey
+from privest.workflow.spec import Spec, ends_of
+from privest.workflow.terms import Column, Terms, modelled, modelled_range
 
-SCORES = "scores"  # the kind of yes/no and counts: no squares, the variance is known
-KINDS = ("none", "squares", "free", "persons", SCORES)
+if TYPE_CHECKING:
+    from privest.workflow.document import TableRelease
+    from privest.workflow.plan import Plan
+    from privest.workflow.result import Estimate
 
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """What leaves of one private column.
-
-    kind       of squares that were released (`aggregate.Split`), or "scores".
-    level      c₁, the Fisher information of the sums about one value.
-    estimate   θ̂. variance, freedom: of Student's t, infinite where normal.
-    matrix     with publish = "matrix": z and t as they were drawn, B = Σ ℓxᵀ and Σ ℓℓᵀ.
-    """
-
-    target: str
-    kind: str
-    level: float
-    estimate: Array
-    variance: Array
-    freedom: Array
-    matrix: Mapping[str, Array] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; infinite degrees of freedom are null."""
-        found: dict[str, Any] = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
-        found["freedom"] = [x if math.isfinite(x) else None for x in self.freedom.tolist()]
-        return found
-
-    @classmethod
-    def from_dict(cls, given: object, n: int) -> Published:
-        """Every field checked."""
-        kinds: dict[str, Any] = dict.fromkeys((one.name for one in fields(cls)), _any)
-        kinds |= {"target": read_text, "kind": read_text, "level": read_number}
-        record = read_fields(given, kinds, "sums")
-        freedom = record["freedom"]
-        if not isinstance(freedom, list) or not isinstance(record["matrix"], Mapping):
-            raise InvalidInput("sums: freedom is a list, matrix names with values.")
-        record["freedom"] = [math.inf if x is None else x for x in freedom]
-        for name in ("estimate", "variance", "freedom"):
-            record[name] = _numbers(record[name], (n,), name)
-        if record["kind"] not in KINDS or not record["level"] > 0:
-            raise InvalidInput("sums: kind or level is not one of an aggregate release.")
-        good = (record["variance"] > 0) & (record["freedom"] >= 1)
-        if not good.all() or not np.isfinite(record["estimate"]).all():
-            raise InvalidInput("sums: variances are above 0, and degrees of freedom at least 1.")
-        shapes = {"sums": (n,), "squares": None, "cross": (n, n), "gram": (n, n)}
-        unknown = set(record["matrix"]) - set(shapes)
-        if unknown or (record["matrix"] and not {"sums", "cross", "gram"} <= set(record["matrix"])):
-            raise InvalidInput("sums: matrix holds sums, squares, cross and gram.")
-        record["matrix"] = {
-            name: _numbers(value, shapes[name], name) for name, value in record["matrix"].items()
-        }
-        return cls(**record)
+METHODS = {
+    "none": "noisy sums; the widest errors that the range allows",
+    "squares": "noisy sums and squares of residuals",
+    "free": "noisy sums and squares",
+    "persons": "noisy sums, and squares of the sums of each person",
+    SCORES: "noisy score equations",
+}
 
 
-def _any(given: object, name: str) -> Any:  # noqa: ANN401 - checked later
-    return given
+class Aggregate(Form):
+    """z = √c₁·Σ ℓ_i y_i + e, n numbers, and squares of residuals: cov θ̂ = b/c₁ + a·σ²."""
+
+    name = "aggregate"
+
+    def survey(self, spec: Spec, data: object) -> Survey:
+        kept = FeatureRows(len(spec.design.names))
+        found = survey(spec, data, kept)
+        persons = None
+        if found.strata is not None:
+            persons = RowPersons(kept.parts(found.strata.numbers), found.strata.leaving)
+        return replace(found, sums=_design(kept, found.triangle, persons))
+
+    def solve(self, spec: Spec, found: Survey) -> Terms:
+        model, privacy, limits = spec.model, spec.privacy, list[Range]()
+        for target in model.target:
+            own = modelled_range(model.transform, ends_of(model, privacy, target))
+            assert own is not None  # `refusals` asks for it
+            limits.append(own)
+        assert found.sums is not None
+        variances = [one.variance for one in found.known]
+        splits = splits_of(model, privacy, limits, found.sums, variances)
+        columns = tuple(
+            Column(target, own.level, one.variance, one.rows)
+            for target, own, one in zip(model.target, splits, found.known, strict=True)
+        )
+        most = found.most_rows(spec)
+        return Terms(model=model, privacy=privacy, columns=columns, most=most, splits=splits)
+
+    def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
+        """Of yes/no and counts at one mean."""
+        design, limits = plan.survey.sums, plan.limits(column)
+        assert design is not None
+        assert limits is not None
+        variance, scale = column.residual_variance, 1.0
+        if plan.model.family != "gaussian":
+            variance = plan.mean * (1 - plan.mean) if plan.model.family == "binomial" else plan.mean
+            scale = 1 / variance
+        own = next(
+            one for one, other in zip(plan.splits, plan.columns) if other.target == column.target
+        )
+        if level is not None:
+            own = replace(own, level=level)
+        found = planned_errors(design, own, limits, variance)
+        least = standard_errors(plan.shape) * math.sqrt(math.nan if variance is None else variance)
+        return PlannedErrors(scale * least, scale * found["privacy"], scale * found["total"])
+
+    def require_name(self, table: Path) -> None:
+        if table.suffix.lower() != ".json":
+            raise InvalidInput(f"{table}: an aggregate release is one document, NAME.json.")
+
+    def write(
+        self, leaving: LeavingSums, release: TableRelease, file: BinaryIO, blocks: Blocks
+    ) -> tuple[int, tuple[Published, ...]]:
+        for _ in blocks:
+            pass
+        found = leaving.released()
+        file.write(payload(found))
+        return leaving.rows, found
+
+    def leaving(self, plan: Plan, noise: Source, data: object) -> LeavingSums:
+        return LeavingSums(plan, noise, plan.data if data is None else data)
+
+    def estimate(self, release: TableRelease, errors: str) -> Estimate:
+        """As its owner computed it; correlations are NaN unless the matrix was published."""
+        from privest.workflow.result import Estimate
+
+        as_choice(errors, ("auto",), "errors")
+        own = next(one for one in release.sums if one.target == release.column.target)
+        covariance = np.full((len(own.estimate),) * 2, np.nan)
+        np.fill_diagonal(covariance, own.variance)
+        return Estimate(
+            estimate=own.estimate, covariance=covariance, names=release.names,
+            simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
+            degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
+            dropped=release.dropped, release=release,
+        )  # fmt: skip
 
 
-def _numbers(given: object, shape: tuple[int, ...] | None, name: str) -> Array:
-    try:
-        found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"sums: {name} must be numbers.") from None
-    if (shape is not None and found.shape != shape) or found.ndim > 2 or np.isnan(found).any():
-        raise InvalidInput(f"sums: {name} has not the shape of the coefficients.")
-    return found
+FORMS: dict[str, Form] = {one.name: one for one in (Rows(), Aggregate())}
 
 
-def payload(found: Sequence[Published]) -> bytes:
-    """The text whose SHA-256 an entry of a ledger has."""
-    listed = [one.to_dict() for one in found]
-    return json.dumps(listed, sort_keys=True, separators=(",", ":")).encode()
-
-
-# --- the plan -------------------------------------------------------------------------------------
-
-
-def splits_of(
-    model: Model,
-    privacy: Privacy,
-    limits: Sequence[Range],
-    design: SumDesign,
-    variances: Sequence[float | None],
-) -> tuple[Split, ...]:
-    """How the promise is divided, for each private column: μ² in equal parts."""
-    found, n = [], design.rows.n
-    for own, variance in zip(limits, variances, strict=True):
-        promise = _promise(privacy, len(limits), design, variance, model)
-        kind = "none" if model.family != "gaussian" else kind_of(design, own, **promise)
-        found.append(split(kind, n, own, **promise))
-    return tuple(found)
-
-
-def splits_of_kinds(
-    privacy: Privacy, sums: Sequence[Published], n: int, limits: Sequence[Range]
-) -> tuple[Split, ...]:
-    """The same from a header. The level for an accuracy needs H: it is taken as it is."""
-    found = []
-    for one, own in zip(sums, limits, strict=True):
-        kind = "none" if one.kind == SCORES else one.kind
-        if privacy.standard_error is not None:
-            whole = split(kind, n, own, level=1.0)
-            promise = {"level": one.level / whole.level}
-        else:
-            promise = _promise(privacy, len(limits))
-        found.append(split(kind, n, own, **promise))
-    return tuple(found)
-
-
-def _promise(
-    privacy: Privacy,
-    columns: int,
-    design: SumDesign | None = None,
-    variance: float | None = None,
-    model: Model | None = None,
-) -> dict[str, float]:
-    """The promised μ of each column, or its exposure."""
-    if privacy.epsilon is not None:
-        assert privacy.delta is not None
-        return {"mu": gdp.mu_of(privacy.epsilon, privacy.delta) / math.sqrt(columns)}
-    if privacy.level is not None:
-        return {"level": privacy.level / columns}
-    assert privacy.standard_error is not None
-    assert design is not None
-    assert model is not None
-    assert variance is not None  # `refusals` asks for it
-    names = tuple(model.design.names)
-    wanted = {names.index(name): error for name, error in privacy.standard_error.items()}
-    from privest.aggregate.design import FOR_SQUARES_OF_LEVEL
-
-    return {"level": level_for_errors(design, variance, wanted) / (1 - FOR_SQUARES_OF_LEVEL)}
-
-
-def design_of(rows: FeatureRows, triangle: Array, persons: RowPersons | None) -> SumDesign:
+def _design(rows: FeatureRows, triangle: Array, persons: RowPersons | None) -> SumDesign:
     """Of the rows of a table; of persons their rows over how many they have."""
     if persons is None:
         return sum_design(rows, triangle)
-    scaled = person_rows(rows, persons)
-    inner = sum(X.T @ X for X in scaled)
-    return sum_design(scaled, np.linalg.cholesky(np.asarray(inner)).T, persons)
+    scaled, inner = person_rows(rows, persons), np.zeros_like(triangle)
+    for X in scaled:
+        inner += X.T @ X
+    return sum_design(scaled, np.linalg.cholesky(inner).T, persons)
 
 
-# --- the release ----------------------------------------------------------------------------------
+# --- sums that leave ------------------------------------------------------------------------------
 
 
-def released(
+class LeavingSums:
+    """What leaves of a table under a plan: `blocks` reads it once, `released` draws the noise.
+
+    rows, dropped  used, and left out for missing values; persons: how many there are.
+    """
+
+    def __init__(self, plan: Plan, noise: Source, data: object) -> None:
+        spec = plan.spec
+        self.plan, self.noise = plan, noise
+        self.table = open_source(spec.data if data is None else data, spec.format)
+        require_unchanged(spec, plan.found, data, self.table.stamp)
+        require_numbers(spec, self.table)
+        self.rows, self.dropped = 0, 0
+        self.persons: int | None = None
+        self._values: list[Array] = []
+        self._numbers: list[Index] = []
+
+    def blocks(self) -> Iterator[Sequence[AnyArray]]:
+        """The public columns of each block, and a column of nothing; values are kept."""
+        for H, values, numbers in self._read():
+            self._values.append(values)
+            self._numbers.append(numbers)
+            self.rows += len(H)
+            if len(H):
+                yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
+        expected = self.plan.rows + self.plan.dropped
+        if self.plan.model.person is None and self.rows + self.dropped != expected:
+            raise InvalidInput(
+                f"the table has {self.rows + self.dropped:,} rows now, and had {expected:,}: it "
+                f"{CHANGED}"
+            )
+
+    def _read(self) -> Iterator[tuple[Array, Array, Index]]:
+        """H, private values and whose they are; the same rows in every pass."""
+        spec, person = self.plan.spec, self.plan.model.person
+        beside = () if person is None else (person,)
+        persons, self.dropped = Persons(), 0
+        for block in read_rows(
+            self.table, spec.design, spec.targets, beside=beside, text=beside,
+            missing=spec.model.missing, infinite=not self.noise.simulated,
+        ):  # fmt: skip
+            self.dropped += block.dropped
+            H, values, numbers = block.H, block.targets, np.zeros(0, dtype=np.intp)
+            if person is not None:
+                cells = block.beside[person]
+                assert isinstance(cells, Texts)
+                numbers = persons.numbers(cells)
+                before = persons.add(numbers)
+                if spec.model.most_rows is not None:
+                    kept = before < spec.model.most_rows
+                    H, values, numbers = H[kept], values[kept], numbers[kept]
+                self.persons = persons.count
+            yield H, values, numbers - 1
+
+    def released(self) -> tuple[Published, ...]:
+        """What leaves of every private column, once all blocks were read."""
+        plan, design = self.plan, self._design()
+        matrix = plan.privacy.publish == "matrix"
+        found, y = [], np.concatenate(self._values)
+        self._values.clear()
+        for column, own, values in zip(plan.columns, plan.splits, y.T, strict=True):
+            limits, ends = plan.limits(column), plan.ends(column)
+            assert limits is not None
+            assert ends is not None
+            clipped = modelled(plan.model.transform, np.clip(values, *ends))
+            found.append(
+                _column(
+                    column.target, plan.model.family, design, design.rows.parts(clipped), limits,
+                    own, self.noise, matrix=matrix,
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def _design(self) -> SumDesign:
+        """That of the plan, where every planned row has its values; else of the rows that have."""
+        design, names = self.plan.survey.sums, self.plan.names
+        assert design is not None
+        if self.rows == design.rows.count:
+            return design
+        rows, sums = FeatureRows(len(names)), RunningLeastSquares(len(names))
+        for H, _, _ in self._read():
+            rows.add(H)
+            sums.add_matrix(H)
+        sums.require_full(names, self.table.name, rows.count)
+        persons = None
+        if self.plan.model.person is not None:
+            numbers = np.concatenate(self._numbers)
+            persons = RowPersons(rows.parts(numbers), np.bincount(numbers))
+            if persons.rows.max() > (self.plan.most or 0):
+                raise InvalidInput(f"{self.table.name} {CHANGED}")
+        return _design(rows, sums.upper, persons)
+
+
+def _column(
     target: str,
     family: str,
     design: SumDesign,

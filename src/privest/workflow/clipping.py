@@ -58,11 +58,8 @@ def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estim
     Raises InvalidInput for other `errors`, which the likelihood does not have.
     """
     bias, share = clipping_bias(found, limits)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        off = np.nan_to_num(np.abs(bias) / found.standard_error, nan=0.0)
-    worst = float(off.max())
-    plain = replace(found, clipped=share, clipping_bias=worst)
-    if worst < SMALL:
+    plain = replace(found, clipped=share, clipping_bias=worst_bias(bias, found.standard_error))
+    if (plain.clipping_bias or 0.0) < SMALL:
         return plain
     side = _all_beyond(found, limits)
     if side is not None:
@@ -80,6 +77,12 @@ def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estim
     except (NotIdentifiable, NumericalFailure):
         return _left_biased(plain)
     return _of_likelihood(plain, fit, stated=stated)
+
+
+def worst_bias(bias: Array, errors: Array) -> float:
+    """The largest bias of a coefficient, in its standard errors."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.nan_to_num(np.abs(bias) / errors, nan=0.0).max())
 
 
 def _row_ends(levels: Array, limits: Range) -> tuple[Array, Array]:
@@ -101,8 +104,7 @@ def _ends_of(release: TableRelease, limits: Range) -> Callable[[ReleasedRows], C
 def _all_beyond(found: Estimate, limits: Range) -> str | None:
     """Where all readings may lie: "below" or "above"; None: not all do, or nobody can tell."""
     release, ends = found.release, _ends_of(found.release, limits)
-    laplace = release.distribution.name == "laplace"
-    test = EndTest(LAPLACE_SQUARES if laplace else NORMAL_SQUARES)
+    test = EndTest(NORMAL_SQUARES if release.distribution.normal else LAPLACE_SQUARES)
     for part in release.shown_blocks():
         test.add(part.z[:, 0], added_at(release, part), *ends(part))
     side = test.side()
@@ -130,7 +132,6 @@ def _unbounded(plain: Estimate, side: str) -> Estimate:
         degrees_of_freedom=None,
         floor=None if plain.floor is None else np.full(n, np.inf),
         method="none, all readings may lie beyond the range",
-        trail=None,
         cautions=plain.cautions,
         clipped=None,
         beyond=side,
@@ -141,7 +142,7 @@ def _likelihood_holds(found: Estimate) -> bool:
     """Whether the likelihood of clipped rows is that of the release."""
     release = found.release
     alone = release.model.person is None and release.model.weights is None
-    return release.distribution.name == "gaussian" and alone
+    return release.distribution.normal and alone
 
 
 def clipping_bias(found: Estimate, limits: Range) -> tuple[Array, float]:
@@ -213,7 +214,6 @@ def _of_likelihood(plain: Estimate, fit: ClippedResult, *, stated: bool) -> Esti
         plain,
         **known,
         **_misfit(plain, fit, stated=stated),
-        trail=None,
         clipped=fit.clipped,
         cautions=(*plain.cautions, _assumed(fit.check)),
         likelihood=fit,

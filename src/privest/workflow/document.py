@@ -40,13 +40,13 @@ from privest.reading import (
 )
 from privest.records import as_frame, plain
 from privest.release import Release
-from privest.workflow.aggregate import Published, payload, splits_of_kinds
 from privest.workflow.held import HELD, HeldTable, KeptBlocks
 from privest.workflow.old import release_of_version_3
-from privest.workflow.rows import require_levels, z_unit
+from privest.workflow.published import Published, payload, splits_of_kinds
+from privest.workflow.rows import require_levels
 from privest.workflow.spec import Model, Privacy, Public, Spec, ends_of, section, stated
+from privest.workflow.strategies import Person
 from privest.workflow.terms import Column, Known, Terms, modelled_range, solve
-from privest.workflow.unit import Person
 
 VERSION = 4
 WARNING = (
@@ -163,7 +163,7 @@ class TableRelease(Release, Terms):
         """All of the header but checksum and signature."""
         columns = []
         for one in self.columns:
-            slope, offset = (1.0, 0.0) if self.sums else self._scale(one)
+            slope, offset = (1.0, 0.0) if self.sums else self.scale(one)
             columns.append(
                 {"target": one.target, "level": one.level,
                  "residual_variance": one.residual_variance,
@@ -233,14 +233,9 @@ class TableRelease(Release, Terms):
             raise InvalidInput("columns: name, unit or zero do not follow from the level.")
         return found
 
-    def _scale(self, column: Column) -> tuple[float, float]:
+    def scale(self, column: Column) -> tuple[float, float]:
         """Slope and offset of value = slope·z + offset, in units of the model."""
-        limits = self.limits(column)
-        if self.distribution.name == "randomised response":
-            return self.distribution.scale(column.level, limits)
-        if self.simulated:
-            return 1.0, 0.0
-        return z_unit(self, column, simulated=False), 0.0
+        return self.distribution.scale(self.unit_level(column), self.limits(column), self.grid)
 
     # --- the table --------------------------------------------------------------------------------
 
@@ -274,7 +269,7 @@ class TableRelease(Release, Terms):
                 yield shown
 
     def _blocks(self) -> Iterator[ReleasedRows]:
-        slopes, offsets = np.array([self._scale(one) for one in self.columns]).T
+        slopes, offsets = np.array([self.scale(one) for one in self.columns]).T
         model, where = self.model, self.table if self.path is None else self.path
         for block in self._read():
             z, levels = block.targets * slopes + offsets, None
@@ -303,8 +298,7 @@ class TableRelease(Release, Terms):
     def _require_values(self, z: Array) -> None:
         """Whole numbers of a real release; bits of randomised response."""
         where = self.table if self.path is None else self.path
-        if self.distribution.name == "randomised response" and not ((z == 0) | (z == 1)).all():
-            raise InvalidInput(f"{where}: a value is neither 0 nor 1: the table was changed.")
+        self.distribution.require(z, where)
         if not self.simulated and not ((np.trunc(z) == z) & (np.abs(z) <= MOST)).all():
             raise InvalidInput(
                 f"{where}: a real release holds whole numbers, and this one does not: the table "

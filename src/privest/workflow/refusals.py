@@ -24,8 +24,8 @@ class _Facts:
         self.numeric = model.family == "gaussian"
         self.log = model.transform == "log"
         self.distribution = distribution_of(model, privacy)
-        self.gaussian = self.distribution.name == "gaussian"
-        self.response = self.distribution.name == "randomised response"
+        self.gaussian = self.distribution.normal
+        self.response = self.distribution.bits
         self.levels = privacy.level_column is not None
         self.accuracy = privacy.standard_error is not None
         self.chance = privacy.tolerance is not None
@@ -75,15 +75,15 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "person-distribution": (
         lambda f: f.person and not f.gaussian,
-        "Persons with several rows need Gaussian noise.",
+        "Persons with several rows need Gaussian noise: leave the distribution out.",
     ),
     "person-family": (
         lambda f: f.person and not f.numeric,
-        "Persons with several rows need a numeric outcome.",
+        "Persons with several rows need a numeric outcome: leave the family out.",
     ),
     "person-weights": (
         lambda f: f.person and f.weights,
-        "Persons with several rows cannot have survey weights.",
+        "Persons with several rows cannot have survey weights: leave the weights out.",
     ),
     "cap": (
         lambda f: f.capped and not f.person,
@@ -113,7 +113,8 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "yes-no": (
         lambda f: not f.aggregate and (f.family == "binomial") != f.response,
-        "A yes/no outcome takes randomised response; other outcomes take added noise.",
+        "A yes/no outcome takes randomised response, other outcomes Gaussian or Laplace noise: "
+        "state another distribution, or another family.",
     ),
     "family-transform": (
         lambda f: not f.numeric and f.log,
@@ -135,7 +136,8 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "pure-promise": (
         lambda f: not f.gaussian and (f.accuracy or f.chance),
-        "This distribution takes epsilon or a level.",
+        "Laplace noise and randomised response take epsilon or a level: state one of them, in "
+        "place of a wanted accuracy or an attacker.",
     ),
     "response-sensitivity": (
         lambda f: f.response and f.sensitivity,
@@ -143,15 +145,16 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "epsilon": (
         lambda f: f.epsilon and ((f.gaussian and not f.delta) or not (f.ranged or f.sensitivity)),
-        "ε needs a range, which enforces the sensitivity, and with Gaussian noise a delta.",
+        "ε needs a range, which enforces the sensitivity, and with Gaussian noise a delta: state "
+        "the range of the target, and a delta such as 1e-6.",
     ),
     "delta": (
         lambda f: f.delta and not (f.ranged or f.sensitivity),
-        "A delta needs a range, or the sensitivity that ε is about.",
+        "A delta needs a range, or the sensitivity that ε is about: state one of them.",
     ),
     "sensitivity": (
         lambda f: f.gaussian and f.sensitivity and not f.delta,
-        "A sensitivity needs a delta.",
+        "A sensitivity needs a delta: state one, such as 1e-6.",
     ),
     "accuracy": (
         lambda f: f.accuracy and (not f.numeric or f.person or f.several),

@@ -16,18 +16,16 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data import require_no_formula, table_writer
+from privest.data import require_no_formula
 from privest.errors import InvalidInput
 from privest.files import Draft, atomic_write, draft, part_path, require_writable
 from privest.mechanism.source import Source, as_protected, as_source, seeded
 from privest.reading import parse_json
 from privest.workflow.account import Account, PublicRows
-from privest.workflow.aggregate import Published, payload
 from privest.workflow.document import TableRelease, digest, document_path
 from privest.workflow.held import HeldTable
 from privest.workflow.plan import Plan
-from privest.workflow.rows import Leaving
-from privest.workflow.sums import LeavingSums
+from privest.workflow.published import Published
 
 Progress = Callable[[int], object]
 HELD, HELD_SUMS = "release.csv", "release.json"  # names of releases that are held in memory
@@ -71,7 +69,7 @@ def simulate_held(
     It can be estimated from (`estimate_table`), not saved.
     """
     source = as_source(rng)
-    leaving = Leaving(plan.spec, plan, plan.found, source, dict(data))
+    leaving = plan.form.leaving(plan, source, dict(data))
     form = described(plan, Path(HELD), source, "")
     table = [np.concatenate(column) for column in zip(*leaving.blocks())]
     held = HeldTable("pandas", dict(zip(form.table_columns, table, strict=True)))
@@ -119,9 +117,7 @@ def _released(
     account: Account | None = None,
     progress: Progress | None = None,
 ) -> TableRelease:
-    write = None if plan.splits else table_writer(table)
-    if plan.splits and table.suffix.lower() != ".json":
-        raise InvalidInput(f"{table}: an aggregate release is one document, NAME.json.")
+    plan.form.require_name(table)
     if table.suffix.lower() == ".csv":  # now: before an account is opened
         model = plan.model
         require_no_formula(chain(model.target, model.features, *model.categories.values()))
@@ -135,11 +131,7 @@ def _released(
             return _shown(found, table, part)
         _require_free(table, simulated=source.simulated)
         part.kept = False
-        table_data = plan.data if data is None else data
-        if write is None:
-            rows: Leaving | LeavingSums = LeavingSums(plan, source, table_data)
-        else:
-            rows = Leaving(plan.spec, plan, plan.found, source, table_data)
+        rows = plan.form.leaving(plan, source, data)
         if account is not None:
             account.open(plan, table.resolve().parent)
         part.empty()
@@ -147,17 +139,12 @@ def _released(
         public = PublicRows(len(plan.names) - plan.spec.design.intercept)
         blocks = rows.blocks() if account is None else public.through(rows.blocks())
         blocks = _told(blocks, progress)
-        if isinstance(rows, LeavingSums):
-            form = replace(form, sums=rows.released(blocks))
-            part.file.write(payload(form.sums))
-            count = rows.rows
-        else:
-            assert write is not None
-            count = write(part.file, form.table_columns, blocks)
+        count, sums = plan.form.write(rows, form, part.file, blocks)
         part.settle()
         found = replace(
-            form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons
-        )
+            form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons,
+            sums=sums,
+        )  # fmt: skip
         if account is not None:
             found = _charged(plan, found, part, account, public)
         return _shown(found, table, part)

@@ -40,14 +40,15 @@ from privest.files import atomic_write
 from privest.privacy import Range
 from privest.reading import parse_toml, read_document, require_parameters
 from privest.records import plain
-from privest.workflow.distribution import DISTRIBUTIONS, Distribution, Ends
 from privest.workflow.old import plan_of_version_3
 from privest.workflow.refusals import require_offered
+from privest.workflow.strategies import DISTRIBUTIONS, Distribution, Ends
 
 VERSION = 4
 Transform = Literal["none", "log"]
 Family = Literal["gaussian", "binomial", "poisson"]
 Missing = Literal["refuse", "drop"]
+FORMS = ("rows", "aggregate")  # of a release: `form` has the strategy of each
 PROMISES = ("level", "level_column", "epsilon", "standard_error", "tolerance")
 T = TypeVar("T")
 
@@ -180,8 +181,6 @@ class Privacy:
     publish: str = "estimates"
 
     def __post_init__(self) -> None:
-        as_choice(self.form, ("rows", "aggregate"), "privacy form")
-        as_choice(self.publish, ("estimates", "matrix"), "privacy publish")
         promises = [name for name in PROMISES if getattr(self, name) is not None]
         if len(promises) != 1:
             raise InvalidInput(
@@ -208,6 +207,8 @@ class Privacy:
             require_text(self.level_column, "privacy level_column")
         if self.distribution is not None:
             as_choice(self.distribution, tuple(DISTRIBUTIONS), "privacy distribution")
+        as_choice(self.form, FORMS, "privacy form")
+        as_choice(self.publish, ("estimates", "matrix"), "privacy publish")
         if self.standard_error is not None:
             _set(self, standard_error=_numbers(self.standard_error, "privacy standard_error"))
         _set(self, units=_numbers(self.units, "privacy units"))
@@ -336,7 +337,7 @@ def is_plain(spec: Spec) -> bool:
     """Whether it is Gaussian noise on one numeric outcome, one row per person, without weights."""
     model = spec.model
     numeric = model.family == "gaussian" and len(model.target) == 1
-    gaussian = distribution_of(model, spec.privacy).name == "gaussian"
+    gaussian = distribution_of(model, spec.privacy).normal
     return numeric and gaussian and model.person is None and model.weights is None
 
 

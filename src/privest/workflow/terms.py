@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.ledger import Cost, cost_of
 from privest.privacy import OneReading, OneRecord, PrivacyLevel, Range, gdp
-from privest.workflow.distribution import Distribution, Ends, Gaussian, Record
 from privest.workflow.spec import Model, Privacy, distribution_of, ends_of
-from privest.workflow.unit import Person, Row
+from privest.workflow.strategies import Distribution, Ends, Gaussian, Person, Record, Row
+
+if TYPE_CHECKING:
+    from privest.workflow.form import Form
 
 DELTA = 1e-6  # where none is stated: μ and ρ of a ledger's entry do not depend on it
 ROUNDING = Fraction(1, 2**44)  # the grid reveals less by 7.6e-14, more than the split rounds
@@ -67,6 +70,13 @@ class Terms:
         """Whose values change together."""
         return unit_of(self.model, self.most)
 
+    @property
+    def form(self) -> Form:
+        """What leaves."""
+        from privest.workflow.aggregate import FORMS
+
+        return FORMS[self.privacy.form]
+
     # --- columns ----------------------------------------------------------------------------------
 
     @property
@@ -97,6 +107,10 @@ class Terms:
     def sensitivity(self, column: Column) -> float | None:
         """By how much one value differs at most, in the units of the model; None: unlimited."""
         return sensitivity_of(self.model, self.privacy, column.target)
+
+    def unit_level(self, column: Column) -> float:
+        """The level that z is in units of: 1 with a level column, whose rows have their own."""
+        return column.level if self.privacy.level_column is None else 1.0
 
     @property
     def enforced(self) -> bool:
@@ -286,9 +300,15 @@ def _levels(
     if largest is not None:
         return [largest]
     if privacy.standard_error is not None:
-        names = tuple(model.design.names)
-        wanted = privacy.standard_error.items()
-        return [max(_accuracy_level(names, n, e, known[0].variance, shape) for n, e in wanted)]
+        names, variance = tuple(model.design.names), known[0].variance
+        assert variance is not None  # `refusals` asks for it
+        places = {name: index_of(names, name) for name in privacy.standard_error}
+        return [
+            max(
+                level_for_error(name, error, variance, float(shape[places[name], places[name]]))
+                for name, error in privacy.standard_error.items()
+            )
+        ]
     several = len(model.target) > 1
     units = units_of(model, privacy) if several else (1.0,)
     if privacy.level is not None:
@@ -307,15 +327,6 @@ def _levels(
             list(zip(shares, moves)), enforced=limits is not None and moves[0] >= limits.width,
         )  # fmt: skip
     return [share * factor for share in shares]
-
-
-def _accuracy_level(
-    names: tuple[str, ...], name: str, error: float, variance: float | None, shape: Array
-) -> float:
-    """s at which (σ² + a/s)·A_jj is the square of this standard error, a of the grid."""
-    place = index_of(names, name)
-    assert variance is not None  # `refusals` asks for it
-    return level_for_error(name, error, variance, float(shape[place, place]))
 
 
 def level_for_error(name: str, error: float, variance: float, shape: float) -> float:

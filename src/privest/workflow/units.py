@@ -12,6 +12,7 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array, Index, as_number
 from privest.data import category_place, meant
 from privest.errors import InvalidInput
+from privest.estimator import beyond_sentence
 from privest.estimator.inference import (
     OriginalMean,
     Total,
@@ -22,7 +23,7 @@ from privest.estimator.inference import (
 from privest.records import quantile
 from privest.workflow.document import TableRelease
 from privest.workflow.fit import added_at, added_of
-from privest.workflow.result import SMALL, Estimate, range_sentence
+from privest.workflow.result import SMALL, Estimate
 
 INTERCEPT = "intercept"
 MOST = 20  # names that a message lists
@@ -114,10 +115,12 @@ def mean_at(
         raise InvalidInput(
             f"a mean at a row is of a numeric outcome; this release is {release.model.family}."
         )
+    if found.beyond is not None:
+        raise InvalidInput(f"a mean at a row is not there. {beyond_sentence(found.beyond)}")
     if found.likelihood is None and (found.clipping_bias or 0.0) >= SMALL:
         raise InvalidInput(
-            f"a mean at a row is not there: {range_sentence(found)} The mean of what was clipped "
-            "is not that of the readings."
+            "a mean at a row is not there: the range clips so many values that the mean of what "
+            "was clipped is not that of the values. Use a wider range."
         )
     h = row_of(found.names, row, release.categories)
     eta, own = float(h @ found.estimate), float(np.sqrt(h @ found.covariance @ h))

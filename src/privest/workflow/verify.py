@@ -111,9 +111,8 @@ def _charged_table(
 
 def _whole_numbers(found: TableRelease) -> str:
     """Which columns hold them."""
-    bits = found.distribution.name == "randomised response"
     names = ", ".join(found.z_name(one) for one in found.columns)
-    return f"{names}: {'bits, 0 or 1' if bits else 'whole numbers'}"
+    return f"{names}: {'bits, 0 or 1' if found.distribution.bits else 'whole numbers'}"
 
 
 def _require_entry(found: TableRelease, ledger: Ledger) -> None:
