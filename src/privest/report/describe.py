@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from privest.aggregate import mu_apart
 from privest.privacy.reader import DELTA
 from privest.report.exposure import Private, exposure
 from privest.report.sections import Cell, Number, Part, Section, Sentence, Table
@@ -116,7 +118,11 @@ def _private(
         share, source = expected or (0.5, "assumed")
     elif family == "poisson" and expected is not None and expected[1] == "stated":
         variance, source = expected
-    limits = terms.limits(column)
+    limits, own = terms.limits(column), None
+    if terms.splits:
+        own = terms.splits[terms.columns.index(column)]
+    if own is not None and family == "binomial":
+        variance = (share or 0.5) * (1 - (share or 0.5))
     return Private(
         target=column.target,
         level=column.level,
@@ -132,6 +138,8 @@ def _private(
         share=share,
         apart=apart,
         largest=terms.privacy.level_column is not None,
+        mu_apart=None if own is None else partial(mu_apart, own, len(terms.names), limits),
+        exposure=0.0 if own is None else own.exposure,
     )
 
 
@@ -161,6 +169,10 @@ def whose(header: TableRelease) -> Sentence:
 def level_of(header: TableRelease) -> Sentence:
     """At which level a release was made: of several columns the budget of the record."""
     columns = header.columns
+    if header.splits:
+        delta = header.privacy.delta or DELTA
+        epsilon = header.over_the_range(delta).epsilon
+        return Sentence("at_epsilon_delta", {"epsilon": epsilon, "delta": delta})
     if len(columns) > 1:
         budget = float(header.information)
         return Sentence("at_budget", {"budget": budget, "columns": len(columns)})
@@ -184,11 +196,18 @@ def of_release(
     header: TableRelease, *, paths: tuple[Path, Path] | None = None, account: Account | None = None
 ) -> list[Section]:
     """What was released, where it is, and what the ledger says of it."""
-    parts: list[Part] = [Sentence("released", {"rows": header.rows, "level": level_of(header)})]
-    parts += [_meaning(header, column) for column in header.columns] if not header.simulated else []
+    level = level_of(header)
+    parts: list[Part] = [Sentence("released", {"rows": header.rows, "level": level})]
+    if header.sums:
+        values = {"rows": header.rows, "coefficients": len(header.names), "level": level}
+        parts = [Sentence("released_sums", values), Sentence("sums_leave")]
+    elif not header.simulated:
+        parts += [_meaning(header, column) for column in header.columns]
     parts += left_out(header)
     if paths is not None:
         keys = ("file_table", "file_header")
+        if header.sums:
+            keys, paths = ("file_document",), paths[:1]
         parts += [Sentence(key, {"path": str(path)}) for key, path in zip(keys, paths)]
     if header.simulated:
         parts.append(Sentence("simulated", warning=True))

@@ -308,6 +308,8 @@ def _range(fit: Estimate) -> list[Sentence]:
     ends = {"low": span[0], "high": span[1]}
     if fit.beyond is not None:
         return [Sentence("range_beyond", ends | {"side": fit.beyond}, warning=True)]
+    if header.sums:
+        return [Sentence("clip_target", ends), Sentence("sums_silent")]
     share, bias = fit.clipped, fit.clipping_bias
     if share is None or bias is None:
         return [Sentence("clip_target", ends)]

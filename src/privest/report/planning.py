@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 
 from privest.arrays import Array
 from privest.estimator.inference import coin_rows
@@ -60,6 +61,8 @@ def _size(plan: Plan) -> list[Sentence]:
 
 def _level(plan: Plan) -> list[Sentence]:
     column, levels, strata = plan.columns[0], plan.survey.levels, plan.survey.strata
+    if plan.splits:
+        return _sums(plan)
     if len(plan.columns) > 1:
         return [Sentence("level_record", {"budget": plan.level})]
     law = plan.distribution.law(column.level, plan.limits(column))
@@ -83,6 +86,22 @@ def _level(plan: Plan) -> list[Sentence]:
     plain = plan.model.family == "gaussian" and law == "gaussian"
     if plain and plan.ends(column) == (0.0, 1.0):
         said.append(Sentence("answers_hint"))
+    return said
+
+
+def _sums(plan: Plan) -> list[Sentence]:
+    """What leaves in the aggregate form, and how good its weights are."""
+    own, design = plan.splits[0], plan.survey.sums
+    assert design is not None
+    kind = own.kind if plan.model.family == "gaussian" else "scores"
+    values = {"share": own.share, "coefficients": len(plan.names)}
+    variance = plan.columns[0].residual_variance
+    share = design.efficiency(own.level, variance)
+    best = "sums_best" if variance is not None else "sums_best_noise"
+    said = [Sentence("sums_leave"), Sentence(f"sums_{kind}", values), Sentence("sums_all", values)]
+    said.append(Sentence(best, {"share": math.floor(share * 1000) / 1000}))
+    if plan.model.person is None and plan.privacy.epsilon is not None:
+        said.append(Sentence("sums_exposure", {"exposure": own.exposure}))
     return said
 
 
@@ -221,6 +240,8 @@ def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
 def curve_of(plan: Plan) -> list[Part]:
     """Errors at other levels, as multiples of those without privacy: a sentence and a chart."""
     errors, column = planned_errors(plan)[0], plan.columns[0]
+    if plan.splits:
+        return _other_epsilons(plan, errors)
     if plan.survey.levels is not None or len(plan.columns) > 1 or plan.distribution.bits:
         return []
     if errors.open is not None:
@@ -243,6 +264,20 @@ def curve_of(plan: Plan) -> list[Part]:
     return [said, _curve(levels, lines, column.level, said)]
 
 
+def _other_epsilons(plan: Plan, errors: Errors) -> list[Part]:
+    """Errors of noisy sums at other ε, as multiples of those without privacy."""
+    epsilon = plan.privacy.epsilon
+    if errors.open is None or epsilon is None:
+        return []
+    points = []
+    for times in LEVELS:
+        other = replace(plan.privacy, epsilon=epsilon * times)
+        total = plan.under(other).errors(plan.columns[0]).total
+        ratio = float((total / errors.open).max())
+        points.append(Sentence("epsilon_point", {"ratio": ratio, "epsilon": epsilon * times}))
+    return [Sentence("other_epsilons", {"points": points})]
+
+
 def _curve(levels: Array, lines: Sequence[Array], chosen: float, alt: Sentence) -> Chart:
     data = {"levels": levels, "lines": lines, "chosen": chosen}
     return Chart("curve", data, alt, Sentence("curve_caption"))
@@ -254,6 +289,10 @@ def _clipping(plan: Plan) -> list[Sentence]:
     if len(plan.columns) > 1 or span is None or plan.distribution.bits:
         return []
     ends = {"low": span[0], "high": span[1]}
+    if plan.splits and plan.model.family != "binomial":
+        return [Sentence("clip_sums", ends), Sentence("clip_far", {"far": _far(plan.rows)})]
+    if plan.splits:
+        return []
     if plan.distribution.pure or plan.model.family != "gaussian":
         return [Sentence("clip_target", ends)]
     cost: Any = plan.clipping[0]
@@ -270,6 +309,17 @@ def _clipping(plan: Plan) -> list[Sentence]:
     if cost.least_share is not None and cost.least_share >= NEXT_TO_NONE:
         said.append(Sentence("clip_least", {"least": cost.least_share}))
     return [*said, Sentence("clip_cost", {"points": points})]
+
+
+def _far(rows: int) -> float:
+    """How many residual sd the ends should be away, for a bias of at most 0.1 standard errors.
+
+    √K·(φ(t) − tΦ(−t)) = 0.1, for normal residuals at one end (curator.md §4).
+    """
+    t = np.linspace(0.0, 10.0, 10_001)
+    density = np.exp(-t * t / 2) / math.sqrt(2 * math.pi)
+    bias = math.sqrt(rows) * (density - t * scipy.special.ndtr(-t))
+    return float(t[np.argmax(bias <= 0.1)])
 
 
 def _expected_clipping(plan: Plan, cost: Any, ends: dict[str, float]) -> list[Sentence]:  # noqa: ANN401

@@ -81,10 +81,10 @@ class Form:
 
     def write(
         self,
-        leaving: Any,
+        leaving: Any,  # noqa: ANN401 - its own kind
         release: TableRelease,
         file: BinaryIO,
-        blocks: Blocks,  # noqa: ANN401
+        blocks: Blocks,
     ) -> tuple[int, tuple[Published, ...]]:
         """Into a draft: how many rows there were, and of the aggregate form what is published."""
         raise NotImplementedError

@@ -168,7 +168,7 @@ class Plan(Terms):
     def offers(self) -> tuple[Offer, ...]:
         """Gaussian and Laplace noise at the stated ε, where both are possible; else ()."""
         epsilon, width = self.privacy.epsilon, self.sensitivity(self.columns[0])
-        one = len(self.columns) == 1 and self.model.person is None
+        one = len(self.columns) == 1 and self.model.person is None and not self.splits
         if epsilon is None or epsilon > MOST_OFFERED or width is None:
             return ()
         if not one or self.model.family != "gaussian":
