@@ -205,9 +205,7 @@ def of_release(
         parts += [_meaning(header, column) for column in header.columns]
     parts += left_out(header)
     if paths is not None:
-        keys = ("file_table", "file_header")
-        if header.sums:
-            keys, paths = ("file_document",), paths[:1]
+        keys = ["file_document"] if header.sums else ["file_table", "file_header"]
         parts += [Sentence(key, {"path": str(path)}) for key, path in zip(keys, paths)]
     if header.simulated:
         parts.append(Sentence("simulated", warning=True))
