@@ -6,15 +6,14 @@ options.py  options that commands share; console.py: how they print
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 import warnings
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
 
 
-class NotNeeded(MetaPathFinder, Loader):
+class NotNeeded:
     """Packages that no command uses are not loaded: they take a third of a second.
 
     Arrow looks for pandas at its first scalar, and does without it. SciPy takes all of NumPy, the
@@ -25,10 +24,8 @@ class NotNeeded(MetaPathFinder, Loader):
         """None: as everywhere else."""
         if fullname == "pandas":
             raise ModuleNotFoundError(name=fullname)
-        return ModuleSpec(fullname, self) if fullname == "numpy.f2py" else None
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Leave it empty."""
+        empty = ModuleSpec(fullname, None, is_package=True)
+        return empty if fullname == "numpy.f2py" else None
 
 
 def main() -> None:
@@ -38,6 +35,7 @@ def main() -> None:
             # A terminal that cannot show θ is no reason to fail.
             stream.reconfigure(errors="replace")
     warnings.formatwarning = lambda message, *_: f"privest: {message}\n"
+    gc.set_threshold(100_000)  # what is imported stays: nothing to collect there
     sys.meta_path.insert(0, finder := NotNeeded())
     try:
         from privest.cli.app import run

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import scipy
 
 from privest.arrays import EPS, AnyArray, Array, Index
 from privest.errors import InvalidInput
