@@ -150,7 +150,7 @@ ROOMS = {
     "report", "scale", "streaming", "workflow",
 }  # fmt: skip
 MODULES = {
-    "arrays", "checkpoint", "errors", "files", "records", "release", "stream_file",
+    "arrays", "lazy", "checkpoint", "errors", "files", "records", "release", "stream_file",
     "estimator.inference", "estimator.likelihood", "estimator.result", "linalg.batched",
     "linalg.tolerances",
     "mechanism.source", "network.agent", "network.mpi", "noise.quadrature",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, Index, as_number
-from privest.data import category_place, meant
+from privest.data import TRUTHS, category_place, meant
 from privest.errors import InvalidInput
 from privest.estimator import beyond_sentence
 from privest.estimator.inference import (
@@ -69,7 +69,8 @@ def row_of(
         if name in categories:
             cells |= _indicators(name, value, categories[name])
         elif name in known:
-            cells[name] = as_number(value, f"the value of {name!r}")  # type: ignore[arg-type]
+            said: Any = TRUTHS.get(str(value).lower(), value)  # yes and no, as in a table
+            cells[name] = as_number(said, f"the value of {name!r}")
         else:
             listed = ", ".join(dict.fromkeys(one for one in names if one != INTERCEPT))
             raise InvalidInput(
