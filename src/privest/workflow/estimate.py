@@ -123,7 +123,7 @@ def _freedom(part: Estimate) -> Array:
 def _silent(release: TableRelease, parts: Sequence[Estimate]) -> str | None:
     """Why there is no joint test; None: there is one."""
     if any((part.clipping_bias or 0.0) >= SMALL for part in parts):
-        return "readings were clipped, and the joint test is of least squares"
+        return "values were clipped, and the joint test is of least squares"
     if any("Huber" in (part.method or "") for part in parts):
         return "the joint test is of least squares, and these estimates are Huber's"
     if release.model.weights is not None:
