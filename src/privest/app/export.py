@@ -73,10 +73,9 @@ class Exported:
     def write_report(self, path: Path) -> None:
         """The page for people."""
         found = estimate_of(self.work, self.table)
-        simulated, commands = found.release.simulated, ()
-        if self.plan is not None:
-            commands = commands_of(PLAN, self.table.name, REPORT, simulated=simulated)
-        save_report(self.plan, found, commands, path)
+        simulated = found.release.simulated
+        commands = commands_of(PLAN, self.table.name, REPORT, simulated=simulated)
+        save_report(self.plan, found, () if self.plan is None else commands, path)
 
     def write_all(self, path: Path) -> None:
         """All of it as one file."""

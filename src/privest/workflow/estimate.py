@@ -125,7 +125,7 @@ def _silent(release: TableRelease, parts: Sequence[Estimate]) -> str | None:
     if release.sums:
         return "the joint test needs rows, and noisy sums are estimated column by column"
     if any((part.clipping_bias or 0.0) >= SMALL for part in parts):
-        return "readings were clipped, and the joint test is of least squares"
+        return "values were clipped, and the joint test is of least squares"
     if any("Huber" in (part.method or "") for part in parts):
         return "the joint test is of least squares, and these estimates are Huber's"
     if release.model.weights is not None:

@@ -45,7 +45,7 @@ EQUAL_VARIANCES = (
 def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
     """Least squares on the rows; `how` errors are made: "auto", "t", "HC3", "HC2" or "stated".
 
-    "huber": Huber's estimate in place of least squares, for readings some of which are wild.
+    "huber": Huber's estimate in place of least squares, for values some of which are wild.
 
     auto is HC3 from 25 degrees of freedom on, Student's t below (pooled with the reference set
     where there is one).
@@ -117,7 +117,7 @@ def _without_privacy(release: TableRelease, first: FirstPass, scatter: Scatter) 
 
 
 def _estimate_huber(release: TableRelease, first: FirstPass) -> Estimate:
-    """Where some readings are wild; with a remark where that has little use."""
+    """Where some values are wild; with a remark where that has little use."""
     scatter = first.scatter
     if scatter is None:
         raise too_few(release)
@@ -236,7 +236,7 @@ def require_rows(release: TableRelease, rows: int) -> None:
 def estimate_weighted(release: TableRelease, how: str = "auto") -> Estimate:
     """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich, W survey weights of the header, a public column.
 
-    HC3: what a reading's variance is does not matter.
+    HC3: what a value's variance is does not matter.
     """
     first = first_pass(release)
     if first.scatter is None:

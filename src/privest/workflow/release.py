@@ -1,8 +1,7 @@
-"""The release: a noisy reading for every row, with the public features and a header. Never y.
+"""The release: a table with public columns and noisy values, and its header. Never y.
 
-`release` puts protected noise on the readings and writes whole numbers n, of which n·unit is a
-reading with its noise; it refuses nothing because of a value. `simulate_release` is the trial: an
-ordinary generator, z = y + e/√s in doubles, no protection, and the header says so.
+`release` draws protected noise and writes whole numbers; it refuses nothing because of a value.
+`simulate_release` draws from an ordinary generator: no protection, and the header says so.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ def simulate_release(
     *,
     progress: Progress | None = None,
 ) -> TableRelease:
-    """A trial of `release`, with simulated noise: the same files, and no protection.
+    """A simulation of `release`: the same files, and no protection.
 
-    Refuses readings beside which the noise would be lost in the rounding of doubles.
+    Refuses values beside which the noise would be lost in the rounding of doubles.
     """
     return _released(plan, Path(path), as_source(rng), data, progress=progress)
 
@@ -64,10 +63,7 @@ def simulate_release(
 def simulate_held(
     plan: Plan, data: Mapping[str, Array], rng: np.random.Generator | Source
 ) -> TableRelease:
-    """A trial without any file, for thousands of them: the same noise, and what would be written.
-
-    It can be estimated from (`estimate_table`), not saved.
-    """
+    """A simulation without any file: it can be estimated from, not saved."""
     source = as_source(rng)
     leaving = plan.form.leaving(plan, source, dict(data))
     form = described(plan, Path(HELD), source, "")
@@ -90,21 +86,17 @@ def release(
 ) -> TableRelease:
     """Write the release of the plan's data to `path` (.csv or .parquet) and its header beside it.
 
-    The noise is protected (`mechanism.source.Protected`, or `source`) and has no seed. In blocks;
-    nobody but the owner can read the table until it is whole, paid for (`account`) and its header
-    is there. A file that exists is never written over: the same readings released twice, with new
-    noise, show twice as much. A run that was killed is finished by the same call: the very same
-    table if it was paid for; else nobody saw it, and it is drawn anew.
+    Nobody but the owner can read the table until it is whole, paid for (`account`) and its header
+    is there. A file that exists is never written over. A run that was killed is finished by the
+    same call: the very same table if it was paid for; else nobody saw it, and it is drawn anew.
+    No value is refused: it is clipped. A cell that is no number is, and a row without a value
+    unless the plan drops such rows: which they are is public.
 
-    No reading is refused: beyond the plan's range, or what the grid can hold, it is clipped.
-    Refused are a cell that is no number (a malformed file) and, unless the plan drops them, rows
-    without a reading: which they are is public.
-    `plan` may be bare terms (`stated_terms`): the data are then read once, and features that do
-    not determine the coefficients are refused at their end, before the table appears.
-    Without an `account` nothing is counted: that is then yours to do. Raises BudgetExceeded where
-    the budget does not allow it, LedgerError where the ledger cannot be trusted.
-    `progress` is told how many rows have left so far, block by block, before anything is paid for;
-    an exception that it raises ends the release as any other does: nothing is spent or left behind.
+    source    of the noise; None: protected noise, which has no seed.
+    account   None: nothing is counted, that is then yours to do. Raises BudgetExceeded where the
+              budget does not allow it, LedgerError where the ledger cannot be trusted.
+    progress  is told how many rows have left so far, before anything is paid for; an exception that
+              it raises ends the release: nothing is spent or left behind.
     """
     return _released(plan, Path(path), as_protected(source), data, account, progress)
 
@@ -229,11 +221,11 @@ def _require_free(table: Path, *, simulated: bool) -> None:
     """Refuse to write over a release, a part of one, or anything else."""
     if simulated and (there := [one for one in (table, document_path(table)) if one.exists()]):
         raise InvalidInput(f"{there[0]} exists: choose another name.")
-    again = "Releasing the same readings again, with new noise, spends their privacy again"
+    again = "Releasing the same values again, with new noise, spends their privacy again"
     if table.exists():
         raise InvalidInput(
             f"{table} exists. {again}: use the release that is there, or another name if these are "
-            "other readings."
+            "other values."
         )
     header = document_path(table)
     if header.exists():

@@ -29,30 +29,25 @@ NEXT_TO_NONE = 1e-5  # of the values: a smaller share is not worth its digits
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Estimate(Result):
-    """θ̂ from a release file; `method` says how its errors were made.
-
-    Least squares, with errors from what the release itself scatters (`estimator.inference`): σ² is
-    not needed. Where a range clips so much that it matters θ and σ² are estimated by maximum
-    likelihood (`estimate_clipped`), which assumes normal errors with one variance.
+    """θ̂ from a release; `method` says how its errors were made.
 
     release         the public facts of the release.
     rows, dropped   used, and left out for missing values.
-    misfit          Σ (z − hᵀθ̂)²/(σ² + 1/s)/(K − n), about 1 if σ² and model are right; None where
-                    σ² is not stated. `misfit_p`: its two-sided p-value.
-    clipped         the share of the readings that is clipped, by the fit; None without a range.
+    misfit          Σ (z − hᵀθ̂)²/(σ² + 1/s)/(K − n), about 1 if σ² and model are right; `misfit_p`:
+                    its two-sided p-value. None where σ² is not stated.
+    clipped         the share of the values that is clipped, by the fit; None without a range.
     clipping_bias   by how many standard errors clipping moves least squares, by the fit, at most.
-    beyond          "above" or "below" the range, where all readings may lie as
-                    far as the release can tell: errors and intervals are infinite then, θ̂ is least
-                    squares of what was clipped. None: not all do.
+    beyond          "above" or "below": where all values may lie beyond the range, as far as the
+                    release can tell. Errors and intervals are then infinite.
     cautions        what the intervals assume and the release cannot show, a sentence each.
     likelihood      the fit by maximum likelihood where that was made, else None.
     noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
     noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
     less_noise_p    how likely so little scatter is if the noise of the header is in the release.
-    parts           of several columns an estimate each; coefficients are then named TARGET: NAME;
+    parts           of several columns an estimate each; names are then TARGET: NAME, and
                     `covariance` is NaN between columns.
     joint           the test of every coefficient on all columns at once; None: `silent` says why.
-    remark          what else whoever reads the estimate should know, in a sentence; None: nothing.
+    remark          what else an analyst should know, in a sentence.
     """
 
     release: TableRelease
@@ -232,7 +227,7 @@ def misfit_of(
 
 
 def share_text(share: float) -> str:
-    """A share of the readings, for people."""
+    """A share of the values, for people."""
     small = 0 < share < NEXT_TO_NONE
     return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
 

@@ -108,8 +108,8 @@ def mean_at(
 ) -> OriginalMean:
     """The mean and the median of the target at a row, in the units of the file.
 
-    For a logarithm from θ̂ and the variance of the readings at that row (`likelihood_mean`), which
-    assumes normal errors; after maximum likelihood of clipped readings from its θ̂ and σ̂².
+    For a logarithm from θ̂ and the variance of the values at that row (`likelihood_mean`), which
+    assumes normal errors; after maximum likelihood of clipped values from its θ̂ and σ̂².
     """
     release = found.release
     if release.model.family != "gaussian":
@@ -155,7 +155,7 @@ def _freedom(found: Estimate, h: Array) -> float | None:
 
 
 def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> OriginalMean:
-    """From θ̂ and σ̂² of the likelihood of clipped readings."""
+    """From θ̂ and σ̂² of the likelihood of clipped values."""
     fit = found.likelihood
     assert fit is not None
     units = np.zeros((2, len(h) + 1))
@@ -174,7 +174,7 @@ def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> 
 
 
 def _variance_at(found: Estimate, h: Array) -> tuple[float, float, bool]:
-    """σ² of the readings at a row, the variance of its estimate, and whether rows count as alike.
+    """σ² of the values at a row, the variance of its estimate, and whether rows count as alike.
 
     Squared residuals less the release noise, by least squares on the features and their squares;
     errors by rows, or by persons. Three passes.
@@ -258,13 +258,12 @@ def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
         or release.model.family != "gaussian"
     ):
         raise InvalidInput(
-            "a total is for tables with one private column and one row a person, whose readings "
-            "are numbers: rows of one person share their noise."
+            "a total needs one private column of numbers and one row per person: rows of one "
+            "person share their noise."
         )
     if release.privacy.level_column is not None:
         raise InvalidInput(
-            "a total needs every reading at one level: the rows of this release have levels of "
-            "their own, and of some of them next to nothing is shown."
+            "a total needs every value at one level: the rows of this release have their own."
         )
     return total_of(
         (part.z[:, 0] for part in release.blocks()),
