@@ -57,6 +57,7 @@ class Ledger:
     ) -> None:
         self.path = Path(path).resolve()
         folder = marks_folder(marks)
+        self.place = self.path, folder, busy
         if not self.path.exists():
             make(self.path, create, busy, folder)
         self._store = Store(self.path, busy)
@@ -83,7 +84,7 @@ class Ledger:
 
         The budget of an account that is open must be the same: `Account.change_budget` changes it.
         """
-        found = Account(self, self._store, self._guard, subject)
+        found = Account(self, subject)
         if budget is not None:
             found.open(budget)
         return found
