@@ -164,7 +164,7 @@ def _look_at_account(desk: Desk, work: Work, plan: Plan) -> None:
     if desk.read_only:
         return
     with contextlib.suppress(PrivestError):
-        choice = first_choice(desk, plan) if work.choice is None else work.choice[1]
+        choice = work.choice or first_choice(desk, plan)
         found = replace(choice, limit=None, again=True).preview(desk, plan)
         if found.known and found.budget and found.spent is not None:
             work.account = found.budget, found.spent

@@ -80,7 +80,7 @@ def _page(
         "order": Sentence("cost_order").text,
     }  # fmt: skip
     if not desk.read_only and (job is None or not job.running):
-        choice = _choice_of(desk, work, plan)
+        choice = work.choice or first_choice(desk, plan)
         told["cost"] = _cost(desk, plan, choice)
         if told["cost"]["unfinished"]:  # it is finished without the table
             told["changed"] = None
@@ -125,15 +125,6 @@ def _dry_run(work: Work) -> Markup | None:
 
 
 # --- the account ----------------------------------------------------------------------------------
-
-
-def _choice_of(desk: Desk, work: Work, plan: Plan) -> Choice:
-    """What was chosen on this page before, or the usual."""
-    with work.lock:
-        kept = work.choice
-    if kept is not None and kept[0].spec.targets == plan.spec.targets:
-        return kept[1]
-    return first_choice(desk, plan)
 
 
 def _accounts(desk: Desk) -> list[str]:
@@ -242,7 +233,7 @@ def look(request: Request, work: Work, form: Form) -> Response:
         return _again(request, work, form, error)
     with work.lock:
         if work.plan is plan:  # an account of another table is none of this one
-            work.choice = (plan, choice)
+            work.choice = choice
     if from_htmx(request):
         cost, order = _cost(desk, plan, choice), Sentence("cost_order").text
         return page(request, "_release_cost.html", work, cost=cost, order=order, trouble=None)
@@ -283,7 +274,7 @@ def make(request: Request, work: Work, form: Form) -> Response:
             if shown is not plan:
                 raise InvalidInput(OTHER_PLAN)
             choice = _as_choice(desk, plan, form)
-            work.choice = (plan, choice)
+            work.choice = choice
             if not form.flag("sure"):
                 raise InvalidInput(NOT_SURE)
             spent = choice.preview(desk, plan)

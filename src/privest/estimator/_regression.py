@@ -87,9 +87,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         random_state    seed of the noise of a trial (None: fresh), with simulate=True only: a
                         release has no seed. A whole number gives noise that is a function of it
                         and of each reading and its place: no two different releases share it.
-        account         of a real release: `Ledger(path).account(subject)`. `fit` charges the release
-                        to it before anything is drawn, and its budget refuses a second fit. One
-                        without a budget gets what this release costs.
+        account         of a real release: `Ledger(path).account(subject)`. `fit` charges it before
+                        anything is drawn, and its budget refuses a second fit. One without a budget
+                        gets what this release costs.
         simulate        True: a trial with noise of a simulation generator, which protects nothing.
                         `fit` demands an account, or this.
         range           (low, high), public: readings beyond are clipped to it before they are
