@@ -149,18 +149,18 @@ def _public(form: Form, name: str, at: int, family: str, errors: Errors) -> Publ
         "poisson": ("count", "The mean count"),
     }
     field, said = fields.get(family, (f"sd-{at}", "The residual sd"))
+    found = Public()
     with errors.at(field):
         value = form.optional_number(field, said)
-        if value is None:
-            return Public()
-        if family == "binomial" and not 0 < value < 100:
+        if family == "binomial" and value is not None and not 0 < value < 100:
             raise InvalidInput("the share of yes is between 0 and 100 percent.")
-        if not value > 0:
+        if value is not None and not value > 0:
             raise InvalidInput(f"{said} must be above 0, or empty.")
-        if family == "gaussian":
-            return Public(value * value)
-        return Public(expected={name: value / 100 if family == "binomial" else value})
-    return Public()
+        if value is not None and family == "gaussian":
+            found = Public(value * value)
+        elif value is not None:
+            found = Public(expected={name: value / 100 if family == "binomial" else value})
+    return found
 
 
 def _as_list(form: Form, column: ColumnLook, at: int) -> bool:

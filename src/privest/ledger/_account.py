@@ -18,6 +18,7 @@ from privest.ledger._balance import (
     broken_limits,
     keeps_move,
     listed,
+    peak_of,
     profile,
     require_within,
     segments_of,
@@ -147,9 +148,7 @@ class Account:
             segments = added(self._profile(balance, first, end), cost, budget)
             balance = balance.after(segments, cost.trace(end - first))
         units, _ = broken_limits(budget, balance, segments)
-        revealed = segments[0][2]
-        for _, _, other in segments:
-            revealed = revealed.peak(other)
+        revealed = peak_of(segments)
         return Preview(
             not units and first >= balance.floor,
             tuple(units),
@@ -267,12 +266,12 @@ class Account:
     ) -> LedgerSource:
         """Noise for `release(y, source)` that spends `cost` and is written down before it leaves.
 
-        `cost` is that of each index (`cost_of`), or a function of the range (first, stop). `start`
-        is the index of the first measurement (of step 0 of a stream); left out, the next free one,
-        which is right only for measurements that were never handed in: a run that may start again
-        states its indices, and gets the same numbers again. `key` names the release among several
-        of the same measurements: all of them count. `known`: the highest index that the analyst or
-        a release file has. `facts`: public facts of the release, level=level.fingerprint at least.
+        cost   of each index (`cost_of`), or a function of the range (first, stop).
+        start  index of the first measurement (of step 0 of a stream). Left out: the next free one,
+               for measurements that were never handed in; a run that may start again states it.
+        key    names the release among several of the same measurements: all of them count.
+        known  the highest index that the analyst or a release file has.
+        facts  public facts of the release, level=level.fingerprint at least.
         """
         return LedgerSource(
             self, cost, start=start, key=key, source=source, known=known, facts=facts
