@@ -85,7 +85,10 @@ def _page(
         if told["cost"]["unfinished"]:  # it is finished without the table
             told["changed"] = None
         told["ticket"] = new_ticket(work, plan)
-        told["typed"] = typed or _as_typed(choice)
+        told["typed"] = typed or {
+            "name": choice.name, "subject": choice.subject, "limit": as_typed(choice.limit),
+            "again": "yes" if choice.again else "",
+        }  # fmt: skip
         told["accounts"] = _accounts(desk)
     return page(request, "release.html", work, 422 if errors else 200, **told)
 
@@ -157,13 +160,12 @@ def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
         "bars": (f"{100 * before:.2f}", f"{100 * min(share, 1 - before):.2f}"),
         "before": percent(before),
     }  # fmt: skip
-    facts = {
+    told["facts"] = {
         "Limit, all releases together": _epsilon(plan, spent.budget),
         "Spent before": _epsilon(plan, spent.spent),
         "This release": f"ε = {told['epsilon']}",
         "Still possible afterwards": _epsilon(plan, spent.remaining, down),
     }
-    told["facts"] = facts
     times = int(Fraction(spent.remaining or 0.0) / Fraction(spent.level))
     if share > 0 and times > 0:
         told["said"].append(Sentence("cost_more", {"times": times}).text)
@@ -195,13 +197,6 @@ def _refusal(spent: Spending, *, again: bool) -> str | None:
     if spent.refusal_again is not None:
         return spent.refusal_again
     return RELEASED_BEFORE if again or not spent.earlier else None
-
-
-def _as_typed(choice: Choice) -> dict[str, str]:
-    return {
-        "name": choice.name, "subject": choice.subject, "limit": as_typed(choice.limit),
-        "again": "yes" if choice.again else "",
-    }  # fmt: skip
 
 
 def _as_choice(desk: Desk, plan: Plan, form: Form) -> Choice:

@@ -70,8 +70,12 @@ def _finding(section: Section) -> dict[str, Any]:
     """The findings of a column: sentences, warnings, tables, charts."""
     sentences = [one for one in section.parts if isinstance(one, Sentence)]
     kinds: tuple[tuple[str, type[Any]], ...] = (("tables", Table), ("charts", Chart))
-    # The page itself says of which release they are, and at which ε.
-    parts = [_bare(one) if isinstance(one, Table) else one for one in section.parts]
+    parts = [
+        replace(one, caption=None)  # the page itself says of which release it is, and at which ε
+        if isinstance(one, Table) and one.caption is not None and one.caption.key == "source"
+        else one
+        for one in section.parts
+    ]
     found: dict[str, Any] = {
         name: _html([part for part in parts if isinstance(part, kind)]) for name, kind in kinds
     }
@@ -80,25 +84,18 @@ def _finding(section: Section) -> dict[str, Any]:
     return found | {"said": said, "warned": warned, "reading": _html(section.details)}
 
 
-def _bare(table: Table) -> Table:
-    own = table.caption is not None and table.caption.key == "source"
-    return replace(table, caption=None) if own else table
-
-
 def _fold(section: Section) -> dict[str, Any]:
     """A section as a fold; its first sentence is not repeated."""
     said = [one for one in section.parts if isinstance(one, Sentence)]
     first = said[0] if said and section.key in ("cost", "errors") else None
-    # Errors against ε are on the privacy screen.
-    parts = tuple(one for one in section.parts if one is not first and not _is_curve(one))
+    parts = tuple(
+        one for one in section.parts  # errors against ε are on the privacy screen
+        if one is not first and not (isinstance(one, Chart) and one.mark == "curve")
+    )  # fmt: skip
     return {
         "title": section.heading.text, "first": "" if first is None else first.text,
         "html": Markup(parts_html(replace(section, parts=parts))),
     }  # fmt: skip
-
-
-def _is_curve(part: Part) -> bool:
-    return isinstance(part, Chart) and part.mark == "curve"
 
 
 def _html(parts: Any) -> Markup:  # noqa: ANN401 - a sequence of parts

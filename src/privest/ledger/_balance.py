@@ -106,7 +106,7 @@ def added(before: list[Segment], cost: Cost, budget: Budget) -> list[Segment]:
                 k += 1
             end, own = min(b, pieces[k][1]), pieces[k][2]
             if cost.move != budget.move:
-                own = own.without_privacy_units()
+                own = Revealed(own.level, rho=None)  # nothing is known in μ, ρ and ε
             found.append((at, end, revealed + own))
             at = end
     return merged(found)

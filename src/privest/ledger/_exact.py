@@ -134,10 +134,6 @@ class Revealed:
             _largest(self.rho, other.rho),
         )
 
-    def without_privacy_units(self) -> Revealed:
-        """For a cost with another sensitivity: nothing is known in μ, ρ and ε."""
-        return Revealed(self.level, rho=None)
-
 
 def trace_of(matrix: Matrix) -> Fraction:
     return sum((matrix[i][i] for i in range(len(matrix))), Fraction(0))

@@ -247,7 +247,9 @@ class Guard:
 
         Within a transaction; returns the instance.
         """
-        mark, instance, path = self.file.read(), self._instance(), self.store.path
+        clause = "WHERE kind IN ('created', 'adopted') ORDER BY seq DESC LIMIT 1"
+        instance = str(body_of(next(self.store.rows(clause)))["instance"])
+        mark, path = self.file.read(), self.store.path
         if mark is None:
             raise LedgerError(
                 f"the ledger {path} has no mark in {self.folder}: whether it is the newest "
@@ -266,10 +268,6 @@ class Guard:
                 "budget spend it twice. If only this one is used from now on, adopt() it."
             )
         return instance
-
-    def _instance(self) -> str:
-        clause = "WHERE kind IN ('created', 'adopted') ORDER BY seq DESC LIMIT 1"
-        return str(body_of(next(self.store.rows(clause)))["instance"])
 
 
 # --- how a ledger begins and ends: made whole with its mark, or discarded with it ---------------
