@@ -112,10 +112,11 @@ class PrivacyOptions:
     range LOW,HIGH           Public range of the target, never taken from the data. Values beyond it
                              are clipped, which enforces ε. For several targets NAME=LOW,HIGH,
                              repeated.
-    sensitivity C            Difference that ε is about, where it is less than the range; not
-                             enforced.
     standard_error NAME=E,…  Instead of a level: the standard errors that are wanted.
     distribution NAME        Privacy noise: gaussian (the default), or laplace, which needs no δ.
+    form KIND                What leaves: rows (a noisy value for each, the default), or aggregate
+                             (estimates from a few noisy sums, by an owner who is trusted with the
+                             table).
     level_column NAME        Public column with the level of each row; `privest design` writes one.
     """
 
@@ -123,16 +124,14 @@ class PrivacyOptions:
     epsilon: float | None = None
     delta: float | None = None
     range: list[str] | None = None
-    sensitivity: float | None = None
     standard_error: str | None = None
     distribution: str | None = None
+    form: str | None = None
     level_column: str | None = None
 
     def section(self, targets: list[str]) -> dict[str, Any]:
         """The fields of [privacy]."""
-        found = _given(
-            self, "level", "epsilon", "delta", "sensitivity", "distribution", "level_column"
-        )
+        found = _given(self, "level", "epsilon", "delta", "distribution", "form", "level_column")
         if self.standard_error is not None:
             wanted = named_numbers(listed(self.standard_error), "--standard-error")
             found["standard_error"] = wanted

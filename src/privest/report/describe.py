@@ -138,7 +138,9 @@ def _private(
         share=share,
         apart=apart,
         largest=terms.privacy.level_column is not None,
-        mu_apart=None if own is None else partial(mu_apart, own, len(terms.names), limits),
+        mu_apart=None
+        if own is None or limits is None
+        else partial(mu_apart, own, len(terms.names), limits),
         exposure=0.0 if own is None else own.exposure,
     )
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from privest.workflow.plan import Plan
     from privest.workflow.result import Estimate
 
+FEWEST = 10  # rows of a category, below which sums show the features of its members
 METHODS = {
     "none": "noisy sums; the widest errors that the range allows",
     "squares": "noisy sums and squares of residuals",
@@ -121,10 +122,8 @@ class Aggregate(Form):
 
         as_choice(errors, ("auto",), "errors")
         own = next(one for one in release.sums if one.target == release.column.target)
-        covariance = np.full((len(own.estimate),) * 2, np.nan)
-        np.fill_diagonal(covariance, own.variance)
         return Estimate(
-            estimate=own.estimate, covariance=covariance, names=release.names,
+            estimate=own.estimate, covariance=own.covariance, names=release.names,
             simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
             degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
             dropped=release.dropped, release=release,
@@ -205,6 +204,8 @@ class LeavingSums:
         """What leaves of every private column, once all blocks were read."""
         plan, design = self.plan, self._design()
         matrix = plan.privacy.publish == "matrix"
+        if matrix:
+            _require_common(plan.names, design)
         found, y = [], np.concatenate(self._values)
         self._values.clear()
         for column, own, values in zip(plan.columns, plan.splits, y.T, strict=True):
@@ -238,6 +239,16 @@ class LeavingSums:
             if persons.rows.max() > (self.plan.most or 0):
                 raise InvalidInput(f"{self.table.name} {CHANGED}")
         return _design(rows, sums.upper, persons)
+
+
+def _require_common(names: Sequence[str], design: SumDesign) -> None:
+    """Refuse a matrix in which the features of a few people can be read."""
+    for name, size in zip(names, np.diagonal(design.sums.features)):
+        if "=" in name and size < FEWEST:
+            raise InvalidInput(
+                f"{name!r} has fewer than {FEWEST} rows: the matrix would show their features. "
+                "Merge categories, or publish estimates only."
+            )
 
 
 def _column(

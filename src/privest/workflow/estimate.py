@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privest.arrays import Array
+from privest.data import meant
+from privest.errors import InvalidInput
 from privest.estimator.inference import Joint, joint_test
 from privest.linalg import RunningLeastSquares
 from privest.workflow.clipping import undo_clipping
@@ -24,18 +26,46 @@ from privest.workflow.fit import (
     estimate_weighted,
 )
 from privest.workflow.result import SMALL, Estimate
+from privest.workflow.spec import as_names
 from privest.workflow.terms import Column
 
 
-def estimate(release: TableRelease | str | os.PathLike[str], cov_type: str = "auto") -> Estimate:
+def estimate(
+    release: TableRelease | str | os.PathLike[str],
+    cov_type: str = "auto",
+    *,
+    features: str | Sequence[str] | None = None,
+) -> Estimate:
     """The coefficients from a release alone, with intervals that include the privacy noise.
 
     release  what `plan.release` returned, or the path of its table.
     cov_type how standard errors are made: "auto", "t", "HC3", "HC2", "stated" or "huber"; of
              persons "cr2" or "reml"; of yes/no and counts "model" or "HC3".
+    features of an aggregate release with its matrix: the coefficients of a smaller model.
     """
     found = release if isinstance(release, TableRelease) else read_release(Path(release))
+    if features is not None:
+        found = _within(found, as_names(features, "features"))
     return _of_table(found, cov_type)
+
+
+def _within(release: TableRelease, features: tuple[str, ...]) -> TableRelease:
+    """The same release of a smaller model."""
+    if not release.sums:
+        raise InvalidInput(
+            "rows leave with all their features: estimate from the columns that you want."
+        )
+    known = [name.partition("=")[0] for name in release.names]
+    for name in features:
+        if name not in known:
+            raise InvalidInput(
+                f"{name!r} is not in the model of the release: that is a new release, which spends "
+                f"privacy again.{meant(name, known)}"
+            )
+    places = [k for k, name in enumerate(known) if name in {"intercept", *features}]
+    names = tuple(release.names[k] for k in places)
+    sums = tuple(one.within(places) for one in release.sums)
+    return replace(release, sums=sums, coefficients=names)
 
 
 def _of_table(release: TableRelease, errors: str) -> Estimate:

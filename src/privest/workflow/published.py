@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,50 @@ class Published:
     variance: Array
     freedom: Array
     matrix: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def covariance(self) -> Array:
+        """(n, n) of θ̂; NaN beside the diagonal where the matrix was not published.
+
+        With the matrix: that of the noise, and of sampling its correlations by B⁻¹ΣℓℓᵀB⁻ᵀ, which
+        are exact where all residuals have one variance.
+        """
+        found = np.full((len(self.estimate),) * 2, np.nan)
+        if self.matrix and self.kind != SCORES:
+            inverse = np.linalg.inv(self.matrix["cross"])
+            noise = inverse @ inverse.T / self.level
+            shape = inverse @ self.matrix["gram"] @ inverse.T
+            own = np.maximum(self.variance - np.diagonal(noise), 0.0) / np.diagonal(shape)
+            found = noise + shape * np.sqrt(own) * np.sqrt(own)[:, None]
+        np.fill_diagonal(found, self.variance)
+        return found
+
+    def within(self, places: Sequence[int]) -> Published:
+        """The submodel of some coefficients, the others 0: generalised least squares of z.
+
+        E z = √c₁·B·Cθ, cov z = I + c₁·σ²·Σℓℓᵀ, with the mean σ² that the release shows. It needs
+        the matrix, and no new release.
+        """
+        if not self.matrix or self.kind == SCORES:
+            raise InvalidInput(
+                "a smaller model needs the published matrix of sums of a numeric outcome; else it "
+                "is a new release, which spends privacy again."
+            )
+        B, gram = self.matrix["cross"], self.matrix["gram"]
+        inverse = np.linalg.inv(B)
+        shape = np.diagonal(inverse @ gram @ inverse.T)
+        noise = (inverse**2).sum(axis=1) / self.level
+        sigma2 = float(np.mean(np.maximum(self.variance - noise, 0.0) / shape))
+        V = np.eye(len(B)) + self.level * sigma2 * gram
+        X = math.sqrt(self.level) * B[:, list(places)]
+        solved = np.linalg.solve(V, X)
+        covariance = np.linalg.inv(X.T @ solved)
+        estimate = covariance @ (solved.T @ self.matrix["sums"])
+        freedom = np.full(len(places), float(self.freedom.min()))
+        return replace(
+            self, estimate=estimate, variance=np.diagonal(covariance).copy(), freedom=freedom,
+            matrix={},
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; infinite degrees of freedom are null."""

@@ -50,6 +50,7 @@ Family = Literal["gaussian", "binomial", "poisson"]
 Missing = Literal["refuse", "drop"]
 FORMS = ("rows", "aggregate")  # of a release: `form` has the strategy of each
 PROMISES = ("level", "level_column", "epsilon", "standard_error", "tolerance")
+DELTA = 1e-6  # of the aggregate form, where none is stated
 T = TypeVar("T")
 
 
@@ -191,6 +192,8 @@ class Privacy:
             value = getattr(self, name)
             if value is not None:
                 _set(self, **{name: as_positive(value, f"privacy {name}")})
+        if self.form == "aggregate" and self.epsilon is not None and self.delta is None:
+            _set(self, delta=DELTA)
         if self.delta is not None and self.delta >= 1:
             raise InvalidInput(f"privacy delta is below 1; received {self.delta:g}.")
         if (self.tolerance is None) != (self.attacker is None):

@@ -116,6 +116,11 @@ def mean_at(
         raise InvalidInput(
             f"a mean at a row is of a numeric outcome; this release is {release.model.family}."
         )
+    if release.sums and not (release.sums[0].matrix and release.model.transform == "none"):
+        raise InvalidInput(
+            "a mean at a row needs how the coefficients go together: an aggregate release of a "
+            "target without a logarithm, with its matrix published."
+        )
     if found.beyond is not None:
         raise InvalidInput(f"a mean at a row is not there. {beyond_sentence(found.beyond)}")
     if found.likelihood is None and (found.clipping_bias or 0.0) >= SMALL:
@@ -261,6 +266,8 @@ def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
             "a total needs one private column of numbers and one row per person: rows of one "
             "person share their noise."
         )
+    if release.sums:
+        raise InvalidInput("a total needs rows, and an aggregate release has none.")
     if release.privacy.level_column is not None:
         raise InvalidInput(
             "a total needs every value at one level: the rows of this release have their own."
