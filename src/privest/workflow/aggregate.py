@@ -6,6 +6,7 @@ them; `publish = "matrix"` adds the sums and their weights, for submodels and jo
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +28,7 @@ from privest.aggregate import (
 )
 from privest.arrays import AnyArray, Array, Index, as_choice
 from privest.data import Persons, Texts, open_source, read_rows
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import RunningLeastSquares
 from privest.mechanism.source import Source
 from privest.privacy import Range
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from privest.workflow.plan import Plan
     from privest.workflow.result import Estimate
 
+NO_ROOT = (
+    "The noisy score equations have no solution: the noise is too large beside so few rows. It was "
+    "charged; a second release would cost privacy again. Plan with a larger ε or fewer features."
+)
 FEWEST = 10  # rows of a category, below which sums show the features of its members
 METHODS = {
     "none": "noisy sums; the widest errors that the range allows",
@@ -122,7 +127,9 @@ class Aggregate(Form):
 
         as_choice(errors, ("auto",), "errors")
         own = next(one for one in release.sums if one.target == release.column.target)
+        none = () if np.isfinite(own.variance).all() else (NO_ROOT,)
         return Estimate(
+            cautions=none,
             estimate=own.estimate, covariance=own.covariance, names=release.names,
             simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
             degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
@@ -265,8 +272,10 @@ def _column(
     """One private column: the sums are drawn, and what leaves follows from them and H."""
     drawn = release_sums(design, values, limits, own, source)
     if family != "gaussian":
-        found = solve_scores(design, drawn.sums, own.level, family)  # type: ignore[arg-type]
-        theta, variance = found[0], np.diagonal(found[1])
+        theta, variance = np.full(design.rows.n, np.nan), np.full(design.rows.n, np.inf)
+        with contextlib.suppress(NotIdentifiable):  # it leaves, and is charged, without a root too
+            theta, covariance, _ = solve_scores(design, drawn.sums, own.level, family)  # type: ignore[arg-type]
+            variance = np.diagonal(covariance).copy()
         freedom, kind = np.full(len(theta), np.inf), SCORES
     else:
         theta, kind = drawn.estimate, own.kind

@@ -25,6 +25,7 @@ from privest.records import plain
 from privest.workflow.spec import Model, Privacy
 
 SCORES = "scores"  # the kind of yes/no and counts: no squares, the variance is known
+NUMBERS = {"estimate": math.nan, "variance": math.inf, "freedom": math.inf}  # what null means
 KINDS = ("none", "squares", "free", "persons", SCORES)
 
 
@@ -34,7 +35,8 @@ class Published:
 
     kind       of squares that were released (`aggregate.Split`), or "scores".
     level      c₁, the Fisher information of the sums about one value.
-    estimate   θ̂. variance, freedom: of Student's t, infinite where normal.
+    estimate   θ̂; NaN, with infinite variance, where score equations have no root.
+    variance, freedom   of Student's t, infinite where normal.
     matrix     with publish = "matrix": z and t as they were drawn, B = Σ ℓxᵀ and Σ ℓℓᵀ.
     """
 
@@ -53,6 +55,8 @@ class Published:
         With the matrix: that of the noise, and of sampling its correlations by B⁻¹ΣℓℓᵀB⁻ᵀ, which
         are exact where all residuals have one variance.
         """
+        if "covariance" in self.matrix:
+            return np.asarray(self.matrix["covariance"])
         found = np.full((len(self.estimate),) * 2, np.nan)
         if self.matrix and self.kind != SCORES:
             inverse = np.linalg.inv(self.matrix["cross"])
@@ -87,13 +91,15 @@ class Published:
         freedom = np.full(len(places), float(self.freedom.min()))
         return replace(
             self, estimate=estimate, variance=np.diagonal(covariance).copy(), freedom=freedom,
-            matrix={},
+            matrix={"covariance": covariance},
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; infinite degrees of freedom are null."""
+        """Plain values; what is not finite is null: no estimate, or normal intervals."""
         found: dict[str, Any] = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
-        found["freedom"] = [x if math.isfinite(x) else None for x in self.freedom.tolist()]
+        for name in NUMBERS:
+            own = getattr(self, name).tolist()
+            found[name] = [x if math.isfinite(x) else None for x in own]
         return found
 
     @classmethod
@@ -102,20 +108,22 @@ class Published:
         kinds: dict[str, Any] = dict.fromkeys((one.name for one in fields(cls)), _any)
         kinds |= {"target": read_text, "kind": read_text, "level": read_number}
         record = read_fields(given, kinds, "sums")
-        freedom = record["freedom"]
-        if not isinstance(freedom, list) or not isinstance(record["matrix"], Mapping):
-            raise InvalidInput("sums: freedom is a list, matrix names with values.")
-        record["freedom"] = [math.inf if x is None else x for x in freedom]
-        for name in ("estimate", "variance", "freedom"):
-            record[name] = _numbers(record[name], (n,), name)
+        if not isinstance(record["matrix"], Mapping):
+            raise InvalidInput("sums: matrix holds names with values.")
+        for name, unknown in NUMBERS.items():
+            listed = record[name] if isinstance(record[name], list) else []
+            filled = [unknown if x is None else x for x in listed]
+            record[name] = _numbers(filled, (n,), name)
         if record["kind"] not in KINDS or not record["level"] > 0:
             raise InvalidInput("sums: kind or level is not one of an aggregate release.")
+        none = np.isnan(record["estimate"]).all() and np.isinf(record["variance"]).all()
+        known = np.isfinite(record["estimate"]).all() and np.isfinite(record["variance"]).all()
         good = (record["variance"] > 0) & (record["freedom"] >= 1)
-        if not good.all() or not np.isfinite(record["estimate"]).all():
+        if not good.all() or not (known or (none and record["kind"] == SCORES)):
             raise InvalidInput("sums: variances are above 0, and degrees of freedom at least 1.")
         shapes = {"sums": (n,), "squares": None, "cross": (n, n), "gram": (n, n)}
-        unknown = set(record["matrix"]) - set(shapes)
-        if unknown or (record["matrix"] and not {"sums", "cross", "gram"} <= set(record["matrix"])):
+        other = set(record["matrix"]) - set(shapes)
+        if other or (record["matrix"] and not {"sums", "cross", "gram"} <= set(record["matrix"])):
             raise InvalidInput("sums: matrix holds sums, squares, cross and gram.")
         record["matrix"] = {
             name: _numbers(value, shapes[name], name) for name, value in record["matrix"].items()
@@ -132,7 +140,7 @@ def _numbers(given: object, shape: tuple[int, ...] | None, name: str) -> Array:
         found = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(f"sums: {name} must be numbers.") from None
-    if (shape is not None and found.shape != shape) or found.ndim > 2 or np.isnan(found).any():
+    if (shape is not None and found.shape != shape) or found.ndim > 2:
         raise InvalidInput(f"sums: {name} has not the shape of the coefficients.")
     return found
 

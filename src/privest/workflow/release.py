@@ -116,7 +116,8 @@ def _released(
     require_writable(table)
     _ = plan.epsilon  # now: what can fail must not fail after the noise is drawn
     with draft(table) as part:  # now no other process can begin
-        part.kept = part.left  # until it is known whether it was paid for
+        whole = document_path(table) == table and table.exists()  # then the draft has no use
+        part.kept = part.left and not whole  # until it is known whether it was paid for
         if table.exists() or account is None or not part.left:
             _require_free(table, simulated=source.simulated)
         elif (found := _paid(plan, table, source, part, account)) is not None:
