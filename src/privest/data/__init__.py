@@ -46,9 +46,7 @@ from privest.data.writer import table_writer as table_writer
 from privest.data.writer import write_table
 from privest.data.xlsx import silence_openpyxl as silence_openpyxl
 
-Reading = Format  # the older name
-
 __all__ = [
-    "Block", "ColumnLook", "Features", "Format", "Reading", "Source", "Table", "TableLook",
+    "Block", "ColumnLook", "Features", "Format", "Source", "Table", "TableLook",
     "load_diabetes", "look", "open_source", "read_rows", "write_table",
 ]  # fmt: skip

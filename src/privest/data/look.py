@@ -75,11 +75,6 @@ class TableLook(Record):
     preview: tuple[tuple[str | None, ...], ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
-    @property
-    def reading(self) -> Format:
-        """The older name of `format`."""
-        return self.format
-
 
 def look(data: object, format: Format | Mapping[str, Any] | None = None) -> TableLook:
     """Look at a table: a file, a frame, or what else `open_source` takes.
