@@ -43,7 +43,6 @@ MOST_NUMBERS = 20  # different ones that are offered as categories
 KINDS = {
     "number": "number", "yes-no": "yes or no", "text": "text", "date": "date", "empty": "empty",
 }  # fmt: skip
-SEPARATORS = {"comma": "comma", "semicolon": "semicolon", "tab": "tab", "bar": "vertical bar"}
 SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 DECIMALS = {"point": "point (1.5)", "comma": "comma (1,5)"}
 THOUSANDS = {
@@ -171,7 +170,7 @@ def _shown(
         hidden=0 if seen is None else max(0, len(seen.columns) - SHOWN), counts=counts,
         written=defaultdict(str, known), gaps=_gaps(seen, typed), roles=ROLES, families=FAMILIES,
         typed=defaultdict(str, {name: values[0] for name, values in typed.items() if values}),
-        gap_words=GAPS, separators=SEPARATORS, decimals=DECIMALS, thousands=THOUSANDS,
+        gap_words=GAPS, decimals=DECIMALS, thousands=THOUSANDS,
         encodings=_encodings(seen),
     )  # fmt: skip
 
