@@ -265,8 +265,14 @@ def planned_errors(
         "total": np.sqrt(total),
         "relative": np.zeros(len(total))
         if own.kind == "none"
-        else design.inflation * design.noise / squares_scale(design, own, limits) / total,
+        else noise_of_squares(design, own, squares_scale(design, own, limits)) / total,
     }
+
+
+def noise_of_squares(design: SumDesign, own: Split, scale: float) -> Array:
+    """d_j: standard deviation of v_j by the noise of the squares."""
+    inflation = 1.0 if own.kind == "persons" else design.inflation
+    return np.asarray(inflation * design.noise / scale)
 
 
 def squares_scale(
@@ -277,12 +283,20 @@ def squares_scale(
     peak  max ‖q_i‖; None: of all rows.
     """
     width, largest = _width(limits), design.peak if peak is None else peak
+    if own.kind == "persons":
+        return person_scale(own, design.rows.n, width * M)
     if own.kind == "free":
         assert own.mu is not None
         return FREE_SQUARES * 4 * own.mu / (width**2 * largest)
     if own.mu is None:
         return SAFE * math.sqrt(own.share * own.exposure) / (2 * width * M * largest)
     return SAFE * own.mu / width**2 * float(kappa(np.array(M), own.share)) / largest
+
+
+def person_scale(own: Split, n: int, reach: float) -> float:
+    """k of the squares of persons with ‖u_P‖ ≤ r: k‖A − B‖ ≤ √ω·μ, A, B ≥ 0 (curator.md §5)."""
+    assert own.mu is not None
+    return SAFE / (1 + n**2 * 2.0**-52) * math.sqrt(own.share / min(n, 2)) * own.mu / reach**2
 
 
 def _width(limits: Range) -> float:

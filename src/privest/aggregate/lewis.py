@@ -37,6 +37,9 @@ class RowWeights:
     def of(self, X: Array) -> Array:
         """ℓ of some rows, (rows, n), each of norm at most 1 as the doubles that they are."""
         U = X @ self.root.T
+        if not self.cut:  # else the squares of a tiny row are lost, and its norm is too small
+            top = np.abs(U).max(axis=1, initial=0.0)
+            U = U / np.where(top > 0, top, 1.0)[:, None]
         size = np.linalg.norm(U, axis=1)
         divisor = np.maximum(size, 1.0) if self.cut else np.where(size > 0, size, 1.0)
         room = 1 + (X.shape[1] + 8) * 2.0**-52  # of a norm, a quotient and a later product
@@ -58,7 +61,8 @@ def lewis_weights(rows: FeatureRows, triangle: Array, *, cut: bool = False) -> R
         part = rows.sample(STARTED)
         share = math.sqrt(sum(map(len, part)) / rows.count)
         try:
-            start = _iterated(part, basis, start * share, cut, scale * share) / share
+            found = _iterated(part, basis, start * share, cut, scale * share)
+            start = found / (share if cut else share**2)  # G of copies: their number squared
         except NotIdentifiable:  # rare categories may be missing from a part of the rows
             start = np.eye(len(triangle))
     factor = _iterated(rows, basis, start, cut, scale)

@@ -36,6 +36,7 @@ class FeatureRows:
                 self._blocks.append(part)
             else:
                 self._file = self._file or tempfile.TemporaryFile(prefix="privest-")  # noqa: SIM115
+                self._file.seek(0, 2)
                 self._file.write(part.tobytes())
                 self._sizes.append(len(part))
             self.count += len(part)
@@ -43,9 +44,11 @@ class FeatureRows:
     def __iter__(self) -> Iterator[Array]:
         yield from self._blocks
         if self._file is not None:
-            self._file.seek(0)
+            at = 0
             for size in self._sizes:
+                self._file.seek(at)  # another pass may be under way
                 data = self._file.read(8 * size * self.n)
+                at += len(data)
                 yield np.frombuffer(data).reshape(size, self.n)
 
     def sample(self, most: int) -> list[Array]:
