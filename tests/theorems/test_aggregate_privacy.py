@@ -1,4 +1,4 @@
-"""What both releases of sums show together, from the very doubles that leave (curator.md, proof of 4).
+"""What both releases of sums show together, from the very doubles that leave (curator.md, 4).
 
 A pair of tables that differ in one value (or one person) moves release 1 by Δu, and, given what
 release 1 showed, release 2 by Δt. Both are read as fractions from what goes to the source of noise:
@@ -121,7 +121,7 @@ def test_one_value_moves_both_releases_by_at_most_mu(name, limits):
 
 
 def test_the_scale_of_squares_for_every_fitted_mean():
-    """(1−ω)d² + k²‖q‖²R⁴d²(2M−d)²/μ² ≤ 1 for all d, and nearly 1 for one, wherever the means are."""
+    """(1−ω)d² + k²‖q‖²R⁴d²(2M−d)²/μ² ≤ 1 for all d, nearly 1 for one, wherever the means are."""
     limits, H = Range(-1.0, 1.0), np.array([[1.0], [1.0], [0.5]])
     design = design_of(H)
     own = aggregate.split("squares", 1, limits, mu=2.0)
@@ -149,7 +149,7 @@ def test_one_person_moves_both_releases_by_at_most_mu(n, many):
     def neighbours():
         base = RNG.uniform(limits.low, limits.high, len(OWNERS))
         for owner in range(5):
-            mine = np.flatnonzero(OWNERS == owner)
+            mine = np.flatnonzero(owner == OWNERS)
             sides = itertools.product(values_between(-0.5, 2.0, 3)[[0, 2, -1]], repeat=len(mine))
             tables = []
             for side in sides:
