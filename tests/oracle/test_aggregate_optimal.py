@@ -2,8 +2,8 @@
 
     max ln det HᵀXH  over S ≥ 0, S_ii ≤ c,  X ≤ (S⁻¹ + σ²)⁻¹: [[S − X, S], [S, S + I/σ²]] ≥ 0
 
-Without measurement noise X = S, and Lewis weights attain it; with it, `efficiency` is a proved lower
-bound on the share that they attain. Clarabel solves to about 1e-8.
+Without measurement noise X = S, and Lewis weights attain it; with it, `efficiency` is a proved
+lower bound on the share that they attain. Clarabel solves to about 1e-8.
 """
 
 import math
@@ -90,7 +90,7 @@ def test_the_certificate_holds(seeds, many):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_that_sampling_dominates(seed):
-    """c·σ²·K/n far above 5: cut weights are nearly those of least squares, Lewis weights are not."""
+    """c·σ²·K/n far above 5: cut weights are nearer to least squares than Lewis weights."""
     rng = np.random.default_rng(seed)
     H = np.column_stack([np.ones(200), rng.standard_t(2.5, (200, 2))])
     level, variance = 1.0, 30.0
