@@ -37,11 +37,24 @@ class Recorded(Source):
     def __init__(self, rng=None):
         self.rng, self.shown = rng, []
 
-    def add_noise(self, shown, *, shape=None, **how):
+    def add_noise(self, shown, *, shape=None, law="gaussian", **how):
+        assert law == "gaussian"  # of aggregate releases
         found = shown() if callable(shown) else shown
         self.shown.append(found)
         noise = 0.0 if self.rng is None else self.rng.standard_normal(shape)
         return found.high + noise
+
+
+class Forced(Recorded):
+    """Shows what it is told to; records what it was to show."""
+
+    def __init__(self, *outputs):
+        super().__init__()
+        self.outputs = list(outputs)
+
+    def add_noise(self, shown, *, shape=None, **how):
+        self.shown.append(shown() if callable(shown) else shown)
+        return np.broadcast_to(self.outputs[len(self.shown) - 1], shape).astype(float)
 
 
 def weights_of(design):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from aggregate_cases import Recorded, design_of, split_of, values_between
+from aggregate_cases import Forced, Recorded, design_of, split_of, values_between
 from privest import aggregate
 from privest.errors import InvalidInput
 from privest.lattice import GRID
@@ -23,18 +23,6 @@ LINE = np.column_stack([np.ones(9), [-2.0, -1, -0.5, 0, 0, 0.3, 1, 1.5, 40]])
 WITH_ZERO = np.concatenate([LINE, np.zeros((1, 2))])
 GROUPS = np.eye(3)[[0, 0, 0, 0, 1, 1, 1, 2, 2]]
 OWNERS = np.array([0, 0, 0, 1, 1, 2, 3, 3, 4])
-
-
-class Forced(Recorded):
-    """Shows what it is told to; records what it was to show."""
-
-    def __init__(self, *outputs):
-        super().__init__()
-        self.outputs = list(outputs)
-
-    def add_noise(self, shown, *, shape=None, **how):
-        self.shown.append(shown() if callable(shown) else shown)
-        return np.broadcast_to(self.outputs[len(self.shown) - 1], shape).astype(float)
 
 
 def outcomes(design, own, limits):
