@@ -68,14 +68,15 @@ def test_lewis_weights_are_optimal_where_privacy_dominates(seeds):
 
 
 @pytest.mark.parametrize("seeds", [range(0, 36), range(36, 72)])
-@pytest.mark.parametrize("many", [0.0, 10.0])
-def test_the_certificate_holds(seeds, many):
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_certificate_holds(seeds, cut):
     """Proved share ≤ true share ≤ 1, of Lewis weights and of weights that are cut."""
     shares = []
     for seed in seeds:
         H = rows(seed)
         variance = 10.0 ** (seed % 4 - 2)
         level = 10.0 ** (seed % 3 - 1)
+        many = max(level * variance / H.shape[1], 5.1 / len(H)) if cut else 0.0
         design = design_of(H, many=many)
         best = most(H, level, variance)
         true = math.exp((attained(design, H, level, variance) - best) / H.shape[1])
@@ -84,7 +85,7 @@ def test_the_certificate_holds(seeds, many):
         assert true <= 1 + 1e-4, seed
         shares.append((proved, true))
     proved, true = np.array(shares).T
-    assert np.median(true) > (0.97 if not many else 0.85)
+    assert np.median(true) > (0.97 if not cut else 0.85)
     assert np.median(proved / true) > 0.95  # and it says something
 
 
@@ -99,5 +100,5 @@ def test_weights_that_sampling_dominates(seed):
         math.exp((attained(design_of(H, many=many), H, level, variance) - best) / 3)
         for many in (0.0, 1.0)
     ]
-    assert shares[1] > 0.8
-    assert shares[0] < shares[1]
+    assert shares[1] > 0.95
+    assert shares[0] < 0.9

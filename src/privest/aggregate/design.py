@@ -141,7 +141,8 @@ def sum_design(
 
     triangle  R with RᵀR = HᵀH of these rows. many: c·σ²/n, where σ² is public.
     """
-    weights = lewis_weights(rows, triangle, cut=many * rows.count > MANY_ROWS)
+    whole = many * rows.count
+    weights = lewis_weights(rows, triangle, many=whole if whole > MANY_ROWS else 0.0)
     n = rows.n
     sums = sums_of(_weighted(rows, weights, persons), n)
     design = SumDesign(rows, weights, sums, persons, np.zeros(0), np.zeros(0), 0.0)
