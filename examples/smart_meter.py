@@ -15,7 +15,7 @@ import numpy as np
 
 import privest as pv
 from privest import dynamics
-from privest.report.figures import Line, Panel, save_states
+from privest.report.figures import Curve, Panel, save_panels
 
 HOUSES, STEPS, DAYS = 4, 288, 200  # a day in steps of five minutes
 SHARE = np.array([0.5, 1.0, 1.5, 2.0])  # kW of house i for a common load of 1
@@ -83,20 +83,23 @@ def main(folder: Path) -> None:
     print("the budget limits all meters together; the ε of one meter is the larger for it.")
 
     guess = dynamics.smooth(found["best directions"])
+    hours = np.arange(STEPS) / 12
     lines = [
-        Line(name, own.estimate[0, :, 0], own.standard_error[:, 0]) for name, own in found.items()
+        Curve.of_errors(name, own.estimate[0, :, 0], own.standard_error[:, 0], hours)
+        for name, own in found.items()
     ]
-    used = Line(
-        "best directions, all releases", guess.estimate[0, :, 4], guess.standard_error[:, 4]
+    used = Curve.of_errors(
+        "best directions, all releases", guess.estimate[0, :, 4], guess.standard_error[:, 4], hours
     )
-    save_states(
+    save_panels(
         [
-            Panel("common load (kW about its mean)", lines, days[0, :, 0]),
-            Panel("appliances of house 4: what is left to guess (kW)", [used], days[0, :, 4]),
+            Panel("common load (kW about its mean)", lines, (hours, days[0, :, 0])),
+            Panel(
+                "appliances of house 4: what is left to guess (kW)", [used], (hours, days[0, :, 4])
+            ),
         ],
         folder / "smart_meter.png",
         title="The feeder's load is followed, the appliances are not",
-        times=np.arange(STEPS) / 12,
         time_name="hour",
     )
     print(f"written: {folder / 'smart_meter.png'}")

@@ -14,7 +14,7 @@ import numpy as np
 
 import privest as pv
 from privest import dynamics
-from privest.report.figures import Course, CoursePanel, save_courses
+from privest.report.figures import Curve, Panel, save_panels
 
 NOISE = (5.0, 20.0, 60.0)  # deviation of a release's noise, sunspots; measurements have sd 40
 AHEAD = 20
@@ -34,7 +34,7 @@ def period(estimate: np.ndarray) -> float:
     return float(2 * np.pi / angle)
 
 
-def panel(noise: float, years: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> CoursePanel:
+def panel(noise: float, years: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Panel:
     """Release at one level, identify, foresee; what is found, in words and as curves."""
     level, known = pv.EndlessLevel(1.0 / noise**2), years[:-AHEAD]
     release = pv.StreamMechanism(level).simulate(y[:-AHEAD], rng)  # all that leaves the data owner
@@ -56,10 +56,10 @@ def panel(noise: float, years: np.ndarray, y: np.ndarray, rng: np.random.Generat
     print(f"  {inside.sum()} of the {AHEAD} years that followed are in their 95 % intervals")
     past = series.interval()[:, 0].T
     courses = [
-        Course("from releases up to 1988", known, series.estimate[:, 0], *past),
-        Course("forecast", years[-AHEAD:], foreseen.estimate[:, 0], *ends.T),
+        Curve("from releases up to 1988", known, series.estimate[:, 0], *past),
+        Curve("forecast", years[-AHEAD:], foreseen.estimate[:, 0], *ends.T),
     ]
-    return CoursePanel(f"noise of a release: ± {noise:g}", courses, (years, y))
+    return Panel(f"noise of a release: ± {noise:g}", courses, (years, y))
 
 
 def main(folder: Path) -> None:
@@ -70,7 +70,7 @@ def main(folder: Path) -> None:
         return
     rng = np.random.default_rng(1927)
     panels = [panel(noise, years, y, rng) for noise in NOISE]
-    save_courses(
+    save_panels(
         panels, folder / "sunspots.png", time_name="year",
         title="Sunspots from private releases, identified (AR(2)) and foreseen; 95 % intervals",
     )  # fmt: skip

@@ -13,7 +13,15 @@ import numpy as np
 
 import privest as pv
 from privest import dynamics
-from privest.report.figures import Line, Panel, Track, save_plane, save_states
+from privest.report.figures import (
+    COLOURS,
+    Curve,
+    Panel,
+    ellipse_points,
+    new_figure,
+    save,
+    save_panels,
+)
 
 DT, STEPS = 1.0, 200  # seconds
 GPS = 3.0  # metres, the receiver's own error (standard deviation)
@@ -32,6 +40,25 @@ def system() -> dynamics.StateSpace:
         mean0=[0.0, 10.0, 0.0, 5.0],
         cov0=np.diag([50.0**2, 5.0**2, 50.0**2, 5.0**2]),
     )
+
+
+def draw_plane(tracks: dict, path: Path, truth: np.ndarray, points: np.ndarray) -> None:
+    """Tracks (positions, covariances) with some 95% ellipses, released points, the true path."""
+    figure = new_figure(7.5, 6.0)
+    axes = figure.subplots()
+    axes.plot(*points.T, ".", color="#999999", ms=3, alpha=0.6, label="released")
+    for colour, (name, (positions, covariances)) in zip(COLOURS, tracks.items()):
+        axes.plot(*positions.T, color=colour, lw=1.5, label=name)
+        for k in np.linspace(0, len(positions) - 1, 12).astype(int):
+            axes.fill(
+                *(positions[k] + ellipse_points(covariances[k], 60)).T, color=colour, alpha=0.12
+            )
+    axes.plot(*truth.T, color="#222222", lw=0.9, ls="--", label="true")
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set(xlabel="east (m)", ylabel="north (m)")
+    axes.legend(fontsize=8, frameon=False)
+    figure.suptitle("A vehicle from private positions", fontsize=11)
+    save(figure, path)
 
 
 def main(folder: Path) -> None:
@@ -64,26 +91,25 @@ def main(folder: Path) -> None:
     print(f"innovations: variance {np.nanvar(found.innovations):.3f} (1 if the model is right)")
 
     shown = release.values.reshape(STEPS, 2) / np.sqrt(LEVEL)
-    tracks = [
-        Track("filtered", found.estimate[:, place], found.covariance[:, place][:, :, place]),
-        Track("smoothed", smoothed.estimate[:, place], smoothed.covariance[:, place][:, :, place]),
-    ]
-    save_plane(
-        tracks, folder / "vehicle.png", title="A vehicle from private positions",
-        truth=states[:, place], points=shown,
+    draw_plane(
+        {
+            name: (own.estimate[:, place], own.covariance[:, place][:, :, place])
+            for name, own in (("filtered", found), ("smoothed", smoothed))
+        },
+        folder / "vehicle.png", states[:, place], shown,
     )  # fmt: skip
     panels = [
         Panel(
             title,
             [
-                Line("filtered", found.estimate[:, j], found.standard_error[:, j]),
-                Line("smoothed", smoothed.estimate[:, j], smoothed.standard_error[:, j]),
+                Curve.of_errors("filtered", found.estimate[:, j], found.standard_error[:, j]),
+                Curve.of_errors("smoothed", smoothed.estimate[:, j], smoothed.standard_error[:, j]),
             ],
-            states[:, j],
+            (np.arange(STEPS), states[:, j]),
         )
         for j, title in ((1, "speed east (m/s)"), (3, "speed north (m/s)"))
     ]
-    save_states(panels, folder / "vehicle_speed.png", title="Speeds: never measured, estimated")
+    save_panels(panels, folder / "vehicle_speed.png", title="Speeds: never measured, estimated")
     print(f"written: {folder / 'vehicle.png'}, {folder / 'vehicle_speed.png'}")
 
 

@@ -7,8 +7,6 @@ from app_forms import FoundForm
 from app_fuzz import harvested
 from app_messy import SENTINELS, messy
 from app_release import ended
-from privest.app.desk import Made
-from privest.app.job import Choice
 from privest.workflow import Account, release
 
 LONGEST = 20_000  # characters of an address that a browser sends
@@ -46,7 +44,7 @@ class Stage:
             name = f"staged-{work.id.strip('-_')}.csv"
             path = self.client.desk.folder / name
             release(work.plan, path, account=account)
-        work.released, work.made = path, Made(work.plan, Choice(name, "staged"))
+        work.released, work.made = path, work.plan
         return work
 
     def _sent(self):

@@ -1,4 +1,4 @@
-"""Releases that are killed, in processes of their own: killed_release.py FOLDER SEED COUNT.
+"""Releases that are killed, in processes of their own: killed_release.py FOLDER SEED COUNT FORM.
 
 Each trial has a table, a plan and a ledger. A child releases it and is killed without a chance to
 clean up: at one of the named points, or whenever an alarm goes off. Then the files are looked at,
@@ -21,7 +21,12 @@ from privest import files, workflow
 from privest.ledger import Account, Ledger
 from workflow_tables import people, spec, write
 
-ROWS = 3000
+ROWS, FORM = 3000, sys.argv[4]
+NAME = {"rows": "z.csv", "aggregate": "z.json"}[FORM]
+ASKED = {
+    "rows": workflow.Privacy(2.0),
+    "aggregate": workflow.Privacy(epsilon=1.0, range={"ldl": (0.0, 9.0)}, form="aggregate"),
+}[FORM]
 RELEASE = importlib.import_module("privest.workflow.release")
 
 
@@ -37,7 +42,8 @@ def run(folder, until):
                 signal.setitimer(signal.ITIMER_REAL, until)
             own = workflow.load_spec(folder / "plan.toml")
             account = workflow.Account(Ledger(folder / "ledger.db", marks=folder / "marks"), "ldl")
-            workflow.release(workflow.stated_plan(own), folder / "z.csv", account=account)
+            plan = workflow.stated_plan(own) or workflow.make_plan(own)
+            workflow.release(plan, folder / NAME, account=account)
         except BaseException as error:
             print(repr(error), file=sys.stderr)
             os._exit(7)
@@ -89,27 +95,35 @@ def entries(folder):
 
 
 def digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+    """That of the table; an aggregate release is one document, which names its own."""
+    if not path.exists():
+        return None
+    if FORM == "aggregate":
+        return workflow.read_release(path).sha256
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def trial(folder, until):
     folder.mkdir()
     write(people(ROWS, seed=4), folder / "people.csv")
-    (folder / "plan.toml").write_text(workflow.to_toml(spec("people.csv")))
+    (folder / "plan.toml").write_text(workflow.to_toml(spec("people.csv", privacy=ASKED)))
     status = run(folder, until)
-    paid, there = entries(folder), digest(folder / "z.csv")
+    paid, there = entries(folder), digest(folder / NAME)
     assert len(paid) <= 1, "two tables for one subject"
     if there is not None:
         assert paid == [there], "a table without its entry"
-        assert json.loads((folder / "z.csv.json").read_text())["sha256"] == there
+        document = workflow.document_path(folder / NAME)
+        assert json.loads(document.read_text())["sha256"] == there
     if status == 0:
         return "not"
     if there is None:
         assert run(folder, None) == 0, "the same release does not finish"
-    made = digest(folder / "z.csv")
+    elif FORM == "aggregate":
+        assert run(folder, None) != 0, "it is there, and is made again"
+    made = digest(folder / NAME)
     assert entries(folder) == [made], "not the table that is paid for"
     assert paid in ([], [made]), "another table than the one that was paid for"
-    assert not [*folder.glob(".z.csv*")], "a part is left"
+    assert not [*folder.glob(f".{NAME}*")], "a part is left"
     if there is not None:
         return "shown"
     return "paid" if paid else "drawing"
@@ -119,9 +133,12 @@ def main():
     folder, seed, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     os.environ["PRIVEST_STATE_HOME"] = str(folder / "marks")
     rng, killed = random.Random(seed), Counter()
+    last = "described" if FORM == "aggregate" else "shown"
     for k, point in enumerate(POINTS):
+        if FORM == "aggregate" and point == "shown":  # the document is all there is to show
+            continue
         status = trial(folder / f"p{k}", point)
-        expected = {"drawn": "drawing", "whole": "drawing", "shown": "shown"}.get(point, "paid")
+        expected = {"drawn": "drawing", "whole": "drawing", last: "shown"}.get(point, "paid")
         assert status == expected, (point, status)
     began = time.monotonic()
     assert trial(folder / "whole", None) == "not"

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from privest.model import LinearModel, NonlinearModel
     from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel
     from privest.release import StreamRelease
-    from privest.workflow.calls import estimate, plan
+    from privest.workflow.calls import plan
+    from privest.workflow.estimate import estimate
     from privest.workflow.verify import verify
 else:
     _HOME = {

@@ -247,8 +247,7 @@ class _Checking:
 
     def _step(self, record: Any) -> None:  # noqa: ANN401 - whatever JSON holds
         assert self.facts is not None
-        fields = {"step": read_count, "grid": read_number, "fingerprint": read_text, "z": _cell}
-        found = read_fields(record, fields, "it", others=True)
+        found = read_fields(record, STEP, "it", others=True)
         same = all(found[name] == self.facts[name] for name in ("grid", "fingerprint"))
         if found["step"] != self.steps or not same:
             raise InvalidInput("it is not the next step of this stream.")
@@ -271,15 +270,17 @@ def _cell(given: object, name: str) -> Any:  # noqa: ANN401
     return None if given is None else read_number(given, name)
 
 
+STEP = {"step": read_count, "grid": read_number, "fingerprint": read_text, "z": _cell}
+
+
 def read_release(lines: Iterable[str]) -> StreamRelease:
     """All lines as one release (unchecked hashes: `check_lines`), for steps 0, 1, …"""
     z: list[list[float | None] | None] = []
     seen: set[tuple[float, str]] = set()
-    fields = {"step": read_count, "grid": read_number, "fingerprint": read_text, "z": _cell}
     for number, text in enumerate(steps_only(lines), start=1):
         if not text.strip():
             continue
-        record = read_fields(parse_json(text, f"line {number}"), fields, "it", others=True)
+        record = read_fields(parse_json(text, f"line {number}"), STEP, "it", others=True)
         if record["step"] > len(z):
             raise InvalidInput(f"the release of step {len(z)} is missing.")
         if record["step"] == len(z):  # a repeated one is left out

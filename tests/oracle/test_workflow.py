@@ -230,26 +230,6 @@ def test_errors_from_the_release_are_those_of_statsmodels(released, table, error
         np.testing.assert_allclose(found.privacy, noise, rtol=1e-7, atol=1e-7 * noise.max())
 
 
-def test_the_trail_is_the_estimate_of_the_first_rows(released, table):
-    _, _, path, z = released
-    counts, estimates, errors = estimate(path).trail
-    assert counts[0] >= 5
-    assert counts[-1] == len(z)
-    assert (np.diff(counts) > 0).all()
-    H = matrix(table)
-    for k in range(0, len(counts), 7):
-        first = int(counts[k])
-        peer = sm.OLS(z[:first], H[:first]).fit()
-        # Few rows: cond(H) up to 1e4, so 1e-12 of the largest coefficient.
-        np.testing.assert_allclose(
-            estimates[k], peer.params, rtol=1e-8, atol=1e-9 * np.abs(peer.params).max()
-        )
-        spread = max(peer.mse_resid, 1 / LEVEL)  # as the first rows show it, at least the noise
-        np.testing.assert_allclose(
-            errors[k], np.sqrt(spread * np.diag(peer.normalized_cov_params)), rtol=1e-8
-        )
-
-
 def test_a_transformed_target(tmp_path):
     table = people()
     table["ldl"] = np.exp(table["ldl"])

@@ -150,7 +150,7 @@ ROOMS = {
     "report", "scale", "streaming", "workflow",
 }  # fmt: skip
 MODULES = {
-    "arrays", "checkpoint", "errors", "files", "records", "release", "stream_file",
+    "arrays", "lazy", "checkpoint", "errors", "files", "records", "release", "stream_file",
     "estimator.inference", "estimator.likelihood", "estimator.result", "linalg.batched",
     "linalg.tolerances",
     "mechanism.source", "network.agent", "network.mpi", "noise.quadrature",
@@ -158,7 +158,7 @@ MODULES = {
     "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
     "privacy.attacker", "privacy.gdp", "privacy.metric", "privacy.reader",
     "report.charts", "report.describe", "report.exposure", "report.figures", "report.findings",
-    "report.numbers", "report.page", "report.sections", "report.slider", "report.style",
+    "report.numbers", "report.page", "report.planning", "report.sections", "report.slider",
     "report.terminal", "report.words",
 }  # fmt: skip
 

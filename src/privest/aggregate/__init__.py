@@ -11,8 +11,10 @@ from privest.aggregate.design import (
     RowPersons,
     Split,
     SumDesign,
+    informed_sd,
     kind_of,
     level_for_errors,
+    mu_apart,
     person_rows,
     planned_errors,
     split,
@@ -23,7 +25,7 @@ from privest.aggregate.rows import FeatureRows
 from privest.aggregate.scores import solve_scores
 
 __all__ = [
-    "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "kind_of",
-    "level_for_errors", "person_rows", "planned_errors", "release_sums", "solve_scores", "split",
-    "sum_design",
+    "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "informed_sd", "kind_of",
+    "level_for_errors", "mu_apart", "person_rows", "planned_errors", "release_sums",
+    "solve_scores", "split", "sum_design",
 ]  # fmt: skip

@@ -200,7 +200,7 @@ def split(
     kind: str, n: int, limits: Range, *, mu: float | None = None, level: float | None = None
 ) -> Split:
     """c₁ and ω for a promised μ over the range, or for an exposure c; of n coefficients."""
-    steps = math.sqrt(n + {"none": 0, "persons": n * (n + 1) // 2}.get(kind, n)) * GRID
+    steps = math.sqrt(_numbers(kind, n)) * GRID
     if mu is None:
         assert level is not None
         return _split_exposure(kind, n, limits, level, steps)
@@ -222,6 +222,39 @@ def split(
         M = np.linspace(0.5, 1.0, STEPS + 1)
         more = float((4 * (kappa(M, FOR_SQUARES) * M) ** 2).max())
     return Split(own, FOR_SQUARES, kind, left, own + more * c, mu)
+
+
+def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
+    """At most the μ of two values so far apart, of both releases together, with the grid.
+
+    Sums move by √c₁·d; squares by at most k‖q‖·d·(2M·R − d), at the M that is worst for this d.
+    """
+    width = _width(limits)
+    u = min(apart / width, 1.0)
+    moved = own.level * (u * width) ** 2
+    if own.kind == "persons":
+        moved += own.share * (own.mu or 0.0) ** 2
+    elif own.kind == "free":
+        moved += 16 * FREE_SQUARES**2 * (own.mu or 0.0) ** 2 * (u * (1 - u)) ** 2
+    elif own.kind == "squares" and own.mu is None:
+        moved += own.share * own.exposure * (u * width * (1 - u / 2)) ** 2
+    elif own.kind == "squares" and own.mu is not None:
+        M = np.linspace(0.5, 1.0, STEPS + 1)
+        moved += (own.mu * u) ** 2 * float(((kappa(M, own.share) * (2 * M - u)) ** 2).max())
+    return min(own.stated, math.sqrt(moved) + math.sqrt(_numbers(own.kind, n)) * GRID)
+
+
+def informed_sd(own: Split, sd: float) -> float:
+    """At least the sd of a guess of one value by an attacker who knows all others (normal values).
+
+    1/√(1/σ² + c): c of both releases at every outcome, which is more than 4k²‖q‖²σ² + c₁.
+    """
+    return 1 / math.sqrt(1 / sd**2 + own.exposure)
+
+
+def _numbers(kind: str, n: int) -> int:
+    """How many noisy numbers leave."""
+    return n + {"none": 0, "persons": n * (n + 1) // 2}.get(kind, n)
 
 
 def _split_exposure(kind: str, n: int, limits: Range, level: float, steps: float) -> Split:

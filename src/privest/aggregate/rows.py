@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import AnyArray, Array
 
 IN_MEMORY = 2**25  # numbers: 256 MB
 BLOCK = 2**16  # rows
@@ -53,6 +53,11 @@ class FeatureRows:
                 data = self._file.read(8 * size * self.n)
                 at += len(data)
                 yield np.frombuffer(data).reshape(size, self.n)
+
+    def parts(self, values: AnyArray) -> list[AnyArray]:
+        """Something of every row, (rows,), in the blocks of the rows."""
+        sizes = [*map(len, self._blocks), *self._sizes]
+        return np.split(values, np.cumsum(sizes)[:-1])
 
     def sample(self, most: int) -> list[Array]:
         """At most about so many rows, evenly spread: to start an iteration with."""

@@ -38,10 +38,11 @@ class _State:
 
 def solve_scores(
     design: SumDesign, sums: Array, level: float, family: Family
-) -> tuple[Array, Array]:
-    """θ̂ and its covariance from released sums z. Raises NotIdentifiable where there is no root.
+) -> tuple[Array, Array, Array]:
+    """θ̂, its covariance and the part of the noise, from released sums z.
 
-    Whether there is one depends on z alone; a second release would spend privacy again.
+    Raises NotIdentifiable where there is no root. Whether there is one depends on z alone; a
+    second release would spend privacy again.
     """
     wanted = sums / math.sqrt(level)
     theta = np.zeros(design.rows.n)
@@ -49,9 +50,9 @@ def solve_scores(
     now = _state(design, theta, wanted, family)
     for _ in range(STEPS):
         if np.linalg.norm(now.score) <= CLOSE * (1 + np.linalg.norm(wanted)):
-            inner = NOISE * np.eye(len(theta)) / level + now.spread
-            half = np.linalg.solve(now.slope, scipy.linalg.cholesky(inner, lower=True))
-            return theta, half @ half.T
+            inverse = np.linalg.inv(now.slope)
+            noise = NOISE / level * inverse @ inverse.T
+            return theta, noise + inverse @ now.spread @ inverse.T, noise
         try:
             step = np.linalg.solve(now.slope, now.score)
         except np.linalg.LinAlgError:

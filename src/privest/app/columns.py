@@ -76,9 +76,10 @@ def stated(form: Form, table: Table, look: TableLook) -> Spec:
     model |= {"target": (names[target],), "person": None if person is None else names[person]}
     model["weights"] = names[roles["weight"][0]] if roles["weight"] else None
     categories = {names[at]: found for at, found in lists.items()}
+    formula = form.text("formula", "")
+    model |= {"formula": formula} if formula else {"features": [names[k] for k in roles["public"]]}
     with errors.at("formula"):
-        model |= _terms(form, [names[at] for at in roles["public"]], categories)
-        made = Model(**model)
+        made = Model(**model, categories=categories)
     errors.require_none()
     data = EMBEDDED if table.path is None else table.name
     return Spec(data=data, model=made, privacy=privacy, public=public, format=format)
@@ -143,36 +144,23 @@ def _range(
 
 def _public(form: Form, name: str, at: int, family: str, errors: Errors) -> Public:
     """The residual sd of a number, the share of yes, the mean of a count; each may be left out."""
+    fields = {
+        "binomial": (f"share-{at}", "The share of yes"),
+        "poisson": ("count", "The mean count"),
+    }
+    field, said = fields.get(family, (f"sd-{at}", "The residual sd"))
     found = Public()
-    if family == "binomial":
-        with errors.at(f"share-{at}"):
-            share = form.optional_number(f"share-{at}", "The share of yes")
-            if share is not None and not 0 < share < 100:
-                raise InvalidInput("the share of yes is between 0 and 100 percent.")
-            found = Public(expected={} if share is None else {name: share / 100})
-    elif family == "poisson":
-        with errors.at("count"):
-            count = form.optional_number("count", "The mean count")
-            if count is not None and not count > 0:
-                raise InvalidInput("the mean count must be above 0.")
-            found = Public(expected={} if count is None else {name: count})
-    else:
-        with errors.at(f"sd-{at}"):
-            sd = form.optional_number(f"sd-{at}", "The residual sd")
-            if sd is not None and not sd > 0:
-                raise InvalidInput("the residual sd must be above 0, or empty.")
-            found = Public(None if sd is None else sd * sd)
+    with errors.at(field):
+        value = form.optional_number(field, said)
+        if family == "binomial" and value is not None and not 0 < value < 100:
+            raise InvalidInput("the share of yes is between 0 and 100 percent.")
+        if value is not None and not value > 0:
+            raise InvalidInput(f"{said} must be above 0, or empty.")
+        if value is not None and family == "gaussian":
+            found = Public(value * value)
+        elif value is not None:
+            found = Public(expected={name: value / 100 if family == "binomial" else value})
     return found
-
-
-def _terms(
-    form: Form, features: Sequence[str], categories: Mapping[str, tuple[str, ...]]
-) -> dict[str, object]:
-    """The public columns, or the formula of them; lists of columns that it leaves out go."""
-    formula = form.text("formula", "")
-    if not formula:
-        return {"features": tuple(features), "categories": categories}
-    return {"formula": formula, "categories": categories}
 
 
 def _as_list(form: Form, column: ColumnLook, at: int) -> bool:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privest.app.tables import Table
 from privest.data import TableLook
@@ -26,6 +26,8 @@ from privest.workflow import LEDGER, Plan, Spec
 
 if TYPE_CHECKING:
     from privest.app.job import Choice, Job
+    from privest.report import Section
+    from privest.workflow import Estimate
 
 PREFIX = "privest-app-"
 ALIVE = "alive"  # a file that is locked as long as its app runs
@@ -35,14 +37,6 @@ STEPS = {
 }  # fmt: skip
 MOST_ANSWERS = 20  # pages that are kept for the Back button
 MOST_WORKS = 50  # on one desk: each may hold a table on disk
-
-
-@dataclass(frozen=True, eq=False)
-class Made:
-    """How a release was made here. plan: as it was then; ε may have changed since."""
-
-    plan: Plan
-    choice: Choice
 
 
 @dataclass(eq=False)
@@ -57,9 +51,9 @@ class Work:
     job       the release or dry run that was made last; `tickets` let one begin.
     choice    file and account that were chosen for the release; account: its limit, and what was
               spent of it, as the privacy screen saw them.
-    released  the table of a release; its header is beside it. made: how, if it was made here.
+    released  the table of a release; its header is beside it. made: its plan, if it was made here.
     earlier   real releases of this table that were made before, each a piece of work of its own.
-    asked     rows at which a mean was asked for; `kept`: estimates, by their release.
+    asked     rows at which a mean was asked for; `kept`: the last estimate, by its release.
     looks     how often there was another table, or another format; `models`: another model.
               What was shown, or is still being computed, of an earlier one is not of this one.
     """
@@ -75,13 +69,13 @@ class Work:
     moved: int = 0
     job: Job | None = None
     tickets: dict[str, Plan] = field(default_factory=dict, repr=False)
-    choice: tuple[Plan, Choice] | None = None
+    choice: Choice | None = None
     account: tuple[float, float] | None = None
     released: Path | None = None
-    made: Made | None = None
+    made: Plan | None = None
     earlier: list[Work] = field(default_factory=list, repr=False)
     asked: list[dict[str, object]] = field(default_factory=list, repr=False)
-    kept: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
+    kept: tuple[object, Estimate, list[Section]] | None = field(default=None, repr=False)
     looks: int = 0
     models: int = 0
 
@@ -138,7 +132,8 @@ class Work:
                 self.table.remove()
             self.table, self.look, self.looks = None, None, self.looks + 1
             self.restate(None, None)
-            for held in (self.earlier, self.asked, self.typed, self.tickets, self.kept):
+            self.kept = None
+            for held in (self.earlier, self.asked, self.typed, self.tickets):
                 held.clear()
 
 

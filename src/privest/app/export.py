@@ -7,7 +7,6 @@ of the app and goes as soon as it was sent.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -20,9 +19,9 @@ from starlette.responses import FileResponse, Response
 import privest
 from privest.app.desk import Work
 from privest.app.pages import Form, desk_of, screen
-from privest.app.results import estimate_of, released_of
+from privest.app.results import released_of, results_of
 from privest.report import save_report
-from privest.workflow import Plan, Spec, Steps, commands_of, document_path, to_toml
+from privest.workflow import Plan, commands_of, document_path, to_toml
 
 PLAN, SCRIPT, REPORT, ARCHIVE = "plan.toml", "estimate.py", "report.html", "privest.zip"
 STAMP = (1980, 1, 1, 0, 0, 0)  # of files in the archive: the same work gives the same bytes
@@ -44,97 +43,81 @@ for name, value, (low, high) in zip(estimate.names, estimate.estimate, estimate.
 '''
 
 
+KINDS = {
+    "table": "application/octet-stream", "document": "application/json", "report": "text/html",
+    "script": "text/x-python", "plan": "application/toml", "all": "application/zip",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
-class Exported:
+class Export:
     """A release of a work, and the plan that it was made of; None: it was there already."""
 
     work: Work
     table: Path
     plan: Plan | None
 
-    def write_table(self, path: Path) -> None:
-        """A copy of the table."""
-        shutil.copyfile(self.table, path)
+    @property
+    def names(self) -> dict[str, str]:
+        """Of the files that are there, by the word in their address."""
+        found = {"table": self.table.name, "document": document_path(self.table).name}
+        found |= {"report": REPORT, "script": SCRIPT}
+        return found if self.plan is None else found | {"plan": PLAN}
 
-    def write_document(self, path: Path) -> None:
-        """A copy of the signed document."""
-        shutil.copyfile(document_path(self.table), path)
+    def write(self, what: str, path: Path) -> None:
+        """One of the files; none of them says where a file lies."""
+        if what == "table":
+            shutil.copyfile(self.table, path)
+        elif what == "document":
+            shutil.copyfile(document_path(self.table), path)
+        elif what == "script":
+            text = PYTHON.format(table=self.table.name, version=privest.__version__)
+            path.write_text(text, encoding="utf-8")
+        elif what == "plan":
+            assert self.plan is not None
+            spec = replace(self.plan.spec, data=Path(self.plan.spec.data).name)
+            path.write_text(to_toml(spec), encoding="utf-8")
+        elif what == "report":
+            found, _ = results_of(self.work, self.table, self.plan)
+            simulated = found.release.simulated
+            steps = commands_of(PLAN, self.table.name, REPORT, simulated=simulated)
+            save_report(self.plan, found, () if self.plan is None else tuple(steps), path)
+        else:
+            self._write_all(path)
 
-    def write_plan(self, path: Path) -> None:
-        """The plan as stated; files are named, never where they lie."""
-        assert self.plan is not None
-        path.write_text(to_toml(_by_name(self.plan.spec)), encoding="utf-8")
-
-    def write_script(self, path: Path) -> None:
-        """A script that verifies the release and repeats the estimates."""
-        text = PYTHON.format(table=self.table.name, version=privest.__version__)
-        path.write_text(text, encoding="utf-8")
-
-    def write_report(self, path: Path) -> None:
-        """The page for people."""
-        found = estimate_of(self.work, self.table)
-        steps = Steps(PLAN, self.table.name, REPORT, made=True, simulated=found.release.simulated)
-        commands = () if self.plan is None else commands_of(steps)
-        save_report(self.plan, found, commands, path)
-
-    def write_all(self, path: Path) -> None:
-        """All of it as one file."""
+    def _write_all(self, path: Path) -> None:
         with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-            for what, (_, write) in FILES.items():
-                if what == "all" or (what == "plan" and self.plan is None):
-                    continue
+            for what, name in self.names.items():
                 part = path.with_suffix(f".{what}")
                 try:
-                    write(self, part)
-                    info = ZipInfo(self.name(what), STAMP)
+                    self.write(what, part)
+                    info = ZipInfo(name, STAMP)
                     info.compress_type, info.external_attr = ZIP_DEFLATED, 0o644 << 16
                     with archive.open(info, "w", force_zip64=True) as into, part.open("rb") as own:
                         shutil.copyfileobj(own, into)
                 finally:
                     part.unlink(missing_ok=True)
 
-    def name(self, what: str) -> str:
-        """Of a file: that of a release is its own."""
-        own = {"table": self.table.name, "document": document_path(self.table).name}
-        fixed = {"plan": PLAN, "script": SCRIPT, "report": REPORT, "all": ARCHIVE}
-        return (own | fixed)[what]
-
-
-def _by_name(spec: Spec) -> Spec:
-    return replace(spec, data=Path(spec.data).name)
-
-
-# By the word in the address: the kind of the file, and who writes it.
-FILES: dict[str, tuple[str, Callable[[Exported, Path], None]]] = {
-    "table": ("application/octet-stream", Exported.write_table),
-    "document": ("application/json", Exported.write_document),
-    "report": ("text/html", Exported.write_report),
-    "script": ("text/x-python", Exported.write_script),
-    "plan": ("application/toml", Exported.write_plan),
-    "all": ("application/zip", Exported.write_all),
-}
-
 
 def download(request: Request, work: Work, form: Form) -> Response:
     """One file of a release."""
-    desk, what = desk_of(request), request.path_params["what"]
-    table = released_of(work)
-    plan = None if work.made is None else work.made.plan
-    if table is None or what not in FILES or (what == "plan" and plan is None):
+    what, (table, plan) = request.path_params["what"], released_of(work)
+    if table is None:
+        raise HTTPException(404, "That is there after a release.")
+    export = Export(work, table, plan)
+    name = (export.names | {"all": ARCHIVE}).get(what)
+    if name is None:
         raise HTTPException(404, "That is there after a release.")
     if not table.is_file() or not document_path(table).is_file():
         raise HTTPException(404, "The release is no longer where it was written.")
-    kind, write = FILES[what]
-    exported = Exported(work, table, plan)
-    name = exported.name(what)
-    path = desk.private_file(Path(name).suffix)
+    path = desk_of(request).private_file(Path(name).suffix)
     try:
-        write(exported, path)
+        export.write(what, path)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
     gone = BackgroundTask(path.unlink, missing_ok=True)
-    return FileResponse(path, media_type=kind, filename=name, background=gone)
+    return FileResponse(path, media_type=KINDS[what], filename=name, background=gone)
 
 
 ROUTES = [screen("/export/{what}", download, "export")]

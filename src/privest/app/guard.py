@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
@@ -20,7 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from privest.app.desk import Desk, same_secret
-from privest.app.pages import onward
+from privest.app.pages import onward, says
 
 log = logging.getLogger("privest.app")
 
@@ -41,14 +40,12 @@ READING, CHANGING = ("GET", "HEAD"), ("POST",)
 COOKIE = "privest"
 OUTSIDE = ("cross-site", "same-site")  # another port of this machine is "same-site"
 
-Says = Callable[[int, str], Response]
-
 
 class Guard:
     """Lets through what comes from the user's own browser; everything else gets a short page."""
 
-    def __init__(self, app: ASGIApp, desk: Desk, says: Says) -> None:
-        self.app, self.desk, self.says = app, desk, says
+    def __init__(self, app: ASGIApp, desk: Desk) -> None:
+        self.app, self.desk = app, desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -74,35 +71,35 @@ class Guard:
         except Exception as error:  # what nobody foresaw: never its text, which may hold a reading
             note(error)
             if not begun:
-                await self.says(500, UNFORESEEN)(scope, receive, sending)
+                await says(500, UNFORESEEN)(scope, receive, sending)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that may not pass; None: it may."""
         headers, desk, method = Headers(scope=scope), self.desk, scope["method"]
         host = headers.get("host", "")
         if host not in desk.hosts:
-            return self.says(403, "This is not the address that privest app printed.")
+            return says(403, "This is not the address that privest app printed.")
         if method not in (*READING, *CHANGING):
-            return self.says(405, "The app takes GET and POST.")
+            return says(405, "The app takes GET and POST.")
         if scope["path"] == "/":
             return self._opened(scope, host)
         inside = scope["path"].split("/")[1]
         known = same_secret(inside, desk.key)
         if not known or not same_secret(_cookie(headers, host), desk.session):
-            return self.says(403, NOT_OPENED)
+            return says(403, NOT_OPENED)
         if headers.get("sec-fetch-site") in OUTSIDE:
-            return self.says(403, "This request comes from another page.")
+            return says(403, "This request comes from another page.")
         if method in CHANGING and headers.get("origin") != f"http://{host}":
-            return self.says(403, "This form was not sent by a page of the app.")
+            return says(403, "This form was not sent by a page of the app.")
         return None
 
     def _opened(self, scope: Scope, host: str) -> Response:
         """A token is exchanged for the cookie, once."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if "sec-purpose" in Headers(scope=scope):  # a browser's guess must not use the token up
-            return self.says(503, "This address is not fetched ahead of time.")
+            return says(503, "This address is not fetched ahead of time.")
         if scope["method"] != "GET" or not self.desk.admits(given):
-            return self.says(403, NOT_OPENED)
+            return says(403, NOT_OPENED)
         # A page, no redirect: to what another page (the file that was opened) leads to, however
         # often it is redirected, a browser sends no strict cookie.
         answer = HTMLResponse(onward(f"/{self.desk.key}/"))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from privest.app.desk import Desk, Made, Work
+from privest.app.desk import Desk, Work
 from privest.app.guard import note
-from privest.app.tables import in_words, require_other_name, same_name
+from privest.app.tables import in_words
 from privest.errors import InvalidInput, PrivestError
 from privest.files import part_path
 from privest.report.slider import at_epsilon
@@ -103,7 +105,7 @@ class Job:
 
 def first_choice(desk: Desk, plan: Plan) -> Choice:
     """The usual names; where a killed run left a draft that is paid for, that one."""
-    subject, names = account_name(plan.spec), [usual_name(desk, plan.spec)]
+    subject, names = account_name(plan.spec), [_usual_name(desk, plan.spec)]
     for part in sorted(desk.folder.glob(".*.part")):
         left = part.name[1:].removesuffix(".part")
         if left.endswith(ENDINGS) and part_path(desk.folder / left) == part:
@@ -115,23 +117,21 @@ def first_choice(desk: Desk, plan: Plan) -> Choice:
     return Choice(names[-1], subject)
 
 
-def free_name(folder: Path, target: str, inputs: Sequence[str] = ()) -> str:
-    """A name for the table of a release that no file has, and none of the files that are read."""
-    others = {same_name(one) for one in inputs}
-    word = "".join(letter if letter.isalnum() else "-" for letter in target).strip("-")[:40]
+def free_name(folder: Path, target: str, data: str) -> str:
+    """A name for the table of a release that no file in the folder has, nor the data."""
+    letters = (letter if letter.isalnum() else "-" for letter in target)
+    word = "".join(letters).strip("-")[:40]
     stem = f"{word}-release" if word else "release"
-    number = 1
-    while True:
+    for number in itertools.count(1):
         name = f"{stem}.csv" if number == 1 else f"{stem}-{number}.csv"
-        there = (folder / name).exists() or document_path(folder / name).exists()
-        if not there and same_name(name) not in others:
-            return name
-        number += 1
+        path = folder / name
+        if not (path.exists() or document_path(path).exists() or same_name(name, data)):
+            break
+    return name
 
 
-def usual_name(desk: Desk, spec: Spec) -> str:
-    """The name that is offered."""
-    return free_name(desk.folder, spec.targets[0], [Path(spec.data).name])
+def _usual_name(desk: Desk, spec: Spec) -> str:
+    return free_name(desk.folder, spec.targets[0], spec.data)
 
 
 def as_name(given: str, spec: Spec) -> str:
@@ -144,8 +144,18 @@ def as_name(given: str, spec: Spec) -> str:
         )
     if not given.endswith(ENDINGS):
         raise InvalidInput("the name of the file must end in .csv or .parquet.")
-    require_other_name(given, [Path(spec.data).name])
+    if same_name(given, spec.data):
+        raise InvalidInput(
+            f"“{given}” is the name of a file that the plan reads: give the release another one, "
+            "so that nobody takes the one for the other."
+        )
     return given
+
+
+def same_name(name: str, data: str) -> bool:
+    """Whether some file system, or a reader, takes a name for that of the data."""
+    one, other = (unicodedata.normalize("NFC", x).casefold() for x in (name, Path(data).name))
+    return one == other
 
 
 def new_ticket(work: Work, plan: Plan) -> str:
@@ -173,9 +183,9 @@ def begin(desk: Desk, work: Work, plan: Plan, choice: Choice) -> Job:
             )
         with work.lock:
             desk.set_aside(work)  # the release before is an earlier one
-            work.released, work.made = job.path, Made(plan, choice)
+            work.released, work.made = job.path, plan
             # Another one would have another name.
-            work.choice = (plan, Choice(usual_name(desk, plan.spec), choice.subject))
+            work.choice = Choice(_usual_name(desk, plan.spec), choice.subject)
 
     return _started(desk, work, job, make)
 

@@ -209,25 +209,13 @@ def page(
     Every template has: desk, work, key (first part of every path), csrf, steps, version, and
     `place(name, **ids)`, the path of a route.
     """
-    return HTMLResponse(rendered(request, template, work, **context), status)
-
-
-def rendered(
-    request: Request,
-    template: str,
-    work: Work | None = None,
-    **context: Any,  # noqa: ANN401
-) -> str:
-    """The same as text."""
     desk = desk_of(request)
-    there = {route.name for route in request.app.routes if isinstance(route, Route)}
-    steps = {name: label for name, label in STEPS.items() if name in there}
     known = {
-        "desk": desk, "work": work, "key": desk.key, "csrf": desk.csrf, "names": steps,
+        "desk": desk, "work": work, "key": desk.key, "csrf": desk.csrf, "names": STEPS,
         "version": privest.__version__, "message": None, "step": None, "errors": Errors(),
         "place": lambda name, **ids: place(request, name, **ids),
     }  # fmt: skip
-    return templates().get_template(template).render(known | context)
+    return HTMLResponse(templates().get_template(template).render(known | context), status)
 
 
 def says(status: int, message: str) -> HTMLResponse:

@@ -23,9 +23,9 @@ from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.privacy.reader import band
 from privest.report import Section, Sentence, exposed, parts_html
-from privest.report.describe import errors_expected, planned_errors
 from privest.report.findings import INTERCEPT
 from privest.report.numbers import half, near
+from privest.report.planning import errors_expected, planned_errors
 from privest.report.sections import Chart, Part
 from privest.report.slider import (
     BORDERS,
@@ -127,22 +127,16 @@ def _said(panel: Section, beginnings: Sequence[str]) -> Iterator[Sentence]:
 def _panel(panel: Section) -> list[dict[str, Any]]:
     """The panel in four parts, each with its sentences; bars go with the first."""
     charts = [part for part in panel.parts if isinstance(part, Chart)]
+    bars = [bar for one in _said(panel, ("guess",)) if "sds" in one.values and not charts
+            for bar in guess_bars(one.values)]  # fmt: skip
     found: list[dict[str, Any]] = []
     for title, keys in PARTS.items():
-        parts: list[Part] = [*_said(panel, keys), *(charts if "guess" in keys else ())]
-        bars = [bar for one in _said(panel, ("guess",)) if "sds" in one.values and not charts
-                for bar in guess_bars(one.values)]  # fmt: skip
+        first = "guess" in keys
+        parts: list[Part] = [*_said(panel, keys), *(charts if first else ())]
         if parts:
             html = Markup(parts_html(replace(panel, parts=tuple(parts), details=())))
             dots = "ends" in keys
-            found.append(
-                {
-                    "title": title,
-                    "html": html,
-                    "dots": dots,
-                    "bars": bars if "guess" in keys else [],
-                }
-            )
+            found.append({"title": title, "html": html, "dots": dots, "bars": bars * first})
     return found
 
 
@@ -164,7 +158,7 @@ def _look_at_account(desk: Desk, work: Work, plan: Plan) -> None:
     if desk.read_only:
         return
     with contextlib.suppress(PrivestError):
-        choice = first_choice(desk, plan) if work.choice is None else work.choice[1]
+        choice = work.choice or first_choice(desk, plan)
         found = replace(choice, limit=None, again=True).preview(desk, plan)
         if found.known and found.budget and found.spent is not None:
             work.account = found.budget, found.spent

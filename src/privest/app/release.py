@@ -80,12 +80,15 @@ def _page(
         "order": Sentence("cost_order").text,
     }  # fmt: skip
     if not desk.read_only and (job is None or not job.running):
-        choice = _choice_of(desk, work, plan)
+        choice = work.choice or first_choice(desk, plan)
         told["cost"] = _cost(desk, plan, choice)
         if told["cost"]["unfinished"]:  # it is finished without the table
             told["changed"] = None
         told["ticket"] = new_ticket(work, plan)
-        told["typed"] = typed or _as_typed(choice)
+        told["typed"] = typed or {
+            "name": choice.name, "subject": choice.subject, "limit": as_typed(choice.limit),
+            "again": "yes" if choice.again else "",
+        }  # fmt: skip
         told["accounts"] = _accounts(desk)
     return page(request, "release.html", work, 422 if errors else 200, **told)
 
@@ -127,15 +130,6 @@ def _dry_run(work: Work) -> Markup | None:
 # --- the account ----------------------------------------------------------------------------------
 
 
-def _choice_of(desk: Desk, work: Work, plan: Plan) -> Choice:
-    """What was chosen on this page before, or the usual."""
-    with work.lock:
-        kept = work.choice
-    if kept is not None and kept[0].spec.targets == plan.spec.targets:
-        return kept[1]
-    return first_choice(desk, plan)
-
-
 def _accounts(desk: Desk) -> list[str]:
     """The accounts of the ledger; none where it cannot be read."""
     if not desk.ledger.exists():
@@ -166,13 +160,12 @@ def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
         "bars": (f"{100 * before:.2f}", f"{100 * min(share, 1 - before):.2f}"),
         "before": percent(before),
     }  # fmt: skip
-    facts = {
+    told["facts"] = {
         "Limit, all releases together": _epsilon(plan, spent.budget),
         "Spent before": _epsilon(plan, spent.spent),
         "This release": f"ε = {told['epsilon']}",
         "Still possible afterwards": _epsilon(plan, spent.remaining, down),
     }
-    told["facts"] = facts
     times = int(Fraction(spent.remaining or 0.0) / Fraction(spent.level))
     if share > 0 and times > 0:
         told["said"].append(Sentence("cost_more", {"times": times}).text)
@@ -206,13 +199,6 @@ def _refusal(spent: Spending, *, again: bool) -> str | None:
     return RELEASED_BEFORE if again or not spent.earlier else None
 
 
-def _as_typed(choice: Choice) -> dict[str, str]:
-    return {
-        "name": choice.name, "subject": choice.subject, "limit": as_typed(choice.limit),
-        "again": "yes" if choice.again else "",
-    }  # fmt: skip
-
-
 def _as_choice(desk: Desk, plan: Plan, form: Form) -> Choice:
     """What was typed, checked, all of it at once; an account that is known keeps its limit."""
     usual, errors = first_choice(desk, plan), Errors()
@@ -242,7 +228,7 @@ def look(request: Request, work: Work, form: Form) -> Response:
         return _again(request, work, form, error)
     with work.lock:
         if work.plan is plan:  # an account of another table is none of this one
-            work.choice = (plan, choice)
+            work.choice = choice
     if from_htmx(request):
         cost, order = _cost(desk, plan, choice), Sentence("cost_order").text
         return page(request, "_release_cost.html", work, cost=cost, order=order, trouble=None)
@@ -283,7 +269,7 @@ def make(request: Request, work: Work, form: Form) -> Response:
             if shown is not plan:
                 raise InvalidInput(OTHER_PLAN)
             choice = _as_choice(desk, plan, form)
-            work.choice = (plan, choice)
+            work.choice = choice
             if not form.flag("sure"):
                 raise InvalidInput(NOT_SURE)
             spent = choice.preview(desk, plan)

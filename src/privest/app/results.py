@@ -6,7 +6,6 @@ All of an answer is of one release, whatever another tab does meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,12 @@ from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Entry, Ledger
 from privest.report import Section, Sentence, describe, parts_html
-from privest.report.findings import coefficients, fits_of, mean_sentence
+from privest.report.describe import fits_of
+from privest.report.findings import coefficients, mean_sentence
 from privest.report.sections import Chart, Part, Table
 from privest.report.slider import epsilon_of, epsilon_text
-from privest.workflow import Estimate, TableRelease, estimate, read_release, row_features
+from privest.workflow import Estimate, Plan, TableRelease, estimate, read_release, row_features
 
-MOST_KEPT = 6
 MOST_ROWS = 6  # at which a mean is shown
 MOST_ENTRIES = 20  # of an account
 
@@ -45,12 +44,11 @@ def _page(
     errors: Errors | None = None,
     typed: dict[str, str] | None = None,
 ) -> Response:
-    table = released_of(work)
+    table, plan = released_of(work)
     if table is None:
         return see_other(request, "release", work)
-    found = estimate_of(work, table)
-    release, plan = found.release, None if work.made is None else work.made.plan
-    sections = _kept(work, ("sections", *_key(table)), lambda: describe(found, plan=plan))
+    found, sections = results_of(work, table, plan)
+    release = found.release
     features = row_features(release)
     status = 422 if errors else 200
     return page(
@@ -73,8 +71,12 @@ def _finding(section: Section) -> dict[str, Any]:
     """The findings of a column: sentences, warnings, tables, charts."""
     sentences = [one for one in section.parts if isinstance(one, Sentence)]
     kinds: tuple[tuple[str, type[Any]], ...] = (("tables", Table), ("charts", Chart))
-    # The page itself says of which release they are, and at which ε.
-    parts = [_bare(one) if isinstance(one, Table) else one for one in section.parts]
+    parts = [
+        replace(one, caption=None)  # the page itself says of which release it is, and at which ε
+        if isinstance(one, Table) and one.caption is not None and one.caption.key == "source"
+        else one
+        for one in section.parts
+    ]
     found: dict[str, Any] = {
         name: _html([part for part in parts if isinstance(part, kind)]) for name, kind in kinds
     }
@@ -83,25 +85,18 @@ def _finding(section: Section) -> dict[str, Any]:
     return found | {"said": said, "warned": warned, "reading": _html(section.details)}
 
 
-def _bare(table: Table) -> Table:
-    own = table.caption is not None and table.caption.key == "source"
-    return replace(table, caption=None) if own else table
-
-
 def _fold(section: Section) -> dict[str, Any]:
     """A section as a fold; its first sentence is not repeated."""
     said = [one for one in section.parts if isinstance(one, Sentence)]
     first = said[0] if said and section.key in ("cost", "errors") else None
-    # Errors against ε are on the privacy screen.
-    parts = tuple(one for one in section.parts if one is not first and not _is_curve(one))
+    parts = tuple(
+        one for one in section.parts  # errors against ε are on the privacy screen
+        if one is not first and not (isinstance(one, Chart) and one.mark == "curve")
+    )  # fmt: skip
     return {
         "title": section.heading.text, "first": "" if first is None else first.text,
         "html": Markup(parts_html(replace(section, parts=parts))),
     }  # fmt: skip
-
-
-def _is_curve(part: Part) -> bool:
-    return isinstance(part, Chart) and part.mark == "curve"
 
 
 def _html(parts: Any) -> Markup:  # noqa: ANN401 - a sequence of parts
@@ -124,39 +119,23 @@ def _clear(found: Estimate) -> list[tuple[str, bool, str]]:
 # --- estimates ------------------------------------------------------------------------------------
 
 
-def released_of(work: Work) -> Path | None:
-    """The table of the release of a work; None: there is none."""
+def released_of(work: Work) -> tuple[Path | None, Plan | None]:
+    """The table of the release of a work and its plan, as far as they are there."""
     with work.lock:
-        return work.released
+        return work.released, work.made
 
 
-def estimate_of(work: Work, table: Path) -> Estimate:
-    """The estimate of a release: made once."""
-    made: Estimate = _kept(work, ("estimate", *_key(table)), lambda: estimate(table))
-    return made
-
-
-def _key(table: Path) -> tuple[object, ...]:
-    """Of an estimate: the file as it is now."""
+def results_of(work: Work, table: Path, plan: Plan | None) -> tuple[Estimate, list[Section]]:
+    """The estimate of a release and what is said of it: made once for the file as it is."""
     try:
         there = table.stat()
     except OSError:
         raise InvalidInput(f"there is no table {table.name} any more.") from None
-    return str(table), there.st_mtime_ns, there.st_size
-
-
-def _kept(work: Work, key: tuple[object, ...], make: Callable[[], Any]) -> Any:  # noqa: ANN401
-    """What was made before under this key; else it is made now. What was not asked for goes."""
-    with work.lock:
-        if key in work.kept:
-            work.kept[key] = work.kept.pop(key)  # the last to go
-            return work.kept[key]
-    made = make()
-    with work.lock:
-        work.kept[key] = made
-        while len(work.kept) > MOST_KEPT:
-            del work.kept[next(iter(work.kept))]
-    return made
+    key, kept = (table, there.st_mtime_ns, there.st_size), work.kept
+    if kept is None or kept[0] != key:
+        found = estimate(table)
+        work.kept = kept = key, found, list(describe(found, plan=plan))
+    return kept[1], kept[2]
 
 
 # --- the mean of a group --------------------------------------------------------------------------
@@ -164,7 +143,7 @@ def _kept(work: Work, key: tuple[object, ...], make: Callable[[], Any]) -> Any: 
 
 def mean(request: Request, work: Work, form: Form) -> Response:
     """The mean at a row: a value for every feature; or no rows any more."""
-    table = released_of(work)
+    table, plan = released_of(work)
     if table is None:
         raise HTTPException(404, "There are results after a release.")
     if form.flag("clear"):
@@ -172,7 +151,7 @@ def mean(request: Request, work: Work, form: Form) -> Response:
             work.asked.clear()
         return see_other(request, "results", work)
     errors = Errors()
-    found = estimate_of(work, table)
+    found, _ = results_of(work, table, plan)
     row = _row(found, form, errors)
     if not errors:
         with errors.at("at-0"):

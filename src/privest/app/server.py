@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from privest.app import data, export, pages, privacy, release, results, start
 from privest.app.desk import Desk
 from privest.app.guard import Guard
-from privest.app.pages import not_there, onward, refused, says
+from privest.app.pages import not_there, onward, refused
 from privest.data import silence_openpyxl
 from privest.errors import InvalidInput, PrivestError
 from privest.files import stopped_by_exception
@@ -36,7 +36,7 @@ def make_app(desk: Desk) -> Starlette:
     static = Mount("/{key}/static", StaticFiles(directory=STATIC), name="static")
     app = Starlette(
         routes=[static, *(route for screen in SCREENS for route in screen.ROUTES)],
-        middleware=[Middleware(Guard, desk=desk, says=says)],
+        middleware=[Middleware(Guard, desk=desk)],
         exception_handlers={PrivestError: refused, HTTPException: not_there},
     )
     app.state.desk = desk

@@ -26,13 +26,6 @@ from privest.reading import DOCUMENT, as_text
 from privest.workflow import Spec, load_spec, make_plan, read_release, read_spec
 
 MOST_LISTED = 50  # releases of a folder
-KINDS = {
-    "level column": "a level for each row",
-    "several private columns": "several private columns",
-    "reference": "a reference set",
-    "sensitivity": "a stated sensitivity",
-    "no range": "a private column without a range",
-}
 
 
 def start(request: Request, form: Form) -> Response:
@@ -144,15 +137,15 @@ def _require_shown(spec: Spec) -> None:
     """Refuse a plan that the screens cannot show."""
     privacy = spec.privacy
     found = {
-        "level column": privacy.level_column is not None,
+        "a level for each row": privacy.level_column is not None,
         "several private columns": len(spec.targets) > 1,
-        "reference": spec.public.reference is not None,
-        "sensitivity": privacy.sensitivity is not None,
-        "no range": not privacy.range and spec.model.family != "binomial",
+        "a reference set": spec.public.reference is not None,
+        "a stated sensitivity": privacy.sensitivity is not None,
+        "a private column without a range": (not privacy.range and spec.model.family != "binomial"),
     }
-    for name, is_so in found.items():
+    for what, is_so in found.items():
         if is_so:
-            raise InvalidInput(f"this plan has {KINDS[name]}: use it on the command line.")
+            raise InvalidInput(f"this plan has {what}: use it on the command line.")
 
 
 def _spec(desk: Desk, form: Form) -> Spec:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -122,21 +120,6 @@ def local_path(desk: Desk, given: str) -> Path:
             f"it, or one from {desk.folder}."
         )
     return path
-
-
-def same_name(name: str) -> str:
-    """Names that are one to some file system, or to a reader, as one text."""
-    return unicodedata.normalize("NFC", name).casefold()
-
-
-def require_other_name(given: str, inputs: Sequence[str]) -> None:
-    """Refuse the name of a file that is read: who has both must not take one for the other."""
-    for name in inputs:
-        if same_name(given) == same_name(name):
-            raise InvalidInput(
-                f"“{given}” is the name of a file that the plan reads: give the release another "
-                "one, so that nobody takes the one for the other."
-            )
 
 
 def in_words(error: Exception | str, table: Table | None) -> str:

@@ -17,7 +17,7 @@ from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.ledger import discard
 from privest.report import describe, print_sections, save_report
-from privest.workflow import LEDGER, Steps, commands_of, document_path
+from privest.workflow import LEDGER, commands_of, document_path
 
 COLUMNS = ("age", "sex", "bmi", "bp", "s5")
 REFERENCE = 142  # of 442 people, a fixed random choice; the others are the private ones
@@ -69,7 +69,7 @@ def _show(console: Console, folder: Path, seed: int | None) -> None:
             "reference set for the residual variance."
         )
     )
-    commands, want = commands_of(Steps(plan_file, release, page, seed=seed)), f"bmi={WANTED}"
+    commands, want = commands_of(plan_file, release, page, seed=seed), f"bmi={WANTED}"
     _type(console, f"{commands.plan} --want {want}")
     found = workflow.make_plan(workflow.load_spec(plan_file))
     print_sections(console, describe(found, wanted={want: found.rows_for(WANTED, "bmi")}))

@@ -34,7 +34,7 @@ from privest.dynamics import (
 from privest.dynamics import diagnose as diagnosis_of
 from privest.errors import InvalidInput, NumericalFailure
 from privest.reading import parse_toml, read_document
-from privest.report.figures import Line, Panel, require_files, save_states
+from privest.report.figures import Curve, Panel, require_files, save_panels
 from privest.streaming import CLIPPED
 
 PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "cross", "diffuse")
@@ -168,7 +168,7 @@ def _summary(limit: DynamicBound, names: list[str], smoothed: bool) -> None:
 
 def _draw(result: Filtered | Smoothed, names: list[str], path: Path, kind: str) -> None:
     panels = [
-        Panel(name, [Line(kind, result.estimate[:, j], result.standard_error[:, j])])
+        Panel(name, [Curve.of_errors(kind, result.estimate[:, j], result.standard_error[:, j])])
         for j, name in enumerate(names)
     ]
-    save_states(panels, path, title="States and 95% intervals, from releases alone")
+    save_panels(panels, path, title="States and 95% intervals, from releases alone")

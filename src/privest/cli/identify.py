@@ -36,7 +36,7 @@ from privest.cli.stream_options import (
 from privest.dynamics import Fit, Forecast, Intervals, as_family, fit, require_level
 from privest.errors import InvalidInput
 from privest.records import Record, plain, standard_errors
-from privest.report.figures import Course, CoursePanel, require_files, save_courses
+from privest.report.figures import Curve, Panel, require_files, save_panels
 from privest.report.numbers import value as rounded
 
 CLIPPED = (
@@ -261,15 +261,15 @@ def _write(found: Fit, forecast: Forecast | None, output: Output) -> None:
         output.write(_rows(courses))
     if output.png is not None:
         title = "From releases alone, with 95% intervals"
-        save_courses([CoursePanel(repr(found.family), courses)], output.png, title=title)
+        save_panels([Panel(repr(found.family), courses)], output.png, title=title)
 
 
-def _course(name: str, steps: Array, estimate: Array, interval: Array) -> Course:
+def _course(name: str, steps: Array, estimate: Array, interval: Array) -> Curve:
     low, high = interval[:, 0].T
-    return Course(name, steps, estimate[:, 0], low, high)
+    return Curve(name, steps, estimate[:, 0], low, high)
 
 
-def _rows(courses: list[Course]) -> str:
+def _rows(courses: list[Curve]) -> str:
     """CSV: one row per step, the kind of estimate, and its 95% interval."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

@@ -11,14 +11,14 @@ import csv
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any, NamedTuple, dataclass_transform, get_origin, get_type_hints
 
 import typer
 
 from privest.data import Format, as_format, is_number
-from privest.errors import InvalidInput
+from privest.errors import BudgetExceeded, InvalidInput
 from privest.privacy import Range
 from privest.reading import about as about
 
@@ -135,7 +135,11 @@ def command(**more: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[
             for name, kind in groups.items():
                 own = [field.name for field in fields(kind) if field.name in given]
                 given[name] = kind(**{field: given.pop(field) for field in own})
-            function(**given)
+            try:
+                function(**given)
+            except (InvalidInput, BudgetExceeded) as error:
+                error.args = (f"{error}{options_of(str(error), [one.name for one in found])}",)
+                raise
 
         by_keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in found]
         spread.__signature__ = inspect.Signature(by_keyword)  # type: ignore[attr-defined]
@@ -175,6 +179,19 @@ def _as_option(
         rich_help_panel=extra.pop("panel", None) or said.panel or panel, **extra,
     )  # fmt: skip
     return own.replace(annotation=Annotated[hint, made])
+
+
+def options_of(message: str, names: Collection[str]) -> str:
+    """The options of the fields that a message of the library names in backquotes.
+
+    >>> options_of("State `again`, or the `decimal` mark.", ["again", "format"])
+    ' (Here: --again, --format decimal=…)'
+    """
+    own = "--format" if "format" in names else "privest plan PLAN --format"
+    keys = {one.name: f"{own} {one.name}=…" for one in fields(Format)}
+    options = keys | {name: f"--{name.replace('_', '-')}" for name in names}
+    found = [options[name] for name in re.findall(r"`(\w+)`", message) if name in options]
+    return f" (Here: {', '.join(dict.fromkeys(found))})" if found else ""
 
 
 # --- values of options ----------------------------------------------------------------------------

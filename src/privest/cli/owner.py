@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +19,7 @@ from privest.cli.console import (
     to_stderr,
 )
 from privest.cli.options import LEDGER as LEDGER_PANEL
-from privest.cli.options import about, command, format_of, group, named_values
+from privest.cli.options import about, command, format_of, group, listed, named_values
 from privest.data import EMBEDDED, TableLook, joined
 from privest.data import look as look_at
 from privest.errors import InvalidInput, PrivestError
@@ -28,7 +29,6 @@ from privest.workflow import (
     LEDGER,
     Account,
     Spec,
-    Steps,
     account_name,
     commands_of,
     document_path,
@@ -157,9 +157,12 @@ def ledger_beside(spec: Spec, plan_file: Path) -> Path:
 @command(output=OUTPUT_FILE, seed={"min": 0})
 def release(
     plan_file: PlanFile, charge: Charge, output: Path, simulate: bool = False,
-    seed: int | None = None,
+    seed: int | None = None, publish: str | None = None,
 ) -> None:  # fmt: skip
-    """Write the private release of a plan: one noisy value z per row, and a JSON header beside it.
+    """Write the private release of a plan.
+
+    Of rows: a table with one noisy value z per row, and a JSON header beside it. Of the aggregate
+    form: one JSON document with the estimates.
 
     The values themselves are never written, and none is rejected: beyond the range it is clipped.
     The noise is exact and has no seed. The release is charged to a ledger before the table appears.
@@ -171,13 +174,17 @@ def release(
     privest release plan.toml --output release.csv
 
     Options:
-    output FILE  Table to write, .csv or .parquet.
+    output FILE   Table to write, .csv or .parquet; of the aggregate form a document, .json.
+    publish WHAT  Of the aggregate form: estimates (the default), or matrix, for smaller models and
+                  means at rows. The matrix shows sums of the features.
     """
     if simulate and charge != Charge():
         raise InvalidInput("--simulate spends nothing: leave the options of the ledger out.")
     if seed is not None and not simulate:
         raise InvalidInput("--seed goes with --simulate: a real release has no seed.")
     spec = load_spec(plan_file)
+    if publish is not None:
+        spec = replace(spec, privacy=replace(spec.privacy, publish=publish))
     found = stated_plan(spec) or make_plan(spec)  # most are known without reading the data
     paths = output, document_path(output)
     if simulate:
@@ -235,7 +242,8 @@ def verify(
 @command()
 def estimate(
     table: Release, confidence: float = CONFIDENCE, errors: str = "auto",
-    at: list[str] | None = None, total: bool = False, json: bool = False,
+    at: list[str] | None = None, total: bool = False, features: str | None = None,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Coefficients from a release alone, with intervals that include the privacy noise.
 
@@ -253,10 +261,12 @@ def estimate(
                      plan) or huber; for persons cr2 or reml; for yes/no and counts model or HC3.
     at NAME=VALUE,…  Row of feature values for which to estimate the mean of the target, in its own
                      units: age=50,sex=male. Repeat.
+    features NAME,…  Of an aggregate release with its matrix: a smaller model.
     total            Total of the target over the rows, in its own units.
     """
     rows = {text: named_values(text, "--at") for text in at or []}
-    found = estimate_table(table, errors)
+    wanted = None if features is None else listed(features)
+    found = estimate_table(table, errors, features=wanted)
     found.interval(confidence)
     # All of it before anything is printed: what is asked for may not be there.
     means = {text: found.mean_at(row, confidence) for text, row in rows.items()}
@@ -296,8 +306,10 @@ def report(
     found = make_plan(spec)
     require_same_terms(found, estimated.release, str(table))
     simulated, ledger = estimated.release.simulated, ledger_beside(spec, plan_file)
-    steps = Steps(plan_file, table, output, simulated=simulated, ledger=ledger)
-    save_report(found, estimated, commands_of(steps), output)
+    # By name: where files lie on this machine is nobody else's business.
+    names = (one.name for one in (plan_file, table, output))
+    commands = commands_of(*names, simulated=simulated, ledger=ledger.name)
+    save_report(found, estimated, commands, output)
     tell_file("Report", output)
 
 

@@ -27,7 +27,7 @@ from privest.cli.options import (
     listed,
     named_numbers,
 )
-from privest.data import read_formula
+from privest.data import is_number, read_formula
 from privest.errors import InvalidInput
 from privest.files import require_writable
 from privest.reading import parse_toml
@@ -36,6 +36,13 @@ from privest.report import describe, print_sections
 from privest.workflow import Plan, Spec, load_spec, make_plan, means_by, save_spec
 
 PLAN_VERSION = 4
+# Beside a plan file, a field that is given replaces the others of its line.
+WAYS = (
+    {"level", "level_column", "epsilon", "standard_error", "tolerance", "attacker"},
+    {"residual_variance", "reference"},
+    {"features", "formula", "intercept"},
+)
+TABLES = ("categories", "range", "units", "expected")  # a new entry joins those of the plan file
 
 
 @group(MODEL)
@@ -63,20 +70,26 @@ class ModelOptions:
     person: str | None = None
     missing: str | None = None
 
-    def section(self) -> dict[str, Any]:
-        """The fields of [model]."""
+    def section(self, base: Spec | None) -> dict[str, Any]:
+        """The fields of [model]; `base`: the plan file that states the others."""
         ways = {"--features": self.features, "--formula": self.formula, "--by": self.by}
         given = [name for name, value in ways.items() if value is not None]
         if len(given) > 1:
             raise InvalidInput(f"{given[0]} and {given[1]} state two models: leave one out.")
         targets, lists = listed(self.target), self._categories()
-        if not targets and self.formula is None:
+        if not targets and self.formula is None and base is None:
             raise InvalidInput("--target is needed (or --formula, or a plan file).")
         found = _given(self, "family", "transform", "person", "missing", "formula")
-        found |= {"target": targets, "categories": lists}
+        found |= {"target": targets} if targets else {}
+        found |= {"categories": lists} if lists else {}
         if self.features is not None:
             return found | {"features": listed(self.features)}
-        return found if self.formula else found | means_by(targets, listed(self.by), lists)
+        if self.formula or (base is not None and self.by is None):
+            return found
+        if base is not None:
+            targets = targets or list(base.targets)
+        known = {**(base.model.categories if base else {}), **lists}
+        return found | means_by(targets, listed(self.by), known)
 
     def _categories(self) -> dict[str, list[str]]:
         found = {}
@@ -99,10 +112,11 @@ class PrivacyOptions:
     range LOW,HIGH           Public range of the target, never taken from the data. Values beyond it
                              are clipped, which enforces ε. For several targets NAME=LOW,HIGH,
                              repeated.
-    sensitivity C            Difference that ε is about, where it is less than the range; not
-                             enforced.
     standard_error NAME=E,…  Instead of a level: the standard errors that are wanted.
     distribution NAME        Privacy noise: gaussian (the default), or laplace, which needs no δ.
+    form KIND                What leaves: rows (a noisy value for each, the default), or aggregate
+                             (estimates from a few noisy sums, by an owner who is trusted with the
+                             table).
     level_column NAME        Public column with the level of each row; `privest design` writes one.
     """
 
@@ -110,16 +124,14 @@ class PrivacyOptions:
     epsilon: float | None = None
     delta: float | None = None
     range: list[str] | None = None
-    sensitivity: float | None = None
     standard_error: str | None = None
     distribution: str | None = None
+    form: str | None = None
     level_column: str | None = None
 
     def section(self, targets: list[str]) -> dict[str, Any]:
         """The fields of [privacy]."""
-        found = _given(
-            self, "level", "epsilon", "delta", "sensitivity", "distribution", "level_column"
-        )
+        found = _given(self, "level", "epsilon", "delta", "distribution", "form", "level_column")
         if self.standard_error is not None:
             wanted = named_numbers(listed(self.standard_error), "--standard-error")
             found["standard_error"] = wanted
@@ -202,7 +214,7 @@ def plan(
 
     Prints whether the coefficients can be estimated, their standard errors with and without
     privacy, and what one person is exposed to. --save writes the plan file that `privest release`
-    takes.
+    takes. Options beside a plan file change its fields: --epsilon replaces a level.
 
     Examples:
 
@@ -215,18 +227,13 @@ def plan(
     --level 2 --format sheet=people
 
     privest plan people.csv --target ldl --by sex --category sex=female,male --level 2
+
+    privest plan plan.toml --epsilon 3 --save plan-3.toml
     """
     output.require_free()
-    given = (model, privacy, public, files)
-    if Path(source).suffix.lower() in (".toml", ".yaml", ".yml"):
-        if given != (ModelOptions(), PrivacyOptions(), PublicOptions(), FileOptions()):
-            raise InvalidInput(
-                f"{source} is a plan and states all that: change it there, or give the data and "
-                "the options."
-            )
-        spec = load_spec(source)
-    else:
-        spec = spec_of(source, *given)
+    is_plan = Path(source).suffix.lower() in (".toml", ".yaml", ".yml")
+    base = load_spec(source) if is_plan else None
+    spec = spec_of(source, base, model, privacy, public, files)
     found = make_plan(spec)
     rows = rows_wanted(found, output.want or [])
     if output.save is not None:  # before printing: a closed pipe must not lose it
@@ -242,27 +249,47 @@ def plan(
 
 def spec_of(
     source: str,
+    base: Spec | None,
     model: ModelOptions,
     privacy: PrivacyOptions,
     public: PublicOptions,
     files: FileOptions,
 ) -> Spec:
-    """The specification that the options state."""
-    of_model = model.section()
-    targets = of_model["target"]
+    """The specification that the options state; beside a plan file they change it."""
+    of_model = model.section(base)
+    targets = of_model.get("target") or list(base.targets if base else ())
     if model.formula is not None:
-        targets = list(read_formula(model.formula, of_model["categories"]).targets)
-    record: dict[str, Any] = {
-        "version": PLAN_VERSION,
-        "data": source,
+        lists = {**(base.model.categories if base else {}), **of_model.get("categories", {})}
+        targets = list(read_formula(model.formula, lists).targets)
+    given: dict[str, Any] = {
         "model": of_model,
         "privacy": privacy.section(targets),
         "public": _given(public, *(one.name for one in fields(public))),
     }
     for text in files.set or []:
-        _set(record, text)
-    record["format"] = _with_format(record.get("format", {}), files.format)
-    return Spec.from_dict(record, "the plan")
+        _set(given, text)
+    given["format"] = _with_format(given.get("format", {}), files.format)
+    old: dict[str, Any] = (
+        {"version": PLAN_VERSION, "data": source} if base is None else base.to_dict()
+    )
+    for section, new in given.items():
+        old[section] = _changed(old.get(section, {}), new)
+    return Spec.from_dict(old, "the plan")
+
+
+def _changed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """A section with new fields: one replaces the fields that it excludes, and joins a table."""
+    gone = {name for way in WAYS if not way.isdisjoint(new) for name in way}
+    if "formula" in new:
+        gone |= {"target", "transform"}
+    if new.get("distribution") == "laplace":
+        gone.add("delta")
+    kept = {name: value for name, value in old.items() if name not in gone}
+    if "features" in new and "categories" in kept:
+        lists = kept["categories"].items()
+        kept["categories"] = {name: one for name, one in lists if name in new["features"]}
+    tables = [name for name in TABLES if name in kept and name in new]
+    return kept | new | {name: kept[name] | new[name] for name in tables}
 
 
 def _given(options: object, *names: str) -> dict[str, Any]:
@@ -292,7 +319,7 @@ def _set(record: dict[str, Any], text: str) -> None:
     try:
         at[names[-1]] = parse_toml(f"value = {value}", "it")["value"]
     except InvalidInput:
-        at[names[-1]] = value
+        at[names[-1]] = float(value) if is_number(value) else value
 
 
 def rows_wanted(found: Plan, wanted: list[str]) -> dict[str, int]:

@@ -4,6 +4,7 @@
 """
 
 from privest.data.cells import MISSING as MISSING
+from privest.data.cells import TRUTHS as TRUTHS
 from privest.data.cells import Texts as Texts
 from privest.data.cells import is_date as is_date
 from privest.data.cells import is_number as is_number

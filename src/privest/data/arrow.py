@@ -31,7 +31,6 @@ def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
         import pyarrow
         import pyarrow.compute
         import pyarrow.csv
-        import pyarrow.parquet
     except ImportError as missing:
         raise MissingDependency(
             "CSV and Parquet files need pyarrow: install the extra 'data', for example with "
@@ -191,7 +190,9 @@ class ParquetSource(FileSource):
         try:
             # A buffer instead of whole column chunks: a row group may be as large as the file.
             # Texts come as codes, the way they are stored where they repeat.
-            return pa.parquet.ParquetFile(
+            from pyarrow.parquet import ParquetFile
+
+            return ParquetFile(
                 self.path, buffer_size=1 << 16, pre_buffer=False, read_dictionary=list(text)
             )
         except (pa.ArrowException, OSError, UnicodeDecodeError):

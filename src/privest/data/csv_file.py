@@ -77,7 +77,7 @@ class CsvSource(FileSource):
             return decoder.decode(part, final)
         except UnicodeError:
             raise InvalidInput(
-                f"{self.name} is not {self._encoding} text: state the encoding it was saved in."
+                f"{self.name} is not {self._encoding} text: state the `encoding` it was saved in."
             ) from None
 
     def _chunks(
@@ -205,8 +205,7 @@ class CsvSource(FileSource):
                 warnings.warn(
                     f"{self._where(name)}: its numbers have three digits after every comma, which "
                     "is read as the decimal comma, as stated: 139,750 is 139.75. If commas stand "
-                    'between thousands, state thousands = "," instead; if not, state thousands = '
-                    '"none".',
+                    'between thousands, state "," as `thousands`; if not, state "none".',
                     DoubtfulNumbers,
                     stacklevel=2,
                 )

@@ -41,23 +41,22 @@ ENCODINGS = frozenset(
     + ["euc_kr", "cp949"]
 )
 STATE_ENCODING = (
-    "save the file as UTF-8, or state its encoding in the format: older Windows programs write "
-    "cp1252"
+    "save the file as UTF-8, or state its `encoding`: older Windows programs write cp1252"
 )
 GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"  # 139,750: commas between thousands
 # What a text that is no number is like, and what to do about it. Never the text itself.
 HINTS = (
     (DATE.pattern, f"a date or a time, not a number; {DAYS}"),
-    (GROUPED, 'not a number; it has commas between thousands: state thousands = ","'),
+    (GROUPED, "not a number; it has commas between thousands: state `thousands`"),
     (
         r"^[+-]?[\d.,]*[.,][\d.,]*$",
-        "not a number; it has points or commas: state the decimal mark (decimal), and what is "
-        "between thousands (thousands)",
+        "not a number; it has points or commas: state the `decimal` mark, and what is "
+        "between `thousands`",
     ),
     (
         r"^[<>≤≥]=?\s*[\d.,]+$",
         "a limit, not a number: write a number in its place (half of a limit of detection, for "
-        "example), or state it as a missing code (missing_codes)",
+        "example), or state it in `missing_codes`",
     ),
     (
         r"(?i)^(yes|no|y|n|ja|nein|oui|non)$",
@@ -66,8 +65,8 @@ HINTS = (
     ),
     (
         "",
-        "not a number; correct it, state it as a missing code (missing_codes), or give the column "
-        "a public list of categories",
+        "not a number; correct it, state it in `missing_codes`, or give the column a public "
+        "list of categories",
     ),
 )
 
@@ -106,12 +105,12 @@ class Format:
         if self.separator is not None and self.separator == self.decimal:
             raise InvalidInput(
                 "format: a comma cannot be both between columns and in numbers; state the "
-                "separator, for example ';'."
+                "`separator`, for example ';'."
             )
         if self.thousands == (self.decimal or "."):
             raise InvalidInput(
                 "format: the same mark cannot be between thousands and before decimals: state the "
-                "decimal mark too (decimal)."
+                "`decimal` mark too."
             )
 
     def separator_of(self, name: str) -> str | None:

@@ -142,7 +142,7 @@ def csv_records(
     names = [cell.strip() for cell in next(rows, (0, []))[1]]
     if len(names) == 1 and any(sign in names[0] for sign in SEPARATORS):
         raise InvalidInput(
-            f"the first line has no {SEPARATORS[between]}, and other signs: state the separator."
+            f"the first line has no {SEPARATORS[between]}, and other signs: state the `separator`."
         )
     if len(set(names)) < len(names):
         raise InvalidInput("two columns of the first line have the same name.")

@@ -37,7 +37,7 @@ NOT_UTF8 = (
 )
 COMMAS = (
     "Some numbers have commas (139,750), and it is not clear whether these are decimal commas or "
-    "stand between thousands: state the decimal mark, and what is between thousands."
+    "stand between thousands: state the `decimal` mark, and what is between `thousands`."
 )
 ONE_COLUMN = (
     "Only one column was found. If there are more, another sign is between them; or there are "
@@ -171,7 +171,7 @@ def _found_encoding(path: Path) -> str:
             raise InvalidInput(
                 f"{path.name} is not a text table but binary data. Give it the ending of its kind "
                 "(.xlsx, .parquet, .csv.gz), or save the table as .csv; if it is UTF-16, state the "
-                "encoding."
+                "`encoding`."
             )
         try:
             while part:

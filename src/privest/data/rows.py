@@ -119,7 +119,7 @@ def _whole(
                 column = next(one for one in gaps if gaps[one][row])
                 raise InvalidInput(
                     f"{name}, column {column!r}, row {line[row]}: a value is missing. Fill the "
-                    'gaps, or leave out such rows, which are counted: missing = "drop".'
+                    'gaps, or leave out such rows, which are counted: "drop" as `missing`.'
                 )
             columns, line = {one: column[~gap] for one, column in columns.items()}, line[~gap]
         yield columns, line, rows - len(line)

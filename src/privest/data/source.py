@@ -119,7 +119,7 @@ class Source(ABC):
         if absent:
             said = absent_columns(absent, self.columns, certain=self.certain)
             others = ", ".join(map(repr, self.sheets[1:])) if self.format.sheet is None else ""
-            first = f" Its first sheet was read; there are also {others}: state the sheet."
+            first = f" Its first sheet was read; there are also {others}: state the `sheet`."
             raise InvalidInput(f"{self.name} has {said}{first if others else ''}")
         repeated = ", ".join(repr(name) for name in wanted if count[name] > 1)
         if repeated:

@@ -130,9 +130,11 @@ def _whole(column: Any) -> Any:  # noqa: ANN401
 def _write_parquet(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401
     """In row groups of about ROW_GROUP rows, however short the blocks."""
     pa = arrow()
+    from pyarrow.parquet import ParquetWriter
+
     # Distinct floats gain nothing from a dictionary; texts do.
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
-    with pa.parquet.ParquetWriter(file, schema, use_dictionary=texts) as writer:
+    with ParquetWriter(file, schema, use_dictionary=texts) as writer:
         waiting: list[Any] = []
         for batch in batches:
             waiting.append(batch)

@@ -1,30 +1,51 @@
 """Estimators: the side that sees releases only."""
 
-from privest.estimator._beyond_range import LAPLACE_SQUARES as LAPLACE_SQUARES
-from privest.estimator._beyond_range import NORMAL_SQUARES as NORMAL_SQUARES
-from privest.estimator._beyond_range import EndTest as EndTest
-from privest.estimator._beyond_range import beyond_sentence as beyond_sentence
-from privest.estimator._beyond_range import reaches as reaches
-from privest.estimator._clipped import estimate_clipped
-from privest.estimator._clipped_check import ClippedCheck as ClippedCheck
-from privest.estimator._clipped_result import ClippedResult
-from privest.estimator._clipped_rows import ClippedRows
-from privest.estimator._clipping_cost import (
-    ClippingCost,
-    CostByShare,
-    clipping_cost,
-    clipping_cost_by_share,
-)
-from privest.estimator._mle import MLResult, maximum_likelihood
-from privest.estimator._mle_release import clipped_rows, maximum_likelihood_of
-from privest.estimator._reference import pooled_variance as pooled_variance
-from privest.estimator._reference import reference_fit as reference_fit
-from privest.estimator._reference import reference_variance
-from privest.estimator._rls import PrivateRLS, StreamHistory
-from privest.estimator._stream_conclusion import StreamConclusion as StreamConclusion
-from privest.estimator._stream_conclusion import conclude as conclude
-from privest.estimator.likelihood._clipped_information import clipped_moments as clipped_moments
-from privest.estimator.result import Result
+from typing import TYPE_CHECKING
+
+from privest.lazy import lazy
+
+if TYPE_CHECKING:
+    from privest.estimator._beyond_range import LAPLACE_SQUARES as LAPLACE_SQUARES
+    from privest.estimator._beyond_range import NORMAL_SQUARES as NORMAL_SQUARES
+    from privest.estimator._beyond_range import EndTest as EndTest
+    from privest.estimator._beyond_range import beyond_sentence as beyond_sentence
+    from privest.estimator._beyond_range import reaches as reaches
+    from privest.estimator._clipped import estimate_clipped
+    from privest.estimator._clipped_check import ClippedCheck as ClippedCheck
+    from privest.estimator._clipped_result import ClippedResult
+    from privest.estimator._clipped_rows import ClippedRows
+    from privest.estimator._clipping_cost import (
+        ClippingCost,
+        CostByShare,
+        clipping_cost,
+        clipping_cost_by_share,
+    )
+    from privest.estimator._mle import MLResult, maximum_likelihood
+    from privest.estimator._mle_release import clipped_rows, maximum_likelihood_of
+    from privest.estimator._reference import pooled_variance as pooled_variance
+    from privest.estimator._reference import reference_fit as reference_fit
+    from privest.estimator._reference import reference_variance
+    from privest.estimator._rls import PrivateRLS, StreamHistory
+    from privest.estimator._stream_conclusion import StreamConclusion as StreamConclusion
+    from privest.estimator._stream_conclusion import conclude as conclude
+    from privest.estimator.likelihood._clipped_information import clipped_moments as clipped_moments
+    from privest.estimator.result import Result
+else:
+    __getattr__ = lazy(__name__, {
+        "_beyond_range": "LAPLACE_SQUARES NORMAL_SQUARES EndTest beyond_sentence reaches",
+        "_clipped": "estimate_clipped",
+        "_clipped_check": "ClippedCheck",
+        "_clipped_result": "ClippedResult",
+        "_clipped_rows": "ClippedRows",
+        "_clipping_cost": "ClippingCost CostByShare clipping_cost clipping_cost_by_share",
+        "_mle": "MLResult maximum_likelihood",
+        "_mle_release": "clipped_rows maximum_likelihood_of",
+        "_reference": "pooled_variance reference_fit reference_variance",
+        "_rls": "PrivateRLS StreamHistory",
+        "_stream_conclusion": "StreamConclusion conclude",
+        "likelihood._clipped_information": "clipped_moments",
+        "result": "Result",
+    })  # fmt: skip
 
 __all__ = [
     "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",

@@ -14,7 +14,11 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, as_array, as_scale
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
+from privest.estimator.likelihood._clipped_information import (
+    clipped_information,
+    clipped_moments,
+    direct_information,
+)
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.privacy import Range
@@ -164,8 +168,8 @@ def clipping_cost_by_share(
     noise, total = np.sqrt(added) / sd, 1 + added / sd**2
     # In units of σ, the end at 0, the mean at x.
     one, both = -scipy.special.ndtri(share), -scipy.special.ndtri(share / 2)
-    single = clipped_information(one, 1.0, noise, 0.0, WIDE)[0]
-    double = [clipped_information(np.array([x]), 1.0, noise, 0.0, 2 * x)[0][0] for x in both]
+    single = direct_information(one, WIDE, noise)[0]
+    double = direct_information(both, 2 * both, noise)[0]
     least = None
     if limits is not None and variance is not None:
         ends = limits if isinstance(limits, Range) else Range(*limits)
@@ -173,7 +177,7 @@ def clipping_cost_by_share(
     return CostByShare(
         share=share,
         one_end=1 / (total * single),
-        both_ends=1 / (total * np.array(double)),
+        both_ends=1 / (total * double),
         bias=sd * clipped_moments(one, 1.0, 0.0, WIDE)[1],
         least_share=least,
         variance=float(sd) ** 2,

@@ -26,7 +26,7 @@ from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
 from privest.estimator._row_history import Beside, RowHistory
 from privest.estimator.result import Result
-from privest.ledger import LedgerSource
+from privest.ledger import Account, Budget, LedgerSource, cost_of
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import Source, seeded
 from privest.noise import GaussianLaw, ScalarLaw, as_joint
@@ -87,8 +87,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         random_state    seed of the noise of a trial (None: fresh), with simulate=True only: a
                         release has no seed. A whole number gives noise that is a function of it
                         and of each reading and its place: no two different releases share it.
-        account         of a real release: a `workflow.Account(ledger, subject)`. `fit` charges the
-                        release to it before anything is drawn, and its budget refuses a second fit.
+        account         of a real release: `Ledger(path).account(subject)`. `fit` charges it before
+                        anything is drawn, and its budget refuses a second fit. One without a budget
+                        gets what this release costs.
         simulate        True: a trial with noise of a simulation generator, which protects nothing.
                         `fit` demands an account, or this.
         range           (low, high), public: readings beyond are clipped to it before they are
@@ -135,7 +136,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     scikit-learn's checks that y is finite hold with simulate=True only, as do its estimator checks
     of a y with NaN; those of X always. Every `fit` is another release, and levels add: fitting
     twice, or cross-validating over five folds, needs a budget of two or five times the level
-    (`Account(ledger, subject, budget)`). `fit(X, y, source=ledger.source(…))` is charged by its
+    (`Ledger.account(subject, budget=)`). `fit(X, y, source=account.source(…))` is charged by its
     source, in place of an account. `score` looks at the y it is given without any protection: its
     result belongs to the data holder, unless that y is public.
 
@@ -165,7 +166,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         simulate: bool = False,
         range: tuple[float, float] | None = None,
-        account: Any = None,  # noqa: ANN401 - workflow.Account, of a later layer
+        account: Account | None = None,
     ) -> None:
         self.level = level
         self.noise = noise
@@ -365,8 +366,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ) -> StreamRelease:
         if not self.simulate:
             if self.account is not None:
-                done = mechanism.steps
-                self.account.spend(mechanism.level, done, done + len(readings))
+                _charge(self.account, mechanism, len(readings))
             return mechanism.release(readings, source)
         if not hasattr(self, "_source"):  # loaded from a pickle
             self._source = seeded(None)
@@ -486,9 +486,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                     "account and source are those of a release, and this is a trial: leave them "
                     "out, or simulate."
                 )
-        elif charged != 1 or not (self.account is None or hasattr(self.account, "spend")):
+        elif charged != 1 or not isinstance(self.account, Account | None):
             raise InvalidInput(
-                "fit releases y: give account=workflow.Account(ledger, subject), which it is "
+                "fit releases y: give account=Ledger(path).account(subject), which it is "
                 "charged to (or the source of a ledger, not both). A trial: simulate=True."
             )
 
@@ -594,6 +594,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             "few, or their level is 0: drop features or add samples.",
             hidden,
         )
+
+
+def _charge(account: Account, mechanism: StreamMechanism, count: int) -> None:
+    """Charge the next `count` measurements: then they may be drawn."""
+    level, first = mechanism.level, mechanism.steps
+    if not account.is_open:
+        account.open(Budget(level=cost_of(level).largest_level))
+    cost = cost_of(level, start=first, stop=first + count)
+    account.spend(cost, start=first, stop=first + count)
 
 
 def _equal_numbers(one: object, other: object) -> bool:

@@ -10,7 +10,6 @@ from privest.ledger._budget import Budget, Cost
 from privest.ledger._entries import Entry
 from privest.ledger._entries import Head as Head
 from privest.ledger._ledger import Ledger as Ledger
-from privest.ledger._ledger import entries_json as entries_json
 from privest.ledger._mark import discard as discard
 from privest.ledger._mark import marks_folder as marks_folder
 from privest.ledger._mark import require_none_before as require_none_before

@@ -18,6 +18,7 @@ from privest.ledger._balance import (
     broken_limits,
     keeps_move,
     listed,
+    peak_of,
     profile,
     require_within,
     segments_of,
@@ -52,14 +53,36 @@ class Account:
     It has a budget, and an index line for the measurements (rows of the table, steps of the
     stream). Every spend covers a range of indices. Ranges that do not meet cost what the larger one
     does (parallel composition, within one account only); what covers an index adds up.
+    Copies and pickles hold the path of the ledger, which they open when they are used.
     """
 
-    def __init__(self, ledger: Ledger, store: Store, guard: Guard, subject: str) -> None:
-        self.ledger, self.subject = ledger, as_subject(subject)
-        self._store, self._guard = store, guard
+    def __init__(self, ledger: Ledger, subject: str) -> None:
+        self._ledger: Ledger | None = ledger
+        self._place, self.subject = ledger.place, as_subject(subject)
 
     def __repr__(self) -> str:
-        return f"Account({self.subject!r} in {self.ledger!r})"
+        return f"Account({self.subject!r} in {str(self._place[0])!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_ledger": None}
+
+    @property
+    def ledger(self) -> Ledger:
+        """Its ledger."""
+        if self._ledger is None:
+            from privest.ledger._ledger import Ledger
+
+            path, marks, busy = self._place
+            self._ledger = Ledger(path, create=False, marks=marks, busy=busy)
+        return self._ledger
+
+    @property
+    def _store(self) -> Store:
+        return self.ledger._store
+
+    @property
+    def _guard(self) -> Guard:
+        return self.ledger._guard
 
     # --- the budget -----------------------------------------------------------------------------
 
@@ -125,9 +148,7 @@ class Account:
             segments = added(self._profile(balance, first, end), cost, budget)
             balance = balance.after(segments, cost.trace(end - first))
         units, _ = broken_limits(budget, balance, segments)
-        revealed = segments[0][2]
-        for _, _, other in segments:
-            revealed = revealed.peak(other)
+        revealed = peak_of(segments)
         return Preview(
             not units and first >= balance.floor,
             tuple(units),
@@ -155,24 +176,15 @@ class Account:
 
     # --- spending -------------------------------------------------------------------------------
 
-    def spend(
-        self,
-        cost: Cost,
-        *,
-        start: int = 0,
-        stop: int | None = None,
-        facts: Mapping[str, Any] | None = None,
-    ) -> Entry:
+    def spend(self, cost: Cost, *, start: int = 0, stop: int | None = None) -> Entry:
         """Spend `cost` on each index of start ≤ index < stop (one index if stop is left out).
 
         On disk when it returns: spend first, then reveal. Raises BudgetExceeded where the budget
-        does not allow it; then nothing is spent. `facts`: public facts of the release, kept as a
-        hash.
+        does not allow it; then nothing is spent.
         """
         first, end = as_index_range(start, stop)
         with self._guard.spending():
-            body = self._charged(cost, first, end)
-            body["facts"] = None if facts is None else facts_hash(facts)
+            body = self._charged(cost, first, end) | {"facts": None}
             return as_entry(self._store.append("spent", body, self.subject, place=(first, end)))
 
     def spend_and_write(
@@ -254,12 +266,12 @@ class Account:
     ) -> LedgerSource:
         """Noise for `release(y, source)` that spends `cost` and is written down before it leaves.
 
-        `cost` is that of each index (`cost_of`), or a function of the range (first, stop). `start`
-        is the index of the first measurement (of step 0 of a stream); left out, the next free one,
-        which is right only for measurements that were never handed in: a run that may start again
-        states its indices, and gets the same numbers again. `key` names the release among several
-        of the same measurements: all of them count. `known`: the highest index that the analyst or
-        a release file has. `facts`: public facts of the release, level=level.fingerprint at least.
+        cost   of each index (`cost_of`), or a function of the range (first, stop).
+        start  index of the first measurement (of step 0 of a stream). Left out: the next free one,
+               for measurements that were never handed in; a run that may start again states it.
+        key    names the release among several of the same measurements: all of them count.
+        known  the highest index that the analyst or a release file has.
+        facts  public facts of the release, level=level.fingerprint at least.
         """
         return LedgerSource(
             self, cost, start=start, key=key, source=source, known=known, facts=facts

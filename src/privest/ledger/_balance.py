@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from privest.arrays import as_double
@@ -53,9 +53,7 @@ class Balance:
 
     def after(self, segments: list[Segment], trace: Fraction | None) -> Balance:
         """The account once the segments are what was revealed."""
-        peak = self.peak
-        for _, _, revealed in segments:
-            peak = peak.peak(revealed)
+        peak = peak_of(segments, self.peak)
         total = None if trace is None or self.trace is None else self.trace + trace
         return replace(self, trace=total, peak=peak, top=max(self.top, segments[-1][1]))
 
@@ -92,6 +90,11 @@ def profile(newest_first: Iterable[list[Segment]], start: int, stop: int) -> lis
     return sorted([*found, *((a, b, Revealed()) for a, b in open_parts)], key=lambda one: one[:2])
 
 
+def peak_of(segments: list[Segment], first: Revealed = NOTHING) -> Revealed:
+    """The most that is revealed anywhere, in every unit."""
+    return functools.reduce(Revealed.peak, (revealed for _, _, revealed in segments), first)
+
+
 def added(before: list[Segment], cost: Cost, budget: Budget) -> list[Segment]:
     """The profile of a range after one more release of it."""
     start, stop = before[0][0], before[-1][1]
@@ -103,7 +106,7 @@ def added(before: list[Segment], cost: Cost, budget: Budget) -> list[Segment]:
                 k += 1
             end, own = min(b, pieces[k][1]), pieces[k][2]
             if cost.move != budget.move:
-                own = own.without_privacy_units()
+                own = Revealed(own.level, rho=None)  # nothing is known in μ, ρ and ε
             found.append((at, end, revealed + own))
             at = end
     return merged(found)
@@ -163,15 +166,10 @@ def _holds(unit: str, budget: Budget, revealed: Revealed, trace: Fraction | None
 
 def _spent(unit: str, revealed: Revealed, trace: Fraction | None) -> Fraction | None:
     """What was spent in a unit other than ε, of μ its square; None where it is not known."""
-    if unit == "mu":
-        return gaussian(revealed)
+    if unit == "mu":  # known if all releases are Gaussian
+        others = revealed.rho is None or revealed.epsilon or revealed.rest
+        return None if others else revealed.mu2
     return {"level": revealed.level, "trace": trace, "rho": revealed.rho}[unit]
-
-
-def gaussian(revealed: Revealed) -> Fraction | None:
-    """μ² if all releases are Gaussian."""
-    others = revealed.rho is None or revealed.epsilon or revealed.rest
-    return None if others else revealed.mu2
 
 
 def _epsilon_holds(budget: Budget, revealed: Revealed) -> bool:
@@ -202,13 +200,13 @@ def _down(value: Fraction) -> float:
     return math.nextafter(near, 0.0) if Fraction(near) > value else near
 
 
-@lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)
 def most_mu(epsilon: float, delta: float) -> float:
     """The largest μ of a Gaussian release that is (ε, δ)-private; safe side."""
     return gdp.mu_of(epsilon, delta) if delta >= SMALLEST_DELTA else 0.0
 
 
-@lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)
 def most_rho(epsilon: float, delta: float) -> float:
     """A ρ whose zCDP is (ε, δ)-private, as large as this conversion gives.
 
@@ -319,9 +317,8 @@ def amount_spent(budget: Budget, revealed: Revealed, trace: Fraction | None) -> 
     """All that was revealed, at one index or at most."""
     delta = None if budget.delta is None else float(budget.delta)
     epsilon = None if delta is None else spent_epsilon(revealed, delta)
-    return Amount(
-        revealed.level, trace, gaussian(revealed), revealed.rho, epsilon, delta, budget.move
-    )
+    square = _spent("mu", revealed, trace)
+    return Amount(revealed.level, trace, square, revealed.rho, epsilon, delta, budget.move)
 
 
 def amount_left(budget: Budget, revealed: Revealed, trace: Fraction | None) -> Amount:

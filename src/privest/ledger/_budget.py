@@ -162,28 +162,12 @@ class Cost(Record):
         return found
 
     def _revealed(self, value: Fraction | Matrix | None) -> Revealed:
-        several = isinstance(value, tuple)
-        return Revealed(
-            level=self.largest_level if several else cast("Fraction | None", value),
-            mu2=self.mu2 or Fraction(0),
-            epsilon=self.epsilon or Fraction(0),
-            rest=Fraction(0) if self.mu2 is not None else self._rest(),
-            rho=self.total_rho,
-            matrix=cast(Matrix, value) if several else None,
-        )
-
-    @property
-    def total_rho(self) -> Fraction | None:
-        """ρ as stated, or as it follows; None where it is not known."""
-        if self.rho is not None:
-            return cast(Fraction, self.rho)
-        if self.mu2 is not None:
-            return cast(Fraction, self.mu2 / 2)
-        return None if self.epsilon is None else cast(Fraction, self.epsilon**2 / 2)
-
-    def _rest(self) -> Fraction:
-        """ρ of what is neither Gaussian nor pure."""
-        return Fraction(0) if self.epsilon is not None or self.rho is None else self.rho
+        level = self.largest_level if isinstance(value, tuple) else value
+        mu2, epsilon, zero = self.mu2 or Fraction(0), self.epsilon or Fraction(0), Fraction(0)
+        if self.mu2 is not None or self.epsilon is not None:  # ρ as stated, or as it follows
+            follows = mu2 / 2 if self.mu2 is not None else epsilon**2 / 2
+            return Revealed(level, mu2, epsilon, zero, follows if self.rho is None else self.rho)
+        return Revealed(level, mu2, epsilon, self.rho or zero, self.rho)  # None: not known
 
 
 @dataclass(frozen=True)

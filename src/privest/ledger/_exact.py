@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class Revealed:
     """What all releases so far reveal of one index; None: not known, because one did not say.
 
     `mu2` and `epsilon` are sums over Gaussian and over pure releases, `rest` is ρ of the others,
-    `rho` is that of all. `matrix`: the information where an index holds several measurements.
+    `rho` is that of all.
     """
 
     level: Fraction | None = Fraction(0)
@@ -103,7 +103,6 @@ class Revealed:
     epsilon: Fraction = Fraction(0)
     rest: Fraction = Fraction(0)
     rho: Fraction | None = Fraction(0)
-    matrix: Matrix | None = ()
 
     def __add__(self, other: Revealed) -> Revealed:
         return Revealed(
@@ -112,39 +111,28 @@ class Revealed:
             self.epsilon + other.epsilon,
             self.rest + other.rest,
             _sum(self.rho, other.rho),
-            _matrix_sum(self.matrix, other.matrix),
         )
 
     def to_list(self) -> list[Any]:
-        """As it is written in a ledger."""
-        numbers = (self.level, self.mu2, self.epsilon, self.rest, self.rho, self.matrix)
-        return [plain_exact(one) for one in numbers]
+        """As it is written in a ledger; its end was a matrix, a limit up to privest 0.2."""
+        numbers = (self.level, self.mu2, self.epsilon, self.rest, self.rho)
+        return [*map(plain_exact, numbers), None]
 
     @classmethod
     def from_list(cls, given: Sequence[Any]) -> Revealed:
-        level, mu2, epsilon, rest, rho, matrix = given
-        return cls(
-            read_number(level), read_exact(mu2), read_exact(epsilon), read_exact(rest),
-            read_number(rho), read_matrix(matrix),
-        )  # fmt: skip
+        level, mu2, epsilon, rest, rho, _ = given
+        sums = read_exact(mu2), read_exact(epsilon), read_exact(rest)
+        return cls(read_number(level), *sums, read_number(rho))
 
     def peak(self, other: Revealed) -> Revealed:
-        """The larger in every unit; of matrices that of the larger trace."""
-        both = (self.matrix, other.matrix)
-        matrix = None if None in both else max(cast("tuple[Matrix, Matrix]", both), key=trace_of)
+        """The larger in every unit."""
         return Revealed(
-            None if None in (self.level, other.level) else max(self.level, other.level),  # type: ignore[type-var]
+            _largest(self.level, other.level),
             max(self.mu2, other.mu2),
             max(self.epsilon, other.epsilon),
             max(self.rest, other.rest),
-            None if None in (self.rho, other.rho) else max(self.rho, other.rho),  # type: ignore[type-var]
-            matrix,
+            _largest(self.rho, other.rho),
         )
-
-    def without_privacy_units(self) -> Revealed:
-        """For a cost with another sensitivity: nothing is known in μ, ρ and ε."""
-        zero = Fraction(0)
-        return Revealed(self.level, zero, zero, zero, None, self.matrix)
 
 
 def trace_of(matrix: Matrix) -> Fraction:
@@ -155,14 +143,8 @@ def _sum(one: Fraction | None, other: Fraction | None) -> Fraction | None:
     return None if one is None or other is None else one + other
 
 
-def _matrix_sum(one: Matrix | None, other: Matrix | None) -> Matrix | None:
-    if one is None or other is None:
-        return None
-    if not one or not other:
-        return one or other
-    if len(one) != len(other):
-        return None
-    return tuple(tuple(a + b for a, b in zip(*rows)) for rows in zip(one, other))
+def _largest(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    return None if one is None or other is None else max(one, other)
 
 
 # --- as entries hold them -------------------------------------------------------------------------
@@ -182,20 +164,12 @@ def read_number(value: object) -> Fraction | None:
     return None if value is None else read_exact(value)
 
 
-def read_matrix(value: object) -> Matrix | None:
-    """A square matrix, empty where nothing was revealed. Raises ValueError for anything else."""
-    if value is None:
-        return None
-    rows: list[Any] = value if isinstance(value, list) else [value]
-    if not all(isinstance(row, list) and len(row) == len(rows) for row in rows):
-        raise ValueError("not a square matrix")
-    return tuple(tuple(read_exact(x) for x in row) for row in rows)
-
-
 def read_information(value: object) -> Fraction | Runs | Matrix | None:
-    """What `plain_exact` made. Raises ValueError or KeyError for anything else."""
+    """What `plain_exact` made. Raises ValueError, TypeError or KeyError for anything else."""
     if isinstance(value, list):
-        return read_matrix(value)
+        if not value or not all(isinstance(r, list) and len(r) == len(value) for r in value):
+            raise ValueError("not a square matrix")
+        return tuple(tuple(read_exact(x) for x in row) for row in value)
     if not isinstance(value, dict):
         return read_number(value)
     runs = tuple((read_exact(level), read_whole(count)) for level, count in value["runs"])

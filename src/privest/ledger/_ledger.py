@@ -7,7 +7,7 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -57,6 +57,7 @@ class Ledger:
     ) -> None:
         self.path = Path(path).resolve()
         folder = marks_folder(marks)
+        self.place = self.path, folder, busy
         if not self.path.exists():
             make(self.path, create, busy, folder)
         self._store = Store(self.path, busy)
@@ -83,7 +84,7 @@ class Ledger:
 
         The budget of an account that is open must be the same: `Account.change_budget` changes it.
         """
-        found = Account(self, self._store, self._guard, subject)
+        found = Account(self, subject)
         if budget is not None:
             found.open(budget)
         return found
@@ -116,8 +117,13 @@ class Ledger:
             return Written(*numbers, as_entry(row), resent=True)
 
     def export(self) -> str:
-        """All entries as JSON, with their hashes; without the key and the released integers."""
-        return entries_json(self.head, self.history())
+        """All entries as JSON, with their hashes; without the key and the released integers.
+
+        Exact numbers are texts m·2^e.
+        """
+        entries = [one.to_dict() for one in self.history()]
+        record = {"format": FORMAT, **self.head.to_dict(), "entries": entries}
+        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
     # --- whether it can be trusted --------------------------------------------------------------
 
@@ -216,9 +222,3 @@ class Ledger:
 
     def _adopted(self, body: dict[str, Any]) -> Row:
         return self._store.append("adopted", body | {"instance": secrets.token_hex(16)})
-
-
-def entries_json(head: Head, entries: Sequence[Entry]) -> str:
-    """Entries with their hashes; exact numbers as texts m·2^e."""
-    record = {"format": FORMAT, **head.to_dict(), "entries": [one.to_dict() for one in entries]}
-    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"

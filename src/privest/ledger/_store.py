@@ -195,7 +195,6 @@ class Store:
         *,
         line: str | None = None,
         place: tuple[int | None, int | None] = (None, None),
-        of: int | None = None,
         numbers: bytes | None = None,
     ) -> Row:
         """Add an entry within a `writing` transaction."""
@@ -203,9 +202,8 @@ class Store:
         last, previous = self._seen
         digest = None if numbers is None else hashlib.sha256(numbers).hexdigest()
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-        row = Row(
-            last + 1, self._now(kind), kind, subject, line, *place, of, text, digest, ""
-        )  # fmt: skip
+        now = self._now(kind)
+        row = Row(last + 1, now, kind, subject, line, *place, None, text, digest, "")
         row = row._replace(hash=row.digest(previous))
         insert = f"INSERT INTO entries ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
         self._connection.execute(insert, row)

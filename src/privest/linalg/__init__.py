@@ -11,6 +11,7 @@ from privest.linalg._root import (
     weighted_roots,
 )
 from privest.linalg._running import RunningLeastSquares as RunningLeastSquares
+from privest.linalg._running import refuse_hidden as refuse_hidden
 from privest.linalg._running import tall_triangle as tall_triangle
 from privest.linalg._sequential import BandedRows, DenseRows, IndependentRows, Rows
 from privest.linalg._uncorrelated import uncorrelated

@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from typing import Never
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.errors import InvalidInput, NumericalFailure
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.linalg import _compiled as machine
 from privest.linalg._root import InformationRoot
-from privest.linalg.tolerances import GRAM_CONDITION, GROWTH, LARGEST_ROOT
+from privest.linalg.tolerances import GRAM_CONDITION, GROWTH, LARGEST_ROOT, rounding
 from privest.reading import state_array, state_flag, state_number
 
 CHUNK = 16384  # rows at a time: they stay in cache between the products
@@ -40,8 +41,9 @@ class RunningLeastSquares:
     noticed whenever the rows have grown tenfold: `full` stays, and results are refused.
     """
 
-    def __init__(self, parameters: int, tolerance: float) -> None:
-        self.parameters, self.tolerance = parameters, tolerance
+    def __init__(self, parameters: int, tolerance: float | None = None) -> None:
+        self.parameters = parameters
+        self.tolerance = rounding(parameters) if tolerance is None else tolerance
         self.triangle: Array = np.zeros((parameters + 1, parameters + 1), order="F")
         self.natural: Array = np.zeros(parameters)
         self.full = False
@@ -89,6 +91,13 @@ class RunningLeastSquares:
             self._growth += float(scaled.dot(scaled))
         else:
             self._look(np.hypot.reduce(rows[:, :-1] if natural is None else natural, axis=0))
+
+    def add_matrix(self, matrix: Array) -> None:
+        """Add rows of H (r, n) without values."""
+        if len(matrix):
+            rows = np.zeros((len(matrix), self.parameters + 1), order="F")
+            rows[:, :-1] = matrix
+            self.add(rows)
 
     def add_row(self, row: Array) -> None:
         """Add one row [g, ζ] (1, n + 1) in which nothing cancelled, its range checked before."""
@@ -146,6 +155,16 @@ class RunningLeastSquares:
             )
         return np.asarray(root @ root.T)
 
+    @property
+    def upper(self) -> Array:
+        """R with RᵀR = GᵀG."""
+        return np.triu(self.triangle[:-1, :-1])
+
+    def require_full(self, names: tuple[str, ...], where: str, rows: int) -> None:
+        """Raise NotIdentifiable, naming the columns, where the rows do not determine θ."""
+        if not self.full:
+            refuse_hidden(self.root().hidden, self.natural, names, where, rows)
+
     def solution(self) -> Array:
         """θ̂ = R⁻¹q. Only when `full`."""
         if self._growth > GROWTH:
@@ -170,6 +189,44 @@ def require_squares(rows: Array) -> None:
         )
 
 
+def refuse_hidden(
+    hidden: Array, sizes: Array, names: tuple[str, ...], where: str, rows: int
+) -> Never:
+    """Say which columns take part in the hidden directions, and what to do."""
+    if rows < len(names):
+        raise NotIdentifiable(
+            f"{where}: {rows} row{'s' * (rows != 1)} cannot determine {len(names)} coefficients. "
+            "More rows are needed, or fewer features.",
+            hidden,
+        )
+    zero = [name for name, size in zip(names, sizes) if size == 0]
+    if zero and "=" in zero[0]:
+        raise NotIdentifiable(
+            f"{where}: no row has {', '.join(map(repr, zero))}, so its coefficient cannot be "
+            "estimated. Take the category off the list; that nobody has it is then public.",
+            hidden,
+        )
+    raise NotIdentifiable(
+        f"{where}: {_reason(zero, _tied(hidden, sizes, names))}. The coefficients cannot be told "
+        "apart: leave one of the columns out.",
+        hidden,
+    )
+
+
+def _tied(hidden: Array, sizes: Array, names: tuple[str, ...]) -> list[str]:
+    """The columns that take part, whatever their units."""
+    part = np.linalg.norm(hidden * np.maximum(sizes, 1e-300)[:, None], axis=1)
+    return [name for name, size in zip(names, part) if size > 1e-6 * part.max()]
+
+
+def _reason(zero: list[str], tied: list[str]) -> str:
+    if zero:
+        return f"{', '.join(map(repr, zero))} {'is' if len(zero) == 1 else 'are'} 0 in every row"
+    if "intercept" in tied and len(tied) == 2:
+        return f"{next(name for name in tied if name != 'intercept')!r} is constant"
+    return f"{', '.join(map(repr, tied))} are collinear"
+
+
 def tall_triangle(
     matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float,
     *, compiled: bool | None = None,
@@ -180,7 +237,7 @@ def tall_triangle(
     `compiled`: the Gram matrix by machine code (None: where numba is installed and m is large).
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        if machine.wanted(compiled, len(matrix)):
+        if compiled is not False and machine.wanted(compiled, len(matrix)):
             gram = machine.gram(matrix, right, weight, unit, shift)
         elif np.ndim(weight) or np.ndim(unit) or np.ndim(shift):
             gram = np.zeros((matrix.shape[1] + 1,) * 2)

@@ -1,32 +1,55 @@
 """Mechanisms: the side that sees y and decides what leaves."""
 
-from privest.mechanism import source
-from privest.mechanism._additive import Additive, BinaryQuantiser
-from privest.mechanism._affine import AffineMechanism, Runnable, RunningMechanism
-from privest.mechanism._catalogue import CATALOGUE, ChannelEntry, Entry, VectorEntry
-from privest.mechanism._channel import Channel, Worst
-from privest.mechanism._coins import RandomisedResponse
-from privest.mechanism._gain import Gain, TruncatedGain
-from privest.mechanism._gaussian import GaussianMechanism
-from privest.mechanism._multiplicative import Inverse, PrivacyWeights, TwinUniform
-from privest.mechanism._quantiser import (
-    LaplaceQuantiser,
-    ProbabilisticQuantiser,
-    TriangularQuantiser,
-)
-from privest.mechanism._rotation import GeometricPerturbation, Rotation
-from privest.mechanism._rows import RowMechanism as RowMechanism
-from privest.mechanism._rows import clip_of as clip_of
-from privest.mechanism._stream import StreamMechanism
-from privest.mechanism._truncated_inverse import TruncatedInverse
-from privest.mechanism._user import UserChannel
-from privest.mechanism._vector import (
-    Componentwise,
-    Information,
-    Mechanism,
-    data_perturbation,
-    output_perturbation,
-)
+from typing import TYPE_CHECKING
+
+from privest.lazy import lazy
+
+if TYPE_CHECKING:
+    from privest.mechanism import source
+    from privest.mechanism._additive import Additive, BinaryQuantiser
+    from privest.mechanism._affine import AffineMechanism, Runnable, RunningMechanism
+    from privest.mechanism._catalogue import CATALOGUE, ChannelEntry, Entry, VectorEntry
+    from privest.mechanism._channel import Channel, Worst
+    from privest.mechanism._coins import RandomisedResponse
+    from privest.mechanism._gain import Gain, TruncatedGain
+    from privest.mechanism._gaussian import GaussianMechanism
+    from privest.mechanism._multiplicative import Inverse, PrivacyWeights, TwinUniform
+    from privest.mechanism._quantiser import (
+        LaplaceQuantiser,
+        ProbabilisticQuantiser,
+        TriangularQuantiser,
+    )
+    from privest.mechanism._rotation import GeometricPerturbation, Rotation
+    from privest.mechanism._rows import RowMechanism as RowMechanism
+    from privest.mechanism._rows import clip_of as clip_of
+    from privest.mechanism._stream import StreamMechanism
+    from privest.mechanism._truncated_inverse import TruncatedInverse
+    from privest.mechanism._user import UserChannel
+    from privest.mechanism._vector import (
+        Componentwise,
+        Information,
+        Mechanism,
+        data_perturbation,
+        output_perturbation,
+    )
+else:
+    __getattr__ = lazy(__name__, {
+        "_additive": "Additive BinaryQuantiser",
+        "_affine": "AffineMechanism Runnable RunningMechanism",
+        "_catalogue": "CATALOGUE ChannelEntry Entry VectorEntry",
+        "_channel": "Channel Worst",
+        "_coins": "RandomisedResponse",
+        "_gain": "Gain TruncatedGain",
+        "_gaussian": "GaussianMechanism",
+        "_multiplicative": "Inverse PrivacyWeights TwinUniform",
+        "_quantiser": "LaplaceQuantiser ProbabilisticQuantiser TriangularQuantiser",
+        "_rotation": "GeometricPerturbation Rotation",
+        "_rows": "RowMechanism clip_of",
+        "_stream": "StreamMechanism",
+        "_truncated_inverse": "TruncatedInverse",
+        "_user": "UserChannel",
+        "_vector": "Componentwise Information Mechanism data_perturbation output_perturbation",
+    })  # fmt: skip
 
 __all__ = [
     "CATALOGUE", "Additive", "AffineMechanism", "BinaryQuantiser", "Channel", "ChannelEntry",

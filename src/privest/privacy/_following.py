@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
+
+import numpy as np
 
 from privest.errors import NumericalFailure
 
@@ -33,8 +36,18 @@ def doubled(start: float, factor: float = 2.0) -> Iterator[float]:
         start *= factor
 
 
-def stepped(start: float, step: float) -> Iterator[float]:
-    """start, and further in steps that double: start + step, start + 3·step, …"""
-    while True:
-        yield start
-        start, step = start + step, 2 * step
+def least_double(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The least double of [low, high] for which it holds, by bisection; low ≥ 0.
+
+    It holds at `high`, and from the first one on: doubles ≥ 0 are in the order of their bits.
+
+    >>> least_double(lambda x: x * x >= 2, 0.0, 2.0)
+    1.4142135623730951
+    """
+    first, end = np.array([low, high]).view(np.int64).tolist()
+
+    def double(bits: int) -> float:
+        return float(np.int64(bits).view(np.float64))
+
+    found = bisect_left(range(first, end), True, key=lambda bits: holds(double(bits)))
+    return double(first + found)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import scipy
 
 from privest.arrays import EPS, AnyArray, Array, Index
 from privest.errors import InvalidInput
@@ -21,7 +20,7 @@ from privest.linalg import PSD, BandedRows, Blocks, IndependentRows
 from privest.privacy import gdp
 from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading, OneRecord
 from privest.privacy._endless import EndlessLevel
-from privest.privacy._following import doubled, first_that, stepped
+from privest.privacy._following import doubled, first_that, least_double
 from privest.privacy._level import PrivacyLevel
 from privest.privacy._parts import mixes_a_step
 from privest.privacy._sequential import SequentialLevel
@@ -318,9 +317,7 @@ def epsilon_of_move(steps: Fraction, delta: float) -> float:
     start = gdp.epsilon_of(GRID * math.ceil(steps) * (1 + 1e-6), delta) + 1e-12
     high = first_that(lambda x: not excess(x) > 0, doubled(start), "ε that is large enough")
     low = high * (1 - 1e-5) if excess(high * (1 - 1e-5)) > 0 else 0.0
-    root = float(scipy.optimize.brentq(excess, low, high, xtol=1e-300, rtol=4 * EPS))
-    further = stepped(root, math.ulp(root))
-    return first_that(lambda x: not excess(x) > 0, further, "ε on the safe side")
+    return least_double(lambda x: not excess(x) > 0, low, high)
 
 
 def _rounding(steps: float, epsilon: float, log_delta: float) -> float:

@@ -24,14 +24,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 
 import numpy as np
 import scipy
 
 from privest.arrays import EPS, ArrayLike, as_number
 from privest.errors import InvalidInput
-from privest.privacy._following import doubled, first_that, stepped
+from privest.privacy._following import doubled, first_that, least_double
 
 # Trapezoidal rule for ∫₀^∞ g f(g) dg with g = e^w. f is a product of exponentials that decay
 # like e^{−g} or faster and are bounded for |Im w| < π/4: the error is e^{−2π(π/4)/step} < 1e-17.
@@ -100,7 +99,7 @@ def epsilon_of(mu: ArrayLike, delta: ArrayLike) -> float:
             f"mu must be small enough for epsilon, about mu²/2, to be a float; "
             f"received {mu:g}. Use a mu below 1e150."
         )
-    return _safe_root(excess, 0.0, high, towards=1.0)
+    return least_double(lambda x: not excess(x) > 0, 0.0, high)
 
 
 def mu_of(epsilon: ArrayLike, delta: ArrayLike) -> float:
@@ -128,7 +127,7 @@ def mu_of(epsilon: ArrayLike, delta: ArrayLike) -> float:
     )
     low = first_that(lambda x: not excess(x) > 0, doubled(low, 0.9), "μ that is small enough")
     high = first_that(lambda x: not excess(x) <= 0, doubled(2 * low), "μ that is too large")
-    return _safe_root(excess, low, high, towards=-1.0)
+    return math.nextafter(least_double(lambda x: excess(x) > 0, low, high), 0.0)
 
 
 def rho_of(mu: ArrayLike) -> float:
@@ -198,17 +197,6 @@ def _log_delta(mu: float, epsilon: float) -> tuple[float, float]:
         value -= 0.5 * math.log(2 * math.pi)
     hazard = math.sqrt(2 / math.pi) / mills_a  # φ(a)/Φ(a)
     return value, 4 * EPS * (abs(value) + (t + half) * hazard)
-
-
-def _safe_root(
-    excess: Callable[[float], float], low: float, high: float, *, towards: float
-) -> float:
-    """The sign change of `excess`, moved `towards` ±∞ until excess ≤ 0 holds as computed."""
-    x = float(
-        scipy.optimize.brentq(excess, low, high, xtol=math.ulp(0.0), rtol=4 * EPS, maxiter=1000)
-    )
-    steps = stepped(x, towards * math.ulp(x))
-    return first_that(lambda at: not excess(at) > 0, steps, "number on the safe side of the root")
 
 
 def _nonnegative(value: ArrayLike, name: str) -> float:

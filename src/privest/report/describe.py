@@ -6,21 +6,15 @@ Every number is public: a function of the plan's public inputs, or of a release.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from privest.arrays import Array
-from privest.estimator.inference import coin_rows
-from privest.lattice import Coin
+from privest.aggregate import mu_apart
 from privest.privacy.reader import DELTA
-from privest.report.exposure import FRACTIONS, Private, exposure, right
-from privest.report.findings import fits_of, left_out, level_of, of_estimate
-from privest.report.numbers import NEXT_TO_NONE
-from privest.report.sections import Cell, Chart, Number, Part, Section, Sentence, Table
+from privest.report.exposure import Private, exposure
+from privest.report.sections import Cell, Number, Part, Section, Sentence, Table
 from privest.workflow import (
     Account,
     Column,
@@ -31,12 +25,6 @@ from privest.workflow import (
     Verification,
 )
 
-SAME = 1.005  # errors that differ by less are the same to a reader
-LEVELS = (0.1, 1 / 3, 1.0, 3.0, 10.0)  # times the chosen one
-CLIPPED = (0.05, 0.2)  # shares for which the cost of clipping is told
-UNEQUAL = 20  # times the usual number of rows: beyond it a cap is worth a word
-ENOUGH = 200.0  # rows × (1 − 2q)² from which on a logistic fit of answers is of use
-
 
 def describe(
     found: Plan | TableRelease | Estimate | Verification,
@@ -46,39 +34,43 @@ def describe(
 ) -> list[Section]:
     """The sections of what the workflow makes; `how`: see of_plan, of_release, of_estimate.
 
-    keys: of the sections that are wanted; None: all. An estimate also takes the `plan` of its
-    release, for errors at other levels.
+    keys: of the sections that are wanted; None: all.
     """
+    if isinstance(found, Verification):
+        return of_verification(found)
+    panel = [exposed(found)] if keys is None or "exposure" in keys else []
     if isinstance(found, Plan):
-        sections = of_plan(found, **how)
-    elif isinstance(found, Verification):
-        sections = of_verification(found)
+        from privest.report.planning import of_plan
+
+        sections = of_plan(found, panel, **how)
+    elif isinstance(found, TableRelease):
+        sections = [*of_release(found, **how), *panel]
     else:
-        panel = [exposed(found)] if keys is None or "exposure" in keys else []
-        if isinstance(found, TableRelease):
-            sections = [*of_release(found, **how), *panel]
-        else:
-            plan = how.pop("plan", None)
-            curve = [] if plan is None or len(found.release.columns) > 1 else curve_of(plan)
-            sections = of_estimate(found, exposure=panel, curve=curve, **how)
+        from privest.report.findings import of_estimate
+
+        sections = of_estimate(found, exposure=panel, **how)
     return [one for one in sections if keys is None or one.key in keys]
+
+
+def fits_of(estimate: Estimate) -> tuple[Estimate, ...]:
+    """The estimates of the private columns, one by one."""
+    return estimate.parts or (estimate,)
 
 
 # --- exposure: of a plan, a header or an estimate -------------------------------------------------
 
 
-def exposed(found: Plan | TableRelease | Estimate, *, apart: float | None = None) -> Section:
-    """The exposure panel; apart: a difference that matters, in modelled units."""
+def exposed(found: Plan | TableRelease | Estimate) -> Section:
+    """The exposure panel."""
     terms: Plan | TableRelease = found.release if isinstance(found, Estimate) else found
     variances: list[tuple[float, bool] | None] = [None] * len(terms.columns)
-    covariance = None
+    covariance = apart = None
     if isinstance(found, Estimate):
         variances = [_estimated(one) for one in fits_of(found)]
         covariance = None if found.joint is None else found.joint.shown_covariance
     elif isinstance(found, Plan):
         covariance = found.survey.covariance if len(found.columns) > 1 else None
-        if apart is None and len(found.columns) == 1:
-            apart = found.privacy.tolerance
+        apart = found.privacy.tolerance if len(found.columns) == 1 else None
     leverage = min(len(terms.names) / max(terms.rows, 1), 0.999)
     columns = [
         _private(terms, column, known, apart, leverage)
@@ -91,7 +83,7 @@ def exposed(found: Plan | TableRelease | Estimate, *, apart: float | None = None
     )  # fmt: skip
 
 
-def _expected(terms: Terms) -> tuple[float, str] | None:
+def expected_mean(terms: Terms) -> tuple[float, str] | None:
     """The expected mean of a yes/no or count outcome, and its source; None of a release."""
     if not isinstance(terms, Plan) or terms.model.family == "gaussian":
         return None
@@ -121,12 +113,16 @@ def _private(
         source = "estimated"
     if known is not None:
         variance, source = known[0], "estimated"
-    share, expected = None, _expected(terms)
+    share, expected = None, expected_mean(terms)
     if family == "binomial":
         share, source = expected or (0.5, "assumed")
     elif family == "poisson" and expected is not None and expected[1] == "stated":
         variance, source = expected
-    limits = terms.limits(column)
+    limits, own = terms.limits(column), None
+    if terms.splits:
+        own = terms.splits[terms.columns.index(column)]
+    if own is not None and family == "binomial":
+        variance = (share or 0.5) * (1 - (share or 0.5))
     return Private(
         target=column.target,
         level=column.level,
@@ -142,6 +138,10 @@ def _private(
         share=share,
         apart=apart,
         largest=terms.privacy.level_column is not None,
+        mu_apart=None
+        if own is None or limits is None
+        else partial(mu_apart, own, len(terms.names), limits),
+        exposure=0.0 if own is None else own.exposure,
     )
 
 
@@ -158,314 +158,56 @@ def _unenforced(terms: Terms) -> tuple[float, float] | None:
     return None if stated is None or epsilon is None or terms.enforced else (stated, epsilon)
 
 
-# --- a plan ---------------------------------------------------------------------------------------
+# --- a release ----------------------------------------------------------------------------------
 
 
-def of_plan(
-    plan: Plan, *, wanted: Mapping[str, int] | None = None, apart: float | None = None
-) -> list[Section]:
-    """What a plan costs and reveals. wanted: how many rows each NAME=ERROR takes."""
-    parts: list[Part] = [*_size(plan), *_level(plan)]
-    parts += [_rows_wanted(plan, want, rows) for want, rows in (wanted or {}).items()]
-    sections = [Section("plan", Sentence("plan"), tuple(parts)), errors_expected(plan)]
-    sections.append(exposed(plan, apart=apart))
-    if cost := _clipping(plan):
-        sections.append(Section("range", Sentence("range"), tuple(cost)))
-    return [*sections, *_offers(plan)]
+def whose(header: TableRelease) -> Sentence:
+    """How many rows, of how many people."""
+    if header.persons is None:
+        return Sentence("rows", {"rows": header.rows})
+    return Sentence("persons_rows", {"persons": header.persons, "rows": header.rows})
 
 
-def _size(plan: Plan) -> list[Sentence]:
-    values = {"rows": plan.rows, "coefficients": len(plan.names), "columns": len(plan.columns)}
-    said = [Sentence("plan_size" if len(plan.columns) == 1 else "plan_columns", values)]
-    strata = plan.survey.strata
-    if strata is not None:
-        first, last = int(strata.rows[0]), int(strata.rows[-1])
-        rows = f"{first}" if first == last else f"{first} to {last:,}"
-        counts = {"persons": strata.count, "rows": rows, "mean": strata.mean_rows}
-        said.append(Sentence("plan_persons", counts))
-        if strata.cut:
-            said.append(Sentence("cut", {"most": plan.most, "cut": strata.cut}))
-    if plan.dropped:
-        said.append(Sentence("dropped", {"dropped": plan.dropped}))
-    if plan.model.missing == "drop":
-        said.append(Sentence("missing_public", warning=True))
-    if plan.model.weights is not None:
-        said.append(Sentence("weights", {"column": plan.model.weights}))
-    return said
+def level_of(header: TableRelease) -> Sentence:
+    """At which level a release was made: of several columns the budget of the record."""
+    columns = header.columns
+    if header.splits:
+        delta = header.privacy.delta or DELTA
+        epsilon = header.over_the_range(delta).epsilon
+        return Sentence("at_epsilon_delta", {"epsilon": epsilon, "delta": delta})
+    if len(columns) > 1:
+        budget = float(header.information)
+        return Sentence("at_budget", {"budget": budget, "columns": len(columns)})
+    if header.distribution.pure and header.epsilon is not None:
+        return Sentence("at_epsilon", {"epsilon": header.epsilon})
+    key = "at_level" if header.privacy.level_column is None else "at_levels"
+    return Sentence(key, {"level": columns[0].level})
 
 
-def _level(plan: Plan) -> list[Sentence]:
-    column, levels, strata = plan.columns[0], plan.survey.levels, plan.survey.strata
-    if len(plan.columns) > 1:
-        return [Sentence("level_record", {"budget": plan.level})]
-    law = plan.distribution.law(column.level, plan.limits(column))
-    if isinstance(law, Coin):
-        return [Sentence("level_answers", {"wrong": float(law.wrong)})]
-    if levels is not None:
-        values = {"column": plan.privacy.level_column, "level": column.level}
-        said = [Sentence("level_column", values), Sentence("level_mean", {"mean": levels.mean})]
-        if levels.withheld:
-            said.append(Sentence("withheld", {"withheld": levels.withheld}))
-        return said
-    said = [Sentence("level", {"level": column.level})]
-    if strata is not None:
-        said.append(Sentence("level_person"))
-        capped = plan.model.most_rows is not None
-        if not capped and strata.rows[-1] >= UNEQUAL * strata.usual:
-            values = {"largest": strata.largest, "usual": strata.usual}
-            said.append(Sentence("persons_unequal", values))
-        elif not capped:
-            said.append(Sentence("persons_cap"))
-    plain = plan.model.family == "gaussian" and law == "gaussian"
-    if plain and plan.ends(column) == (0.0, 1.0):
-        said.append(Sentence("answers_hint"))
-    return said
-
-
-def _rows_wanted(plan: Plan, want: str, rows: int) -> Sentence:
-    if plan.survey.strata is None:
-        return Sentence("rows_wanted", {"want": want, "rows": rows})
-    persons = math.ceil(rows / plan.survey.strata.mean_rows)
-    return Sentence("persons_wanted", {"want": want, "persons": persons})
-
-
-@dataclass(frozen=True, eq=False)
-class Errors:
-    """Standard errors of one column: without privacy (None: unknown), and with it.
-
-    alone: `private` is what privacy alone adds. guesses: by the residual sd.
-    """
-
-    target: str
-    names: tuple[str, ...]
-    open: Array | None
-    private: Array
-    alone: bool
-    guesses: Mapping[float, Array]
-
-
-def planned_errors(plan: Plan) -> list[Errors]:
-    """Of every private column of a plan."""
-    return [_planned(plan, column) for column in plan.columns]
-
-
-def _planned(plan: Plan, column: Column) -> Errors:
-    found = plan.errors(column)
-    if np.isfinite(found.classical).all():
-        return Errors(column.target, plan.names, found.classical, found.total, False, {})
-    limits, guesses = plan.limits(column), {}
-    sds = [] if limits is None else [share * limits.width for share in FRACTIONS]
-    for sd in sds if plan.survey.levels is None else []:
-        guesses[sd] = plan.errors(replace(column, residual_variance=sd * sd)).total
-    return Errors(column.target, plan.names, None, found.privacy, True, guesses)
-
-
-def errors_expected(plan: Plan) -> Section:
-    """The standard errors of a plan, what they are for, and what other levels would give."""
-    every = planned_errors(plan)
-    parts: list[Part] = [_several(every)] if len(every) > 1 else [_one(every[0])]
-    parts += _residual(plan, every)
-    if len(every) == 1:
-        parts += _ratio(plan, every[0])
-        parts += curve_of(plan)
-    return Section("errors_expected", Sentence("errors_expected"), tuple(parts))
-
-
-def _two(error: float) -> tuple[Cell, Cell]:
-    return Number(error, "se"), Number(error, "half")
-
-
-def _one(errors: Errors) -> Table:
-    half = Sentence("half")
-    header: list[Cell] = [Sentence("coefficient")]
-    if errors.open is not None:
-        header += [Sentence("without"), half]
-    header += [Sentence("alone" if errors.alone else "with"), half]
-    header += [Sentence("if_sd", {"sd": sd}) for sd in errors.guesses]
-    rows = []
-    for j, name in enumerate(errors.names):
-        row: list[Cell] = [name]
-        if errors.open is not None:
-            row += _two(float(errors.open[j]))
-        row += _two(float(errors.private[j]))
-        row += [Number(float(guess[j]), "se") for guess in errors.guesses.values()]
-        rows.append(tuple(row))
-    return Table(tuple(header), tuple(rows))
-
-
-def _several(every: Sequence[Errors]) -> Table:
-    word = Sentence("alone" if every[0].alone else "with")
-    header: list[Cell] = [Sentence("coefficient")]
-    for one in every:
-        header += [Sentence("of_column", {"target": one.target, "text": word}), Sentence("half")]
-    rows = [
-        (name, *(cell for one in every for cell in _two(float(one.private[j]))))
-        for j, name in enumerate(every[0].names)
+def left_out(header: TableRelease) -> list[Sentence]:
+    """Rows with missing values: which they are is public."""
+    if not header.dropped:
+        return []
+    return [
+        Sentence("dropped", {"dropped": header.dropped}),
+        Sentence("missing_public", warning=True),
     ]
-    return Table(tuple(header), tuple(rows))
-
-
-def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
-    """What the errors are for: the residual variance, or what is expected of the outcome."""
-    column, expected = plan.columns[0], _expected(plan)
-    if expected is not None:
-        key, read = "expected_mean", "read_count"
-        if plan.model.family == "binomial":
-            key, read = "expected_share", "read_odds"
-        values = {"guess": expected[0], "source": Sentence(expected[1])}
-        return [Sentence(read), Sentence(key, values)]
-    variance = column.residual_variance
-    if variance is None:
-        said = [Sentence("residual_unknown")]
-        if len(every) == 1 and every[0].guesses:
-            said.append(Sentence("residual_fractions"))
-        if plan.rows <= len(plan.names):
-            said.append(Sentence("residual_none", warning=True))
-        return said
-    if plan.survey.strata is not None:
-        return [Sentence("residual_persons", {"variance": variance})]
-    if column.reference_rows is None:
-        return [Sentence("residual_stated", {"variance": variance})]
-    return [Sentence("residual_reference", {"variance": variance, "rows": column.reference_rows})]
-
-
-def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
-    if errors.open is None:
-        return []
-    ratios = errors.private / errors.open
-    low, high = float(ratios.min()), float(ratios.max())
-    said = [Sentence("ratio_one")]
-    if high >= SAME:
-        said = [Sentence("ratio", {"ratio": (low, high), "share": 1 - (1 / float(ratios[0])) ** 2})]
-    if not plan.distribution.pure and plan.model.family == "gaussian":
-        return said
-    share = (1 / high) ** 2
-    said.append(
-        Sentence(
-            "worth", {"share": share, "rows": plan.rows, "worth": math.floor(plan.rows * share)}
-        )
-    )
-    if plan.distribution.name == "randomised response" and plan.epsilon is not None:
-        useful = coin_rows(plan.epsilon, 0.5, plan.rows)[0]
-        if useful >= ENOUGH:
-            return said
-        needed = math.ceil(ENOUGH / useful * plan.rows)
-        said.append(Sentence("few_answers", {"needed": needed}, warning=True))
-    return said
-
-
-def curve_of(plan: Plan) -> list[Part]:
-    """Errors at other levels, as multiples of those without privacy: a sentence and a chart."""
-    errors, column = planned_errors(plan)[0], plan.columns[0]
-    answers = plan.distribution.name == "randomised response"
-    if plan.survey.levels is not None or len(plan.columns) > 1 or answers:
-        return []
-    if errors.open is not None:
-        levels, found = plan.curve()
-        at = [plan.errors(column, column.level * times).total[0] for times in LEVELS]
-        ratios = [one / errors.open[0] for one in at]
-        points = [
-            Sentence("level_point", {"ratio": float(one), "level": column.level * times})
-            for times, one in zip(LEVELS, ratios)
-        ]
-        said = Sentence("other_levels", {"points": points})
-        return [said, _curve(levels, [found[:, 0] / errors.open[0]], column.level, said)]
-    if not errors.guesses or plan.survey.strata is not None:
-        return []
-    added = plan.distribution.variance(column.level, plan.limits(column), simulated=False)
-    levels = column.level * np.geomspace(1e-2, 1e2, 41)
-    lines = [np.sqrt(1 + added * column.level / levels / sd**2) for sd in errors.guesses]
-    now = [math.sqrt(1 + added / sd**2) for sd in errors.guesses]
-    said = Sentence("ratio_fractions", {"ratio": now})
-    return [said, _curve(levels, lines, column.level, said)]
-
-
-def _curve(levels: Array, lines: Sequence[Array], chosen: float, alt: Sentence) -> Chart:
-    data = {"levels": levels, "lines": lines, "chosen": chosen}
-    return Chart("curve", data, alt, Sentence("curve_caption"))
-
-
-def _clipping(plan: Plan) -> list[Sentence]:
-    """What share the range clips and what that costs, as far as it is known."""
-    span = plan.ends(plan.columns[0])
-    answers = plan.distribution.name == "randomised response"
-    if len(plan.columns) > 1 or span is None or answers:
-        return []
-    ends = {"low": span[0], "high": span[1]}
-    if plan.distribution.pure or plan.model.family != "gaussian":
-        return [Sentence("clip_target", ends)]
-    cost: Any = plan.clipping[0]
-    if cost is None:
-        return [Sentence("clip_later", ends)]
-    if not hasattr(cost, "one_end"):
-        return _expected_clipping(plan, cost, ends)
-    points = [
-        Sentence("clip_point", {"ratio": float(np.interp(share, cost.share, cost.one_end)),
-                                "share": share})
-        for share in CLIPPED
-    ]  # fmt: skip
-    said = [Sentence("clip_unknown", ends)]
-    if cost.least_share is not None and cost.least_share >= NEXT_TO_NONE:
-        said.append(Sentence("clip_least", {"least": cost.least_share}))
-    return [*said, Sentence("clip_cost", {"points": points})]
-
-
-def _expected_clipping(plan: Plan, cost: Any, ends: dict[str, float]) -> list[Sentence]:  # noqa: ANN401
-    if cost.share < NEXT_TO_NONE:
-        said = [Sentence("clip_none", ends | {"share": cost.share})]
-    else:
-        worst = int(np.argmax(cost.least_squares_ratio))
-        ratio = float(cost.variance_ratio.max())
-        said = [
-            Sentence("clip_some", ends | {"share": cost.share, "ratio": ratio}),
-            Sentence("clip_bias", {"bias": float(cost.bias[worst]), "name": plan.names[worst]}),
-        ]
-    for name in plan.privacy.standard_error or {}:
-        error = float(cost.standard_error[plan.index(name)])
-        said.append(Sentence("clip_missed", {"name": name, "error": error}))
-    return said
-
-
-def _offers(plan: Plan) -> list[Section]:
-    """Gaussian and Laplace noise at the ε that was asked for."""
-    every = plan.offers()
-    if not every:
-        return []
-    variances = {one.distribution: one.variance for one in every}
-    least = min(variances.values())
-    width = plan.sensitivity(plan.column) or 1.0
-    keys = ("distribution", "noise_variance", "rows_needed", "right_at_ends", "promise")
-    table = Table(
-        tuple(Sentence(key) for key in keys),
-        tuple(
-            (one.distribution, Number(one.variance, "near"),
-             Number(one.variance / least, "near"), right(one.guess),
-             Sentence("promise_delta", {"delta": one.delta}) if one.delta
-             else Sentence("promise_pure"))
-            for one in every
-        ),
-        Sentence("offer_table", {"width": width}),
-    )  # fmt: skip
-    parts: list[Part] = [table, Sentence("offer_rows"), Sentence("offer_attack")]
-    best, mine = min(variances, key=lambda name: variances[name]), plan.distribution.name
-    if best != mine:
-        values = {"name": best.capitalize(), "ratio": variances[mine] / least}
-        parts.append(Sentence("offer_better", values))
-    heading = Sentence("distributions", {"epsilon": every[0].epsilon})
-    return [Section("distributions", heading, tuple(parts))]
-
-
-# --- a release ------------------------------------------------------------------------------------
 
 
 def of_release(
     header: TableRelease, *, paths: tuple[Path, Path] | None = None, account: Account | None = None
 ) -> list[Section]:
     """What was released, where it is, and what the ledger says of it."""
-    parts: list[Part] = [Sentence("released", {"rows": header.rows, "level": level_of(header)})]
+    level = level_of(header)
+    parts: list[Part] = [Sentence("released", {"rows": header.rows, "level": level})]
+    if header.sums:
+        values = {"rows": header.rows, "coefficients": len(header.names), "level": level}
+        parts = [Sentence("released_sums", values), Sentence("sums_leave")]
+    elif not header.simulated:
+        parts += [_meaning(header, column) for column in header.columns]
     parts += left_out(header)
     if paths is not None:
-        keys = ("file_table", "file_header")
+        keys = ["file_document"] if header.sums else ["file_table", "file_header"]
         parts += [Sentence(key, {"path": str(path)}) for key, path in zip(keys, paths)]
     if header.simulated:
         parts.append(Sentence("simulated", warning=True))
@@ -480,6 +222,18 @@ def of_release(
             Sentence("head", {"head": str(account.ledger.head)}),
         ]  # fmt: skip
     return [Section("release", Sentence("release"), tuple(parts))]
+
+
+def _meaning(header: TableRelease, column: Column) -> Sentence:
+    """What the numbers of a column of the table are."""
+    values = {"name": header.z_name(column), "unit": header.scale(column)[0]}
+    if header.distribution.bits:
+        return Sentence("z_answers", values)
+    if header.model.person is not None:
+        return Sentence("z_persons", values)
+    if header.privacy.level_column is not None:
+        return Sentence("z_levels", values)
+    return Sentence("z_steps" if header.model.transform == "none" else "z_log", values)
 
 
 def budget_left(account: Account) -> Sentence:

@@ -8,7 +8,7 @@ than the level does.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from privest.arrays import Array
@@ -34,6 +34,8 @@ class Private:
     share         of yes, where the outcome is yes or no.
     apart         a difference that was stated to matter.
     largest       whether rows have levels of their own, and this is the largest.
+    mu_apart      of the aggregate form: μ of two values so far apart.
+    exposure      of the aggregate form: Fisher information of all that leaves about one value.
     """
 
     target: str
@@ -50,6 +52,8 @@ class Private:
     share: float | None = None
     apart: float | None = None
     largest: bool = False
+    mu_apart: Callable[[float], float] | None = None
+    exposure: float = 0.0
 
     @property
     def value(self) -> str:
@@ -65,6 +69,8 @@ class Private:
 
     def told(self, apart: float) -> float:
         """How often an attacker is right between two equally likely values so far apart."""
+        if self.mu_apart is not None:
+            return attacker.chance_of_mu(self.mu_apart(apart))
         return reader.told_apart(self.level, apart, self.distribution)
 
     def amount(self, apart: float) -> float | Sentence:
@@ -99,7 +105,7 @@ def exposure(
             parts.append(_unenforced(unenforced, delta))
     else:
         parts += _epsilon(columns, epsilon, delta)
-    parts.append(Sentence("not_hidden"))
+    parts.append(Sentence("not_hidden" if first.mu_apart is None else "not_hidden_sums"))
     parts += _chart(columns)
     details = _details(columns, epsilon, delta, covariance)
     if epsilon is not None and unenforced is not None:
@@ -111,7 +117,7 @@ def exposure(
 
 
 def _guesses(columns: Sequence[Private], covariance: Array | None) -> list[Sentence]:
-    if covariance is not None:
+    if covariance is not None and columns[0].mu_apart is None:
         sds = reader.column_sds([one.level for one in columns], covariance)
         return [
             Sentence(
@@ -129,6 +135,8 @@ def _guess(one: Private) -> Sentence:
         return Sentence("guess_answer", {"before": one.share, "yes": yes, "no": no})
     if not one.sds:
         return Sentence("guess_unknown", {"value": one.value, "least": 1 / math.sqrt(one.level)})
+    if one.mu_apart is not None:
+        return _guess_sums(one)
     if one.rows is not None:
         return _guess_person(one, one.rows)
     return _guess_value(one)
@@ -146,6 +154,17 @@ def _guess_person(one: Private, rows: int) -> Sentence:
         "guess_person",
         {"mean_before": mean_before, "mean": mean, "before": before, "after": after},
     )
+
+
+def _guess_sums(one: Private) -> Sentence:
+    """Noisy sums: a reader knows next to nothing of one row; an informed attacker little."""
+    informed = [1 / math.sqrt(1 / sd**2 + one.exposure) for sd in one.sds]
+    if one.sd is None:
+        return Sentence(
+            "guess_sums_fractions", {"value": one.value, "sds": one.sds, "informed": informed}
+        )
+    values = {"value": one.value, "before": one.sd, "informed": informed[0]}
+    return Sentence("guess_sums", values)
 
 
 def _guess_value(one: Private) -> Sentence:
@@ -202,7 +221,7 @@ def _pairs(columns: Sequence[Private]) -> list[Sentence]:
         if not all(one.sd for one in columns):
             return []
         apart = [math.sqrt(2) * (one.sd or 0.0) for one in columns]
-        chance = reader.record_apart([one.level for one in columns], apart)
+        chance = _record_apart(columns, apart)
         return [Sentence("pair_record", {"right": right(chance)})]
     if first.apart is not None:
         values = {"apart": first.amount(first.apart), "right": right(first.told(first.apart))}
@@ -220,13 +239,21 @@ def _pairs(columns: Sequence[Private]) -> list[Sentence]:
     return [Sentence(key, {"apart": amounts[0], "right": rates})]
 
 
+def _record_apart(columns: Sequence[Private], apart: Sequence[float]) -> float:
+    """How often two records so far apart are told apart."""
+    if columns[0].mu_apart is None:
+        return reader.record_apart([one.level for one in columns], apart)
+    mus = [one.mu_apart(d) for one, d in zip(columns, apart) if one.mu_apart is not None]
+    return attacker.chance_of_mu(gdp.compose(*mus))
+
+
 def _ends(columns: Sequence[Private]) -> list[Sentence]:
     first = columns[0]
     if any(one.width is None for one in columns):
         return []
     widths = [one.width or 0.0 for one in columns]
     if len(columns) > 1:
-        chance = reader.record_apart([one.level for one in columns], widths)
+        chance = _record_apart(columns, widths)
         return [Sentence("ends_record", {"right": right(chance)})]
     if first.distribution == "randomised response":
         share = first.share or 0.5
@@ -295,10 +322,10 @@ def _of_column(one: Private) -> list[Sentence]:
         values = {"variance": one.sd**2, "source": Sentence(one.source)}
         said.append(Sentence("sd_is", values))
     if one.distribution == "gaussian":
-        least = 1 / math.sqrt(one.level)
+        least = 1 / math.sqrt(one.exposure or one.level)
         if not one.logarithm:
             said.append(Sentence("unbiased", {"least": least}))
-        if one.sd is not None and one.rows is None:
+        if one.sd is not None and one.rows is None and one.mu_apart is None:
             higher = attacker.chance_of_side(one.level, one.sd)
             said.append(Sentence("higher_of_two", {"p": higher}))
     if one.sd is not None and one.rows is None:
@@ -308,6 +335,8 @@ def _of_column(one: Private) -> list[Sentence]:
 
 def _with_prior(one: Private, apart: float) -> float:
     """The attacker's rate where one of two values has prior probability 10%."""
+    if one.mu_apart is not None:
+        return attacker.chance_of_mu(one.mu_apart(apart), TENTH)
     if one.distribution == "laplace":
         return attacker.laplace_chance(apart * math.sqrt(one.level), TENTH)
     return attacker.chance_of_mu(apart * math.sqrt(one.level), TENTH)
@@ -320,7 +349,10 @@ def _chart(columns: Sequence[Private]) -> list[Chart]:
     """Bars of the reader's sd before and after, of one column whose sd is known."""
     first = columns[0]
     known = (
-        first.sd is not None and first.rows is None and first.distribution != "randomised response"
+        first.sd is not None
+        and first.rows is None
+        and first.mu_apart is None
+        and first.distribution != "randomised response"
     )
     if len(columns) > 1 or not known or first.sd is None:
         return []

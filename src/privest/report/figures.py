@@ -75,16 +75,6 @@ def tidy(axes: Axes, alpha: float = 0.25, **grid: Any) -> None:  # noqa: ANN401
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw_band(
-    axes: Axes, x: Array, mean: Array, error: Array, colour: str, *, alpha: float, **line: Any,  # noqa: ANN401
-) -> tuple[Array, Array]:  # fmt: skip
-    """A line and its 95% band; the two edges of the band."""
-    low, high = mean - BAND * error, mean + BAND * error
-    axes.fill_between(x, low, high, color=colour, alpha=alpha, lw=0)
-    axes.plot(x, mean, color=colour, **line)
-    return low, high
-
-
 def ellipse_points(covariance: Array, count: int = 241) -> Array:
     """(count, 2) points on the boundary of the 95% region of N(0, covariance), 2×2."""
     values, vectors = np.linalg.eigh(covariance)
@@ -142,7 +132,9 @@ def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
     steps, estimates, errors = trail.columns()
     late = slice(len(steps) // 10, None)
     for j, (axes, name) in enumerate(zip(panels, names)):
-        edges = draw_band(axes, steps, estimates[:, j], errors[:, j], COLOURS[0], alpha=0.2, lw=1.4)
+        edges = [estimates[:, j] + side * BAND * errors[:, j] for side in (-1, 1)]
+        axes.fill_between(steps, *edges, color=COLOURS[0], alpha=0.2, lw=0)
+        axes.plot(steps, estimates[:, j], color=COLOURS[0], lw=1.4)
         axes.axhline(estimates[-1, j], color="#444444", lw=0.7, ls=":")
         # Where there is no interval there is no band: the line alone then gives the scale.
         low = np.nanmin([edges[0][late], estimates[late, j]])
@@ -161,83 +153,7 @@ def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One estimate of one state: mean and standard error (K,)."""
-
-    name: str
-    mean: Array
-    error: Array
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One state: the estimates of it, and the truth where it is known (simulations)."""
-
-    title: str
-    lines: Sequence[Line]
-    truth: Array | None = None
-
-
-def save_states(
-    panels: Sequence[Panel], path: Path, *, title: str, times: Array | None = None,
-    time_name: str = "step",
-) -> None:  # fmt: skip
-    """Write the figure: one panel a state, a line and its 95% band for each estimate."""
-    figure = new_figure(8.5, 1.0 + 2.1 * len(panels))
-    every = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
-    for axes, panel in zip(every, panels):
-        steps = len(panel.lines[0].mean)
-        thin = slice(None, None, max(1, steps // MOST))
-        when = (np.arange(float(steps)) if times is None else times)[thin]
-        for colour, line in zip(COLOURS, panel.lines):
-            mean, error = line.mean[thin], line.error[thin]
-            draw_band(axes, when, mean, error, colour, alpha=0.18, lw=1.3, label=line.name)
-        if panel.truth is not None:
-            axes.plot(when, panel.truth[thin], color="#222222", lw=0.9, ls="--", label="true")
-        axes.set_title(shown(panel.title, 80), fontsize=10, loc="left")
-        tidy(axes)
-    every[0].legend(fontsize=8, frameon=False, ncols=4, loc="best")
-    every[-1].set_xlabel(time_name)
-    figure.suptitle(title, fontsize=11)
-    save(figure, path)
-
-
-@dataclass(frozen=True)
-class Track:
-    """A path in the plane: positions (K, 2) and their covariances (K, 2, 2)."""
-
-    name: str
-    positions: Array
-    covariances: Array
-
-
-def save_plane(
-    tracks: Sequence[Track], path: Path, *, title: str, truth: Array | None = None,
-    points: Array | None = None, unit: str = "m", ellipses: int = 12,
-) -> None:  # fmt: skip
-    """Write the figure: tracks with some 95% ellipses, released points, the true path."""
-    figure = new_figure(7.5, 6.0)
-    axes = figure.subplots()
-    if points is not None:
-        axes.plot(*points.T, ".", color="#999999", ms=3, alpha=0.6, label="released")
-    for colour, track in zip(COLOURS, tracks):
-        axes.plot(*track.positions.T, color=colour, lw=1.5, label=track.name)
-        for k in np.linspace(0, len(track.positions) - 1, ellipses).astype(int):
-            edge = track.positions[k] + ellipse_points(track.covariances[k], 60)
-            axes.fill(*edge.T, color=colour, alpha=0.12, lw=0)
-    if truth is not None:
-        axes.plot(*truth.T, color="#222222", lw=0.9, ls="--", label="true")
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xlabel(f"east ({unit})")
-    axes.set_ylabel(f"north ({unit})")
-    axes.legend(fontsize=8, frameon=False)
-    tidy(axes)
-    figure.suptitle(title, fontsize=11)
-    save(figure, path)
-
-
-@dataclass(frozen=True)
-class Course:
+class Curve:
     """One estimate of a series: its times, its middle, and the edges of its band, each (K,)."""
 
     name: str
@@ -246,31 +162,36 @@ class Course:
     low: Array
     high: Array
 
+    @classmethod
+    def of_errors(cls, name: str, mean: Array, error: Array, times: Array | None = None) -> Curve:
+        """With the 95% band of its standard errors."""
+        when = np.arange(float(len(mean))) if times is None else times
+        return cls(name, when, mean, mean - BAND * error, mean + BAND * error)
+
 
 @dataclass(frozen=True)
-class CoursePanel:
+class Panel:
     """Estimates of one series; `truth`: times and values, where they may be shown."""
 
     title: str
-    courses: Sequence[Course]
+    curves: Sequence[Curve]
     truth: tuple[Array, Array] | None = None
 
 
-def save_courses(
-    panels: Sequence[CoursePanel], path: Path, *, title: str, time_name: str = "step"
+def save_panels(
+    panels: Sequence[Panel], path: Path, *, title: str, time_name: str = "step"
 ) -> None:
     """Write the figure: a panel for each series, a line and a band for each estimate of it."""
-    figure = new_figure(8.5, 1.0 + 2.4 * len(panels))
+    figure = new_figure(8.5, 1.0 + 2.2 * len(panels))
     every = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
     for axes, panel in zip(every, panels):
-        for colour, course in zip(COLOURS, panel.courses):
-            thin = slice(None, None, max(1, len(course.times) // MOST))
-            when = course.times[thin]
-            edges = course.low[thin], course.high[thin]
-            axes.fill_between(when, *edges, color=colour, alpha=0.2, lw=0)
-            axes.plot(when, course.middle[thin], color=colour, lw=1.3, label=course.name)
+        for colour, one in zip(COLOURS, panel.curves):
+            thin = slice(None, None, max(1, len(one.times) // MOST))
+            when = one.times[thin]
+            axes.fill_between(when, one.low[thin], one.high[thin], color=colour, alpha=0.2, lw=0)
+            axes.plot(when, one.middle[thin], color=colour, lw=1.3, label=one.name)
         if panel.truth is not None:
-            axes.plot(*panel.truth, color="#222222", lw=0.8, ls="--", label="true")
+            axes.plot(*panel.truth, color="#222222", lw=0.9, ls="--", label="true")
         axes.set_title(shown(panel.title, 100), fontsize=10, loc="left")
         tidy(axes)
     every[0].legend(fontsize=8, frameon=False, ncols=4, loc="best")

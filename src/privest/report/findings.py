@@ -11,6 +11,8 @@ import numpy as np
 
 import privest
 from privest.arrays import CONFIDENCE, Array, as_confidence
+from privest.report.describe import fits_of, left_out, level_of, whose
+from privest.report.planning import SAME, curve_of
 from privest.report.sections import (
     Cell,
     Chart,
@@ -21,10 +23,9 @@ from privest.report.sections import (
     Sentence,
     Table,
 )
-from privest.workflow import Estimate, TableRelease
+from privest.workflow import Estimate, Plan, TableRelease
 
 INTERCEPT = "intercept"
-SAME = 1.005  # errors that differ by less are the same to a reader
 SMALL = 0.05  # standard errors: what clipping may do to least squares
 MOST_NAMED = 4
 METHODS = ("HC", "CR2", "Student")  # whose meaning is told
@@ -33,11 +34,6 @@ KINDS = {
     "binomial": "odds",
     "poisson": "count",
 }  # whose coefficients are logarithms
-
-
-def fits_of(estimate: Estimate) -> tuple[Estimate, ...]:
-    """The estimates of the private columns, one by one."""
-    return estimate.parts or (estimate,)
 
 
 def kind_of(fit: Estimate) -> str | None:
@@ -209,25 +205,6 @@ def _table(fit: Estimate, confidence: float) -> Table:
     return Table(tuple(header), tuple(rows), caption)
 
 
-def whose(header: TableRelease) -> Sentence:
-    """How many rows, of how many people."""
-    if header.persons is None:
-        return Sentence("rows", {"rows": header.rows})
-    return Sentence("persons_rows", {"persons": header.persons, "rows": header.rows})
-
-
-def level_of(header: TableRelease) -> Sentence:
-    """At which level a release was made: of several columns the budget of the record."""
-    columns = header.columns
-    if len(columns) > 1:
-        budget = float(header.information)
-        return Sentence("at_budget", {"budget": budget, "columns": len(columns)})
-    if header.distribution.pure and header.epsilon is not None:
-        return Sentence("at_epsilon", {"epsilon": header.epsilon})
-    key = "at_level" if header.privacy.level_column is None else "at_levels"
-    return Sentence(key, {"level": columns[0].level})
-
-
 def _percents(target: str, kind: str, every: Sequence[Coefficient], confidence: float) -> Table:
     """Effects of coefficients that are logarithms, 100(e^θ − 1)."""
     wide = Sentence("interval", {"confidence": confidence})
@@ -274,16 +251,6 @@ def errors_section(fit: Estimate, *, several: bool = False) -> Section:
     heading = Sentence("errors_of", {"target": target}) if several else Sentence("errors")
     of = target if several else ""
     return Section("errors", heading, tuple(said), tuple(details), of=of)
-
-
-def left_out(header: TableRelease) -> list[Sentence]:
-    """Rows with missing values: which they are is public."""
-    if not header.dropped:
-        return []
-    return [
-        Sentence("dropped", {"dropped": header.dropped}),
-        Sentence("missing_public", warning=True),
-    ]
 
 
 def _design(header: TableRelease) -> list[Sentence]:
@@ -336,11 +303,13 @@ def _range(fit: Estimate) -> list[Sentence]:
     """What the range did to the estimate, and what was done about it."""
     header = fit.release
     span = header.ends(header.column)
-    if span is None or header.distribution.name == "randomised response":
+    if span is None or header.distribution.bits:
         return []
     ends = {"low": span[0], "high": span[1]}
     if fit.beyond is not None:
         return [Sentence("range_beyond", ends | {"side": fit.beyond}, warning=True)]
+    if header.sums:
+        return [Sentence("clip_target", ends), Sentence("sums_silent")]
     share, bias = fit.clipped, fit.clipping_bias
     if share is None or bias is None:
         return [Sentence("clip_target", ends)]
@@ -355,7 +324,7 @@ def _range(fit: Estimate) -> list[Sentence]:
 def _why(header: TableRelease) -> str:
     if header.model.person is not None:
         return "why_people"
-    if header.distribution.name != "gaussian":
+    if not header.distribution.normal:
         return "why_distribution"
     return "why_flat" if header.model.weights is None else "why_weights"
 
@@ -526,8 +495,8 @@ def of_estimate(
     estimate: Estimate,
     *,
     exposure: Sequence[Section],
+    plan: Plan | None = None,
     confidence: float = CONFIDENCE,
-    curve: Sequence[Part] = (),
     means: Mapping[str, Any] | None = None,
     total: Any = None,  # noqa: ANN401
     commands: Sequence[str] = (),
@@ -535,7 +504,7 @@ def of_estimate(
 ) -> list[Section]:
     """All sections of an estimate; a medium chooses by key.
 
-    curve       errors at other levels, where there is a plan.
+    plan        of the release, for errors at other levels.
     means       `Estimate.mean_at` by the name of the row; total: `Estimate.total`.
     commands    how to repeat it.
     """
@@ -549,6 +518,7 @@ def of_estimate(
         ]  # fmt: skip
     sections += asked_section(estimate, means or {}, total, confidence)
     sections += joint_section(estimate)
+    curve = [] if plan is None or several else curve_of(plan)
     sections += [cost_section(estimate, curve), *exposure, limits_section(header.simulated)]
     sections.append(origin_section(header, date))
     if commands:

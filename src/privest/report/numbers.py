@@ -11,7 +11,7 @@
     {p:percent}    a share as `65.1%`; most, rounded up; share, of values: `less than 0.001%`
     {e:epsilon}    rounded up; delta: as it was stated; level: four digits
     {n:count}      1,234; rows, people and so on: `1 row`, `442 rows`
-    {x:end}        a number as it was stated, six digits; text: a name as it is
+    {x:end}        a number as it was stated, six digits; exact: all of its digits
 
 Powers of ten appear only where a plain number would be longer than ten digits.
 """
@@ -228,7 +228,7 @@ KINDS: dict[str, Callable[[Any], str]] = {
     "epsilon": up, "delta": delta, "level": level, "end": end, "p": chance, "count": count,
     "rows": _counted("row"), "people": _counted("person", "people"),
     "coefficients": _counted("coefficient"), "columns": _counted("private column"),
-    "freedom": freedom, "times": times,
+    "freedom": freedom, "times": times, "exact": repr,
 }  # fmt: skip
 
 

@@ -12,14 +12,15 @@ import datetime
 import hashlib
 from collections.abc import Sequence
 from html import escape as html_escape
+from importlib.resources import files
 from pathlib import Path
 
 import privest
 from privest.arrays import CONFIDENCE
 from privest.files import atomic_write
 from privest.report.charts import svg
-from privest.report.describe import describe
-from privest.report.findings import date_text, level_of, whose
+from privest.report.describe import describe, level_of, whose
+from privest.report.findings import date_text
 from privest.report.sections import (
     Chart,
     Commands,
@@ -30,7 +31,6 @@ from privest.report.sections import (
     printable,
     text_of,
 )
-from privest.report.style import SHEET
 from privest.workflow import Estimate, Plan
 
 
@@ -58,7 +58,8 @@ def save_report(
 
 def page(title: Sentence, subtitle: Sentence, sections: Sequence[Section], foot: Sentence) -> str:
     """The page as text."""
-    digest = base64.b64encode(hashlib.sha256(SHEET.encode()).digest()).decode()
+    sheet = files("privest.report").joinpath("page.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'"
@@ -78,7 +79,7 @@ def page(title: Sentence, subtitle: Sentence, sections: Sequence[Section], foot:
 <meta name="referrer" content="no-referrer">
 <link rel="icon" href="data:,">
 <title>{_said(title)}</title>
-<style>{SHEET}</style>
+<style>{sheet}</style>
 </head>
 <body>
 <header>

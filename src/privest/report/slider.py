@@ -14,12 +14,11 @@ from itertools import pairwise
 from typing import Any
 
 from privest.errors import InvalidInput
-from privest.privacy import gdp
 from privest.privacy.reader import DELTA
-from privest.report.describe import Errors
 from privest.report.numbers import BAND, down, end, half, most, near
+from privest.report.planning import Errors
 from privest.report.sections import Section, Sentence
-from privest.workflow import Plan, Terms
+from privest.workflow import Distribution, Plan, Terms
 
 BORDERS = (0.1, 1.0, 3.0, 10.0, 100.0)
 WORDS = ("small", "moderate", "large", "very large")
@@ -101,16 +100,6 @@ def at_epsilon(plan: Plan, epsilon: float) -> Plan:
     return plan.under(privacy)
 
 
-@cache
-def relative_level(distribution: str, epsilon: float, delta: float) -> float:
-    """s·R² at an ε."""
-    if distribution == "laplace":
-        return epsilon**2
-    if distribution == "randomised response":
-        return 4 * math.sinh(epsilon / 2) ** 2
-    return gdp.mu_of(epsilon, delta) ** 2
-
-
 def level_sentence(plan: Plan) -> Sentence:
     """The level relative to the range, and the sd of the noise that it means."""
     limits = plan.limits(plan.column)
@@ -120,7 +109,7 @@ def level_sentence(plan: Plan) -> Sentence:
         "relative": plan.column.level * limits.width**2, "width": limits.width,
         "sd": math.sqrt(noise),
     }  # fmt: skip
-    if plan.distribution.name == "randomised response":
+    if plan.distribution.bits:
         return Sentence("level_relative_answers", values)
     key = "level_relative" if plan.model.transform == "none" else "level_relative_log"
     return Sentence(key, values)
@@ -197,12 +186,18 @@ class Axis:
         return [(f"{place:.1f}", f"± {near(tick)}") for place, tick in some]
 
 
+@cache
+def _relative_levels(distribution: Distribution, delta: float) -> list[float]:
+    """s·R² along the slider."""
+    every = [epsilon_at(k / STEPS) for k in range(STEPS + 1)]
+    return [distribution.relative_level(epsilon, delta) for epsilon in every]
+
+
 def error_curve(plan: Plan, errors: Errors, of: int, epsilon: float) -> dict[str, Any]:
     """95% errors of one coefficient against ε, on the scale of the slider."""
     limits, xs = plan.limits(plan.column), [k / STEPS for k in range(STEPS + 1)]
     assert limits is not None
-    kind, delta = plan.distribution.name, _delta(plan)
-    levels = [relative_level(kind, epsilon_at(x), delta) / limits.width**2 for x in xs]
+    levels = [one / limits.width**2 for one in _relative_levels(plan.distribution, _delta(plan))]
     ys = [_error(plan, level, of, alone=errors.alone) for level in levels]
     plain = None if errors.open is None else float(errors.open[of])
     axis = Axis(1.15 * max(ys), 0.72 * (min(ys) if plain is None else plain))

@@ -8,7 +8,6 @@ WORDS: dict[str, str] = {
     # --- headings ---------------------------------------------------------------------------------
     "plan": "Plan",
     "errors_expected": "Standard errors to expect",
-    "errors_expected_of": "Standard errors to expect: {target}",
     "exposure": "What one person is exposed to",
     "range": "What the range costs",
     "distributions": "Distributions of the privacy noise at ε = {epsilon:epsilon}",
@@ -74,6 +73,8 @@ WORDS: dict[str, str] = {
     "at_level": "privacy level s = {level:level} (a larger s reveals more)",
     "at_levels": "privacy levels per row up to s = {level:level} (a larger s reveals more)",
     "at_epsilon": "ε = {epsilon:epsilon} (δ = 0)",
+    "at_epsilon_delta": "ε = {epsilon:epsilon} (δ = {delta:delta})",
+    "epsilon_point": "{ratio:near} at ε = {epsilon:near}",
     "at_budget": "a budget of {budget:level} units for {columns:columns}",
     "rows": "{rows:rows}",
     "persons_rows": "{persons:people} with {rows:rows}",
@@ -117,6 +118,30 @@ WORDS: dict[str, str] = {
     "person. Every column gets the same part.",
     "level_answers": "Randomised response reverses every answer with probability {wrong:near}; "
     "other values count as the nearer answer.",
+    "sums_leave": "Estimates leave, made from a few noisy sums. No row leaves, and no feature.",
+    "sums_all": "Every row is in every sum with a public weight, and every value is exposed alike.",
+    "sums_squares": "{share:percent} of the promise goes to noisy squares of residuals, which give "
+    "the intervals.",
+    "sums_free": "Noisy squares of the values give the intervals; for means of groups they cost "
+    "nothing.",
+    "sums_none": "No squares are released: the range alone gives intervals that are at most 10% "
+    "wider.",
+    "sums_persons": "{share:percent} of the promise goes to noisy squares of the sums of each "
+    "person, which give the intervals.",
+    "sums_scores": "The variance of the outcome follows from its mean: the whole promise goes to "
+    "the sums.",
+    "sums_best": "D-efficiency of the weights: at least {share:percent} of the best that any "
+    "release with this exposure of one value can have (proved).",
+    "sums_best_noise": "D-efficiency of the weights where privacy noise dominates: at least "
+    "{share:percent} of the best release with this exposure of one value (proved).",
+    "sums_silent": "Noisy sums show no residuals, no outliers and no share of clipped values.",
+    "sums_exposure": "Sums and squares together carry at most {exposure:level} of Fisher "
+    "information about one value.",
+    "other_epsilons": "Largest errors, as multiples of those without privacy: {points:and}.",
+    "clip_sums": "Values beyond {low:end} and {high:end} count as these ends. No sum shows how "
+    "many: choose the range with care.",
+    "clip_far": "Clipping moves a coefficient by less than a tenth of its standard error if the "
+    "ends are {far:near} residual sd away from every prediction.",
     "residual_stated": "The residual variance is {variance:near}, as stated.",
     "residual_reference": "The residual variance is {variance:near}, from {rows:rows} of the "
     "public reference set.",
@@ -132,8 +157,8 @@ WORDS: dict[str, str] = {
     "expected_mean": "The errors are for a mean count of {guess:near}, which is {source}.",
     "ratio": "Standard errors are {ratio:times} times those without privacy; {share:percent} of "
     "the variance is privacy noise.",
-    "ratio_fractions": "If values vary with sd R/20, R/10 or R/5 around the prediction, standard "
-    "errors are {ratio:near} times those without privacy.",
+    "ratio_fractions": "If values vary with sd R/20, R/10 or R/5 around the prediction (R: the "
+    "range's width), standard errors are {ratio:near} times those without privacy.",
     "ratio_one": "Standard errors are practically those without privacy.",
     "worth": "A row is worth {share:percent} of a row without privacy: {rows:rows} count as "
     "{worth:count}.",
@@ -171,28 +196,33 @@ WORDS: dict[str, str] = {
     "offer_table": "One value per person, in a range of width {width:near}",
     "offer_rows": "Rows for equal errors: where privacy noise is most of the error. Right between "
     "the ends: an attacker's rate, at most.",
-    "offer_attack": "At equal attack rates up to about 95%, Gaussian noise gives the smaller "
-    "errors.",
-    "offer_better": "At this ε, {name} noise needs {ratio:near} times fewer rows than this plan.",
+    "offer_attack": "For a promise by the attack rate, up to about 95%, Gaussian noise gives the "
+    "smaller errors.",
+    "offer_better": "For a promise by ε alone, {name} noise is better here: it needs {ratio:near} "
+    "times fewer rows than this plan.",
     # --- exposure: the short panel ----------------------------------------------------------------
     "guess": "An ordinary reader guesses one person's {value} with sd {after:down}; without that "
     "person's row, with sd {before:near}. Half of the guesses miss by less than {half:near}.",
     "guess_below": "An ordinary reader guesses one person's {value} with sd below {after:up}; "
     "without that person's row, with sd below {before:up}.",
     "guess_fractions": "If values of {value} vary with sd {sds:near} around the prediction "
-    "(R/20, R/10, R/5), a reader guesses with sd {after:down}.",
+    "(R/20, R/10, R/5; R: the range's width), a reader guesses with sd {after:down}.",
+    "guess_sums": "An ordinary reader guesses one person's {value} with sd {before:near}, with or "
+    "without that row. An attacker who knows every other value has sd at least {informed:down}.",
+    "guess_sums_fractions": "If values of {value} vary with sd {sds:near} around the prediction "
+    "(R/20, R/10, R/5), an attacker who knows every other value guesses with sd {informed:down}.",
     "guess_unknown": "Neither a range nor a residual variance is stated: how closely a reader "
     "guesses one person's {value} is unknown. An unbiased guess has sd at least {least:down}.",
     "guess_answer": "A reader believes 'yes' with {before:percent} before, {yes:percent} after a "
     "released yes, {no:percent} after a released no.",
     "guess_factor": "Half of an ordinary reader's guesses are within a factor of {after:down}; "
     "without that person's row, {before:near}.",
-    "guess_factors": "If values of {value} vary by a factor of {sds:near} (R/20, R/10, R/5), half "
-    "of a reader's guesses are within a factor of {after:down}.",
+    "guess_factors": "If {value} varies by a factor of {sds:near} (R/20, R/10, R/5; R: log range), "
+    "half of a reader's guesses are within a factor of {after:down}.",
     "guess_person": "An ordinary reader guesses a person's mean with sd {mean:down}, one value "
     "with sd {after:down}; without that person's rows, {mean_before:near} and {before:near}.",
     "guess_person_fractions": "If values vary with sd {sds:near} around the prediction (R/20, "
-    "R/10, R/5), a reader guesses a person's mean with sd {mean:down}.",
+    "R/10, R/5; R: the range's width), a reader guesses a person's mean with sd {mean:down}.",
     "guess_columns": "From all columns a reader guesses {value} with sd {after:down}; from its own "
     "column alone, {alone:down}; without that person's row, {before:near}.",
     "guess_stream": "From all steps a reader guesses one measurement with sd {after:down}; without "
@@ -230,6 +260,9 @@ WORDS: dict[str, str] = {
     "band_very_large": "ε alone promises almost nothing; only the attack rates say what is hidden.",
     "not_hidden": "Not hidden: who is in the table, features, numbers of rows, missing values, "
     "group means, and what relatives' values reveal.",
+    "not_hidden_sums": "Not protected: who is in the table, features (none leaves; estimates "
+    "depend on them), numbers of rows, missing values, group means, and what relatives' values "
+    "reveal.",
     "largest_level": "These sentences are for the rows with the largest level, s = {level:level}.",
     "exposure_caption": "Grey: without that person's row. Blue: after the release.",
     "exposure_bar_before": "sd without that person's row",
@@ -271,8 +304,19 @@ WORDS: dict[str, str] = {
     "enforced. A wider range has a larger ε.",
     # --- a release --------------------------------------------------------------------------------
     "released": "{rows:rows} released at {level}.",
+    "released_sums": "{coefficients:coefficients} estimated from {rows:rows}, released at {level}.",
+    "file_document": "Document: {path}",
     "simulated": "The noise is simulated: this is a dry run without protection. Do not publish it "
     "as a private release.",
+    "z_steps": "“{name}” holds whole numbers: {unit:exact}·{name} is a value with its privacy "
+    "noise.",
+    "z_levels": "“{name}” holds whole numbers: {unit:exact}·{name}/√level is a value with its "
+    "privacy noise.",
+    "z_log": "“{name}” holds whole numbers: {unit:exact}·{name} is the logarithm of a value with "
+    "its privacy noise.",
+    "z_persons": "“{name}” holds whole numbers: {unit:exact}·√r·{name} is a value with its privacy "
+    "noise, r the rows of its person or the cap.",
+    "z_answers": "“{name}” is 1 for yes and 0 for no; some answers are reversed.",
     "file_table": "Table: {path}",
     "file_header": "Header: {path}",
     "file_ledger": "Ledger: {path}",
@@ -328,8 +372,8 @@ WORDS: dict[str, str] = {
     "privacy noise imply, consistent with chance (p = {p:p}).",
     "check_same": "The release varies as much as stated residual variance and privacy noise imply "
     "(p = {p:p}).",
-    "range_found": "The range {low:end} to {high:end} clipped {share:share} of the values, by the "
-    "fit.",
+    "range_found": "By the fitted model, the range {low:end} to {high:end} clipped {share:share} "
+    "of the values.",
     "range_likelihood": "The estimate is maximum likelihood of clipped values. Least squares would "
     "be off by up to {bias:near} standard errors.",
     "range_small": "Clipping moves no coefficient by more than {small:near} standard errors: least "

@@ -15,11 +15,11 @@ from privest.data import Features, PandasSource
 from privest.errors import InvalidInput, MissingDependency
 from privest.estimator import Result
 from privest.estimator.inference import stated_p
+from privest.linalg import refuse_hidden
 from privest.mechanism.source import seeded
 from privest.privacy import PrivacyLevel
 from privest.scale._keeping import ReleaseFolder
 from privest.scale._pieces import Job, Piece, judge, merge, reduce_partition
-from privest.workflow import refuse_hidden
 
 FAN = 16  # pieces merged by one task
 

@@ -53,12 +53,6 @@ class Privacy:
             )
         return replace(self, sensitivity=span[1] - span[0])
 
-    def number(self) -> float | None:
-        """The level as a number, None where it is not given; for commands that refuse files."""
-        if self.level is None or is_number(self.level):
-            return None if self.level is None else float(self.level)
-        raise InvalidInput(f"level {self.level}: a number is needed, the level of one measurement.")
-
     def of_stream(self, lags: Sequence[float], shared: int | None = None) -> pv.EndlessLevel:
         """The level of every step of a stream of single measurements, with weights of earlier ones.
 
@@ -71,10 +65,13 @@ class Privacy:
                 return pv.EndlessLevel.shared(level, shared)
             return pv.EndlessLevel(level, list(lags))
 
-        level = self.number()
-        if level is not None:
+        if self.level is not None:
+            if not is_number(self.level):
+                raise InvalidInput(
+                    f"level {self.level}: a number is needed, the level of one measurement."
+                )
             with about(f"level {self.level}"):
-                return made(level)
+                return made(float(self.level))
         epsilon, delta, sensitivity = self._epsilon()
         return level_on_grid(epsilon, delta=delta, move=sensitivity, shape=made(1.0))
 

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,22 +62,15 @@ def released_records(
     `width`: measurements of a step of the level. Lines count measurements.
     """
     if width > 1:
-        release = by_measurements(release, width)
+        missing = missing_entries(release, [width] * release.steps)
+        start, steps = release.start * width, release.steps * width
+        release = replace(release, start=start, steps=steps, missing=missing)
     records = step_records(release, 1, listed=False)
     features = plain(public.features.tolist())
     return [
         record | dict(zip(public.names, h)) | public.time(k)
         for k, (record, h) in enumerate(zip(records, features))
     ]
-
-
-def by_measurements(release: pv.StreamRelease, width: int) -> pv.StreamRelease:
-    """The same with one step per measurement, as it is written."""
-    missing = missing_entries(release, [width] * release.steps)
-    return pv.StreamRelease(
-        release.start * width, release.steps * width, release.values, missing,
-        release.fingerprint, release.simulated, release.grid,
-    )  # fmt: skip
 
 
 def estimated_record(

@@ -203,7 +203,12 @@ def read_series(
     _require_names(inputs, names, "inputs")
     every = [name for name in names if name not in inputs]
     chosen = every if columns is None else [name.strip() for name in columns.split(",")]
-    _require_columns(chosen, names, count)
+    _require_names(chosen, names, "measurements")
+    if len(chosen) != count:
+        raise InvalidInput(
+            f"the model has {plural(count, 'measurement')} per step; given: "
+            f"{plural(len(chosen), 'column')}. Choose that many."
+        )
     if set(chosen) & set(inputs):
         raise InvalidInput("a column cannot be a measurement, which is private, and an input.")
     place, beside = ([names.index(name) for name in some] for some in (chosen, inputs))
@@ -247,16 +252,6 @@ def _require_names(chosen: Sequence[str], names: Sequence[str], what: str) -> No
         raise InvalidInput(f"the input has {absent_columns(absent, names, certain=False)}")
     if len(set(chosen)) != len(chosen) or any(names.count(name) > 1 for name in chosen):
         raise InvalidInput(f"the columns of the {what} must have different names.")
-
-
-def _require_columns(chosen: Sequence[str], names: Sequence[str], count: int) -> None:
-    _require_names([name for name in chosen if name not in names], names, "measurements")
-    if len(chosen) != count:
-        raise InvalidInput(
-            f"the model has {plural(count, 'measurement')} per step; given: "
-            f"{plural(len(chosen), 'column')}. Choose that many."
-        )
-    _require_names(chosen, names, "measurements")
 
 
 def _steps(

@@ -5,17 +5,16 @@ from privest.workflow.account import LEDGER as LEDGER
 from privest.workflow.account import Account as Account
 from privest.workflow.account import Spending as Spending
 from privest.workflow.account import account_name as account_name
-from privest.workflow.calls import estimate, plan
-from privest.workflow.commands import AUTO as AUTO
+from privest.workflow.calls import means_by as means_by
+from privest.workflow.calls import plan
 from privest.workflow.commands import Commands as Commands
-from privest.workflow.commands import Steps as Steps
 from privest.workflow.commands import commands_of as commands_of
 from privest.workflow.document import TableRelease, read_release
 from privest.workflow.document import document_path as document_path
 from privest.workflow.document import require_same_terms as require_same_terms
-from privest.workflow.held_rows import HeldRows as HeldRows
-from privest.workflow.held_rows import held_rows as held_rows
-from privest.workflow.means import means_by as means_by
+from privest.workflow.estimate import estimate
+from privest.workflow.held import HeldRows as HeldRows
+from privest.workflow.held import held_rows as held_rows
 from privest.workflow.plan import Plan, read_plan
 from privest.workflow.plan import at_level as at_level
 from privest.workflow.plan import make_plan as make_plan
@@ -38,7 +37,7 @@ from privest.workflow.spec import read_spec as read_spec
 from privest.workflow.spec import save_spec as save_spec
 from privest.workflow.spec import stated as stated
 from privest.workflow.spec import to_toml as to_toml
-from privest.workflow.squares import refuse_hidden as refuse_hidden
+from privest.workflow.strategies import Distribution as Distribution
 from privest.workflow.terms import Column as Column
 from privest.workflow.terms import Terms as Terms
 from privest.workflow.terms import index_of as index_of

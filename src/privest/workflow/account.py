@@ -1,10 +1,8 @@
 """Where the release of a table is charged: its entry is on disk before the table appears.
 
-The order is: all of the table in a draft that nobody sees, on disk; the entry, with the SHA-256 of
-that table; the header, with the entry; the table to its place. Whoever is killed in between finds
-either a draft that no entry knows (nobody saw it: it is emptied and drawn anew) or one that is paid
-for (it is finished, the very same table). Whatever fails in between leaves no draft but one that is
-paid for. A table that is lost after its entry stays spent.
+The order: all of the table in a draft that nobody sees; the entry, with its SHA-256; the header,
+with the entry; the table to its place. A killed run leaves a draft that no entry knows (it is drawn
+anew) or one that is paid for (it is finished, the very same table).
 """
 
 from __future__ import annotations
@@ -44,15 +42,13 @@ LEAST = 16  # different public rows: tables with fewer often agree by chance, an
 
 
 class Account:
-    """The account of a table's readings in a ledger.
+    """The account of a table's values in a ledger.
 
     ledger   a `Ledger`, or the path of one, which is made when something is spent.
-    subject  whose readings they are; never another name for the same ones.
-    budget   of an account that is opened by this release: the most Fisher information about one
-             reading. None: what this release costs, and nothing more.
-    again    True: release once more what was released before, with new noise, if the budget allows
-             it; what was shown adds up. Of an account of its own: these are other measurements,
-             whatever other accounts have released beside the same public columns.
+    subject  whose values they are; never another name for the same ones.
+    budget   level of an account that is opened by this release. None: what this release costs.
+    again    release once more what was released before: levels add up. Of a new account: these are
+             different values, whatever others have released beside the same public columns.
     """
 
     def __init__(
@@ -107,8 +103,7 @@ class Account:
     def open(self, plan: Terms, folder: Path) -> None:
         """Before anything is drawn: refuse what will not be paid for, or could not be written.
 
-        What is decided here holds for the entries there are now; `charge` asks the ledger whether
-        it still does, in the transaction that spends.
+        `charge` asks the ledger again, in the transaction that spends.
         """
         self._require_allowed(plan, folder)
         if self.path.exists():
@@ -149,9 +144,7 @@ class Account:
     def preview(self, plan: Terms, table: Path | None = None) -> Spending:
         """What a release under `plan` would spend, and what would be left. Nothing is spent.
 
-        A ledger that is not there is not made. `table`: where the release is to be; a draft that a
-        killed run has left there, and that is paid for, is found. Other processes may spend at the
-        same time: a release asks again.
+        table: where the release is to be; a paid draft that a killed run has left there is found.
         """
         unfinished = table is not None and self._has_paid_draft(table)
         folder = Path() if table is None else table.resolve().parent
@@ -214,9 +207,8 @@ class Account:
     def charge(self, plan: Terms, found: TableRelease, rows: PublicRows) -> TableRelease:
         """The release with its entry, which is on disk now; `rows`: what it is known by.
 
-        Nothing of an entry is made of readings: its key of public columns, its numbers of the
-        release. Hence neither is its hash, which the header shows, and whether the ledger refuses
-        does not depend on them.
+        An entry is made of public columns and of the release, never of values: neither its hash
+        nor a refusal depends on them.
         """
         known = rows.names(plan.model.target)
         key = ".".join([*known, plan.measure, found.sha256[:32]])
@@ -319,7 +311,7 @@ def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
     """The places in ledgers of the releases in a folder; what is no header is passed over."""
     names = os.listdir(folder) if folder.is_dir() else []
     for name in sorted(names):
-        if name.endswith((".csv.json", ".parquet.json")):
+        if name.endswith(".json"):
             try:
                 found = TableRelease.from_dict(parsed_document(folder / name))
             except (PrivestError, OSError, json.JSONDecodeError):
@@ -334,10 +326,7 @@ def account_name(spec: Spec) -> str:
 
 
 class PublicRows:
-    """What a table is known by in a ledger: its public columns as they leave, never a reading.
-
-    Block by block, in blocks of any size. `features`: how many columns of a block they are.
-    """
+    """What a table is known by in a ledger: its public columns, the first `features` of a block."""
 
     def __init__(self, features: int) -> None:
         self.features = features
@@ -370,20 +359,15 @@ class PublicRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending(Record):
-    """What a release would spend of an account, and what it would leave: nothing was spent.
+    """What a release would spend of an account, and what it would leave.
 
-    ledger, subject  where, and whose account.
     known            whether there is an account; else the release opens it with `budget`.
-    level            what this release shows of one reading, or of one person.
-    budget           of the account, as a level: None where it is limited in other units, all of
-                     which `budget_words` says.
-    spent            of it so far; `remaining`: after this release, less than 0 where it is too
-                     much. None where that is not known.
-    refusal          why the release would be refused now, in words; None: it would not be.
-    refusal_again    the same where `again` is said: None beside a refusal means that this is all
-                     that is missing.
-    unfinished       a draft is there that is paid for: the same release finishes it, and spends
-                     nothing.
+    level            what this release reveals of one value, or of one person.
+    budget, spent    of the account, as levels; None where it is limited in other units.
+    remaining        after this release, less than 0 where it is too much.
+    refusal          why the release would be refused now; None: it would not be.
+    refusal_again    the same where `again` is said.
+    unfinished       a paid draft is there: the same release finishes it, and spends nothing.
     earlier          the releases of this subject.
     """
 
@@ -392,7 +376,6 @@ class Spending(Record):
     known: bool
     level: float
     budget: float | None = None
-    budget_words: str = ""
     spent: float | None = None
     remaining: float | None = None
     refusal: str | None = None
@@ -415,7 +398,6 @@ def left_of(budget: Budget, spent: Fraction | None, added: Fraction) -> dict[str
         left = float(limit - spent - added)  # exact before it is rounded: 0 is 0
     return {
         "budget": None if limit is None else float(limit),
-        "budget_words": budget.in_words(),
         "spent": None if spent is None else float(spent),
         "remaining": left,
     }

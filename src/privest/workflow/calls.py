@@ -15,13 +15,10 @@ from privest.data import Format, as_format
 from privest.errors import InvalidInput
 from privest.ledger import Account as LedgerAccount
 from privest.workflow.account import Account
-from privest.workflow.document import TableRelease, read_release
-from privest.workflow.estimate import estimate_table
+from privest.workflow.document import TableRelease
 from privest.workflow.held import HeldTable, library_of
-from privest.workflow.means import means_by
 from privest.workflow.plan import Plan, make_plan
-from privest.workflow.release import HELD, release, simulate_release, simulation_source
-from privest.workflow.result import Estimate
+from privest.workflow.release import HELD, HELD_SUMS, release, simulate_release, simulation_source
 from privest.workflow.spec import Model, Privacy, Public, Spec, as_names
 
 Names = str | Sequence[str]
@@ -81,15 +78,33 @@ def plan(
     return make_plan(spec, None if path is not None else data)
 
 
-def estimate(release: TableRelease | str | os.PathLike[str], cov_type: str = "auto") -> Estimate:
-    """The coefficients from a release alone, with intervals that include the privacy noise.
+def means_by(
+    targets: Sequence[str], by: Sequence[str], categories: Mapping[str, Sequence[object]]
+) -> dict[str, Any]:
+    """`features`, `intercept` or `formula` of a `Spec` whose coefficients are the means.
 
-    release  what `plan.release` returned, or the path of its table.
-    cov_type how standard errors are made: "auto", "t", "HC3", "HC2", "stated" or "huber"; of
-             persons "cr2" or "reml"; of yes/no and counts "model" or "HC3".
+    Without groups: the mean of all, which is the intercept alone. By one column: a 0/1 column for
+    each group, and no intercept. By several: the cells of all of them.
+
+    >>> means_by(["ldl"], ["sex"], {"sex": ["f", "m"]})
+    {'features': ('sex',), 'intercept': False}
+    >>> means_by(["ldl"], ["sex", "ward"], {"sex": ["f", "m"], "ward": ["a", "b"]})
+    {'formula': '`ldl` ~ 0 + `sex`:`ward`'}
     """
-    found = release if isinstance(release, TableRelease) else read_release(Path(release))
-    return estimate_table(found, cov_type)
+    for name in by:
+        if name not in categories:
+            raise InvalidInput(
+                f"means by {name!r} need the public list of its groups (categories). It is never "
+                "made from private data."
+            )
+    if not by:
+        return {"features": (), "intercept": True}
+    if len(by) == 1:
+        return {"features": tuple(by), "intercept": False}
+    if any("`" in name for name in (*targets, *by)):
+        raise InvalidInput("means by several columns: the names must not have ` in them.")
+    left, right = " + ".join(f"`{name}`" for name in targets), ":".join(f"`{name}`" for name in by)
+    return {"formula": f"{left} ~ 0 + {right}"}
 
 
 def release_plan(
@@ -122,8 +137,10 @@ def _made(
     if path is not None:
         return replace(make(Path(path)), memory=HeldTable(library))
     with tempfile.TemporaryDirectory(prefix="privest-") as folder:
-        table = Path(folder) / HELD
+        table = Path(folder) / (HELD_SUMS if plan.splits else HELD)
         found = make(table)
+        if found.sums:
+            return replace(found, path=None, memory=HeldTable(library))
         return replace(found, path=None, memory=HeldTable.read(table, found.table_columns, library))
 
 

@@ -1,11 +1,10 @@
 """What clipping at a range does to an estimate, and undoing it where it matters.
 
-The ordinary estimate (least squares) is made first. At its fit the mean of clipped readings is off
-by E clip(y_k) − h_kθ̂, and least squares of that on H is what clipping does to θ̂. Below a twentieth
-of a standard error in every coefficient it is left alone: t, HC3 and CR2 hold. Otherwise θ and σ²
-are fitted by the likelihood of clipped readings, which assumes normal errors with one variance: the
-estimate says so. Where the release does not determine that fit least squares stays, with a warning.
-Where all readings may lie beyond one end there is no finite interval, and none is given.
+Least squares is made first. At its fit the mean of clipped values is off by E clip(y_k) − h_kθ̂, and
+least squares of that on H is the bias of θ̂. Below a twentieth of a standard error it is left alone.
+Otherwise θ and σ² are fitted by the likelihood of clipped values (normal errors, one variance).
+Where the release does not determine that fit, least squares stays, with a warning. Where all values
+may lie beyond one end, no interval is given.
 """
 
 from __future__ import annotations
@@ -49,20 +48,14 @@ AS_CLIPPED = (
 
 
 def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estimate:
-    """The ordinary estimate `found` of a release that clipped at a range, or a better one.
+    """Least squares of a release that clipped at a range, or maximum likelihood where it matters.
 
-    errors "stated": σ² is that of the header, where it has one; else it is estimated with θ;
-    a reference set counts beside the release. The likelihood is that of Gaussian noise and of rows
-    that are independent, one reading a person, without survey weights. Elsewhere, and where the
-    release does not determine its maximum, least squares stays, with a warning.
-    Raises InvalidInput for other `errors`, which the likelihood does not have.
+    errors "stated": σ² is that of the header, where it has one; "auto": estimated with θ. Others
+    are refused where the likelihood is needed, which does not have them.
     """
     bias, share = clipping_bias(found, limits)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        off = np.nan_to_num(np.abs(bias) / found.standard_error, nan=0.0)
-    worst = float(off.max())
-    plain = replace(found, clipped=share, clipping_bias=worst)
-    if worst < SMALL:
+    plain = replace(found, clipped=share, clipping_bias=worst_bias(bias, found.standard_error))
+    if (plain.clipping_bias or 0.0) < SMALL:
         return plain
     side = _all_beyond(found, limits)
     if side is not None:
@@ -82,6 +75,12 @@ def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estim
     return _of_likelihood(plain, fit, stated=stated)
 
 
+def worst_bias(bias: Array, errors: Array) -> float:
+    """The largest bias of a coefficient, in its standard errors."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.nan_to_num(np.abs(bias) / errors, nan=0.0).max())
+
+
 def _row_ends(levels: Array, limits: Range) -> tuple[Array, Array]:
     """The values at which rows of these levels were clipped: multiples of the grid in the range."""
     root = literal_root(levels)
@@ -99,10 +98,9 @@ def _ends_of(release: TableRelease, limits: Range) -> Callable[[ReleasedRows], C
 
 
 def _all_beyond(found: Estimate, limits: Range) -> str | None:
-    """Where all readings may lie: "below" or "above"; None: not all do, or nobody can tell."""
+    """Where all values may lie: "below" or "above"; None: not all do, or nobody can tell."""
     release, ends = found.release, _ends_of(found.release, limits)
-    laplace = release.distribution.name == "laplace"
-    test = EndTest(LAPLACE_SQUARES if laplace else NORMAL_SQUARES)
+    test = EndTest(NORMAL_SQUARES if release.distribution.normal else LAPLACE_SQUARES)
     for part in release.shown_blocks():
         test.add(part.z[:, 0], added_at(release, part), *ends(part))
     side = test.side()
@@ -111,7 +109,7 @@ def _all_beyond(found: Estimate, limits: Range) -> str | None:
 
 
 def _left_biased(plain: Estimate) -> Estimate:
-    """Least squares as it is; what clipped readings scatter is not σ², and is not said to be."""
+    """Least squares as it is; what clipped values scatter is not σ², and is not said to be."""
     return replace(
         plain, noise_found=None, noise_interval=None, misfit=None, misfit_p=None,
         cautions=(*plain.cautions, AS_CLIPPED),
@@ -129,8 +127,7 @@ def _unbounded(plain: Estimate, side: str) -> Estimate:
         bound=None,
         degrees_of_freedom=None,
         floor=None if plain.floor is None else np.full(n, np.inf),
-        method="none, all readings may lie beyond the range",
-        trail=None,
+        method="none, all values may lie beyond the range",
         cautions=plain.cautions,
         clipped=None,
         beyond=side,
@@ -141,7 +138,7 @@ def _likelihood_holds(found: Estimate) -> bool:
     """Whether the likelihood of clipped rows is that of the release."""
     release = found.release
     alone = release.model.person is None and release.model.weights is None
-    return release.distribution.name == "gaussian" and alone
+    return release.distribution.normal and alone
 
 
 def clipping_bias(found: Estimate, limits: Range) -> tuple[Array, float]:
@@ -184,7 +181,7 @@ def _variance(found: Estimate) -> float:
 
 
 def _fitted(found: Estimate, limits: Range, *, known: bool) -> ClippedResult:
-    """θ̂ by the likelihood of clipped readings."""
+    """θ̂ by the likelihood of clipped values."""
     release, variance = found.release, found.release.column.residual_variance
     freedom, ends = freedom_of(release), _ends_of(found.release, limits)
 
@@ -213,7 +210,6 @@ def _of_likelihood(plain: Estimate, fit: ClippedResult, *, stated: bool) -> Esti
         plain,
         **known,
         **_misfit(plain, fit, stated=stated),
-        trail=None,
         clipped=fit.clipped,
         cautions=(*plain.cautions, _assumed(fit.check)),
         likelihood=fit,

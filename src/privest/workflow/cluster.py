@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy
 
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput
+from privest.estimator import clipped_moments
 from privest.estimator.inference import (
     EffectSums,
     Errors,
@@ -21,16 +21,16 @@ from privest.estimator.inference import (
     group_sums,
     less_noise_p,
 )
-from privest.privacy import Range
 from privest.release import extra_variance
+from privest.workflow.clipping import AS_CLIPPED, worst_bias
 from privest.workflow.document import TableRelease, as_numbers
 from privest.workflow.fit import require_rows
 from privest.workflow.held import HELD
-from privest.workflow.result import Estimate
-from privest.workflow.unit import Person
+from privest.workflow.result import SMALL, Estimate
+from privest.workflow.strategies import Person
 
 RANGE_HIDDEN = (
-    "There are too few persons, or rows of a person, to see how much the range clips: readings "
+    "There are too few persons, or rows of a person, to see how much the range clips: values "
     "beyond it count as its ends."
 )
 KINDS = ("auto", "cr2", "reml")
@@ -114,7 +114,7 @@ class _People:
         first = sums.solve(release.names)
         found = self._random(effects, first) if reml else self._clustered(sums, first, first.floor)
         if ranged:
-            found["remark"] = self._with_range(found, first, effects, np.concatenate(rows))
+            found |= self._range(found, first, effects, np.concatenate(rows))
         freedom = sums.rows - n
         # Readings can only add to what the known noise scatters.
         audit = less_noise_p(first.misfit * freedom, freedom, 1.0) if freedom > 0 else None
@@ -124,22 +124,29 @@ class _People:
             less_noise_p=audit, release=release,
         )  # fmt: skip
 
-    def _with_range(
+    def _range(
         self, found: dict[str, Any], first: PeopleEstimate, effects: EffectSums, rows: Index
-    ) -> str | None:
-        """The remark, with what the range does to the estimate; `rows` of persons 1, 2, ..."""
-        limits = self.release.limits(self.release.column)
-        errors = np.sqrt(np.diagonal(found["covariance"]))
+    ) -> dict[str, Any]:
+        """What the range does to the estimate, by random person effects; `rows` of each person."""
+        release, n = self.release, len(self.release.names)
+        limits = release.limits(release.column)
         assert limits is not None
         try:
             fitted = effects.fit()
         except InvalidInput:  # too few persons or rows: the estimate itself needs no such fit
-            return " ".join(filter(None, (found["remark"], RANGE_HIDDEN)))
-        said = range_remark(
-            _rows(self.release), self.noise.precision(rows)[0], first.floor, found["estimate"],
-            fitted.within + fitted.between, limits, errors, self.release.names,
-        )  # fmt: skip
-        return " ".join(filter(None, (found["remark"], said))) or None
+            return {"remark": " ".join(filter(None, (found["remark"], RANGE_HIDDEN)))}
+        variance = fitted.within + fitted.between
+        if not variance > 0:
+            return {}
+        weights, moved, clipped = self.noise.precision(rows)[0], np.zeros(n), 0.0
+        for X, numbers in _rows(release):
+            eta, sigma = X[:, :n] @ found["estimate"], math.sqrt(variance)
+            outside, shift, _ = clipped_moments(eta, sigma, limits.low, limits.high)
+            clipped += float(outside.sum())
+            moved += X[:, :n].T @ (weights[numbers - 1] * shift)
+        bias = worst_bias(first.floor @ moved, np.sqrt(np.diagonal(found["covariance"])))
+        cautions = (AS_CLIPPED,) if bias >= SMALL else ()
+        return {"clipped": clipped / release.rows, "clipping_bias": bias, "cautions": cautions}
 
     def _clustered(self, sums: PeopleSums, first: PeopleEstimate, known: Array) -> dict[str, Any]:
         """CR2 errors, not below those of the noise: the second time through the persons."""
@@ -213,12 +220,8 @@ class PersonSums:
         """From now on keep the sums of all persons."""
         self._keep = True
 
-    def __iter__(self) -> Iterator[Array]:
-        """Sums (some persons, m, m), one person after another; each person once."""
-        return self.turned(None)
-
     def turned(self, by: Array | None) -> Iterator[Array]:
-        """Sums of the rows X·by, by (m, m); None: of X."""
+        """Sums (some persons, m, m) of the rows X·by, by (m, m); None: of X. Each person once."""
         if not self._keep:
             yield from self._streamed(by)
             return
@@ -278,57 +281,4 @@ def in_order(blocks: Rows) -> Callable[[], Rows]:
     rows, numbers = np.concatenate(parts)[order], numbers[order]
     return lambda: (
         (rows[at : at + SIZE], numbers[at : at + SIZE]) for at in range(0, len(rows), SIZE)
-    )
-
-
-# --- range ---
-
-
-VISIBLE = 0.05  # of a standard error: a smaller bias is not worth a word
-
-
-def clip_shift(means: Array, variance: float, limits: Range) -> tuple[Array, Array]:
-    """E clip(y) − m and P(y beyond the range) of normal y, (rows,) each."""
-    root = math.sqrt(variance)
-    low, high = (limits.low - means) / root, (limits.high - means) / root
-    below, above = scipy.special.ndtr(low), scipy.special.ndtr(-high)
-    density = np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2)
-    shift = below * (limits.low - means) + above * (limits.high - means)
-    return shift + root / math.sqrt(2 * math.pi) * density, below + above
-
-
-def range_remark(
-    blocks: Iterator[tuple[Array, Index]],
-    weights: Array,
-    floor: Array,
-    estimate: Array,
-    variance: float,
-    limits: Range,
-    errors: Array,
-    names: tuple[str, ...],
-) -> str | None:
-    """A sentence where the range moves the estimate by more than a twentieth of its error.
-
-    blocks   [H, z, 1] with persons' numbers; weights: a of S = aI of each person.
-    floor    (Σ HᵀSH)⁻¹.
-    """
-    if not variance > 0:
-        return None
-    n, moved, beyond, rows = len(names), np.zeros(len(names)), 0.0, 0
-    for X, numbers in blocks:
-        H = X[:, :n]
-        shift, share = clip_shift(H @ estimate, variance, limits)
-        beyond, rows = beyond + float(share.sum()), rows + len(H)
-        moved += H.T @ (weights[numbers - 1] * shift)
-    bias = floor @ moved
-    with np.errstate(invalid="ignore"):
-        worst = int(np.nanargmax(np.abs(bias) / errors)) if np.isfinite(errors).any() else 0
-    if not abs(bias[worst]) > VISIBLE * errors[worst]:
-        return None
-    return (
-        f"About {100 * beyond / rows:.2g} % of the readings lie beyond the range and were clipped, "
-        f"by the fit: that moves {names[worst]!r} by about "
-        f"{bias[worst]:.2g}, {abs(bias[worst]) / errors[worst]:.2g} of its standard error, which "
-        "the interval does not hold. State a wider range, or release one row a person, for which "
-        "the bias is undone."
     )

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
+from privest.aggregate import Split
 from privest.arrays import Array, Index
 from privest.data import Block, Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
@@ -41,10 +42,11 @@ from privest.records import as_frame, plain
 from privest.release import Release
 from privest.workflow.held import HELD, HeldTable, KeptBlocks
 from privest.workflow.old import release_of_version_3
-from privest.workflow.rows import require_levels, z_unit
-from privest.workflow.spec import Model, Privacy, Public, Spec, section, stated
-from privest.workflow.terms import Column, Known, Terms, solve
-from privest.workflow.unit import Person
+from privest.workflow.published import Published, payload, splits_of_kinds
+from privest.workflow.rows import require_levels
+from privest.workflow.spec import Model, Privacy, Public, Spec, ends_of, section, stated
+from privest.workflow.strategies import Person
+from privest.workflow.terms import Column, Known, Terms, modelled_range, solve
 
 VERSION = 4
 WARNING = (
@@ -107,6 +109,7 @@ class TableRelease(Release, Terms):
     rows, dropped   of the table, and left out for missing values; `persons`: how many.
     coefficients    their names; `categories`: public list of each categorical feature.
     grid            of protected noise, 2⁻¹⁰: z are whole numbers; 0 where simulated.
+    sums            of the aggregate form: what leaves of each column, in place of a table.
     table, sha256   name and digest of the table; `path`: where it is; `memory`: a held table.
     checksum        of the header without checksum and signature.
     entry           place in the data owner's ledger; `signature`: of the checksum, by its key.
@@ -124,6 +127,7 @@ class TableRelease(Release, Terms):
     coefficients: tuple[str, ...]
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     grid: float = 0.0
+    sums: tuple[Published, ...] = ()
     entry: LedgerPlace | None = None
     signature: str | None = None
     version: int = VERSION
@@ -159,7 +163,7 @@ class TableRelease(Release, Terms):
         """All of the header but checksum and signature."""
         columns = []
         for one in self.columns:
-            slope, offset = self._scale(one)
+            slope, offset = (1.0, 0.0) if self.sums else self.scale(one)
             columns.append(
                 {"target": one.target, "level": one.level,
                  "residual_variance": one.residual_variance,
@@ -178,6 +182,7 @@ class TableRelease(Release, Terms):
                     "warning": self.warning, "epsilon": self.epsilon,
                 },
                 "grid": self.grid, "table": self.table, "sha256": self.sha256,
+                **({"sums": [one.to_dict() for one in self.sums]} if self.sums else {}),
                 "entry": None if self.entry is None else vars(self.entry),
             }
         )  # fmt: skip
@@ -216,7 +221,8 @@ class TableRelease(Release, Terms):
                 f"the header is of version {record.get('version')!r}; this privest reads "
                 "versions 3 and 4. Read it with the version that wrote it."
             )
-        given = read_fields(record, DOCUMENT, "the header")
+        schema = DOCUMENT | ({"sums": _any} if "sums" in record else {})
+        given = read_fields(record, schema, "the header")
         outside = ("checksum", "signature")
         if given["checksum"] != checksum_of({k: v for k, v in record.items() if k not in outside}):
             raise InvalidInput(
@@ -227,14 +233,9 @@ class TableRelease(Release, Terms):
             raise InvalidInput("columns: name, unit or zero do not follow from the level.")
         return found
 
-    def _scale(self, column: Column) -> tuple[float, float]:
+    def scale(self, column: Column) -> tuple[float, float]:
         """Slope and offset of value = slope·z + offset, in units of the model."""
-        limits = self.limits(column)
-        if self.distribution.name == "randomised response":
-            return self.distribution.scale(column.level, limits)
-        if self.simulated:
-            return 1.0, 0.0
-        return z_unit(self, column, simulated=False), 0.0
+        return self.distribution.scale(self.unit_level(column), self.limits(column), self.grid)
 
     # --- the table --------------------------------------------------------------------------------
 
@@ -256,6 +257,8 @@ class TableRelease(Release, Terms):
 
     def blocks(self) -> Iterator[ReleasedRows]:
         """The table in blocks. Raises InvalidInput where it cannot be a release of this kind."""
+        if self.sums:
+            raise InvalidInput("this release has no rows: its form is aggregate.")
         kept = None if self.memory is None else self.memory.kept
         return self._blocks() if kept is None else kept.through(self._blocks())
 
@@ -266,7 +269,7 @@ class TableRelease(Release, Terms):
                 yield shown
 
     def _blocks(self) -> Iterator[ReleasedRows]:
-        slopes, offsets = np.array([self._scale(one) for one in self.columns]).T
+        slopes, offsets = np.array([self.scale(one) for one in self.columns]).T
         model, where = self.model, self.table if self.path is None else self.path
         for block in self._read():
             z, levels = block.targets * slopes + offsets, None
@@ -295,8 +298,7 @@ class TableRelease(Release, Terms):
     def _require_values(self, z: Array) -> None:
         """Whole numbers of a real release; bits of randomised response."""
         where = self.table if self.path is None else self.path
-        if self.distribution.name == "randomised response" and not ((z == 0) | (z == 1)).all():
-            raise InvalidInput(f"{where}: a value is neither 0 nor 1: the table was changed.")
+        self.distribution.require(z, where)
         if not self.simulated and not ((np.trunc(z) == z) & (np.abs(z) <= MOST)).all():
             raise InvalidInput(
                 f"{where}: a real release holds whole numbers, and this one does not: the table "
@@ -316,6 +318,8 @@ class TableRelease(Release, Terms):
 
     def remembered(self) -> TableRelease:
         """The same; a small table is kept from its first pass on, for estimates of many passes."""
+        if self.sums:
+            return self
         if self.rows * (len(self.coefficients) + len(self.columns) + len(self.beside)) > HELD:
             return self
         memory = HeldTable(self.library) if self.memory is None else self.memory
@@ -398,17 +402,48 @@ def _of_sections(given: Mapping[str, Any]) -> TableRelease:
     model = section(Model, sections["model"], "plan: model")
     privacy = section(Privacy, sections["privacy"], "plan: privacy")
     facts = read_fields(given["facts"], FACTS, "facts")
+    coefficients, columns = _coefficients(facts["coefficients"]), _columns(given["columns"])
+    sums = _sums(given, model, privacy, len(coefficients))
     return _checked(
         TableRelease(
-            model=model, privacy=privacy, columns=_columns(given["columns"]),
+            model=model, privacy=privacy, columns=columns, sums=sums,
+            splits=_splits(model, privacy, sums, len(coefficients)),
             most=facts["most_rows"], rows=facts["rows"], dropped=facts["dropped"],
             simulated=facts["simulated"], table=given["table"], sha256=given["sha256"],
-            persons=facts["persons"], coefficients=_coefficients(facts["coefficients"]),
+            persons=facts["persons"], coefficients=coefficients,
             categories=_categories(facts["categories"]), grid=given["grid"],
             entry=given["entry"], signature=given["signature"],
         ),
         facts["epsilon"], facts["warning"],
     )  # fmt: skip
+
+
+def _sums(
+    given: Mapping[str, Any], model: Model, privacy: Privacy, n: int
+) -> tuple[Published, ...]:
+    """What an aggregate release says of each column; () of rows."""
+    if privacy.form == "rows":
+        if "sums" in given:
+            raise InvalidInput("sums are of the aggregate form: the header was changed.")
+        return ()
+    listed = given.get("sums")
+    if not isinstance(listed, list) or len(listed) != len(model.target):
+        raise InvalidInput("an aggregate release has sums for every private column.")
+    found = tuple(Published.from_dict(one, n) for one in listed)
+    if hashlib.sha256(payload(found)).hexdigest() != given["sha256"]:
+        raise InvalidInput("the sums are not those of their SHA-256: the header was changed.")
+    return found
+
+
+def _splits(
+    model: Model, privacy: Privacy, sums: tuple[Published, ...], n: int
+) -> tuple[Split, ...]:
+    """The division of the promise, from the privacy section; of an accuracy from the level."""
+    limits = [modelled_range(model.transform, ends_of(model, privacy, one)) for one in model.target]
+    if not sums or any(own is None for own in limits):
+        return ()
+    known = [own for own in limits if own is not None]
+    return splits_of_kinds(privacy, sums, n, known)
 
 
 def _of_version_3(record: Mapping[str, Any]) -> TableRelease:
@@ -514,6 +549,9 @@ def _checked(found: TableRelease, epsilon: float | None, warning: str | None) ->
             != (computed is None)
             or not math.isclose(epsilon or 0.0, computed or 0.0, rel_tol=SAME_EPSILON),
             "levels must be those of the privacy section": not _keeps_promise(found),
+            "an aggregate release names its targets and levels in its sums": bool(found.sums)
+            and [(one.target, one.level) for one in found.sums]
+            != [(one.target, one.level) for one in found.columns],
         }
     )
     return found
@@ -527,6 +565,11 @@ def _refuse(wrong: Mapping[str, bool]) -> None:
 
 def _keeps_promise(found: TableRelease) -> bool:
     """Whether its levels follow from its privacy section; those for an accuracy need the table."""
+    if found.splits:
+        return all(
+            math.isclose(a.level, b.level, rel_tol=SAME_EPSILON)
+            for a, b in zip(found.splits, found.columns, strict=True)
+        )
     if found.privacy.standard_error is not None or found.privacy.level_column is not None:
         return True
     known = (Known(),) * len(found.columns)
@@ -539,7 +582,9 @@ def _keeps_promise(found: TableRelease) -> bool:
 
 
 def document_path(table: Path) -> Path:
-    """Where the header of a release is: z.csv → z.csv.json."""
+    """Where the header of a release is: z.csv → z.csv.json; an aggregate one is z.json itself."""
+    if table.suffix.lower() == ".json":
+        return table
     return table.parent / (table.name + ".json")
 
 
@@ -556,6 +601,8 @@ def read_release(path: str | Path) -> TableRelease:
         release = TableRelease.from_dict(parsed_document(file))
     except PrivestError as error:
         raise InvalidInput(f"{file}: {error}") from None
+    if release.sums:
+        return replace(release, path=table)
     if not table.is_file():
         raise InvalidInput(f"there is no table {table}.")
     if table.name != release.table:

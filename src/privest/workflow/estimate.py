@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privest.arrays import Array
+from privest.data import meant
+from privest.errors import InvalidInput
 from privest.estimator.inference import Joint, joint_test
+from privest.linalg import RunningLeastSquares
 from privest.workflow.clipping import undo_clipping
 from privest.workflow.cluster import estimate_people
 from privest.workflow.document import TableRelease, read_release
@@ -22,49 +26,78 @@ from privest.workflow.fit import (
     estimate_weighted,
 )
 from privest.workflow.result import SMALL, Estimate
-from privest.workflow.squares import add_rows, new_sums
+from privest.workflow.spec import as_names
 from privest.workflow.terms import Column
 
 
-def estimate_file(path: str | Path, errors: str = "auto") -> Estimate:
-    """Read a release in blocks and estimate, by the way that its header asks for.
+def estimate(
+    release: TableRelease | str | os.PathLike[str],
+    cov_type: str = "auto",
+    *,
+    features: str | Sequence[str] | None = None,
+) -> Estimate:
+    """The coefficients from a release alone, with intervals that include the privacy noise.
 
-    errors: how they are made. "auto" is what covers best at this number of rows: HC3 from 25
-    degrees of freedom on, Student's t from the release below, HC2 with the degrees of freedom of
-    Bell and McCaffrey where few rows decide a coefficient, and with persons CR2. Or "t", "HC3",
-    "HC2", "stated": by the noise variance of the header, or "huber": Huber's estimate. With
-    persons "cr2", or "reml" for random person effects.
-    Yes or no, and counts: "auto", "model" or "HC3".
-    Where rows have levels of their own: "auto", restricted maximum likelihood over the levels, or
-    "stated".
-    Where a range clips so much that it matters θ and σ² are found by maximum likelihood, and the
-    table is read some eight times.
-    Raises InvalidInput where the table is not the one that the header was made for.
+    release  what `plan.release` returned, or the path of its table.
+    cov_type how standard errors are made: "auto", "t", "HC3", "HC2", "stated" or "huber"; of
+             persons "cr2" or "reml"; of yes/no and counts "model" or "HC3".
+    features of an aggregate release with its matrix: the coefficients of a smaller model.
     """
-    return estimate_table(read_release(path), errors)
+    found = release if isinstance(release, TableRelease) else read_release(Path(release))
+    if features is not None:
+        found = _within(found, as_names(features, "features"))
+    return _of_table(found, cov_type)
 
 
-def estimate_table(release: TableRelease, errors: str = "auto") -> Estimate:
-    """The same, of a release whose header was read."""
+def _within(release: TableRelease, features: tuple[str, ...]) -> TableRelease:
+    """The same release of a smaller model."""
+    if not release.sums:
+        raise InvalidInput(
+            "rows leave with all their features: estimate from the columns that you want."
+        )
+    known = [name.partition("=")[0] for name in release.names]
+    for name in features:
+        if name not in known:
+            raise InvalidInput(
+                f"{name!r} is not in the model of the release: that is a new release, which spends "
+                f"privacy again.{meant(name, known)}"
+            )
+    places = [k for k, name in enumerate(known) if name in {"intercept", *features}]
+    names = tuple(release.names[k] for k in places)
+    sums = tuple(one.within(places) for one in release.sums)
+    return replace(release, sums=sums, coefficients=names)
+
+
+def _of_table(release: TableRelease, errors: str) -> Estimate:
     if len(release.columns) > 1:
-        return estimate_columns(release, lambda one: estimate_table(one, errors))
-    found = _of_one_column(release.remembered(), errors)
+        return estimate_columns(release, lambda one: _of_table(one, errors))
+    found = release.form.estimate(release.remembered(), errors)
     return replace(found, release=release)
 
 
-def _of_one_column(release: TableRelease, errors: str) -> Estimate:
+class Fit(NamedTuple):
+    """How coefficients of one column are found; `undoes_clipping`: whether a step after it does."""
+
+    fit: Callable[[TableRelease, str], Estimate]
+    undoes_clipping: bool = True
+
+    def estimate(self, release: TableRelease, errors: str) -> Estimate:
+        """The estimate, and what the range does to it."""
+        found, limits = self.fit(release, errors), release.limits(release.column)
+        if limits is None or not self.undoes_clipping:
+            return found
+        return undo_clipping(found, limits, errors)
+
+
+def fit_of(release: TableRelease) -> Fit:
+    """The fit of a release of rows, by its header."""
     if release.model.person is not None:
-        return estimate_people(release, errors)  # what a range does is in its remark
+        return Fit(estimate_people, undoes_clipping=False)
     if release.model.family != "gaussian":
-        return estimate_family(release, errors)
+        return Fit(estimate_family, undoes_clipping=False)
     if release.privacy.level_column is not None:
-        found = estimate_levels(release, errors)
-    elif release.model.weights is not None:
-        found = estimate_weighted(release, errors)
-    else:
-        found = estimate_rows(release, errors)
-    limits = release.limits(release.column)
-    return found if limits is None else undo_clipping(found, limits, errors)
+        return Fit(estimate_levels)
+    return Fit(estimate_rows if release.model.weights is None else estimate_weighted)
 
 
 def estimate_columns(
@@ -119,8 +152,10 @@ def _freedom(part: Estimate) -> Array:
 
 def _silent(release: TableRelease, parts: Sequence[Estimate]) -> str | None:
     """Why there is no joint test; None: there is one."""
+    if release.sums:
+        return "the joint test needs rows, and noisy sums are estimated column by column"
     if any((part.clipping_bias or 0.0) >= SMALL for part in parts):
-        return "readings were clipped, and the joint test is of least squares"
+        return "values were clipped, and the joint test is of least squares"
     if any("Huber" in (part.method or "") for part in parts):
         return "the joint test is of least squares, and these estimates are Huber's"
     if release.model.weights is not None:
@@ -133,9 +168,9 @@ def _silent(release: TableRelease, parts: Sequence[Estimate]) -> str | None:
 def _joint(release: TableRelease, parts: Sequence[Estimate]) -> Joint:
     B = np.column_stack([part.estimate for part in parts])
     n, q = B.shape
-    sums, squares = new_sums(n), np.zeros((q, q))
+    sums, squares = RunningLeastSquares(n), np.zeros((q, q))
     for block in release.blocks():
-        add_rows(sums, block.H)
+        sums.add_matrix(block.H)
         E = block.z - block.H @ B
         squares += E.T @ E
     added = [added_of(one_column(release, column)) for column in release.columns]

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, Index, as_choice
+from privest.arrays import Array, as_choice
 from privest.errors import InvalidInput
 from privest.estimator import pooled_variance
 from privest.estimator.inference import (
     CHOICES,
     ENOUGH,
     Errors,
-    FamilyFit,
     LevelRows,
     Prepared,
     Scatter,
@@ -36,19 +35,17 @@ from privest.linalg.tolerances import rank_tolerance
 from privest.workflow.document import ReleasedRows, TableRelease
 from privest.workflow.result import STATED, Estimate, misfit_of
 from privest.workflow.rows import require_weights
-from privest.workflow.squares import add_rows, require_full
 
 EQUAL_VARIANCES = (
     "Student's t assumes one residual variance for all rows, and few rows cannot show it. Errors "
     "'HC3' do not assume it; with few rows their intervals are wider."
 )
-TRAIL = 60  # row counts at which the estimate is kept, for the picture
 
 
 def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
     """Least squares on the rows; `how` errors are made: "auto", "t", "HC3", "HC2" or "stated".
 
-    "huber": Huber's estimate in place of least squares, for readings some of which are wild.
+    "huber": Huber's estimate in place of least squares, for values some of which are wild.
 
     auto is HC3 from 25 degrees of freedom on, Student's t below (pooled with the reference set
     where there is one).
@@ -63,45 +60,29 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
         more |= {"cautions": (EQUAL_VARIANCES,)}
     if errors.method in STATED and errors.sampling is not None:  # Gaussian and known: the floor
         more |= {"bound": errors.sampling + first.inverse / release.column.level}
-    return estimated(release, first, first.estimate, errors, more)
+    return estimated(release, first.estimate, errors, **more)
 
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """θ̂, A = (HᵀH)⁻¹, what is left, and the trail of a table.
-
-    scatter  None where there are as many coefficients as rows.
-    """
+    """θ̂, A = (HᵀH)⁻¹ and what is left; `scatter` None: as many coefficients as rows."""
 
     estimate: Array
     inverse: Array
     scatter: Scatter | None
     rows: int
-    trail: tuple[Index, Array, Array]
 
 
 def first_pass(release: TableRelease) -> FirstPass:
     """One look at all rows, without weights."""
-    sums, added, rows = new_sums_of(release), added_of(release), 0
-    n, marks = len(release.names), _marks(release.rows, len(release.names))
-    kept: list[tuple[int, Array, Array]] = []
-    for part in _parted(release.blocks(), marks):
+    sums, n, rows = new_sums_of(release), len(release.names), 0
+    for part in release.blocks():
         sums.add(tall_triangle(part.H, part.z[:, 0], 1.0, 1.0, 0.0, compiled=False))
         rows += len(part)
-        if sums.full and rows in marks:
-            total = added if rows == n else max(sums.misfit / (rows - n), added)
-            errors = np.sqrt(total * np.diagonal(sums.inverse()))
-            kept.append((rows, sums.solution(), errors))
     require_rows(release, rows)
-    require_full(sums, release.names, str(release.path), rows)
-    counts, estimates, errors = zip(*kept)
-    return FirstPass(
-        estimate=sums.solution(),
-        inverse=sums.inverse(),
-        scatter=Scatter(sums.misfit, rows - n, added) if rows > n else None,
-        rows=rows,
-        trail=(np.array(counts), np.array(estimates), np.array(errors)),
-    )
+    sums.require_full(release.names, str(release.path), rows)
+    scatter = Scatter(sums.misfit, rows - n, added_of(release)) if rows > n else None
+    return FirstPass(sums.solution(), sums.inverse(), scatter, rows)
 
 
 def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, SecondPass | None]:
@@ -136,14 +117,14 @@ def _without_privacy(release: TableRelease, first: FirstPass, scatter: Scatter) 
 
 
 def _estimate_huber(release: TableRelease, first: FirstPass) -> Estimate:
-    """Where some readings are wild; with a remark where that has little use."""
+    """Where some values are wild; with a remark where that has little use."""
     scatter = first.scatter
     if scatter is None:
         raise too_few(release)
     found = fit_huber(lambda: plain_rows(release), first.estimate, first.inverse, scatter.added)
     remark = found.remark(scatter.noise_variance, scatter.added)
-    more = said_of_noise(release, first, None) | {"trail": None, "remark": remark}
-    return estimated(release, first, found.estimate, found.errors, more)
+    more = said_of_noise(release, first, None) | {"remark": remark}
+    return estimated(release, found.estimate, found.errors, **more)
 
 
 def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:
@@ -173,15 +154,13 @@ def _stated(release: TableRelease, first: FirstPass) -> Errors:
     reference = freedom_of(release)
     if reference is None:
         return stated_errors(first.inverse, variance, added)
-    squares, left = (0.0, 0) if first.scatter is None else _pair(first.scatter)
+    squares, left = (0.0, 0)
+    if first.scatter is not None:
+        squares, left = first.scatter.squares, first.scatter.freedom
     variance, freedom = pooled_variance(variance, reference, squares, left, added)
     known = stated_errors(first.inverse, variance, added).fields()
     known |= {"degrees_of_freedom": freedom, "method": "reference set and release pooled"}
     return Errors(**known)
-
-
-def _pair(scatter: Scatter) -> tuple[float, int]:
-    return scatter.squares, scatter.freedom
 
 
 def said_of_noise(
@@ -195,36 +174,21 @@ def said_of_noise(
     found = misfit_of(
         scatter, release.column.residual_variance, freedom_of(release), moments, first.rows
     )
-    quiet = None
-    if release.distribution.name == "gaussian":
-        quiet = less_noise_p(scatter.squares, scatter.freedom, scatter.added)
-    if release.distribution.name != "gaussian":  # the intervals of σ² are those of Gaussian noise
+    if not release.distribution.normal:  # the intervals of σ² are those of Gaussian noise
         return found
     return found | {
-        "less_noise_p": quiet,
+        "less_noise_p": less_noise_p(scatter.squares, scatter.freedom, scatter.added),
         "noise_found": scatter.noise_variance,
         "noise_interval": scatter.noise_interval(),
     }
 
 
-def estimated(
-    release: TableRelease,
-    first: FirstPass,
-    estimate: Array,
-    errors: Errors,
-    more: dict[str, Any],
-) -> Estimate:
-    """All of it together; `more` goes before what the first pass knows."""
+def estimated(release: TableRelease, estimate: Array, errors: Errors, **more: Any) -> Estimate:  # noqa: ANN401
+    """The estimate of a release; `more`: what else is known of it."""
     return Estimate(
-        estimate=estimate,
-        **errors.fields(),
-        names=release.names,
-        simulated=release.simulated,
-        rows=first.rows,
-        dropped=release.dropped,
-        release=release,
-        **{"trail": first.trail} | more,
-    )
+        estimate=estimate, **errors.fields(), names=release.names, simulated=release.simulated,
+        rows=release.rows, dropped=release.dropped, release=release, **more,
+    )  # fmt: skip
 
 
 # --- what routes share ----------------------------------------------------------------------------
@@ -266,43 +230,27 @@ def require_rows(release: TableRelease, rows: int) -> None:
         )
 
 
-def _parted(blocks: Iterator[ReleasedRows], marks: Index) -> Iterator[ReleasedRows]:
-    """The same rows in blocks that end at the marks."""
-    start = 0
-    for block in blocks:
-        ends = [*(marks[(marks > start) & (marks < start + len(block))] - start)]
-        for first, last in zip([0, *ends], [*ends, len(block)]):
-            yield ReleasedRows(block.H[first:last], block.z[first:last])
-        start += len(block)
-
-
-def _marks(rows: int, parameters: int) -> Index:
-    """Row counts, evenly on a log scale, the last one included."""
-    first = min(parameters + 1, rows)
-    return np.unique(np.geomspace(first, rows, TRAIL).round().astype(np.intp))
-
-
 # --- survey weights ---
 
 
 def estimate_weighted(release: TableRelease, how: str = "auto") -> Estimate:
     """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich, W survey weights of the header, a public column.
 
-    HC3: what a reading's variance is does not matter.
+    HC3: what a value's variance is does not matter.
     """
     first = first_pass(release)
     if first.scatter is None:
         raise too_few(release)
-    more = said_of_noise(release, first, None) | {"trail": None, "misfit": None, "misfit_p": None}
+    more = said_of_noise(release, first, None) | {"misfit": None, "misfit_p": None}
     sums = new_sums_of(release)
     for part in release.blocks():
         root = np.sqrt(weights_of(release, part))
         sums.add(tall_triangle(part.H, part.z[:, 0], root, root, 0.0, compiled=False))
-    require_full(sums, release.names, str(release.path), first.rows)
+    sums.require_full(release.names, str(release.path), first.rows)
     estimate, inverse = sums.solution(), sums.inverse()
     errors, _ = row_errors(how, estimate, inverse, lambda: _weighted_rows(release))
     errors = replace(errors, method=f"{errors.method}, survey weights")
-    return estimated(release, first, estimate, errors, more)
+    return estimated(release, estimate, errors, **more)
 
 
 def _weighted_rows(release: TableRelease) -> Iterator[WeightedRows]:
@@ -349,23 +297,23 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> Estimate:
         "less_noise_p": less_noise_p(found.least_noise, found.freedom, 1.0),
     }
     if how == "stated":
-        return _of_levels(release, *_stated_levels(release, first, inverse), more)
+        return estimated(release, *_stated_levels(release, first, inverse), **more)
     errors = replace(found.errors, classical=found.noise_variance * inverse)
-    return _of_levels(release, found.estimate, errors, more)
+    return estimated(release, found.estimate, errors, **more)
 
 
 def _looked_at(release: TableRelease) -> tuple[Array, int]:
     """(HᵀH)⁻¹ of all rows, and how many are shown; refused where those do not determine θ."""
     every, own, rows, shown = new_sums_of(release), new_sums_of(release), 0, 0
     for part in release.blocks():
-        add_rows(every, part.H)
+        every.add_matrix(part.H)
         rows += len(part)
         seen = part.shown
         shown += len(seen)
         if len(seen):
             own.add(tall_triangle(seen.H, seen.z[:, 0], 1.0, 1.0, 0.0, compiled=False))
     require_rows(release, rows)
-    require_full(own, release.names, str(release.path), shown)
+    own.require_full(release.names, str(release.path), shown)
     return every.inverse(), shown
 
 
@@ -410,15 +358,6 @@ def _levels_misfit(release: TableRelease, first: Prepared, shown: Rows) -> dict[
     return {"misfit": quadratic / first.freedom, "misfit_p": chance}
 
 
-def _of_levels(
-    release: TableRelease, theta: Array, errors: Errors, more: dict[str, Any]
-) -> Estimate:
-    return Estimate(
-        estimate=theta, **errors.fields(), names=release.names, simulated=release.simulated,
-        rows=release.rows, dropped=release.dropped, release=release, **more,
-    )  # fmt: skip
-
-
 # --- yes/no and counts ---
 
 
@@ -446,20 +385,5 @@ def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
             yield WeightedRows(part.H, (part.z[:, 0] - low) / width, weight)
 
     found = fit_family(rows, release.model.family, added / width**2, errors=HOW[how])  # type: ignore[arg-type]
-    if found.rows != release.rows:
-        raise InvalidInput(
-            f"{release.path} has {found.rows} rows, its header says {release.rows}: one was "
-            "changed."
-        )
-    return Estimate(**_fields(release, found))
-
-
-def _fields(release: TableRelease, found: FamilyFit) -> dict[str, Any]:
-    return found.errors.fields() | {
-        "estimate": found.estimate,
-        "names": release.names,
-        "simulated": release.simulated,
-        "rows": found.rows,
-        "dropped": release.dropped,
-        "release": release,
-    }
+    require_rows(release, found.rows)
+    return estimated(release, found.estimate, found.errors)

@@ -1,11 +1,4 @@
-"""The plan: what a release would cost. It never reads the private columns.
-
-With A = (HᵀH)⁻¹, residual variance σ² and a(s) the variance of the privacy noise on a value,
-
-    cov θ̂ = (σ² + a(s))·A        (`thm:crbound` for Gaussian noise, a = 1/s and the grid's part)
-
-and for yes/no and counts, by Fisher scoring at one mean with variance v, (v + a)/v²·A.
-"""
+"""The plan: what a release would cost. It never reads the private columns."""
 
 from __future__ import annotations
 
@@ -21,28 +14,19 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, as_positive
-from privest.bounds import classical_bound, informed_errors
 from privest.data import meant
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator import ClippingCost, CostByShare, clipping_cost, clipping_cost_by_share
 from privest.estimator.result import decimals, text_table
-from privest.model import LinearModel
 from privest.privacy.reader import told_apart
-from privest.records import as_frame, plain, quantile, standard_errors
-from privest.workflow.distribution import DISTRIBUTIONS
+from privest.records import as_frame, plain, quantile
+from privest.workflow.aggregate import FORMS
+from privest.workflow.form import PlannedErrors, inverse_of
 from privest.workflow.held import library_of
-from privest.workflow.rows import (
-    ADDED,
-    Strata,
-    Survey,
-    features_again,
-    most_rows,
-    reference_facts,
-    survey,
-)
+from privest.workflow.rows import ADDED, Survey, features_again, reference_facts
 from privest.workflow.spec import Privacy, Spec, load_spec, save_spec
+from privest.workflow.strategies import DISTRIBUTIONS, Person
 from privest.workflow.terms import DELTA, Column, Terms, level_for_error, solve
-from privest.workflow.unit import Person
 
 if TYPE_CHECKING:
     from privest.ledger import Account as LedgerAccount
@@ -52,18 +36,6 @@ CURVE = (1e-2, 1e2, 41)  # levels of the curve, as multiples of the chosen one, 
 MOST_OFFERED = 50.0  # ε beyond which nothing is promised, and distributions need not be compared
 MOST_ROWS = 2.0**53  # whole numbers are exact up to here
 FARTHEST = 1e30  # multiple of the level within which a level for an accuracy is looked for
-
-
-@dataclass(frozen=True, eq=False)
-class PlannedErrors:
-    """Standard errors of the coefficients of one column, (n,) each; NaN where unknown.
-
-    classical   without privacy. privacy: by the privacy noise alone. total: with privacy.
-    """
-
-    classical: Array
-    privacy: Array
-    total: Array
 
 
 @dataclass(frozen=True)
@@ -122,7 +94,7 @@ class Plan(Terms):
     @cached_property
     def shape(self) -> Array:
         """A = (HᵀH)⁻¹."""
-        return classical_bound(LinearModel(self.survey.triangle, 1.0, names=self.names))
+        return inverse_of(self.survey.triangle)
 
     @property
     def mean(self) -> float:
@@ -132,45 +104,8 @@ class Plan(Terms):
 
     def errors(self, column: Column, level: float | None = None) -> PlannedErrors:
         """Standard errors of a column at its level, or at another one."""
-        s = column.level if level is None else as_positive(level, "level")
-        variance = column.residual_variance
-        if self.survey.levels is not None:
-            return self._levelled_errors(variance, level)
-        if isinstance(self.unit, Person):
-            assert self.survey.strata is not None
-            return _person_errors(self.survey.strata, self.unit, s, variance)
-        root = standard_errors(self.shape)
-        added = self.distribution.variance(s, self.limits(column), simulated=False)
-        if self.model.family != "gaussian":
-            limits, own = self.limits(column), self.mean
-            width = 1.0
-            if self.model.family == "binomial":
-                assert limits is not None
-                own, width = own * (1 - own), limits.width
-            total = (own + added / width**2) / own**2
-            return PlannedErrors(
-                root / math.sqrt(own), root * math.sqrt(total - 1 / own), root * math.sqrt(total)
-            )
-        own = math.nan if variance is None else variance
-        return PlannedErrors(
-            root * math.sqrt(own), root * math.sqrt(added), root * math.sqrt(own + added)
-        )
-
-    def _levelled_errors(self, variance: float | None, level: float | None) -> PlannedErrors:
-        if level is not None:
-            raise InvalidInput(
-                "the levels of this plan are a column of its table: change them there, and plan "
-                "again."
-            )
-        assert self.survey.levels is not None
-        model = LinearModel(self.survey.levels.triangle, 1.0, names=self.names)
-        total = standard_errors(classical_bound(model))
-        if variance is None:
-            none = np.full(len(self.names), np.nan)
-            return PlannedErrors(none, total, none)
-        classical = math.sqrt(variance) * standard_errors(self.shape)
-        privacy = np.sqrt(np.maximum(total**2 - classical**2, 0.0))
-        return PlannedErrors(classical, privacy, total)
+        at = None if level is None else as_positive(level, "level")
+        return self.form.errors(self, column, at)
 
     def _each(self, name: str) -> Array:
         """(n,) of one column, (columns, n) of several."""
@@ -209,13 +144,6 @@ class Plan(Terms):
         cost = self.clipping[0] if len(self.clipping) == 1 else None
         return cost.standard_error if isinstance(cost, ClippingCost) else self.standard_error
 
-    @property
-    def informed_errors(self) -> Array | None:
-        """√[(Σ⁻¹ + S)⁻¹]_jj of several columns with the residual covariance Σ of a reference."""
-        if self.survey.covariance is None:
-            return None
-        return informed_errors(self.survey.covariance, [one.level for one in self.columns])
-
     def curve(self) -> tuple[Array, Array]:
         """Levels around the chosen one, and the standard errors (levels, n) there."""
         low, high, count = CURVE
@@ -240,7 +168,7 @@ class Plan(Terms):
     def offers(self) -> tuple[Offer, ...]:
         """Gaussian and Laplace noise at the stated ε, where both are possible; else ()."""
         epsilon, width = self.privacy.epsilon, self.sensitivity(self.columns[0])
-        one = len(self.columns) == 1 and self.model.person is None
+        one = len(self.columns) == 1 and self.model.person is None and not self.splits
         if epsilon is None or epsilon > MOST_OFFERED or width is None:
             return ()
         if not one or self.model.family != "gaussian":
@@ -432,7 +360,8 @@ def at_level(privacy: Privacy, level: float) -> Privacy:
 
 def make_plan(spec: Spec, data: object = None) -> Plan:
     """The plan of a specification; `data` (a frame, a file) replaces the file that it names."""
-    return _planned(spec, survey(spec, data), data, lambda: features_again(spec, data))
+    found = FORMS[spec.privacy.form].survey(spec, data)
+    return _planned(spec, found, data, lambda: features_again(spec, data))
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
@@ -446,7 +375,8 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
     It reads no table, and is enough for a release.
     """
     privacy, model = spec.privacy, spec.model
-    if privacy.standard_error or privacy.level_column or model.person is not None:
+    rows = privacy.form == "rows" and model.person is None
+    if privacy.standard_error or privacy.level_column or not rows:
         return None
     known, _ = reference_facts(spec)
     terms = solve(model, privacy, known, most=None, shape=np.zeros((0, 0)))
@@ -456,14 +386,10 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
 
 
 def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any] | None) -> Plan:
-    shape = classical_bound(LinearModel(found.triangle, 1.0, names=spec.design.names))
-    terms = solve(
-        spec.model, spec.privacy, found.known, most=most_rows(spec, found), shape=shape,
-        largest=None if found.levels is None else found.levels.largest,
-    )  # fmt: skip
+    terms = FORMS[spec.privacy.form].solve(spec, found)
     plan = Plan(
-        model=spec.model, privacy=spec.privacy, columns=terms.columns, most=terms.most, spec=spec,
-        found=found, data=data,
+        model=spec.model, privacy=spec.privacy, columns=terms.columns, most=terms.most,
+        splits=terms.splits, spec=spec, found=found, data=data,
     )  # fmt: skip
     _require_expected(plan)
     _require_finite(plan)
@@ -513,8 +439,8 @@ def _require_finite(plan: Plan) -> None:
 
 def _is_clipped(plan: Plan, column: Column) -> bool:
     """Whether the cost of clipping is known at all."""
-    plain_rows = plan.distribution.name == "gaussian" and plan.model.family == "gaussian"
-    one_level = plan.survey.levels is None and plan.model.person is None
+    plain_rows = plan.distribution.normal and plan.model.family == "gaussian"
+    one_level = plan.survey.levels is None and plan.model.person is None and not plan.splits
     return plain_rows and one_level and plan.limits(column) is not None
 
 
@@ -541,33 +467,6 @@ def _expected_cost(plan: Plan, place: int, features: Callable[[], Any]) -> Clipp
         return None
     level = column.level / ADDED
     return clipping_cost(features, theta, variance, level, limits, variance_known=False)
-
-
-def _person_errors(
-    strata: Strata, unit: Person, level: float, variance: float | None
-) -> PlannedErrors:
-    """Of persons, if half of the residual variance is between them.
-
-    The r rows of a person have the covariance V = (σ² + noise)·I + τ²·11ᵀ, and generalised least
-    squares has (Σ HᵀV⁻¹H)⁻¹.
-    """
-    noise = unit.divided(strata.rows) * ADDED / level
-    half = (variance or 0.0) / 2
-    none = np.full(strata.inner.shape[-1], np.nan)
-
-    def errors(within: Array, between: float) -> Array:
-        k = between / (within + strata.rows * between)
-        information = np.tensordot(1 / within, strata.inner, 1)
-        information -= np.tensordot(k / within, strata.outer, 1)
-        scale = 1 / np.sqrt(information.diagonal())
-        inverse = np.linalg.inv(information * scale * scale[:, None])
-        return standard_errors(inverse * scale * scale[:, None])
-
-    return PlannedErrors(
-        none if not half else errors(np.full(len(noise), half), half),
-        errors(noise, 0.0),
-        none if not half else errors(noise + half, half),
-    )
 
 
 def _searched(excess: Callable[[float], float], start: float, error: float, of: str) -> float:

@@ -24,8 +24,8 @@ class _Facts:
         self.numeric = model.family == "gaussian"
         self.log = model.transform == "log"
         self.distribution = distribution_of(model, privacy)
-        self.gaussian = self.distribution.name == "gaussian"
-        self.response = self.distribution.name == "randomised response"
+        self.gaussian = self.distribution.normal
+        self.response = self.distribution.bits
         self.levels = privacy.level_column is not None
         self.accuracy = privacy.standard_error is not None
         self.chance = privacy.tolerance is not None
@@ -37,6 +37,8 @@ class _Facts:
         self.units = all(
             one is not None or target in privacy.units for one, target in zip(ends, model.target)
         )
+        self.aggregate = privacy.form == "aggregate"
+        self.matrix = privacy.publish == "matrix"
         self.variance = spec.public.residual_variance is not None
         self.reference = spec.public.reference is not None
 
@@ -50,17 +52,38 @@ class NotOffered(InvalidInput):
 
 
 REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
+    "aggregate": (
+        lambda f: f.aggregate and not (f.gaussian and f.ranged),
+        "The aggregate form needs Gaussian noise and the range of every private column.",
+    ),
+    "aggregate-promise": (
+        lambda f: f.aggregate and (f.chance or f.sensitivity),
+        "The aggregate form keeps an epsilon, a level (the exposure of one value) or a standard "
+        "error: leave attacker, tolerance and sensitivity out.",
+    ),
+    "aggregate-weights": (
+        lambda f: f.aggregate and f.weights,
+        "The aggregate form has no survey weights: release rows, or leave the weights out.",
+    ),
+    "aggregate-persons": (
+        lambda f: f.aggregate and f.person and not f.epsilon,
+        "Sums of persons with several rows are planned by ε: state epsilon.",
+    ),
+    "publish": (
+        lambda f: f.matrix and not f.aggregate,
+        "Only the aggregate form publishes a matrix: rows leave as they are.",
+    ),
     "person-distribution": (
         lambda f: f.person and not f.gaussian,
-        "Persons with several rows need Gaussian noise.",
+        "Persons with several rows need Gaussian noise: leave the distribution out.",
     ),
     "person-family": (
         lambda f: f.person and not f.numeric,
-        "Persons with several rows need a numeric outcome.",
+        "Persons with several rows need a numeric outcome: leave the family out.",
     ),
     "person-weights": (
         lambda f: f.person and f.weights,
-        "Persons with several rows cannot have survey weights.",
+        "Persons with several rows cannot have survey weights: leave the weights out.",
     ),
     "cap": (
         lambda f: f.capped and not f.person,
@@ -68,7 +91,10 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "level-column": (
         lambda f: (
-            f.levels and (not (f.gaussian and f.numeric) or f.weights or f.person or f.several)
+            f.levels
+            and (
+                not (f.gaussian and f.numeric) or f.weights or f.person or f.several or f.aggregate
+            )
         ),
         "A level column needs Gaussian noise on one numeric outcome, one row per person, without "
         "weights.",
@@ -86,8 +112,9 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
         "Several private columns have a residual variance each: give a reference, or nothing.",
     ),
     "yes-no": (
-        lambda f: (f.family == "binomial") != f.response,
-        "A yes/no outcome takes randomised response; other outcomes take added noise.",
+        lambda f: not f.aggregate and (f.family == "binomial") != f.response,
+        "A yes/no outcome takes randomised response, other outcomes Gaussian or Laplace noise: "
+        "state another distribution, or another family.",
     ),
     "family-transform": (
         lambda f: not f.numeric and f.log,
@@ -109,7 +136,8 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "pure-promise": (
         lambda f: not f.gaussian and (f.accuracy or f.chance),
-        "This distribution takes epsilon or a level.",
+        "Laplace noise and randomised response take epsilon or a level: state one of them, in "
+        "place of a wanted accuracy or an attacker.",
     ),
     "response-sensitivity": (
         lambda f: f.response and f.sensitivity,
@@ -117,15 +145,16 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "epsilon": (
         lambda f: f.epsilon and ((f.gaussian and not f.delta) or not (f.ranged or f.sensitivity)),
-        "ε needs a range, which enforces the sensitivity, and with Gaussian noise a delta.",
+        "ε needs a range, which enforces the sensitivity, and with Gaussian noise a delta: state "
+        "the range of the target, and a delta such as 1e-6.",
     ),
     "delta": (
         lambda f: f.delta and not (f.ranged or f.sensitivity),
-        "A delta needs a range, or the sensitivity that ε is about.",
+        "A delta needs a range, or the sensitivity that ε is about: state one of them.",
     ),
     "sensitivity": (
         lambda f: f.gaussian and f.sensitivity and not f.delta,
-        "A sensitivity needs a delta.",
+        "A sensitivity needs a delta: state one, such as 1e-6.",
     ),
     "accuracy": (
         lambda f: f.accuracy and (not f.numeric or f.person or f.several),

@@ -1,8 +1,7 @@
-"""The release: a noisy reading for every row, with the public features and a header. Never y.
+"""The release: a table with public columns and noisy values, and its header. Never y.
 
-`release` puts protected noise on the readings and writes whole numbers n, of which n·unit is a
-reading with its noise; it refuses nothing because of a value. `simulate_release` is the trial: an
-ordinary generator, z = y + e/√s in doubles, no protection, and the header says so.
+`release` draws protected noise and writes whole numbers; it refuses nothing because of a value.
+`simulate_release` draws from an ordinary generator: no protection, and the header says so.
 """
 
 from __future__ import annotations
@@ -16,18 +15,19 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data import require_no_formula, table_writer
+from privest.data import require_no_formula
 from privest.errors import InvalidInput
 from privest.files import Draft, atomic_write, draft, part_path, require_writable
 from privest.mechanism.source import Source, as_protected, as_source, seeded
+from privest.reading import parse_json
 from privest.workflow.account import Account, PublicRows
 from privest.workflow.document import TableRelease, digest, document_path
 from privest.workflow.held import HeldTable
 from privest.workflow.plan import Plan
-from privest.workflow.rows import Leaving
+from privest.workflow.published import Published
 
 Progress = Callable[[int], object]
-HELD = "release.csv"  # the name of a table that is held in memory
+HELD, HELD_SUMS = "release.csv", "release.json"  # names of releases that are held in memory
 
 
 def simulation_source(plan: Plan, seed: int | None) -> Source:
@@ -53,9 +53,9 @@ def simulate_release(
     *,
     progress: Progress | None = None,
 ) -> TableRelease:
-    """A trial of `release`, with simulated noise: the same files, and no protection.
+    """A simulation of `release`: the same files, and no protection.
 
-    Refuses readings beside which the noise would be lost in the rounding of doubles.
+    Refuses values beside which the noise would be lost in the rounding of doubles.
     """
     return _released(plan, Path(path), as_source(rng), data, progress=progress)
 
@@ -63,12 +63,9 @@ def simulate_release(
 def simulate_held(
     plan: Plan, data: Mapping[str, Array], rng: np.random.Generator | Source
 ) -> TableRelease:
-    """A trial without any file, for thousands of them: the same noise, and what would be written.
-
-    It can be estimated from (`estimate_table`), not saved.
-    """
+    """A simulation without any file: it can be estimated from, not saved."""
     source = as_source(rng)
-    leaving = Leaving(plan.spec, plan, plan.found, source, dict(data))
+    leaving = plan.form.leaving(plan, source, dict(data))
     form = described(plan, Path(HELD), source, "")
     table = [np.concatenate(column) for column in zip(*leaving.blocks())]
     held = HeldTable("pandas", dict(zip(form.table_columns, table, strict=True)))
@@ -89,21 +86,17 @@ def release(
 ) -> TableRelease:
     """Write the release of the plan's data to `path` (.csv or .parquet) and its header beside it.
 
-    The noise is protected (`mechanism.source.Protected`, or `source`) and has no seed. In blocks;
-    nobody but the owner can read the table until it is whole, paid for (`account`) and its header
-    is there. A file that exists is never written over: the same readings released twice, with new
-    noise, show twice as much. A run that was killed is finished by the same call: the very same
-    table if it was paid for; else nobody saw it, and it is drawn anew.
+    Nobody but the owner can read the table until it is whole, paid for (`account`) and its header
+    is there. A file that exists is never written over. A run that was killed is finished by the
+    same call: the very same table if it was paid for; else nobody saw it, and it is drawn anew.
+    No value is refused: it is clipped. A cell that is no number is, and a row without a value
+    unless the plan drops such rows: which they are is public.
 
-    No reading is refused: beyond the plan's range, or what the grid can hold, it is clipped.
-    Refused are a cell that is no number (a malformed file) and, unless the plan drops them, rows
-    without a reading: which they are is public.
-    `plan` may be bare terms (`stated_terms`): the data are then read once, and features that do
-    not determine the coefficients are refused at their end, before the table appears.
-    Without an `account` nothing is counted: that is then yours to do. Raises BudgetExceeded where
-    the budget does not allow it, LedgerError where the ledger cannot be trusted.
-    `progress` is told how many rows have left so far, block by block, before anything is paid for;
-    an exception that it raises ends the release as any other does: nothing is spent or left behind.
+    source    of the noise; None: protected noise, which has no seed.
+    account   None: nothing is counted, that is then yours to do. Raises BudgetExceeded where the
+              budget does not allow it, LedgerError where the ledger cannot be trusted.
+    progress  is told how many rows have left so far, before anything is paid for; an exception that
+              it raises ends the release: nothing is spent or left behind.
     """
     return _released(plan, Path(path), as_protected(source), data, account, progress)
 
@@ -116,32 +109,35 @@ def _released(
     account: Account | None = None,
     progress: Progress | None = None,
 ) -> TableRelease:
-    write = table_writer(table)
+    plan.form.require_name(table)
     if table.suffix.lower() == ".csv":  # now: before an account is opened
         model = plan.model
         require_no_formula(chain(model.target, model.features, *model.categories.values()))
     require_writable(table)
     _ = plan.epsilon  # now: what can fail must not fail after the noise is drawn
     with draft(table) as part:  # now no other process can begin
-        part.kept = part.left  # until it is known whether it was paid for
+        whole = document_path(table) == table and table.exists()  # then the draft has no use
+        part.kept = part.left and not whole  # until it is known whether it was paid for
         if table.exists() or account is None or not part.left:
             _require_free(table, simulated=source.simulated)
         elif (found := _paid(plan, table, source, part, account)) is not None:
             return _shown(found, table, part)
         _require_free(table, simulated=source.simulated)
         part.kept = False
-        rows = Leaving(plan.spec, plan, plan.found, source, plan.data if data is None else data)
+        rows = plan.form.leaving(plan, source, data)
         if account is not None:
             account.open(plan, table.resolve().parent)
         part.empty()
         form = described(plan, table, source, "")
         public = PublicRows(len(plan.names) - plan.spec.design.intercept)
         blocks = rows.blocks() if account is None else public.through(rows.blocks())
-        count = write(part.file, form.table_columns, _told(blocks, progress))
+        blocks = _told(blocks, progress)
+        count, sums = plan.form.write(rows, form, part.file, blocks)
         part.settle()
         found = replace(
-            form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons
-        )
+            form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons,
+            sums=sums,
+        )  # fmt: skip
         if account is not None:
             found = _charged(plan, found, part, account, public)
         return _shown(found, table, part)
@@ -164,9 +160,22 @@ def _paid(
 ) -> TableRelease | None:
     """What a killed run has left in the draft, if it is whole and in the ledger."""
     part.kept = True  # whatever happens while this is not known
-    found = account.paid(described(plan, table, source, _digest(part)))
+    whole = described(plan, table, source, _digest(part))
+    if plan.splits:
+        whole = replace(whole, sums=_left_sums(part, len(plan.names)))
+    found = account.paid(whole)
     part.kept = found is not None
     return found
+
+
+def _left_sums(part: Draft, n: int) -> tuple[Published, ...]:
+    """What a killed run has left of an aggregate release; () where it is not whole."""
+    part.file.seek(0)
+    try:
+        listed = parse_json(part.file.read().decode(), "the draft")
+        return tuple(Published.from_dict(one, n) for one in listed)
+    except (InvalidInput, UnicodeDecodeError, TypeError):
+        return ()
 
 
 def _charged(
@@ -186,7 +195,10 @@ def _shown(found: TableRelease, table: Path, part: Draft) -> TableRelease:
     """The header, then the table, to their places."""
     header = document_path(table)
     try:
-        _write_document(found, header)
+        _write_document(found, table)
+        if header == table:
+            part.kept = False  # the document holds all of it
+            return found
         part.publish()
     except BaseException:
         if not part.kept:
@@ -200,20 +212,21 @@ def _digest(part: Draft) -> str:
     return digest(part.file)
 
 
-def _write_document(found: TableRelease, path: Path) -> None:
+def _write_document(found: TableRelease, table: Path) -> None:
     """At a fixed name first, under the lock of the draft: what a killed run left there goes."""
-    atomic_write(path, found.text, beside=part_path(path.resolve()))
+    beside = table.resolve().with_name(f"{table.name}.json")
+    atomic_write(document_path(table), found.text, beside=part_path(beside))
 
 
 def _require_free(table: Path, *, simulated: bool) -> None:
     """Refuse to write over a release, a part of one, or anything else."""
     if simulated and (there := [one for one in (table, document_path(table)) if one.exists()]):
         raise InvalidInput(f"{there[0]} exists: choose another name.")
-    again = "Releasing the same readings again, with new noise, spends their privacy again"
+    again = "Releasing the same values again, with new noise, spends their privacy again"
     if table.exists():
         raise InvalidInput(
             f"{table} exists. {again}: use the release that is there, or another name if these are "
-            "other readings."
+            "other values."
         )
     header = document_path(table)
     if header.exists():
@@ -227,7 +240,8 @@ def described(plan: Plan, table: Path, source: Source, sha256: str) -> TableRele
     """The release of a table, but for what is known when it is written."""
     return TableRelease(
         model=plan.model, privacy=plan.privacy, columns=plan.columns, most=plan.most,
-        rows=1, dropped=0, simulated=source.simulated, table=table.name, sha256=sha256,
+        splits=plan.splits, rows=1, dropped=0, simulated=source.simulated, table=table.name,
+        sha256=sha256,
         coefficients=plan.names, categories=dict(plan.spec.design.categories), grid=source.grid,
         persons=None if plan.model.person is None else 1, path=table,
     )  # fmt: skip

@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
-from privest.arrays import CONFIDENCE, Array, Index
-from privest.bounds import informed_errors
+from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput
-from privest.estimator import ClippedResult, Result, beyond_sentence
+from privest.estimator import ClippedResult, Result
 from privest.estimator.inference import (
     DOUBTFUL,
     Joint,
@@ -32,32 +29,25 @@ NEXT_TO_NONE = 1e-5  # of the values: a smaller share is not worth its digits
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Estimate(Result):
-    """θ̂ from a release file; `method` says how its errors were made.
-
-    Least squares, with errors from what the release itself scatters (`estimator.inference`): σ² is
-    not needed. Where a range clips so much that it matters θ and σ² are estimated by maximum
-    likelihood (`estimate_clipped`), which assumes normal errors with one variance.
+    """θ̂ from a release; `method` says how its errors were made.
 
     release         the public facts of the release.
     rows, dropped   used, and left out for missing values.
-    misfit          Σ (z − hᵀθ̂)²/(σ² + 1/s)/(K − n), about 1 if σ² and model are right; None where
-                    σ² is not stated. `misfit_p`: its two-sided p-value.
-    trail           (row counts, estimates, standard errors) along the release; None with maximum
-                    likelihood, or weights.
-    clipped         the share of the readings that is clipped, by the fit; None without a range.
+    misfit          Σ (z − hᵀθ̂)²/(σ² + 1/s)/(K − n), about 1 if σ² and model are right; `misfit_p`:
+                    its two-sided p-value. None where σ² is not stated.
+    clipped         the share of the values that is clipped, by the fit; None without a range.
     clipping_bias   by how many standard errors clipping moves least squares, by the fit, at most.
-    beyond          "above" or "below" the range, where all readings may lie as
-                    far as the release can tell: errors and intervals are infinite then, θ̂ is least
-                    squares of what was clipped. None: not all do.
+    beyond          "above" or "below": where all values may lie beyond the range, as far as the
+                    release can tell. Errors and intervals are then infinite.
     cautions        what the intervals assume and the release cannot show, a sentence each.
     likelihood      the fit by maximum likelihood where that was made, else None.
     noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
     noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
     less_noise_p    how likely so little scatter is if the noise of the header is in the release.
-    parts           of several columns an estimate each; coefficients are then named TARGET: NAME;
+    parts           of several columns an estimate each; names are then TARGET: NAME, and
                     `covariance` is NaN between columns.
     joint           the test of every coefficient on all columns at once; None: `silent` says why.
-    remark          what else whoever reads the estimate should know, in a sentence; None: nothing.
+    remark          what else an analyst should know, in a sentence.
     """
 
     release: TableRelease
@@ -65,7 +55,6 @@ class Estimate(Result):
     dropped: int
     misfit: float | None = None
     misfit_p: float | None = None
-    trail: tuple[Index, Array, Array] | None = field(default=None, repr=False)
     clipped: float | None = None
     remark: str | None = None
     noise_found: float | None = None
@@ -79,7 +68,7 @@ class Estimate(Result):
     joint: Joint | None = field(default=None, repr=False)
     silent: str | None = None
 
-    DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "doubt", "less_noise", "range_sentence")
+    DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "doubt", "less_noise")
 
     def __getitem__(self, target: str) -> Estimate:
         """The estimate of one column."""
@@ -98,14 +87,6 @@ class Estimate(Result):
     def residual_variance(self) -> float | None:
         """σ² as stated, None where nobody stated it."""
         return self.release.column.residual_variance
-
-    @property
-    def informed_error(self) -> Array | None:
-        """√[(Σ̂⁻¹ + S)⁻¹]_jj of several columns, Σ̂ their residual covariance by the release."""
-        if self.joint is None:
-            return None
-        levels = np.array([one.level for one in self.release.columns])
-        return informed_errors(self.joint.shown_covariance, levels)
 
     def _each(self, name: str) -> str | None:
         """A sentence of each column that has one, a line each."""
@@ -150,28 +131,7 @@ class Estimate(Result):
             "Ask whoever made it."
         )
 
-    @property
-    def noise_sentence(self) -> str | None:
-        """What the release says of σ², for people."""
-        if self.noise_found is None:
-            return None
-        if self.noise_interval is None or self.noise_interval[1] == 0:
-            return (
-                "Noise variance of the readings, from the release: ≈ 0 (the noise of the release "
-                "hides it)."
-            )
-        low, high = self.noise_interval
-        return (
-            f"Noise variance of the readings, from the release: {self.noise_found:.3g} (95 %: "
-            f"{low:.3g} … {high:.3g})."
-        )
-
     # --- in the units of the file -----------------------------------------------------------------
-
-    @property
-    def range_sentence(self) -> str | None:
-        """What the range did to the estimate, and what was done about it, for people."""
-        return self._each("range_sentence") if self.parts else range_sentence(self)
 
     def percent(self, confidence: float = CONFIDENCE) -> dict[str, Array]:
         """Of a logarithm: by how many per cent the target grows for one unit more, by name.
@@ -232,9 +192,9 @@ class Estimate(Result):
         return self.release.library
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON; without the trail."""
+        """Plain numbers and lists, for JSON."""
         record = super().to_dict(confidence)
-        for name in ("trail", "likelihood", "parts"):
+        for name in ("likelihood", "parts"):
             del record[name]
         if self.parts:
             record["parts"] = [part.to_dict(confidence) for part in self.parts]
@@ -267,53 +227,9 @@ def misfit_of(
 
 
 def share_text(share: float) -> str:
-    """A share of the readings, for people."""
+    """A share of the values, for people."""
     small = 0 < share < NEXT_TO_NONE
     return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
-
-
-def range_sentence(found: Estimate) -> str | None:
-    """What the range did to the estimate, and what was done about it."""
-    ends, share, off = found.release.ends(found.release.column), found.clipped, found.clipping_bias
-    if ends is not None and found.beyond is not None:
-        return (
-            f"Range {ends[0]:.6g} to {ends[1]:.6g}: {beyond_sentence(found.beyond)} (The estimates "
-            "are least squares of the clipped readings, and say nothing of the true ones.)"
-        )
-    if ends is None or share is None or off is None:
-        return None
-    start = (
-        f"Range {ends[0]:.6g} to {ends[1]:.6g}: {share_text(share)} of the readings were clipped, "
-        "by the fit."
-    )
-    if found.likelihood is not None:
-        return (
-            f"{start} The estimate is maximum likelihood of clipped values. (Least squares would "
-            f"be off by up to {off:.2g} standard errors if errors are normal.)"
-        )
-    if off < SMALL:
-        return (
-            f"{start} That moves no coefficient by more than {SMALL:g} of its standard error: "
-            "least squares is used as it is."
-        )
-    return (
-        f"{start} That moves least squares by up to {off:.2g} standard errors, which is not undone "
-        f"here: {_why_not(found)}."
-    )
-
-
-def _why_not(found: Estimate) -> str:
-    release = found.release
-    if release.model.person is not None:
-        return "the likelihood of clipped readings is for one row a person; a wider range avoids it"
-    if release.distribution.name != "gaussian":
-        return "the likelihood of clipped readings is for Gaussian noise; a wider range avoids it"
-    if release.model.weights is not None:
-        return "the likelihood of clipped readings knows no survey weights; a wider range avoids it"
-    return (
-        "the release does not determine the maximum of the likelihood of clipped readings. A wider "
-        "range or a higher level would"
-    )
 
 
 def is_category(name: str) -> bool:

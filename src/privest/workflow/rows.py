@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from privest.aggregate import FeatureRows, SumDesign
 from privest.arrays import AnyArray, Array, Index
 from privest.data import Block, Persons, Source, Stamp, Texts, open_source, read_rows, stamp_of
 from privest.errors import InvalidInput
 from privest.estimator import reference_variance
 from privest.lattice import GRID, literal_root
-from privest.linalg import least_squares
+from privest.linalg import RunningLeastSquares, least_squares
 from privest.mechanism import RowMechanism
 from privest.mechanism.source import Source as NoiseSource
-from privest.privacy import Range
 from privest.release import extra_variance
 from privest.workflow.spec import Spec
-from privest.workflow.squares import add_rows, new_sums, require_full, triangle_of
+from privest.workflow.strategies import Gaussian
 from privest.workflow.terms import Column, Known, Terms, modelled, modelled_range
 
 ADDED = 1.0 + extra_variance(GRID)  # variance of Gaussian noise of level 1 on the grid
@@ -36,6 +36,7 @@ class Strata:
     rows, persons   (strata,): different numbers of rows, and how many persons have them.
     inner, outer    (strata, n, n): Σ HᵀH and Σ Hᵀ11ᵀH of these persons.
     largest         most rows of a person before a cap; `cut`: rows beyond the cap.
+    numbers         (rows,) whose each row is, 0, 1, …; `leaving`: how many rows each of them has.
     """
 
     rows: Index
@@ -44,6 +45,8 @@ class Strata:
     outer: Array = field(repr=False)
     largest: int
     cut: int
+    numbers: Index = field(repr=False)
+    leaving: Index = field(repr=False)
 
     @property
     def count(self) -> int:
@@ -82,6 +85,7 @@ class Survey:
     triangle        R with RᵀR = HᵀH; with survey weights (RᵀR)⁻¹ = A·HᵀW²H·A, A = (HᵀWH)⁻¹.
     known           what the reference, or the specification, says of each target's residuals.
     covariance      of the residuals of several targets, by the reference.
+    sums            of the aggregate form: the rows, their weights and public sums.
     """
 
     rows: int
@@ -91,11 +95,16 @@ class Survey:
     covariance: Array | None = None
     strata: Strata | None = None
     levels: Levels | None = None
+    sums: SumDesign | None = field(default=None, repr=False)
     stamp: Stamp | None = field(default=None, repr=False)
 
+    def most_rows(self, spec: Spec) -> int | None:
+        """The most rows of a person that leave: the cap, or the most that anybody has."""
+        return None if self.strata is None else spec.model.most_rows or self.strata.largest
 
-def survey(spec: Spec, data: object = None) -> Survey:
-    """One pass over the public columns, in blocks; persons are counted first.
+
+def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> Survey:
+    """One pass over the public columns, in blocks; persons are counted first. kept: gets H.
 
     Without any feature, for a mean, rows are counted by the target: whether it is there.
     Raises NotIdentifiable for constant or collinear features.
@@ -105,16 +114,19 @@ def survey(spec: Spec, data: object = None) -> Survey:
     table.require(spec.targets)
     known, covariance = reference_facts(spec)
     parts = _Accumulators(spec, table, known)
-    sums, rows, dropped = new_sums(len(design.names)), 0, 0
+    sums, rows, dropped = RunningLeastSquares(len(design.names)), 0, 0
     for block in _public_blocks(spec, table):
         H = parts.add(block)
-        add_rows(sums, H)
+        sums.add_matrix(H)
+        if kept is not None:
+            kept.add(H)
         rows, dropped = rows + len(H), dropped + block.dropped
-    require_full(sums, design.names, table.name, rows)
-    triangle = triangle_of(sums) if model.weights is None else parts.weighted_triangle()
+    sums.require_full(design.names, table.name, rows)
+    triangle = sums.upper if model.weights is None else parts.weighted_triangle()
     return Survey(
-        rows, dropped, triangle, known, covariance, parts.strata(), parts.levels(), table.stamp
-    )
+        rows, dropped, triangle, known, covariance, parts.strata(), parts.levels(),
+        stamp=table.stamp,
+    )  # fmt: skip
 
 
 def features_again(spec: Spec, data: object) -> Iterator[Array]:
@@ -144,10 +156,12 @@ class _Accumulators:
 
     def __init__(self, spec: Spec, table: Source, known: tuple[Known, ...]) -> None:
         self.spec, self.table, n = spec, table, len(spec.design.names)
-        self.once, self.twice, self.levelled = new_sums(n), new_sums(n), new_sums(n)
+        self.once, self.twice, self.levelled = (
+            RunningLeastSquares(n),
+            RunningLeastSquares(n),
+            RunningLeastSquares(n),
+        )
         self.variance = known[0].variance or 0.0
-        limits = modelled_range(spec.model.transform, spec.privacy.range.get(spec.targets[0]))
-        self.rows_mechanism = RowMechanism(range=_pair(limits))
         self.largest, self.total, self.shown, self.rows = 0.0, 0.0, 0, 0
         self.persons = None if spec.model.person is None else _PersonSums(spec, table)
 
@@ -159,8 +173,8 @@ class _Accumulators:
         if model.weights is not None:
             weights = np.asarray(block.beside[model.weights])
             require_weights(weights, model.weights, self.table.name)
-            add_rows(self.once, H * np.sqrt(weights)[:, None])
-            add_rows(self.twice, H * weights[:, None])
+            self.once.add_matrix(H * np.sqrt(weights)[:, None])
+            self.twice.add_matrix(H * weights[:, None])
         column = self.spec.privacy.level_column
         if column is not None:
             self._add_levels(np.asarray(block.beside[column]), H, column)
@@ -171,9 +185,11 @@ class _Accumulators:
             raise InvalidInput(
                 f"{self.table.name}, column {column!r}: levels are finite numbers, 0 or more."
             )
-        self.rows_mechanism.require(literal_root(levels))
+        ends = self.spec.privacy.range.get(self.spec.targets[0])
+        limits = modelled_range(self.spec.model.transform, ends)
+        Gaussian().mechanism(1.0, limits, "").require(literal_root(levels))
         known = levels / (ADDED + self.variance * levels)
-        add_rows(self.levelled, H * np.sqrt(known)[:, None])
+        self.levelled.add_matrix(H * np.sqrt(known)[:, None])
         self.largest = max(self.largest, float(levels.max(initial=0.0)))
         self.total += float(levels.sum())
         self.shown += int(np.count_nonzero(levels))
@@ -181,7 +197,7 @@ class _Accumulators:
 
     def weighted_triangle(self) -> Array:
         """R with (RᵀR)⁻¹ = A·HᵀW²H·A."""
-        root = triangle_of(self.twice) @ self.once.inverse()
+        root = self.twice.upper @ self.once.inverse()
         return np.asarray(np.linalg.qr(np.linalg.inv(root).T, mode="r"))
 
     def levels(self) -> Levels | None:
@@ -194,10 +210,10 @@ class _Accumulators:
                 f"and {len(names)} coefficients need more."
             )
         where = f"{self.table.name}, rows with a level above 0"
-        require_full(self.levelled, names, where, self.shown)
+        self.levelled.require_full(names, where, self.shown)
         return Levels(
             self.largest, self.total / self.rows, self.rows - self.shown,
-            triangle_of(self.levelled),
+            self.levelled.upper,
         )  # fmt: skip
 
     def strata(self) -> Strata | None:
@@ -219,6 +235,7 @@ class _PersonSums:
         self.inner = np.zeros((len(self.sizes), n, n))
         self.total: Array = np.zeros((n, self.counted.count))
         self.again = Persons(self.counted)
+        self.numbers: list[Index] = []
 
     def add(self, block: Block) -> Array:
         cells = block.beside[self.column]
@@ -228,6 +245,7 @@ class _PersonSums:
             kept = self.again.add(numbers) < self.cap
             H, numbers = H[kept], numbers[kept]
         which = numbers - 1
+        self.numbers.append(which)
         if which.max(initial=-1) >= self.total.shape[1]:
             raise InvalidInput(f"{self.table.name} was changed while it was in use: start again.")
         for j, values in enumerate(H.T):
@@ -244,14 +262,10 @@ class _PersonSums:
             part = self.total[:, self.stratum == place]
             outer[place] = part @ part.T
         cut = int((self.counted.rows - self.leaving).sum())
-        return Strata(self.sizes, self.people, self.inner, outer, self.counted.most, cut)
-
-
-def most_rows(spec: Spec, found: Survey) -> int | None:
-    """The most rows of a person that leave: the cap, or the most that anybody has."""
-    if found.strata is None:
-        return None
-    return spec.model.most_rows or found.strata.largest
+        return Strata(
+            self.sizes, self.people, self.inner, outer, self.counted.most, cut,
+            np.concatenate(self.numbers), self.leaving,
+        )  # fmt: skip
 
 
 # --- reference ------------------------------------------------------------------------------------
@@ -268,9 +282,9 @@ def reference_facts(spec: Spec) -> tuple[tuple[Known, ...], Array | None]:
     blocks = list(read_rows(table, design, targets, missing=spec.model.missing))
     H = np.concatenate([block.H for block in blocks])
     values = np.concatenate([block.targets for block in blocks])
-    sums = new_sums(len(design.names))
-    add_rows(sums, H)
-    require_full(sums, design.names, table.name, len(H))
+    sums = RunningLeastSquares(len(design.names))
+    sums.add_matrix(H)
+    sums.require_full(design.names, table.name, len(H))
     if transform == "log" and not (values > 0).all():
         raise InvalidInput(
             f"{table.name}: a target has values that are 0 or negative, which have no logarithm."
@@ -382,11 +396,11 @@ class Leaving:
     def blocks(self) -> Iterator[Sequence[AnyArray]]:
         """The columns of each block, in the order of `table_columns`."""
         design, rows = self.spec.design, 0
-        sums = new_sums(len(design.names)) if self.survey is None else None
+        sums = RunningLeastSquares(len(design.names)) if self.survey is None else None
         for H, values, public, weights in self._rows():
             rows += len(H)
             if sums is not None:
-                add_rows(sums, H)
+                sums.add_matrix(H)
             noisy = [
                 self._noisy(mechanism, column, y, weights)
                 for mechanism, column, y in zip(self.mechanisms, self.terms.columns, values.T)
@@ -394,7 +408,7 @@ class Leaving:
             if len(H):
                 yield [*H.T[int(design.intercept) :], *public, *noisy]
         if sums is not None:
-            require_full(sums, design.names, self.table.name, rows)
+            sums.require_full(design.names, self.table.name, rows)
         elif self.survey is not None and self.spec.model.person is None:
             expected = self.survey.rows + self.survey.dropped
             if rows + self.dropped != expected:
@@ -453,16 +467,7 @@ class Leaving:
         if not self.noise.simulated:
             return mechanism.release(y, c, self.noise)
         z = mechanism.simulate(y, c, self.noise)
-        return z * z_unit(self.terms, column, simulated=True, grid=1.0)
-
-
-def z_unit(terms: Terms, column: Column, *, simulated: bool, grid: float = GRID) -> float:
-    """What one step of z is: g/√level of a real release; with a level column, g; of bits, 1."""
-    if terms.distribution.name == "randomised response":
-        return 1.0
-    if terms.privacy.level_column is not None:
-        return grid
-    return float(grid / np.sqrt(column.level))
+        return self.terms.distribution.simulated(z, self.terms.unit_level(column))
 
 
 def require_weights(weights: Array, column: str, where: str) -> None:
@@ -500,7 +505,3 @@ def require_unchanged(
         return
     if data is None or now.path == before.path:
         raise InvalidInput(f"{spec.data} {CHANGED}")
-
-
-def _pair(limits: Range | None) -> tuple[float, float] | None:
-    return None if limits is None else (limits.low, limits.high)

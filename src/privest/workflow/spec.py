@@ -40,15 +40,17 @@ from privest.files import atomic_write
 from privest.privacy import Range
 from privest.reading import parse_toml, read_document, require_parameters
 from privest.records import plain
-from privest.workflow.distribution import DISTRIBUTIONS, Distribution, Ends
 from privest.workflow.old import plan_of_version_3
 from privest.workflow.refusals import require_offered
+from privest.workflow.strategies import DISTRIBUTIONS, Distribution, Ends
 
 VERSION = 4
 Transform = Literal["none", "log"]
 Family = Literal["gaussian", "binomial", "poisson"]
 Missing = Literal["refuse", "drop"]
+FORMS = ("rows", "aggregate")  # of a release: `form` has the strategy of each
 PROMISES = ("level", "level_column", "epsilon", "standard_error", "tolerance")
+DELTA = 1e-6  # of the aggregate form, where none is stated
 T = TypeVar("T")
 
 
@@ -160,6 +162,9 @@ class Privacy:
     sensitivity      the difference that ε is about where it is less than the range; not enforced.
     units            {target: size}, what counts as one unit of each of several targets.
     distribution     privacy noise: "gaussian", "laplace" or "randomised response" (yes/no).
+    form             what leaves: "rows" (a noisy value for each), or "aggregate" (estimates from a
+                     few noisy sums, made by a data owner who is trusted with the table).
+    publish          of the aggregate form: "estimates", or "matrix" for submodels and joint tests.
     """
 
     level: float | None = None
@@ -173,6 +178,8 @@ class Privacy:
     sensitivity: float | None = None
     units: Mapping[str, float] = field(default_factory=dict)
     distribution: str | None = None
+    form: str = "rows"
+    publish: str = "estimates"
 
     def __post_init__(self) -> None:
         promises = [name for name in PROMISES if getattr(self, name) is not None]
@@ -185,6 +192,8 @@ class Privacy:
             value = getattr(self, name)
             if value is not None:
                 _set(self, **{name: as_positive(value, f"privacy {name}")})
+        if self.form == "aggregate" and self.epsilon is not None and self.delta is None:
+            _set(self, delta=DELTA)
         if self.delta is not None and self.delta >= 1:
             raise InvalidInput(f"privacy delta is below 1; received {self.delta:g}.")
         if (self.tolerance is None) != (self.attacker is None):
@@ -201,6 +210,8 @@ class Privacy:
             require_text(self.level_column, "privacy level_column")
         if self.distribution is not None:
             as_choice(self.distribution, tuple(DISTRIBUTIONS), "privacy distribution")
+        as_choice(self.form, FORMS, "privacy form")
+        as_choice(self.publish, ("estimates", "matrix"), "privacy publish")
         if self.standard_error is not None:
             _set(self, standard_error=_numbers(self.standard_error, "privacy standard_error"))
         _set(self, units=_numbers(self.units, "privacy units"))
@@ -315,7 +326,8 @@ def require_consistent(model: Model, privacy: Privacy) -> None:
 
 def distribution_of(model: Model, privacy: Privacy) -> Distribution:
     """The noise distribution: randomised response for yes/no, else Gaussian unless stated."""
-    usual = "randomised response" if model.family == "binomial" else "gaussian"
+    bits = model.family == "binomial" and privacy.form == "rows"
+    usual = "randomised response" if bits else "gaussian"
     return DISTRIBUTIONS[privacy.distribution or usual]
 
 
@@ -328,7 +340,7 @@ def is_plain(spec: Spec) -> bool:
     """Whether it is Gaussian noise on one numeric outcome, one row per person, without weights."""
     model = spec.model
     numeric = model.family == "gaussian" and len(model.target) == 1
-    gaussian = distribution_of(model, spec.privacy).name == "gaussian"
+    gaussian = distribution_of(model, spec.privacy).normal
     return numeric and gaussian and model.person is None and model.weights is None
 
 

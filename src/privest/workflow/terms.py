@@ -8,19 +8,23 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privest.aggregate import Split
 from privest.arrays import Array
 from privest.bounds import split_budget
 from privest.data import meant
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.ledger import Cost, cost_of
-from privest.privacy import OneRecord, PrivacyLevel, Range
-from privest.workflow.distribution import Distribution, Ends, Gaussian, Record
+from privest.privacy import OneReading, OneRecord, PrivacyLevel, Range, gdp
 from privest.workflow.spec import Model, Privacy, distribution_of, ends_of
-from privest.workflow.unit import Person, Row
+from privest.workflow.strategies import Distribution, Ends, Gaussian, Person, Record, Row
+
+if TYPE_CHECKING:
+    from privest.workflow.form import Form
 
 DELTA = 1e-6  # where none is stated: μ and ρ of a ledger's entry do not depend on it
 ROUNDING = Fraction(1, 2**44)  # the grid reveals less by 7.6e-14, more than the split rounds
@@ -44,13 +48,15 @@ class Column:
 class Terms:
     """Model, privacy and solved levels: everything that a mechanism and a promise need.
 
-    most  the most rows that any person has, where persons have several.
+    most    the most rows that any person has, where persons have several.
+    splits  of the aggregate form: how the promise of each column is divided; () of rows.
     """
 
     model: Model
     privacy: Privacy
     columns: tuple[Column, ...]
     most: int | None = None
+    splits: tuple[Split, ...] = ()
 
     # --- strategies -------------------------------------------------------------------------------
 
@@ -63,6 +69,13 @@ class Terms:
     def unit(self) -> Row:
         """Whose values change together."""
         return unit_of(self.model, self.most)
+
+    @property
+    def form(self) -> Form:
+        """What leaves."""
+        from privest.workflow.aggregate import FORMS
+
+        return FORMS[self.privacy.form]
 
     # --- columns ----------------------------------------------------------------------------------
 
@@ -95,6 +108,10 @@ class Terms:
         """By how much one value differs at most, in the units of the model; None: unlimited."""
         return sensitivity_of(self.model, self.privacy, column.target)
 
+    def unit_level(self, column: Column) -> float:
+        """The level that z is in units of: 1 with a level column, whose rows have their own."""
+        return column.level if self.privacy.level_column is None else 1.0
+
     @property
     def enforced(self) -> bool:
         """Whether ranges alone enforce the sensitivities."""
@@ -120,28 +137,44 @@ class Terms:
     def epsilon(self) -> float | None:
         """ε at the stated δ for one value, person or record; None where it is not defined."""
         record, delta = self.record, self.privacy.delta
+        if self.splits:
+            return None if delta is None else gdp.epsilon_of(self.mu, delta)
         if record is None or (delta is None and not self.distribution.pure):
             return None
         return self.unit.epsilon(self.distribution, record, delta, enforced=self.enforced)
 
+    @property
+    def mu(self) -> float:
+        """μ of all sums together, over the ranges, with the grid."""
+        return gdp.compose(*(one.stated for one in self.splits))
+
     def over_the_range(self, delta: float) -> Terms:
         """The same terms with a sensitivity of the whole range, at this δ (0: pure)."""
         privacy = replace(self.privacy, sensitivity=None, delta=delta or None)
-        return Terms(model=self.model, privacy=privacy, columns=self.columns, most=self.most)
+        return Terms(
+            model=self.model, privacy=privacy, columns=self.columns, most=self.most,
+            splits=self.splits,
+        )  # fmt: skip
 
     @property
     def information(self) -> Fraction:
         """Fisher information about a record in units of its columns: Σ_j u_j²·s_j, the budget."""
-        if len(self.columns) == 1:
-            return Fraction(self.column.level)
+        levels = [one.exposure for one in self.splits] or [one.level for one in self.columns]
+        if len(levels) == 1:
+            return Fraction(levels[0])
         units = units_of(self.model, self.privacy)
-        parts = [Fraction(c.level) * Fraction(u) ** 2 for c, u in zip(self.columns, units)]
+        parts = [Fraction(level) * Fraction(u) ** 2 for level, u in zip(levels, units)]
         return sum(parts, Fraction(0)) * (1 - ROUNDING)
 
     @property
     def cost(self) -> Cost:
         """What a ledger charges for one value, person or record."""
         record = self.record
+        if self.splits:
+            mu2, limits = Fraction(self.mu) ** 2, [self.limits(one) for one in self.columns]
+            widths = [one.width for one in limits if one is not None]
+            move = OneRecord(widths) if len(widths) > 1 else OneReading(widths[0])
+            return Cost(self.information, mu2=mu2, rho=mu2 / 2, move=move)
         if isinstance(self.unit, Person) or len(self.columns) > 1:
             if record is None:
                 return Cost(self.information)
@@ -267,9 +300,15 @@ def _levels(
     if largest is not None:
         return [largest]
     if privacy.standard_error is not None:
-        names = tuple(model.design.names)
-        wanted = privacy.standard_error.items()
-        return [max(_accuracy_level(names, n, e, known[0].variance, shape) for n, e in wanted)]
+        names, variance = tuple(model.design.names), known[0].variance
+        assert variance is not None  # `refusals` asks for it
+        places = {name: index_of(names, name) for name in privacy.standard_error}
+        return [
+            max(
+                level_for_error(name, error, variance, float(shape[places[name], places[name]]))
+                for name, error in privacy.standard_error.items()
+            )
+        ]
     several = len(model.target) > 1
     units = units_of(model, privacy) if several else (1.0,)
     if privacy.level is not None:
@@ -288,15 +327,6 @@ def _levels(
             list(zip(shares, moves)), enforced=limits is not None and moves[0] >= limits.width,
         )  # fmt: skip
     return [share * factor for share in shares]
-
-
-def _accuracy_level(
-    names: tuple[str, ...], name: str, error: float, variance: float | None, shape: Array
-) -> float:
-    """s at which (σ² + a/s)·A_jj is the square of this standard error, a of the grid."""
-    place = index_of(names, name)
-    assert variance is not None  # `refusals` asks for it
-    return level_for_error(name, error, variance, float(shape[place, place]))
 
 
 def level_for_error(name: str, error: float, variance: float, shape: float) -> float:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, Index, as_number
-from privest.data import category_place, meant
+from privest.data import TRUTHS, category_place, meant
 from privest.errors import InvalidInput
+from privest.estimator import beyond_sentence
 from privest.estimator.inference import (
     OriginalMean,
     Total,
@@ -22,7 +23,7 @@ from privest.estimator.inference import (
 from privest.records import quantile
 from privest.workflow.document import TableRelease
 from privest.workflow.fit import added_at, added_of
-from privest.workflow.result import SMALL, Estimate, range_sentence
+from privest.workflow.result import SMALL, Estimate
 
 INTERCEPT = "intercept"
 MOST = 20  # names that a message lists
@@ -68,7 +69,8 @@ def row_of(
         if name in categories:
             cells |= _indicators(name, value, categories[name])
         elif name in known:
-            cells[name] = as_number(value, f"the value of {name!r}")  # type: ignore[arg-type]
+            said: Any = TRUTHS.get(str(value).lower(), value)  # yes and no, as in a table
+            cells[name] = as_number(said, f"the value of {name!r}")
         else:
             listed = ", ".join(dict.fromkeys(one for one in names if one != INTERCEPT))
             raise InvalidInput(
@@ -106,18 +108,25 @@ def mean_at(
 ) -> OriginalMean:
     """The mean and the median of the target at a row, in the units of the file.
 
-    For a logarithm from θ̂ and the variance of the readings at that row (`likelihood_mean`), which
-    assumes normal errors; after maximum likelihood of clipped readings from its θ̂ and σ̂².
+    For a logarithm from θ̂ and the variance of the values at that row (`likelihood_mean`), which
+    assumes normal errors; after maximum likelihood of clipped values from its θ̂ and σ̂².
     """
     release = found.release
     if release.model.family != "gaussian":
         raise InvalidInput(
             f"a mean at a row is of a numeric outcome; this release is {release.model.family}."
         )
+    if release.sums and not (release.sums[0].matrix and release.model.transform == "none"):
+        raise InvalidInput(
+            "a mean at a row needs how the coefficients go together: an aggregate release of a "
+            "target without a logarithm, with its matrix published."
+        )
+    if found.beyond is not None:
+        raise InvalidInput(f"a mean at a row is not there. {beyond_sentence(found.beyond)}")
     if found.likelihood is None and (found.clipping_bias or 0.0) >= SMALL:
         raise InvalidInput(
-            f"a mean at a row is not there: {range_sentence(found)} The mean of what was clipped "
-            "is not that of the readings."
+            "a mean at a row is not there: the range clips so many values that the mean of what "
+            "was clipped is not that of the values. Use a wider range."
         )
     h = row_of(found.names, row, release.categories)
     eta, own = float(h @ found.estimate), float(np.sqrt(h @ found.covariance @ h))
@@ -151,7 +160,7 @@ def _freedom(found: Estimate, h: Array) -> float | None:
 
 
 def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> OriginalMean:
-    """From θ̂ and σ̂² of the likelihood of clipped readings."""
+    """From θ̂ and σ̂² of the likelihood of clipped values."""
     fit = found.likelihood
     assert fit is not None
     units = np.zeros((2, len(h) + 1))
@@ -170,7 +179,7 @@ def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> 
 
 
 def _variance_at(found: Estimate, h: Array) -> tuple[float, float, bool]:
-    """σ² of the readings at a row, the variance of its estimate, and whether rows count as alike.
+    """σ² of the values at a row, the variance of its estimate, and whether rows count as alike.
 
     Squared residuals less the release noise, by least squares on the features and their squares;
     errors by rows, or by persons. Three passes.
@@ -254,13 +263,14 @@ def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
         or release.model.family != "gaussian"
     ):
         raise InvalidInput(
-            "a total is for tables with one private column and one row a person, whose readings "
-            "are numbers: rows of one person share their noise."
+            "a total needs one private column of numbers and one row per person: rows of one "
+            "person share their noise."
         )
+    if release.sums:
+        raise InvalidInput("a total needs rows, and an aggregate release has none.")
     if release.privacy.level_column is not None:
         raise InvalidInput(
-            "a total needs every reading at one level: the rows of this release have levels of "
-            "their own, and of some of them next to nothing is shown."
+            "a total needs every value at one level: the rows of this release have their own."
         )
     return total_of(
         (part.z[:, 0] for part in release.blocks()),

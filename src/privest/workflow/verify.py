@@ -60,7 +60,7 @@ def verify(
     file = Path(path)
     opened = Ledger(ledger, create=False) if isinstance(ledger, str | os.PathLike) else ledger
     try:
-        check = _table if file.suffix.lower() in TABLES else _lines
+        check = _table if file.suffix.lower() in (*TABLES, ".json") else _lines
         found = check(file, opened)
     finally:
         if opened is not None and opened is not ledger:
@@ -75,6 +75,10 @@ def verify(
 
 def _table(file: Path, ledger: Ledger | None) -> Verification:
     found = read_release(file)
+    if found.sums:
+        return _charged_table(
+            file, found, ["every field of the document, and its checksum"], ledger
+        )
     rows = sum(len(part) for part in found.blocks())  # whole numbers: checked on the way
     if rows != found.rows:
         raise InvalidInput(f"{file} has {plural(rows, 'row')}, its header says {found.rows}.")
@@ -85,13 +89,21 @@ def _table(file: Path, ledger: Ledger | None) -> Verification:
         "every field of the header, alone and beside the others, and its checksum",
         f"the table: name, columns, {plural(rows, 'row')}, SHA-256{numbers}",
     ]
+    return _charged_table(file, found, examined, ledger)
+
+
+def _charged_table(
+    file: Path, found: TableRelease, examined: list[str], ledger: Ledger | None
+) -> Verification:
+    """The rest: signature, entry, chain; what a ledger says."""
     if ledger is None:
         return _without(file, found.simulated, examined)
     _require_entry(found, ledger)
     assert found.entry is not None
+    what = "these estimates" if found.sums else "this table"
     examined += [
         "the signature, with the key of the ledger",
-        f"entry {found.entry.sequence} of the ledger: it is of this table, these rows, this level",
+        f"entry {found.entry.sequence} of the ledger: it is of {what}, these rows, this level",
         "all entries of the ledger: chain, totals, budgets, mark",
     ]
     return Verification(file, found.simulated, True, tuple(examined), ())
@@ -99,9 +111,8 @@ def _table(file: Path, ledger: Ledger | None) -> Verification:
 
 def _whole_numbers(found: TableRelease) -> str:
     """Which columns hold them."""
-    bits = found.distribution.name == "randomised response"
     names = ", ".join(found.z_name(one) for one in found.columns)
-    return f"{names}: {'bits, 0 or 1' if bits else 'whole numbers'}"
+    return f"{names}: {'bits, 0 or 1' if found.distribution.bits else 'whole numbers'}"
 
 
 def _require_entry(found: TableRelease, ledger: Ledger) -> None:

@@ -99,7 +99,7 @@ def test_where_no_variance_is_known_guesses_are_fixed_fractions_of_the_range(cli
     seen = []
     for epsilon in ("1", "30"):
         said = words(move(client, work, epsilon))
-        assert "sd 0.25, 0.5 or 1 around the prediction (R/20, R/10, R/5)" in said
+        assert "sd 0.25, 0.5 or 1 around the prediction (R/20, R/10, R/5; R: the range" in said
         assert "if residual sd 0.25" in said
         seen.append(re.search(r"a reader guesses with sd ([\d., or]+)", said)[1])
     assert seen[0] != seen[1]

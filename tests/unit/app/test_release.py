@@ -119,12 +119,12 @@ def test_what_does_not_fit_is_said_beside_its_field(client, folder, field, value
 
 
 def test_names_that_are_free(folder):
-    assert jobs.free_name(folder, "a/b, c") == "a-b--c-release.csv"
-    assert jobs.free_name(folder, "…") == "release.csv"
+    assert jobs.free_name(folder, "a/b, c", "x.csv") == "a-b--c-release.csv"
+    assert jobs.free_name(folder, "…", "x.csv") == "release.csv"
     (folder / "s5-release.csv").write_text("")
     (folder / "s5-release-2.csv.json").write_text("")
-    assert jobs.free_name(folder, "s5") == "s5-release-3.csv"
-    assert jobs.free_name(folder, "ldl", ["LDL-release.csv"]) == "ldl-release-2.csv"
+    assert jobs.free_name(folder, "s5", "x.csv") == "s5-release-3.csv"
+    assert jobs.free_name(folder, "ldl", "LDL-release.csv") == "ldl-release-2.csv"
 
 
 @pytest.mark.parametrize("name", ["people.csv", "People.csv"])
@@ -147,7 +147,7 @@ def test_a_release(client, folder):
     assert (header.rows, header.simulated, job.rows, job.of) == (442, False, 442, 442)
     assert header.entry.subject == "s5 of diabetes"
     assert work.released == folder / "s5-release.csv"
-    assert work.made.plan is work.plan
+    assert work.made is work.plan
     (entry,) = real_entries(folder)
     assert entry.hash == header.entry.hash
     assert "Released as s5-release.csv" in words(client.get(url(work)))

@@ -108,7 +108,7 @@ def test_an_epsilon_is_offered_two_laws(run):
     shared = ("people.csv", "--target", "ldl", "--features", "age", "--epsilon", 1)
     gaussian = ("--delta", 1e-6, "--range", "0,10", "--residual-variance", 0.25)
     done = run("plan", *shared, *gaussian)
-    assert "Laplace noise needs 8.95 times fewer rows than this plan" in flat(done)
+    assert "better here: it needs 8.95 times fewer rows than this plan" in flat(done)
     assert "gaussian 1,790" in flat(done)
     record = json.loads(run("plan", *shared, *gaussian, "--json").out)
     assert [one["distribution"] for one in record["offers"]] == ["gaussian", "laplace"]

@@ -12,7 +12,6 @@ from privest.cli.options import listed, named_values
 from privest.cli.stream_options import Output, Privacy, read_value
 from privest.data import joined
 from privest.errors import InvalidInput
-from privest.workflow.commands import row_text
 from workflow_command import runner
 
 ONE = [name for name in COMMANDS if name not in ("ledger", "reproduce")]  # these are groups
@@ -159,4 +158,4 @@ def test_names_go_into_a_command_and_come_back():
 
 def test_a_row_goes_into_a_command_and_comes_back():
     row = {"a\nb": 1.5, "ward, floor": "x, y", "c": 2.0}
-    assert named_values(row_text(row), "--at") == row
+    assert named_values(joined(f"{name}={value}" for name, value in row.items()), "--at") == row

@@ -72,7 +72,7 @@ def test_a_reference_is_read_as_the_stream_is(privest):
         (
             written(";"),
             ("--format", "separator=,"),
-            "state the separator",
+            "state the `separator`",
         ),
         (
             written(";"),

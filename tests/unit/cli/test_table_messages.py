@@ -40,7 +40,7 @@ def test_thousands_are_a_stated_format(run):
     table(THOUSANDS)
     done = release(run)
     assert done.code == 2
-    assert 'commas between thousands: state thousands = ","' in said(done)
+    assert "commas between thousands: state `thousands`" in said(done)
     assert "decimal" not in said(done)
     assert not any(text in said(done) for text in THOUSANDS)
     run("plan", "t.csv", *PLAN, "--features", "age", "--format", "thousands=,", "--save", "q.toml")
@@ -105,7 +105,7 @@ def test_a_decimal_comma_that_may_be_thousands_is_warned_of(run, recwarn):
     ("cells", "told"),
     [
         (["1.5", "<0.5", "2", "3"], "a limit, not a number: write a number in its place"),
-        (["1,5", "2,5", "3,5", "4,5"], "state the decimal mark (decimal)"),
+        (["1,5", "2,5", "3,5", "4,5"], "--format decimal=…"),
     ],
 )
 def test_a_private_column_that_is_no_number_is_refused_before_anything_is_charged(run, cells, told):
@@ -173,5 +173,5 @@ def test_another_sheet_is_named(run):
         )
     done = run("plan", "t.xlsx", *PLAN, "--features", "age")
     assert done.code == 2
-    assert "first sheet was read; there are also 'Pay': state the sheet" in said(done)
+    assert "first sheet was read; there are also 'Pay': state the `sheet`" in said(done)
     assert run("plan", "t.xlsx", *PLAN, "--features", "age", "--format", "sheet=Pay").code == 0

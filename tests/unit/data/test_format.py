@@ -43,7 +43,7 @@ def test_it_goes_to_plain_values_and_back():
         ({"separator": ""}, "separator is one of comma, semicolon, tab"),
         ({"separator": 1}, "must be a text"),
         ({"decimal": "'"}, "decimal is one of point, comma"),
-        ({"decimal": ",", "separator": ","}, "state the separator"),
+        ({"decimal": ",", "separator": ","}, "state the `separator`"),
         ({"encoding": "utf-7"}, "no encoding known here"),
         ({"encoding": "unicode_escape"}, "no encoding known here"),
         ({"encoding": "zip\0"}, "no encoding known here"),

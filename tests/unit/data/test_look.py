@@ -108,7 +108,7 @@ def test_alphabets(written, encoding, found):
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16-le"])
 def test_an_encoding_that_is_not_found_is_to_be_stated(written, encoding):
     path = written("name,value\nZo\u0081,1\n", encoding=encoding)
-    with pytest.raises(InvalidInput, match="state the encoding"):
+    with pytest.raises(InvalidInput, match="state the `encoding`"):
         look(path)
     assert look(path, {"encoding": encoding}).columns[0].different == ("Zo\u0081",)
 

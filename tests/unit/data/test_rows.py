@@ -59,7 +59,7 @@ def test_dropped_and_kept_make_the_table(gaps, size):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, r"^the table, column 'a', row 3: a value is missing.*missing = .drop"),
+        ({}, r"^the table, column 'a', row 3: a value is missing.*drop. as `missing`"),
         ({"a": np.arange(6.0)}, r"column 'c', row 4: a value is missing"),
         ({"a": [np.nan] * 5 + [1.0], "c": ["u"] * 6}, r"column 'a', row 1: a value is missing"),
         ({"c": ["", "NA"] * 3}, r"column 'c', row 1: a value is missing"),

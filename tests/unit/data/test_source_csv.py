@@ -158,7 +158,7 @@ def test_rows_in_messages_are_counted_over_the_blocks(tmp_path):
         (b"a,b\n1\x00,2\n", "not a number|not those of a CSV file"),
         (b"a\xe9,b\n1,2\n", "the header is not UTF-8 text; save the file as UTF-8"),
         (b"a,b\n\xe9,2\n", "column 'a', row 1: not UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16")[:-1], "is not utf-16 text: state the encoding"),
+        ("a,b\n1,2\n".encode("utf-16")[:-1], "is not utf-16 text: state the `encoding`"),
         ('a,b\n1,2\n"3,4\n5,6\n', "a quote is not closed"),
     ],
 )  # fmt: skip
@@ -281,6 +281,6 @@ def test_no_message_shows_a_cell(tmp_path, content, encoding):
 def test_bytes_that_are_not_of_the_stated_encoding_are_not_shown(tmp_path):
     path = write(tmp_path, b"a,b\n1,2\n" + b"\xff" * 11 + SECRET.encode() + b",2\n" * 400_000)
     for encoding in ("utf-16", "euc_jp", "gb18030"):
-        with pytest.raises(InvalidInput, match="text: state the encoding it was saved in") as no:
+        with pytest.raises(InvalidInput, match="text: state the `encoding` it was saved in") as no:
             list(open_source(path, {"encoding": encoding}).blocks(["a"]))
         assert SECRET not in "".join(traceback.format_exception(no.value))

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 import privest as pv
 from privest.errors import BudgetExceeded, InvalidInput
+from privest.ledger import Cost
 from privest.mechanism.source import Protected
-from privest.workflow import Account
 
 X = np.linspace(0.0, 9.0, 30)[:, None]
 Y = 1.0 + 2.0 * X[:, 0]
@@ -22,7 +22,7 @@ TWO = pytest.approx(2.0)
 
 @pytest.fixture
 def account(tmp_path):
-    return Account(tmp_path / "ledger.db", "y")
+    return pv.Ledger(tmp_path / "ledger.db").account("y")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def drawn(monkeypatch):
 
 
 def spent(account):
-    with pv.Ledger(account.path, create=False) as ledger:
+    with pv.Ledger(account.ledger.path, create=False) as ledger:
         ledger.verify()
         return float(ledger.account("y").spent.level) if "y" in ledger.subjects() else 0.0
 
@@ -82,7 +82,7 @@ def test_cross_validation_is_one_release_a_fold(account, drawn):
 
 
 def test_a_larger_budget_allows_more(tmp_path):
-    account = Account(tmp_path / "ledger.db", "y", 5.0)
+    account = pv.Ledger(tmp_path / "ledger.db").account("y", budget=5.0)
     model = pv.PrivateLinearRegression(2.0, 1.0, account=account)
     one, two = model.fit(X, Y).coef_, model.fit(X, Y).coef_
     assert one != two
@@ -108,8 +108,9 @@ def test_a_level_that_looks_back_is_paid_ahead(account):
 
 
 def test_nothing_is_drawn_where_it_cannot_be_charged(tmp_path, drawn):
+    account = pv.Ledger(tmp_path / "ledger.db").account("y")
+    account.ledger.close()
     (tmp_path / "ledger.db").write_bytes(b"no ledger")
-    account = Account(tmp_path / "ledger.db", "y")
     with pytest.raises(pv.errors.LedgerError):
         pv.PrivateLinearRegression(2.0, 1.0, account=account).fit(X, Y)
     assert drawn == []
@@ -118,4 +119,17 @@ def test_nothing_is_drawn_where_it_cannot_be_charged(tmp_path, drawn):
 def test_a_trial_is_charged_to_nobody(account):
     with pytest.raises(InvalidInput, match="this is a trial"):
         pv.PrivateLinearRegression(2.0, 1.0, simulate=True, account=account).fit(X, Y)
-    assert not account.path.exists()
+    assert not account.is_open
+
+
+def test_an_account_is_a_path_and_a_name(tmp_path, account):
+    """A copy opens the ledger when it is used, and both spend from one budget."""
+    account.open(3.0)
+    other, sent = copy.deepcopy(account), pickle.dumps(account)
+    other.spend(Cost(1.0))
+    assert account.spent.level == 1 == pickle.loads(sent).spent.level
+    (tmp_path / "ledger.db").rename(tmp_path / "elsewhere.db")
+    far = pickle.loads(sent)  # on a machine that has no such ledger it can be read, not used
+    assert far.subject == "y"
+    with pytest.raises(pv.errors.LedgerError, match="no ledger"):
+        far.spend(Cost(1.0))

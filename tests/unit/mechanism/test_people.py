@@ -11,7 +11,7 @@ from privest.lattice import GRID
 from privest.mechanism import RowMechanism
 from privest.mechanism.source import seeded
 from privest.privacy import gdp, person_level, person_root, person_statement
-from privest.workflow.unit import Person
+from privest.workflow.strategies import Person
 
 LEVELS = (4.0, 2.0, 0.3, 1e-7, 12345.678)
 ROWS = (1, 2, 3, 5, 24, 97, 1000)

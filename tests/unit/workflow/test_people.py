@@ -312,7 +312,7 @@ def test_a_logarithm(tmp_path):
 
 
 def test_what_a_range_does_is_said(tmp_path):
-    """Many clipped readings: a sentence with the bias, which is that of the readings themselves."""
+    """Many clipped values: their share, the bias, and a caution."""
     data = table(people=2000, seed=3)
     for k, ends in enumerate([(-9, 9), (0.5, 9)]):
         (tmp_path / str(k)).mkdir()
@@ -320,10 +320,13 @@ def test_what_a_range_does_is_said(tmp_path):
         _, path = released(tmp_path / str(k), asked, data, real=False)
         found = estimate(path)
         if ends[0] < 0:
-            assert found.remark is None
+            assert found.clipping_bias < 0.05
+            assert not found.cautions
         else:
-            assert "clipped" in found.remark
-            assert "'intercept'" in found.remark
+            share = np.mean([not ends[0] <= y <= ends[1] for y in data.y])
+            assert share / 2 < found.clipped < 1.1 * share  # by least squares of what is left
+            assert found.clipping_bias > 1
+            assert "as clipped to the range" in found.cautions[0]
 
 
 # --- wrong uses: each gets a sentence that says what to do ----------------------------------------

@@ -116,7 +116,7 @@ def test_columns_keep_what_a_reference_set_says_of_them_together(tmp_path):
     plan = make_plan(stated, table())
     wanted = make_plan(replace(stated, privacy=at_level(plan.privacy, 0.7)), table())
     reference.unlink()
-    np.testing.assert_array_equal(plan.at(0.7).informed_errors, wanted.informed_errors)
+    np.testing.assert_array_equal(plan.at(0.7).survey.covariance, wanted.survey.covariance)
 
 
 # --- accuracy first -------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ def test_an_estimate_undoes_the_bias_of_a_range(clipped, real):
         np.testing.assert_allclose(found.standard_error, cost.standard_error, rtol=0.02 + off)
         assert found.misfit_p > 1e-6
         assert found.doubt is None
-        assert "maximum likelihood of clipped values" in found.range_sentence
+        assert found.likelihood is not None
         assert "assume normal errors" in found.warnings[0]
         assert "contradicts" not in found.warnings[0]
         assert (found.likelihood.noise_variance is None) is (errors == "stated")
@@ -189,8 +189,6 @@ def test_a_range_that_clips_next_to_nothing_leaves_the_ordinary_estimate(tmp_pat
     assert np.array_equal(found.covariance, plain.covariance)
     assert (found.method, found.likelihood) == (plain.method, None)
     assert found.clipping_bias < 0.05
-    assert found.trail is not None
-    assert "least squares is used as it is" in found.range_sentence
 
 
 def test_the_bias_that_decides_is_that_of_least_squares(tmp_path):
@@ -204,7 +202,6 @@ def test_the_bias_that_decides_is_that_of_least_squares(tmp_path):
     expected = np.abs(cost.bias / plain.standard_error).max()
     assert found.clipping_bias == pytest.approx(expected, rel=5e-3)  # the ends on the grid
     assert found.likelihood is not None
-    assert found.trail is None
 
 
 @pytest.mark.parametrize("noise", [Public(), Public(1.0)])
@@ -221,7 +218,7 @@ def test_a_release_that_does_not_determine_the_likelihood_keeps_least_squares(tm
     found = estimate(tmp_path / "z.csv")
     assert found.likelihood is None
     assert found.beyond is None
-    assert "does not determine the maximum" in found.range_sentence
+    assert found.clipping_bias > 0.05
     assert np.isfinite(found.interval()).all()
     assert "intervals are for the values as clipped" in found.warnings[0]
     with pytest.raises(InvalidInput, match="mean of what was clipped"):
@@ -286,9 +283,6 @@ def test_readings_that_all_lie_beyond_the_range_get_no_interval(tmp_path, law, p
     assert found.beyond in ("above", "beyond")
     assert np.isinf(found.interval()).all()
     assert (found.p_values() == 1).all()
-    assert "all readings may lie" in found.range_sentence
-    assert "wider public range" in found.range_sentence
-    assert "undone" not in found.range_sentence
     assert found.doubt is None
     assert found.to_dict()["interval"][0] == ["-Infinity", "Infinity"]
     with pytest.raises(InvalidInput, match="all readings may lie"):
@@ -304,9 +298,7 @@ def test_what_laplace_noise_leaves_undone_is_said(tmp_path):
     found = estimate(tmp_path / "z.csv")
     assert found.likelihood is None
     assert found.clipping_bias > 0.05
-    assert "for Gaussian noise; a wider range avoids it" in found.range_sentence
     assert found.noise_found is None  # what clipped readings scatter is not σ²
-    assert found.noise_sentence is None
     assert found.misfit is None
 
 

@@ -90,12 +90,12 @@ def test_the_table_is_enough(tmp_path):
 def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
     table = people()
     found = estimated(tmp_path, table)
-    arrays = [found.estimate, found.covariance, *found.trail]
+    arrays = [found.estimate, found.covariance]
     names = {field.name for field in dataclasses.fields(found)}
     assert names == {
         "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
         "degrees_of_freedom", "floor", "method", "rows", "dropped", "misfit", "misfit_p",
-        "release", "trail", "clipped", "beyond", "noise_found", "noise_interval", "less_noise_p",
+        "release", "clipped", "beyond", "noise_found", "noise_interval", "less_noise_p",
         "remark", "clipping_bias", "likelihood", "cautions", "parts", "joint", "silent",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
@@ -154,7 +154,6 @@ def test_as_many_rows_as_coefficients(tmp_path):
     with pytest.raises(InvalidInput, match="states no"):
         estimated(tmp_path, people(), public=Public(), errors="stated")
     assert json.loads(json.dumps(found.to_dict()))["doubt"] is None
-    assert found.trail[0].tolist() == [4]
 
 
 def test_a_mean(tmp_path):
@@ -175,18 +174,12 @@ def test_without_an_intercept(tmp_path):
 
 
 def test_blocks_do_not_show(tmp_path):
-    """70 000 rows come in several blocks: the estimate and its trail know nothing of them."""
+    """70 000 rows come in several blocks: the estimate knows nothing of them."""
     table = people(70_000)
     found = estimated(tmp_path, table, features=("age", "bmi"), categories={})
     z = table["ldl"] + np.random.default_rng(0).standard_normal(70_000) / np.sqrt(LEVEL)
     H = np.column_stack([np.ones(70_000), table["age"], table["bmi"]])
     np.testing.assert_allclose(found.estimate, np.linalg.lstsq(H, z)[0], rtol=1e-10)
-    counts, estimates, _ = found.trail
-    assert (np.diff(counts) > 0).all()
-    assert counts[-1] == 70_000
-    last = np.searchsorted(counts, 66_000) - 1
-    first = int(counts[last])
-    np.testing.assert_allclose(estimates[last], np.linalg.lstsq(H[:first], z[:first])[0], rtol=1e-9)
 
 
 def counted_passes(monkeypatch, size=17):

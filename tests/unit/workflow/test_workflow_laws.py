@@ -232,7 +232,7 @@ WRONG = {
     "ε needs a range": NUMBERS | {"privacy": Privacy(epsilon=1, **PURE)},
     "with Gaussian noise a delta": NUMBERS | {"privacy": Privacy(epsilon=1, range=ENDS)},
     "takes epsilon": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
-    "takes epsilon or a level": {"privacy": Privacy(standard_error={"age": 0.1})},
+    "take epsilon or a level": {"privacy": Privacy(standard_error={"age": 0.1})},
     "leave the transform out": {
         "transform": "log", "privacy": Privacy(epsilon=1, range={"ill": (1, 2)}),
     },

@@ -385,10 +385,10 @@ def test_nothing_holds_a_reading(tmp_path, caplog):
 # --- killed ---------------------------------------------------------------------------------------
 
 
-def killed(folder, seed, count):
+def killed(folder, seed, count, form="rows"):
     script = Path(__file__).parents[2] / "killed_release.py"
     done = subprocess.run(
-        [sys.executable, str(script), str(folder), str(seed), str(count)],
+        [sys.executable, str(script), str(folder), str(seed), str(count), form],
         capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"},
     )  # fmt: skip
@@ -397,9 +397,10 @@ def killed(folder, seed, count):
 
 
 @pytest.mark.processes
-def test_killed_at_every_step_and_at_random(tmp_path):
+@pytest.mark.parametrize("form", ["rows", "aggregate"])
+def test_killed_at_every_step_and_at_random(tmp_path, form):
     """Never a table without its entry, never two tables for one, and the same call finishes it."""
-    assert sum(killed(tmp_path, 1, 4).values()) == 4
+    assert sum(killed(tmp_path, 1, 4, form).values()) == 4
 
 
 @pytest.mark.slow

@@ -1,0 +1,21 @@
+"""Packages whose modules are loaded when a name of theirs is first asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
+    """`__getattr__` of a package; `modules`: the names that each of its modules gives."""
+    home = {name: module for module, names in modules.items() for name in names.split()}
+
+    def found(name: str) -> object:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{home[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return found

@@ -1,0 +1,287 @@
+"""The aggregate form: a trusted data owner publishes estimates from n noisy sums, and no rows.
+
+What leaves is one document: coefficients, their errors, the promise. The features stay, H with
+them; `publish = "matrix"` adds the sums and their weights, for submodels and joint tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from privest.aggregate import (
+    FeatureRows,
+    RowPersons,
+    Split,
+    SumDesign,
+    person_rows,
+    planned_errors,
+    release_sums,
+    solve_scores,
+    sum_design,
+)
+from privest.arrays import AnyArray, Array, Index, as_choice
+from privest.data import Persons, Texts, open_source, read_rows
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.linalg import RunningLeastSquares
+from privest.mechanism.source import Source
+from privest.privacy import Range
+from privest.records import standard_errors
+from privest.workflow.form import Blocks, Form, PlannedErrors, Rows
+from privest.workflow.published import SCORES, Published, payload, splits_of
+from privest.workflow.rows import CHANGED, Survey, require_numbers, require_unchanged, survey
+from privest.workflow.spec import Spec, ends_of
+from privest.workflow.terms import Column, Terms, modelled, modelled_range
+
+if TYPE_CHECKING:
+    from privest.workflow.document import TableRelease
+    from privest.workflow.plan import Plan
+    from privest.workflow.result import Estimate
+
+NO_ROOT = (
+    "The noisy score equations have no solution: the noise is too large beside so few rows. It was "
+    "charged; a second release would cost privacy again. Plan with a larger ε or fewer features."
+)
+FEWEST = 10  # rows of a category, below which sums show the features of its members
+METHODS = {
+    "none": "noisy sums; the widest errors that the range allows",
+    "squares": "noisy sums and squares of residuals",
+    "free": "noisy sums and squares",
+    "persons": "noisy sums, and squares of the sums of each person",
+    SCORES: "noisy score equations",
+}
+
+
+class Aggregate(Form):
+    """z = √c₁·Σ ℓ_i y_i + e, n numbers, and squares of residuals: cov θ̂ = b/c₁ + a·σ²."""
+
+    name = "aggregate"
+
+    def survey(self, spec: Spec, data: object) -> Survey:
+        kept = FeatureRows(len(spec.design.names))
+        found = survey(spec, data, kept)
+        persons = None
+        if found.strata is not None:
+            persons = RowPersons(kept.parts(found.strata.numbers), found.strata.leaving)
+        return replace(found, sums=_design(kept, found.triangle, persons))
+
+    def solve(self, spec: Spec, found: Survey) -> Terms:
+        model, privacy, limits = spec.model, spec.privacy, list[Range]()
+        for target in model.target:
+            own = modelled_range(model.transform, ends_of(model, privacy, target))
+            assert own is not None  # `refusals` asks for it
+            limits.append(own)
+        assert found.sums is not None
+        variances = [one.variance for one in found.known]
+        splits = splits_of(model, privacy, limits, found.sums, variances)
+        columns = tuple(
+            Column(target, own.level, one.variance, one.rows)
+            for target, own, one in zip(model.target, splits, found.known, strict=True)
+        )
+        most = found.most_rows(spec)
+        return Terms(model=model, privacy=privacy, columns=columns, most=most, splits=splits)
+
+    def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
+        """Of yes/no and counts at one mean."""
+        design, limits = plan.survey.sums, plan.limits(column)
+        assert design is not None
+        assert limits is not None
+        variance, scale = column.residual_variance, 1.0
+        if plan.model.family != "gaussian":
+            variance = plan.mean * (1 - plan.mean) if plan.model.family == "binomial" else plan.mean
+            scale = 1 / variance
+        own = next(
+            one for one, other in zip(plan.splits, plan.columns) if other.target == column.target
+        )
+        if level is not None:
+            own = replace(own, level=level)
+        found = planned_errors(design, own, limits, variance)
+        least = standard_errors(plan.shape) * math.sqrt(math.nan if variance is None else variance)
+        return PlannedErrors(scale * least, scale * found["privacy"], scale * found["total"])
+
+    def require_name(self, table: Path) -> None:
+        if table.suffix.lower() != ".json":
+            raise InvalidInput(f"{table}: an aggregate release is one document, NAME.json.")
+
+    def write(
+        self, leaving: LeavingSums, release: TableRelease, file: BinaryIO, blocks: Blocks
+    ) -> tuple[int, tuple[Published, ...]]:
+        for _ in blocks:
+            pass
+        found = leaving.released()
+        file.write(payload(found))
+        return leaving.rows, found
+
+    def leaving(self, plan: Plan, noise: Source, data: object) -> LeavingSums:
+        return LeavingSums(plan, noise, plan.data if data is None else data)
+
+    def estimate(self, release: TableRelease, errors: str) -> Estimate:
+        """As its owner computed it; correlations are NaN unless the matrix was published."""
+        from privest.workflow.result import Estimate
+
+        as_choice(errors, ("auto",), "errors")
+        own = next(one for one in release.sums if one.target == release.column.target)
+        none = () if np.isfinite(own.variance).all() else (NO_ROOT,)
+        return Estimate(
+            cautions=none,
+            estimate=own.estimate, covariance=own.covariance, names=release.names,
+            simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
+            degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
+            dropped=release.dropped, release=release,
+        )  # fmt: skip
+
+
+FORMS: dict[str, Form] = {one.name: one for one in (Rows(), Aggregate())}
+
+
+def _design(rows: FeatureRows, triangle: Array, persons: RowPersons | None) -> SumDesign:
+    """Of the rows of a table; of persons their rows over how many they have."""
+    if persons is None:
+        return sum_design(rows, triangle)
+    scaled, inner = person_rows(rows, persons), np.zeros_like(triangle)
+    for X in scaled:
+        inner += X.T @ X
+    return sum_design(scaled, np.linalg.cholesky(inner).T, persons)
+
+
+# --- sums that leave ------------------------------------------------------------------------------
+
+
+class LeavingSums:
+    """What leaves of a table under a plan: `blocks` reads it once, `released` draws the noise.
+
+    rows, dropped  used, and left out for missing values; persons: how many there are.
+    """
+
+    def __init__(self, plan: Plan, noise: Source, data: object) -> None:
+        spec = plan.spec
+        self.plan, self.noise = plan, noise
+        self.table = open_source(spec.data if data is None else data, spec.format)
+        require_unchanged(spec, plan.found, data, self.table.stamp)
+        require_numbers(spec, self.table)
+        self.rows, self.dropped = 0, 0
+        self.persons: int | None = None
+        self._values: list[Array] = []
+        self._numbers: list[Index] = []
+
+    def blocks(self) -> Iterator[Sequence[AnyArray]]:
+        """The public columns of each block, and a column of nothing; values are kept."""
+        for H, values, numbers in self._read():
+            self._values.append(values)
+            self._numbers.append(numbers)
+            self.rows += len(H)
+            if len(H):
+                yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
+        expected = self.plan.rows + self.plan.dropped
+        if self.plan.model.person is None and self.rows + self.dropped != expected:
+            raise InvalidInput(
+                f"the table has {self.rows + self.dropped:,} rows now, and had {expected:,}: it "
+                f"{CHANGED}"
+            )
+
+    def _read(self) -> Iterator[tuple[Array, Array, Index]]:
+        """H, private values and whose they are; the same rows in every pass."""
+        spec, person = self.plan.spec, self.plan.model.person
+        beside = () if person is None else (person,)
+        persons, self.dropped = Persons(), 0
+        for block in read_rows(
+            self.table, spec.design, spec.targets, beside=beside, text=beside,
+            missing=spec.model.missing, infinite=not self.noise.simulated,
+        ):  # fmt: skip
+            self.dropped += block.dropped
+            H, values, numbers = block.H, block.targets, np.zeros(0, dtype=np.intp)
+            if person is not None:
+                cells = block.beside[person]
+                assert isinstance(cells, Texts)
+                numbers = persons.numbers(cells)
+                before = persons.add(numbers)
+                if spec.model.most_rows is not None:
+                    kept = before < spec.model.most_rows
+                    H, values, numbers = H[kept], values[kept], numbers[kept]
+                self.persons = persons.count
+            yield H, values, numbers - 1
+
+    def released(self) -> tuple[Published, ...]:
+        """What leaves of every private column, once all blocks were read."""
+        plan, design = self.plan, self._design()
+        matrix = plan.privacy.publish == "matrix"
+        if matrix:
+            _require_common(plan.names, design)
+        found, y = [], np.concatenate(self._values)
+        self._values.clear()
+        for column, own, values in zip(plan.columns, plan.splits, y.T, strict=True):
+            limits, ends = plan.limits(column), plan.ends(column)
+            assert limits is not None
+            assert ends is not None
+            clipped = modelled(plan.model.transform, np.clip(values, *ends))
+            found.append(
+                _column(
+                    column.target, plan.model.family, design, design.rows.parts(clipped), limits,
+                    own, self.noise, matrix=matrix,
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def _design(self) -> SumDesign:
+        """That of the plan, where every planned row has its values; else of the rows that have."""
+        design, names = self.plan.survey.sums, self.plan.names
+        assert design is not None
+        if self.rows == design.rows.count:
+            return design
+        rows, sums = FeatureRows(len(names)), RunningLeastSquares(len(names))
+        for H, _, _ in self._read():
+            rows.add(H)
+            sums.add_matrix(H)
+        sums.require_full(names, self.table.name, rows.count)
+        persons = None
+        if self.plan.model.person is not None:
+            numbers = np.concatenate(self._numbers)
+            persons = RowPersons(rows.parts(numbers), np.bincount(numbers))
+            if persons.rows.max() > (self.plan.most or 0):
+                raise InvalidInput(f"{self.table.name} {CHANGED}")
+        return _design(rows, sums.upper, persons)
+
+
+def _require_common(names: Sequence[str], design: SumDesign) -> None:
+    """Refuse a matrix in which the features of a few people can be read."""
+    for name, size in zip(names, np.diagonal(design.sums.features)):
+        if "=" in name and size < FEWEST:
+            raise InvalidInput(
+                f"{name!r} has fewer than {FEWEST} rows: the matrix would show their features. "
+                "Merge categories, or publish estimates only."
+            )
+
+
+def _column(
+    target: str,
+    family: str,
+    design: SumDesign,
+    values: Sequence[Array],
+    limits: Range,
+    own: Split,
+    source: Source,
+    *,
+    matrix: bool,
+) -> Published:
+    """One private column: the sums are drawn, and what leaves follows from them and H."""
+    drawn = release_sums(design, values, limits, own, source)
+    if family != "gaussian":
+        theta, variance = np.full(design.rows.n, np.nan), np.full(design.rows.n, np.inf)
+        with contextlib.suppress(NotIdentifiable):  # it leaves, and is charged, without a root too
+            theta, covariance, _ = solve_scores(design, drawn.sums, own.level, family)  # type: ignore[arg-type]
+            variance = np.diagonal(covariance).copy()
+        freedom, kind = np.full(len(theta), np.inf), SCORES
+    else:
+        theta, kind = drawn.estimate, own.kind
+        variance, freedom = drawn.chosen()
+    shown: dict[str, Array] = {}
+    if matrix:
+        shown = {"sums": drawn.sums, "cross": design.sums.cross, "gram": design.sums.gram}
+        shown |= {} if drawn.squares is None else {"squares": drawn.squares}
+    return Published(target, kind, own.level, theta, variance, freedom, shown)

@@ -1,0 +1,210 @@
+"""What leaves of an aggregate release, and how its promise is divided."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from privest.aggregate import (
+    Split,
+    SumDesign,
+    kind_of,
+    level_for_errors,
+    split,
+)
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.privacy import Range, gdp
+from privest.reading import read_fields, read_number, read_text
+from privest.records import plain
+from privest.workflow.spec import Model, Privacy
+
+SCORES = "scores"  # the kind of yes/no and counts: no squares, the variance is known
+NUMBERS = {"estimate": math.nan, "variance": math.inf, "freedom": math.inf}  # what null means
+KINDS = ("none", "squares", "free", "persons", SCORES)
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What leaves of one private column.
+
+    kind       of squares that were released (`aggregate.Split`), or "scores".
+    level      c₁, the Fisher information of the sums about one value.
+    estimate   θ̂; NaN, with infinite variance, where score equations have no root.
+    variance, freedom   of Student's t, infinite where normal.
+    matrix     with publish = "matrix": z and t as they were drawn, B = Σ ℓxᵀ and Σ ℓℓᵀ.
+    """
+
+    target: str
+    kind: str
+    level: float
+    estimate: Array
+    variance: Array
+    freedom: Array
+    matrix: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def covariance(self) -> Array:
+        """(n, n) of θ̂; NaN beside the diagonal where the matrix was not published.
+
+        With the matrix: that of the noise, and of sampling its correlations by B⁻¹ΣℓℓᵀB⁻ᵀ, which
+        are exact where all residuals have one variance.
+        """
+        if "covariance" in self.matrix:
+            return np.asarray(self.matrix["covariance"])
+        found = np.full((len(self.estimate),) * 2, np.nan)
+        if self.matrix and self.kind != SCORES:
+            inverse = np.linalg.inv(self.matrix["cross"])
+            noise = inverse @ inverse.T / self.level
+            shape = inverse @ self.matrix["gram"] @ inverse.T
+            own = np.maximum(self.variance - np.diagonal(noise), 0.0) / np.diagonal(shape)
+            found = noise + shape * np.sqrt(own) * np.sqrt(own)[:, None]
+        np.fill_diagonal(found, self.variance)
+        return found
+
+    def within(self, places: Sequence[int]) -> Published:
+        """The submodel of some coefficients, the others 0: generalised least squares of z.
+
+        E z = √c₁·B·Cθ, cov z = I + c₁·σ²·Σℓℓᵀ, with the mean σ² that the release shows. It needs
+        the matrix, and no new release.
+        """
+        if not self.matrix or self.kind == SCORES:
+            raise InvalidInput(
+                "a smaller model needs the published matrix of sums of a numeric outcome; else it "
+                "is a new release, which spends privacy again."
+            )
+        B, gram = self.matrix["cross"], self.matrix["gram"]
+        inverse = np.linalg.inv(B)
+        shape = np.diagonal(inverse @ gram @ inverse.T)
+        noise = (inverse**2).sum(axis=1) / self.level
+        sigma2 = float(np.mean(np.maximum(self.variance - noise, 0.0) / shape))
+        V = np.eye(len(B)) + self.level * sigma2 * gram
+        X = math.sqrt(self.level) * B[:, list(places)]
+        solved = np.linalg.solve(V, X)
+        covariance = np.linalg.inv(X.T @ solved)
+        estimate = covariance @ (solved.T @ self.matrix["sums"])
+        freedom = np.full(len(places), float(self.freedom.min()))
+        return replace(
+            self, estimate=estimate, variance=np.diagonal(covariance).copy(), freedom=freedom,
+            matrix={"covariance": covariance},
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; what is not finite is null: no estimate, or normal intervals."""
+        found: dict[str, Any] = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
+        for name in NUMBERS:
+            own = getattr(self, name).tolist()
+            found[name] = [x if math.isfinite(x) else None for x in own]
+        return found
+
+    @classmethod
+    def from_dict(cls, given: object, n: int) -> Published:
+        """Every field checked."""
+        kinds: dict[str, Any] = dict.fromkeys((one.name for one in fields(cls)), _any)
+        kinds |= {"target": read_text, "kind": read_text, "level": read_number}
+        record = read_fields(given, kinds, "sums")
+        if not isinstance(record["matrix"], Mapping):
+            raise InvalidInput("sums: matrix holds names with values.")
+        for name, unknown in NUMBERS.items():
+            listed = record[name] if isinstance(record[name], list) else []
+            filled = [unknown if x is None else x for x in listed]
+            record[name] = _numbers(filled, (n,), name)
+        if record["kind"] not in KINDS or not record["level"] > 0:
+            raise InvalidInput("sums: kind or level is not one of an aggregate release.")
+        none = np.isnan(record["estimate"]).all() and np.isinf(record["variance"]).all()
+        known = np.isfinite(record["estimate"]).all() and np.isfinite(record["variance"]).all()
+        good = (record["variance"] > 0) & (record["freedom"] >= 1)
+        if not good.all() or not (known or (none and record["kind"] == SCORES)):
+            raise InvalidInput("sums: variances are above 0, and degrees of freedom at least 1.")
+        shapes = {"sums": (n,), "squares": None, "cross": (n, n), "gram": (n, n)}
+        other = set(record["matrix"]) - set(shapes)
+        if other or (record["matrix"] and not {"sums", "cross", "gram"} <= set(record["matrix"])):
+            raise InvalidInput("sums: matrix holds sums, squares, cross and gram.")
+        record["matrix"] = {
+            name: _numbers(value, shapes[name], name) for name, value in record["matrix"].items()
+        }
+        return cls(**record)
+
+
+def _any(given: object, name: str) -> Any:  # noqa: ANN401 - checked later
+    return given
+
+
+def _numbers(given: object, shape: tuple[int, ...] | None, name: str) -> Array:
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"sums: {name} must be numbers.") from None
+    if (shape is not None and found.shape != shape) or found.ndim > 2:
+        raise InvalidInput(f"sums: {name} has not the shape of the coefficients.")
+    return found
+
+
+def payload(found: Sequence[Published]) -> bytes:
+    """The text whose SHA-256 an entry of a ledger has."""
+    listed = [one.to_dict() for one in found]
+    return json.dumps(listed, sort_keys=True, separators=(",", ":")).encode()
+
+
+# --- the promise, divided -------------------------------------------------------------------------
+
+
+def splits_of(
+    model: Model,
+    privacy: Privacy,
+    limits: Sequence[Range],
+    design: SumDesign,
+    variances: Sequence[float | None],
+) -> tuple[Split, ...]:
+    """How the promise is divided, for each private column: μ² in equal parts."""
+    found, n = [], design.rows.n
+    for own, variance in zip(limits, variances, strict=True):
+        promise = _promise(privacy, len(limits), design, variance, model)
+        kind = "none" if model.family != "gaussian" else kind_of(design, own, **promise)
+        found.append(split(kind, n, own, **promise))
+    return tuple(found)
+
+
+def splits_of_kinds(
+    privacy: Privacy, sums: Sequence[Published], n: int, limits: Sequence[Range]
+) -> tuple[Split, ...]:
+    """The same from a header. The level for an accuracy needs H: it is taken as it is."""
+    found = []
+    for one, own in zip(sums, limits, strict=True):
+        kind = "none" if one.kind == SCORES else one.kind
+        if privacy.standard_error is not None:
+            whole = split(kind, n, own, level=1.0)
+            promise = {"level": one.level / whole.level}
+        else:
+            promise = _promise(privacy, len(limits))
+        found.append(split(kind, n, own, **promise))
+    return tuple(found)
+
+
+def _promise(
+    privacy: Privacy,
+    columns: int,
+    design: SumDesign | None = None,
+    variance: float | None = None,
+    model: Model | None = None,
+) -> dict[str, float]:
+    """The promised μ of each column, or its exposure."""
+    if privacy.epsilon is not None:
+        assert privacy.delta is not None
+        return {"mu": gdp.mu_of(privacy.epsilon, privacy.delta) / math.sqrt(columns)}
+    if privacy.level is not None:
+        return {"level": privacy.level / columns}
+    assert privacy.standard_error is not None
+    assert design is not None
+    assert model is not None
+    assert variance is not None  # `refusals` asks for it
+    names = tuple(model.design.names)
+    wanted = {names.index(name): error for name, error in privacy.standard_error.items()}
+    from privest.aggregate.design import FOR_SQUARES_OF_LEVEL
+
+    return {"level": level_for_errors(design, variance, wanted) / (1 - FOR_SQUARES_OF_LEVEL)}

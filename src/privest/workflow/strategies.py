@@ -1,0 +1,294 @@
+"""Strategies of a plan: the distribution of its privacy noise, and the unit of privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from privest.arrays import Array, Index
+from privest.errors import InvalidInput
+from privest.lattice import GRID, Coin, literal_root
+from privest.mechanism import RowMechanism
+from privest.mechanism.source import Law
+from privest.privacy import (
+    GridStatement,
+    OneRecord,
+    PrivacyLevel,
+    Range,
+    coin_of,
+    gdp,
+    grid_statement,
+    level_for_attacker,
+    level_on_grid,
+    person_level,
+    person_root,
+    person_statement,
+    pure_epsilon,
+    pure_level,
+)
+from privest.release import extra_variance
+
+Ends = tuple[float, float]
+Record = Sequence[tuple[float, float]]  # (level, sensitivity) of values that change together
+
+
+# --- distributions --------------------------------------------------------------------------------
+
+
+class Distribution:
+    """Noise added to z̃ = c·y with weights c = √level.
+
+    pure    whether its ε needs no δ.
+    normal  whether the noise is normal, which intervals of σ² and the likelihood of clipped values
+            assume.
+    bits    whether z is a yes or no; else it is a number.
+    """
+
+    name: ClassVar[str]
+    pure: ClassVar[bool] = False
+    normal: ClassVar[bool] = False
+    bits: ClassVar[bool] = False
+
+    def epsilon(self, record: Record, delta: float | None) -> float:
+        """ε where all values of a record change by at most their sensitivities."""
+        raise NotImplementedError
+
+    def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
+        """The largest factor on the levels of a record that keeps ε."""
+        raise NotImplementedError
+
+    def relative_level(self, epsilon: float, delta: float) -> float:
+        """s·R² at an ε over the range R, without the grid: for curves."""
+        raise NotImplementedError
+
+    def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
+        """Variance of a released value given the value itself."""
+        raise NotImplementedError
+
+    def law(self, level: float, limits: Range | None) -> Law:
+        """As the mechanism draws it."""
+        raise NotImplementedError
+
+    def mechanism(self, level: float, limits: Range | None, facts: str) -> RowMechanism:
+        """What draws the noise of a column."""
+        ends = None if limits is None else (limits.low, limits.high)
+        return RowMechanism(self.law(level, limits), range=ends, facts=facts)
+
+    def scale(self, level: float, limits: Range | None, grid: float) -> tuple[float, float]:
+        """Slope and offset of value = slope·z + offset; grid 0: a simulation, already a value."""
+        return (float(grid / np.sqrt(level)) if grid else 1.0), 0.0
+
+    def simulated(self, z: Array, level: float) -> Array:
+        """What a simulation writes: z̃ in units of the values."""
+        return z * float(1.0 / np.sqrt(level))
+
+    def require(self, z: Array, where: object) -> None:
+        """Refuse released numbers that it cannot have drawn."""
+
+
+class Gaussian(Distribution):
+    """z̃ = √s·y + N(0, 1): variance 1/s, ε with a δ."""
+
+    name = "gaussian"
+    normal = True
+
+    def statement(self, record: Record, delta: float) -> GridStatement:
+        """What a real release promises, with exact noise on its grid."""
+        level, moves = _together(record)
+        return grid_statement(level, move=moves, delta=delta)
+
+    def epsilon(self, record: Record, delta: float | None) -> float:
+        """That of exact noise on the grid, to the safe side."""
+        return self.statement(record, _stated(delta)).epsilon
+
+    def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
+        shape, moves = _together(record)
+        found = level_on_grid(epsilon, delta=_stated(delta), move=moves, shape=shape)
+        return _multiple(found, record)
+
+    def factor_for_chance(self, chance: float, record: Record) -> float:
+        """The largest factor at which an attacker tells such records apart with this chance."""
+        shape, apart = _together(record)
+        return _multiple(level_for_attacker(apart, chance, shape), record)
+
+    def relative_level(self, epsilon: float, delta: float) -> float:
+        return gdp.mu_of(epsilon, delta) ** 2
+
+    def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
+        """1/s, and what the grid adds to a real release."""
+        return (1.0 + extra_variance(0.0 if simulated else GRID)) / level
+
+    def law(self, level: float, limits: Range | None) -> Law:
+        return "gaussian"
+
+
+def _together(record: Record) -> tuple[PrivacyLevel, float | OneRecord]:
+    """The levels of a record, and how far its values move."""
+    levels, moves = zip(*record, strict=True)
+    if len(record) == 1:
+        return PrivacyLevel(levels[0]), moves[0]
+    return PrivacyLevel(list(levels)), OneRecord(moves)
+
+
+def _multiple(found: PrivacyLevel, record: Record) -> float:
+    first = found.number if len(record) == 1 else found.for_size(len(record)).diagonal()[0]
+    assert first is not None
+    return float(first / record[0][0])
+
+
+def _stated(delta: float | None) -> float:
+    if delta is None:
+        raise InvalidInput("ε of Gaussian noise needs a delta.")
+    return delta
+
+
+class Laplace(Distribution):
+    """z̃ = √s·y + Laplace(1): variance 2/s, pure ε = √s·sensitivity."""
+
+    name = "laplace"
+    pure = True
+
+    def epsilon(self, record: Record, delta: float | None) -> float:
+        """Pure: of several values the sum."""
+        return sum(pure_epsilon("laplace", level, move) for level, move in record)
+
+    def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
+        ((level, move),) = record
+        return pure_level("laplace", epsilon, move) / level
+
+    def relative_level(self, epsilon: float, delta: float) -> float:
+        return epsilon**2
+
+    def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
+        """2/s, and what the grid adds to a real release."""
+        return (2.0 + (0.0 if simulated else 1.25 * GRID**2)) / level
+
+    def law(self, level: float, limits: Range | None) -> Law:
+        return "laplace"
+
+
+class RandomisedResponse(Distribution):
+    """A yes or no that is flipped with a public probability: pure ε."""
+
+    name = "randomised response"
+    pure = True
+    bits = True
+
+    def epsilon(self, record: Record, delta: float | None) -> float:
+        """Pure: of several values the sum."""
+        return sum(pure_epsilon("coin", level, move) for level, move in record)
+
+    def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
+        ((level, move),) = record
+        return pure_level("coin", epsilon, move) / level
+
+    def relative_level(self, epsilon: float, delta: float) -> float:
+        return 4 * math.sinh(epsilon / 2) ** 2
+
+    def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
+        """At both ends of the range."""
+        return 1.0 / float(self.law(level, limits).level)
+
+    def law(self, level: float, limits: Range | None) -> Coin:
+        assert limits is not None
+        return coin_of(level, (limits.low, limits.high))
+
+    def scale(self, level: float, limits: Range | None, grid: float) -> tuple[float, float]:
+        """Of the bits 0 and 1, so that the mean is that of the values."""
+        coin = self.law(level, limits)
+        return coin.unit, coin.zero
+
+    def simulated(self, z: Array, level: float) -> Array:
+        return z
+
+    def require(self, z: Array, where: object) -> None:
+        if not ((z == 0) | (z == 1)).all():
+            raise InvalidInput(f"{where}: a value is neither 0 nor 1: the table was changed.")
+
+
+DISTRIBUTIONS: dict[str, Distribution] = {
+    one.name: one for one in (Gaussian(), Laplace(), RandomisedResponse())
+}
+
+
+# --- units ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """Every row is a person of its own: its values, one per private column, change together."""
+
+    def weights(self, level: float, rows: Index | None) -> Array:
+        """The largest doubles c with c² ≤ level."""
+        return literal_root(np.array([level]))
+
+    def epsilon(
+        self, distribution: Distribution, record: Record, delta: float | None, *, enforced: bool
+    ) -> float:
+        """ε for replacing the values of one row."""
+        return distribution.epsilon(record, delta)
+
+    def statement(self, record: Record, delta: float, *, enforced: bool) -> GridStatement:
+        """What Gaussian noise promises to one row."""
+        return Gaussian().statement(record, delta)
+
+    def factor(
+        self, distribution: Distribution, epsilon: float, delta: float | None, record: Record,
+        *, enforced: bool,
+    ) -> float:  # fmt: skip
+        """The largest factor on the levels of a record that keeps ε."""
+        return distribution.factor(epsilon, delta, record)
+
+
+@dataclass(frozen=True)
+class Person(Row):
+    """A person has several rows, of level s/r each: all of them together have the level s.
+
+    most    the most rows that any person has.
+    capped  every row has the level s/most, whatever the number of rows of its person.
+    """
+
+    most: int
+    capped: bool = False
+
+    def weights(self, level: float, rows: Index | None) -> Array:
+        """The largest doubles c with r·c² ≤ level exactly; `rows` of the person of each row."""
+        if self.capped or rows is None:
+            return np.array([person_root(level, self.most)])
+        counts, place = np.unique(rows, return_inverse=True)
+        return np.array([person_root(level, int(r)) for r in counts])[place]
+
+    def divided(self, rows: Index) -> Array:
+        """By how much the level of a row is below that of its person."""
+        return (np.full_like(rows, self.most) if self.capped else rows).astype(float)
+
+    def epsilon(
+        self, distribution: Distribution, record: Record, delta: float | None, *, enforced: bool
+    ) -> float:
+        """ε for replacing all values of one person."""
+        assert delta is not None
+        return self.statement(record, delta, enforced=enforced).epsilon
+
+    def statement(self, record: Record, delta: float, *, enforced: bool) -> GridStatement:
+        """What Gaussian noise promises to a whole person."""
+        ((level, sensitivity),) = record
+        return person_statement(
+            level, self.most, move=sensitivity, capped=self.capped, delta=delta, enforced=enforced
+        )
+
+    def factor(
+        self, distribution: Distribution, epsilon: float, delta: float | None, record: Record,
+        *, enforced: bool,
+    ) -> float:  # fmt: skip
+        """The largest factor on the level of a person that keeps ε."""
+        ((level, sensitivity),) = record
+        assert delta is not None
+        found = person_level(
+            epsilon, delta=delta, rows=self.most, move=sensitivity, capped=self.capped,
+            enforced=enforced,
+        )  # fmt: skip
+        return found / level

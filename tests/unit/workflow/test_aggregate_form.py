@@ -1,0 +1,261 @@
+"""The aggregate form through the pipeline: what is planned, what leaves, what is refused."""
+
+import copy
+import hashlib
+import json
+import math
+import struct
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.errors import BudgetExceeded, InvalidInput
+from privest.ledger import Ledger
+from privest.privacy import gdp
+from privest.workflow import read_release
+from workflow_tables import THETA, VARIANCE, matrix, people, write
+
+ENDS = (0.0, 6.0)
+ASKED = {
+    "target": "ldl", "features": ["age", "bmi", "sex"], "categories": {"sex": ["female", "male"]},
+    "range": ENDS, "form": "aggregate",
+}  # fmt: skip
+
+
+def planned(table, **more):
+    return pv.plan(table, **ASKED | {"epsilon": 2.0} | more)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return people(2000, seed=3)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger(tmp_path / "ledger.db", marks=tmp_path / "marks") as made:
+        yield made
+
+
+def test_errors_are_far_below_those_of_rows(table):
+    sums = planned(table, residual_variance=VARIANCE).standard_error
+    rows = planned(table, residual_variance=VARIANCE, form="rows", delta=1e-6).standard_error
+    none = planned(table, residual_variance=VARIANCE).classical_error
+    assert (sums < rows / 10).all()
+    assert (none < sums).all()
+
+
+def test_errors_without_privacy_are_those_of_least_squares(table):
+    H = matrix(table)
+    least = np.sqrt(VARIANCE * np.diagonal(np.linalg.inv(H.T @ H)))
+    found = planned(table, residual_variance=VARIANCE).classical_error
+    np.testing.assert_allclose(found, least, rtol=1e-9)
+
+
+def test_epsilon_is_kept_and_charged(table, ledger, tmp_path):
+    plan = planned(table)
+    assert plan.privacy.delta == 1e-6
+    assert plan.epsilon <= 2.0
+    account = ledger.account("ldl")
+    plan.release(tmp_path / "z.json", account=account)
+    (entry,) = (one for one in ledger.history("ldl") if one.cost is not None)
+    mu = math.sqrt(entry.cost.mu2)
+    assert gdp.epsilon_of(mu, 1e-6) <= 2.0
+    assert mu >= 0.99 * gdp.mu_of(2.0, 1e-6)
+    assert float(entry.cost.information) == plan.splits[0].exposure
+    with pytest.raises(BudgetExceeded):
+        plan.release(tmp_path / "again.json", account=account)
+
+
+def test_one_document_leaves(table, ledger, tmp_path):
+    """No row, no feature, no matrix: names, estimates, errors and the promise."""
+    write(table, tmp_path / "people.csv")
+    plan = pv.plan(tmp_path / "people.csv", **ASKED, epsilon=2.0)
+    plan.release(tmp_path / "z.json", account=ledger.account("ldl"))
+    there = {one.name for one in tmp_path.iterdir()} - {"people.csv", "marks"}
+    assert {name for name in there if not name.startswith("ledger.db")} == {"z.json"}
+    written = (tmp_path / "z.json").read_bytes()
+    assert len(written) < 4000
+    for column in ("age", "bmi", "ldl"):
+        for value in table[column][:200].tolist():
+            assert repr(value).encode() not in written
+            assert struct.pack("<d", value) not in written
+    assert json.loads(written)["sums"][0]["matrix"] == {}
+
+
+def test_an_estimate_is_what_the_document_says(table, ledger, tmp_path):
+    plan = planned(table)
+    made = plan.release(tmp_path / "z.json", account=ledger.account("ldl"))
+    found = pv.estimate(tmp_path / "z.json")
+    document = json.loads((tmp_path / "z.json").read_text())["sums"][0]
+    np.testing.assert_array_equal(found.estimate, document["estimate"])
+    np.testing.assert_allclose(found.standard_error**2, document["variance"], rtol=1e-12)
+    np.testing.assert_array_equal(pv.estimate(made).estimate, found.estimate)
+    assert (np.abs(found.estimate - THETA) < 6 * found.standard_error).all()
+    assert found.rows == 2000
+    assert pv.verify(tmp_path / "z.json", ledger=ledger).verified
+
+
+def test_the_same_seed_repeats_a_simulation(table):
+    plan = planned(table)
+    one, two, other = (pv.estimate(plan.simulate(rng=seed)).estimate for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, two)
+    assert (one != other).all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sums.estimate": [1.0, 2.0, 3.0, 4.0]},
+        {"sums.variance": [1.0, 1.0, 1.0, -1.0]},
+        {"sums.freedom": [0.1, 9.0, 9.0, 9.0]},
+        {"sums.kind": "none"},
+        {"sums.level": 1.0},
+        {"sums.target": "hdl"},
+        {"facts.epsilon": 0.5},
+        {"facts.rows": 0},
+        {"columns.level": 1.0},
+        {"plan.privacy.epsilon": 1.0},
+        {"plan.privacy.range": {"ldl": [0.0, 60.0]}},
+        {"plan.privacy.form": "rows"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_forged_document_is_refused(table, ledger, tmp_path, change):
+    """Also where the forger makes SHA-256 and checksum anew, as anybody can."""
+    planned(table).release(tmp_path / "z.json", account=ledger.account("ldl"))
+    record = json.loads((tmp_path / "z.json").read_text())
+    forged = copy.deepcopy(record)
+    for place, value in change.items():
+        *path, last = place.split(".")
+        part = forged
+        for name in path:
+            part = part[name][0] if name in ("columns", "sums") else part[name]
+        part[last] = value
+    facts = {k: v for k, v in forged.items() if k not in ("checksum", "signature")}
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    plain = forged | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
+    (tmp_path / "z.json").write_text(json.dumps(plain))
+    with pytest.raises(InvalidInput, match=r"z\.json"):
+        read_release(tmp_path / "z.json")
+
+
+def test_a_resealed_estimate_has_no_signature(table, ledger, tmp_path):
+    """SHA-256 of the sums made anew as well: only the ledger's key finds it out."""
+    planned(table).release(tmp_path / "z.json", account=ledger.account("ldl"))
+    record = json.loads((tmp_path / "z.json").read_text())
+    record["sums"][0]["estimate"][1] += 1.0
+    sums = json.dumps(record["sums"], sort_keys=True, separators=(",", ":"))
+    record["sha256"] = hashlib.sha256(sums.encode()).hexdigest()
+    facts = {k: v for k, v in record.items() if k not in ("checksum", "signature")}
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    record["checksum"] = hashlib.sha256(text.encode()).hexdigest()
+    (tmp_path / "z.json").write_text(json.dumps(record))
+    read_release(tmp_path / "z.json")
+    with pytest.raises(InvalidInput, match="signature"):
+        pv.verify(tmp_path / "z.json", ledger=ledger)
+
+
+def test_the_same_table_released_as_rows_is_known(table, ledger, tmp_path):
+    planned(table).release(tmp_path / "z.json", account=ledger.account("sums"))
+    rows = planned(table, form="rows", delta=1e-6)
+    with pytest.raises(InvalidInput, match="released for the account 'sums'"):
+        rows.release(tmp_path / "z.csv", account=ledger.account("rows"))
+
+
+def test_a_smaller_model_needs_the_matrix(table):
+    whole = planned(table, publish="matrix", epsilon=50.0).simulate(rng=1)
+    small = pv.estimate(whole, features=["age", "sex"])
+    assert small.names == ("intercept", "age", "sex=male")
+    H = matrix(table)[:, [0, 1, 3]]
+    theta = np.linalg.lstsq(H, np.clip(table["ldl"], *ENDS), rcond=None)[0]
+    assert (np.abs(small.estimate - theta) < 5 * small.standard_error).all()
+    with pytest.raises(InvalidInput, match="matrix"):
+        pv.estimate(planned(table).simulate(rng=1), features=["age"])
+    with pytest.raises(InvalidInput, match="new release"):
+        pv.estimate(whole, features=["height"])
+
+
+def test_a_mean_at_a_row_needs_the_matrix(table):
+    row = {"age": 50, "bmi": 27, "sex": "male"}
+    found = pv.estimate(planned(table, publish="matrix").simulate(rng=1)).mean_at(row)
+    truth = np.array([1, 50, 27, 1]) @ THETA
+    assert found.interval[0] < truth + 0.5
+    assert found.interval[1] > truth - 0.5
+    assert np.diff(found.interval)[0] < 0.8
+    with pytest.raises(InvalidInput, match="matrix"):
+        pv.estimate(planned(table).simulate(rng=1)).mean_at(row)
+
+
+def test_a_matrix_of_a_rare_category_is_refused(table):
+    rare = dict(table)
+    rare["sex"] = np.where(np.arange(2000) < 9, "male", "female")
+    with pytest.raises(InvalidInput, match="fewer than 10 rows"):
+        planned(rare, publish="matrix").simulate(rng=1)
+
+
+def test_yes_no(table):
+    own = dict(table)
+    eta = 0.05 * (own["age"] - 50)
+    rng = np.random.default_rng(5)
+    own["ldl"] = (rng.random(2000) < 1 / (1 + np.exp(-eta))).astype(float)
+    asked = ASKED | {"features": ["age"], "categories": {}, "family": "binomial", "range": None}
+    plan = pv.plan(own, **asked, epsilon=2.0)
+    found = pv.estimate(plan.simulate(rng=2))
+    assert abs(found.estimate[1] - 0.05) < 5 * found.standard_error[1]
+    assert found.standard_error[1] < 0.01
+
+
+def test_persons_and_several_columns(table, ledger, tmp_path):
+    own = dict(table) | {"who": [f"p{k // 3}" for k in range(2000)], "hdl": 6 - table["ldl"]}
+    persons = planned(own, person="who", epsilon=5.0)
+    assert persons.splits[0].kind == "persons"
+    persons.release(tmp_path / "p.json", account=ledger.account("persons"))
+    assert pv.verify(tmp_path / "p.json", ledger=ledger).verified
+    both = {"ldl": ENDS, "hdl": ENDS}
+    asked = ASKED | {"target": ["ldl", "hdl"], "range": both, "features": ["age", "bmi"]}
+    several = pv.plan(own, **asked | {"categories": {}}, epsilon=5.0)
+    found = pv.estimate(several.simulate(rng=1))
+    assert found.names[:2] == ("ldl: intercept", "ldl: age")
+    assert several.epsilon <= 5.0
+    assert gdp.compose(*(one.stated for one in several.splits)) <= gdp.mu_of(5.0, 1e-6) * 1.0000001
+
+
+def test_rows_without_a_value_are_left_out(table):
+    gaps = {name: list(values) for name, values in table.items()}
+    gaps["ldl"][5] = gaps["ldl"][700] = None
+    plan = planned(gaps, missing="drop")
+    found = plan.simulate(rng=1)
+    assert (found.rows, found.dropped) == (1998, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"range": None}, "range of every private column"),
+        ({"distribution": "laplace"}, "Gaussian"),
+        ({"weights": "bmi", "features": ["age"], "categories": {}}, "survey weights"),
+        ({"sensitivity": 1.0}, "sensitivity"),
+        ({"form": "sums"}, "form"),
+        ({"form": "rows", "publish": "matrix", "delta": 1e-6}, "matrix"),
+    ],
+    ids=["range", "laplace", "weights", "sensitivity", "form", "publish"],
+)
+def test_what_does_not_exist_is_refused(table, change, said):
+    with pytest.raises(InvalidInput, match=said):
+        planned(table, **change)
+
+
+def test_too_few_rows_for_yes_no_have_no_estimate(table, ledger, tmp_path):
+    """It depends on the released sums alone: it leaves, and is charged, all the same."""
+    own = {"age": table["age"][:40], "ldl": (table["age"][:40] > 60).astype(float)}
+    asked = ASKED | {"features": ["age"], "categories": {}, "family": "binomial", "range": None}
+    plan = pv.plan(own, **asked, epsilon=0.2)
+    found = [pv.estimate(plan.simulate(rng=seed)) for seed in range(12)]
+    none = [one for one in found if np.isinf(one.standard_error).all()]
+    assert none
+    assert "no solution" in none[0].warnings[0]
+    assert np.isnan(none[0].estimate).all()
+    plan.release(tmp_path / "z.json", account=ledger.account("few"))
+    assert pv.verify(tmp_path / "z.json", ledger=ledger).verified
