@@ -5,6 +5,7 @@ release 1 showed, release 2 by Δt. Both are read as fractions from what goes to
 ‖Δu‖² + ‖Δt‖² ≤ μ², and on the grid of the noise it is below the μ that is stated.
 """
 
+import functools
 import itertools
 import math
 
@@ -19,6 +20,7 @@ from privest.lattice import GRID
 from privest.privacy import Range, gdp
 
 RNG = np.random.default_rng(29)
+MU_APART = functools.cache(aggregate.mu_apart)
 LINE = np.column_stack([np.ones(9), [-2.0, -1, -0.5, 0, 0, 0.3, 1, 1.5, 40]])
 WITH_ZERO = np.concatenate([LINE, np.zeros((1, 2))])
 GROUPS = np.eye(3)[[0, 0, 0, 0, 1, 1, 1, 2, 2]]
@@ -60,9 +62,11 @@ def require_private(design, own, limits, neighbours):
     for z in outcomes(design, own, limits):
         for group in neighbours:
             found = [shown(design, own, limits, y, z) for y in group]
-            for first, second in itertools.combinations(found, 2):
+            for (y, first), (other, second) in itertools.combinations(zip(group, found), 2):
                 size, steps = moved(first, second)
                 assert steps <= own.stated
+                apart = float(np.abs(y - other).max())
+                assert steps <= MU_APART(own, design.rows.n, limits, apart)
                 if own.mu is not None:
                     assert size <= own.mu**2
                 worst = max(worst, math.sqrt(size) / own.stated)
@@ -235,3 +239,17 @@ def test_the_exact_profile_of_both_releases(epsilon):
     assert stated <= delta
     assert worst <= stated * (1 + 1e-6)
     assert worst > 0.99 * stated
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_that_are_nearer_are_no_easier_to_tell_apart(name):
+    """Clipping brings values nearer: what is stated of a distance holds for all smaller ones."""
+    H, how, promise, _ = CASES[name]
+    limits = Range(-1.0, 1.0)
+    own = split_of(design_of(H, **how), limits, **promise)
+    n = H.shape[1]
+    found = [aggregate.mu_apart(own, n, limits, d) for d in np.linspace(0.01, 3.0, 60)]
+    assert all(a <= b * (1 + 1e-5) for a, b in itertools.pairwise(found))
+    assert found[-1] <= own.stated
+    assert found[-1] > 0.95 * own.stated
+    assert found[0] < 0.1 * own.stated + 0.01

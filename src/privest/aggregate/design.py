@@ -225,12 +225,13 @@ def split(
 
 
 def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
-    """At most the μ of two values so far apart, of both releases together, with the grid.
+    """At most the μ of two values at most so far apart, of both releases, with the grid.
 
     Sums move by √c₁·d; squares by at most k‖q‖·d·(2M·R − d), at the M that is worst for this d.
+    Nearer values may move squares by more, and clipping brings values nearer: the worst d is taken.
     """
     width = _width(limits)
-    u = min(apart / width, 1.0)
+    u = np.linspace(0.0, min(apart / width, 1.0), POINTS // 10 + 1)
     moved = own.level * (u * width) ** 2
     if own.kind == "persons":
         moved += own.share * (own.mu or 0.0) ** 2
@@ -239,9 +240,10 @@ def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
     elif own.kind == "squares" and own.mu is None:
         moved += own.share * own.exposure * (u * width * (1 - u / 2)) ** 2
     elif own.kind == "squares" and own.mu is not None:
-        M = np.linspace(0.5, 1.0, STEPS + 1)
-        moved += (own.mu * u) ** 2 * float(((kappa(M, own.share) * (2 * M - u)) ** 2).max())
-    return min(own.stated, math.sqrt(moved) + math.sqrt(_numbers(own.kind, n)) * GRID)
+        M = np.linspace(0.5, 1.0, STEPS + 1)[:, None]
+        moved += (own.mu * u) ** 2 * ((kappa(M, own.share) * (2 * M - u)) ** 2).max(axis=0)
+    largest = math.sqrt(float(moved.max()))
+    return min(own.stated, largest + math.sqrt(_numbers(own.kind, n)) * GRID)
 
 
 def informed_sd(own: Split, sd: float) -> float:
