@@ -141,7 +141,8 @@ def sum_design(
 
     triangle  R with RᵀR = HᵀH of these rows. many: c·σ²/n, where σ² is public.
     """
-    weights = lewis_weights(rows, triangle, cut=many * rows.count > MANY_ROWS)
+    whole = many * rows.count
+    weights = lewis_weights(rows, triangle, many=whole if whole > MANY_ROWS else 0.0)
     n = rows.n
     sums = sums_of(_weighted(rows, weights, persons), n)
     design = SumDesign(rows, weights, sums, persons, np.zeros(0), np.zeros(0), 0.0)
@@ -224,12 +225,13 @@ def split(
 
 
 def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
-    """At most the μ of two values so far apart, of both releases together, with the grid.
+    """At most the μ of two values at most so far apart, of both releases, with the grid.
 
     Sums move by √c₁·d; squares by at most k‖q‖·d·(2M·R − d), at the M that is worst for this d.
+    Nearer values may move squares by more, and clipping brings values nearer: the worst d is taken.
     """
     width = _width(limits)
-    u = min(apart / width, 1.0)
+    u = np.linspace(0.0, min(apart / width, 1.0), POINTS // 10 + 1)
     moved = own.level * (u * width) ** 2
     if own.kind == "persons":
         moved += own.share * (own.mu or 0.0) ** 2
@@ -238,9 +240,10 @@ def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
     elif own.kind == "squares" and own.mu is None:
         moved += own.share * own.exposure * (u * width * (1 - u / 2)) ** 2
     elif own.kind == "squares" and own.mu is not None:
-        M = np.linspace(0.5, 1.0, STEPS + 1)
-        moved += (own.mu * u) ** 2 * float(((kappa(M, own.share) * (2 * M - u)) ** 2).max())
-    return min(own.stated, math.sqrt(moved) + math.sqrt(_numbers(own.kind, n)) * GRID)
+        M = np.linspace(0.5, 1.0, STEPS + 1)[:, None]
+        moved += (own.mu * u) ** 2 * ((kappa(M, own.share) * (2 * M - u)) ** 2).max(axis=0)
+    largest = math.sqrt(float(moved.max()))
+    return min(own.stated, largest + math.sqrt(_numbers(own.kind, n)) * GRID)
 
 
 def informed_sd(own: Split, sd: float) -> float:
@@ -298,8 +301,14 @@ def planned_errors(
         "total": np.sqrt(total),
         "relative": np.zeros(len(total))
         if own.kind == "none"
-        else design.inflation * design.noise / squares_scale(design, own, limits) / total,
+        else noise_of_squares(design, own, squares_scale(design, own, limits)) / total,
     }
+
+
+def noise_of_squares(design: SumDesign, own: Split, scale: float) -> Array:
+    """d_j: standard deviation of v_j by the noise of the squares."""
+    inflation = 1.0 if own.kind == "persons" else design.inflation
+    return np.asarray(inflation * design.noise / scale)
 
 
 def squares_scale(
@@ -310,12 +319,20 @@ def squares_scale(
     peak  max ‖q_i‖; None: of all rows.
     """
     width, largest = _width(limits), design.peak if peak is None else peak
+    if own.kind == "persons":
+        return person_scale(own, design.rows.n, width * M)
     if own.kind == "free":
         assert own.mu is not None
         return FREE_SQUARES * 4 * own.mu / (width**2 * largest)
     if own.mu is None:
         return SAFE * math.sqrt(own.share * own.exposure) / (2 * width * M * largest)
     return SAFE * own.mu / width**2 * float(kappa(np.array(M), own.share)) / largest
+
+
+def person_scale(own: Split, n: int, reach: float) -> float:
+    """k of the squares of persons with ‖u_P‖ ≤ r: k‖A − B‖ ≤ √ω·μ, A, B ≥ 0 (curator.md §5)."""
+    assert own.mu is not None
+    return SAFE / (1 + n**2 * 2.0**-52) * math.sqrt(own.share / min(n, 2)) * own.mu / reach**2
 
 
 def _width(limits: Range) -> float:

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.aggregate.design import NOISE, SAFE, Split, SumDesign, kappa, squares_scale
+from privest.aggregate.design import (
+    NOISE,
+    SAFE,
+    Split,
+    SumDesign,
+    kappa,
+    noise_of_squares,
+    person_scale,
+    squares_scale,
+)
 from privest.aggregate.rows import BLOCK
 from privest.arrays import Array, fingerprint_of
 from privest.errors import InvalidInput
@@ -56,6 +65,8 @@ def release_sums(
 
     Values are clipped to the range first. The second release follows from the first as it left.
     """
+    if own.kind != "none" and (own.kind == "persons") != (design.persons is not None):
+        raise InvalidInput(f"squares of kind {own.kind!r} do not go with these rows.")
     root = math.sqrt(own.level) * (1 - 2.0**-50)
     z_rows = _Clipped(design, values, limits, root)
     if own.kind == "free":
@@ -69,13 +80,13 @@ def release_sums(
     if own.kind == "persons":
         scale, blocks, top = _person_squares(design, z_rows, own, estimate)
         t = _noisy(blocks, top, source, 1, own.level)
-        beta, spread = design.inverse, design.noise / scale
+        beta = design.inverse
         shown = np.einsum("ij,jk,ik->i", beta, _matrix(t, len(z)), beta) / scale
     else:
         scale, blocks, top = _squares(design, z_rows, limits, own, estimate)
         t = _noisy(blocks, top, source, 1, own.level)
-        spread = design.inflation * design.noise / scale
-        shown = t * spread
+        shown = t * noise_of_squares(design, own, scale)
+    spread = noise_of_squares(design, own, scale)
     variance = NOISE * design.noise / root**2 + np.maximum(0.0, shown)
     freedom = np.maximum(1.0, 2 * variance**2 / spread**2)
     return SumRelease(z, t, estimate, variance, freedom, widest, scale)
@@ -92,7 +103,10 @@ class _Clipped:
     def triples(self) -> Iterator[tuple[Array, Array, Array]]:
         """x_i, ℓ_i and clipped values."""
         for (X, L), y in zip(self.design.blocks(), self.values, strict=True):
-            yield X, L, np.clip(y, self.limits.low, self.limits.high)
+            given = np.asarray(y, dtype=np.float64)
+            if given.shape != (len(X),) or np.isnan(given).any():
+                raise InvalidInput("every row needs one value: leave rows without a value out.")
+            yield X, L, np.clip(given, self.limits.low, self.limits.high)
 
     def blocks(self) -> Iterator[tuple[Array, Array]]:
         """√c₁·ℓ_i and clipped values."""
@@ -150,7 +164,6 @@ def _person_squares(
     ‖u_P‖ ≤ r_P = R·Σ‖ℓ_i‖M_i, and ‖A − B‖ ≤ √2·r² for A, B ≥ 0 of that size (curator.md §5).
     """
     assert design.persons is not None
-    assert own.mu is not None
     limits, n = rows.limits, design.rows.n
     middle, width = (limits.low + limits.high) / 2, math.nextafter(limits.width, math.inf)
 
@@ -160,8 +173,7 @@ def _person_squares(
             yield (width * np.linalg.norm(L, axis=1) * M)[:, None]
 
     largest = float(design.persons.sums(reach(), 1).max())
-    bound = math.sqrt(own.share) * own.mu
-    scale = SAFE * bound / (math.sqrt(2 if n > 1 else 1) * (1 + n**2 * 2.0**-52) * largest**2)
+    scale = person_scale(own, n, largest)
     upper = np.triu_indices(n)
     times = np.where(upper[0] == upper[1], 1.0, math.sqrt(2)) * scale
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
@@ -35,7 +36,10 @@ class FeatureRows:
             if (self.count + len(part)) * self.n <= self.in_memory:
                 self._blocks.append(part)
             else:
-                self._file = self._file or tempfile.TemporaryFile(prefix="privest-")  # noqa: SIM115
+                if self._file is None:
+                    self._file = tempfile.TemporaryFile(prefix="privest-")  # noqa: SIM115
+                    weakref.finalize(self, self._file.close)
+                self._file.seek(0, 2)
                 self._file.write(part.tobytes())
                 self._sizes.append(len(part))
             self.count += len(part)
@@ -43,9 +47,11 @@ class FeatureRows:
     def __iter__(self) -> Iterator[Array]:
         yield from self._blocks
         if self._file is not None:
-            self._file.seek(0)
+            at = 0
             for size in self._sizes:
+                self._file.seek(at)  # another pass may be under way
                 data = self._file.read(8 * size * self.n)
+                at += len(data)
                 yield np.frombuffer(data).reshape(size, self.n)
 
     def parts(self, values: AnyArray) -> list[AnyArray]:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import EPS, Array
+from privest.errors import InvalidInput
 
 _PIECE, _LEAST = 2**14, 256  # products looked at together, and of how many entries at least
 _LARGEST = float(np.finfo(np.float64).max)
@@ -23,6 +24,7 @@ _ROUNDED = np.int64(2**26), ~np.int64(2**27 - 1)  # rounds to 26 digits
 _USUAL = 2.0**43
 _ROWS = 4096  # products of a running sum that are added up together
 _SMALLEST = 1100  # every double is a whole multiple of 2^−1100
+_SAFE = 2.0**1000  # products and sums below it do not overflow
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,18 +96,24 @@ class ExactSums:
 
     Pieces of 4096 products are added up as in `sum_of_products`; what is left, two numbers a piece,
     by `math.fsum`, which rounds correctly (PROOF.md §8). c and v are finite; v is private.
+    Beyond 2^1000 nothing is claimed (slack ∞): fractions decide.
     """
 
     def __init__(self, most: Array, again: Callable[[], Iterable[tuple[Array, Array]]]) -> None:
         self.most, self.again = np.asarray(most, dtype=np.float64), again
         self._parts: list[Array] = []
+        self._known = self.most < _SAFE
 
     def add(self, c: Array, v: Array) -> None:
         """The next rows."""
         n = len(self.most)
-        with np.errstate(under="ignore"):
+        c, v = np.asarray(c, dtype=np.float64), np.asarray(v, dtype=np.float64)
+        if c.shape != (len(v), n):
+            raise InvalidInput(f"{len(v)} values need weights of {(len(v), n)}, not {c.shape}.")
+        self._known &= (np.abs(c) < _SAFE).all(axis=0)  # larger ones cannot be split
+        with np.errstate(all="ignore"):
             for at in range(0, len(v), _ROWS):
-                weights = np.ascontiguousarray(c[at : at + _ROWS])
+                weights = np.where(self._known, c[at : at + _ROWS], 0.0)
                 values = np.repeat(v[at : at + _ROWS, None], n, axis=1)
                 high, low, sizes = np.empty((3, n))
                 _add_up(weights, values, high, low, sizes)
@@ -117,6 +125,7 @@ class ExactSums:
         high = [math.fsum(column) for column in columns]
         low = [math.fsum([*column, -top]) for column, top in zip(columns, high)]
         slack = (_ROWS**2 + 2) * 2.0**-105 * np.maximum(self.most, _USUAL)
+        slack = np.where(self._known, slack, np.inf)
         return Exactly(np.array(high), np.array(low), slack, self._exact)
 
     def _exact(self, j: int) -> Fraction:

@@ -1,0 +1,255 @@
+"""What both releases of sums show together, from the very doubles that leave (curator.md, 4).
+
+A pair of tables that differ in one value (or one person) moves release 1 by Δu, and, given what
+release 1 showed, release 2 by Δt. Both are read as fractions from what goes to the source of noise:
+‖Δu‖² + ‖Δt‖² ≤ μ², and on the grid of the noise it is below the μ that is stated.
+"""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.special
+
+from aggregate_cases import Forced, Recorded, design_of, split_of, values_between
+from privest import aggregate
+from privest.errors import InvalidInput
+from privest.lattice import GRID
+from privest.privacy import Range, gdp
+
+RNG = np.random.default_rng(29)
+MU_APART = functools.cache(aggregate.mu_apart)
+LINE = np.column_stack([np.ones(9), [-2.0, -1, -0.5, 0, 0, 0.3, 1, 1.5, 40]])
+WITH_ZERO = np.concatenate([LINE, np.zeros((1, 2))])
+GROUPS = np.eye(3)[[0, 0, 0, 0, 1, 1, 1, 2, 2]]
+OWNERS = np.array([0, 0, 0, 1, 1, 2, 3, 3, 4])
+
+
+def outcomes(design, own, limits):
+    """z of release 1 for fitted means at the middle, at an end, sloped and far outside."""
+    n = design.rows.n
+    root = math.sqrt(own.level)
+    for theta in (
+        np.eye(n)[0] * (limits.low + limits.high) / 2,
+        np.eye(n)[0] * limits.high,
+        np.linspace(limits.low, limits.high, n),
+        RNG.standard_normal(n) * 3 * limits.width,
+    ):
+        yield root * (design.sums.cross @ theta)
+
+
+def shown(design, own, limits, y, z):
+    """Everything that noise is added to, as fractions, given z."""
+    source = Forced(z, 0.0)
+    if own.kind == "free":
+        source = Forced(np.concatenate([z, np.zeros(design.rows.n)]))
+    aggregate.release_sums(design, [y], limits, own, source)
+    return [part.exact(j) for part in source.shown for j in range(part.high.size)]
+
+
+def moved(first, second):
+    """‖Δ‖² as a fraction, and ‖g⌈|Δ|/g⌉‖."""
+    gaps = [abs(a - b) for a, b in zip(first, second, strict=True)]
+    steps = [math.ceil(gap / GRID) * GRID for gap in gaps]
+    return sum(gap**2 for gap in gaps), math.hypot(*steps)
+
+
+def require_private(design, own, limits, neighbours):
+    """The largest ‖Δ‖/μ over all pairs of tables in each group of neighbours."""
+    worst = 0.0
+    for z in outcomes(design, own, limits):
+        for group in neighbours:
+            found = [shown(design, own, limits, y, z) for y in group]
+            for (y, first), (other, second) in itertools.combinations(zip(group, found), 2):
+                size, steps = moved(first, second)
+                assert steps <= own.stated
+                apart = float(np.abs(y - other).max())
+                assert steps <= MU_APART(own, design.rows.n, limits, apart)
+                if own.mu is not None:
+                    assert size <= own.mu**2
+                worst = max(worst, math.sqrt(size) / own.stated)
+    return worst
+
+
+def one_value(rows, limits, count=9):
+    """Tables that differ in one value, for every row."""
+    base = RNG.uniform(limits.low, limits.high, rows)
+    for i in range(rows):
+        values = [*values_between(limits.low, limits.high, count), -np.inf, 1e300]
+        yield [np.where(np.arange(rows) == i, value, base) for value in values]
+
+
+CASES = {
+    "squares": (LINE, {}, {"mu": 2.0}, "squares"),
+    "squares, small": (LINE, {}, {"mu": 1.2}, "squares"),
+    "squares, large": (LINE, {}, {"mu": 9.0}, "squares"),
+    "a row of zeros": (WITH_ZERO, {}, {"mu": 2.0}, "squares"),
+    "cut weights": (LINE, {"many": 10.0}, {"mu": 2.0}, "squares"),
+    "free": (GROUPS, {}, {"mu": 2.0}, "free"),
+    "free, one mean": (np.ones((7, 1)), {}, {"mu": 3.0}, "free"),
+    "none": (LINE, {}, {"mu": 0.2}, "none"),
+    "exposure": (LINE, {}, {"level": 1.0}, "squares"),
+    "exposure, groups": (GROUPS, {}, {"level": 1.0}, "squares"),
+    "exposure, cut": (LINE, {"many": 10.0}, {"level": 1.0}, "squares"),
+    "exposure, none": (LINE, {}, {"level": 1e-3}, "none"),
+}
+
+
+@pytest.mark.parametrize("limits", [Range(-1.0, 1.0), Range(0.1, 0.7), Range(1e6, 1e6 + 3.0)])
+@pytest.mark.parametrize("name", CASES)
+def test_one_value_moves_both_releases_by_at_most_mu(name, limits):
+    H, how, promise, kind = CASES[name]
+    if "level" in promise:
+        promise = {"level": promise["level"] / limits.width**2}
+    design = design_of(H, **how)
+    own = split_of(design, limits, **promise)
+    assert own.kind == kind
+    worst = require_private(design, own, limits, one_value(len(H), limits))
+    grid = math.sqrt(design.rows.n * (1 if kind == "none" else 2)) * GRID
+    # Nothing is wasted either; under an exposure μ is stated for the worst fitted mean.
+    assert worst > (0.94 if own.mu is None else 0.98) - grid / own.stated
+
+
+def test_the_scale_of_squares_for_every_fitted_mean():
+    """(1−ω)d² + k²‖q‖²R⁴d²(2M−d)²/μ² ≤ 1 for all d, nearly 1 for one, wherever the means are."""
+    limits, H = Range(-1.0, 1.0), np.array([[1.0], [1.0], [0.5]])
+    design = design_of(H)
+    own = aggregate.split("squares", 1, limits, mu=2.0)
+    L = np.concatenate([block for _, block in design.blocks()])
+    size = np.linalg.norm(design.shares(L), axis=1)
+    d = np.linspace(0, 1, 4001)
+    for theta in np.linspace(-1.3, 1.3, 401):
+        z = math.sqrt(own.level) * design.sums.cross[0] * theta
+        released = aggregate.release_sums(design, [np.zeros(3)], limits, own, Forced(z, 0.0))
+        M = 0.5 + np.abs(np.clip(H @ released.estimate, -1, 1)) / 2
+        reach = np.outer(size, 4 * d) * (2 * M[:, None] - d) * released.scale / own.mu
+        whole = (1 - own.share) * d**2 + reach**2
+        assert 0.985 < whole.max() <= 1
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("many", [0.0, 10.0])
+def test_one_person_moves_both_releases_by_at_most_mu(n, many):
+    """Every corner of the box of a person's values, and some of its inside."""
+    limits = Range(-0.5, 2.0)
+    design = design_of(LINE[:, :n], OWNERS, many=many)
+    own = split_of(design, limits, mu=3.0)
+    assert own.kind == "persons"
+
+    def neighbours():
+        base = RNG.uniform(limits.low, limits.high, len(OWNERS))
+        for owner in range(5):
+            mine = np.flatnonzero(owner == OWNERS)
+            sides = itertools.product(values_between(-0.5, 2.0, 3)[[0, 2, -1]], repeat=len(mine))
+            tables = []
+            for side in sides:
+                y = base.copy()
+                y[mine] = side
+                tables.append(y)
+            yield tables
+
+    worst = require_private(design, own, limits, neighbours())
+    assert worst > (0.9 if not many else 0.7)
+
+
+def test_squares_of_rows_are_refused_for_persons():
+    """A person moves several of them."""
+    limits = Range(0.0, 1.0)
+    by_person, by_row = design_of(LINE, OWNERS), design_of(LINE)
+    for design, kind in ((by_person, "squares"), (by_person, "free"), (by_row, "persons")):
+        own = aggregate.split(kind, 2, limits, mu=2.0)
+        with pytest.raises(InvalidInput, match="kind"):
+            aggregate.release_sums(design, [np.zeros(9)], limits, own, Recorded())
+    with pytest.raises(InvalidInput, match="epsilon"):
+        split_of(by_person, limits, level=3.0)
+
+
+@pytest.mark.parametrize("name", [*CASES, "persons 1", "persons 2"])
+def test_the_exposure_of_both_releases(name):
+    """(‖Δu‖² + ‖Δt‖²)/Δy² of values that are near: the Fisher information of a value at most."""
+    limits, owners = Range(-1.0, 1.0), None
+    if name in CASES:
+        H, how, promise, _ = CASES[name]
+    else:
+        H, how, promise, owners = LINE[:, : int(name[-1])], {}, {"mu": 3.0}, OWNERS
+    design = design_of(H, owners, **how)
+    own = split_of(design, limits, **promise)
+    largest, gap = 0.0, 2.0**-20
+    for z in outcomes(design, own, limits):
+        for i in range(len(H)):
+            for end in (-1.0, 1.0 - gap):
+                y = np.full(len(H), np.sign(end))
+                y[i] = end
+                other = y.copy()
+                other[i] = end + gap
+                pair = [shown(design, own, limits, table, z) for table in (y, other)]
+                largest = max(largest, float(moved(*pair)[0]) / gap**2)
+    assert largest <= own.exposure * (1 + 1e-9)
+    # Tight for rows; a person's means are rarely all at the middle while its residuals are large.
+    assert largest > own.exposure * (0.98 if owners is None else 0.1)
+
+
+# --- the exact profile δ(ε) of both releases on a small table ------------------------------------
+
+
+def gaussian_delta(mu, epsilon):
+    """δ of two normal laws μ apart at any real ε: E(1 − e^{ε−loss})₊."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        a = scipy.special.ndtr(mu / 2 - epsilon / mu)
+        b = np.exp(epsilon + scipy.special.log_ndtr(-mu / 2 - epsilon / mu))
+        found = np.where(mu > 1e-12, a - b, -np.expm1(np.minimum(epsilon, 0.0)))
+    return np.maximum(found, 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(3.0, marks=pytest.mark.slow), 10.0])
+def test_the_exact_profile_of_both_releases(epsilon):
+    """Release 1 by quadrature, release 2 given it in closed form: never above what is stated.
+
+    K = 6, n = 2, all pairs of a value on a grid, both orders.
+    """
+    limits, delta = Range(-1.0, 1.0), 1e-6
+    H = np.column_stack([np.ones(6), [-1.0, -0.6, 0.1, 0.4, 0.9, 2.5]])
+    design = design_of(H)
+    # Not split_of: at ε = 1 the plan of so few rows would have no squares.
+    own = aggregate.split("squares", 2, limits, mu=gdp.mu_of(epsilon, delta))
+    L = np.concatenate([block for _, block in design.blocks()])
+    root, base = math.sqrt(own.level), np.array([0.3, -1.0, 1.0, 0.0, -0.4, 0.8])
+    axis = np.arange(-8.0, 8.01, 0.25)
+    centre = root * base @ L
+    z = centre + np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    cell = 0.25**2 / (2 * math.pi)
+    scales, means = [], []
+    for one in z:
+        released = aggregate.release_sums(design, [base], limits, own, Forced(one, 0.0))
+        scales.append(released.scale)
+        means.append(np.clip(H @ released.estimate, limits.low, limits.high))
+    k, m = np.array(scales), np.array(means)
+    size = np.linalg.norm(design.shares(L), axis=1)
+    worst = 0.0
+    for i in range(6):
+        without = centre - root * base[i] * L[i]
+        for y, other in itertools.permutations(np.linspace(-1, 1, 9), 2):
+            p, q = (((z - without - root * v * L[i]) ** 2).sum(axis=1) / 2 for v in (y, other))
+            apart = k * size[i] * np.abs((y - m[:, i]) ** 2 - (other - m[:, i]) ** 2)
+            found = cell * (np.exp(-p) * gaussian_delta(apart, epsilon - (q - p))).sum()
+            worst = max(worst, found)
+    stated = gdp.delta_of(own.mu, epsilon)
+    assert stated <= delta
+    assert worst <= stated * (1 + 1e-6)
+    assert worst > 0.99 * stated
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_that_are_nearer_are_no_easier_to_tell_apart(name):
+    """Clipping brings values nearer: what is stated of a distance holds for all smaller ones."""
+    H, how, promise, _ = CASES[name]
+    limits = Range(-1.0, 1.0)
+    own = split_of(design_of(H, **how), limits, **promise)
+    n = H.shape[1]
+    found = [aggregate.mu_apart(own, n, limits, d) for d in np.linspace(0.01, 3.0, 60)]
+    assert all(a <= b * (1 + 1e-5) for a, b in itertools.pairwise(found))
+    assert found[-1] <= own.stated
+    assert found[-1] > 0.95 * own.stated
+    assert found[0] < 0.1 * own.stated + 0.01
