@@ -103,7 +103,7 @@ class Client:
         from privest.app.tables import Table
 
         work, spec = self.desk.begin(), spec_of(**changes)
-        work.table, work.spec, work.plan = Table("diabetes"), spec, make_plan(spec)
+        work.table, work.plan = Table("diabetes"), make_plan(spec)
         return work
 
     def close(self):

@@ -65,7 +65,7 @@ NAMES = {
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
-        "Block", "ColumnLook", "Features", "Format", "Reading", "Source", "Table", "TableLook",
+        "Block", "ColumnLook", "Features", "Format", "Source", "Table", "TableLook",
         "load_diabetes", "look", "open_source", "read_rows", "write_table",
     },
     "dynamics": {

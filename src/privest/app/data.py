@@ -43,7 +43,6 @@ MOST_NUMBERS = 20  # different ones that are offered as categories
 KINDS = {
     "number": "number", "yes-no": "yes or no", "text": "text", "date": "date", "empty": "empty",
 }  # fmt: skip
-SEPARATORS = {"comma": "comma", "semicolon": "semicolon", "tab": "tab", "bar": "vertical bar"}
 SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 DECIMALS = {"point": "point (1.5)", "comma": "comma (1,5)"}
 THOUSANDS = {
@@ -171,7 +170,7 @@ def _shown(
         hidden=0 if seen is None else max(0, len(seen.columns) - SHOWN), counts=counts,
         written=defaultdict(str, known), gaps=_gaps(seen, typed), roles=ROLES, families=FAMILIES,
         typed=defaultdict(str, {name: values[0] for name, values in typed.items() if values}),
-        gap_words=GAPS, separators=SEPARATORS, decimals=DECIMALS, thousands=THOUSANDS,
+        gap_words=GAPS, decimals=DECIMALS, thousands=THOUSANDS,
         encodings=_encodings(seen),
     )  # fmt: skip
 
@@ -208,7 +207,7 @@ def data_written(request: Request, work: Work, form: Form) -> Response:
         keep_look(work, seen)
         work.typed.clear()  # the columns may be others now
         desk_of(request).set_aside(work)
-        work.restate(None, None)
+        work.restate(None)
     return see_other(request, "data", work)
 
 
@@ -260,16 +259,17 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
                 work.typed |= _others_public(seen, work.typed)
             if then != "go":
                 return see_other(request, "data", work)
-            spec, old = stated(form, table, seen), work.spec
+            spec = stated(form, table, seen)
+            old = None if work.plan is None else work.plan.spec
             if old is not None and _same_values(old, spec):
                 spec = replace(spec, privacy=old.privacy)  # ε as it was chosen since
                 if typed_of(spec, seen) == typed_of(old, seen):
                     spec = old  # to the last digit, and with what no form shows
-            if spec != old or work.plan is None or table.changed(work.plan) is not None:
+            if spec != old or table.changed(work.plan) is not None:
                 work.require_idle()
                 plan = make_plan(spec, data=table.data)
                 desk_of(request).set_aside(work)
-                work.restate(spec, plan)
+                work.restate(plan)
         except PrivestError as error:
             return _shown(request, work, errors_of(error, form, table))
     return see_other(request, "privacy", work)

@@ -22,7 +22,7 @@ from privest.app.tables import Table
 from privest.data import TableLook
 from privest.errors import InvalidInput
 from privest.files import held_lock
-from privest.workflow import LEDGER, Plan, Spec
+from privest.workflow import LEDGER, Plan, account_name
 
 if TYPE_CHECKING:
     from privest.app.job import Choice, Job
@@ -44,8 +44,8 @@ class Work:
     """One piece of work: one table, from its file to its results. Change it under its `lock`.
 
     look      what was seen of the table; `typed`: what was typed on the columns screen.
-    spec      the plan as stated, public; None until the columns screen is done.
-    plan      what is known before a release, at the ε that is chosen; None as `spec`.
+    plan      what is known before a release, at the ε that is chosen; None until the columns
+              screen is done.
     of        the coefficient that the privacy screen is about.
     moved     the last request that moved ε: one that comes late changes nothing.
     job       the release or dry run that was made last; `tickets` let one begin.
@@ -63,7 +63,6 @@ class Work:
     table: Table | None = None
     look: TableLook | None = field(default=None, repr=False)
     typed: dict[str, list[str]] = field(default_factory=dict, repr=False)
-    spec: Spec | None = None
     plan: Plan | None = None
     of: int | None = None
     moved: int = 0
@@ -82,8 +81,8 @@ class Work:
     @property
     def title(self) -> str:
         """For the list of works, and for tabs: names only."""
-        if self.spec is not None:
-            return f"{', '.join(self.spec.targets)} of {self.spec.data}"
+        if self.plan is not None:
+            return account_name(self.plan.spec)
         if self.table is not None:
             return self.table.name
         return "New work" if self.released is None else self.released.name
@@ -110,11 +109,11 @@ class Work:
                 "release page. Nothing was changed."
             )
 
-    def restate(self, spec: Spec | None, plan: Plan | None) -> None:
+    def restate(self, plan: Plan | None) -> None:
         """Another model; None: not yet. What was made of the one before is not of this one."""
         with self.lock:
             self.models += 1
-            self.spec, self.plan, self.of, self.choice = spec, plan, None, None
+            self.plan, self.of, self.choice = plan, None, None
             self.released, self.made, self.job = None, None, None
 
     def require_model(self, model: int) -> None:
@@ -131,7 +130,7 @@ class Work:
             if self.table is not None:
                 self.table.remove()
             self.table, self.look, self.looks = None, None, self.looks + 1
-            self.restate(None, None)
+            self.restate(None)
             self.kept = None
             for held in (self.earlier, self.asked, self.typed, self.tickets):
                 held.clear()

@@ -78,13 +78,12 @@ class Choice:
 class Job:
     """One release or dry run, and how far it is.
 
-    rows     that have left so far, of about `of`.
+    rows     that have left so far, of about those of the plan.
     trouble  why nothing was made; `document`: of what was; `found`: the estimate of a dry run.
     """
 
     plan: Plan
     path: Path
-    of: int
     dry: bool = False
     rows: int = 0
     running: bool = True
@@ -174,7 +173,7 @@ def new_ticket(work: Work, plan: Plan) -> str:
 def begin(desk: Desk, work: Work, plan: Plan, choice: Choice) -> Job:
     """Release in the background. Within the lock of the work."""
     assert work.table is not None
-    job, data = Job(plan, choice.path(desk), plan.rows), work.table.data
+    job, data = Job(plan, choice.path(desk)), work.table.data
 
     def make() -> None:
         with choice.account(desk, plan) as account:
@@ -195,7 +194,7 @@ def begin_dry_run(desk: Desk, work: Work, plan: Plan) -> Job:
     assert work.table is not None
     folder = desk.private / secrets.token_hex(8)
     folder.mkdir(mode=0o700)
-    job, data = Job(plan, folder / DRY, plan.rows, dry=True), work.table.data
+    job, data = Job(plan, folder / DRY, dry=True), work.table.data
 
     def make() -> None:
         try:

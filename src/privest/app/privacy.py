@@ -188,8 +188,7 @@ def _moved(request: Request, work: Work, form: Form) -> Plan:
             work.require_idle()
             plan = at_epsilon(plan, require_epsilon(wanted, "ε"))
         if request.state.number > work.moved:
-            work.moved, work.of = request.state.number, of
-            work.spec, work.plan = plan.spec, plan
+            work.moved, work.of, work.plan = request.state.number, of, plan
         return plan
 
 
@@ -230,7 +229,6 @@ def _found(work: Work, form: Form) -> str:
         epsilon = max(epsilon_of(plan, level) or 0.0, LEAST)
         text = epsilon_text(require_epsilon(epsilon, "the ε that this needs"))
         work.plan = at_epsilon(plan, number_of(text, "ε"))
-        work.spec = work.plan.spec
     return Sentence("need_found", {"epsilon": text, "error": wanted, "name": name}).text
 
 

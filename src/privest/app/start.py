@@ -128,7 +128,7 @@ def _fill(desk: Desk, work: Work, form: Form) -> None:
     # What was found of how the file is written is now stated, as on the columns screen.
     codes = spec.format.missing_codes
     spec = replace(spec, data=work.table.name, format=replace(seen.format, missing_codes=codes))
-    work.restate(spec, make_plan(spec, work.table.data))
+    work.restate(make_plan(spec, work.table.data))
     keep_look(work, seen)
     work.typed = typed_of(spec, seen)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,14 +55,6 @@ def note(*sentences: str | None) -> None:
     for one in sentences:
         if one is not None:
             to_stderr().print(shown(one))
-
-
-@contextmanager
-def at_work(what: str) -> Iterator[None]:
-    """A moving line on a terminal while something takes its time."""
-    console = to_stderr()
-    with console.status(shown(f"{what} …")) if console.is_terminal else nullcontext():
-        yield
 
 
 def complain(text: str) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import numpy as np
 from rich.console import Console
@@ -15,7 +14,6 @@ from rich.console import Console
 import privest as pv
 from privest.arrays import CONFIDENCE, Array
 from privest.cli.console import (
-    at_work,
     new_table,
     note,
     print_json,
@@ -43,14 +41,6 @@ CLIPPED = (
     "Measurements beyond the range were clipped before they were released: where many are, this is "
     "the model of the clipped series, and its errors do not include that (docs/ranges.md)."
 )
-# After Ctrl-C, at each of the stages.
-LOST = (
-    "Stopped while fitting: the releases of this run are not written anywhere, and count as spent. "
-    "--emit releases --output FILE keeps them; --from releases then fits them."
-)
-SURE = "Stopped: the forecast takes the estimates for the truth, and its intervals are too narrow."
-ROUGH = "Stopped: the intervals are Wald's, by the curvature at the estimate, and rough."
-T = TypeVar("T")
 
 
 @command(ahead={"min": 0, "max": 10_000})
@@ -119,15 +109,10 @@ def identify(
     )  # fmt: skip
     if not sides.to_releases:
         past, later = (None, None) if inputs is None else np.split(inputs, [release.steps])
-        kept = sides.from_releases or trial.simulate
-        found = _or_stopped(
-            "Fitting", lambda: fit(model, level, release, inputs=past), None if kept else LOST
-        )
-        forecast = _forecast(found, ahead, later) if ahead else None
+        found = fit(model, level, release, inputs=past)
+        forecast = found.forecast(ahead, inputs=later) if ahead else None
         _write(found, forecast, output)
-        intervals = _or_stopped(
-            "Profile intervals", found.intervals, ROUGH, lambda: found.intervals(method="wald")
-        )
+        intervals = found.intervals()
         if json:
             print_json(_record(found, intervals, forecast))
         else:
@@ -139,29 +124,6 @@ def identify(
         if ends is not None:
             note(CLIPPED)
     tell_epsilon(spent, said, simulated=release.simulated)
-
-
-def _or_stopped(
-    what: str, work: Callable[[], T], said: str | None, instead: Callable[[], T] | None = None
-) -> T:
-    """The result of the work; after Ctrl-C a sentence, and what is quick instead, if anything."""
-    try:
-        with at_work(what):
-            return work()
-    except KeyboardInterrupt:
-        note(said)
-        if instead is None:
-            raise
-        return instead()
-
-
-def _forecast(found: Fit, ahead: int, inputs: Array | None) -> Forecast:
-    return _or_stopped(
-        "Forecasting over what is not known of the parameters",
-        lambda: found.forecast(ahead, inputs=inputs),
-        SURE,
-        lambda: found.forecast(ahead, inputs=inputs, method="plug-in"),
-    )
 
 
 # --- what is printed ------------------------------------------------------------------------------

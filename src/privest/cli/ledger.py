@@ -11,7 +11,7 @@ from privest.cli import stream_options as streams
 from privest.cli.console import new_table, print_json, shown, tell_file, to_people
 from privest.cli.options import command, group
 from privest.errors import InvalidInput
-from privest.ledger import Account, Budget, Head, Ledger, cost_of
+from privest.ledger import Account, Budget, Head, Ledger
 
 app = typer.Typer(
     help="Budgets of people, tables and streams, and what was spent of them.",
@@ -185,45 +185,6 @@ def budget(
         print_json({"subject": subject, "head": head.to_dict()} | account)
     else:
         _print_accounts({subject: account}, [], head, None)
-
-
-@app.command()
-@command(start={"min": 0}, rows={"min": 1})
-def cost(
-    ledger: File, privacy: streams.Privacy, subject: str, start: int | None = None, rows: int = 1,
-    json: bool = False,
-) -> None:  # fmt: skip
-    """What a release would cost an account, and what would be left; spends nothing.
-
-    Example: privest ledger cost ledger.db --subject people.csv --level 4 --rows 300
-
-    Options:
-    subject NAME  Account of a person, a table or a stream.
-    start K       Index of the first measurement. Left out: the next free one.
-    rows N        Number of measurements.
-    """
-    stated = cost_of(privacy.read(on_grid=True), move=privacy.sensitivity)
-    with _opened(ledger) as opened:
-        account = opened.account(subject)
-        first = account.next_index() if start is None else start
-        found = account.preview(stated, start=first, stop=first + rows)
-    if json:
-        print_json({"subject": subject, "start": first, "rows": rows} | found.to_dict())
-        return
-    table = new_table(
-        f"Cost at indices {first} to {first + rows - 1}", "unit", "then spent", "left"
-    )
-    left, spent = found.remaining.to_dict(), found.spent.to_dict()
-    for unit, value in left.items():
-        if _is_number(value) and unit != "delta":
-            then = spent[unit]
-            table.add_row(unit, f"{then:.6g}" if _is_number(then) else "?", f"{value:.6g}")
-    console = to_people()
-    console.print(table)
-    console.print(
-        "The budget allows it." if found.fits
-        else f"The budget does not allow it ({', '.join(found.breaks) or 'retired indices'})."
-    )  # fmt: skip
 
 
 @app.command()

@@ -13,6 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from privest.arrays import Array
 from privest.data.cells import MISSING, TRUTHS, Texts, Words, not_numbers
 from privest.data.format import STATE_ENCODING, THOUSANDS, Format
@@ -22,6 +24,7 @@ from privest.errors import InvalidInput, MissingDependency
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+FEW = 1000  # different texts that Python trims as fast
 THREADS = min(4, os.cpu_count() or 1)
 
 
@@ -29,7 +32,6 @@ def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
     """pyarrow, with the parts used here, or the extra that brings it."""
     try:
         import pyarrow
-        import pyarrow.compute
         import pyarrow.csv
     except ImportError as missing:
         raise MissingDependency(
@@ -37,6 +39,13 @@ def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
             'pip install ".[data]" in the source folder; or pass a frame.'
         ) from missing
     return pyarrow
+
+
+def compute() -> Any:  # noqa: ANN401
+    """pyarrow's functions on columns. They take as long to load as a small table to read."""
+    import pyarrow.compute
+
+    return pyarrow.compute
 
 
 def numbers(column: Any, where: str) -> Array:  # noqa: ANN401
@@ -54,8 +63,9 @@ def numbers(column: Any, where: str) -> Array:  # noqa: ANN401
         or types.is_null(kind)
     ):
         raise not_numbers(where, kind)
-    floats = column.cast(pa.float64(), safe=False)  # large integers are rounded, as in a CSV file
-    found: Array = floats.to_numpy(zero_copy_only=False)
+    if kind != pa.float64():
+        column = column.cast(pa.float64(), safe=False)  # large integers are rounded, as in CSV
+    found: Array = column.to_numpy(zero_copy_only=False)
     return found
 
 
@@ -68,21 +78,27 @@ def texts(column: Any, where: str) -> Texts:  # noqa: ANN401
             raise TypeError
         if not pa.types.is_dictionary(kind):
             column = column.dictionary_encode()
-        distinct = column.dictionary.cast(pa.string())
+        distinct = column.dictionary
+        if distinct.type != pa.string():
+            distinct = distinct.cast(pa.string())
         distinct.validate(full=True)
     except (pa.ArrowException, TypeError):  # lists, bytes, not UTF-8
         raise InvalidInput(f"{where} holds {kind}, not texts.") from None
-    trimmed = pa.compute.utf8_trim_whitespace(distinct)  # what Python's strip trims: tested
-    gap = pa.compute.is_in(trimmed, pa.array(MISSING, pa.string()), skip_nulls=False)
-    words = Words(arrow=pa.compute.if_else(gap, None, trimmed))
-    codes = column.indices.cast(pa.int32()).fill_null(-1)
-    return Texts(words, codes.to_numpy(zero_copy_only=False))
+    codes = column.indices.to_numpy(zero_copy_only=False)
+    if column.null_count:  # floats, with NaN
+        codes = np.where(np.isnan(codes), -1, codes)
+    codes = codes.astype(np.int32, copy=False)
+    if len(distinct) <= FEW:
+        return Texts.of(distinct.to_pylist(), codes)
+    pc = compute()
+    trimmed = pc.utf8_trim_whitespace(distinct)  # what Python's strip trims: tested
+    gap = pc.is_in(trimmed, pa.array(MISSING, pa.string()), skip_nulls=False)
+    return Texts(Words(arrow=pc.if_else(gap, None, trimmed)), codes)
 
 
 def parsed(column: Any, form: Format) -> tuple[Any, Any]:  # noqa: ANN401
     """Numbers out of trimmed texts in this format, correctly rounded; and which are none."""
-    pa = arrow()
-    pc = pa.compute
+    pa, pc = arrow(), compute()
     if form.plain:
         try:
             return column.cast(pa.float64()), pa.repeat(False, len(column))
@@ -110,8 +126,7 @@ class AtRow(Exception):
 
 def parsed_numbers(column: Any, where: str, form: Format, codes: Sequence[str]) -> Array:  # noqa: ANN401
     """Numbers out of the cells of a text file. The first that is none raises AtRow."""
-    pa = arrow()
-    pc = pa.compute
+    pa, pc = arrow(), compute()
     require_utf8(column, where)
     column = pc.utf8_trim_whitespace(column)
     column = pc.if_else(pc.is_in(column, pa.array([*MISSING, *codes])), None, column)

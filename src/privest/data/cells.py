@@ -1,13 +1,19 @@
-"""Cells of a table: what is a number, a gap or a date; and columns of texts."""
+"""Cells and names of a table: what is a number, a gap or a date; columns of texts; and how names
+of columns are compared, listed and missed.
+"""
 
 from __future__ import annotations
 
+import csv
 import datetime
 import hashlib
+import io
 import math
 import os
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -15,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privest.arrays import AnyArray, Flags, as_double
+from privest.arrays import AnyArray, Flags, as_double, plural
 from privest.errors import InvalidInput
 
 # Missing values in text files, and in text columns of any source. Arrow compares texts as they are,
@@ -240,3 +246,82 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     words = (words ^ (words >> np.uint64(30))) * _FIRST
     words = (words ^ (words >> np.uint64(27))) * _SECOND
     return words ^ (words >> np.uint64(31))
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+MOST = 20  # names that a message lists
+# A sign may begin a number, a time or a grade such as ++; else a spreadsheet computes it.
+FORMULA = re.compile(r"[=@\t\r\n]|[+-](?!([\d.,:'\s]*(e[+-]?\d+)?%?|[+/-]*)\Z)", re.IGNORECASE)
+
+
+def composed(name: str) -> str:
+    """A text with composed letters (Unicode's NFC): é is one letter, not e and an accent.
+
+    >>> composed("cafe\u0301") == "caf\u00e9"
+    True
+    """
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def joined(names: Iterable[str]) -> str:
+    r"""Names with commas between them, in double quotes where one has a comma, quote or line end.
+
+    >>> joined(["age", "ldl, mg/dl", "a\nb"])
+    'age,"ldl, mg/dl","a\nb"'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(names)
+    return text.getvalue().removesuffix("\r\n")
+
+
+def require_no_formula(texts: Iterable[str], what: str = "") -> None:
+    """Refuse texts that a spreadsheet would compute in a CSV file; `what` stands for a cell."""
+    for text in texts:
+        if FORMULA.match(text):
+            raise InvalidInput(
+                f"{what or repr(text)} begins as a formula, which a spreadsheet would compute in a "
+                "CSV file: change it, or write another format (.parquet, JSON lines)."
+            )
+
+
+def meant(name: str, known: Sequence[str]) -> str:
+    """` Did you mean …?`, where one of the known names is like this one; else nothing.
+
+    >>> meant("Agee", ["sex", "age"]), meant("height", ["sex", "age"])
+    (" Did you mean 'age'?", '')
+    """
+    alike = {_likeness(one): one for one in reversed(known)}
+    found = get_close_matches(_likeness(name), list(alike), n=1)
+    return f" Did you mean {alike[found[0]]!r}?" if found else ""
+
+
+def _likeness(name: str) -> str:
+    """What two spellings of a name share: no capitals, accents, underscores, rows of spaces."""
+    letters = unicodedata.normalize("NFKD", name).casefold()
+    bare = "".join(one for one in letters if not unicodedata.combining(one))
+    return " ".join(re.sub(r"[_.-]", " ", bare).split())
+
+
+def is_value(name: str) -> bool:
+    """Whether a name looks like a cell: a number, with a point or a comma, or a date."""
+    return is_number(name) or is_number(name.replace(",", ".", 1)) or is_date(name)
+
+
+def absent_columns(absent: Sequence[str], known: Sequence[str], *, certain: bool) -> str:
+    """Which columns are absent, which may be meant, and which there are.
+
+    `certain`: `known` are names. The first line of a CSV file may be a person's data: it is shown
+    only where none of it is a number or a date, and one name is like one that was asked for.
+    """
+    quoted = ", ".join(repr(name) for name in absent)
+    hints = dict.fromkeys(meant(name, known) for name in absent)
+    values = [name for name in known if is_value(name)]
+    if known and len(values) == len(known):
+        return f"no column {quoted}: its first line holds numbers, add one with the column names."
+    if not certain and (values or not any(hints)):
+        return f"no column {quoted}; its first line names {plural(len(known), 'column')}."
+    listed = ", ".join(repr(name) for name in known[:MOST])
+    more = f" and {len(known) - MOST} more" if len(known) > MOST else ""
+    return f"no column {quoted}.{''.join(hints)} There are {listed}{more}."

@@ -28,6 +28,7 @@ from privest.arrays import Index
 from privest.data.arrow import (
     AtRow,
     arrow,
+    compute,
     in_threads,
     numbers,
     parsed_numbers,
@@ -189,7 +190,7 @@ class CsvSource(FileSource):
 
     def _warn_of_thousands(self, block: memoryview, columns: set[str]) -> None:
         """Decimal commas that may be thousands: 139,750 and no 1,5 in the first rows."""
-        pc, form = arrow().compute, self.format
+        form = self.format
         wanted = columns - self._checked
         if form.decimal != "," or form.thousands is not None or not wanted:
             return
@@ -198,6 +199,7 @@ class CsvSource(FileSource):
             table = self._parsed(block, wanted, frozenset(), arrow().string())
         except AtRow:
             return  # said when the rows are read
+        pc = compute()
         for name in wanted:
             cells = table.column(name)
             cells = cells.filter(pc.match_substring(cells, ",").fill_null(False))

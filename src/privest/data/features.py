@@ -1,30 +1,124 @@
 """From columns to the rows of H: a design is a list of terms, each a product of factors.
 
-A factor is a number a row, or a category with its public list (`factors`). A category is coded by
-0/1 columns against its baseline, the first of its list. Without an intercept the first term of
+A factor is a number a row, or a category with its public list. A category is coded by 0/1 columns
+against its baseline, the first of its list. Without an intercept the first term of
 categories alone has columns for baselines too. Other products with a category need their parts:
 a*b, not a:b alone. The columns are then those of R, patsy and formulaic.
 """
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privest.arrays import AnyArray, Array, Flags
-from privest.data.cells import MISSING, TRUTHS, Texts, is_number
-from privest.data.factors import Category, Factor, plain_factor
-from privest.data.names import composed, meant
+from privest.data.cells import MISSING, TRUTHS, Texts, composed, is_number, meant
 from privest.errors import InvalidInput
 
 INTERCEPT = "intercept"
 RELEASED = "z"  # the column of a release file; a feature of that name could not stand beside it
+
+FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "log": np.log, "log1p": np.log1p, "log2": np.log2, "log10": np.log10, "exp": np.exp,
+    "sqrt": np.sqrt, "abs": np.abs, "I": lambda value: value,
+}  # fmt: skip
+ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
+    ast.Pow: np.power,
+}  # fmt: skip
+
+Block = Mapping[str, AnyArray | Texts]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number a row, from numeric columns. `label` is its name, `tree` how it is computed."""
+
+    label: str
+    columns: tuple[str, ...]
+    tree: ast.expr = field(compare=False, repr=False)
+
+    def values(self, block: Block) -> Array:
+        """(rows,), with NaN or an infinity where it does not exist."""
+        rows = len(block[self.columns[0]])
+        with np.errstate(all="ignore"):
+            found = np.asarray(_value(self.tree, block), dtype=np.float64)
+        return np.broadcast_to(found, (rows,))
+
+    @property
+    def logarithm(self) -> bool:
+        """Whether it is the natural logarithm of a column."""
+        tree = self.tree
+        return called(tree) == "log" and isinstance(getattr(tree, "args", [0])[0], ast.Name)
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column with a public list of categories, the first of them the baseline."""
+
+    column: str
+    listed: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one that is read."""
+        return (self.column,)
+
+    def names(self, full: bool) -> tuple[str, ...]:
+        """Of its 0/1 columns: one a category, or all but the baseline."""
+        return tuple(f"{self.column}={one}" for one in self.listed[0 if full else 1 :])
+
+
+Factor = Number | Category
+Lists = Mapping[str, tuple[str, ...]]
+
+
+def plain_factor(name: str, categories: Lists) -> Factor:
+    """The factor of a column as it is."""
+    if name in categories:
+        return Category(name, categories[name])
+    return Number(name, (name,), ast.Name(id=name))
+
+
+def called(tree: ast.expr) -> str | None:
+    """The name of the function, with or without `np.` before it."""
+    match tree:
+        case ast.Call(func=ast.Name(id=name)):
+            return name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "numpy"), attr=name)):
+            return name
+    return None
+
+
+def _value(tree: ast.expr, block: Block) -> Any:  # noqa: ANN401 - an array or a number
+    """Of a tree that `_columns` has let pass."""
+    match tree:
+        case ast.Name(id=name):
+            return block[name]
+        case ast.Constant(value=int() | float() as value):
+            try:
+                return np.float64(value)  # at once: whole numbers of Python grow without end
+            except OverflowError:
+                return np.float64(np.inf)
+        case ast.UnaryOp(op=op, operand=inner):
+            found = _value(inner, block)
+            return -found if isinstance(op, ast.USub) else found
+        case ast.BinOp(left=left, op=op, right=right):
+            return ARITHMETIC[type(op)](_value(left, block), _value(right, block))
+        case ast.Call(args=[inner]):
+            return FUNCTIONS[called(tree) or ""](_value(inner, block))
+    raise AssertionError(ast.dump(tree))  # `_columns` refuses all others
+
+
+# --- designs --------------------------------------------------------------------------------------
 
 
 class Design:

@@ -2,19 +2,32 @@
 
 A closed grammar, read with distrust: a formula may come from a file that somebody else wrote, and
 nothing in it is run. Terms have + - * : and brackets, with the meaning of R, patsy and formulaic;
-what a factor may be is in `factors`. Lists of categories are public and stated, never learnt.
+a factor is a column, arithmetic on columns, or C(…). It is read as a syntax tree and walked node by
+node: only what is named here exists. Lists of categories are public and stated, never learnt.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from privest.data.factors import Category, Factor, Number, plain_factor, read_call
-from privest.data.features import Design, category_list
-from privest.data.names import meant
+from privest.data.cells import meant
+from privest.data.features import (
+    ARITHMETIC,
+    FUNCTIONS,
+    Category,
+    Design,
+    Factor,
+    Lists,
+    Number,
+    called,
+    category_list,
+    plain_factor,
+)
 from privest.errors import InvalidInput
 
 LONGEST = 20_000  # letters
@@ -248,3 +261,122 @@ def _targets(left: Sequence[Term]) -> tuple[tuple[str, ...], str]:
             "ldl ~ …, log(ldl) ~ …"
         )
     return tuple(one.columns[0] for one in found), "log" if logs else "none"
+
+
+# --- factors that are calls: arithmetic on columns, and C(…) --------------------------------------
+
+
+def read_call(text: str, categories: Lists) -> Factor:
+    """The factor that is written as a call; `categories`: the public list of each column."""
+    quoted = re.findall(r"`([^`]*)`", text)
+    places = iter(range(len(quoted)))
+    try:
+        tree = ast.parse(
+            re.sub(r"`[^`]*`", lambda _: f"_column_{next(places)}_", text), mode="eval"
+        )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and (place := re.match(r"_column_(\d+)_", node.id)):
+                node.id = quoted[int(place[1])]
+        label = re.sub(r"\b(np|numpy)\.", "", ast.unparse(tree))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
+        raise InvalidInput(f"formula: {_short(text)} cannot be read.") from None
+    if called(tree.body) == "C":
+        return _category(tree.body, categories, label)
+    columns = tuple(dict.fromkeys(_columns(tree.body, text)))
+    if not columns:
+        raise InvalidInput(f"formula: {_short(text)} names no column.")
+    lists = [name for name in columns if name in categories]
+    if lists:
+        raise InvalidInput(
+            f"formula: {lists[0]!r} has a list of categories, and so is no number in {text!r}."
+        )
+    return Number(label, columns, tree.body)
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _columns(tree: ast.expr, text: str, depth: int = 0) -> list[str]:
+    """The columns that an expression uses; anything but arithmetic and FUNCTIONS is refused."""
+    if depth > DEEPEST:
+        raise InvalidInput(f"formula: {_short(text)} has too many brackets within brackets.")
+    match tree:
+        case ast.Name(id=name):
+            return [name]
+        case ast.Constant(value=value) if type(value) in (int, float):
+            return []
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
+            return _columns(inner, text, depth + 1)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+            return _columns(left, text, depth + 1) + _columns(right, text, depth + 1)
+        case ast.Call(args=[inner], keywords=[]) if called(tree) in FUNCTIONS:
+            return _columns(inner, text, depth + 1)
+    raise InvalidInput(
+        f"formula: {_short(text)} is not allowed: columns, numbers, + - * / **, and the functions "
+        f"{', '.join(FUNCTIONS)} and C. Nothing else is run; what learns from the data (scale, "
+        "poly, bs) is written with public numbers, for example I((age - 50)/10)."
+    )
+
+
+# --- C(…) -----------------------------------------------------------------------------------------
+
+
+def _category(tree: Any, known: Lists, text: str) -> Category:  # noqa: ANN401 - an ast.Call
+    """C(column), C(column, levels=[…]), C(column, Treatment("baseline"))."""
+    given = {one.arg: one.value for one in tree.keywords}
+    match tree.args:
+        case [ast.Name(id=column), *more] if set(given) <= {"levels"} and len(more) <= 1:
+            pass
+        case _:
+            raise InvalidInput(
+                f"formula: {_short(text)}: C takes the name of a column, levels=[…] and "
+                "Treatment(baseline)."
+            )
+    listed = known.get(column)
+    if "levels" in given:
+        levels = _texts(given["levels"], text)
+        if listed is not None and listed != levels:
+            raise InvalidInput(f"formula: {_short(text)}: categories states another list.")
+        listed = levels
+    if listed is None:
+        raise InvalidInput(
+            f"formula: {_short(text)} needs its public list of categories: "
+            f'C({column}, levels=["a", "b"]), or categories. It is never learnt from the data: '
+            "that would reveal who is in them."
+        )
+    return Category(column, _from(more[0], listed, text) if more else listed)
+
+
+def _texts(tree: ast.expr, text: str) -> tuple[str, ...]:
+    """A list of texts or numbers, as texts."""
+    try:
+        found = ast.literal_eval(tree)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        found = None
+    if isinstance(found, list | tuple) and all(isinstance(x, str | int | float) for x in found):
+        return tuple(str(one).strip() for one in found)
+    raise InvalidInput(f"formula: {_short(text)}: levels is a list of texts or numbers.")
+
+
+def _from(contrast: ast.expr, listed: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """The list with the baseline of a Treatment(…) first."""
+    match contrast:
+        case (
+            ast.Call(func=ast.Name(id="Treatment"), args=[baseline], keywords=[])
+            | ast.Call(
+                func=ast.Name(id="Treatment"),
+                args=[],
+                keywords=[ast.keyword(arg="reference", value=baseline)],
+            )
+        ):
+            (found,) = _texts(ast.List(elts=[baseline]), text)
+            if found in listed:
+                return (found, *(one for one in listed if one != found))
+    raise InvalidInput(
+        f"formula: {_short(text)}: categories are coded against a baseline of the list "
+        f"{', '.join(listed)}: Treatment(baseline)."
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}…")

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from privest.data.cells import Texts, is_date, is_number
+from privest.data.cells import Texts, is_date, is_number, is_value
 from privest.data.format import Format, as_format
 from privest.data.lines import encoding_of, opened, require_names
 from privest.data.look_columns import ColumnCounts, ColumnLook
-from privest.data.names import is_value
 from privest.data.source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
 from privest.errors import InvalidInput
 from privest.records import Record
@@ -75,11 +74,6 @@ class TableLook(Record):
     sheets: tuple[str, ...] = ()
     preview: tuple[tuple[str | None, ...], ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
-
-    @property
-    def reading(self) -> Format:
-        """The older name of `format`."""
-        return self.format
 
 
 def look(data: object, format: Format | Mapping[str, Any] | None = None) -> TableLook:

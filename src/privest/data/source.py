@@ -16,10 +16,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data.cells import Texts
+from privest.data.cells import Texts, absent_columns, composed
 from privest.data.format import Format, as_format
-from privest.data.names import absent_columns, composed
-from privest.data.table import FEATURES, RESPONSE, Table, load_diabetes
 from privest.errors import InvalidInput
 
 Columns: TypeAlias = dict[str, AnyArray | Texts]
@@ -201,7 +199,15 @@ def stamp_of(data: object) -> Stamp | None:
 
 
 def _opened(data: object, form: Format) -> Source:
-    from privest.data.frames import ArraySource, PandasSource, PolarsSource
+    from privest.data.frames import (
+        FEATURES,
+        RESPONSE,
+        ArraySource,
+        PandasSource,
+        PolarsSource,
+        Table,
+        load_diabetes,
+    )
 
     if isinstance(data, (str, os.PathLike)) and os.fspath(data) != EMBEDDED:
         return _open_file(os.fspath(data), form)

@@ -16,7 +16,7 @@ import numpy as np
 
 from privest.arrays import AnyArray, ArrayLike
 from privest.data.arrow import arrow, in_threads
-from privest.data.names import require_no_formula
+from privest.data.cells import require_no_formula
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 

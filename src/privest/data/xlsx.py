@@ -16,9 +16,8 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from privest.arrays import Array
-from privest.data.cells import DAYS, Texts, is_date, number
+from privest.data.cells import DAYS, Texts, composed, is_date, meant, number
 from privest.data.format import Format
-from privest.data.names import composed, meant
 from privest.data.source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
 from privest.reading import HELD_WHOLE, MOST_COLUMNS

@@ -58,7 +58,7 @@ class Account:
 
     def __init__(self, ledger: Ledger, subject: str) -> None:
         self._ledger: Ledger | None = ledger
-        self._place, self.subject = ledger.place, as_subject(subject)
+        self._place, self.subject = ledger._place, as_subject(subject)
 
     def __repr__(self) -> str:
         return f"Account({self.subject!r} in {str(self._place[0])!r})"

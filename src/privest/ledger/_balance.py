@@ -323,16 +323,16 @@ def amount_spent(budget: Budget, revealed: Revealed, trace: Fraction | None) -> 
 
 def amount_left(budget: Budget, revealed: Revealed, trace: Fraction | None) -> Amount:
     """What the limits leave; None for units without a limit or of which nothing is known."""
-    spent = amount_spent(budget, revealed, trace)
-
-    def left(limit: Fraction | None, used: Fraction | None) -> Fraction | None:
-        return None if limit is None or used is None else limit - used
-
-    epsilon = None
-    if budget.epsilon is not None and spent.epsilon is not None:
-        epsilon = float(budget.epsilon) - spent.epsilon
-    square = None if budget.mu is None else budget.mu**2
-    return Amount(
-        left(budget.level, spent.level), left(budget.trace, trace), left(square, spent.mu2),
-        left(budget.rho, spent.rho), epsilon, spent.delta, budget.move,
-    )  # fmt: skip
+    spent, square = amount_spent(budget, revealed, trace), None
+    if budget.mu is not None:
+        square = budget.mu**2
+    limits = {
+        "level": budget.level, "trace": budget.trace, "mu2": square, "rho": budget.rho,
+        "epsilon": budget.epsilon,
+    }  # fmt: skip
+    used = {unit: getattr(spent, unit) for unit in limits}
+    left = {
+        unit: None if limit is None or used[unit] is None else limit - used[unit]
+        for unit, limit in limits.items()
+    }
+    return replace(spent, **left)

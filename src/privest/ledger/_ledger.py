@@ -57,7 +57,7 @@ class Ledger:
     ) -> None:
         self.path = Path(path).resolve()
         folder = marks_folder(marks)
-        self.place = self.path, folder, busy
+        self._place = self.path, folder, busy
         if not self.path.exists():
             make(self.path, create, busy, folder)
         self._store = Store(self.path, busy)

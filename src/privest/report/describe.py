@@ -14,7 +14,7 @@ from typing import Any
 from privest.aggregate import mu_apart
 from privest.privacy.reader import DELTA
 from privest.report.exposure import Private, exposure
-from privest.report.sections import Cell, Number, Part, Section, Sentence, Table
+from privest.report.sections import Number, Part, Section, Sentence, say, section, table, warn
 from privest.workflow import (
     Account,
     Column,
@@ -78,9 +78,12 @@ def exposed(found: Plan | TableRelease | Estimate) -> Section:
     ]
     delta = 0.0 if terms.distribution.pure else terms.privacy.delta or DELTA
     return exposure(
-        columns, _epsilon(terms, delta), delta,
-        covariance=covariance, unenforced=_unenforced(terms),
-    )  # fmt: skip
+        columns,
+        _epsilon(terms, delta),
+        delta,
+        covariance=covariance,
+        unenforced=_unenforced(terms),
+    )
 
 
 def expected_mean(terms: Terms) -> tuple[float, str] | None:
@@ -164,8 +167,8 @@ def _unenforced(terms: Terms) -> tuple[float, float] | None:
 def whose(header: TableRelease) -> Sentence:
     """How many rows, of how many people."""
     if header.persons is None:
-        return Sentence("rows", {"rows": header.rows})
-    return Sentence("persons_rows", {"persons": header.persons, "rows": header.rows})
+        return say("rows", rows=header.rows)
+    return say("persons_rows", persons=header.persons, rows=header.rows)
 
 
 def level_of(header: TableRelease) -> Sentence:
@@ -174,24 +177,20 @@ def level_of(header: TableRelease) -> Sentence:
     if header.splits:
         delta = header.privacy.delta or DELTA
         epsilon = header.over_the_range(delta).epsilon
-        return Sentence("at_epsilon_delta", {"epsilon": epsilon, "delta": delta})
+        return say("at_epsilon_delta", epsilon=epsilon, delta=delta)
     if len(columns) > 1:
-        budget = float(header.information)
-        return Sentence("at_budget", {"budget": budget, "columns": len(columns)})
+        return say("at_budget", budget=float(header.information), columns=len(columns))
     if header.distribution.pure and header.epsilon is not None:
-        return Sentence("at_epsilon", {"epsilon": header.epsilon})
+        return say("at_epsilon", epsilon=header.epsilon)
     key = "at_level" if header.privacy.level_column is None else "at_levels"
-    return Sentence(key, {"level": columns[0].level})
+    return say(key, level=columns[0].level)
 
 
 def left_out(header: TableRelease) -> list[Sentence]:
     """Rows with missing values: which they are is public."""
     if not header.dropped:
         return []
-    return [
-        Sentence("dropped", {"dropped": header.dropped}),
-        Sentence("missing_public", warning=True),
-    ]
+    return [say("dropped", dropped=header.dropped), warn("missing_public")]
 
 
 def of_release(
@@ -199,58 +198,51 @@ def of_release(
 ) -> list[Section]:
     """What was released, where it is, and what the ledger says of it."""
     level = level_of(header)
-    parts: list[Part] = [Sentence("released", {"rows": header.rows, "level": level})]
+    parts: list[Part] = [say("released", rows=header.rows, level=level)]
     if header.sums:
-        values = {"rows": header.rows, "coefficients": len(header.names), "level": level}
-        parts = [Sentence("released_sums", values), Sentence("sums_leave")]
+        n = len(header.names)
+        parts = [say("released_sums", rows=header.rows, coefficients=n, level=level)]
+        parts.append(say("sums_leave"))
     elif not header.simulated:
         parts += [_meaning(header, column) for column in header.columns]
     parts += left_out(header)
     if paths is not None:
         keys = ["file_document"] if header.sums else ["file_table", "file_header"]
-        parts += [Sentence(key, {"path": str(path)}) for key, path in zip(keys, paths)]
+        parts += [say(key, path=str(path)) for key, path in zip(keys, paths)]
     if header.simulated:
-        parts.append(Sentence("simulated", warning=True))
+        parts.append(warn("simulated"))
     if account is not None and header.entry is not None:
+        left = account.ledger.account(account.subject).remaining.level
+        kept = say("left_level", level=float(left)) if left else say("left_none")
+        number, subject = header.entry.sequence, account.subject
         parts += [
-            Sentence("file_ledger", {"path": str(account.path)}),
-            Sentence(
-                "entry",
-                {"sequence": header.entry.sequence, "subject": account.subject,
-                 "left": budget_left(account)},
-            ),
-            Sentence("head", {"head": str(account.ledger.head)}),
-        ]  # fmt: skip
-    return [Section("release", Sentence("release"), tuple(parts))]
+            say("file_ledger", path=str(account.path)),
+            say("entry", sequence=number, subject=subject, left=kept),
+            say("head", head=str(account.ledger.head)),
+        ]
+    return [section("release", parts)]
 
 
 def _meaning(header: TableRelease, column: Column) -> Sentence:
     """What the numbers of a column of the table are."""
     values = {"name": header.z_name(column), "unit": header.scale(column)[0]}
     if header.distribution.bits:
-        return Sentence("z_answers", values)
+        return say("z_answers", **values)
     if header.model.person is not None:
-        return Sentence("z_persons", values)
+        return say("z_persons", **values)
     if header.privacy.level_column is not None:
-        return Sentence("z_levels", values)
-    return Sentence("z_steps" if header.model.transform == "none" else "z_log", values)
-
-
-def budget_left(account: Account) -> Sentence:
-    """What the budget of an account leaves."""
-    left = account.ledger.account(account.subject).remaining.level
-    return Sentence("left_level", {"level": float(left)}) if left else Sentence("left_none")
+        return say("z_levels", **values)
+    return say("z_steps" if header.model.transform == "none" else "z_log", **values)
 
 
 def of_verification(found: Verification) -> list[Section]:
     """What was examined of a release, and what was not."""
     key = "whole_charged" if found.signed else "whole_simulated" if found.simulated else "whole"
-    first = Sentence(key if found.verified else "not_verified", {"path": str(found.path)})
-    parts: list[Part] = [first]
-    parts += [Sentence("examined", {"what": what}) for what in found.examined]
-    parts += [Sentence("not_examined", {"what": what}) for what in found.not_examined]
-    parts.append(Sentence("no_file_shows", {"what": found.no_file_shows}))
-    return [Section("verification", Sentence("verification"), tuple(parts))]
+    parts = [say(key if found.verified else "not_verified", path=str(found.path))]
+    parts += [say("examined", what=what) for what in found.examined]
+    parts += [say("not_examined", what=what) for what in found.not_examined]
+    parts.append(say("no_file_shows", what=found.no_file_shows))
+    return [section("verification", parts)]
 
 
 # --- levels, without data -------------------------------------------------------------------------
@@ -262,27 +254,21 @@ def levels_section(
     """Levels by an attacker's rate (`privest levels`)."""
     keys = ["levels_rate", "levels_level", "levels_unbiased"]
     keys += [] if spread is None else ["levels_reader"]
-    rows: list[tuple[Cell, ...]] = []
+    rows = []
     for one in found:
         reader = [] if one.informed_error is None else [Number(one.informed_error, "down")]
-        rows.append(
-            (Number(one.chance, "most").text, Number(one.level, "level"),
-             Number(one.reading_error, "down"), *reader, Number(one.epsilon, "epsilon"))
-        )  # fmt: skip
-    table = Table(tuple(Sentence(key) for key in [*keys, "levels_epsilon"]), tuple(rows))
-    said = [
-        Sentence("levels_rate_is", {"apart": apart}),
-        Sentence("levels_unbiased_is"),
-        *([] if spread is None else [Sentence("levels_reader_is", {"sd": spread})]),
-        Sentence("levels_epsilon_is", {"apart": apart, "delta": delta}),
-    ]
-    return Section("levels", Sentence("levels"), (table, *said))
+        first = Number(one.chance, "most").text, Number(one.level, "level")
+        rows.append((*first, Number(one.reading_error, "down"), *reader, Number(one.epsilon, "up")))
+    said = [say("levels_rate_is", apart=apart), say("levels_unbiased_is")]
+    said += [] if spread is None else [say("levels_reader_is", sd=spread)]
+    said.append(say("levels_epsilon_is", apart=apart, delta=delta))
+    return section("levels", [table([*keys, "levels_epsilon"], rows), *said])
 
 
 def one_level(
     level: float, apart: float, spread: float | None, epsilon: float, delta: float
 ) -> list[Section]:
     """The panel of one level, for values of which nothing else is known."""
-    value = Private(target=Sentence("value").text, level=level, sd=spread, apart=apart)
-    said = Section("level", Sentence("levels"), (Sentence("level", {"level": level}),))
+    value = Private(target=say("value").text, level=level, sd=spread, apart=apart)
+    said = Section("level", say("levels"), (say("level", level=level),))
     return [said, exposure([value], None, delta, unenforced=(apart, epsilon))]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from privest.arrays import Array
 from privest.privacy import attacker, gdp, reader
-from privest.report.sections import Chart, Part, Section, Sentence
+from privest.report.sections import Chart, Part, Section, Sentence, say
 
 HALF = 0.6745  # deviations within which half of normal errors are
 FRACTIONS = (1 / 20, 1 / 10, 1 / 5)  # of the range: the sd, where nobody states it
@@ -75,7 +75,7 @@ class Private:
 
     def amount(self, apart: float) -> float | Sentence:
         """A difference for people: after a logarithm a factor."""
-        return Sentence("factor", {"factor": _exp(apart)}) if self.logarithm else apart
+        return say("factor", factor=_exp(apart)) if self.logarithm else apart
 
 
 def exposure(
@@ -95,22 +95,22 @@ def exposure(
     first = columns[0]
     parts: list[Part] = []
     if first.largest:
-        parts.append(Sentence("largest_level", {"level": first.level}))
+        parts.append(say("largest_level", level=first.level))
     parts += _guesses(columns, covariance)
     parts += _pairs(columns)
     parts += _ends(columns)
     if epsilon is None:
-        parts.append(Sentence("no_range"))
+        parts.append(say("no_range"))
         if unenforced is not None:  # it was asked for, and is said after the range's
             parts.append(_unenforced(unenforced, delta))
     else:
         parts += _epsilon(columns, epsilon, delta)
-    parts.append(Sentence("not_hidden" if first.mu_apart is None else "not_hidden_sums"))
+    parts.append(say("not_hidden" if first.mu_apart is None else "not_hidden_sums"))
     parts += _chart(columns)
     details = _details(columns, epsilon, delta, covariance)
     if epsilon is not None and unenforced is not None:
         details.append(_unenforced(unenforced, delta))
-    return Section("exposure", Sentence("exposure"), tuple(parts), tuple(details))
+    return Section("exposure", say("exposure"), tuple(parts), tuple(details))
 
 
 # --- line 1: the ordinary reader ------------------------------------------------------------------
@@ -120,10 +120,7 @@ def _guesses(columns: Sequence[Private], covariance: Array | None) -> list[Sente
     if covariance is not None and columns[0].mu_apart is None:
         sds = reader.column_sds([one.level for one in columns], covariance)
         return [
-            Sentence(
-                "guess_columns",
-                {"value": one.value, "before": before, "alone": alone, "after": after},
-            )
+            say("guess_columns", value=one.value, before=before, alone=alone, after=after)
             for one, before, alone, after in zip(columns, *(x.tolist() for x in sds))
         ]
     return [_guess(one) for one in columns]
@@ -132,9 +129,9 @@ def _guesses(columns: Sequence[Private], covariance: Array | None) -> list[Sente
 def _guess(one: Private) -> Sentence:
     if one.share is not None and one.distribution == "randomised response":
         yes, no = reader.answer_beliefs(one.share, _answer_epsilon(one))
-        return Sentence("guess_answer", {"before": one.share, "yes": yes, "no": no})
+        return say("guess_answer", before=one.share, yes=yes, no=no)
     if not one.sds:
-        return Sentence("guess_unknown", {"value": one.value, "least": 1 / math.sqrt(one.level)})
+        return say("guess_unknown", value=one.value, least=1 / math.sqrt(one.level))
     if one.mu_apart is not None:
         return _guess_sums(one)
     if one.rows is not None:
@@ -146,25 +143,17 @@ def _guess_person(one: Private, rows: int) -> Sentence:
     """Half of the residual variance is taken to be between people."""
     found = [reader.person_sds(one.level, rows, sd * sd / 2, sd * sd / 2) for sd in one.sds]
     if one.sd is None:
-        return Sentence(
-            "guess_person_fractions", {"sds": one.sds, "mean": [mean[1] for mean, _ in found]}
-        )
+        return say("guess_person_fractions", sds=one.sds, mean=[mean[1] for mean, _ in found])
     (mean_before, mean), (before, after) = found[0]
-    return Sentence(
-        "guess_person",
-        {"mean_before": mean_before, "mean": mean, "before": before, "after": after},
-    )
+    return say("guess_person", mean_before=mean_before, mean=mean, before=before, after=after)
 
 
 def _guess_sums(one: Private) -> Sentence:
     """Noisy sums: a reader knows next to nothing of one row; an informed attacker little."""
     informed = [1 / math.sqrt(1 / sd**2 + one.exposure) for sd in one.sds]
     if one.sd is None:
-        return Sentence(
-            "guess_sums_fractions", {"value": one.value, "sds": one.sds, "informed": informed}
-        )
-    values = {"value": one.value, "before": one.sd, "informed": informed[0]}
-    return Sentence("guess_sums", values)
+        return say("guess_sums_fractions", value=one.value, sds=one.sds, informed=informed)
+    return say("guess_sums", value=one.value, before=one.sd, informed=informed[0])
 
 
 def _guess_value(one: Private) -> Sentence:
@@ -174,22 +163,18 @@ def _guess_value(one: Private) -> Sentence:
     ]
     before, after = found[0]
     if one.logarithm and one.sd is not None:
-        return Sentence(
-            "guess_factor", {"after": _exp(HALF * after), "before": _exp(HALF * before)}
-        )
+        return say("guess_factor", after=_exp(HALF * after), before=_exp(HALF * before))
     if one.logarithm:
-        return Sentence(
+        return say(
             "guess_factors",
-            {"value": one.value, "sds": [_exp(sd) for sd in one.sds],
-             "after": [_exp(HALF * x) for _, x in found]},
-        )  # fmt: skip
-    if one.sd is None:
-        return Sentence(
-            "guess_fractions",
-            {"value": one.value, "sds": one.sds, "after": [x for _, x in found]},
+            value=one.value,
+            sds=[_exp(sd) for sd in one.sds],
+            after=[_exp(HALF * x) for _, x in found],
         )
+    if one.sd is None:
+        return say("guess_fractions", value=one.value, sds=one.sds, after=[x for _, x in found])
     values = {"value": one.value, "before": before, "after": after, "half": HALF * after}
-    return Sentence("guess_below" if one.limit else "guess", values)
+    return say("guess_below" if one.limit else "guess", **values)
 
 
 def _exp(number: float) -> float:
@@ -206,11 +191,11 @@ def _answer_epsilon(one: Private) -> float:
 
 def right(*chances: float) -> Sentence:
     """How often an attacker is right; of several, one after another."""
-    always = Sentence("right_always")
+    always = say("right_always")
     if min(chances) > ALWAYS:
         return always
     said = [always if chance > ALWAYS else chance for chance in chances]
-    return Sentence("right_most", {"p": said})
+    return say("right_most", p=said)
 
 
 def _pairs(columns: Sequence[Private]) -> list[Sentence]:
@@ -221,11 +206,10 @@ def _pairs(columns: Sequence[Private]) -> list[Sentence]:
         if not all(one.sd for one in columns):
             return []
         apart = [math.sqrt(2) * (one.sd or 0.0) for one in columns]
-        chance = _record_apart(columns, apart)
-        return [Sentence("pair_record", {"right": right(chance)})]
+        return [say("pair_record", right=right(_record_apart(columns, apart)))]
     if first.apart is not None:
         values = {"apart": first.amount(first.apart), "right": right(first.told(first.apart))}
-        return [Sentence("pair_stated", values)]
+        return [say("pair_stated", **values)]
     typical = [math.sqrt(2) * sd for sd in first.sds]
     if not typical:
         return []
@@ -234,9 +218,9 @@ def _pairs(columns: Sequence[Private]) -> list[Sentence]:
     amounts = [first.amount(x) for x in typical]
     rates = right(*(first.told(x) for x in typical))
     if first.sd is None:
-        return [Sentence("pair_fractions", {"apart": amounts, "right": rates})]
+        return [say("pair_fractions", apart=amounts, right=rates)]
     key = "pair" if first.rows is None else "pair_person"
-    return [Sentence(key, {"apart": amounts[0], "right": rates})]
+    return [say(key, apart=amounts[0], right=rates)]
 
 
 def _record_apart(columns: Sequence[Private], apart: Sequence[float]) -> float:
@@ -253,15 +237,14 @@ def _ends(columns: Sequence[Private]) -> list[Sentence]:
         return []
     widths = [one.width or 0.0 for one in columns]
     if len(columns) > 1:
-        chance = _record_apart(columns, widths)
-        return [Sentence("ends_record", {"right": right(chance)})]
+        return [say("ends_record", right=right(_record_apart(columns, widths)))]
     if first.distribution == "randomised response":
         share = first.share or 0.5
         chance = attacker.coin_chance(_answer_epsilon(first), share)
         always = max(share, 1 - share)
-        return [Sentence("ends_answer", {"right": right(chance), "always": always})]
+        return [say("ends_answer", right=right(chance), always=always)]
     low, high = first.ends or (0.0, widths[0])
-    return [Sentence("ends", {"low": low, "high": high, "right": right(first.told(widths[0]))})]
+    return [say("ends", low=low, high=high, right=right(first.told(widths[0])))]
 
 
 # --- line 4: ε ------------------------------------------------------------------------------------
@@ -270,10 +253,7 @@ def _ends(columns: Sequence[Private]) -> list[Sentence]:
 def _epsilon(columns: Sequence[Private], epsilon: float, delta: float) -> list[Sentence]:
     first, word = columns[0], reader.band(epsilon)
     unit = "one_record" if len(columns) > 1 else "one_value" if first.rows is None else "one_person"
-    said = Sentence(
-        "epsilon",
-        {"adjacency": Sentence(unit), "epsilon": epsilon, "delta": delta, "word": word},
-    )
+    said = say("epsilon", adjacency=say(unit), epsilon=epsilon, delta=delta, word=word)
     return [said, _band(epsilon, delta, word)]
 
 
@@ -281,15 +261,15 @@ def _band(epsilon: float, delta: float, word: str) -> Sentence:
     if word in ("small", "moderate"):
         p = reader.suspicion_after(epsilon)
         if delta == 0:
-            return Sentence("suspicion", {"p": p})
+            return say("suspicion", p=p)
         out = attacker.odds_beyond(gdp.mu_of(epsilon, delta), epsilon)
-        return Sentence("suspicion_gaussian", {"p": p, "out": out})
-    return Sentence(f"band_{word.replace(' ', '_')}")
+        return say("suspicion_gaussian", p=p, out=out)
+    return say(f"band_{word.replace(' ', '_')}")
 
 
 def _unenforced(stated: tuple[float, float], delta: float) -> Sentence:
     apart, epsilon = stated
-    return Sentence("unenforced", {"apart": apart, "epsilon": epsilon, "delta": delta})
+    return say("unenforced", apart=apart, epsilon=epsilon, delta=delta)
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -302,34 +282,34 @@ def _details(
     for one in columns:
         said += _of_column(one)
     if first.rows is not None:
-        said.append(Sentence("person_rows_are", {"rows": first.rows}))
+        said.append(say("person_rows_are", rows=first.rows))
     if len(columns) > 1 and covariance is None:
-        said.append(Sentence("columns_reveal"))
+        said.append(say("columns_reveal"))
     if epsilon is not None:
-        said.append(Sentence("odds" if delta > 0 else "odds_pure", {"factor": _exp(epsilon)}))
+        said.append(say("odds" if delta > 0 else "odds_pure", factor=_exp(epsilon)))
         if delta > 0:
             smaller = delta / 1000
             larger = gdp.epsilon_of(gdp.mu_of(epsilon, delta), smaller)
-            said.append(Sentence("delta_is", {"epsilon": larger, "delta": smaller}))
-    return [*said, Sentence("relatives"), Sentence("second_release")]
+            said.append(say("delta_is", epsilon=larger, delta=smaller))
+    return [*said, say("relatives"), say("second_release")]
 
 
 def _of_column(one: Private) -> list[Sentence]:
     if one.distribution == "randomised response":
-        return [Sentence("share_is", {"share": one.share, "source": Sentence(one.source)})]
+        return [say("share_is", share=one.share, source=say(one.source))]
     said = []
     if one.sd is not None:
-        values = {"variance": one.sd**2, "source": Sentence(one.source)}
-        said.append(Sentence("sd_is", values))
+        values = {"variance": one.sd**2, "source": say(one.source)}
+        said.append(say("sd_is", **values))
     if one.distribution == "gaussian":
         least = 1 / math.sqrt(one.exposure or one.level)
         if not one.logarithm:
-            said.append(Sentence("unbiased", {"least": least}))
+            said.append(say("unbiased", least=least))
         if one.sd is not None and one.rows is None and one.mu_apart is None:
             higher = attacker.chance_of_side(one.level, one.sd)
-            said.append(Sentence("higher_of_two", {"p": higher}))
+            said.append(say("higher_of_two", p=higher))
     if one.sd is not None and one.rows is None:
-        said.append(Sentence("prior_tenth", {"p": _with_prior(one, math.sqrt(2) * one.sd)}))
+        said.append(say("prior_tenth", p=_with_prior(one, math.sqrt(2) * one.sd)))
     return said
 
 
@@ -360,6 +340,4 @@ def _chart(columns: Sequence[Private]) -> list[Chart]:
     if not math.isfinite(before):
         return []
     values = {"before": before, "after": after}
-    return [
-        Chart("exposure", values, Sentence("exposure_alt", values), Sentence("exposure_caption"))
-    ]
+    return [Chart("exposure", values, say("exposure_alt", **values), say("exposure_caption"))]

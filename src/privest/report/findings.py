@@ -22,6 +22,10 @@ from privest.report.sections import (
     Section,
     Sentence,
     Table,
+    say,
+    section,
+    table,
+    warn,
 )
 from privest.workflow import Estimate, Plan, TableRelease
 
@@ -29,18 +33,42 @@ INTERCEPT = "intercept"
 SMALL = 0.05  # standard errors: what clipping may do to least squares
 MOST_NAMED = 4
 METHODS = ("HC", "CR2", "Student")  # whose meaning is told
-KINDS = {
-    "log": "value",
-    "binomial": "odds",
-    "poisson": "count",
-}  # whose coefficients are logarithms
+KINDS = {"log": "value", "binomial": "odds", "poisson": "count"}  # coefficients are logarithms
 
 
-def kind_of(fit: Estimate) -> str | None:
-    """Of which logarithms the coefficients are: "log", "binomial", "poisson"; None: of none."""
-    family = fit.release.model.family
-    name = family if family != "gaussian" else fit.release.model.transform
-    return name if name in KINDS else None
+def of_estimate(
+    estimate: Estimate,
+    *,
+    exposure: Sequence[Section],
+    plan: Plan | None = None,
+    confidence: float = CONFIDENCE,
+    means: Mapping[str, Any] | None = None,
+    total: Any = None,  # noqa: ANN401
+    commands: Sequence[str] = (),
+    date: datetime.date | None = None,
+) -> list[Section]:
+    """All sections of an estimate; a medium chooses by key.
+
+    plan        of the release, for errors at other levels.
+    means       `Estimate.mean_at` by the name of the row; total: `Estimate.total`.
+    commands    how to repeat it.
+    """
+    as_confidence(confidence)
+    fits, header = fits_of(estimate), estimate.release
+    several, sections = len(fits) > 1, list[Section]()
+    for fit in fits:
+        sections.append(found_section(fit, confidence, several=several))
+        sections.append(errors_section(fit, several=several))
+    sections += asked_section(estimate, means or {}, total, confidence)
+    sections += joint_section(estimate) if several else []
+    curve = [] if plan is None or several else curve_of(plan)
+    sections += [cost_section(fits, curve), *exposure, limits_section(header.simulated)]
+    sections.append(origin_section(header, date))
+    if commands:
+        once = [] if header.simulated else [say("commands_once")]
+        made = Commands(tuple(commands))
+        sections.append(section("repeat", [say("commands_made"), *once, made]))
+    return sections
 
 
 # --- findings -------------------------------------------------------------------------------------
@@ -73,7 +101,25 @@ class Coefficient:
 
     @property
     def direction(self) -> Sentence:
-        return Sentence("higher" if self.estimate > 0 else "lower")
+        return say("higher" if self.estimate > 0 else "lower")
+
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """Its interval, with the error to whose digits it is rounded."""
+        return self.low, self.high, self.error
+
+    @property
+    def change(self) -> list[float]:
+        """e^θ − 1 and the ends of its interval."""
+        made: list[float] = np.expm1(np.minimum([self.estimate, self.low, self.high], 600)).tolist()
+        return made
+
+
+def kind_of(fit: Estimate) -> str | None:
+    """Of which logarithms the coefficients are: "log", "binomial", "poisson"; None: of none."""
+    family = fit.release.model.family
+    name = family if family != "gaussian" else fit.release.model.transform
+    return name if name in KINDS else None
 
 
 def open_errors(fit: Estimate) -> Array | None:
@@ -86,154 +132,120 @@ def open_errors(fit: Estimate) -> Array | None:
 
 def coefficients(fit: Estimate, confidence: float) -> list[Coefficient]:
     """All of them in order."""
-    ends, plain, found = fit.interval(confidence), open_errors(fit), []
-    for j, name in enumerate(fit.names):
+    ends, plain, found = fit.interval(confidence).tolist(), open_errors(fit), []
+    for j, (name, (low, high)) in enumerate(zip(fit.names, ends)):
         middle, error = float(fit.estimate[j]), float(fit.standard_error[j])
-        low, high = float(ends[j, 0]), float(ends[j, 1])
-        less = None if plain is None else min(float(plain[j]) / error, 1.0) * (high - low) / 2
-        found.append(
-            Coefficient(
-                name, middle, error, low, high,
-                None if less is None else middle - less,
-                None if less is None else middle + less,
-            )
-        )  # fmt: skip
+        around: tuple[float | None, float | None] = None, None
+        if plain is not None:
+            less = min(float(plain[j]) / error, 1.0) * (high - low) / 2
+            around = middle - less, middle + less
+        found.append(Coefficient(name, middle, error, low, high, *around))
     return found
 
 
 def found_section(fit: Estimate, confidence: float, *, several: bool = False) -> Section:
     """The findings of one column: in words, as a table, as a chart."""
-    target, header = fit.release.column.target, fit.release
-    parts: list[Part] = []
+    target, kind, details = fit.release.column.target, kind_of(fit), list[Part]()
     bounded = bool(np.isfinite(fit.standard_error).all())
     every = coefficients(fit, confidence) if bounded else []
-    parts += _finding(fit, every, confidence)
-    parts += [Sentence("quoted", {"text": text}, warning=True) for text in fit.warnings]
-    if header.simulated:
-        parts.append(Sentence("simulated", warning=True))
+    parts: list[Part] = [*_finding(fit, every, confidence)]
+    parts += [warn("quoted", text=text) for text in fit.warnings]
+    if fit.release.simulated:
+        parts.append(warn("simulated"))
     parts.append(_table(fit, confidence))
-    kind = kind_of(fit)
-    details: list[Part] = []
     if every:
         if kind is not None and len(every) > 1:
             parts.append(_percents(target, kind, every, confidence))
         parts.append(_intervals(every, confidence))
-        details = [
-            Sentence("read_value" if kind is None else f"read_{KINDS[kind]}"
-                     if kind != "log" else "read_log"),
-            Sentence("read_interval", {"confidence": confidence}),
-        ]  # fmt: skip
-    heading = Sentence("found_of", {"target": target}) if several else Sentence("found")
-    return Section("found", heading, tuple(parts), tuple(details), of=target if several else "")
+        read = {"log": "read_log", None: "read_value"}.get(kind, f"read_{KINDS.get(kind or '')}")
+        details = [say(read), say("read_interval", confidence=confidence)]
+    return _of_column("found", target, several, parts, details)
+
+
+def _of_column(
+    key: str, target: str, several: bool, parts: Sequence[Part], details: Sequence[Part]
+) -> Section:
+    """A section of one column; of several its heading names the column."""
+    heading = say(f"{key}_of", target=target) if several else say(key)
+    return Section(key, heading, tuple(parts), tuple(details), of=target if several else "")
 
 
 def _finding(fit: Estimate, every: Sequence[Coefficient], confidence: float) -> list[Sentence]:
     target = fit.release.column.target
     if not every:
-        return [Sentence("unbounded", {"target": target}, warning=True)]
+        return [warn("unbounded", target=target)]
     slopes = [one for one in every if one.name != INTERCEPT]
     if not slopes:
-        one = every[0]
-        values = {
-            "target": target, "value": (one.estimate, one.error), "confidence": confidence,
-            "ends": (one.low, one.high, one.error),
-        }  # fmt: skip
-        return [Sentence("mean_found" if kind_of(fit) is None else "log_mean_found", values)]
+        (one,), key = every, "mean_found" if kind_of(fit) is None else "log_mean_found"
+        value = one.estimate, one.error
+        return [say(key, target=target, value=value, confidence=confidence, ends=one.ends)]
     clear = sorted((one for one in slopes if one.is_clear), key=lambda one: -one.strength)
     left = _names([one.name for one in slopes if not one.is_clear])
     if not clear:
-        values = {"target": target, "names": left, "confidence": confidence}
-        return [Sentence("none_clear", values)]
+        return [say("none_clear", target=target, names=left, confidence=confidence)]
     said = [_clearest(fit, clear[0], confidence)]
     if len(clear) > 1:
-        others = [
-            Sentence("named", {"name": one.name, "direction": one.direction}) for one in clear[1:]
-        ]
-        said.append(Sentence("also_clear", {"names": _names(others)}))
+        others = [say("named", name=one.name, direction=one.direction) for one in clear[1:]]
+        said.append(say("also_clear", names=_names(others)))
     if left:
-        said.append(Sentence("open", {"names": left, "confidence": confidence}))
+        said.append(say("open", names=left, confidence=confidence))
     return said
 
 
 def _names(names: Sequence[Any]) -> list[Any]:
     if len(names) <= MOST_NAMED:
         return list(names)
-    more = Sentence("and_more", {"count": len(names) - MOST_NAMED})
-    return [*names[:MOST_NAMED], more]
+    return [*names[:MOST_NAMED], say("and_more", count=len(names) - MOST_NAMED)]
 
 
 def _clearest(fit: Estimate, one: Coefficient, confidence: float) -> Sentence:
     kind, target = kind_of(fit), fit.release.column.target
     subject = {"binomial": "subject_odds", "poisson": "subject_count"}.get(kind or "", "subject")
     column, equals, value = one.name.partition("=")
-    where = Sentence("per_unit", {"name": one.name})
+    where = say("per_unit", name=one.name)
     if equals and value and ":" not in one.name:
-        where = Sentence("per_category", {"column": column, "value": value})
+        where = say("per_category", column=column, value=value)
     values = {
-        "subject": Sentence(subject, {"target": target}), "direction": one.direction,
+        "subject": say(subject, target=target), "direction": one.direction,
         "confidence": confidence, "where": where,
     }  # fmt: skip
     if kind is None:
-        values |= {"size": (abs(one.estimate), one.error), "ends": (one.low, one.high, one.error)}
-        return Sentence("clear", values)
-    size, low, high = np.expm1([one.estimate, one.low, one.high]).tolist()
-    values |= {
-        "size": Number(abs(size), "percent"), "low": Number(low, "change"),
-        "high": Number(high, "change"),
-    }  # fmt: skip
-    return Sentence("clear_percent", values)
+        return say("clear", **values, size=(abs(one.estimate), one.error), ends=one.ends)
+    size, low, high = one.change
+    changes = {"low": Number(low, "change"), "high": Number(high, "change")}
+    return say("clear_percent", **values, **changes, size=Number(abs(size), "percent"))
 
 
 def _table(fit: Estimate, confidence: float) -> Table:
-    plain, ends = open_errors(fit), fit.interval(confidence)
-    header: list[Cell] = [
-        Sentence("coefficient"), Sentence("estimate"), Sentence("standard_error"),
-        Sentence("interval", {"confidence": confidence}),
-    ]  # fmt: skip
-    if plain is not None:
-        header.append(Sentence("error_without"))
+    plain, ends = open_errors(fit), fit.interval(confidence).tolist()
+    wide = say("interval", confidence=confidence)
+    header = ["coefficient", "estimate", "standard_error", wide]
     rows = []
     for j, name in enumerate(fit.names):
         value, error = float(fit.estimate[j]), float(fit.standard_error[j])
-        row: list[Cell] = [
-            name, Number((value, error), "value"), Number(error, "se"),
-            Number((float(ends[j, 0]), float(ends[j, 1]), error), "interval"),
-        ]  # fmt: skip
-        rows.append(tuple(row if plain is None else [*row, Number(float(plain[j]), "se")]))
-    release = fit.release
-    caption = Sentence("source", {"whose": whose(release), "level": level_of(release)})
-    return Table(tuple(header), tuple(rows), caption)
+        row: list[Cell] = [name, Number((value, error), "value"), Number(error, "se")]
+        row.append(Number((*ends[j], error), "interval"))
+        rows.append(row if plain is None else [*row, Number(float(plain[j]), "se")])
+    caption = say("source", whose=whose(fit.release), level=level_of(fit.release))
+    return table(header if plain is None else [*header, "error_without"], rows, caption)
 
 
 def _percents(target: str, kind: str, every: Sequence[Coefficient], confidence: float) -> Table:
     """Effects of coefficients that are logarithms, 100(e^θ − 1)."""
-    wide = Sentence("interval", {"confidence": confidence})
-    header = Sentence("coefficient"), Sentence("change"), wide
     rows = []
     for one in every:
-        if one.name == INTERCEPT:
-            continue
-        middle, low, high = np.expm1(np.clip([one.estimate, one.low, one.high], None, 600)).tolist()
-        ends = Sentence(
-            "change_interval", {"low": Number(low, "change"), "high": Number(high, "change")}
-        )
-        rows.append((one.name, Number(middle, "change"), ends))
-    what = Sentence(f"what_{KINDS[kind]}", {"target": target})
-    return Table(header, tuple(rows), Sentence("percent_table", {"what": what}))
+        if one.name != INTERCEPT:
+            middle, low, high = (Number(x, "change") for x in one.change)
+            rows.append((one.name, middle, say("change_interval", low=low, high=high)))
+    caption = say("percent_table", what=say(f"what_{KINDS[kind]}", target=target))
+    return table(["coefficient", "change", say("interval", confidence=confidence)], rows, caption)
 
 
 def _intervals(every: Sequence[Coefficient], confidence: float) -> Chart:
-    points = [
-        Sentence("interval_point", {"name": one.name, "ends": (one.low, one.high, one.error)})
-        for one in every
-    ]
-    known = every[0].low_open is not None
-    key = "intervals_caption" if known else "intervals_caption_alone"
-    return Chart(
-        "intervals", list(every),
-        Sentence("intervals_alt", {"confidence": confidence, "points": points}),
-        Sentence(key, {"confidence": confidence}),
-    )  # fmt: skip
+    points = [say("interval_point", name=one.name, ends=one.ends) for one in every]
+    key = "intervals_caption" if every[0].low_open is not None else "intervals_caption_alone"
+    alt = say("intervals_alt", confidence=confidence, points=points)
+    return Chart("intervals", list(every), alt, say(key, confidence=confidence))
 
 
 # --- how the errors were made ---------------------------------------------------------------------
@@ -241,27 +253,23 @@ def _intervals(every: Sequence[Coefficient], confidence: float) -> Chart:
 
 def errors_section(fit: Estimate, *, several: bool = False) -> Section:
     """Method, residual variance, range, and what the release says against itself."""
-    header, target = fit.release, fit.release.column.target
+    header = fit.release
     said = [*left_out(header), *_design(header), *_method(fit), *_residual(fit), *_range(fit)]
     if fit.remark is not None:
-        said.append(Sentence("quoted", {"text": f"{fit.remark[0].upper()}{fit.remark[1:]}"}))
-    details = [Sentence(f"method_{name}") for name in METHODS if name in (fit.method or "")]
-    if not fit.warnings:
-        details.append(Sentence("no_warning"))
-    heading = Sentence("errors_of", {"target": target}) if several else Sentence("errors")
-    of = target if several else ""
-    return Section("errors", heading, tuple(said), tuple(details), of=of)
+        said.append(say("quoted", text=f"{fit.remark[0].upper()}{fit.remark[1:]}"))
+    details = [say(f"method_{name}") for name in METHODS if name in (fit.method or "")]
+    details += [] if fit.warnings else [say("no_warning")]
+    return _of_column("errors", header.column.target, several, said, details)
 
 
 def _design(header: TableRelease) -> list[Sentence]:
     said, model, levels = [], header.model, header.privacy.level_column
     if model.person is not None:
-        said.append(Sentence("level_person"))
+        said.append(say("level_person"))
     if levels is not None:
-        values = {"column": levels, "level": header.column.level}
-        said.append(Sentence("level_column", values))
+        said.append(say("level_column", column=levels, level=header.column.level))
     if model.weights is not None:
-        said.append(Sentence("weights", {"column": model.weights}))
+        said.append(say("weights", column=model.weights))
     return said
 
 
@@ -270,32 +278,27 @@ def _method(fit: Estimate) -> list[Sentence]:
         return []
     freedom = np.asarray([] if fit.degrees_of_freedom is None else fit.degrees_of_freedom, float)
     freedom = freedom[np.isfinite(freedom)]
-    said = [Sentence("method", {"method": fit.method})]
-    if freedom.size:
-        ends = float(freedom.min()), float(freedom.max())
-        said = [Sentence("method_freedom", {"method": fit.method, "freedom": ends})]
-    return said
+    if not freedom.size:
+        return [say("method", method=fit.method)]
+    ends = float(freedom.min()), float(freedom.max())
+    return [say("method_freedom", method=fit.method, freedom=ends)]
 
 
 def _residual(fit: Estimate) -> list[Sentence]:
     said, column = [], fit.release.column
     if column.residual_variance is not None:
-        values: dict[str, Any] = {
-            "variance": column.residual_variance,
-            "rows": column.reference_rows,
-        }
-        known = column.reference_rows is not None
-        said.append(Sentence("residual_reference" if known else "residual_stated", values))
+        key = "residual_stated" if column.reference_rows is None else "residual_reference"
+        said.append(say(key, variance=column.residual_variance, rows=column.reference_rows))
     if fit.noise_found is not None:
         if fit.noise_interval is None or fit.noise_interval[1] == 0:
-            said.append(Sentence("residual_hidden"))
+            said.append(say("residual_hidden"))
         else:
             low, high = fit.noise_interval
-            values = {"found": fit.noise_found, "ends": (low, high, (high - low) / 20)}
-            said.append(Sentence("residual_found", values))
+            ends = low, high, (high - low) / 20
+            said.append(say("residual_found", found=fit.noise_found, ends=ends))
     if fit.misfit is not None and fit.misfit_p is not None and fit.doubt is None:
         key = "check_same" if abs(fit.misfit - 1) < SAME - 1 else "check"
-        said.append(Sentence(key, {"misfit": fit.misfit, "p": fit.misfit_p}))
+        said.append(say(key, misfit=fit.misfit, p=fit.misfit_p))
     return said
 
 
@@ -307,18 +310,18 @@ def _range(fit: Estimate) -> list[Sentence]:
         return []
     ends = {"low": span[0], "high": span[1]}
     if fit.beyond is not None:
-        return [Sentence("range_beyond", ends | {"side": fit.beyond}, warning=True)]
+        return [warn("range_beyond", **ends, side=fit.beyond)]
     if header.sums:
-        return [Sentence("clip_target", ends), Sentence("sums_silent")]
+        return [say("clip_target", **ends), say("sums_silent")]
     share, bias = fit.clipped, fit.clipping_bias
     if share is None or bias is None:
-        return [Sentence("clip_target", ends)]
-    said = [Sentence("range_found", ends | {"share": share})]
+        return [say("clip_target", **ends)]
+    said = say("range_found", **ends, share=share)
     if fit.likelihood is not None:
-        return [*said, Sentence("range_likelihood", {"bias": bias})]
+        return [said, say("range_likelihood", bias=bias)]
     if bias < SMALL:
-        return [*said, Sentence("range_small", {"small": SMALL})]
-    return [*said, Sentence("range_left", {"bias": bias, "why": Sentence(_why(header))})]
+        return [said, say("range_small", small=SMALL)]
+    return [said, say("range_left", bias=bias, why=say(_why(header)))]
 
 
 def _why(header: TableRelease) -> str:
@@ -341,32 +344,33 @@ def asked_section(
     """Means at rows (`Estimate.mean_at`, by the row's name) and the total, where they are asked."""
     target, parts = ", ".join(one.target for one in estimate.release.columns), list[Part]()
     if means:
-        header: tuple[Cell, ...] = (
-            Sentence("at"), Sentence("mean"), Sentence("interval", {"confidence": confidence}),
-            Sentence("median"),
-        )  # fmt: skip
+        header = ["at", "mean", say("interval", confidence=confidence), "median"]
         rows = []
         for name, one in means.items():
-            low, high = (float(end) for end in one.interval)
-            size = (high - low) / 4
-            rows.append((name, Number((one.mean, size), "value"), Number((low, high), "interval"),
-                         Number((one.median, size), "value")))  # fmt: skip
-        parts.append(Table(header, tuple(rows), Sentence("what_value", {"target": target})))
-        parts.append(Sentence("mean_method", {"method": next(iter(means.values())).method}))
+            mean, ends, median = _mean(one)
+            cells = Number(mean, "value"), Number(ends, "interval"), Number(median, "value")
+            rows.append((name, *cells))
+        parts.append(table(header, rows, say("what_value", target=target)))
+        parts.append(say("mean_method", method=next(iter(means.values())).method))
     if total is not None:
         parts += total_sentences(estimate, total, confidence)
-    return [Section("asked", Sentence("asked"), tuple(parts))] if parts else []
+    return [section("asked", parts)] if parts else []
 
 
-def mean_sentence(fit: Estimate, mean: Any, confidence: float) -> Sentence:  # noqa: ANN401
+Pair = tuple[float, float]
+
+
+def _mean(found: Any) -> tuple[Pair, Pair, Pair]:  # noqa: ANN401
+    """Mean, interval and median at a row, to the digits of a quarter of the interval."""
+    low, high = (float(end) for end in found.interval)
+    return (found.mean, (high - low) / 4), (low, high), (found.median, (high - low) / 4)
+
+
+def mean_sentence(fit: Estimate, found: Any, confidence: float) -> Sentence:  # noqa: ANN401
     """The mean and the median at a row."""
-    low, high = (float(end) for end in mean.interval)
-    size = (high - low) / 4
-    return Sentence(
-        "mean_at",
-        {"target": fit.release.column.target, "mean": (mean.mean, size), "confidence": confidence,
-         "ends": (low, high), "median": (mean.median, size)},
-    )  # fmt: skip
+    mean, ends, median = _mean(found)
+    values = {"mean": mean, "ends": ends, "median": median, "confidence": confidence}
+    return say("mean_at", target=fit.release.column.target, **values)
 
 
 def total_sentences(estimate: Estimate, total: Any, confidence: float) -> list[Sentence]:  # noqa: ANN401
@@ -376,155 +380,99 @@ def total_sentences(estimate: Estimate, total: Any, confidence: float) -> list[S
         "target": estimate.release.column.target, "rows": total.rows, "confidence": confidence,
         "total": (total.total, total.standard_error), "ends": (low, high, total.standard_error),
     }  # fmt: skip
-    said = [Sentence("total", values)]
+    said = [say("total", **values)]
     if estimate.beyond is not None:
-        said.append(Sentence("total_beyond"))
+        said.append(say("total_beyond"))
     elif estimate.clipped:
-        said.append(Sentence("total_clipped", {"share": estimate.clipped}))
+        said.append(say("total_clipped", share=estimate.clipped))
     if estimate.release.model.weights is not None:
-        said.append(Sentence("total_weights"))
+        said.append(say("total_weights"))
     if not total.trusted:
-        said.append(Sentence("total_skewed", warning=True))
+        said.append(warn("total_skewed"))
     return said
 
 
 def joint_section(estimate: Estimate) -> list[Section]:
-    """The test of each coefficient on all columns, where there are several."""
-    fits = fits_of(estimate)
-    if len(fits) == 1:
-        return []
-    joint, reason = estimate.joint, estimate.silent
-    parts: list[Part] = []
+    """The test of each coefficient on all columns."""
+    joint = estimate.joint
     if joint is None:
-        parts.append(Sentence("joint_none", {"reason": reason}))
-    elif joint.statistic is not None and joint.p_value is not None:
-        header = Sentence("coefficient"), Sentence("statistic"), Sentence("p_value")
-        rows = tuple(
-            (name, Number(float(statistic), "near"), Number(float(p), "p"))
-            for name, statistic, p in zip(estimate.release.names, joint.statistic, joint.p_value)
-        )
-        parts += [Table(header, rows, Sentence("joint_table")), Sentence("joint_exact")]
-    return [Section("joint", Sentence("joint"), tuple(parts))] if parts else []
+        return [section("joint", [say("joint_none", reason=estimate.silent)])]
+    if joint.statistic is None or joint.p_value is None:
+        return []
+    rows = [
+        (name, Number(float(statistic), "near"), Number(float(p), "p"))
+        for name, statistic, p in zip(estimate.release.names, joint.statistic, joint.p_value)
+    ]
+    tests = table(["coefficient", "statistic", "p_value"], rows, say("joint_table"))
+    return [section("joint", [tests, say("joint_exact")])]
 
 
 # --- the page -------------------------------------------------------------------------------------
 
 
-def cost_section(estimate: Estimate, curve: Sequence[Part]) -> Section:
+def cost_section(fits: Sequence[Estimate], curve: Sequence[Part]) -> Section:
     """Errors with privacy against those without, what is sampling and what is privacy noise."""
     parts: list[Part] = []
-    for fit in fits_of(estimate):
+    for fit in fits:
         parts += _cost(fit)
-        if (table := split_table(fit)) is not None:
-            parts.append(table)
-    return Section("cost", Sentence("cost"), (*parts, *curve, Sentence("errors_public")))
+        parts += _split(fit)
+    return section("cost", [*parts, *curve, say("errors_public")])
 
 
 def _cost(fit: Estimate) -> list[Sentence]:
-    plain, errors = open_errors(fit), fit.standard_error
+    plain, errors, rows = open_errors(fit), fit.standard_error, fit.release.rows
     if plain is None or not np.isfinite(errors).all():
         hidden = fit.floor is not None and bool((fit.floor >= 0.999 * errors).all())
-        return [Sentence("noise_hides" if hidden else "errors_unknown")]
+        return [say("noise_hides" if hidden else "errors_unknown")]
     ratios = np.maximum(errors / plain, 1.0)
     low, high = float(ratios.min()), float(ratios.max())
     if high < SAME:
-        return [Sentence("ratio_one")]
-    rows = fit.release.rows
-    values = {"ratio": (low, high), "share": 1 - 1 / float(ratios[0]) ** 2}
+        return [say("ratio_one")]
     worth = [Number(rows / x**2, "count") for x in dict.fromkeys((high, low))]
     return [
-        Sentence("ratio", values),
-        Sentence("equal_rows", {"rows": rows, "worth": worth[:1] if low * SAME > high else worth}),
+        say("ratio", ratio=(low, high), share=1 - 1 / float(ratios[0]) ** 2),
+        say("equal_rows", rows=rows, worth=worth[:1] if low * SAME > high else worth),
     ]
 
 
-def split_table(fit: Estimate) -> Table | None:
-    """Standard errors in two parts, whose squares add up; None where they are not told apart."""
+def _split(fit: Estimate) -> list[Table]:
+    """Standard errors in two parts, whose squares add up; none where they are not told apart."""
     added = None if fit.privacy is None else np.diagonal(fit.privacy)
     if fit.floor is not None:
         added = fit.floor**2
     whole = fit.standard_error**2
     if added is None or not (np.isfinite(whole).all() and (whole > 0).all()):
-        return None
+        return []
+    rows = []
+    for name, all_, own in zip(fit.names, whole, np.clip(added, 0.0, whole)):
+        errors = (Number(float(np.sqrt(x)), "se") for x in (all_, all_ - own, own))
+        rows.append((name, *errors, Number(float(own / all_), "share")))
     keys = ("coefficient", "standard_error", "sampling", "privacy_noise", "share_of_privacy")
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, *(Number(float(np.sqrt(x)), "se") for x in (all_, all_ - own, own)),
-         Number(float(own / all_), "share"))
-        for name, all_, own in zip(fit.names, whole, np.clip(added, 0.0, whole))
-    )  # fmt: skip
-    caption = Sentence("split_table", {"target": fit.release.column.target})
-    return Table(tuple(Sentence(key) for key in keys), rows, caption)
+    return [table(keys, rows, say("split_table", target=fit.release.column.target))]
 
 
 def limits_section(simulated: bool) -> Section:
     """What a release does not promise."""
-    first = Sentence("limit_simulated", warning=True) if simulated else Sentence("limit_noise")
+    first = warn("limit_simulated") if simulated else say("limit_noise")
     keys = ("limit_time", "limit_public", "limit_everybody", "limit_again", "limit_model")
-    return Section("limits", Sentence("limits"), (first, *(Sentence(key) for key in keys)))
+    return section("limits", [first, *(say(key) for key in keys)])
 
 
 def origin_section(header: TableRelease, date: datetime.date | None) -> Section:
     """Which release a page is of, and what made the page."""
-    entry = header.entry
-    ledger = Sentence("ledger_simulated" if header.simulated else "ledger_none")
-    if entry is not None:
-        ledger = Sentence(
-            "ledger_entry",
-            {"sequence": entry.sequence, "ledger": entry.ledger, "subject": entry.subject,
-             "hash": entry.hash},
-        )  # fmt: skip
+    ledger = say("ledger_simulated" if header.simulated else "ledger_none")
+    if header.entry is not None:
+        ledger = say("ledger_entry", **vars(header.entry))
     facts: dict[str, Cell] = {
         "table_name": header.table, "header_checksum": header.checksum,
         "table_checksum": header.sha256, "ledger_name": ledger,
         "made_with": f"privest {privest.__version__}", "page_date": date_text(date),
     }  # fmt: skip
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (Sentence(key), value) for key, value in facts.items()
-    )
-    table = Table((Sentence("fact"), Sentence("which")), rows, facts=True)
-    return Section("origin", Sentence("origin"), (table,))
+    rows = [(say(key), value) for key, value in facts.items()]
+    return section("origin", [table(["fact", "which"], rows, facts=True)])
 
 
 def date_text(date: datetime.date | None) -> str:
     """Today, where none is given."""
     day = date or datetime.datetime.now(datetime.UTC).date()
     return f"{day.day} {day:%B %Y}"
-
-
-def of_estimate(
-    estimate: Estimate,
-    *,
-    exposure: Sequence[Section],
-    plan: Plan | None = None,
-    confidence: float = CONFIDENCE,
-    means: Mapping[str, Any] | None = None,
-    total: Any = None,  # noqa: ANN401
-    commands: Sequence[str] = (),
-    date: datetime.date | None = None,
-) -> list[Section]:
-    """All sections of an estimate; a medium chooses by key.
-
-    plan        of the release, for errors at other levels.
-    means       `Estimate.mean_at` by the name of the row; total: `Estimate.total`.
-    commands    how to repeat it.
-    """
-    as_confidence(confidence)
-    fits, header = fits_of(estimate), estimate.release
-    several = len(fits) > 1
-    sections = []
-    for fit in fits:
-        sections += [
-            found_section(fit, confidence, several=several), errors_section(fit, several=several)
-        ]  # fmt: skip
-    sections += asked_section(estimate, means or {}, total, confidence)
-    sections += joint_section(estimate)
-    curve = [] if plan is None or several else curve_of(plan)
-    sections += [cost_section(estimate, curve), *exposure, limits_section(header.simulated)]
-    sections.append(origin_section(header, date))
-    if commands:
-        said: list[Part] = [Sentence("commands_made")]
-        if not header.simulated:
-            said.append(Sentence("commands_once"))
-        said.append(Commands(tuple(commands)))
-        sections.append(Section("repeat", Sentence("repeat"), tuple(said)))
-    return sections

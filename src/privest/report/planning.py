@@ -16,7 +16,19 @@ from privest.lattice import Coin
 from privest.report.describe import expected_mean
 from privest.report.exposure import FRACTIONS, right
 from privest.report.numbers import NEXT_TO_NONE
-from privest.report.sections import Cell, Chart, Number, Part, Section, Sentence, Table
+from privest.report.sections import (
+    Cell,
+    Chart,
+    Number,
+    Part,
+    Section,
+    Sentence,
+    Table,
+    say,
+    section,
+    table,
+    warn,
+)
 from privest.workflow import Column, Plan
 
 SAME = 1.005  # errors that differ by less are the same to a reader
@@ -32,30 +44,27 @@ def of_plan(
     """What a plan costs and reveals. wanted: how many rows each NAME=ERROR takes."""
     parts: list[Part] = [*_size(plan), *_level(plan)]
     parts += [_rows_wanted(plan, want, rows) for want, rows in (wanted or {}).items()]
-    sections = [Section("plan", Sentence("plan"), tuple(parts)), errors_expected(plan)]
-    sections += exposure
-    if cost := _clipping(plan):
-        sections.append(Section("range", Sentence("range"), tuple(cost)))
-    return [*sections, *_offers(plan)]
+    cost = _clipping(plan)
+    costs = [section("range", cost)] if cost else []
+    return [section("plan", parts), errors_expected(plan), *exposure, *costs, *_offers(plan)]
 
 
 def _size(plan: Plan) -> list[Sentence]:
-    values = {"rows": plan.rows, "coefficients": len(plan.names), "columns": len(plan.columns)}
-    said = [Sentence("plan_size" if len(plan.columns) == 1 else "plan_columns", values)]
+    key, columns = "plan_size" if len(plan.columns) == 1 else "plan_columns", len(plan.columns)
+    said = [say(key, rows=plan.rows, coefficients=len(plan.names), columns=columns)]
     strata = plan.survey.strata
     if strata is not None:
         first, last = int(strata.rows[0]), int(strata.rows[-1])
         rows = f"{first}" if first == last else f"{first} to {last:,}"
-        counts = {"persons": strata.count, "rows": rows, "mean": strata.mean_rows}
-        said.append(Sentence("plan_persons", counts))
+        said.append(say("plan_persons", persons=strata.count, rows=rows, mean=strata.mean_rows))
         if strata.cut:
-            said.append(Sentence("cut", {"most": plan.most, "cut": strata.cut}))
+            said.append(say("cut", most=plan.most, cut=strata.cut))
     if plan.dropped:
-        said.append(Sentence("dropped", {"dropped": plan.dropped}))
+        said.append(say("dropped", dropped=plan.dropped))
     if plan.model.missing == "drop":
-        said.append(Sentence("missing_public", warning=True))
+        said.append(warn("missing_public"))
     if plan.model.weights is not None:
-        said.append(Sentence("weights", {"column": plan.model.weights}))
+        said.append(say("weights", column=plan.model.weights))
     return said
 
 
@@ -64,28 +73,27 @@ def _level(plan: Plan) -> list[Sentence]:
     if plan.splits:
         return _sums(plan)
     if len(plan.columns) > 1:
-        return [Sentence("level_record", {"budget": plan.level})]
+        return [say("level_record", budget=plan.level)]
     law = plan.distribution.law(column.level, plan.limits(column))
     if isinstance(law, Coin):
-        return [Sentence("level_answers", {"wrong": float(law.wrong)})]
+        return [say("level_answers", wrong=float(law.wrong))]
     if levels is not None:
-        values = {"column": plan.privacy.level_column, "level": column.level}
-        said = [Sentence("level_column", values), Sentence("level_mean", {"mean": levels.mean})]
+        said = [say("level_column", column=plan.privacy.level_column, level=column.level)]
+        said.append(say("level_mean", mean=levels.mean))
         if levels.withheld:
-            said.append(Sentence("withheld", {"withheld": levels.withheld}))
+            said.append(say("withheld", withheld=levels.withheld))
         return said
-    said = [Sentence("level", {"level": column.level})]
+    said = [say("level", level=column.level)]
     if strata is not None:
-        said.append(Sentence("level_person"))
+        said.append(say("level_person"))
         capped = plan.model.most_rows is not None
         if not capped and strata.rows[-1] >= UNEQUAL * strata.usual:
-            values = {"largest": strata.largest, "usual": strata.usual}
-            said.append(Sentence("persons_unequal", values))
+            said.append(say("persons_unequal", largest=strata.largest, usual=strata.usual))
         elif not capped:
-            said.append(Sentence("persons_cap"))
+            said.append(say("persons_cap"))
     plain = plan.model.family == "gaussian" and law == "gaussian"
     if plain and plan.ends(column) == (0.0, 1.0):
-        said.append(Sentence("answers_hint"))
+        said.append(say("answers_hint"))
     return said
 
 
@@ -94,22 +102,21 @@ def _sums(plan: Plan) -> list[Sentence]:
     own, design = plan.splits[0], plan.survey.sums
     assert design is not None
     kind = own.kind if plan.model.family == "gaussian" else "scores"
-    values = {"share": own.share, "coefficients": len(plan.names)}
     variance = plan.columns[0].residual_variance
     share = design.efficiency(own.level, variance)
     best = "sums_best" if variance is not None else "sums_best_noise"
-    said = [Sentence("sums_leave"), Sentence(f"sums_{kind}", values), Sentence("sums_all", values)]
-    said.append(Sentence(best, {"share": math.floor(share * 1000) / 1000}))
+    said = [say("sums_leave"), say(f"sums_{kind}", share=own.share), say("sums_all")]
+    said.append(say(best, share=math.floor(share * 1000) / 1000))
     if plan.model.person is None and plan.privacy.epsilon is not None:
-        said.append(Sentence("sums_exposure", {"exposure": own.exposure}))
+        said.append(say("sums_exposure", exposure=own.exposure))
     return said
 
 
 def _rows_wanted(plan: Plan, want: str, rows: int) -> Sentence:
     if plan.survey.strata is None:
-        return Sentence("rows_wanted", {"want": want, "rows": rows})
+        return say("rows_wanted", want=want, rows=rows)
     persons = math.ceil(rows / plan.survey.strata.mean_rows)
-    return Sentence("persons_wanted", {"want": want, "persons": persons})
+    return say("persons_wanted", want=want, persons=persons)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,46 +153,33 @@ def _planned(plan: Plan, column: Column) -> Errors:
 def errors_expected(plan: Plan) -> Section:
     """The standard errors of a plan, what they are for, and what other levels would give."""
     every = planned_errors(plan)
-    parts: list[Part] = [_several(every)] if len(every) > 1 else [_one(every[0])]
-    parts += _residual(plan, every)
+    parts: list[Part] = [_errors_table(every), *_residual(plan, every)]
     if len(every) == 1:
         parts += _ratio(plan, every[0])
         parts += curve_of(plan)
-    return Section("errors_expected", Sentence("errors_expected"), tuple(parts))
+    return section("errors_expected", parts)
 
 
-def _two(error: float) -> tuple[Cell, Cell]:
-    return Number(error, "se"), Number(error, "half")
-
-
-def _one(errors: Errors) -> Table:
-    half = Sentence("half")
-    header: list[Cell] = [Sentence("coefficient")]
-    if errors.open is not None:
-        header += [Sentence("without"), half]
-    header += [Sentence("alone" if errors.alone else "with"), half]
-    header += [Sentence("if_sd", {"sd": sd}) for sd in errors.guesses]
-    rows = []
-    for j, name in enumerate(errors.names):
-        row: list[Cell] = [name]
-        if errors.open is not None:
-            row += _two(float(errors.open[j]))
-        row += _two(float(errors.private[j]))
-        row += [Number(float(guess[j]), "se") for guess in errors.guesses.values()]
-        rows.append(tuple(row))
-    return Table(tuple(header), tuple(rows))
-
-
-def _several(every: Sequence[Errors]) -> Table:
-    word = Sentence("alone" if every[0].alone else "with")
-    header: list[Cell] = [Sentence("coefficient")]
+def _errors_table(every: Sequence[Errors]) -> Table:
+    """Standard errors and 95% half-widths; of one column also those without privacy."""
+    header: list[Cell] = [say("coefficient")]
+    columns: list[Array] = []
+    guesses: Mapping[float, Array] = {} if len(every) > 1 else every[0].guesses
     for one in every:
-        header += [Sentence("of_column", {"target": one.target, "text": word}), Sentence("half")]
-    rows = [
-        (name, *(cell for one in every for cell in _two(float(one.private[j]))))
-        for j, name in enumerate(every[0].names)
-    ]
-    return Table(tuple(header), tuple(rows))
+        word = say("alone" if one.alone else "with")
+        if len(every) > 1:
+            word = say("of_column", target=one.target, text=word)
+        elif one.open is not None:
+            header += [say("without"), say("half")]
+            columns.append(one.open)
+        header += [word, say("half")]
+        columns.append(one.private)
+    rows = []
+    for j, name in enumerate(every[0].names):
+        pairs = [(float(own[j]), kind) for own in columns for kind in ("se", "half")]
+        pairs += [(float(guess[j]), "se") for guess in guesses.values()]
+        rows.append((name, *(Number(*pair) for pair in pairs)))
+    return table([*header, *(say("if_sd", sd=sd) for sd in guesses)], rows)
 
 
 def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
@@ -195,21 +189,20 @@ def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
         key, read = "expected_mean", "read_count"
         if plan.model.family == "binomial":
             key, read = "expected_share", "read_odds"
-        values = {"guess": expected[0], "source": Sentence(expected[1])}
-        return [Sentence(read), Sentence(key, values)]
+        return [say(read), say(key, guess=expected[0], source=say(expected[1]))]
     variance = column.residual_variance
     if variance is None:
-        said = [Sentence("residual_unknown")]
+        said = [say("residual_unknown")]
         if len(every) == 1 and every[0].guesses:
-            said.append(Sentence("residual_fractions"))
+            said.append(say("residual_fractions"))
         if plan.rows <= len(plan.names):
-            said.append(Sentence("residual_none", warning=True))
+            said.append(warn("residual_none"))
         return said
     if plan.survey.strata is not None:
-        return [Sentence("residual_persons", {"variance": variance})]
+        return [say("residual_persons", variance=variance)]
     if column.reference_rows is None:
-        return [Sentence("residual_stated", {"variance": variance})]
-    return [Sentence("residual_reference", {"variance": variance, "rows": column.reference_rows})]
+        return [say("residual_stated", variance=variance)]
+    return [say("residual_reference", variance=variance, rows=column.reference_rows)]
 
 
 def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
@@ -217,23 +210,17 @@ def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
         return []
     ratios = errors.private / errors.open
     low, high = float(ratios.min()), float(ratios.max())
-    said = [Sentence("ratio_one")]
+    said = [say("ratio_one")]
     if high >= SAME:
-        said = [Sentence("ratio", {"ratio": (low, high), "share": 1 - (1 / float(ratios[0])) ** 2})]
+        said = [say("ratio", ratio=(low, high), share=1 - (1 / float(ratios[0])) ** 2)]
     if not plan.distribution.pure and plan.model.family == "gaussian":
         return said
     share = (1 / high) ** 2
-    said.append(
-        Sentence(
-            "worth", {"share": share, "rows": plan.rows, "worth": math.floor(plan.rows * share)}
-        )
-    )
+    said.append(say("worth", share=share, rows=plan.rows, worth=math.floor(plan.rows * share)))
     if plan.distribution.bits and plan.epsilon is not None:
         useful = coin_rows(plan.epsilon, 0.5, plan.rows)[0]
-        if useful >= ENOUGH:
-            return said
-        needed = math.ceil(ENOUGH / useful * plan.rows)
-        said.append(Sentence("few_answers", {"needed": needed}, warning=True))
+        if useful < ENOUGH:
+            said.append(warn("few_answers", needed=math.ceil(ENOUGH / useful * plan.rows)))
     return said
 
 
@@ -246,13 +233,10 @@ def curve_of(plan: Plan) -> list[Part]:
         return []
     if errors.open is not None:
         levels, found = plan.curve()
-        at = [plan.errors(column, column.level * times).total[0] for times in LEVELS]
-        ratios = [one / errors.open[0] for one in at]
-        points = [
-            Sentence("level_point", {"ratio": float(one), "level": column.level * times})
-            for times, one in zip(LEVELS, ratios)
-        ]
-        said = Sentence("other_levels", {"points": points})
+        at = [column.level * times for times in LEVELS]
+        ratios = [float(plan.errors(column, s).total[0] / errors.open[0]) for s in at]
+        points = [say("level_point", ratio=one, level=s) for s, one in zip(at, ratios)]
+        said = say("other_levels", points=points)
         return [said, _curve(levels, [found[:, 0] / errors.open[0]], column.level, said)]
     if not errors.guesses or plan.survey.strata is not None:
         return []
@@ -260,7 +244,7 @@ def curve_of(plan: Plan) -> list[Part]:
     levels = column.level * np.geomspace(1e-2, 1e2, 41)
     lines = [np.sqrt(1 + added * column.level / levels / sd**2) for sd in errors.guesses]
     now = [math.sqrt(1 + added / sd**2) for sd in errors.guesses]
-    said = Sentence("ratio_fractions", {"ratio": now})
+    said = say("ratio_fractions", ratio=now)
     return [said, _curve(levels, lines, column.level, said)]
 
 
@@ -274,13 +258,13 @@ def _other_epsilons(plan: Plan, errors: Errors) -> list[Part]:
         other = replace(plan.privacy, epsilon=epsilon * times)
         total = plan.under(other).errors(plan.columns[0]).total
         ratio = float((total / errors.open).max())
-        points.append(Sentence("epsilon_point", {"ratio": ratio, "epsilon": epsilon * times}))
-    return [Sentence("other_epsilons", {"points": points})]
+        points.append(say("epsilon_point", ratio=ratio, epsilon=epsilon * times))
+    return [say("other_epsilons", points=points)]
 
 
 def _curve(levels: Array, lines: Sequence[Array], chosen: float, alt: Sentence) -> Chart:
     data = {"levels": levels, "lines": lines, "chosen": chosen}
-    return Chart("curve", data, alt, Sentence("curve_caption"))
+    return Chart("curve", data, alt, say("curve_caption"))
 
 
 def _clipping(plan: Plan) -> list[Sentence]:
@@ -290,25 +274,24 @@ def _clipping(plan: Plan) -> list[Sentence]:
         return []
     ends = {"low": span[0], "high": span[1]}
     if plan.splits and plan.model.family != "binomial":
-        return [Sentence("clip_sums", ends), Sentence("clip_far", {"far": _far(plan.rows)})]
+        return [say("clip_sums", **ends), say("clip_far", far=_far(plan.rows))]
     if plan.splits:
         return []
     if plan.distribution.pure or plan.model.family != "gaussian":
-        return [Sentence("clip_target", ends)]
+        return [say("clip_target", **ends)]
     cost: Any = plan.clipping[0]
     if cost is None:
-        return [Sentence("clip_later", ends)]
+        return [say("clip_later", **ends)]
     if not hasattr(cost, "one_end"):
         return _expected_clipping(plan, cost, ends)
     points = [
-        Sentence("clip_point", {"ratio": float(np.interp(share, cost.share, cost.one_end)),
-                                "share": share})
+        say("clip_point", ratio=float(np.interp(share, cost.share, cost.one_end)), share=share)
         for share in CLIPPED
-    ]  # fmt: skip
-    said = [Sentence("clip_unknown", ends)]
+    ]
+    said = [say("clip_unknown", **ends)]
     if cost.least_share is not None and cost.least_share >= NEXT_TO_NONE:
-        said.append(Sentence("clip_least", {"least": cost.least_share}))
-    return [*said, Sentence("clip_cost", {"points": points})]
+        said.append(say("clip_least", least=cost.least_share))
+    return [*said, say("clip_cost", points=points)]
 
 
 def _far(rows: int) -> float:
@@ -324,17 +307,16 @@ def _far(rows: int) -> float:
 
 def _expected_clipping(plan: Plan, cost: Any, ends: dict[str, float]) -> list[Sentence]:  # noqa: ANN401
     if cost.share < NEXT_TO_NONE:
-        said = [Sentence("clip_none", ends | {"share": cost.share})]
+        said = [say("clip_none", **ends, share=cost.share)]
     else:
-        worst = int(np.argmax(cost.least_squares_ratio))
-        ratio = float(cost.variance_ratio.max())
+        worst, ratio = int(np.argmax(cost.least_squares_ratio)), float(cost.variance_ratio.max())
         said = [
-            Sentence("clip_some", ends | {"share": cost.share, "ratio": ratio}),
-            Sentence("clip_bias", {"bias": float(cost.bias[worst]), "name": plan.names[worst]}),
+            say("clip_some", **ends, share=cost.share, ratio=ratio),
+            say("clip_bias", bias=float(cost.bias[worst]), name=plan.names[worst]),
         ]
     for name in plan.privacy.standard_error or {}:
         error = float(cost.standard_error[plan.index(name)])
-        said.append(Sentence("clip_missed", {"name": name, "error": error}))
+        said.append(say("clip_missed", name=name, error=error))
     return said
 
 
@@ -345,23 +327,17 @@ def _offers(plan: Plan) -> list[Section]:
         return []
     variances = {one.distribution: one.variance for one in every}
     least = min(variances.values())
-    width = plan.sensitivity(plan.column) or 1.0
+    rows = []
+    for one in every:
+        promise = say("promise_delta", delta=one.delta) if one.delta else say("promise_pure")
+        costs = Number(one.variance, "near"), Number(one.variance / least, "near")
+        rows.append((one.distribution, *costs, right(one.guess), promise))
     keys = ("distribution", "noise_variance", "rows_needed", "right_at_ends", "promise")
-    table = Table(
-        tuple(Sentence(key) for key in keys),
-        tuple(
-            (one.distribution, Number(one.variance, "near"),
-             Number(one.variance / least, "near"), right(one.guess),
-             Sentence("promise_delta", {"delta": one.delta}) if one.delta
-             else Sentence("promise_pure"))
-            for one in every
-        ),
-        Sentence("offer_table", {"width": width}),
-    )  # fmt: skip
-    parts: list[Part] = [table, Sentence("offer_rows"), Sentence("offer_attack")]
+    caption = say("offer_table", width=plan.sensitivity(plan.column) or 1.0)
+    parts: list[Part] = [table(keys, rows, caption), say("offer_rows"), say("offer_attack")]
     best, mine = min(variances, key=lambda name: variances[name]), plan.distribution.name
     if best != mine:
-        values = {"name": best.capitalize(), "ratio": variances[mine] / least}
-        parts.append(Sentence("offer_better", values))
-    heading = Sentence("distributions", {"epsilon": every[0].epsilon})
+        ratio = variances[mine] / least
+        parts.append(say("offer_better", name=best.capitalize(), ratio=ratio))
+    heading = say("distributions", epsilon=every[0].epsilon)
     return [Section("distributions", heading, tuple(parts))]

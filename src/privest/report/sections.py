@@ -7,7 +7,7 @@ its values, so that tests compare values and not wordings; renderers make no wor
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,16 @@ class Sentence:
         return numbers.said(WORDS[self.key], self.values)
 
 
+def say(key: str, **values: Any) -> Sentence:  # noqa: ANN401 - of any kind
+    """A sentence with its values by name."""
+    return Sentence(key, values)
+
+
+def warn(key: str, **values: Any) -> Sentence:  # noqa: ANN401 - of any kind
+    """A sentence that stands out."""
+    return Sentence(key, values, warning=True)
+
+
 @dataclass(frozen=True)
 class Number:
     """A number of a table, and its kind (`numbers.KINDS`)."""
@@ -86,6 +96,18 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     caption: Sentence | None = None
     facts: bool = False
+
+
+def table(
+    header: Sequence[Any],
+    rows: Iterable[Iterable[Any]],
+    caption: Sentence | None = None,
+    *,
+    facts: bool = False,
+) -> Table:
+    """A table of cells; its header by keys of sentences, or sentences."""
+    named = tuple(say(one) if isinstance(one, str) else one for one in header)
+    return Table(named, tuple(map(tuple, rows)), caption, facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,3 +159,8 @@ class Section:
             else:
                 named.append("commands")
         return named
+
+
+def section(key: str, parts: Sequence[Part]) -> Section:
+    """A section whose heading has the same key."""
+    return Section(key, say(key), tuple(parts))

@@ -16,7 +16,7 @@ import numpy as np
 
 from privest.arrays import Array, plural
 from privest.data import (
-    Reading,
+    Format,
     absent_columns,
     csv_records,
     csv_rows,
@@ -64,7 +64,7 @@ class Rows:
         others: Sequence[str] = (),
         finite: bool = True,
         time: str | None = None,
-        reading: Reading = Reading(),  # noqa: B008 - frozen
+        reading: Format = Format(),  # noqa: B008 - frozen
         file: str = "",
     ) -> None:
         self.times = [] if time is None else [time]

@@ -14,7 +14,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -70,10 +70,7 @@ class LedgerPlace:
     @classmethod
     def read(cls, given: object, name: str) -> LedgerPlace:
         """From a document, every field checked."""
-        kinds = {
-            "ledger": read_text, "subject": read_text, "sequence": read_count, "hash": read_hash,
-        }  # fmt: skip
-        return cls(**read_fields(given, kinds, name))
+        return cls(**read_fields(given, ENTRY, name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +161,7 @@ class TableRelease(Release, Terms):
         columns = []
         for one in self.columns:
             slope, offset = (1.0, 0.0) if self.sums else self.scale(one)
-            columns.append(
-                {"target": one.target, "level": one.level,
-                 "residual_variance": one.residual_variance,
-                 "reference_rows": one.reference_rows, "name": self.z_name(one),
-                 "unit": slope, "zero": offset}
-            )  # fmt: skip
+            columns.append(vars(one) | {"name": self.z_name(one), "unit": slope, "zero": offset})
         found: dict[str, Any] = plain(
             {
                 "format": self.KIND, "version": VERSION,
@@ -378,6 +370,7 @@ DOCUMENT = {
     "grid": read_number, "table": read_text, "sha256": read_hash, "checksum": read_hash,
     "entry": optional(LedgerPlace.read), "signature": optional(read_hash),
 }  # fmt: skip
+ENTRY = {"ledger": read_text, "subject": read_text, "sequence": read_count, "hash": read_hash}
 FACTS = {
     "rows": read_count, "dropped": read_count, "persons": optional(read_count),
     "most_rows": optional(read_count), "coefficients": _any, "categories": _any,
@@ -467,16 +460,9 @@ def _of_version_3(record: Mapping[str, Any]) -> TableRelease:
 def _columns(given: object) -> tuple[Column, ...]:
     parts = given if isinstance(given, list | tuple) else ()
     require_parameters(len(parts), "columns")
-    found = []
-    for part in parts:
-        record = read_fields(part, COLUMN, "each of the columns")
-        found.append(
-            Column(
-                record["target"], record["level"], record["residual_variance"],
-                record["reference_rows"],
-            )
-        )  # fmt: skip
-    return tuple(found)
+    read = [read_fields(part, COLUMN, "each of the columns") for part in parts]
+    names = [one.name for one in fields(Column)]
+    return tuple(Column(*(record[name] for name in names)) for record in read)
 
 
 def _coefficients(given: object) -> tuple[str, ...]:
@@ -647,14 +633,12 @@ def as_numbers(column: Array) -> Index:
 def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
     """Refuse a release that was made under a different plan, naming what differs."""
     old = release.version < VERSION  # it knows the names of its coefficients, not its formula
-    pairs: dict[str, tuple[object, object]] = {
-        name: (getattr(plan.model, name), getattr(release.model, name))
-        for name in ("target", "transform", "family", "weights", "person", "most_rows")
-    }
-    pairs |= {
-        name: (getattr(plan.privacy, name), getattr(release.privacy, name))
-        for name in ("level_column", "delta", "range")
-    }
+    pairs: dict[str, tuple[object, object]] = {}
+    for own, other, names in (
+        (plan.model, release.model, "target transform family weights person most_rows"),
+        (plan.privacy, release.privacy, "form level_column delta range"),
+    ):
+        pairs |= {name: (getattr(own, name), getattr(other, name)) for name in names.split()}
     pairs |= {
         "set of coefficients": (plan.names, release.names),
         "level or residual variance": (plan.columns, release.columns),

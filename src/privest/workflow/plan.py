@@ -18,6 +18,7 @@ from privest.data import meant
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator import ClippingCost, CostByShare, clipping_cost, clipping_cost_by_share
 from privest.estimator.result import decimals, text_table
+from privest.privacy import Range
 from privest.privacy.reader import told_apart
 from privest.records import as_frame, plain, quantile
 from privest.workflow.aggregate import FORMS
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 CURVE = (1e-2, 1e2, 41)  # levels of the curve, as multiples of the chosen one, and how many
 MOST_OFFERED = 50.0  # ε beyond which nothing is promised, and distributions need not be compared
 MOST_ROWS = 2.0**53  # whole numbers are exact up to here
+ERRORS = {"classical_error": "classical", "privacy_error": "privacy", "standard_error": "total"}
 FARTHEST = 1e30  # multiple of the level within which a level for an accuracy is looked for
 
 
@@ -132,11 +134,16 @@ class Plan(Terms):
         """What the range costs: at the expected coefficients, else by the share that is clipped."""
         if self.found is None:
             return ()
+        found: list[ClippingCost | CostByShare | None] = []
         known = self.expected_clipping or (None,) * len(self.columns)
-        return tuple(
-            _cost_by_share(self, column) if one is None else one
-            for one, column in zip(known, self.columns)
-        )
+        for cost, one in zip(known, self.columns):
+            limits = _range_of(self, one)
+            if cost is not None or limits is None:
+                found.append(cost)
+                continue
+            level = one.level / ADDED
+            found.append(clipping_cost_by_share(one.residual_variance, level, limits))
+        return tuple(found)
 
     @property
     def attained_error(self) -> Array:
@@ -168,22 +175,17 @@ class Plan(Terms):
     def offers(self) -> tuple[Offer, ...]:
         """Gaussian and Laplace noise at the stated ε, where both are possible; else ()."""
         epsilon, width = self.privacy.epsilon, self.sensitivity(self.columns[0])
-        one = len(self.columns) == 1 and self.model.person is None and not self.splits
+        plain_rows = len(self.columns) == 1 and self.model.person is None and not self.splits
         if epsilon is None or epsilon > MOST_OFFERED or width is None:
             return ()
-        if not one or self.model.family != "gaussian":
+        if not plain_rows or self.model.family != "gaussian":
             return ()
         delta, found = self.privacy.delta or DELTA, []
-        for name in ("gaussian", "laplace"):
-            kind = DISTRIBUTIONS[name]
+        for kind in (one for one in DISTRIBUTIONS.values() if not one.bits):
             level = kind.factor(epsilon, delta, [(1.0, width)])
-            found.append(
-                Offer(
-                    name, epsilon, 0.0 if kind.pure else delta,
-                    kind.variance(level, None, simulated=False),
-                    told_apart(level, width, name),
-                )
-            )  # fmt: skip
+            variance = kind.variance(level, None, simulated=False)
+            rate = told_apart(level, width, kind.name)
+            found.append(Offer(kind.name, epsilon, 0.0 if kind.pure else delta, variance, rate))
         return tuple(found)
 
     # --- other levels -----------------------------------------------------------------------------
@@ -307,20 +309,13 @@ class Plan(Terms):
 
     def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
         """Standard errors to expect, a row for each coefficient of each target."""
-        columns: dict[str, Any] = {"target": [], "coefficient": []}
-        errors: dict[str, list[float]] = {
-            "classical_error": [], "privacy_error": [], "standard_error": [],
-        }  # fmt: skip
-        for column in self.columns:
-            found = self.errors(column)
-            columns["target"] += [column.target] * len(self.names)
-            columns["coefficient"] += self.names
-            errors["classical_error"] += found.classical.tolist()
-            errors["privacy_error"] += found.privacy.tolist()
-            errors["standard_error"] += found.total.tolist()
-        if len(self.columns) == 1:
-            del columns["target"]
-        return as_frame(columns | errors, library or library_of(self.data))
+        found, several = [self.errors(column) for column in self.columns], len(self.columns) > 1
+        targets = [column.target for column in self.columns for _ in self.names]
+        columns: dict[str, Any] = {"target": targets} if several else {}
+        columns["coefficient"] = [*self.names] * len(found)
+        for name, own in ERRORS.items():
+            columns[name] = np.concatenate([getattr(one, own) for one in found])
+        return as_frame(columns, library or library_of(self.data))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -334,8 +329,7 @@ class Plan(Terms):
                         "residual_variance": one.residual_variance,
                         "reference_rows": one.reference_rows, "range": self.ends(one),
                         "sensitivity": self.sensitivity(one),
-                        "classical_error": found.classical, "privacy_error": found.privacy,
-                        "standard_error": found.total,
+                        **{name: getattr(found, own) for name, own in ERRORS.items()},
                     }
                     for one, found in ((one, self.errors(one)) for one in self.columns)
                 ],
@@ -419,51 +413,36 @@ def _require_expected(plan: Plan) -> None:
 
 def _require_finite(plan: Plan) -> None:
     """Refuse a level at which, or near which, errors are no numbers any more."""
+    if plan.survey.levels is not None:  # the survey has looked at each of them
+        return
     for column in plan.columns:
-        levels: list[float | None] = [None]
-        if plan.survey.levels is None:
-            levels = [column.level * times for times in (CURVE[0], 1.0, CURVE[1])]
-        for level in levels:
+        for times in (CURVE[0], 1.0, CURVE[1]):
             try:
                 with np.errstate(over="ignore", under="ignore", divide="ignore"):
-                    errors = plan.errors(column, level).privacy
-                good = bool(np.isfinite(errors).all() and (errors > 0).all())
+                    errors = plan.errors(column, column.level * times).privacy
             except PrivestError:
-                good = False
-            if not good and not (plan.survey.levels is not None):
+                errors = np.zeros(1)
+            if not (np.isfinite(errors).all() and (errors > 0).all()):
                 raise InvalidInput(
                     f"privacy: at the level {column.level:g}, or at {CURVE[0]:g} to {CURVE[1]:g} "
                     "times it, standard errors are too large or too small for numbers."
                 )
 
 
-def _is_clipped(plan: Plan, column: Column) -> bool:
-    """Whether the cost of clipping is known at all."""
-    plain_rows = plan.distribution.normal and plan.model.family == "gaussian"
-    one_level = plan.survey.levels is None and plan.model.person is None and not plan.splits
-    return plain_rows and one_level and plan.limits(column) is not None
-
-
-def _cost_by_share(plan: Plan, column: Column) -> CostByShare | None:
-    limits = plan.limits(column)
-    if limits is None or not _is_clipped(plan, column):
-        return None
-    return clipping_cost_by_share(column.residual_variance, column.level / ADDED, limits)
+def _range_of(plan: Plan, column: Column) -> Range | None:
+    """The range whose cost is known: of rows, one level of Gaussian noise on numbers."""
+    numbers = plan.distribution.normal and plan.model.family == "gaussian" and not plan.splits
+    one_level = plan.survey.levels is None and plan.model.person is None
+    return plan.limits(column) if numbers and one_level else None
 
 
 def _expected_cost(plan: Plan, place: int, features: Callable[[], Any]) -> ClippingCost | None:
     """At the expected coefficients; None where they, or the residual variance, are not public."""
     column, theta = plan.columns[place], plan.survey.known[place].expected
-    limits, variance = plan.limits(column), column.residual_variance
-    if variance is None or limits is None or not _is_clipped(plan, column):
-        return None
-    expected = plan.spec.public.expected
-    if expected:
-        stated = np.zeros(len(plan.names))
-        for name, value in expected.items():
-            stated[plan.index(name)] = value
-        theta = tuple(stated.tolist())
-    if theta is None:
+    limits, variance = _range_of(plan, column), column.residual_variance
+    if expected := plan.spec.public.expected:
+        theta = tuple(expected.get(name, 0.0) for name in plan.names)
+    if variance is None or limits is None or theta is None:
         return None
     level = column.level / ADDED
     return clipping_cost(features, theta, variance, level, limits, variance_known=False)

@@ -50,7 +50,7 @@ def done(client, **changes):
 def planned(client, answer):
     assert answer.status_code == 303, words(answer)
     assert answer.headers["location"].endswith(f"/work/{client.work.id}/privacy")
-    return client.work.spec
+    return client.work.plan.spec
 
 
 def refused(answer, said):
@@ -417,12 +417,13 @@ def test_what_somebody_wrote_is_no_code_of_a_private_column(client, cells, role)
     if role == "private":
         answer = done(client, **fields)
         assert "Empty or correct these cells" in errors(answer)["role-1"]
-        assert client.work.spec is None
+        assert client.work.plan is None
         return
     ends = {"role-0": "private", "low-0": "0", "high-0": "99", "role-1": role}
     answer = done(client, **fields | ends)
-    assert client.work.spec is None or not client.work.spec.format.missing_codes
-    assert "Jones" not in str(client.work.spec)
+    plan = client.work.plan
+    assert plan is None or not plan.spec.format.missing_codes
+    assert plan is None or "Jones" not in str(plan.spec)
     assert answer.status_code in (303, 422)
 
 
@@ -466,7 +467,6 @@ def test_epsilon_as_it_was_chosen_stays_if_the_values_are_the_same(client):
     taken(client, PEOPLE)
     planned(client, done(client, **LDL))
     client.work.plan = at_epsilon(client.work.plan, 5.0)
-    client.work.spec = client.work.plan.spec
     plan = client.work.plan
     assert planned(client, done(client, **LDL)).privacy.epsilon == 5.0
     assert client.work.plan is plan  # nothing was read again
@@ -488,7 +488,7 @@ def test_values_are_on_this_screen_only(client):
     page = taken(client, PEOPLE.replace("100.5", SENTINEL, 1))
     assert SENTINEL in page
     planned(client, done(client, **LDL))
-    assert SENTINEL not in str(client.work.spec) + str(client.work.typed) + repr(client.work)
+    assert SENTINEL not in str(client.work.plan.spec) + str(client.work.typed) + repr(client.work)
     assert SENTINEL not in client.get("/").text
 
 

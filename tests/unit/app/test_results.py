@@ -167,8 +167,8 @@ def test_the_whole_path_of_every_kind_of_plan(client, tmp_path, kind):
     table |= {"visits": np.arange(120) % 4, "sick": np.arange(120) % 3 % 2}
     work = client.desk.begin()
     file = write(table, tmp_path / "people.csv")
-    work.table, work.spec = Table("people.csv", file), spec("people.csv", **KINDS[kind])
-    work.plan = make_plan(work.spec, str(file))
+    work.table = Table("people.csv", file)
+    work.plan = make_plan(spec("people.csv", **KINDS[kind]), str(file))
     assert released(client, work).trouble is None
     page = words(shown(client, work))
     assert "History of" in page
@@ -224,7 +224,7 @@ def test_the_archive_repeats_the_results_elsewhere(client, tmp_path, monkeypatch
     found = estimate(work.released)
     for x in (*found.estimate.tolist(), *found.interval().ravel().tolist()):
         assert repr(x) in text
-    assert load_spec(elsewhere / "plan.toml").privacy == work.spec.privacy
+    assert load_spec(elsewhere / "plan.toml").privacy == work.plan.spec.privacy
     report = (elsewhere / "report.html").read_text()
     assert "Findings" in report
     document = json.loads(document_path(elsewhere / "s5-release.csv").read_text())

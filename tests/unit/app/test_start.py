@@ -116,7 +116,7 @@ def test_a_plan_is_opened_and_its_columns_say_the_same(client, tmp_path, kind, h
     answer = client.post(f"/work/{work.id}/data", fields_of(page, "/data"))
     assert answer.status_code == 303, errors(answer)
     assert work.plan.standard_error.tolist() == before.standard_error.tolist()
-    assert work.spec.privacy == before.privacy
+    assert work.plan.spec.privacy == before.privacy
 
 
 @pytest.mark.parametrize(

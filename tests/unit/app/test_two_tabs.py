@@ -103,7 +103,7 @@ def test_the_columns_form_can_be_sent_again_after_going_back(client, work):
     for high in ("20", "30"):
         answer = client.post(at(work, "/data"), ROLES | {"looks": looks, "high-2": high})
         assert answer.status_code == 303
-        assert work.spec.privacy.range == {"y": (0.0, float(high))}
+        assert work.plan.spec.privacy.range == {"y": (0.0, float(high))}
 
 
 # --- release and results --------------------------------------------------------------------------

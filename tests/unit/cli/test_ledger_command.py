@@ -53,27 +53,10 @@ def test_a_life_of_a_ledger(path, privest):
     assert "not the one that was noted" in wrong.err.replace("\n", " ")
 
 
-def test_cost_spends_nothing(path, privest):
-    before = path.stat().st_size, Ledger(path).head
-    fits = privest("ledger", "cost", path, "--subject", "people.csv", "--level", 3, "--rows", 5)
-    assert "The budget allows it." in fits.out
-    record = json.loads(
-        privest("ledger", "cost", path, "--subject", "people.csv", "--level", 5, "--json").out
-    )
-    assert (record["fits"], record["breaks"]) == (False, ["level"])
-    assert record["remaining"]["level"] == -1.0
-    assert before == (path.stat().st_size, Ledger(path).head)
-
-
 def test_a_budget_of_differential_privacy(tmp_path, privest):
     path = tmp_path / "new" / "ledger.db"
     stated = ("--epsilon", 1, "--delta", 1e-6, "--sensitivity", 0.5)
     assert privest("ledger", "budget", path, "--subject", "meter", *stated).code == 0
-    cost = privest("ledger", "cost", path, "--subject", "meter", *stated, "--json")
-    found = json.loads(cost.out)
-    # The level of this ε on the grid: at most one whole step below it.
-    assert found["fits"]
-    assert 0.99 < found["spent"]["epsilon"] <= 1.0
     again = ("ledger", "budget", path, "--subject", "meter", "--level", 2)
     assert privest(*again).code == 2
     assert "Keep the sensitivity" in privest(*again, "--change").err

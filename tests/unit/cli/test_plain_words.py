@@ -8,7 +8,7 @@ from workflow_command import runner
 
 COMMANDS = [
     "plan", "release", "estimate", "report", "levels", "stream", "filter", "identify", "consensus",
-    "bound", "verify", "demo", "ledger budget", "ledger cost", "ledger show",
+    "bound", "verify", "demo", "ledger budget", "ledger show",
 ]  # fmt: skip
 JARGON = re.compile(r"unbiased adversar|adversary|\bmoves? by\b|\b1 times\b|1\.00 times")
 

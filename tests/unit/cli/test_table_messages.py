@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privest.data import Reading, open_source
+from privest.data import Format, open_source
 from privest.errors import DoubtfulNumbers, InvalidInput
 from privest.ledger import Ledger
 from workflow_command import runner
@@ -45,7 +45,7 @@ def test_thousands_are_a_stated_format(run):
     assert not any(text in said(done) for text in THOUSANDS)
     run("plan", "t.csv", *PLAN, "--features", "age", "--format", "thousands=,", "--save", "q.toml")
     assert run("release", "q.toml", "--output", "z.csv", "--simulate").code == 0
-    source = open_source("t.csv", Reading(thousands=","))
+    source = open_source("t.csv", Format(thousands=","))
     pay = np.concatenate([block["pay"] for block in source.blocks(["pay"])])
     assert pay.tolist() == [139750.0, 98100.0, 1002300.5, 77777.0]
 
@@ -63,7 +63,7 @@ def test_thousands_are_a_stated_format(run):
 )  # fmt: skip
 def test_marks_stand_between_all_thousands_or_none(run, mark, decimal, text, value):
     """The same rule for text files, single texts and workbooks."""
-    reading = Reading(thousands=mark, decimal=decimal)
+    reading = Format(thousands=mark, decimal=decimal)
     table(["7", text, "8", "9"])
     pd = pytest.importorskip("pandas")
     pd.DataFrame({"pay": ["7", text, "8", "9"]}).to_excel("t.xlsx", index=False)
@@ -80,9 +80,9 @@ def test_marks_stand_between_all_thousands_or_none(run, mark, decimal, text, val
 def test_the_same_mark_cannot_be_both():
     for given in ({"thousands": "."}, {"thousands": ",", "decimal": ","}):
         with pytest.raises(InvalidInput, match="same mark"):
-            Reading(**given)
+            Format(**given)
     with pytest.raises(InvalidInput, match="one of comma, point, apostrophe, space, none"):
-        Reading(thousands="_")
+        Format(thousands="_")
 
 
 def test_a_decimal_comma_that_may_be_thousands_is_warned_of(run, recwarn):
@@ -95,9 +95,9 @@ def test_a_decimal_comma_that_may_be_thousands_is_warned_of(run, recwarn):
     recwarn.clear()
     for given in (["1,5", "98,100", "77,777", "12,000"], ["1", "2", "3", "4"]):
         table(given)
-        list(open_source("t.csv", Reading(decimal=",")).blocks(["pay"]))
+        list(open_source("t.csv", Format(decimal=",")).blocks(["pay"]))
     table(["139,750", "98,100", "77,777", "12,000"])
-    list(open_source("t.csv", Reading(decimal=",", thousands="none")).blocks(["pay"]))
+    list(open_source("t.csv", Format(decimal=",", thousands="none")).blocks(["pay"]))
     assert not [one for one in recwarn if issubclass(one.category, DoubtfulNumbers)]
 
 
