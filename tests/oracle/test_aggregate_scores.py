@@ -49,8 +49,10 @@ def test_without_noise_it_is_the_weighted_fit(family, groups, owners):
     mean = fit.fittedvalues
     W = mean * (1 - mean) if family == "binomial" else mean
     J = np.linalg.inv(L.T @ (H * W[:, None]))
-    wanted = J @ (np.eye(3) / LEVEL + L.T @ (L * W[:, None])) @ J.T
-    np.testing.assert_allclose(covariance, wanted, rtol=1e-5)
+    for level in (LEVEL, 0.01):
+        wanted = J @ (np.eye(3) / level + L.T @ (L * W[:, None])) @ J.T
+        found = solved(design, y, family, Recorded(), level)[1]
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-9 * np.abs(wanted).max())
     if groups and owners is None:  # then weights do not matter
         plain = sm.GLM(y, H, family=FAMILIES[family]).fit(tol=1e-14)
         np.testing.assert_allclose(theta, plain.params, rtol=1e-6)

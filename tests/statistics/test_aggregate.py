@@ -224,8 +224,8 @@ def cases():
         ),
     )
     yield "cut weights", lambda: Case(
-        features(1000, 3, heavy=True), [0.0, 0.1, 0.1], normal(1), Range(-5.0, 9.0),
-        {"epsilon": 10.0}, 1.0, many=1.0,
+        features(4000, 3, heavy=True), [0.0, 0.1, 0.1], normal(1), Range(-5.0, 9.0),
+        {"epsilon": 10.0}, 1.0, many=0.0052,
     )  # fmt: skip
     yield "an exposure, c = .1", lambda: Case(two, LINE, normal(1), WIDE, {"level": 0.1}, 1.0)
     yield (

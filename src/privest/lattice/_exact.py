@@ -23,7 +23,7 @@ _ROUNDED = np.int64(2**26), ~np.int64(2**27 - 1)  # rounds to 26 digits
 # Σ|c v| for which sums are exact to within the public slack: twice the numbers the grid can hold.
 _USUAL = 2.0**43
 _ROWS = 4096  # products of a running sum that are added up together
-_SMALLEST = 1100  # every double is a whole multiple of 2^−1100
+_SMALLEST = 1130  # every double is 53 digits times at least 2^−1126
 _SAFE = 2.0**1000  # products and sums below it do not overflow
 
 
@@ -129,7 +129,7 @@ class ExactSums:
         return Exactly(np.array(high), np.array(low), slack, self._exact)
 
     def _exact(self, j: int) -> Fraction:
-        """In integers, in units of 2^−2200: every product of two doubles is one."""
+        """In integers, in units of 2^−2260: every product of two doubles is one."""
         total = 0
         for c, v in self.again():
             whole = zip(*_integers(c[:, j]), *_integers(v))
@@ -138,7 +138,7 @@ class ExactSums:
 
 
 def _integers(values: Array) -> tuple[list[int], list[int]]:
-    """Whole numbers and powers p ≥ 0 of two: value = number·2^(p − 1100)."""
+    """Whole numbers and powers p ≥ 0 of two: value = number·2^(p − 1130)."""
     mantissa, exponent = np.frexp(values)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     power = np.where(whole == 0, 0, exponent - 53 + _SMALLEST)

@@ -59,7 +59,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 usual = st.floats(-1e6, 1e6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     rows=st.lists(st.tuples(st.one_of(usual, finite), st.one_of(usual, finite)), max_size=12),
     sizes=st.lists(st.integers(0, 4), max_size=3),
@@ -115,8 +115,8 @@ def test_an_undecided_rounding_reads_the_rows_once_more():
     assert len(read) == 2
 
 
-def test_nothing_is_claimed_where_doubles_overflow():
-    """Weights of 2^1023 and more cannot be split, and products may leave the doubles."""
+def test_products_that_leave_the_doubles():
+    """Weights of 2^1023 and more cannot be split, products may leave the doubles at either end."""
     largest = np.finfo(float).max
     cases = [
         ([largest, 1.0], [1e-308, 2.0]),
@@ -125,6 +125,7 @@ def test_nothing_is_claimed_where_doubles_overflow():
         ([largest, largest], [-1.0, -1.0]),
         ([1e-300, -1.0], [largest, 0.5]),
     ]
+    cases += [([0.0], [5e-324]), ([5e-324, 1.0], [5e-324, 0.25]), ([2e-310], [3e-320])]
     for c, v in cases:
         wanted = [sum(products(np.array(c), np.array(v)))]
         require_right(sums_of(np.array(c)[:, None], np.array(v)), wanted)
