@@ -44,7 +44,7 @@ from privest.workflow.old import release_of_version_3
 from privest.workflow.rows import require_levels
 from privest.workflow.spec import Model, Privacy, Public, Spec, section, stated
 from privest.workflow.strategies import Person
-from privest.workflow.terms import Column, Known, Terms
+from privest.workflow.terms import Column, Known, Terms, solve
 
 VERSION = 4
 WARNING = (
@@ -238,8 +238,8 @@ class TableRelease(Release, Terms):
 
     @property
     def table_columns(self) -> tuple[str, ...]:
-        """Of the table, in their order."""
-        return self.form.table_columns(self)
+        """Of the table: features, public columns beside them, noisy values."""
+        return (*self.features, *self.beside, *(self.z_name(one) for one in self.columns))
 
     def blocks(self) -> Iterator[ReleasedRows]:
         """The table in blocks. Raises InvalidInput where it cannot be a release of this kind."""
@@ -507,11 +507,10 @@ def _refuse(wrong: Mapping[str, bool]) -> None:
 
 def _keeps_promise(found: TableRelease) -> bool:
     """Whether its levels follow from its privacy section; those for an accuracy need the table."""
-    terms = found.form.solve(
-        found.model, found.privacy, (Known(),) * len(found.columns), most=found.most
-    )
-    if terms is None:
+    if found.privacy.standard_error is not None or found.privacy.level_column is not None:
         return True
+    known = (Known(),) * len(found.columns)
+    terms = solve(found.model, found.privacy, known, most=found.most, shape=np.zeros((0, 0)))
     levels = ([one.level for one in columns] for columns in (found.columns, terms.columns))
     return all(math.isclose(a, b, rel_tol=SAME_EPSILON) for a, b in zip(*levels, strict=True))
 

@@ -7,9 +7,7 @@ There is one form, "rows": a noisy value for every row (the local model). `Terms
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -17,23 +15,17 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.lattice import GRID
-from privest.ledger import Cost, cost_of
 from privest.mechanism.source import Source
-from privest.privacy import OneRecord, PrivacyLevel
 from privest.records import standard_errors
 from privest.workflow.rows import ADDED, Leaving, Survey, survey
-from privest.workflow.spec import Model, Privacy, Spec
+from privest.workflow.spec import Spec
 from privest.workflow.strategies import Person
-from privest.workflow.terms import DELTA, Column, Known, Terms, solve, units_of
+from privest.workflow.terms import Column, Terms, solve
 
 if TYPE_CHECKING:
     from privest.workflow.document import TableRelease
     from privest.workflow.plan import Plan
     from privest.workflow.result import Estimate
-
-
-ROUNDING = Fraction(1, 2**44)  # the grid reveals less by 7.6e-14, more than the split rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,31 +49,8 @@ class Form:
         """One pass over the public columns and the reference; private columns are not read."""
         raise NotImplementedError
 
-    def solve(
-        self,
-        model: Model,
-        privacy: Privacy,
-        known: Sequence[Known],
-        *,
-        found: Survey | None = None,
-        most: int | None = None,
-    ) -> Terms | None:
-        """The levels that keep the stated promise; None where they need a survey.
-
-        known  of the residuals of each target. most: the most rows of a person, by a header.
-        """
-        raise NotImplementedError
-
-    def epsilon(self, terms: Terms) -> float | None:
-        """ε at the stated δ for one value, person or record; None where it is not defined."""
-        raise NotImplementedError
-
-    def information(self, terms: Terms) -> Fraction:
-        """Fisher information about one value, person or record: what a budget counts."""
-        raise NotImplementedError
-
-    def cost(self, terms: Terms) -> Cost:
-        """What a ledger charges for one value, person or record."""
+    def solve(self, spec: Spec, found: Survey) -> Terms:
+        """The levels that keep the stated promise."""
         raise NotImplementedError
 
     def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
@@ -90,10 +59,6 @@ class Form:
 
     def leaving(self, plan: Plan, noise: Source, data: object) -> Leaving:
         """What leaves, block by block: the only reader of private columns."""
-        raise NotImplementedError
-
-    def table_columns(self, release: TableRelease) -> tuple[str, ...]:
-        """The columns of the table, in the order in which they leave."""
         raise NotImplementedError
 
     def estimate(self, release: TableRelease, errors: str) -> Estimate:
@@ -116,54 +81,12 @@ class Rows(Form):
     def survey(self, spec: Spec, data: object) -> Survey:
         return survey(spec, data)
 
-    def solve(
-        self,
-        model: Model,
-        privacy: Privacy,
-        known: Sequence[Known],
-        *,
-        found: Survey | None = None,
-        most: int | None = None,
-    ) -> Terms | None:
-        if found is None:
-            counted = model.person is not None and most is None
-            if privacy.standard_error or privacy.level_column or counted:
-                return None
-            return solve(model, privacy, known, most=most)
-        largest = None if found.levels is None else found.levels.largest
-        shape, most = inverse_of(found.triangle), found.most_rows(model)
-        return solve(model, privacy, known, most=most, shape=shape, largest=largest)
-
-    def epsilon(self, terms: Terms) -> float | None:
-        record, delta = terms.record, terms.privacy.delta
-        if record is None or (delta is None and not terms.distribution.pure):
-            return None
-        return terms.unit.epsilon(terms.distribution, record, delta, enforced=terms.enforced)
-
-    def information(self, terms: Terms) -> Fraction:
-        """Of several columns in units of each: Σ_j u_j²·s_j."""
-        if len(terms.columns) == 1:
-            return Fraction(terms.column.level)
-        units = units_of(terms.model, terms.privacy)
-        parts = [Fraction(c.level) * Fraction(u) ** 2 for c, u in zip(terms.columns, units)]
-        return sum(parts, Fraction(0)) * (1 - ROUNDING)
-
-    def cost(self, terms: Terms) -> Cost:
-        record, unit = terms.record, terms.unit
-        if isinstance(unit, Person) or len(terms.columns) > 1:
-            if record is None:
-                return Cost(terms.information)
-            if isinstance(unit, Person):
-                delta = terms.privacy.delta or DELTA
-                said = unit.statement(record, delta, enforced=terms.enforced)
-                mu2 = said.squared_steps * Fraction(GRID) ** 2
-                return Cost(terms.column.level, mu2=mu2, rho=said.rho, move=said.about)
-            levels, moves = zip(*record, strict=True)
-            made = cost_of(PrivacyLevel(list(levels)), move=OneRecord(moves))
-            return replace(made, information=terms.information)
-        column = terms.column
-        law = terms.distribution.law(column.level, terms.limits(column))
-        return cost_of(column.level, move=terms.sensitivity(column), law=law)
+    def solve(self, spec: Spec, found: Survey) -> Terms:
+        return solve(
+            spec.model, spec.privacy, found.known, most=found.most_rows(spec),
+            shape=inverse_of(found.triangle),
+            largest=None if found.levels is None else found.levels.largest,
+        )  # fmt: skip
 
     def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
         if plan.survey.levels is not None:
@@ -185,10 +108,6 @@ class Rows(Form):
 
     def leaving(self, plan: Plan, noise: Source, data: object) -> Leaving:
         return Leaving(plan.spec, plan, plan.found, noise, plan.data if data is None else data)
-
-    def table_columns(self, release: TableRelease) -> tuple[str, ...]:
-        z = (release.z_name(one) for one in release.columns)
-        return (*release.features, *release.beside, *z)
 
     def estimate(self, release: TableRelease, errors: str) -> Estimate:
         from privest.workflow.estimate import fit_of

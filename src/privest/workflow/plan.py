@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from privest.workflow.held import library_of
 from privest.workflow.rows import ADDED, Survey, features_again, reference_facts
 from privest.workflow.spec import Privacy, Spec, load_spec, save_spec
 from privest.workflow.strategies import DISTRIBUTIONS, Person
-from privest.workflow.terms import DELTA, Column, Known, Terms, level_for_error
+from privest.workflow.terms import DELTA, Column, Terms, level_for_error, solve
 
 if TYPE_CHECKING:
     from privest.ledger import Account as LedgerAccount
@@ -367,22 +367,18 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
 
     It reads no table, and is enough for a release.
     """
-    form, model, privacy = FORMS[spec.privacy.form], spec.model, spec.privacy
-    known: Sequence[Known] = (Known(spec.public.residual_variance),) * len(model.target)
-    terms = form.solve(model, privacy, known)
-    if terms is None:
+    privacy, model = spec.privacy, spec.model
+    if privacy.standard_error or privacy.level_column or model.person is not None:
         return None
-    if spec.public.reference is not None:
-        known, _ = reference_facts(spec)
-        terms = form.solve(model, privacy, known) or terms
+    known, _ = reference_facts(spec)
+    terms = solve(model, privacy, known, most=None, shape=np.zeros((0, 0)))
     return Plan(
         model=model, privacy=privacy, columns=terms.columns, spec=spec, found=None, data=data
     )
 
 
 def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any] | None) -> Plan:
-    terms = FORMS[spec.privacy.form].solve(spec.model, spec.privacy, found.known, found=found)
-    assert terms is not None
+    terms = FORMS[spec.privacy.form].solve(spec, found)
     plan = Plan(
         model=spec.model, privacy=spec.privacy, columns=terms.columns, most=terms.most, spec=spec,
         found=found, data=data,

@@ -16,7 +16,7 @@ from privest.linalg import RunningLeastSquares, least_squares
 from privest.mechanism import RowMechanism
 from privest.mechanism.source import Source as NoiseSource
 from privest.release import extra_variance
-from privest.workflow.spec import Model, Spec
+from privest.workflow.spec import Spec
 from privest.workflow.strategies import Gaussian
 from privest.workflow.terms import Column, Known, Terms, modelled, modelled_range
 
@@ -92,9 +92,9 @@ class Survey:
     levels: Levels | None = None
     stamp: Stamp | None = field(default=None, repr=False)
 
-    def most_rows(self, model: Model) -> int | None:
+    def most_rows(self, spec: Spec) -> int | None:
         """The most rows of a person that leave: the cap, or the most that anybody has."""
-        return None if self.strata is None else model.most_rows or self.strata.largest
+        return None if self.strata is None else spec.model.most_rows or self.strata.largest
 
 
 def survey(spec: Spec, data: object = None) -> Survey:
