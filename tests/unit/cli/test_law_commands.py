@@ -98,7 +98,7 @@ def test_logarithms_under_a_pure_law(run):
     )  # fmt: skip
     assert done.code == 0, done.err
     assert run("release", "b.toml", "--output", "b.csv").code == 0
-    assert "The range 0.001 to 1,000 clipped" in flat(run("estimate", "b.csv"))
+    assert "the range 0.001 to 1,000 clipped" in flat(run("estimate", "b.csv"))
     done = run("estimate", "b.csv", "--at", "age=50")
     assert done.code == 0, done.err
     assert "if the logarithms have normal errors" in flat(done)
@@ -116,7 +116,7 @@ def test_an_epsilon_is_offered_two_laws(run):
     assert done.code == 0, done.err
     assert "fewer rows" not in flat(done)
     assert run("release", "b.toml", "--output", "b.csv").code == 0
-    assert "The range 0 to 10 clipped" in flat(run("estimate", "b.csv"))
+    assert "the range 0 to 10 clipped" in flat(run("estimate", "b.csv"))
     done = run("plan", *shared, "--range", "0,10", "--distribution", "bit")
     assert done.code == 2
     assert "distribution must be one of" in done.err

@@ -13,7 +13,7 @@ from workflow_tables import write
 KINDS = {
     "log": (
         ("--target", "fat", "--transform", "log", "--range", "1,1000", "--level", "4"),
-        ["(95% interval", "within a factor of", "The range 1 to 1,000 clipped"],
+        ["(95% interval", "within a factor of", "the range 1 to 1,000 clipped"],
     ),
     "people": (
         ("--target", "ldl", "--person", "id", "--level", "4"),

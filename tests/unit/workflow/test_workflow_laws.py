@@ -231,14 +231,14 @@ WRONG = {
     "leave the sensitivity out": {"privacy": Privacy(epsilon=1, sensitivity=1)},
     "ε needs a range": NUMBERS | {"privacy": Privacy(epsilon=1, **PURE)},
     "with Gaussian noise a delta": NUMBERS | {"privacy": Privacy(epsilon=1, range=ENDS)},
-    "takes epsilon": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
+    "take epsilon": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
     "take epsilon or a level": {"privacy": Privacy(standard_error={"age": 0.1})},
     "leave the transform out": {
         "transform": "log", "privacy": Privacy(epsilon=1, range={"ill": (1, 2)}),
     },
     "leave the residual variance": {"public": Public(0.2)},
     "takes randomised response": {"privacy": Privacy(epsilon=1, **PURE)},
-    "take added noise": NUMBERS
+    "Gaussian or Laplace noise": NUMBERS
     | {"privacy": Privacy(epsilon=1, range=ENDS, distribution="randomised response")},
     "need Gaussian noise": NUMBERS
     | {"person": "w", "privacy": Privacy(epsilon=1, range=ENDS, **PURE)},
