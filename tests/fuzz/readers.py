@@ -23,7 +23,7 @@ import privest as pv
 import workflow_tables
 from fuzz import ledgers, mutations
 from privest import dynamics, network, workflow
-from privest.data import Features, Reading, look, open_source, read_rows
+from privest.data import Features, Format, look, open_source, read_rows
 from privest.paper._engine import Task, Unit, _Store
 from privest.paper._nhanes import _first_seen
 from privest.privacy import load_level
@@ -316,7 +316,7 @@ def use_table(path: Path) -> None:
 
 
 def use_table_as_stated(path: Path) -> None:
-    reading = Reading(decimal=",", missing_codes=("77777", "bmi=99,5"))
+    reading = Format(decimal=",", missing_codes=("77777", "bmi=99,5"))
     for block in read_rows(open_source(path, reading), DESIGN, "ldl", missing="drop"):
         assert np.isfinite(block.H).all()
 

@@ -186,12 +186,18 @@ def options_of(message: str, names: Collection[str]) -> str:
 
     >>> options_of("State `again`, or the `decimal` mark.", ["again", "format"])
     ' (Here: --again, --format decimal=…)'
+    >>> options_of("State the `decimal` mark.", ["output"])
+    ' (Here: privest plan PLAN --format decimal=…)'
     """
-    own = "--format" if "format" in names else "privest plan PLAN --format"
-    keys = {one.name: f"{own} {one.name}=…" for one in fields(Format)}
-    options = keys | {name: f"--{name.replace('_', '-')}" for name in names}
-    found = [options[name] for name in re.findall(r"`(\w+)`", message) if name in options]
-    return f" (Here: {', '.join(dict.fromkeys(found))})" if found else ""
+    keys = {one.name: f"--format {one.name}=…" for one in fields(Format)}
+    own = {name: f"--{name.replace('_', '-')}" for name in names}
+    own |= keys if "format" in names else {}
+    of_plan = keys | {"missing": "--missing drop"}
+    named = dict.fromkeys(re.findall(r"`(\w+)`", message))
+    if found := [own[name] for name in named if name in own]:
+        return f" (Here: {', '.join(found)})"
+    found = [of_plan[name] for name in named if name in of_plan]
+    return f" (Here: privest plan PLAN {' '.join(found)})" if found else ""
 
 
 # --- values of options ----------------------------------------------------------------------------

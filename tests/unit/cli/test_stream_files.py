@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from privest.data import Reading, csv_records, open_lines
+from privest.data import Format, csv_records, open_lines
 from workflow_command import runner
 
 ROWS = [("time", "Wärme", "y")] + [
@@ -118,7 +118,7 @@ def test_other_alphabets_come_line_by_line(monkeypatch):
 
     thread = threading.Thread(target=sensor)
     thread.start()
-    with open_lines("-", format=Reading(encoding="utf-16-le")) as lines:
+    with open_lines("-", format=Format(encoding="utf-16-le")) as lines:
         assert next(lines) == "Wärme;y\n"
         first.set()
         assert list(lines) == ["1;2\n"]
