@@ -121,9 +121,12 @@ class Cost(Record):
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Cost:
         """The inverse of `to_dict`. Raises ValueError, KeyError or TypeError for others."""
-        numbers = {unit: read_number(record[unit]) for unit in ("mu2", "rho", "epsilon")}
-        information = read_information(record["information"])
-        return cls(information, **numbers, move=_read_move(record))
+        found = cls.__new__(cls)
+        object.__setattr__(found, "information", read_information(record["information"]))
+        for unit in ("mu2", "rho", "epsilon"):
+            object.__setattr__(found, unit, read_number(record[unit]))
+        object.__setattr__(found, "move", _read_move(record))
+        return found
 
     def trace(self, count: int) -> Fraction | None:
         """tr I over `count` indices."""
@@ -194,6 +197,9 @@ class Budget(Record):
                 name = f"{unit} of a budget"
                 object.__setattr__(self, unit, as_exact(getattr(self, unit), name))
         object.__setattr__(self, "move", move_text(self.move))
+        self._require_whole()
+
+    def _require_whole(self) -> None:
         if all(getattr(self, unit) is None for unit in LIMITS):
             raise InvalidInput(f"a budget needs at least one of {', '.join(LIMITS)}.")
         if (self.epsilon is None) != (self.delta is None):
@@ -220,8 +226,12 @@ class Budget(Record):
                 "this ledger has an account with a matrix as its budget, which privest 0.2 reads: "
                 "use that version, or open an account with a level."
             )
-        numbers = {unit: read_number(record[unit]) for unit in (*LIMITS, "delta")}
-        return cls(**numbers, move=_read_move(record))
+        found = cls.__new__(cls)
+        for unit in (*LIMITS, "delta"):
+            object.__setattr__(found, unit, read_number(record[unit]))
+        object.__setattr__(found, "move", _read_move(record))
+        found._require_whole()
+        return found
 
     def in_words(self) -> str:
         """One line, numbers rounded for people."""
