@@ -8,18 +8,21 @@ slopes. Rows by formula; sums and AdaSSP from simulated releases. AdaSSP (Wang 2
 features too and is biased; it gets the norm bound of the data itself, and gives no intervals.
 """
 
+from __future__ import annotations
+
 import argparse
 
 import numpy as np
 
 import privest as pv
+from privest.arrays import Array
 from privest.data import open_source
 
 NAMES, SLOPES = ("age", "sex", "bmi", "bp"), np.array([0.1, 0.15, -0.1, 0.08])
 SIGMA, ENDS, DELTA = 0.45, (-2.5, 2.5), 1e-6
 
 
-def people(rows, rng):
+def people(rows: int, rng: np.random.Generator) -> Array:
     """Standardised features; more rows than people are drawn again, with noise of sd 0.1."""
     X = np.column_stack(list(open_source("diabetes").read(NAMES).values()))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -28,7 +31,7 @@ def people(rows, rng):
     return X[rng.integers(len(X), size=rows)] + 0.1 * rng.standard_normal((rows, X.shape[1]))
 
 
-def ada_ssp(X, y, epsilon, rng):
+def ada_ssp(X: Array, y: Array, epsilon: float, rng: np.random.Generator) -> Array:
     """Noisy XᵀX + λI and Xᵀy, ε and δ in three parts; λ from a noisy least eigenvalue."""
     n = X.shape[1]
     norm, largest = np.linalg.norm(X, axis=1).max(), max(map(abs, ENDS))
@@ -44,14 +47,14 @@ def ada_ssp(X, y, epsilon, rng):
     return np.linalg.solve(noisy + ridge * np.eye(n), sums)
 
 
-def planned(table, epsilon, form):
+def planned(table: dict[str, Array], epsilon: float, form: str) -> pv.workflow.Plan:
     return pv.plan(
         table, target="y", features=NAMES, residual_variance=SIGMA**2, range=ENDS,
         epsilon=epsilon, delta=DELTA, form=form,
     )  # fmt: skip
 
 
-def errors_at(X, epsilon, runs, rng):
+def errors_at(X: Array, epsilon: float, runs: int, rng: np.random.Generator) -> list[float]:
     """Root mean square errors without privacy, of rows, of sums and of AdaSSP."""
     mean = X @ SLOPES
     table = dict(zip(NAMES, X.T)) | {"y": mean}
@@ -63,7 +66,7 @@ def errors_at(X, epsilon, runs, rng):
         found[0, k] = pv.estimate(sums.simulate(rng=rng)).estimate[1:]
         found[1, k] = ada_ssp(X, y, epsilon, rng)
 
-    def size(errors):
+    def size(errors: Array) -> float:
         return float(np.sqrt(np.mean(np.square(errors))))
 
     return [
@@ -72,7 +75,7 @@ def errors_at(X, epsilon, runs, rng):
     ]  # fmt: skip
 
 
-def main():
+def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--rows", type=int, nargs="+", default=[442, 10_000])
     asked.add_argument("--runs", type=int, default=100)

@@ -1,44 +1,23 @@
 """Likelihoods of releases, one family a file: ℓ(z, η) = ln ∫ p(z|y) N(y; η, σ²) dy."""
 
-from typing import TYPE_CHECKING
-
-from privest.lazy import lazy
-
-if TYPE_CHECKING:
-    from privest.estimator.likelihood._additive import (
-        ConvolvedLikelihood,
-        GaussianLikelihood,
-        LaplaceLikelihood,
-        VoigtLikelihood,
-    )
-    from privest.estimator.likelihood._binary import BinaryLikelihood
-    from privest.estimator.likelihood._clipped import ClippedLikelihood
-    from privest.estimator.likelihood._combined import Rowwise, Shifted
-    from privest.estimator.likelihood._dithered import (
-        DitheredLikelihood,
-        LaplaceQuantiserLikelihood,
-    )
-    from privest.estimator.likelihood._gain import GainLikelihood
-    from privest.estimator.likelihood._inverse import (
-        InverseGaussianLikelihood,
-        InverseLaplaceLikelihood,
-    )
-    from privest.estimator.likelihood._quadrature import QuadratureLikelihood
-    from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
-    from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
-else:
-    __getattr__ = lazy(__name__, {
-        "_additive": "ConvolvedLikelihood GaussianLikelihood LaplaceLikelihood VoigtLikelihood",
-        "_binary": "BinaryLikelihood",
-        "_clipped": "ClippedLikelihood",
-        "_combined": "Rowwise Shifted",
-        "_dithered": "DitheredLikelihood LaplaceQuantiserLikelihood",
-        "_gain": "GainLikelihood",
-        "_inverse": "InverseGaussianLikelihood InverseLaplaceLikelihood",
-        "_quadrature": "QuadratureLikelihood",
-        "_terms": "NUMPY Backend Likelihood Terms likelihood_of",
-        "_twin_uniform": "TwinUniformLikelihood",
-    })  # fmt: skip
+from privest.estimator.likelihood._additive import (
+    ConvolvedLikelihood,
+    GaussianLikelihood,
+    LaplaceLikelihood,
+    VoigtLikelihood,
+)
+from privest.estimator.likelihood._binary import BinaryLikelihood
+from privest.estimator.likelihood._clipped import ClippedLikelihood
+from privest.estimator.likelihood._combined import Rowwise, Shifted
+from privest.estimator.likelihood._dithered import DitheredLikelihood, LaplaceQuantiserLikelihood
+from privest.estimator.likelihood._gain import GainLikelihood
+from privest.estimator.likelihood._inverse import (
+    InverseGaussianLikelihood,
+    InverseLaplaceLikelihood,
+)
+from privest.estimator.likelihood._quadrature import QuadratureLikelihood
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [
     "NUMPY", "Backend", "BinaryLikelihood", "ClippedLikelihood", "ConvolvedLikelihood",
