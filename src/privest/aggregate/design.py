@@ -36,6 +36,7 @@ FOR_SQUARES_OF_LEVEL = 0.3  # share of c under an exposure
 FREE_SQUARES = 0.8325  # where H is saturated: .8325² ≤ ((1+√5)/2)⁵/16 (curator.md)
 NARROW = 0.2  # a_j·R²c/4 ≤ .2·b_j: without squares intervals are at most 10 % wider
 MANY_ROWS = 5.0  # c·σ²·K/n beyond which sampling dominates: rows are cut instead
+NARROWEST, WIDEST = 1e-40, 1e40  # widths of a range beyond which squares leave the doubles
 SAFE = 0.999  # covers the grid of d in `kappa`, and the rounding of squares
 STEPS, POINTS = 256, 10_000  # of M between ½ and 1, and of d between 0 and 1
 
@@ -201,10 +202,15 @@ def split(
 ) -> Split:
     """c₁ and ω for a promised μ over the range, or for an exposure c; of n coefficients."""
     steps = math.sqrt(_numbers(kind, n)) * GRID
+    width = _width(limits)
+    if not NARROWEST < width < WIDEST:
+        raise InvalidInput(
+            f"a range of width {width:g} is too narrow or too wide for sums: use other units."
+        )
     if mu is None:
         assert level is not None
         return _split_exposure(kind, n, limits, level, steps)
-    left, width = mu - steps, _width(limits)
+    left = mu - steps
     if left <= 0:
         raise InvalidInput(
             f"this ε is too small for {n} sums on the grid: take a larger ε, or fewer coefficients."

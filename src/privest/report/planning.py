@@ -102,12 +102,14 @@ def _sums(plan: Plan) -> list[Sentence]:
     own, design = plan.splits[0], plan.survey.sums
     assert design is not None
     kind = own.kind if plan.model.family == "gaussian" else "scores"
+    said = [say("sums_leave"), say(f"sums_{kind}", share=own.share), say("sums_all")]
+    if plan.model.person is not None:
+        return said
     variance = plan.columns[0].residual_variance
     share = design.efficiency(own.level, variance)
     best = "sums_best" if variance is not None else "sums_best_noise"
-    said = [say("sums_leave"), say(f"sums_{kind}", share=own.share), say("sums_all")]
     said.append(say(best, share=math.floor(share * 1000) / 1000))
-    if plan.model.person is None and plan.privacy.epsilon is not None:
+    if plan.privacy.epsilon is not None:
         said.append(say("sums_exposure", exposure=own.exposure))
     return said
 

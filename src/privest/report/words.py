@@ -136,7 +136,7 @@ WORDS: dict[str, str] = {
     "{share:percent} of the best release with this exposure of one value (proved).",
     "sums_silent": "Noisy sums show no residuals, no outliers and no share of clipped values.",
     "sums_exposure": "Sums and squares together carry at most {exposure:level} of Fisher "
-    "information about one value.",
+    "information about one value (squares taken as exact).",
     "other_epsilons": "Largest errors, as multiples of those without privacy: {points:and}.",
     "clip_sums": "Values beyond {low:end} and {high:end} count as these ends. No sum shows how "
     "many: choose the range with care.",

@@ -237,10 +237,12 @@ def test_rows_without_a_value_are_left_out(table):
         ({"distribution": "laplace"}, "Gaussian"),
         ({"weights": "bmi", "features": ["age"], "categories": {}}, "survey weights"),
         ({"sensitivity": 1.0}, "sensitivity"),
+        ({"range": (0, 1e100)}, "too wide"),
+        ({"range": (0, 1e-100)}, "too narrow"),
         ({"form": "sums"}, "form"),
         ({"form": "rows", "publish": "matrix", "delta": 1e-6}, "matrix"),
     ],
-    ids=["range", "laplace", "weights", "sensitivity", "form", "publish"],
+    ids=["range", "laplace", "weights", "sensitivity", "wide", "narrow", "form", "publish"],
 )
 def test_what_does_not_exist_is_refused(table, change, said):
     with pytest.raises(InvalidInput, match=said):
