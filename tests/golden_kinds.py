@@ -65,7 +65,7 @@ KINDS = {
     "range": Kind(f"{LINEAR} {STATED} {RANGE} --level 2"),
     "range-clips": Kind(f"{LINEAR} {STATED} --range 0,2 --delta 1e-6 --level 4"),
     "range-clips-unknown-variance": Kind(f"{LINEAR} --range 0,2 --delta 1e-6 --level 4"),
-    "move": Kind(f"{LINEAR} {STATED} --level 2 --delta 1e-6 --sensitivity 0.5"),
+    "move": Kind(f"{LINEAR} {STATED} --level 2 --delta 1e-6 --set privacy.sensitivity=0.5"),
     "epsilon": Kind(f"{LINEAR} {STATED} {RANGE} --epsilon 20"),
     "accuracy": Kind(f"{LINEAR} {STATED} {RANGE} --standard-error age=0.01"),
     "attacker": Kind(

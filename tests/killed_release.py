@@ -21,7 +21,7 @@ from privest import files, workflow
 from privest.ledger import Account, Ledger
 from workflow_tables import people, spec, write
 
-ROWS, FORM = 3000, sys.argv[4]
+ROWS, FORM = 3000, "aggregate" if sys.argv[4:] == ["aggregate"] else "rows"
 NAME = {"rows": "z.csv", "aggregate": "z.json"}[FORM]
 ASKED = {
     "rows": workflow.Privacy(2.0),

@@ -629,6 +629,9 @@ CASES = {
         g.keep(lattice.exactly(g([1.0, np.nan, np.inf]))), WORDS[:3]),
     "lattice.sum_of_products": lambda g: lattice.sum_of_products(
         g.keep([(g(Y), g(H.T)), (g(2 * Y), g(H.T))])),
+    "lattice.ExactSums.__init__": lambda g: lattice.ExactSums(g(Y), list),
+    "lattice.ExactSums.add": lambda g: lattice.ExactSums(np.ones(3), list).add(
+        g(H), g(np.ones(len(H)))),
     # linalg
     "linalg.uncorrelated": lambda g: linalg.uncorrelated(
         g.keep(linalg.Blocks([g(SPREAD)])), g.keep(linalg.Diagonal(g(Y**2)))),

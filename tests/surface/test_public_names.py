@@ -58,8 +58,8 @@ NAMES = {
         "weighted_grams", "weighted_roots", "whitening",
     },
     "lattice": {
-        "Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID", "LAPLACE",
-        "MOST", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
+        "Coin", "DiscreteGaussian", "DiscreteLaplace", "ExactSums", "Exactly", "GAUSSIAN", "GRID",
+        "LAPLACE", "MOST", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
         "laplace_integers", "literal_factor", "literal_root", "os_words", "rounded",
         "sum_of_products", "tossed", "two_product",
     },
@@ -144,7 +144,7 @@ NAMES = {
 
 # The modules that carry no underscore: the rooms, and these. All others are behind their room.
 ROOMS = {
-    "app",
+    "aggregate", "app",
     "audit", "bounds", "cli", "data", "design", "dynamics", "estimator", "lattice", "ledger",
     "linalg", "mechanism", "model", "network", "noise", "paper", "pipeline", "privacy", "reading",
     "report", "scale", "streaming", "workflow",

@@ -7,7 +7,8 @@ release  the two releases, θ̂ and its intervals
 scores   yes/no and counts
 """
 
-from privest.aggregate.design import (
+from privest.aggregate._design import FOR_SQUARES_OF_LEVEL as FOR_SQUARES_OF_LEVEL
+from privest.aggregate._design import (
     RowPersons,
     Split,
     SumDesign,
@@ -20,9 +21,9 @@ from privest.aggregate.design import (
     split,
     sum_design,
 )
-from privest.aggregate.release import SumRelease, release_sums
-from privest.aggregate.rows import FeatureRows
-from privest.aggregate.scores import solve_scores
+from privest.aggregate._release import SumRelease, release_sums
+from privest.aggregate._rows import FeatureRows
+from privest.aggregate._scores import solve_scores
 
 __all__ = [
     "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "informed_sd", "kind_of",

@@ -260,9 +260,8 @@ WORDS: dict[str, str] = {
     "band_very_large": "ε alone promises almost nothing; only the attack rates say what is hidden.",
     "not_hidden": "Not hidden: who is in the table, features, numbers of rows, missing values, "
     "group means, and what relatives' values reveal.",
-    "not_hidden_sums": "Not protected: who is in the table, features (none leaves; estimates "
-    "depend on them), numbers of rows, missing values, group means, and what relatives' values "
-    "reveal.",
+    "not_hidden_sums": "Not protected: who is in the table, features (none leaves), numbers of "
+    "rows, missing values, group means, and what relatives' values reveal.",
     "largest_level": "These sentences are for the rows with the largest level, s = {level:level}.",
     "exposure_caption": "Grey: without that person's row. Blue: after the release.",
     "exposure_bar_before": "sd without that person's row",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privest.aggregate import (
+    FOR_SQUARES_OF_LEVEL,
     Split,
     SumDesign,
     kind_of,
@@ -205,6 +206,4 @@ def _promise(
     assert variance is not None  # `refusals` asks for it
     names = tuple(model.design.names)
     wanted = {names.index(name): error for name, error in privacy.standard_error.items()}
-    from privest.aggregate.design import FOR_SQUARES_OF_LEVEL
-
     return {"level": level_for_errors(design, variance, wanted) / (1 - FOR_SQUARES_OF_LEVEL)}

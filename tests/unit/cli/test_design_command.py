@@ -50,7 +50,7 @@ def test_from_a_design_to_the_report(run, data, plan, tmp_path):
     done = run("design", plan, "--standard-error", ERRORS, "--output", levels)
     assert done.code == 0, done.err
     assert run("design", plan, "--output", levels).code == 2  # it exists
-    done = planned(run, levels, "--level-column", "level", "--delta", 1e-6, "--sensitivity", 1,
+    done = planned(run, levels, "--level-column", "level", "--delta", 1e-6, "--set", "privacy.sensitivity=1",
                    "--save", file, "--want", "age=0.003")  # fmt: skip
     assert done.code == 0, done.err
     said, found = words(done.out), make_plan(load_spec(file))
@@ -205,7 +205,10 @@ def test_wrong_uses_get_a_sentence(run, plan, case):
         (["--level", 2], "needs the residual variance"),
         (["--level", 2, "--person", "ward"], "one row per person"),
         (["--level", 2, "--set", "model.weights=age"], "without weights"),
-        (["--epsilon", 1, "--sensitivity", 1, "--distribution", "laplace"], "Gaussian noise"),
+        (
+            ["--epsilon", 1, "--set", "privacy.sensitivity=1", "--distribution", "laplace"],
+            "Gaussian noise",
+        ),
     ],
 )
 def test_plans_that_a_design_is_not_for(run, data, tmp_path, changes, sentence):

@@ -79,8 +79,8 @@ def test_names_of_before_are_understood(capsys, monkeypatch, tmp_path):
     run = runner(capsys, monkeypatch)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k},{k % 5}\n" for k in range(20)))
     plan = ("plan", tmp_path / "t.csv", "--target", "y", "--features", "x", "--level", 1)
-    old = run(*plan, "--noise-variance", 2, "--move=1", "--delta", 1e-6, "--law", "gaussian")
-    new = ("--residual-variance", 2, "--sensitivity=1", "--delta", 1e-6, "--distribution")
+    old = run(*plan, "--noise-variance", 2, "--law", "gaussian")
+    new = ("--residual-variance", 2, "--distribution")
     assert old.code == 0, old.err
     assert old == run(*plan, *new, "gaussian")
     budget = ("ledger", "budget", tmp_path / "l.db", "--subject", "a", "--mu", 1, "--move", 2)

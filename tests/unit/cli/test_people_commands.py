@@ -39,7 +39,7 @@ def words(text):
 
 def test_from_plan_to_report(run, data, tmp_path):
     plan, table = tmp_path / "plan.toml", tmp_path / "z.csv"
-    done = planned(run, data, "--delta", 1e-6, "--sensitivity", 1, "--save", plan)
+    done = planned(run, data, "--delta", 1e-6, "--set", "privacy.sensitivity=1", "--save", plan)
     assert done.code == 0, done.err
     said = words(done.out)
     assert "160 rows, 3 coefficients" in said

@@ -102,7 +102,7 @@ def test_every_option_reaches_the_plan(privest, data, tmp_path):
     reference = write(people(50, seed=1), tmp_path / "r.csv")
     given = (
         "--target", "ldl", "--features", "age,bmi", "--reference", reference, "--epsilon", 2,
-        "--delta", "1e-5", "--sensitivity", 0.5, "--missing", "drop",
+        "--delta", "1e-5", "--set", "privacy.sensitivity=0.5", "--missing", "drop",
         "--set", "model.intercept=false", "--save", tmp_path / "p.toml",
     )  # fmt: skip
     done = privest("plan", data, *given)
@@ -140,7 +140,7 @@ def test_units_of_a_transformed_target_are_said(privest, tmp_path):
     table = people()
     table["ldl"] = np.exp(table["ldl"])
     data = write(table, tmp_path / "p.csv")
-    given = (*OPTIONS, "--transform", "log", "--delta", "1e-6", "--sensitivity", "0.5")
+    given = (*OPTIONS, "--transform", "log", "--delta", "1e-6", "--set", "privacy.sensitivity=0.5")
     refused = privest("plan", data, *given)
     assert refused.code == 2
     assert "A logarithm needs a public range" in " ".join(refused.err.split())

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.aggregate.rows import FeatureRows
+from privest.aggregate._rows import FeatureRows
 from privest.arrays import Array
 from privest.errors import NotIdentifiable
 
@@ -61,7 +61,7 @@ def lewis_weights(rows: FeatureRows, triangle: Array, *, many: float = 0.0) -> R
     scale = math.sqrt(rows.count / len(triangle) * min(1.0, CUT / math.sqrt(many))) if cut else 1.0
     start: Array = np.eye(len(triangle))
     if rows.count > 2 * STARTED:
-        part = rows.sample(STARTED)
+        part = rows.some(STARTED)
         share = math.sqrt(sum(map(len, part)) / rows.count)
         try:
             found = _iterated(part, basis, start * share, cut, scale * share)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.aggregate.design import (
+from privest.aggregate._design import (
     NOISE,
     SAFE,
     Split,
@@ -19,7 +19,7 @@ from privest.aggregate.design import (
     person_scale,
     squares_scale,
 )
-from privest.aggregate.rows import BLOCK
+from privest.aggregate._rows import BLOCK
 from privest.arrays import Array, fingerprint_of
 from privest.errors import InvalidInput
 from privest.lattice import GRID, MOST, ExactSums

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from privest.aggregate.design import NOISE, SumDesign
+from privest.aggregate._design import NOISE, SumDesign
 from privest.arrays import Array
 from privest.errors import NotIdentifiable
 

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from privest.aggregate.lewis import (
+from privest.aggregate._lewis import (
     RowWeights,
     Sums,
     lewis_weights,
@@ -23,7 +23,7 @@ from privest.aggregate.lewis import (
     most_information,
     sums_of,
 )
-from privest.aggregate.rows import FeatureRows
+from privest.aggregate._rows import FeatureRows
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput
 from privest.lattice import GRID

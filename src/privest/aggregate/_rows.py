@@ -59,7 +59,7 @@ class FeatureRows:
         sizes = [*map(len, self._blocks), *self._sizes]
         return np.split(values, np.cumsum(sizes)[:-1])
 
-    def sample(self, most: int) -> list[Array]:
+    def some(self, most: int) -> list[Array]:
         """At most about so many rows, evenly spread: to start an iteration with."""
         step = max(1, -(-self.count // most))
         return [block[::step] for block in self]
