@@ -630,7 +630,7 @@ CASES = {
     "lattice.sum_of_products": lambda g: lattice.sum_of_products(
         g.keep([(g(Y), g(H.T)), (g(2 * Y), g(H.T))])),
     "lattice.ExactSums.__init__": lambda g: lattice.ExactSums(g(Y), list),
-    "lattice.ExactSums.add": lambda g: lattice.ExactSums(np.ones(3), list).add(
+    "lattice.ExactSums.add": lambda g: lattice.ExactSums(np.ones(H.shape[1]), list).add(
         g(H), g(np.ones(len(H)))),
     # linalg
     "linalg.uncorrelated": lambda g: linalg.uncorrelated(

@@ -186,8 +186,8 @@ def test_everything_public_has_a_docstring(room):
 
 
 def test_every_room_is_pinned():
-    """The command line has no names of its own."""
-    assert ROOMS - set(NAMES) == {"cli"}
+    """The command line has no names of its own; `aggregate` is the inside of the workflow."""
+    assert ROOMS - set(NAMES) == {"aggregate", "cli"}
     assert set(NAMES) - ROOMS == {"", "release"}
 
 

@@ -17,7 +17,7 @@ def test_a_file_reads_as_memory_does(in_memory):
     assert rows.count == 500
     for _ in range(2):
         np.testing.assert_array_equal(np.concatenate(list(rows)), H)
-    assert 40 <= sum(map(len, rows.sample(50))) <= 60
+    assert 40 <= sum(map(len, rows.some(50))) <= 60
 
 
 def test_passes_at_the_same_time_and_rows_added_later():

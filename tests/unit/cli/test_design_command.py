@@ -50,7 +50,8 @@ def test_from_a_design_to_the_report(run, data, plan, tmp_path):
     done = run("design", plan, "--standard-error", ERRORS, "--output", levels)
     assert done.code == 0, done.err
     assert run("design", plan, "--output", levels).code == 2  # it exists
-    done = planned(run, levels, "--level-column", "level", "--delta", 1e-6, "--set", "privacy.sensitivity=1",
+    done = planned(run, levels, "--level-column", "level", "--delta", 1e-6,
+                   "--set", "privacy.sensitivity=1",
                    "--save", file, "--want", "age=0.003")  # fmt: skip
     assert done.code == 0, done.err
     said, found = words(done.out), make_plan(load_spec(file))
