@@ -14,6 +14,7 @@ from inspect import getdoc
 from privest.arrays import as_choice
 from privest.ledger import Budget, Cost, Entry, Head
 from privest.workflow.document import COLUMN, DOCUMENT, FACTS
+from privest.workflow.published import Published
 from privest.workflow.spec import SECTIONS, VERSION
 
 SCHEMAS = ("plan", "header", "ledger")
@@ -40,6 +41,15 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "name": "Column of the table with the released numbers.",
         "unit": "Scale: a value with its privacy noise is unit·z + zero.",
         "zero": "Offset of that scale.",
+    },
+    "each of sums": {
+        "target": "Private column.",
+        "kind": "What gives the intervals: squares, free, persons, none or scores.",
+        "level": "Fisher information of the sums about one value.",
+        "estimate": "Coefficients; null where the score equations have no solution.",
+        "variance": "Squares of the standard errors.",
+        "freedom": "Degrees of freedom of Student's t; null for normal intervals.",
+        "matrix": "Noisy sums, squares and their weights, where they are published.",
     },
     "facts": {
         "rows": "Number of released rows.",
@@ -119,6 +129,8 @@ def _header() -> Iterator[str]:
     yield "The header of a release: JSON, beside its table."
     for title, known in (("header", DOCUMENT), ("each of columns", COLUMN), ("facts", FACTS)):
         yield from _texts(title, known)
+    yield "\nThe aggregate form has no table: its header also has a list, sums."
+    yield from _texts("each of sums", [one.name for one in fields(Published)])
 
 
 def _ledger() -> Iterator[str]:

@@ -8,6 +8,7 @@ from privest.data import Format
 from privest.ledger import Budget, Cost, Entry
 from privest.workflow import Model, Privacy, Public
 from privest.workflow.document import COLUMN, DOCUMENT, FACTS
+from privest.workflow.published import Published
 from privest.workflow.schema import TEXTS, descriptions, schema
 
 
@@ -21,6 +22,7 @@ def test_every_field_has_a_text(kind):
 def test_texts_and_fields_are_the_same():
     for title, known in (("header", DOCUMENT), ("each of columns", COLUMN), ("facts", FACTS)):
         assert set(TEXTS[title]) == set(known)
+    assert set(TEXTS["each of sums"]) == {one.name for one in fields(Published)}
     assert set(TEXTS["each of entries"]) == {one.name for one in fields(Entry)}
 
 
