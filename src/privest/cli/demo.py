@@ -86,7 +86,9 @@ def _show(console: Console, folder: Path, seed: int | None) -> None:
     estimated = workflow.estimate(release)
     print_sections(console, describe(estimated, keys=ESTIMATE))
     _type(console, commands.report)
-    save_report(found, estimated, commands, page)
+    names = plan_file.name, release.name, page.name  # where they lie is nobody else's business
+    ledger_name = None if seed is not None else LEDGER
+    save_report(found, estimated, commands_of(*names, seed=seed, ledger=ledger_name), page)
     console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
 
 
