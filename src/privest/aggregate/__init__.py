@@ -12,7 +12,6 @@ from privest.aggregate._design import (
     RowPersons,
     Split,
     SumDesign,
-    informed_sd,
     kind_of,
     level_for_errors,
     mu_apart,
@@ -26,7 +25,7 @@ from privest.aggregate._rows import FeatureRows
 from privest.aggregate._scores import solve_scores
 
 __all__ = [
-    "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "informed_sd", "kind_of",
+    "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "kind_of",
     "level_for_errors", "mu_apart", "person_rows", "planned_errors", "release_sums",
     "solve_scores", "split", "sum_design",
 ]  # fmt: skip

@@ -252,14 +252,6 @@ def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
     return min(own.stated, largest + math.sqrt(_numbers(own.kind, n)) * GRID)
 
 
-def informed_sd(own: Split, sd: float) -> float:
-    """At least the sd of a guess of one value by an attacker who knows all others (normal values).
-
-    1/√(1/σ² + c): c of both releases at every outcome, which is more than 4k²‖q‖²σ² + c₁.
-    """
-    return 1 / math.sqrt(1 / sd**2 + own.exposure)
-
-
 def _numbers(kind: str, n: int) -> int:
     """How many noisy numbers leave."""
     return n + {"none": 0, "persons": n * (n + 1) // 2}.get(kind, n)

@@ -124,8 +124,6 @@ def _private(
     limits, own = terms.limits(column), None
     if terms.splits:
         own = terms.splits[terms.columns.index(column)]
-    if own is not None and family == "binomial":
-        variance = (share or 0.5) * (1 - (share or 0.5))
     return Private(
         target=column.target,
         level=column.level,

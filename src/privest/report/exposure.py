@@ -150,7 +150,9 @@ def _guess_person(one: Private, rows: int) -> Sentence:
 
 def _guess_sums(one: Private) -> Sentence:
     """Noisy sums: a reader knows next to nothing of one row; an informed attacker little."""
-    informed = [1 / math.sqrt(1 / sd**2 + one.exposure) for sd in one.sds]
+    if one.share is not None:
+        return say("guess_sums_answer", before=one.share)
+    informed = [attacker.informed_error(one.exposure, sd) for sd in one.sds]
     if one.sd is None:
         return say("guess_sums_fractions", value=one.value, sds=one.sds, informed=informed)
     return say("guess_sums", value=one.value, before=one.sd, informed=informed[0])
@@ -200,7 +202,7 @@ def right(*chances: float) -> Sentence:
 
 def _pairs(columns: Sequence[Private]) -> list[Sentence]:
     first = columns[0]
-    if first.distribution == "randomised response":
+    if first.share is not None:  # yes or no: the ends are the only pair
         return []
     if len(columns) > 1:
         if not all(one.sd for one in columns):
@@ -295,7 +297,7 @@ def _details(
 
 
 def _of_column(one: Private) -> list[Sentence]:
-    if one.distribution == "randomised response":
+    if one.share is not None:
         return [say("share_is", share=one.share, source=say(one.source))]
     said = []
     if one.sd is not None:

@@ -109,7 +109,7 @@ def _sums(plan: Plan) -> list[Sentence]:
     share = design.efficiency(own.level, variance)
     best = "sums_best" if variance is not None else "sums_best_noise"
     said.append(say(best, share=math.floor(share * 1000) / 1000))
-    if plan.privacy.epsilon is not None:
+    if plan.privacy.epsilon is not None and own.kind != "none":
         said.append(say("sums_exposure", exposure=own.exposure))
     return said
 

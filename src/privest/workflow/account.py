@@ -27,11 +27,9 @@ from privest.ledger import (
     Cost,
     Entry,
     Ledger,
-    cost_of,
     marks_folder,
     require_none_before,
 )
-from privest.privacy import SequentialLevel
 from privest.records import Record
 from privest.workflow.document import LedgerPlace, TableRelease, digest, parsed_document
 from privest.workflow.spec import Spec
@@ -89,16 +87,6 @@ class Account:
     def __getstate__(self) -> dict[str, Any]:
         """Of a copy: it opens the ledger anew, by its path."""
         return vars(self) | {"_own": True, "_ledger": None}
-
-    def spend(self, level: SequentialLevel, start: int, stop: int) -> None:
-        """Charge the values start ≤ k < stop of a release at a level: then they may be drawn."""
-        most = cost_of(level).largest_level
-        with self:
-            if self.subject not in self.ledger.subjects():
-                own = most if self.budget is None else self.budget
-                self.ledger.account(self.subject, budget=Budget(level=own))
-            cost = cost_of(level, start=start, stop=stop)
-            self._ledger_account.spend(cost, start=start, stop=stop)
 
     def open(self, plan: Terms, folder: Path) -> None:
         """Before anything is drawn: refuse what will not be paid for, or could not be written.

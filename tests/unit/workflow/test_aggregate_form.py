@@ -8,6 +8,7 @@ import struct
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import privest as pv
 from privest.errors import BudgetExceeded, InvalidInput
@@ -205,6 +206,10 @@ def test_yes_no(table):
     found = pv.estimate(plan.simulate(rng=2))
     assert abs(found.estimate[1] - 0.05) < 5 * found.standard_error[1]
     assert found.standard_error[1] < 0.01
+    said = pv.report.as_text(pv.report.describe(plan), ("exposure",))
+    right = 100 * ndtr(gdp.mu_of(2.0, 1e-6) / 2)  # between yes and no, all others known
+    assert f"right at most {math.ceil(10 * right) / 10:g}%" in said
+    assert "sd" not in said
 
 
 def test_persons_and_several_columns(table, ledger, tmp_path):
