@@ -932,7 +932,7 @@ CASES = {
         spec(), g.keep(pd.DataFrame(people(40))))],
     "workflow.plan": lambda g: [
         workflow.plan(g.keep(given), "ldl ~ age + C(sex)", categories=g.keep(
-            {"sex": ["female", "male"]}), level=1.0, residual_variance=1.0,
+            {"sex": ["female", "male"]}), form="rows", level=1.0, residual_variance=1.0,
             format=g.keep({"missing_codes": [99]})).simulate(rng=0)
         for given in (plan(g)[1], pd.DataFrame(people(40)))],
     "workflow.estimate": lambda g, tmp: workflow.estimate(g.keep(estimate(g, tmp)[2])),
@@ -950,7 +950,8 @@ CASES = {
     "workflow.Privacy.__init__": lambda g: workflow.Privacy(
         1.0, range=g.keep({"a": [0.0, 1.0]}), units=g.keep({"a": 1.0})),
     "workflow.Estimate.mean_at": lambda g: pv.estimate(
-        pv.plan({"x": np.arange(9.0), "y": np.arange(9.0) % 4}, "y ~ x", level=1.0).simulate(rng=1)
+        pv.plan({"x": np.arange(9.0), "y": np.arange(9.0) % 4}, "y ~ x", form="rows", level=1.0)
+        .simulate(rng=1)
     ).mean_at(g.keep({"x": 2.0})),
 }  # fmt: skip
 

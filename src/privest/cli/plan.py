@@ -114,9 +114,9 @@ class PrivacyOptions:
                              repeated.
     standard_error NAME=E,…  Instead of a level: the standard errors that are wanted.
     distribution NAME        Privacy noise: gaussian (the default), or laplace, which needs no δ.
-    form KIND                What leaves: rows (a noisy value for each, the default), or aggregate
-                             (estimates from a few noisy sums, by an owner who is trusted with the
-                             table).
+    form KIND                What leaves: aggregate (estimates from a few noisy sums, the default),
+                             or rows (a noisy value for each), where values are protected before
+                             they reach you.
     level_column NAME        Public column with the level of each row; `privest design` writes one.
     """
 
@@ -270,7 +270,9 @@ def spec_of(
         _set(given, text)
     given["format"] = _with_format(given.get("format", {}), files.format)
     old: dict[str, Any] = (
-        {"version": PLAN_VERSION, "data": source} if base is None else base.to_dict()
+        {"version": PLAN_VERSION, "data": source, "privacy": {"form": "aggregate"}}
+        if base is None
+        else base.to_dict()
     )
     for section, new in given.items():
         old[section] = _changed(old.get(section, {}), new)

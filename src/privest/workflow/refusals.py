@@ -54,7 +54,8 @@ class NotOffered(InvalidInput):
 REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     "aggregate": (
         lambda f: f.aggregate and not (f.gaussian and f.ranged),
-        "The aggregate form needs Gaussian noise and the range of every private column.",
+        "The aggregate form needs Gaussian noise and the public range of every private column: "
+        "state the range, or take the form rows.",
     ),
     "aggregate-promise": (
         lambda f: f.aggregate and (f.chance or f.sensitivity),
@@ -63,7 +64,7 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "aggregate-weights": (
         lambda f: f.aggregate and f.weights,
-        "The aggregate form has no survey weights: release rows, or leave the weights out.",
+        "The aggregate form has no survey weights: take the form rows, or leave the weights out.",
     ),
     "aggregate-persons": (
         lambda f: f.aggregate and f.person and not f.epsilon,

@@ -11,8 +11,9 @@
     sex = ["female", "male"]         # public list; the first is the baseline
 
     [privacy]
+    form = "aggregate"               # or rows
     epsilon = 1.0                    # or level, standard_error, tolerance with attacker
-    delta = 1e-6
+    delta = 1e-6                     # of the aggregate form if left out
     range = { ldl = [0, 10] }        # public; values beyond it are clipped
 
     [public]
@@ -162,8 +163,9 @@ class Privacy:
     sensitivity      the difference that ε is about where it is less than the range; not enforced.
     units            {target: size}, what counts as one unit of each of several targets.
     distribution     privacy noise: "gaussian", "laplace" or "randomised response" (yes/no).
-    form             what leaves: "rows" (a noisy value for each), or "aggregate" (estimates from a
-                     few noisy sums, made by a data owner who is trusted with the table).
+    form             what leaves: "aggregate" (estimates from a few noisy sums, made by a data owner
+                     who is trusted with the table; what `plan` takes), or "rows" (a noisy value
+                     for each; what a plan file without a form means).
     publish          of the aggregate form: "estimates", or "matrix" for submodels and joint tests.
     """
 
