@@ -8,6 +8,7 @@ scores   yes/no and counts
 """
 
 from privest.aggregate._design import FOR_SQUARES_OF_LEVEL as FOR_SQUARES_OF_LEVEL
+from privest.aggregate._design import NOISE as NOISE
 from privest.aggregate._design import (
     RowPersons,
     Split,

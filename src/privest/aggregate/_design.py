@@ -174,6 +174,7 @@ class Split:
     mu        of both together without the grid; None: the promise is an exposure.
     exposure  the most Fisher information of both about one value, for every outcome.
     stated    μ of both together with the grid, over the range.
+    pilot     c₀ of an earlier release of sums, counted in `exposure` and `stated`; 0: none.
     """
 
     level: float
@@ -182,6 +183,7 @@ class Split:
     mu: float | None
     exposure: float
     stated: float
+    pilot: float = 0.0
 
 
 def kind_of(
@@ -248,8 +250,10 @@ def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
     elif own.kind == "squares" and own.mu is not None:
         M = np.linspace(0.5, 1.0, STEPS + 1)[:, None]
         moved += (own.mu * u) ** 2 * ((kappa(M, own.share) * (2 * M - u)) ** 2).max(axis=0)
-    largest = math.sqrt(float(moved.max()))
-    return min(own.stated, largest + math.sqrt(_numbers(own.kind, n)) * GRID)
+    largest = math.sqrt(float(moved.max())) + math.sqrt(_numbers(own.kind, n)) * GRID
+    if own.pilot:
+        largest = math.hypot(largest, math.sqrt(own.pilot) * apart + math.sqrt(n) * GRID)
+    return min(own.stated, largest)
 
 
 def _numbers(kind: str, n: int) -> int:

@@ -134,6 +134,17 @@ WORDS: dict[str, str] = {
     "release with this exposure of one value can have (proved).",
     "sums_best_noise": "D-efficiency of the weights where privacy noise dominates: at least "
     "{share:percent} of the best release with this exposure of one value (proved).",
+    "sums_alike": "Every row is in every sum with a public weight; no value is exposed by more.",
+    "sums_rel": "The noise of the squares is {low:percent} to {high:percent} of the variances that "
+    "they show: intervals are Student's t, wider where it is more.",
+    "sums_cut": "With many rows, row weights 'cut' may come nearer to the best.",
+    "sums_pilot": "A pilot takes {share:percent} of the promise first, and predicts every value.",
+    "sums_within": "The sums are of differences from a prediction, at most {within:end}.",
+    "clip_within": "Values farther than {within:end} from their prediction count as that far. No "
+    "sum shows how many.",
+    "sums_variance": "The squares show a residual variance of about {variance:near}.",
+    "sums_explained": "The features explain about {share:percent} of the variance (R²).",
+    "wald": "Wald test that {names:and} are all 0: p = {p:p}.",
     "sums_silent": "Noisy sums show no residuals, no outliers and no share of clipped values.",
     "sums_exposure": "Sums and squares together carry at most {exposure:level} of Fisher "
     "information about one value (squares taken as exact).",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -38,6 +38,7 @@ class Published:
     level      c₁, the Fisher information of the sums about one value.
     estimate   θ̂; NaN, with infinite variance, where score equations have no root.
     variance, freedom   of Student's t, infinite where normal.
+    residual_variance, r_squared   that the squares show, approximate; None where they do not.
     matrix     with publish = "matrix": z and t as they were drawn, B = Σ ℓxᵀ and Σ ℓℓᵀ.
     """
 
@@ -47,6 +48,8 @@ class Published:
     estimate: Array
     variance: Array
     freedom: Array
+    residual_variance: float | None = None
+    r_squared: float | None = None
     matrix: Mapping[str, Array] = field(default_factory=dict)
 
     @property
@@ -109,6 +112,9 @@ class Published:
         kinds: dict[str, Any] = dict.fromkeys((one.name for one in fields(cls)), _any)
         kinds |= {"target": read_text, "kind": read_text, "level": read_number}
         record = read_fields(given, kinds, "sums")
+        for name in ("residual_variance", "r_squared"):
+            if record[name] is not None:
+                record[name] = read_number(record[name], name)
         if not isinstance(record["matrix"], Mapping):
             raise InvalidInput("sums: matrix holds names with values.")
         for name, unknown in NUMBERS.items():
@@ -166,8 +172,11 @@ def splits_of(
     found, n = [], design.rows.n
     for own, variance in zip(limits, variances, strict=True):
         promise = _promise(privacy, len(limits), design, variance, model)
-        kind = "none" if model.family != "gaussian" else kind_of(design, own, **promise)
-        found.append(split(kind, n, own, **promise))
+
+        def kind(summed: Range, **left: float) -> str:
+            return "none" if model.family != "gaussian" else kind_of(design, summed, **left)
+
+        found.append(_divided(privacy, n, own, kind, promise))
     return tuple(found)
 
 
@@ -183,8 +192,33 @@ def splits_of_kinds(
             promise = {"level": one.level / whole.level}
         else:
             promise = _promise(privacy, len(limits))
-        found.append(split(kind, n, own, **promise))
+        found.append(_divided(privacy, n, own, lambda *_, _kind=kind, **__: _kind, promise))
     return tuple(found)
+
+
+def summed_range(privacy: Privacy, limits: Range) -> Range:
+    """Of what is summed: the values, or their differences from a prediction."""
+    return limits if privacy.within is None else Range(-privacy.within, privacy.within)
+
+
+def _divided(
+    privacy: Privacy,
+    n: int,
+    limits: Range,
+    kind: Callable[..., str],
+    promise: dict[str, float],
+) -> Split:
+    """The division of one column; a pilot takes its share of μ² first."""
+    summed = summed_range(privacy, limits)
+    if privacy.pilot is None:
+        return split(kind(summed, **promise), n, summed, **promise)
+    first = split("none", n, limits, mu=promise["mu"] * math.sqrt(privacy.pilot))
+    left = {"mu": promise["mu"] * math.sqrt(1 - privacy.pilot)}
+    second = split(kind(summed, **left), n, summed, **left)
+    return replace(
+        second, pilot=first.level, exposure=first.level + second.exposure,
+        stated=math.hypot(first.stated, second.stated),
+    )  # fmt: skip
 
 
 def _promise(
