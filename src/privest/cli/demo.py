@@ -54,7 +54,7 @@ def _show(console: Console, folder: Path, seed: int | None) -> None:
     spec = workflow.Spec(
         people.name,
         workflow.Model(("s5",), ("age", "sex", "bmi", "bp"), categories={"sex": ("0", "1")}),
-        workflow.Privacy(epsilon=EPSILON, delta=1e-6, range={"s5": (2.0, 7.0)}, form="aggregate"),
+        workflow.Privacy(epsilon=EPSILON, delta=1e-6, range={"s5": (3.0, 6.5)}, form="aggregate"),
         workflow.Public(reference=reference.name),
     )
     plan_text, ledger = workflow.to_toml(spec), folder / LEDGER

@@ -153,6 +153,9 @@ def _guess_sums(one: Private) -> Sentence:
     if one.share is not None:
         return say("guess_sums_answer", before=one.share)
     informed = [attacker.informed_error(one.exposure, sd) for sd in one.sds]
+    if one.logarithm:
+        before, after = ([_exp(HALF * sd) for sd in sds] for sds in (one.sds, informed))
+        return say("guess_sums_factors", value=one.value, before=before, informed=after)
     if one.sd is None:
         return say("guess_sums_fractions", value=one.value, sds=one.sds, informed=informed)
     return say("guess_sums", value=one.value, before=one.sd, informed=informed[0])

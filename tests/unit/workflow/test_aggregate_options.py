@@ -3,6 +3,8 @@
 import itertools
 import json
 import math
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,3 +179,12 @@ def test_a_matrix_of_small_groups_is_stated():
         pv.plan(data, **ASKED | lists, publish="matrix").simulate(rng=1)
     made = pv.plan(data, **ASKED | lists, publish="matrix of small groups").simulate(rng=1)
     assert set(made.sums[0].matrix) >= {"sums", "cross", "gram"}
+
+
+def test_the_picture_of_exposure_by_form(tmp_path):
+    where = Path(__file__).parents[3] / "examples" / "exposure_by_form.py"
+    example = runpy.run_path(str(where))
+    rows, basis, lewis = example["main"](tmp_path / "e.png").values()
+    np.testing.assert_allclose(rows, 1 / (0.2 * (1.5**2 - 1)), rtol=1e-5)  # σ² + 1/s = 1.5²·σ²
+    assert lewis < basis < rows
+    assert (tmp_path / "e.png").exists()
