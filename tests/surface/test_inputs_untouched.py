@@ -619,6 +619,9 @@ CASES = {
             stream(g, [0.5, np.nan, 0.7, 0.2], level), g(H))
         for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]),
                       pv.StreamLevel.from_cumulative(SPREAD))],
+    "estimator.Result.contrast": lambda g: estimator.Result(
+        estimate=np.ones(2), covariance=np.eye(2), names=("a", "b")
+    ).contrast(g.keep({"a": 1.0, "b": -1.0})),
     "estimator.Result.__init__": lambda g: estimator.Result(
         estimate=g([1.0, 2.0]), covariance=g(PAIR), classical=g(PAIR), bound=g(PAIR)).summary(),
     # lattice

@@ -263,7 +263,7 @@ def estimate(
                      units: age=50,sex=male. Repeat.
     features NAME,…  Of an aggregate release with its matrix: a smaller model.
     total            Total of the target over the rows, in its own units.
-    wald NAME,…      Wald test: may all of these coefficients be 0?
+    wald NAME,…      Wald test that all of these coefficients are 0.
     """
     rows = {text: named_values(text, "--at") for text in at or []}
     wanted = None if features is None else listed(features)
