@@ -161,8 +161,8 @@ def release(
 ) -> None:  # fmt: skip
     """Write the private release of a plan.
 
-    Of rows: a table with one noisy value z per row, and a JSON header beside it. Of the aggregate
-    form: one JSON document with the estimates.
+    Of the aggregate form: one JSON document with the estimates. Of rows: a table with one noisy
+    value z per row, and a JSON header beside it.
 
     The values themselves are never written, and none is rejected: beyond the range it is clipped.
     The noise is exact and has no seed. The release is charged to a ledger before the table appears.
@@ -171,10 +171,10 @@ def release(
 
     Example:
 
-    privest release plan.toml --output release.csv
+    privest release plan.toml --output z.json
 
     Options:
-    output FILE   Table to write, .csv or .parquet; of the aggregate form a document, .json.
+    output FILE   Document to write, .json; of rows a table, .csv or .parquet.
     publish WHAT  Of the aggregate form: estimates (the default), or matrix, for smaller models and
                   means at rows. The matrix shows sums of the features.
     """

@@ -218,15 +218,15 @@ def plan(
 
     Examples:
 
-    privest plan diabetes --target s5 --features age,sex,bmi,bp --residual-variance 0.2 --level 2
+    privest plan diabetes --target s5 --features age,sex,bmi,bp --epsilon 3 --range 3,6.5
 
     privest plan people.csv --target ldl --features age,sex --category sex=female,male
     --reference reference.csv --epsilon 1 --delta 1e-6 --range 0,10 --save plan.toml
 
     privest plan people.xlsx --formula "ldl ~ age + C(sex) + np.log(bmi)" --category sex=female,male
-    --level 2 --format sheet=people
+    --form rows --level 2 --format sheet=people
 
-    privest plan people.csv --target ldl --by sex --category sex=female,male --level 2
+    privest plan people.csv --target ldl --by sex --category sex=female,male --epsilon 1 --range 0,10
 
     privest plan plan.toml --epsilon 3 --save plan-3.toml
     """
