@@ -21,6 +21,7 @@ from privest.aggregate._lewis import (
     lewis_weights,
     log_det,
     most_information,
+    norms,
     sums_of,
 )
 from privest.aggregate._rows import FeatureRows
@@ -92,7 +93,14 @@ class SumDesign:
 
     def shares(self, L: Array) -> Array:
         """q_ij of some rows, (rows, n)."""
-        return np.asarray((L @ self.inverse.T) ** 2 / self.noise)
+        return self._parts(L)[1]
+
+    def _parts(self, L: Array) -> tuple[Array, Array]:
+        """B⁻¹ℓ_i, and q_i."""
+        parts = self.inverse @ L.T
+        q = parts**2
+        q /= self.noise[:, None]
+        return parts.T, q.T
 
     def efficiency(self, level: float, variance: float | None) -> float:
         """At least this share of the best (det)^(1/n) that any level with S_ii ≤ c has, proved."""
@@ -148,15 +156,14 @@ def sum_design(
     sums = sums_of(_weighted(rows, weights, persons), n)
     design = SumDesign(rows, weights, sums, persons, np.zeros(0), np.zeros(0), 0.0)
     inverse = design.inverse
-    spread = inverse @ sums.gram @ inverse.T
+    spread = np.linalg.cholesky(inverse @ sums.gram @ inverse.T).T
     shown, left, peak = np.zeros(n), np.zeros(n), 0.0
     for X, L in design.blocks():
-        own = np.einsum("ij,ij->i", X @ inverse, L)
-        kept = 1 - 2 * own + np.einsum("ij,jk,ik->i", X, spread, X)
-        q = design.shares(L)
+        parts, q = design._parts(L)
+        kept = 1 - 2 * np.einsum("ij,ij->i", X, parts) + norms(spread @ X.T) ** 2
         shown += q.sum(axis=0)
         left += kept @ q
-        peak = max(peak, float(np.linalg.norm(q, axis=1).max(initial=0.0)))
+        peak = max(peak, float(norms(q.T).max(initial=0.0)))
     return replace(design, shown=shown, left=left, peak=peak)
 
 

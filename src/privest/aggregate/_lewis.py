@@ -10,6 +10,7 @@ S_ii ≤ c where privacy dominates (`most_information` bounds the rest, for any 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,8 +24,10 @@ from privest.errors import NotIdentifiable
 
 CLOSE = 1e-3  # relative change of τ at which the iteration ends
 PASSES = 60  # the change halves in each pass: 14 are usual
-STARTED = 100_000  # rows that the iteration starts with
+STARTED = (2**14, 2**18)  # rows that the iteration starts with: a pass over all comes last
+SEEN = 1e-6  # least share of a direction in such rows: else a rare category is missing from them
 CERTIFIED = 2  # passes of the certificate
+SQUARED = 1e-140, 1e140  # norms whose squares are doubles
 CUT = 2.5  # chosen from a grid on four designs (normal, heavy-tailed, rare features), 5 ≤ N ≤ 10⁴
 
 
@@ -37,14 +40,23 @@ class RowWeights:
 
     def of(self, X: Array) -> Array:
         """ℓ of some rows, (rows, n), each of norm at most 1 as the doubles that they are."""
-        U = X @ self.root.T
+        U = self.root @ X.T  # (n, rows): long loops
+        size = norms(U)
         if not self.cut:  # else the squares of a tiny row are lost, and its norm is too small
-            top = np.abs(U).max(axis=1, initial=0.0)
-            U = U / np.where(top > 0, top, 1.0)[:, None]
-        size = np.linalg.norm(U, axis=1)
+            far = ~((size > SQUARED[0]) & (size < SQUARED[1]))
+            if far.any():
+                top = np.abs(U[:, far]).max(axis=0)
+                U[:, far] /= np.where(top > 0, top, 1.0)
+                size[far] = norms(U[:, far])
         divisor = np.maximum(size, 1.0) if self.cut else np.where(size > 0, size, 1.0)
         room = 1 + (X.shape[1] + 8) * 2.0**-52  # of a norm, a quotient and a later product
-        return np.asarray(U / (divisor * room)[:, None])
+        U /= divisor * room
+        return U.T
+
+
+def norms(U: Array) -> Array:
+    """‖u_i‖ of the columns."""
+    return np.sqrt(np.einsum("ij,ij->j", U, U))
 
 
 def lewis_weights(rows: FeatureRows, triangle: Array, *, many: float = 0.0) -> RowWeights:
@@ -56,21 +68,17 @@ def lewis_weights(rows: FeatureRows, triangle: Array, *, many: float = 0.0) -> R
 
     An error in G costs accuracy, never privacy.
     """
-    basis = scipy.linalg.solve_triangular(triangle, np.eye(len(triangle)), trans="T")
+    basis = scipy.linalg.solve_triangular(triangle, np.eye(len(triangle)), trans="T")  # HᵀH = I
     cut = many > 0
     scale = math.sqrt(rows.count / len(triangle) * min(1.0, CUT / math.sqrt(many))) if cut else 1.0
-    start: Array = np.eye(len(triangle))
-    if rows.count > 2 * STARTED:
-        part = rows.some(STARTED)
-        share = math.sqrt(sum(map(len, part)) / rows.count)
-        try:
-            found = _iterated(part, basis, start * share, cut, scale * share)
-            start = found / (share if cut else share**2)  # G of copies: their number squared
-        except NotIdentifiable:  # rare categories may be missing from a part of the rows
-            start = np.eye(len(triangle))
-    factor = _iterated(rows, basis, start, cut, scale)
-    inverse = scipy.linalg.solve_triangular(factor, basis, lower=True)
-    return RowWeights(scale * inverse, cut)
+    root: Array = basis
+    for most in (one for one in STARTED if rows.count > 2 * one):
+        part = rows.some(most)
+        share = math.sqrt(part.count / rows.count)
+        times = share if cut else share**2  # as of copies: G grows with their number squared
+        with contextlib.suppress(NotIdentifiable):
+            root = times * _iterated(part, root / times, cut, scale * share, SEEN)
+    return RowWeights(scale * _iterated(rows, root, cut, scale), cut)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,52 +86,52 @@ class Sums:
     """Public sums over the rows: what the accuracy of a release follows from.
 
     cross     B = Σ ℓ_i x_iᵀ. gram: Σ ℓ_i ℓ_iᵀ. features: HᵀH. sizes: (n,) Σ |ℓ_ij|.
-    rows      rows that are not 0. distinct: different rows, up to n + 1.
+    distinct  different rows, up to n + 1.
     """
 
     cross: Array
     gram: Array
     features: Array
     sizes: Array
-    rows: int
     distinct: int
 
 
 def sums_of(blocks: Iterable[tuple[Array, Array]], n: int) -> Sums:
     """One pass over the rows x_i and their weights ℓ_i."""
     cross, gram, features = np.zeros((3, n, n))
-    sizes, count, different = np.zeros(n), 0, np.zeros((0, n))
+    sizes, different = np.zeros(n), np.zeros((0, n))
     for X, L in blocks:
         cross += L.T @ X
         gram += L.T @ L
         features += X.T @ X
         sizes += np.abs(L).sum(axis=0)
-        count += int(X.any(axis=1).sum())
         if len(different) <= n:
             different = np.unique(np.concatenate([different, X]), axis=0)[: n + 1]
-    return Sums(cross, gram, features, sizes, count, len(different))
+    return Sums(cross, gram, features, sizes, len(different))
 
 
-def _iterated(rows: Iterable[Array], basis: Array, factor: Array, cut: bool, scale: float) -> Array:
-    """C of the fixed point, in coordinates in which HᵀH = I."""
+def _iterated(
+    rows: Iterable[Array], root: Array, cut: bool, scale: float, least: float = 0.0
+) -> Array:
+    """C⁻¹ of the fixed point G = CCᵀ, from another one: G in its coordinates is Σ w_i u_i u_iᵀ."""
     for _ in range(PASSES):
-        inverse = scipy.linalg.solve_triangular(factor, np.eye(len(basis)), lower=True)
-        total = np.zeros_like(basis)
+        total = np.zeros_like(root)
         for X in rows:
-            Y = X @ basis.T
-            size = np.linalg.norm(Y @ inverse.T, axis=1)
+            U = root @ X.T
+            size = norms(U)
             if cut:
                 weight = 1 / np.maximum(scale * size, 1.0)
             else:
                 weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
-            total += Y.T @ (Y * weight[:, None])
-        moved = scipy.linalg.eigvalsh(inverse @ total @ inverse.T)
-        if not moved[0] > 0:
+            U *= np.sqrt(weight)
+            total += U @ U.T
+        moved = scipy.linalg.eigvalsh(total)
+        if not moved[0] > least * moved[-1]:
             raise NotIdentifiable("these rows do not determine the coefficients.", np.eye(0))
-        factor = np.linalg.cholesky(total)
+        root = scipy.linalg.solve_triangular(np.linalg.cholesky(total), root, lower=True)
         if np.abs(np.log(moved)).max() / 2 < CLOSE:
             break
-    return factor
+    return root
 
 
 def most_information(

@@ -19,6 +19,7 @@ from privest.aggregate._design import (
     person_scale,
     squares_scale,
 )
+from privest.aggregate._lewis import norms
 from privest.aggregate._rows import BLOCK
 from privest.arrays import Array, fingerprint_of
 from privest.errors import InvalidInput
@@ -140,7 +141,7 @@ def _squares(
     least = math.inf
     for X, L in design.blocks():
         M = 0.5 + np.abs(_fitted(X, estimate, limits) - middle) / width
-        size = np.linalg.norm(design.shares(L), axis=1)
+        size = norms(design.shares(L).T)
         able = kappa(M, own.share) if own.mu is not None else 1 / M
         with np.errstate(divide="ignore"):
             least = min(least, float((able / size).min(initial=math.inf)))

@@ -113,10 +113,11 @@ class ExactSums:
         self._known &= (np.abs(c) < _SAFE).all(axis=0)  # larger ones cannot be split
         with np.errstate(all="ignore"):
             for at in range(0, len(v), _ROWS):
-                weights = np.where(self._known, c[at : at + _ROWS], 0.0)
-                values = np.repeat(v[at : at + _ROWS, None], n, axis=1)
+                weights = c[at : at + _ROWS]
+                if not self._known.all():
+                    weights = np.where(self._known, weights, 0.0)
                 high, low, sizes = np.empty((3, n))
-                _add_up(weights, values, high, low, sizes)
+                _add_up(weights, v[at : at + _ROWS, None], high, low, sizes)
                 self._parts += [high, low]
 
     def exactly(self) -> Exactly:
@@ -156,7 +157,7 @@ def _slack(count: int, sizes: Array) -> Array | float:
 def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
     """Σ c∘v over the first axis into high + low; Σ|c∘v|, rounded up, into `sizes`.
 
-    Halves are added to one another until one row is left; what every sum loses goes into `low`.
+    v has the shape of c, or one column. Halves are added to one another until one row is left; what every sum loses goes into `low`.
     """
     product, rest = two_product(c, v)
     if len(product) == 1:
@@ -173,7 +174,7 @@ def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
     high[...], low[...] = two_sum(product[0], lost)
     over = (~np.isfinite(low) | np.isinf(sizes)) & ~np.isnan(sizes)
     if over.any():
-        high[over], low[over], sizes[over] = _beyond(c[:, over], v[:, over])
+        high[over], low[over], sizes[over] = _beyond(c[:, over], np.broadcast_to(v, c.shape)[:, over])
 
 
 def _beyond(c: Array, v: Array) -> tuple[Array, Array, Array]:
