@@ -152,19 +152,23 @@ def most_information(
     information = B.T @ solved
     lower = np.linalg.cholesky(np.linalg.inv((information + information.T) / 2))
     moved = variance * math.sqrt(level) * solved
-    inverse = np.eye(len(B))
+    inverse, found = np.eye(len(B)), math.inf
     for _ in range(CERTIFIED):
         total, size, cross = np.zeros_like(B), 0.0, np.zeros_like(B)
         for X, L in blocks():
-            F = (X - L @ moved) @ lower
-            p = np.linalg.norm(F @ inverse.T, axis=1)
-            total += F.T @ np.divide(F, p[:, None], out=np.zeros_like(F), where=p[:, None] > 0)
+            F = lower.T @ (X.T - moved.T @ L.T if variance else X.T)
+            p = norms(inverse @ F)
             size += float(p.sum())
-            cross += F.T @ L
+            cross += F @ L
+            F *= np.sqrt(np.divide(1.0, p, out=np.zeros_like(p), where=p > 0))
+            total += F @ F.T
+        largest = float(scipy.linalg.eigvalsh(total)[-1])
+        gap = level * (size * largest - float((cross**2).sum()))
+        found = min(found, log_det(information) + gap)
+        if gap < len(B) * CLOSE:
+            break
         factor = np.linalg.cholesky(total)
         inverse = scipy.linalg.solve_triangular(factor, np.eye(len(B)), lower=True)
-    largest = float(scipy.linalg.eigvalsh(total)[-1])
-    found = log_det(information) + level * (size * largest - float((cross**2).sum()))
     if variance == 0:
         return found
     return min(found, log_det(sums.features) - len(B) * math.log(variance))

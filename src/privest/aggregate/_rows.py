@@ -62,4 +62,4 @@ class FeatureRows:
     def some(self, most: int) -> FeatureRows:
         """At most about so many rows, evenly spread: to start an iteration with."""
         step = max(1, -(-self.count // most))
-        return FeatureRows(self.n, [np.concatenate([block[::step] for block in self])])
+        return FeatureRows(self.n, [np.concatenate([block[::step].copy() for block in self])])

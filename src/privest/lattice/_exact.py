@@ -157,7 +157,8 @@ def _slack(count: int, sizes: Array) -> Array | float:
 def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
     """Σ c∘v over the first axis into high + low; Σ|c∘v|, rounded up, into `sizes`.
 
-    v has the shape of c, or one column. Halves are added to one another until one row is left; what every sum loses goes into `low`.
+    v has the shape of c, or one column. Halves are added to one another until one row is left; what
+    every sum loses goes into `low`.
     """
     product, rest = two_product(c, v)
     if len(product) == 1:
@@ -174,7 +175,8 @@ def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
     high[...], low[...] = two_sum(product[0], lost)
     over = (~np.isfinite(low) | np.isinf(sizes)) & ~np.isnan(sizes)
     if over.any():
-        high[over], low[over], sizes[over] = _beyond(c[:, over], np.broadcast_to(v, c.shape)[:, over])
+        v = np.broadcast_to(v, c.shape)
+        high[over], low[over], sizes[over] = _beyond(c[:, over], v[:, over])
 
 
 def _beyond(c: Array, v: Array) -> tuple[Array, Array, Array]:
