@@ -14,6 +14,8 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy
@@ -56,7 +58,7 @@ class RowWeights:
 
 def norms(U: Array) -> Array:
     """‖u_i‖ of the columns."""
-    return np.sqrt(np.einsum("ij,ij->j", U, U))
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", U, U)))
 
 
 def lewis_weights(rows: FeatureRows, triangle: Array, *, many: float = 0.0) -> RowWeights:
@@ -96,35 +98,33 @@ class Sums:
     distinct: int
 
 
-def sums_of(blocks: Iterable[tuple[Array, Array]], n: int) -> Sums:
+Weighted = Callable[[Callable[[Array, Array], Any]], Iterable[Any]]  # made(X, L) of every block
+
+
+def sums_of(over: Weighted, n: int) -> Sums:
     """One pass over the rows x_i and their weights ℓ_i."""
-    cross, gram, features = np.zeros((3, n, n))
-    sizes, different = np.zeros(n), np.zeros((0, n))
-    for X, L in blocks:
-        cross += L.T @ X
-        gram += L.T @ L
-        features += X.T @ X
-        sizes += np.abs(L).sum(axis=0)
+    sums, sizes, different = np.zeros((3, n, n)), np.zeros(n), np.zeros((0, n))
+    for own, size, seen in over(_sums):
+        sums += own
+        sizes += size
         if len(different) <= n:
-            different = np.unique(np.concatenate([different, X]), axis=0)[: n + 1]
+            different = np.unique(np.concatenate([different, seen]), axis=0)[: n + 1]
+    cross, gram, features = sums
     return Sums(cross, gram, features, sizes, len(different))
 
 
-def _iterated(
-    rows: Iterable[Array], root: Array, cut: bool, scale: float, least: float = 0.0
-) -> Array:
+def _sums(X: Array, L: Array) -> tuple[Array, Array, Array]:
+    n = X.shape[1]
+    seen = np.unique(X[: 4 * n + 4], axis=0)  # enough of them, unless rows are of a few kinds
+    if len(seen) <= n:
+        seen = np.unique(X, axis=0)
+    return np.stack([L.T @ X, L.T @ L, X.T @ X]), np.abs(L).sum(axis=0), seen[: n + 1]
+
+
+def _iterated(rows: FeatureRows, root: Array, cut: bool, scale: float, least: float = 0.0) -> Array:
     """C⁻¹ of the fixed point G = CCᵀ, from another one: G in its coordinates is Σ w_i u_i u_iᵀ."""
     for _ in range(PASSES):
-        total = np.zeros_like(root)
-        for X in rows:
-            U = root @ X.T
-            size = norms(U)
-            if cut:
-                weight = 1 / np.maximum(scale * size, 1.0)
-            else:
-                weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
-            U *= np.sqrt(weight)
-            total += U @ U.T
+        total = sum(rows.map(partial(_step, root, scale if cut else None)), np.zeros_like(root))
         moved = scipy.linalg.eigvalsh(total)
         if not moved[0] > least * moved[-1]:
             raise NotIdentifiable("these rows do not determine the coefficients.", np.eye(0))
@@ -134,9 +134,19 @@ def _iterated(
     return root
 
 
-def most_information(
-    blocks: Callable[[], Iterable[tuple[Array, Array]]], sums: Sums, level: float, variance: float
-) -> float:
+def _step(root: Array, scale: float | None, X: Array) -> Array:
+    """Σ w_i u_i u_iᵀ, u_i = root·x_i; w_i = 1/‖u_i‖, of cut weights min(1, 1/(scale·‖u_i‖))."""
+    U = root @ X.T
+    size = norms(U)
+    if scale is not None:
+        weight = 1 / np.maximum(scale * size, 1.0)
+    else:
+        weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+    U *= np.sqrt(weight)
+    return U @ U.T
+
+
+def most_information(over: Weighted, sums: Sums, level: float, variance: float) -> float:
     """An upper bound on ln det PI(S) of every level S with S_ii ≤ c, proved from these weights.
 
     log det PI is concave in S (theory.md 8): with PI = HᵀL̃V⁻¹L̃ᵀH, V = I + σ²L̃ᵀL̃, L̃ = √c·L,
@@ -155,13 +165,8 @@ def most_information(
     inverse, found = np.eye(len(B)), math.inf
     for _ in range(CERTIFIED):
         total, size, cross = np.zeros_like(B), 0.0, np.zeros_like(B)
-        for X, L in blocks():
-            F = lower.T @ (X.T - moved.T @ L.T if variance else X.T)
-            p = norms(inverse @ F)
-            size += float(p.sum())
-            cross += F @ L
-            F *= np.sqrt(np.divide(1.0, p, out=np.zeros_like(p), where=p > 0))
-            total += F @ F.T
+        for own in over(partial(_bounded, lower, moved if variance else None, inverse)):
+            total, size, cross = total + own[0], size + own[1], cross + own[2]
         largest = float(scipy.linalg.eigvalsh(total)[-1])
         gap = level * (size * largest - float((cross**2).sum()))
         found = min(found, log_det(information) + gap)
@@ -172,6 +177,17 @@ def most_information(
     if variance == 0:
         return found
     return min(found, log_det(sums.features) - len(B) * math.log(variance))
+
+
+def _bounded(
+    lower: Array, moved: Array | None, inverse: Array, X: Array, L: Array
+) -> tuple[Array, float, Array]:
+    """Fᵀ diag(1/p) F, Σp and FᵀL of a block."""
+    F = lower.T @ (X.T if moved is None else X.T - moved.T @ L.T)
+    p = norms(inverse @ F)
+    cross = F @ L
+    F *= np.sqrt(np.divide(1.0, p, out=np.zeros_like(p), where=p > 0))
+    return F @ F.T, float(p.sum()), cross
 
 
 def log_det(matrix: Array) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -53,6 +53,12 @@ class FeatureRows:
                 data = self._file.read(8 * size * self.n)
                 at += len(data)
                 yield np.frombuffer(data).reshape(size, self.n, order="F")
+
+    def map(self, made: Callable[..., Any], beside: Iterable[Any] | None = None) -> Iterator[Any]:
+        """made(X) of every block in turn; with something beside every block made(X, beside)."""
+        if beside is None:
+            return map(made, self)
+        return (made(X, own) for X, own in zip(self, beside, strict=True))
 
     def parts(self, values: AnyArray) -> list[AnyArray]:
         """Something of every row, (rows,), in the blocks of the rows."""
