@@ -330,6 +330,19 @@ def planned_errors(
     }
 
 
+def sum_covariance(cross: Array, gram: Array, level: float, variance: Array) -> Array:
+    """(n, n) of θ̂ with these variances: of the noise, and of sampling as B⁻¹ΣℓℓᵀB⁻ᵀ correlates.
+
+    Exact where all residuals have one variance.
+    """
+    inverse = np.linalg.inv(cross)
+    noise, shape = inverse @ inverse.T / level, inverse @ gram @ inverse.T
+    own = np.sqrt(np.maximum(variance - np.diagonal(noise), 0.0) / np.diagonal(shape))
+    found = noise + shape * own * own[:, None]
+    np.fill_diagonal(found, variance)
+    return np.asarray(found)
+
+
 def noise_of_squares(design: SumDesign, own: Split, scale: float) -> Array:
     """d_j: standard deviation of v_j by the noise of the squares."""
     inflation = 1.0 if own.kind == "persons" else design.inflation

@@ -5,7 +5,8 @@ from __future__ import annotations
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ class FeatureRows:
 
     Features only: a private value is never written to a temporary file.
     """
+
+    block: ClassVar[int] = BLOCK
 
     def __init__(self, n: int, blocks: Iterable[Array] = (), *, in_memory: int = IN_MEMORY) -> None:
         self.n, self.count, self.in_memory = n, 0, in_memory
@@ -68,4 +71,8 @@ class FeatureRows:
     def some(self, most: int) -> FeatureRows:
         """At most about so many rows, evenly spread: to start an iteration with."""
         step = max(1, -(-self.count // most))
-        return FeatureRows(self.n, [np.concatenate([block[::step].copy() for block in self])])
+        return FeatureRows(self.n, [np.concatenate(list(self.map(partial(_every, step))))])
+
+
+def _every(step: int, X: Array) -> Array:
+    return X[::step].copy()
