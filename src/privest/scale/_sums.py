@@ -73,9 +73,10 @@ def fit_sums(
     account          is charged before anything is drawn; or simulate, the seed of an experiment.
 
     Values stay with their partitions: partial sums of at most 4096 rows come to this process, which
-    adds them exactly and draws the noise, once. A task that runs again draws nothing. About ten
-    passes: `frame.persist()` where it fits in memory. The result has the bits of one table where
-    partitions have multiples of 8192 rows; else the public weights differ by rounding.
+    adds them exactly and draws the noise, once. A task that runs again draws nothing. There are
+    about ten passes (`frame.persist()` where it fits in memory), in which the frame must have the
+    same rows, on workers of one kind. The result has the bits of one table where partitions have
+    multiples of 8192 rows; else the public weights differ by rounding.
     """
     as_choice(missing, ("refuse", "drop"), "missing")
     design = as_features(features)
