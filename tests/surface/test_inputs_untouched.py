@@ -632,10 +632,8 @@ CASES = {
         g.keep(lattice.exactly(g([1.0, np.nan, np.inf]))), WORDS[:3]),
     "lattice.sum_of_products": lambda g: lattice.sum_of_products(
         g.keep([(g(Y), g(H.T)), (g(2 * Y), g(H.T))])),
-    "lattice.ExactSums.__init__": lambda g: lattice.ExactSums(g(Y), list),
-    "lattice.ExactSums.add": lambda g: lattice.ExactSums(np.ones(H.shape[1]), list).add(
-        g(H), g(np.ones(len(H)))),
-    # linalg
+    "lattice.exact_sums": lambda g: lattice.exact_sums(
+        g(np.ones(H.shape[1])), lambda use: [use(g(H), g(Y[: len(H)]))]),
     "linalg.uncorrelated": lambda g: linalg.uncorrelated(
         g.keep(linalg.Blocks([g(SPREAD)])), g.keep(linalg.Diagonal(g(Y**2)))),
     "linalg.loewner": lambda g: linalg.loewner(g(PAIR), g(2 * PAIR)),
@@ -931,6 +929,9 @@ CASES = {
     "scale.fit": lambda g: scale.fit(
         dask.dataframe.from_pandas(g.keep(pd.DataFrame({"a": Y, "z": Y**2})), npartitions=1),
         ["a"], level=1.0, noise=0.5, simulate=0),
+    "scale.fit_sums": lambda g: scale.fit_sums(
+        dask.dataframe.from_pandas(g.keep(pd.DataFrame({"a": Y, "z": Y**2})), npartitions=1),
+        ["a"], "z", range=(0.0, 9.0), epsilon=1.0, simulate=0),
     "workflow.make_plan": lambda g: [plan(g), workflow.make_plan(
         spec(), g.keep(pd.DataFrame(people(40))))],
     "workflow.plan": lambda g: [

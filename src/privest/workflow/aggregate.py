@@ -29,7 +29,7 @@ from privest.aggregate import (
     sum_design,
 )
 from privest.arrays import AnyArray, Array, Index, as_choice
-from privest.data import Persons, Texts, open_source, read_rows
+from privest.data import Features, Persons, Texts, open_source, read_rows
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import RunningLeastSquares
 from privest.mechanism.source import Source
@@ -196,18 +196,39 @@ class LeavingSums:
 
     def blocks(self) -> Iterator[Sequence[AnyArray]]:
         """The public columns of each block, and a column of nothing; values are kept."""
-        for H, values, numbers in self._read():
+        for H, values, numbers in self._read() if self._planned is None else self._read_values():
             self._values.append(values)
             self._numbers.append(numbers)
-            self.rows += len(H)
-            if len(H):
-                yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
+            self.rows += len(values)
+            yield from self._columns(H)
+        for X in self._planned or ():
+            yield from self._columns(X)
         expected = self.plan.rows + self.plan.dropped
         if self.plan.model.person is None and self.rows + self.dropped != expected:
             raise InvalidInput(
                 f"the table has {self.rows + self.dropped:,} rows now, and had {expected:,}: it "
                 f"{CHANGED}"
             )
+
+    def _columns(self, H: Array) -> Iterator[Sequence[AnyArray]]:
+        if len(H):
+            yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
+
+    @property
+    def _planned(self) -> FeatureRows | None:
+        """The rows of the plan, where they are those of the release: the same file, no gaps."""
+        found, model = self.plan.survey, self.plan.model
+        same = self.table.stamp is not None and self.table.stamp == found.stamp
+        whole = model.person is None and model.missing == "refuse"
+        return found.sums.rows if same and whole and found.sums is not None else None
+
+    def _read_values(self) -> Iterator[tuple[Array, Array, Index]]:
+        """Private values alone."""
+        mean, none = Features(()), np.zeros(0, dtype=np.intp)
+        for block in read_rows(
+            self.table, mean, self.plan.spec.targets, infinite=not self.noise.simulated
+        ):
+            yield block.H[:0], block.targets, none
 
     def _read(self) -> Iterator[tuple[Array, Array, Index]]:
         """H, private values and whose they are; the same rows in every pass."""

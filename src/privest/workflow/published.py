@@ -17,6 +17,7 @@ from privest.aggregate import (
     kind_of,
     level_for_errors,
     split,
+    sum_covariance,
 )
 from privest.arrays import Array
 from privest.errors import InvalidInput
@@ -54,20 +55,13 @@ class Published:
 
     @property
     def covariance(self) -> Array:
-        """(n, n) of θ̂; NaN beside the diagonal where the matrix was not published.
-
-        With the matrix: that of the noise, and of sampling its correlations by B⁻¹ΣℓℓᵀB⁻ᵀ, which
-        are exact where all residuals have one variance.
-        """
+        """(n, n) of θ̂; NaN beside the diagonal where the matrix was not published."""
         if "covariance" in self.matrix:
             return np.asarray(self.matrix["covariance"])
-        found = np.full((len(self.estimate),) * 2, np.nan)
         if self.matrix and self.kind != SCORES:
-            inverse = np.linalg.inv(self.matrix["cross"])
-            noise = inverse @ inverse.T / self.level
-            shape = inverse @ self.matrix["gram"] @ inverse.T
-            own = np.maximum(self.variance - np.diagonal(noise), 0.0) / np.diagonal(shape)
-            found = noise + shape * np.sqrt(own) * np.sqrt(own)[:, None]
+            cross, gram = self.matrix["cross"], self.matrix["gram"]
+            return sum_covariance(cross, gram, self.level, self.variance)
+        found = np.full((len(self.estimate),) * 2, np.nan)
         np.fill_diagonal(found, self.variance)
         return found
 

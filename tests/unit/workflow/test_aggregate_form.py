@@ -195,11 +195,13 @@ def test_a_smaller_model_needs_the_matrix(table):
 
 def test_a_mean_at_a_row_needs_the_matrix(table):
     row = {"age": 50, "bmi": 27, "sex": "male"}
-    found = pv.estimate(planned(table, publish="matrix").simulate(rng=1)).mean_at(row)
+    plan = planned(table, publish="matrix")
+    found = np.array([pv.estimate(plan.simulate(rng=k)).mean_at(row).interval for k in range(9)])
     truth = np.array([1, 50, 27, 1]) @ THETA
-    assert found.interval[0] < truth + 0.5
-    assert found.interval[1] > truth - 0.5
-    assert np.diff(found.interval)[0] < 0.8
+    assert (found[:, 0] < truth + 0.5).all()
+    assert (found[:, 1] > truth - 0.5).all()
+    # One in ten is wider than 1.2 (of 100 seeds): five of nine with probability 1e-3.
+    assert np.median(np.diff(found)) < 1.2
     with pytest.raises(InvalidInput, match="matrix"):
         pv.estimate(planned(table).simulate(rng=1)).mean_at(row)
 
