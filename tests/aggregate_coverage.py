@@ -223,7 +223,8 @@ def of_note():
     yield (
         "range clips 6% at one end",
         Case(mean, lambda rng: rng.standard_normal(400), [0.0],
-             alone | {"range": (-8.0, 1.555)}, biased=True, least=0.0, why="clipping moves the mean"),
+             alone | {"range": (-8.0, 1.555)}, biased=True, least=0.0,
+             why="clipping moves the mean"),
     )  # fmt: skip
     owners = persons(300, 6)
     within = normals(len(owners))[:, 0]

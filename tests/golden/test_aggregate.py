@@ -58,9 +58,7 @@ def test_a_kind_of_aggregate_release(kind, folder, monkeypatch):
     for name in KEPT:
         shutil.copy(kept / name, name)
     old = plan_facts(json.loads(printed("plan", "plan.toml", "--json")))
-    calls = {
-        options: ("estimate", "release.json", *options.split()) for options in case.estimates
-    }
+    calls = {options: ("estimate", "release.json", *options.split()) for options in case.estimates}
     found["estimates"] = {
         options: estimate_facts(json.loads(printed(*call, "--json")))
         for options, call in calls.items()
