@@ -226,7 +226,7 @@ def plan(
     privest plan people.xlsx --formula "ldl ~ age + C(sex) + np.log(bmi)" --category sex=female,male
     --form rows --level 2 --format sheet=people
 
-    privest plan people.csv --target ldl --by sex --category sex=female,male --epsilon 1 --range 0,10
+    privest plan people.csv --target ldl --by sex --category sex=f,m --epsilon 1 --range 0,10
 
     privest plan plan.toml --epsilon 3 --save plan-3.toml
     """

@@ -224,8 +224,8 @@ WORDS: dict[str, str] = {
     "that person's row.",
     "guess_sums_fractions": "Values of {value} may vary with sd {sds:near} (R/20, R/10, R/5; R: "
     "the range's width). An attacker who knows every other value then has sd {informed:down}.",
-    "guess_sums_factors": "Half of the values of {value} may be within a factor of {before:near} of "
-    "their prediction. An attacker who knows every other value comes within {informed:down}.",
+    "guess_sums_factors": "Half of the values of {value} may be within a factor of {before:near} "
+    "of their prediction. An attacker who knows every other value comes within {informed:down}.",
     "guess_unknown": "Neither a range nor a residual variance is stated: how closely a reader "
     "guesses one person's {value} is unknown. An unbiased guess has sd at least {least:down}.",
     "guess_answer": "A reader believes 'yes' with {before:percent} before, {yes:percent} after a "
