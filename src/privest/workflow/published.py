@@ -28,6 +28,7 @@ from privest.workflow.spec import Model, Privacy
 
 SCORES = "scores"  # the kind of yes/no and counts: no squares, the variance is known
 NUMBERS = {"estimate": math.nan, "variance": math.inf, "freedom": math.inf}  # what null means
+SHOWN = ("residual_variance", "r_squared")  # where squares were released
 KINDS = ("none", "squares", "free", "persons", SCORES)
 
 
@@ -98,17 +99,16 @@ class Published:
         for name in NUMBERS:
             own = getattr(self, name).tolist()
             found[name] = [x if math.isfinite(x) else None for x in own]
-        return found
+        return {name: value for name, value in found.items() if value is not None}
 
     @classmethod
     def from_dict(cls, given: object, n: int) -> Published:
         """Every field checked."""
         kinds: dict[str, Any] = dict.fromkeys((one.name for one in fields(cls)), _any)
         kinds |= {"target": read_text, "kind": read_text, "level": read_number}
-        record = read_fields(given, kinds, "sums")
-        for name in ("residual_variance", "r_squared"):
-            if record[name] is not None:
-                record[name] = read_number(record[name], name)
+        shown = [name for name in SHOWN if isinstance(given, Mapping) and name in given]
+        kinds = {name: kind for name, kind in kinds.items() if name not in SHOWN}
+        record = read_fields(given, kinds | dict.fromkeys(shown, read_number), "sums")
         if not isinstance(record["matrix"], Mapping):
             raise InvalidInput("sums: matrix holds names with values.")
         for name, unknown in NUMBERS.items():
