@@ -60,9 +60,8 @@ NAMES = {
     "lattice": {
         "Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID",
         "LAPLACE", "MOST", "exact_sums", "exactly", "finite", "flips_at", "flips_for",
-        "gaussian_integers",
-        "laplace_integers", "literal_factor", "literal_root", "os_words", "rounded",
-        "sum_of_products", "tossed", "two_product",
+        "gaussian_integers", "laplace_integers", "literal_factor", "literal_root", "os_words",
+        "rounded", "sum_of_products", "tossed", "two_product",
     },
     "scale": {"Fit", "cluster_executor", "fit", "fit_sums"},
     "data": {

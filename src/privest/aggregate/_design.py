@@ -135,21 +135,10 @@ def _weighted(
     values: Iterable[Array] | None = None,
 ) -> Iterator[Any]:
     if persons is None:
-        return rows.map(partial(_with_weights, weights, made), values)
+        return rows.map(lambda X, *y: made(X, weights.of(X), *y), values)
     counts = (persons.rows[own][:, None] for own in persons.numbers)
-    beside = zip(counts) if values is None else zip(counts, values, strict=True)
-    return rows.map(partial(_with_counts, weights, made), beside)
-
-
-def _with_weights(weights: RowWeights, made: Callable[..., Any], X: Array, *y: Array) -> Any:  # noqa: ANN401
-    return made(X, weights.of(X), *y)
-
-
-def _with_counts(
-    weights: RowWeights, made: Callable[..., Any], X: Array, beside: tuple[Array, ...]
-) -> Any:  # noqa: ANN401
-    count, *y = beside
-    return made(X * count, weights.of(X) / count, *y)
+    blocks = zip(rows, counts, *(() if values is None else (values,)), strict=True)
+    return (made(X * m, weights.of(X) / m, *y) for X, m, *y in blocks)
 
 
 def _shares(inverse: Array, noise: Array, L: Array) -> Array:
@@ -172,19 +161,17 @@ def sum_design(
     sums = sums_of(partial(_weighted, rows, weights, persons), n)
     design = SumDesign(rows, weights, sums, persons, np.zeros(0), np.zeros(0), 0.0)
     spread = np.linalg.cholesky(design.inverse @ sums.gram @ design.inverse.T)
+    inverse, shares = design.inverse, design.shares
+
+    def residuals(X: Array, L: Array) -> tuple[Array, Array, float]:
+        q, own = shares(L), np.einsum("ji,ij->i", inverse @ L.T, X)
+        kept = 1 - 2 * own + norms(spread.T @ X.T) ** 2
+        return q.sum(axis=0), kept @ q, float(norms(q.T).max(initial=0.0))
+
     shown, left, peak = np.zeros(n), np.zeros(n), 0.0
-    for own in design.map(partial(_residuals, design.inverse, spread, design.shares)):
+    for own in design.map(residuals):
         shown, left, peak = shown + own[0], left + own[1], max(peak, own[2])
     return replace(design, shown=shown, left=left, peak=peak)
-
-
-def _residuals(
-    inverse: Array, spread: Array, shares: Callable[[Array], Array], X: Array, L: Array
-) -> tuple[Array, Array, float]:
-    """Σ q_ij, Σ q_ij·(1 − 2·a_iᵀx_i + h_i) and max ‖q_i‖ of a block, a_i = B⁻¹ℓ_i."""
-    q, own = shares(L), np.einsum("ji,ij->i", inverse @ L.T, X)
-    kept = 1 - 2 * own + norms(spread.T @ X.T) ** 2
-    return q.sum(axis=0), kept @ q, float(norms(q.T).max(initial=0.0))
 
 
 # --- the promise, divided -------------------------------------------------------------------------

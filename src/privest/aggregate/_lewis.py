@@ -123,8 +123,19 @@ def _sums(X: Array, L: Array) -> tuple[Array, Array, Array]:
 
 def _iterated(rows: FeatureRows, root: Array, cut: bool, scale: float, least: float = 0.0) -> Array:
     """C⁻¹ of the fixed point G = CCᵀ, from another one: G in its coordinates is Σ w_i u_i u_iᵀ."""
+
+    def step(root: Array, X: Array) -> Array:
+        U = root @ X.T
+        size = norms(U)
+        if cut:
+            weight = 1 / np.maximum(scale * size, 1.0)
+        else:
+            weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+        U *= np.sqrt(weight)
+        return U @ U.T
+
     for _ in range(PASSES):
-        total = sum(rows.map(partial(_step, root, scale if cut else None)), np.zeros_like(root))
+        total = sum(rows.map(partial(step, root)), np.zeros_like(root))
         moved = scipy.linalg.eigvalsh(total)
         if not moved[0] > least * moved[-1]:
             raise NotIdentifiable("these rows do not determine the coefficients.", np.eye(0))
@@ -132,18 +143,6 @@ def _iterated(rows: FeatureRows, root: Array, cut: bool, scale: float, least: fl
         if np.abs(np.log(moved)).max() / 2 < CLOSE:
             break
     return root
-
-
-def _step(root: Array, scale: float | None, X: Array) -> Array:
-    """Σ w_i u_i u_iᵀ, u_i = root·x_i; w_i = 1/‖u_i‖, of cut weights min(1, 1/(scale·‖u_i‖))."""
-    U = root @ X.T
-    size = norms(U)
-    if scale is not None:
-        weight = 1 / np.maximum(scale * size, 1.0)
-    else:
-        weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
-    U *= np.sqrt(weight)
-    return U @ U.T
 
 
 def most_information(over: Weighted, sums: Sums, level: float, variance: float) -> float:
@@ -162,10 +161,18 @@ def most_information(over: Weighted, sums: Sums, level: float, variance: float) 
     information = B.T @ solved
     lower = np.linalg.cholesky(np.linalg.inv((information + information.T) / 2))
     moved = variance * math.sqrt(level) * solved
+
+    def bounded(inverse: Array, X: Array, L: Array) -> tuple[Array, float, Array]:
+        F = lower.T @ (X.T - moved.T @ L.T if variance else X.T)
+        p = norms(inverse @ F)
+        cross = F @ L
+        F *= np.sqrt(np.divide(1.0, p, out=np.zeros_like(p), where=p > 0))
+        return F @ F.T, float(p.sum()), cross
+
     inverse, found = np.eye(len(B)), math.inf
     for _ in range(CERTIFIED):
         total, size, cross = np.zeros_like(B), 0.0, np.zeros_like(B)
-        for own in over(partial(_bounded, lower, moved if variance else None, inverse)):
+        for own in over(partial(bounded, inverse)):
             total, size, cross = total + own[0], size + own[1], cross + own[2]
         largest = float(scipy.linalg.eigvalsh(total)[-1])
         gap = level * (size * largest - float((cross**2).sum()))
@@ -177,17 +184,6 @@ def most_information(over: Weighted, sums: Sums, level: float, variance: float) 
     if variance == 0:
         return found
     return min(found, log_det(sums.features) - len(B) * math.log(variance))
-
-
-def _bounded(
-    lower: Array, moved: Array | None, inverse: Array, X: Array, L: Array
-) -> tuple[Array, float, Array]:
-    """Fᵀ diag(1/p) F, Σp and FᵀL of a block."""
-    F = lower.T @ (X.T if moved is None else X.T - moved.T @ L.T)
-    p = norms(inverse @ F)
-    cross = F @ L
-    F *= np.sqrt(np.divide(1.0, p, out=np.zeros_like(p), where=p > 0))
-    return F @ F.T, float(p.sum()), cross
 
 
 def log_det(matrix: Array) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,19 +102,20 @@ class _Clipped:
 
     def map(self, made: Callable[[Array, Array, Array], Any]) -> Iterator[Any]:
         """made(X, L, y) of every block, y within the range."""
-        return self.design.map(partial(_clipped, self.limits, made), self.values)
+        limits = self.limits
+
+        def clipped(X: Array, L: Array, y: Array) -> Any:  # noqa: ANN401
+            given = np.asarray(y, dtype=np.float64)
+            if given.shape != (len(X),) or np.isnan(given).any():
+                raise InvalidInput("every row needs one value: leave rows without a value out.")
+            return made(X, L, np.clip(given, limits.low, limits.high))
+
+        return self.design.map(clipped, self.values)
 
     def weighted(self, use: Callable[[Array, Array], Any]) -> Iterator[Any]:
         """use(√c₁·ℓ, y) of every block."""
         root = self.root
         return self.map(lambda _, L, y: use(root * L, y))
-
-
-def _clipped(limits: Range, made: Callable[..., Any], X: Array, L: Array, y: Array) -> Any:  # noqa: ANN401
-    given = np.asarray(y, dtype=np.float64)
-    if given.shape != (len(X),) or np.isnan(given).any():
-        raise InvalidInput("every row needs one value: leave rows without a value out.")
-    return made(X, L, np.clip(given, limits.low, limits.high))
 
 
 def _noisy(over: Over, most: Array, source: Source, at: int, level: float) -> Array:

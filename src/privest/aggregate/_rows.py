@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
@@ -71,8 +70,4 @@ class FeatureRows:
     def some(self, most: int) -> FeatureRows:
         """At most about so many rows, evenly spread: to start an iteration with."""
         step = max(1, -(-self.count // most))
-        return FeatureRows(self.n, [np.concatenate(list(self.map(partial(_every, step))))])
-
-
-def _every(step: int, X: Array) -> Array:
-    return X[::step].copy()
+        return FeatureRows(self.n, [np.concatenate(list(self.map(lambda X: X[::step].copy())))])

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -77,24 +76,20 @@ def solve_scores(
 
 def _state(design: SumDesign, theta: Array, wanted: Array, family: Family) -> _State:
     root = design.weights.root
-    parts = design.map(partial(_scored, root, theta, family))
-    value, mean, slope, spread = (np.sum(one, axis=0) for one in zip(*parts))
+
+    def sums(X: Array, L: Array) -> tuple[float, Array, Array, Array]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = X @ theta
+            if family == "binomial":
+                whole, p = np.logaddexp(0.0, eta), scipy.special.expit(eta)
+                variance = p * (1 - p)
+            else:
+                whole = p = variance = np.exp(eta)
+            size, own = norms(root @ X.T), norms(L.T)
+            weight = np.divide(own, size, out=np.zeros_like(size), where=size > 0)
+            weighted = L * variance[:, None]
+            return float(weight @ whole), p @ L, weighted.T @ X, L.T @ weighted
+
+    value, mean, slope, spread = (np.sum(one, axis=0) for one in zip(*design.map(sums)))
     toward = np.linalg.solve(root, wanted)
     return _State(float(value - theta @ toward), mean - wanted, slope, spread)
-
-
-def _scored(
-    root: Array, theta: Array, family: Family, X: Array, L: Array
-) -> tuple[float, Array, Array, Array]:
-    """The sums of a block."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        eta = X @ theta
-        if family == "binomial":
-            whole, p = np.logaddexp(0.0, eta), scipy.special.expit(eta)
-            variance = p * (1 - p)
-        else:
-            whole = p = variance = np.exp(eta)
-        size, own = norms(root @ X.T), norms(L.T)
-        weight = np.divide(own, size, out=np.zeros_like(size), where=size > 0)
-        weighted = L * variance[:, None]
-        return float(weight @ whole), p @ L, weighted.T @ X, L.T @ weighted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def estimate_sums(
     else:
         raise InvalidInput("noisy sums need epsilon or level, one of them.")
     sums = RunningLeastSquares(rows.n)
-    for triangle in rows.map(_triangle):
+    for triangle in rows.map(partial(np.linalg.qr, mode="r")):
         sums.add_matrix(triangle)
     sums.require_full(names, f"X, {rows.count:,} samples", rows.count)
     design = sum_design(rows, sums.upper)
@@ -71,10 +72,6 @@ def estimate_sums(
         names=names, simulated=source.simulated, method="noisy sums",
         degrees_of_freedom=None if np.isinf(freedom).all() else freedom,
     )  # fmt: skip
-
-
-def _triangle(X: Array) -> Array:
-    return np.asarray(np.linalg.qr(X, mode="r"))
 
 
 def _charge(account: Account, own: Split, limits: Range, count: int) -> None:

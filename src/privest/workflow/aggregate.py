@@ -196,13 +196,12 @@ class LeavingSums:
 
     def blocks(self) -> Iterator[Sequence[AnyArray]]:
         """The public columns of each block, and a column of nothing; values are kept."""
-        for H, values, numbers in self._read() if self._planned is None else self._read_values():
+        for H, values, numbers in self._read():
             self._values.append(values)
             self._numbers.append(numbers)
             self.rows += len(values)
-            yield from self._columns(H)
-        for X in self._planned or ():
-            yield from self._columns(X)
+            if len(H):
+                yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
         expected = self.plan.rows + self.plan.dropped
         if self.plan.model.person is None and self.rows + self.dropped != expected:
             raise InvalidInput(
@@ -210,29 +209,26 @@ class LeavingSums:
                 f"{CHANGED}"
             )
 
-    def _columns(self, H: Array) -> Iterator[Sequence[AnyArray]]:
-        if len(H):
-            yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
-
-    @property
-    def _planned(self) -> FeatureRows | None:
-        """The rows of the plan, where they are those of the release: the same file, no gaps."""
-        found, model = self.plan.survey, self.plan.model
-        same = self.table.stamp is not None and self.table.stamp == found.stamp
-        whole = model.person is None and model.missing == "refuse"
-        return found.sums.rows if same and whole and found.sums is not None else None
-
-    def _read_values(self) -> Iterator[tuple[Array, Array, Index]]:
-        """Private values alone."""
-        mean, none = Features(()), np.zeros(0, dtype=np.intp)
-        for block in read_rows(
-            self.table, mean, self.plan.spec.targets, infinite=not self.noise.simulated
-        ):
-            yield block.H[:0], block.targets, none
+    def _beside_plan(self, rows: FeatureRows) -> Iterator[tuple[Array, Array, Index]]:
+        """Private values alone, and the rows of the plan."""
+        none, targets = np.zeros(0, dtype=np.intp), self.plan.spec.targets
+        infinite = not self.noise.simulated
+        for block in read_rows(self.table, Features(()), targets, infinite=infinite):
+            yield np.zeros((0, rows.n)), block.targets, none
+        for X in rows:
+            yield X, np.zeros((0, len(targets))), none
 
     def _read(self) -> Iterator[tuple[Array, Array, Index]]:
-        """H, private values and whose they are; the same rows in every pass."""
-        spec, person = self.plan.spec, self.plan.model.person
+        """H, private values and whose they are; the same rows in every pass.
+
+        Of a file that is as it was planned with, without gaps, the values alone are read.
+        """
+        spec, person, found = self.plan.spec, self.plan.model.person, self.plan.survey
+        assert found.sums is not None
+        same = self.table.stamp is not None and self.table.stamp == found.stamp
+        if same and person is None and spec.model.missing == "refuse":
+            yield from self._beside_plan(found.sums.rows)
+            return
         beside = () if person is None else (person,)
         persons, self.dropped = Persons(), 0
         for block in read_rows(

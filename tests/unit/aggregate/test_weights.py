@@ -100,7 +100,7 @@ def test_the_fixed_point_of_the_note(heavy):
 
 
 def test_a_start_from_some_rows_changes_nothing():
-    """Beyond 200,000 rows the iteration starts from half of them; a rare category is missing."""
+    """Beyond 32,768 rows the iteration starts from some of them; a rare category is missing."""
     x = RNG.standard_normal(210_000)
     for rare in (np.zeros((210_000, 0)), np.arange(210_000)[:, None] == 1):
         H = np.column_stack([np.ones(210_000), x, rare])

@@ -7,6 +7,7 @@ import math
 import struct
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import ndtr
 
@@ -191,6 +192,27 @@ def test_a_smaller_model_needs_the_matrix(table):
         pv.estimate(planned(table).simulate(rng=1), features=["age"])
     with pytest.raises(InvalidInput, match="new release"):
         pv.estimate(whole, features=["height"])
+
+
+def test_values_of_a_file_are_read_beside_the_planned_rows(table, tmp_path):
+    """Of a file without gaps the values alone; with gaps, and of frames, all columns again."""
+    frame = pd.DataFrame(table)
+    frame.to_csv(tmp_path / "whole.csv", index=False)
+    expected = planned(table).simulate(rng=1).sums[0]
+    for missing in ("refuse", "drop"):
+        plan = pv.plan(tmp_path / "whole.csv", **ASKED | {"epsilon": 2.0, "missing": missing})
+        found = plan.simulate(rng=1).sums[0]
+        assert np.array_equal(found.estimate, expected.estimate)
+        assert np.array_equal(found.variance, expected.variance)
+    frame.loc[7, "ldl"] = np.nan
+    frame.to_csv(tmp_path / "gaps.csv", index=False)
+    for missing, rows in (("refuse", None), ("drop", 1999)):
+        plan = pv.plan(tmp_path / "gaps.csv", **ASKED | {"epsilon": 2.0, "missing": missing})
+        if rows is None:
+            with pytest.raises(InvalidInput, match="row 8: a value is missing"):
+                plan.simulate(rng=1)
+        else:
+            assert plan.simulate(rng=1).rows == rows
 
 
 def test_a_mean_at_a_row_needs_the_matrix(table):
