@@ -163,12 +163,16 @@ def splits_of(
     variances: Sequence[float | None],
 ) -> tuple[Split, ...]:
     """How the promise is divided, for each private column: μ² in equal parts."""
-    found, n = [], design.rows.n
-    for own, variance in zip(limits, variances, strict=True):
-        promise = _promise(privacy, len(limits), design, variance, model)
-        kind = "none" if model.family != "gaussian" else kind_of(design, own, **promise)
-        found.append(split(kind, n, own, **promise))
-    return tuple(found)
+    return tuple(
+        split_of(model, own, design, **_promise(privacy, len(limits), design, variance, model))
+        for own, variance in zip(limits, variances, strict=True)
+    )
+
+
+def split_of(model: Model, limits: Range, design: SumDesign, **promise: float) -> Split:
+    """The same of one column, for a μ or an exposure (`level`)."""
+    kind = "none" if model.family != "gaussian" else kind_of(design, limits, **promise)
+    return split(kind, design.rows.n, limits, **promise)
 
 
 def splits_of_kinds(
