@@ -62,9 +62,7 @@ def stated(form: Form, table: Table, look: TableLook) -> Spec:
         public = _public(form, column.name, target, family, errors)
         delta = None if family == "binomial" and leaves == "rows" else DELTA
         if ends is not None:
-            privacy = Privacy(
-                epsilon=EPSILON, delta=delta, range={column.name: ends}, form=leaves
-            )
+            privacy = Privacy(epsilon=EPSILON, delta=delta, range={column.name: ends}, form=leaves)
     lists = {at: _category_list(form, look.columns[at], at, errors)
              for at in roles["public"] if _as_list(form, look.columns[at], at)}  # fmt: skip
     used = [at for role, places in roles.items() if role != "unused" for at in places]

@@ -254,8 +254,8 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _counted(cost: Cost, unit: str) -> float:
-    return float((cost.information if unit == "level" else cost.mu2) or 0.0)
+def _counted(cost: Cost | None, unit: str) -> float:
+    return 0.0 if cost is None else float((cost.information if unit == "level" else cost.mu2) or 0.0)
 
 
 def _names(folder: Path, ledger: str) -> dict[int, str]:

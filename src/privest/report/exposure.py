@@ -153,9 +153,11 @@ def _guess_sums(one: Private) -> Sentence:
     if one.share is not None:
         return say("guess_sums_answer", before=one.share)
     informed = [attacker.informed_error(one.exposure, sd) for sd in one.sds]
-    if one.sd is None:
-        return say("guess_sums_fractions", value=one.value, sds=one.sds, informed=informed)
-    return say("guess_sums", value=one.value, before=one.sd, informed=informed[0])
+    key = "guess_sums" if one.sd is not None else "guess_sums_fractions"
+    if one.logarithm:
+        before, after = ([_exp(HALF * sd) for sd in sds] for sds in (one.sds, informed))
+        return say(f"{key}_log", value=one.value, before=before, informed=after)
+    return say(key, value=one.value, sds=one.sds, informed=informed)
 
 
 def _guess_value(one: Private) -> Sentence:

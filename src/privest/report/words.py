@@ -207,12 +207,18 @@ WORDS: dict[str, str] = {
     "without that person's row, with sd below {before:up}.",
     "guess_fractions": "If values of {value} vary with sd {sds:near} around the prediction "
     "(R/20, R/10, R/5; R: the range's width), a reader guesses with sd {after:down}.",
-    "guess_sums": "An ordinary reader guesses one person's {value} with sd {before:near}, with or "
+    "guess_sums": "An ordinary reader guesses one person's {value} with sd {sds:near}, with or "
     "without that person's row. An attacker who knows every other value has sd {informed:down}.",
+    "guess_sums_log": "Half of an ordinary reader's guesses of one person's {value} are within a "
+    "factor of {before:near}, with or without that person's row. For an attacker who knows every "
+    "other value it is {informed:down}.",
     "guess_sums_answer": "An ordinary reader believes 'yes' with {before:percent}, with or without "
     "that person's row.",
     "guess_sums_fractions": "Values of {value} may vary with sd {sds:near} (R/20, R/10, R/5; R: "
     "the range's width). An attacker who knows every other value then has sd {informed:down}.",
+    "guess_sums_fractions_log": "Half of the values of {value} may be within a factor of "
+    "{before:near} of the prediction (sd R/20, R/10, R/5; R: the range's width). For an attacker "
+    "who knows every other value it is then {informed:down}.",
     "guess_unknown": "Neither a range nor a residual variance is stated: how closely a reader "
     "guesses one person's {value} is unknown. An unbiased guess has sd at least {least:down}.",
     "guess_answer": "A reader believes 'yes' with {before:percent} before, {yes:percent} after a "
