@@ -55,7 +55,7 @@ def app_in(folder: Path) -> Iterator[Path]:
         running = subprocess.Popen(
             [sys.executable, "-m", "privest", "app", "--no-browser"],
             cwd=folder, stdout=out, stderr=out,
-            env=os.environ | {"PYTHONUNBUFFERED": "1", "PRIVEST_STATE_HOME": str(folder / ".marks")},
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "PRIVEST_STATE_HOME": str(folder / ".m")},
         )  # fmt: skip
     try:
         yield log

@@ -4,7 +4,6 @@ import re
 
 from playwright.sync_api import expect
 
-
 TRUSTED = {"aggregate": "^Yes: I may hold every value", "rows": "^No: values are protected"}
 
 

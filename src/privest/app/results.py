@@ -255,7 +255,8 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
 
 
 def _counted(cost: Cost | None, unit: str) -> float:
-    return 0.0 if cost is None else float((cost.information if unit == "level" else cost.mu2) or 0.0)
+    assert cost is not None  # entries that cost nothing are not shown
+    return float((cost.information if unit == "level" else cost.mu2) or 0.0)
 
 
 def _names(folder: Path, ledger: str) -> dict[int, str]:
