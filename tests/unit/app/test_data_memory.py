@@ -46,8 +46,8 @@ def multipart(path, csrf, part=1 << 20):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["rows", "aggregate"])
-def test_200_megabytes_do_not_enter_memory(tmp_path, form):
+@pytest.mark.parametrize("leaves", ["rows", "aggregate"])
+def test_200_megabytes_do_not_enter_memory(tmp_path, leaves):
     folder = tmp_path / "work"
     folder.mkdir()
     big = written(tmp_path / "big.csv")
@@ -70,7 +70,7 @@ def test_200_megabytes_do_not_enter_memory(tmp_path, form):
             (form,) = [form for form in forms_of(answer.text) if form.action.endswith("/data")]
             fields = dict(form.sent) | {
                 "role-0": "public", "role-1": "private", "role-2": "public", "known": "yes",
-                "low-1": "0", "high-1": "100", "form": form,
+                "low-1": "0", "high-1": "100", "form": leaves,
             }  # fmt: skip
             answer = http.post(form.action, data=fields, headers=origin)
             assert str(answer.url).endswith("/privacy"), answer.text[:3000]
@@ -79,4 +79,4 @@ def test_200_megabytes_do_not_enter_memory(tmp_path, form):
         assert app.stop() == 0
     print(f"{before / 1e6:.0f} MB, {looked / 1e6:.0f} with the look, {planned / 1e6:.0f} planned")
     assert looked - before < MOST
-    assert planned - before < MOST + FEATURES * (form == "aggregate")
+    assert planned - before < MOST + FEATURES * (leaves == "aggregate")
