@@ -12,6 +12,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks import (
+    bench_aggregate,
     bench_app,
     bench_bound,
     bench_design,
@@ -43,8 +44,8 @@ def main():
         modules = (
             bench_bound, bench_stream, bench_online, bench_mle, bench_pipeline, bench_dynamics,
             bench_identification,
-            bench_network, bench_scale, bench_files, bench_workflow, bench_lattice, bench_design,
-            bench_app, bench_import,
+            bench_network, bench_scale, bench_files, bench_workflow, bench_aggregate,
+            bench_lattice, bench_design, bench_app, bench_import,
         )  # fmt: skip
         for module in modules:
             for row in module.rows():

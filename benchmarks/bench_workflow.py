@@ -36,7 +36,7 @@ def _table(path):
 
 
 def _plan(path, **more):
-    return pv.plan(path, target="ldl", features=NAMES[:4], level=0.05, **more)
+    return pv.plan(path, target="ldl", features=NAMES[:4], level=0.05, form="rows", **more)
 
 
 def rows():

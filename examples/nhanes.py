@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -28,6 +28,7 @@ TABLES = ("DEMO_G", "BMX_G", "TRIGLY_G")
 FEATURES = ["age, 10 years", "BMI, 5 kg/m²", "sex", "income ratio"]
 FACTORS = (4.0, 2.0, 1.25)  # two values that differ by it ...
 SEED = 2012
+EPSILON = 1.0  # of the estimates from noisy sums
 CHANCE = 0.75  # ... are told apart with at most this probability; guessing: 0.5
 RANGE = (20.0, 2000.0)  # mg/dL, public: what laboratories report; not taken from the data
 COLOURS = ("#1b4f8f", "#4f8fcf", "#c25b1e")
@@ -57,28 +58,30 @@ def people(folder: Path) -> pd.DataFrame:
     )
 
 
+def asked() -> dict[str, Any]:
+    """The model and the public range."""
+    return {
+        "target": "triglycerides", "features": FEATURES, "transform": "log", "missing": "drop",
+        "categories": {"sex": ["female", "male"]}, "range": RANGE,
+    }  # fmt: skip
+
+
 def plan_for(table: pd.DataFrame, factor: float) -> pv.workflow.Plan:
-    """The plan at whose level values that differ by `factor` are told apart with `CHANCE`."""
+    """Noisy rows, at whose level values that differ by `factor` are told apart with `CHANCE`."""
     return pv.plan(
-        table,
-        target="triglycerides",
-        features=FEATURES,
-        categories={"sex": ["female", "male"]},
-        transform="log",
-        missing="drop",
-        weights="weight",
-        range=RANGE,
-        tolerance=math.log(factor),
-        attacker=CHANCE,
+        table, form="rows", weights="weight", tolerance=math.log(factor), attacker=CHANCE, **asked()
     )
 
 
 def main(folder: Path = DATA, out: Path = Path("out")) -> dict[float, pv.workflow.Estimate]:
-    """The estimate at each level, by its factor. Everything is printed for the one in the middle.
+    """The estimate at each level of rows, by its factor; printed is the one in the middle.
 
     Three simulations, to compare. Real releases add up: a data owner chooses one level.
     """
     table = people(folder)
+    sums = pv.plan(table, epsilon=EPSILON, **asked())
+    print(as_text(describe(sums), ("exposure",)))
+    print(pv.estimate(sums.simulate(rng=SEED)).summary())
     plans = {factor: plan_for(table, factor) for factor in FACTORS}
     found = {factor: pv.estimate(plan.simulate(rng=SEED)) for factor, plan in plans.items()}
     print(plans[FACTORS[1]].summary())

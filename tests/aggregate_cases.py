@@ -59,7 +59,7 @@ class Forced(Recorded):
 
 def weights_of(design):
     """H and L of all rows."""
-    X, L = zip(*design.blocks())
+    X, L = zip(*design.map(lambda X, L: (X, L)))
     return np.concatenate(X), np.concatenate(L)
 
 

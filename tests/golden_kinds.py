@@ -101,6 +101,34 @@ KINDS = {
     "level-column": Kind(f"{LINEAR} {STATED} {RANGE} --level-column level"),
 }
 
+SUMS = "--form aggregate --epsilon 8"
+AGGREGATE = {
+    "aggregate": Kind(f"{LINEAR} {STATED} --range=-4,6 {SUMS}"),
+    "aggregate-unknown-variance": Kind(f"{LINEAR} --range=-4,6 {SUMS}"),
+    "aggregate-mean": Kind(f"--target ldl --range=-4,6 {SUMS}"),
+    "aggregate-groups": Kind(f"--target ldl --by sex {SEX} --range=-4,6 {SUMS}"),
+    "aggregate-few-sums": Kind(f"{LINEAR} --range=-4,6 --form aggregate --epsilon 0.3"),
+    "aggregate-formula": Kind(
+        f"--formula 'ldl ~ age*C(sex) + I(bmi**2)' {SEX} --range=-4,6 {SUMS}",
+    ),
+    "aggregate-logarithm": Kind(f"{LOG} {STATED} {SUMS}"),
+    "aggregate-missing": Kind(f"{LINEAR} --range=-4,6 {SUMS} --missing drop", table="gaps.csv"),
+    "aggregate-exposure": Kind(f"{LINEAR} {STATED} --range=-4,6 --form aggregate --level 2"),
+    "aggregate-accuracy": Kind(
+        f"{LINEAR} {STATED} --range=-4,6 --form aggregate --standard-error age=0.01"
+    ),
+    "aggregate-persons": Kind(
+        f"{LINEAR} --range=-4,6 {SUMS} --person person --set model.most_rows=2", table="visits.csv"
+    ),
+    "aggregate-yes-no": Kind(f"--target smokes {FEATURES} --family binomial {SUMS}"),
+    "aggregate-counts": Kind(f"{COUNTS} {SUMS}"),
+    "aggregate-two-columns": Kind(f"{TWO} {SUMS}"),
+    "aggregate-matrix": Kind(
+        f"{LINEAR} --range=-4,6 {SUMS} --set privacy.publish=matrix",
+        ("", "--features age,sex", "--at age=50,bmi=27,sex=male"),
+    ),
+}
+
 STREAM = "--target ldl --features age,bmi --seed 7 --simulate --block 20 --output-format jsonl"
 STREAMS = {
     "estimates": f"{STREAM} --level 2 {STATED} --intercept",

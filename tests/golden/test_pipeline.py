@@ -61,7 +61,7 @@ def test_a_kind_of_plan(kind, folder, monkeypatch):
     monkeypatch.chdir(folder)
     case, kept, found, words = KINDS[kind], HERE / kind, {}, {}
     data = folder / case.table
-    stated = ("plan", data, *shlex.split(case.plan))
+    stated = ("plan", data, "--form", "rows", *shlex.split(case.plan))
     words["plan.txt"] = printed(*stated)
     found["plan"] = plan_facts(json.loads(printed(*stated, "--json")))
     printed(*stated, "--save", f"{kind}.toml")

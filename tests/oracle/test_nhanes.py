@@ -112,7 +112,7 @@ def test_errors_are_those_of_statsmodels(example, table, secret):
     assert (wider < 1.1).all()
     np.testing.assert_allclose(found.interval().mean(axis=1), known.params, rtol=1e-8, atol=1e-9)
 
-    bare = pv.plan(table, **asked(example), level=1e12)
+    bare = pv.plan(table, **asked(example), form="rows", level=1e12)
     clear, oracle = pv.estimate(bare.simulate(rng=1)), model.fit(cov_type="HC3", use_t=True)
     np.testing.assert_allclose(clear.standard_error, oracle.bse, rtol=1e-5)
     np.testing.assert_allclose(clear.estimate, oracle.params, atol=6 * bare.privacy_error.max())

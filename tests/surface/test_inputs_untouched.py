@@ -619,6 +619,9 @@ CASES = {
             stream(g, [0.5, np.nan, 0.7, 0.2], level), g(H))
         for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]),
                       pv.StreamLevel.from_cumulative(SPREAD))],
+    "estimator.Result.contrast": lambda g: estimator.Result(
+        estimate=np.ones(2), covariance=np.eye(2), names=("a", "b")
+    ).contrast(g.keep({"a": 1.0, "b": -1.0})),
     "estimator.Result.__init__": lambda g: estimator.Result(
         estimate=g([1.0, 2.0]), covariance=g(PAIR), classical=g(PAIR), bound=g(PAIR)).summary(),
     # lattice
@@ -629,10 +632,8 @@ CASES = {
         g.keep(lattice.exactly(g([1.0, np.nan, np.inf]))), WORDS[:3]),
     "lattice.sum_of_products": lambda g: lattice.sum_of_products(
         g.keep([(g(Y), g(H.T)), (g(2 * Y), g(H.T))])),
-    "lattice.ExactSums.__init__": lambda g: lattice.ExactSums(g(Y), list),
-    "lattice.ExactSums.add": lambda g: lattice.ExactSums(np.ones(H.shape[1]), list).add(
-        g(H), g(np.ones(len(H)))),
-    # linalg
+    "lattice.exact_sums": lambda g: lattice.exact_sums(
+        g(np.ones(H.shape[1])), lambda use: [use(g(H), g(Y[: len(H)]))]),
     "linalg.uncorrelated": lambda g: linalg.uncorrelated(
         g.keep(linalg.Blocks([g(SPREAD)])), g.keep(linalg.Diagonal(g(Y**2)))),
     "linalg.loewner": lambda g: linalg.loewner(g(PAIR), g(2 * PAIR)),
@@ -928,11 +929,14 @@ CASES = {
     "scale.fit": lambda g: scale.fit(
         dask.dataframe.from_pandas(g.keep(pd.DataFrame({"a": Y, "z": Y**2})), npartitions=1),
         ["a"], level=1.0, noise=0.5, simulate=0),
+    "scale.fit_sums": lambda g: scale.fit_sums(
+        dask.dataframe.from_pandas(g.keep(pd.DataFrame({"a": Y, "z": Y**2})), npartitions=1),
+        ["a"], "z", range=(0.0, 9.0), epsilon=1.0, simulate=0),
     "workflow.make_plan": lambda g: [plan(g), workflow.make_plan(
         spec(), g.keep(pd.DataFrame(people(40))))],
     "workflow.plan": lambda g: [
         workflow.plan(g.keep(given), "ldl ~ age + C(sex)", categories=g.keep(
-            {"sex": ["female", "male"]}), level=1.0, residual_variance=1.0,
+            {"sex": ["female", "male"]}), form="rows", level=1.0, residual_variance=1.0,
             format=g.keep({"missing_codes": [99]})).simulate(rng=0)
         for given in (plan(g)[1], pd.DataFrame(people(40)))],
     "workflow.estimate": lambda g, tmp: workflow.estimate(g.keep(estimate(g, tmp)[2])),
@@ -950,7 +954,8 @@ CASES = {
     "workflow.Privacy.__init__": lambda g: workflow.Privacy(
         1.0, range=g.keep({"a": [0.0, 1.0]}), units=g.keep({"a": 1.0})),
     "workflow.Estimate.mean_at": lambda g: pv.estimate(
-        pv.plan({"x": np.arange(9.0), "y": np.arange(9.0) % 4}, "y ~ x", level=1.0).simulate(rng=1)
+        pv.plan({"x": np.arange(9.0), "y": np.arange(9.0) % 4}, "y ~ x", form="rows", level=1.0)
+        .simulate(rng=1)
     ).mean_at(g.keep({"x": 2.0})),
 }  # fmt: skip
 

@@ -58,12 +58,12 @@ NAMES = {
         "weighted_grams", "weighted_roots", "whitening",
     },
     "lattice": {
-        "Coin", "DiscreteGaussian", "DiscreteLaplace", "ExactSums", "Exactly", "GAUSSIAN", "GRID",
-        "LAPLACE", "MOST", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
+        "Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID",
+        "LAPLACE", "MOST", "exact_sums", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
         "laplace_integers", "literal_factor", "literal_root", "os_words", "rounded",
         "sum_of_products", "tossed", "two_product",
     },
-    "scale": {"Fit", "cluster_executor", "fit"},
+    "scale": {"Fit", "cluster_executor", "fit", "fit_sums"},
     "data": {
         "Block", "ColumnLook", "Features", "Format", "Source", "Table", "TableLook",
         "load_diabetes", "look", "open_source", "read_rows", "write_table",

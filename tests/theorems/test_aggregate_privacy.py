@@ -117,7 +117,7 @@ def test_the_scale_of_squares_for_every_fitted_mean():
     limits, H = Range(-1.0, 1.0), np.array([[1.0], [1.0], [0.5]])
     design = design_of(H)
     own = aggregate.split("squares", 1, limits, mu=2.0)
-    L = np.concatenate([block for _, block in design.blocks()])
+    L = np.concatenate(list(design.map(lambda _, L: L)))
     size = np.linalg.norm(design.shares(L), axis=1)
     d = np.linspace(0, 1, 4001)
     for theta in np.linspace(-1.3, 1.3, 401):
@@ -214,7 +214,7 @@ def test_the_exact_profile_of_both_releases(epsilon):
     design = design_of(H)
     # Not split_of: at ε = 1 the plan of so few rows would have no squares.
     own = aggregate.split("squares", 2, limits, mu=gdp.mu_of(epsilon, delta))
-    L = np.concatenate([block for _, block in design.blocks()])
+    L = np.concatenate(list(design.map(lambda _, L: L)))
     root, base = math.sqrt(own.level), np.array([0.3, -1.0, 1.0, 0.0, -0.4, 0.8])
     axis = np.arange(-8.0, 8.01, 0.25)
     centre = root * base @ L

@@ -8,6 +8,7 @@ scores   yes/no and counts
 """
 
 from privest.aggregate._design import FOR_SQUARES_OF_LEVEL as FOR_SQUARES_OF_LEVEL
+from privest.aggregate._design import NOISE as NOISE
 from privest.aggregate._design import (
     RowPersons,
     Split,
@@ -18,6 +19,7 @@ from privest.aggregate._design import (
     person_rows,
     planned_errors,
     split,
+    sum_covariance,
     sum_design,
 )
 from privest.aggregate._release import SumRelease, release_sums
@@ -27,5 +29,5 @@ from privest.aggregate._scores import solve_scores
 __all__ = [
     "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "kind_of",
     "level_for_errors", "mu_apart", "person_rows", "planned_errors", "release_sums",
-    "solve_scores", "split", "sum_design",
+    "solve_scores", "split", "sum_covariance", "sum_design",
 ]  # fmt: skip

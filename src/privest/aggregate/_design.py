@@ -9,9 +9,10 @@ weighted by q_ij = (β_jᵀℓ_i)²/b_j, shows a_j·σ² with its heteroscedasti
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from privest.aggregate._lewis import (
     lewis_weights,
     log_det,
     most_information,
+    norms,
     sums_of,
 )
 from privest.aggregate._rows import FeatureRows
@@ -58,9 +60,9 @@ class SumDesign:
     left: Array
     peak: float
 
-    def blocks(self) -> Iterator[tuple[Array, Array]]:
-        """x_i and ℓ_i, block by block."""
-        return _weighted(self.rows, self.weights, self.persons)
+    def map(self, made: Callable[..., Any], values: Iterable[Array] | None = None) -> Iterator[Any]:
+        """made(X, L) of every block of x_i and ℓ_i; with values y made(X, L, y)."""
+        return _weighted(self.rows, self.weights, self.persons, made, values)
 
     @cached_property
     def inverse(self) -> Array:
@@ -90,16 +92,17 @@ class SumDesign:
             found = self.shown / self.left
         return np.where((found > 0) & (found < 2), np.maximum(found, 1.0), 2.0)
 
-    def shares(self, L: Array) -> Array:
-        """q_ij of some rows, (rows, n)."""
-        return np.asarray((L @ self.inverse.T) ** 2 / self.noise)
+    @property
+    def shares(self) -> Callable[[Array], Array]:
+        """q_ij of some rows ℓ_i, (rows, n)."""
+        return partial(_shares, self.inverse, self.noise)
 
     def efficiency(self, level: float, variance: float | None) -> float:
         """At least this share of the best (det)^(1/n) that any level with S_ii ≤ c has, proved."""
         sigma2 = 0.0 if variance is None else variance
         B = math.sqrt(level) * self.sums.cross
         own = B.T @ np.linalg.solve(np.eye(len(B)) + sigma2 * level * self.sums.gram, B)
-        most = most_information(self.blocks, self.sums, level, sigma2)
+        most = most_information(self.map, self.sums, level, sigma2)
         return min(1.0, math.exp((log_det(own) - most) / len(B)))
 
 
@@ -125,14 +128,35 @@ def person_rows(rows: FeatureRows, persons: RowPersons) -> FeatureRows:
 
 
 def _weighted(
-    rows: FeatureRows, weights: RowWeights, persons: RowPersons | None
-) -> Iterator[tuple[Array, Array]]:
-    for k, X in enumerate(rows):
-        if persons is None:
-            yield X, weights.of(X)
-        else:
-            count = persons.rows[persons.numbers[k]][:, None]
-            yield X * count, weights.of(X) / count
+    rows: FeatureRows,
+    weights: RowWeights,
+    persons: RowPersons | None,
+    made: Callable[..., Any],
+    values: Iterable[Array] | None = None,
+) -> Iterator[Any]:
+    if persons is None:
+        return rows.map(partial(_with_weights, weights, made), values)
+    counts = (persons.rows[own][:, None] for own in persons.numbers)
+    beside = zip(counts) if values is None else zip(counts, values, strict=True)
+    return rows.map(partial(_with_counts, weights, made), beside)
+
+
+def _with_weights(weights: RowWeights, made: Callable[..., Any], X: Array, *y: Array) -> Any:  # noqa: ANN401
+    return made(X, weights.of(X), *y)
+
+
+def _with_counts(
+    weights: RowWeights, made: Callable[..., Any], X: Array, beside: tuple[Array, ...]
+) -> Any:  # noqa: ANN401
+    count, *y = beside
+    return made(X * count, weights.of(X) / count, *y)
+
+
+def _shares(inverse: Array, noise: Array, L: Array) -> Array:
+    parts = inverse @ L.T
+    parts **= 2
+    parts /= noise[:, None]
+    return parts.T
 
 
 def sum_design(
@@ -145,19 +169,22 @@ def sum_design(
     whole = many * rows.count
     weights = lewis_weights(rows, triangle, many=whole if whole > MANY_ROWS else 0.0)
     n = rows.n
-    sums = sums_of(_weighted(rows, weights, persons), n)
+    sums = sums_of(partial(_weighted, rows, weights, persons), n)
     design = SumDesign(rows, weights, sums, persons, np.zeros(0), np.zeros(0), 0.0)
-    inverse = design.inverse
-    spread = inverse @ sums.gram @ inverse.T
+    spread = np.linalg.cholesky(design.inverse @ sums.gram @ design.inverse.T)
     shown, left, peak = np.zeros(n), np.zeros(n), 0.0
-    for X, L in design.blocks():
-        own = np.einsum("ij,ij->i", X @ inverse, L)
-        kept = 1 - 2 * own + np.einsum("ij,jk,ik->i", X, spread, X)
-        q = design.shares(L)
-        shown += q.sum(axis=0)
-        left += kept @ q
-        peak = max(peak, float(np.linalg.norm(q, axis=1).max(initial=0.0)))
+    for own in design.map(partial(_residuals, design.inverse, spread, design.shares)):
+        shown, left, peak = shown + own[0], left + own[1], max(peak, own[2])
     return replace(design, shown=shown, left=left, peak=peak)
+
+
+def _residuals(
+    inverse: Array, spread: Array, shares: Callable[[Array], Array], X: Array, L: Array
+) -> tuple[Array, Array, float]:
+    """Σ q_ij, Σ q_ij·(1 − 2·a_iᵀx_i + h_i) and max ‖q_i‖ of a block, a_i = B⁻¹ℓ_i."""
+    q, own = shares(L), np.einsum("ji,ij->i", inverse @ L.T, X)
+    kept = 1 - 2 * own + norms(spread.T @ X.T) ** 2
+    return q.sum(axis=0), kept @ q, float(norms(q.T).max(initial=0.0))
 
 
 # --- the promise, divided -------------------------------------------------------------------------
@@ -174,6 +201,7 @@ class Split:
     mu        of both together without the grid; None: the promise is an exposure.
     exposure  the most Fisher information of both about one value, for every outcome.
     stated    μ of both together with the grid, over the range.
+    pilot     c₀ of an earlier release of sums, counted in `exposure` and `stated`; 0: none.
     """
 
     level: float
@@ -182,6 +210,7 @@ class Split:
     mu: float | None
     exposure: float
     stated: float
+    pilot: float = 0.0
 
 
 def kind_of(
@@ -248,8 +277,10 @@ def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
     elif own.kind == "squares" and own.mu is not None:
         M = np.linspace(0.5, 1.0, STEPS + 1)[:, None]
         moved += (own.mu * u) ** 2 * ((kappa(M, own.share) * (2 * M - u)) ** 2).max(axis=0)
-    largest = math.sqrt(float(moved.max()))
-    return min(own.stated, largest + math.sqrt(_numbers(own.kind, n)) * GRID)
+    largest = math.sqrt(float(moved.max())) + math.sqrt(_numbers(own.kind, n)) * GRID
+    if own.pilot:
+        largest = math.hypot(largest, math.sqrt(own.pilot) * apart + math.sqrt(n) * GRID)
+    return min(own.stated, largest)
 
 
 def _numbers(kind: str, n: int) -> int:
@@ -301,6 +332,19 @@ def planned_errors(
         if own.kind == "none"
         else noise_of_squares(design, own, squares_scale(design, own, limits)) / total,
     }
+
+
+def sum_covariance(cross: Array, gram: Array, level: float, variance: Array) -> Array:
+    """(n, n) of θ̂ with these variances: of the noise, and of sampling as B⁻¹ΣℓℓᵀB⁻ᵀ correlates.
+
+    Exact where all residuals have one variance.
+    """
+    inverse = np.linalg.inv(cross)
+    noise, shape = inverse @ inverse.T / level, inverse @ gram @ inverse.T
+    own = np.sqrt(np.maximum(variance - np.diagonal(noise), 0.0) / np.diagonal(shape))
+    found = noise + shape * own * own[:, None]
+    np.fill_diagonal(found, variance)
+    return np.asarray(found)
 
 
 def noise_of_squares(design: SumDesign, own: Split, scale: float) -> Array:

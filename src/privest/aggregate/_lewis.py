@@ -10,9 +10,12 @@ S_ii ≤ c where privacy dominates (`most_information` bounds the rest, for any 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy
@@ -23,8 +26,10 @@ from privest.errors import NotIdentifiable
 
 CLOSE = 1e-3  # relative change of τ at which the iteration ends
 PASSES = 60  # the change halves in each pass: 14 are usual
-STARTED = 100_000  # rows that the iteration starts with
+STARTED = (2**14, 2**18)  # rows that the iteration starts with: a pass over all comes last
+SEEN = 1e-6  # least share of a direction in such rows: else a rare category is missing from them
 CERTIFIED = 2  # passes of the certificate
+SQUARED = 1e-140, 1e140  # norms whose squares are doubles
 CUT = 2.5  # chosen from a grid on four designs (normal, heavy-tailed, rare features), 5 ≤ N ≤ 10⁴
 
 
@@ -37,14 +42,23 @@ class RowWeights:
 
     def of(self, X: Array) -> Array:
         """ℓ of some rows, (rows, n), each of norm at most 1 as the doubles that they are."""
-        U = X @ self.root.T
+        U = self.root @ X.T  # (n, rows): long loops
+        size = norms(U)
         if not self.cut:  # else the squares of a tiny row are lost, and its norm is too small
-            top = np.abs(U).max(axis=1, initial=0.0)
-            U = U / np.where(top > 0, top, 1.0)[:, None]
-        size = np.linalg.norm(U, axis=1)
+            far = ~((size > SQUARED[0]) & (size < SQUARED[1]))
+            if far.any():
+                top = np.abs(U[:, far]).max(axis=0)
+                U[:, far] /= np.where(top > 0, top, 1.0)
+                size[far] = norms(U[:, far])
         divisor = np.maximum(size, 1.0) if self.cut else np.where(size > 0, size, 1.0)
         room = 1 + (X.shape[1] + 8) * 2.0**-52  # of a norm, a quotient and a later product
-        return np.asarray(U / (divisor * room)[:, None])
+        U /= divisor * room
+        return U.T
+
+
+def norms(U: Array) -> Array:
+    """‖u_i‖ of the columns."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", U, U)))
 
 
 def lewis_weights(rows: FeatureRows, triangle: Array, *, many: float = 0.0) -> RowWeights:
@@ -56,21 +70,17 @@ def lewis_weights(rows: FeatureRows, triangle: Array, *, many: float = 0.0) -> R
 
     An error in G costs accuracy, never privacy.
     """
-    basis = scipy.linalg.solve_triangular(triangle, np.eye(len(triangle)), trans="T")
+    basis = scipy.linalg.solve_triangular(triangle, np.eye(len(triangle)), trans="T")  # HᵀH = I
     cut = many > 0
     scale = math.sqrt(rows.count / len(triangle) * min(1.0, CUT / math.sqrt(many))) if cut else 1.0
-    start: Array = np.eye(len(triangle))
-    if rows.count > 2 * STARTED:
-        part = rows.some(STARTED)
-        share = math.sqrt(sum(map(len, part)) / rows.count)
-        try:
-            found = _iterated(part, basis, start * share, cut, scale * share)
-            start = found / (share if cut else share**2)  # G of copies: their number squared
-        except NotIdentifiable:  # rare categories may be missing from a part of the rows
-            start = np.eye(len(triangle))
-    factor = _iterated(rows, basis, start, cut, scale)
-    inverse = scipy.linalg.solve_triangular(factor, basis, lower=True)
-    return RowWeights(scale * inverse, cut)
+    root: Array = basis
+    for most in (one for one in STARTED if rows.count > 2 * one):
+        part = rows.some(most)
+        share = math.sqrt(part.count / rows.count)
+        times = share if cut else share**2  # as of copies: G grows with their number squared
+        with contextlib.suppress(NotIdentifiable):
+            root = times * _iterated(part, root / times, cut, scale * share, SEEN)
+    return RowWeights(scale * _iterated(rows, root, cut, scale), cut)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,57 +88,65 @@ class Sums:
     """Public sums over the rows: what the accuracy of a release follows from.
 
     cross     B = Σ ℓ_i x_iᵀ. gram: Σ ℓ_i ℓ_iᵀ. features: HᵀH. sizes: (n,) Σ |ℓ_ij|.
-    rows      rows that are not 0. distinct: different rows, up to n + 1.
+    distinct  different rows, up to n + 1.
     """
 
     cross: Array
     gram: Array
     features: Array
     sizes: Array
-    rows: int
     distinct: int
 
 
-def sums_of(blocks: Iterable[tuple[Array, Array]], n: int) -> Sums:
+Weighted = Callable[[Callable[[Array, Array], Any]], Iterable[Any]]  # made(X, L) of every block
+
+
+def sums_of(over: Weighted, n: int) -> Sums:
     """One pass over the rows x_i and their weights ℓ_i."""
-    cross, gram, features = np.zeros((3, n, n))
-    sizes, count, different = np.zeros(n), 0, np.zeros((0, n))
-    for X, L in blocks:
-        cross += L.T @ X
-        gram += L.T @ L
-        features += X.T @ X
-        sizes += np.abs(L).sum(axis=0)
-        count += int(X.any(axis=1).sum())
+    sums, sizes, different = np.zeros((3, n, n)), np.zeros(n), np.zeros((0, n))
+    for own, size, seen in over(_sums):
+        sums += own
+        sizes += size
         if len(different) <= n:
-            different = np.unique(np.concatenate([different, X]), axis=0)[: n + 1]
-    return Sums(cross, gram, features, sizes, count, len(different))
+            different = np.unique(np.concatenate([different, seen]), axis=0)[: n + 1]
+    cross, gram, features = sums
+    return Sums(cross, gram, features, sizes, len(different))
 
 
-def _iterated(rows: Iterable[Array], basis: Array, factor: Array, cut: bool, scale: float) -> Array:
-    """C of the fixed point, in coordinates in which HᵀH = I."""
+def _sums(X: Array, L: Array) -> tuple[Array, Array, Array]:
+    n = X.shape[1]
+    seen = np.unique(X[: 4 * n + 4], axis=0)  # enough of them, unless rows are of a few kinds
+    if len(seen) <= n:
+        seen = np.unique(X, axis=0)
+    return np.stack([L.T @ X, L.T @ L, X.T @ X]), np.abs(L).sum(axis=0), seen[: n + 1]
+
+
+def _iterated(rows: FeatureRows, root: Array, cut: bool, scale: float, least: float = 0.0) -> Array:
+    """C⁻¹ of the fixed point G = CCᵀ, from another one: G in its coordinates is Σ w_i u_i u_iᵀ."""
     for _ in range(PASSES):
-        inverse = scipy.linalg.solve_triangular(factor, np.eye(len(basis)), lower=True)
-        total = np.zeros_like(basis)
-        for X in rows:
-            Y = X @ basis.T
-            size = np.linalg.norm(Y @ inverse.T, axis=1)
-            if cut:
-                weight = 1 / np.maximum(scale * size, 1.0)
-            else:
-                weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
-            total += Y.T @ (Y * weight[:, None])
-        moved = scipy.linalg.eigvalsh(inverse @ total @ inverse.T)
-        if not moved[0] > 0:
+        total = sum(rows.map(partial(_step, root, scale if cut else None)), np.zeros_like(root))
+        moved = scipy.linalg.eigvalsh(total)
+        if not moved[0] > least * moved[-1]:
             raise NotIdentifiable("these rows do not determine the coefficients.", np.eye(0))
-        factor = np.linalg.cholesky(total)
+        root = scipy.linalg.solve_triangular(np.linalg.cholesky(total), root, lower=True)
         if np.abs(np.log(moved)).max() / 2 < CLOSE:
             break
-    return factor
+    return root
 
 
-def most_information(
-    blocks: Callable[[], Iterable[tuple[Array, Array]]], sums: Sums, level: float, variance: float
-) -> float:
+def _step(root: Array, scale: float | None, X: Array) -> Array:
+    """Σ w_i u_i u_iᵀ, u_i = root·x_i; w_i = 1/‖u_i‖, of cut weights min(1, 1/(scale·‖u_i‖))."""
+    U = root @ X.T
+    size = norms(U)
+    if scale is not None:
+        weight = 1 / np.maximum(scale * size, 1.0)
+    else:
+        weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+    U *= np.sqrt(weight)
+    return U @ U.T
+
+
+def most_information(over: Weighted, sums: Sums, level: float, variance: float) -> float:
     """An upper bound on ln det PI(S) of every level S with S_ii ≤ c, proved from these weights.
 
     log det PI is concave in S (theory.md 8): with PI = HᵀL̃V⁻¹L̃ᵀH, V = I + σ²L̃ᵀL̃, L̃ = √c·L,
@@ -144,22 +162,32 @@ def most_information(
     information = B.T @ solved
     lower = np.linalg.cholesky(np.linalg.inv((information + information.T) / 2))
     moved = variance * math.sqrt(level) * solved
-    inverse = np.eye(len(B))
+    inverse, found = np.eye(len(B)), math.inf
     for _ in range(CERTIFIED):
         total, size, cross = np.zeros_like(B), 0.0, np.zeros_like(B)
-        for X, L in blocks():
-            F = (X - L @ moved) @ lower
-            p = np.linalg.norm(F @ inverse.T, axis=1)
-            total += F.T @ np.divide(F, p[:, None], out=np.zeros_like(F), where=p[:, None] > 0)
-            size += float(p.sum())
-            cross += F.T @ L
+        for own in over(partial(_bounded, lower, moved if variance else None, inverse)):
+            total, size, cross = total + own[0], size + own[1], cross + own[2]
+        largest = float(scipy.linalg.eigvalsh(total)[-1])
+        gap = level * (size * largest - float((cross**2).sum()))
+        found = min(found, log_det(information) + gap)
+        if gap < len(B) * CLOSE:
+            break
         factor = np.linalg.cholesky(total)
         inverse = scipy.linalg.solve_triangular(factor, np.eye(len(B)), lower=True)
-    largest = float(scipy.linalg.eigvalsh(total)[-1])
-    found = log_det(information) + level * (size * largest - float((cross**2).sum()))
     if variance == 0:
         return found
     return min(found, log_det(sums.features) - len(B) * math.log(variance))
+
+
+def _bounded(
+    lower: Array, moved: Array | None, inverse: Array, X: Array, L: Array
+) -> tuple[Array, float, Array]:
+    """Fᵀ diag(1/p) F, Σp and FᵀL of a block."""
+    F = lower.T @ (X.T if moved is None else X.T - moved.T @ L.T)
+    p = norms(inverse @ F)
+    cross = F @ L
+    F *= np.sqrt(np.divide(1.0, p, out=np.zeros_like(p), where=p > 0))
+    return F @ F.T, float(p.sum()), cross
 
 
 def log_det(matrix: Array) -> float:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy
@@ -19,14 +21,13 @@ from privest.aggregate._design import (
     person_scale,
     squares_scale,
 )
+from privest.aggregate._lewis import norms
 from privest.aggregate._rows import BLOCK
 from privest.arrays import Array, fingerprint_of
 from privest.errors import InvalidInput
-from privest.lattice import GRID, MOST, ExactSums
+from privest.lattice import GRID, MOST, Over, exact_sums
 from privest.mechanism.source import Source
 from privest.privacy import Range
-
-Weighted = Callable[[], Iterator[tuple[Array, Array]]]  # rows of weights, and values, in blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +60,9 @@ class SumRelease:
 
 
 def release_sums(
-    design: SumDesign, values: Sequence[Array], limits: Range, own: Split, source: Source
+    design: SumDesign, values: Iterable[Array], limits: Range, own: Split, source: Source
 ) -> SumRelease:
-    """Both releases of a table; `values` are the private values in the blocks of its rows.
+    """Both releases of a table; `values` are the private values beside the blocks of its rows.
 
     Values are clipped to the range first. The second release follows from the first as it left.
     """
@@ -72,19 +73,19 @@ def release_sums(
     if own.kind == "free":
         return _release_free(design, z_rows, limits, own, root, source)
     most = root * design.sums.sizes * _largest(limits)
-    z = _noisy(z_rows.blocks, most, source, 0, own.level)
+    z = _noisy(z_rows.weighted, most, source, 0, own.level)
     estimate = design.inverse @ z / root
     widest = NOISE * design.noise / root**2 + design.sampling * limits.width**2 / 4
     if own.kind == "none":
         return SumRelease(z, None, estimate, widest, np.full(len(z), np.inf), widest, None)
     if own.kind == "persons":
-        scale, blocks, top = _person_squares(design, z_rows, own, estimate)
-        t = _noisy(blocks, top, source, 1, own.level)
+        scale, over, top = _person_squares(design, z_rows, own, estimate)
+        t = _noisy(over, top, source, 1, own.level)
         beta = design.inverse
         shown = np.einsum("ij,jk,ik->i", beta, _matrix(t, len(z)), beta) / scale
     else:
-        scale, blocks, top = _squares(design, z_rows, limits, own, estimate)
-        t = _noisy(blocks, top, source, 1, own.level)
+        scale, over, top = _squares(design, z_rows, limits, own, estimate)
+        t = _noisy(over, top, source, 1, own.level)
         shown = t * noise_of_squares(design, own, scale)
     spread = noise_of_squares(design, own, scale)
     variance = NOISE * design.noise / root**2 + np.maximum(0.0, shown)
@@ -96,25 +97,28 @@ class _Clipped:
     """Rows, their weights and clipped values, block by block, as often as they are wanted."""
 
     def __init__(
-        self, design: SumDesign, values: Sequence[Array], limits: Range, root: float
+        self, design: SumDesign, values: Iterable[Array], limits: Range, root: float
     ) -> None:
         self.design, self.values, self.limits, self.root = design, values, limits, root
 
-    def triples(self) -> Iterator[tuple[Array, Array, Array]]:
-        """x_i, ℓ_i and clipped values."""
-        for (X, L), y in zip(self.design.blocks(), self.values, strict=True):
-            given = np.asarray(y, dtype=np.float64)
-            if given.shape != (len(X),) or np.isnan(given).any():
-                raise InvalidInput("every row needs one value: leave rows without a value out.")
-            yield X, L, np.clip(given, self.limits.low, self.limits.high)
+    def map(self, made: Callable[[Array, Array, Array], Any]) -> Iterator[Any]:
+        """made(X, L, y) of every block, y within the range."""
+        return self.design.map(partial(_clipped, self.limits, made), self.values)
 
-    def blocks(self) -> Iterator[tuple[Array, Array]]:
-        """√c₁·ℓ_i and clipped values."""
-        for _, L, y in self.triples():
-            yield self.root * L, y
+    def weighted(self, use: Callable[[Array, Array], Any]) -> Iterator[Any]:
+        """use(√c₁·ℓ, y) of every block."""
+        root = self.root
+        return self.map(lambda _, L, y: use(root * L, y))
 
 
-def _noisy(blocks: Weighted, most: Array, source: Source, at: int, level: float) -> Array:
+def _clipped(limits: Range, made: Callable[..., Any], X: Array, L: Array, y: Array) -> Any:  # noqa: ANN401
+    given = np.asarray(y, dtype=np.float64)
+    if given.shape != (len(X),) or np.isnan(given).any():
+        raise InvalidInput("every row needs one value: leave rows without a value out.")
+    return made(X, L, np.clip(given, limits.low, limits.high))
+
+
+def _noisy(over: Over, most: Array, source: Source, at: int, level: float) -> Array:
     """Σ c_i v_i with noise of variance 1 on every sum; `most` bounds Σ |c_i v_i|, publicly."""
     if not float(most.max()) < MOST * GRID / 2:
         raise InvalidInput(
@@ -122,71 +126,64 @@ def _noisy(blocks: Weighted, most: Array, source: Source, at: int, level: float)
             "holds: take a narrower range, or a stricter level."
         )
 
-    def shown() -> object:
-        sums = ExactSums(most, blocks)
-        for c, v in blocks():
-            sums.add(c, v)
-        return sums.exactly()
-
     facts = fingerprint_of("sums", np.array([level, at]), most)
-    return source.add_noise(shown, shape=(len(most),), at=at, fingerprint=facts)  # type: ignore[arg-type]
+    return source.add_noise(
+        lambda: exact_sums(most, over), shape=(len(most),), at=at, fingerprint=facts
+    )
 
 
 def _squares(
     design: SumDesign, rows: _Clipped, limits: Range, own: Split, estimate: Array
-) -> tuple[float, Weighted, Array]:
+) -> tuple[float, Over, Array]:
     """k, the weighted squares of residuals, and a public bound on their sums."""
-    middle, width = (limits.low + limits.high) / 2, math.nextafter(limits.width, math.inf)
-    least = math.inf
-    for X, L in design.blocks():
-        M = 0.5 + np.abs(_fitted(X, estimate, limits) - middle) / width
-        size = np.linalg.norm(design.shares(L), axis=1)
-        able = kappa(M, own.share) if own.mu is not None else 1 / M
+    width, shares = math.nextafter(limits.width, math.inf), design.shares
+
+    def able(X: Array, L: Array) -> float:
+        M = _farther(X, estimate, limits)
         with np.errstate(divide="ignore"):
-            least = min(least, float((able / size).min(initial=math.inf)))
+            most = (kappa(M, own.share) if own.mu is not None else 1 / M) / norms(shares(L).T)
+        return float(most.min(initial=math.inf))
+
+    least = min(design.map(able))
     if own.mu is not None:
         scale = SAFE * own.mu / width**2 * least
     else:
         scale = SAFE * math.sqrt(own.share * own.exposure) / (2 * width) * least
 
-    def blocks() -> Iterator[tuple[Array, Array]]:
-        for X, L, y in rows.triples():
-            yield scale * design.shares(L), (y - _fitted(X, estimate, limits)) ** 2
+    def over(use: Callable[[Array, Array], Any]) -> Iterator[Any]:
+        return rows.map(
+            lambda X, L, y: use(scale * shares(L), (y - _fitted(X, estimate, limits)) ** 2)
+        )
 
-    return scale, blocks, scale * design.shown * width**2
+    return scale, over, scale * design.shown * width**2
 
 
 def _person_squares(
     design: SumDesign, rows: _Clipped, own: Split, estimate: Array
-) -> tuple[float, Weighted, Array]:
+) -> tuple[float, Over, Array]:
     """k, the entries of Σ u_P u_Pᵀ (off the diagonal times √2), u_P = Σ ℓ_i r_i, and their bound.
 
     ‖u_P‖ ≤ r_P = R·Σ‖ℓ_i‖M_i, and ‖A − B‖ ≤ √2·r² for A, B ≥ 0 of that size (curator.md §5).
     """
     assert design.persons is not None
     limits, n = rows.limits, design.rows.n
-    middle, width = (limits.low + limits.high) / 2, math.nextafter(limits.width, math.inf)
-
-    def reach() -> Iterator[Array]:
-        for X, L in design.blocks():
-            M = 0.5 + np.abs(_fitted(X, estimate, limits) - middle) / width
-            yield (width * np.linalg.norm(L, axis=1) * M)[:, None]
-
-    largest = float(design.persons.sums(reach(), 1).max())
+    width = math.nextafter(limits.width, math.inf)
+    reach = design.map(lambda X, L: (width * norms(L.T) * _farther(X, estimate, limits))[:, None])
+    largest = float(design.persons.sums(reach, 1).max())
     scale = person_scale(own, n, largest)
     upper = np.triu_indices(n)
     times = np.where(upper[0] == upper[1], 1.0, math.sqrt(2)) * scale
 
-    def blocks() -> Iterator[tuple[Array, Array]]:
+    def over(use: Callable[[Array, Array], Any]) -> Iterator[Any]:
         assert design.persons is not None
-        residuals = (L * (y - _fitted(X, estimate, limits))[:, None] for X, L, y in rows.triples())
+        residuals = rows.map(lambda X, L, y: L * (y - _fitted(X, estimate, limits))[:, None])
         U = design.persons.sums(residuals, n)
         for at in range(0, len(U), BLOCK):
             part = U[at : at + BLOCK]
-            yield part[:, upper[0]] * part[:, upper[1]] * times, np.ones(len(part))
+            yield use(part[:, upper[0]] * part[:, upper[1]] * times, np.ones(len(part)))
 
     most = np.full(len(times), scale * math.sqrt(2) * largest**2 * len(design.persons.rows))
-    return scale, blocks, most
+    return scale, over, most
 
 
 def _matrix(entries: Array, n: int) -> Array:
@@ -202,31 +199,41 @@ def _fitted(X: Array, estimate: Array, limits: Range) -> Array:
     return np.asarray(np.clip(X @ estimate, limits.low, limits.high))
 
 
+def _farther(X: Array, estimate: Array, limits: Range) -> Array:
+    """M_i = ½ + |m_i − middle|/R."""
+    middle, width = (limits.low + limits.high) / 2, math.nextafter(limits.width, math.inf)
+    return np.asarray(0.5 + np.abs(_fitted(X, estimate, limits) - middle) / width)
+
+
 def _release_free(
     design: SumDesign, rows: _Clipped, limits: Range, own: Split, root: float, source: Source
 ) -> SumRelease:
     """Sums and squares at once, for means of groups: the squares cost nothing."""
     middle = (limits.low + limits.high) / 2
     scale = SAFE * squares_scale(design, own, limits)
-    n = design.rows.n
+    shares = design.shares
 
-    def blocks() -> Iterator[tuple[Array, Array]]:
-        for _, L, y in rows.triples():
+    def over(use: Callable[[Array, Array], Any]) -> Iterator[Any]:
+        def both(_: Array, L: Array, y: Array) -> Any:  # noqa: ANN401
             none = np.zeros_like(L)
-            yield np.hstack([root * L, none]), y
-            yield np.hstack([none, scale * design.shares(L)]), (y - middle) ** 2
+            c = np.block([[root * L, none], [none, scale * shares(L)]])
+            return use(c, np.concatenate([y, (y - middle) ** 2]))
+
+        return rows.map(both)
 
     most = np.concatenate(
         [root * design.sums.sizes * _largest(limits), scale * design.shown * limits.width**2]
     )
-    z, t = np.split(_noisy(blocks, most, source, 0, own.level), 2)
+    z, t = np.split(_noisy(over, most, source, 0, own.level), 2)
     estimate = design.inverse @ z / root
     noise = design.inverse @ design.inverse.T / root**2
-    known, slope = np.zeros(n), np.zeros((n, n))
-    for X, L in design.blocks():
-        q, off = design.shares(L), X @ estimate - middle
-        known += (off**2 - np.einsum("ij,jk,ik->i", X, noise, X)) @ q
-        slope += (q * off[:, None]).T @ X
+
+    def means(X: Array, L: Array) -> tuple[Array, Array]:
+        q, off = shares(L), X @ estimate - middle
+        known = (off**2 - np.einsum("ij,jk,ik->i", X, noise, X)) @ q
+        return known, (q * off[:, None]).T @ X
+
+    known, slope = (np.sum(one, axis=0) for one in zip(*design.map(means)))
     b, f = design.noise, design.inflation
     variance = NOISE * b / root**2 + np.maximum(0.0, f * b * (t / scale - known))
     spread = f * b * np.sqrt(1 / scale**2 + 4 * np.einsum("ij,jk,ik->i", slope, noise, slope))

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import scipy
 
 from privest.aggregate._design import NOISE, SumDesign
+from privest.aggregate._lewis import norms
 from privest.arrays import Array
 from privest.errors import NotIdentifiable
 
@@ -74,22 +76,25 @@ def solve_scores(
 
 
 def _state(design: SumDesign, theta: Array, wanted: Array, family: Family) -> _State:
-    n = len(theta)
-    value, mean, slope, spread = 0.0, np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
-    toward = np.linalg.solve(design.weights.root, wanted)
+    root = design.weights.root
+    parts = design.map(partial(_scored, root, theta, family))
+    value, mean, slope, spread = (np.sum(one, axis=0) for one in zip(*parts))
+    toward = np.linalg.solve(root, wanted)
+    return _State(float(value - theta @ toward), mean - wanted, slope, spread)
+
+
+def _scored(
+    root: Array, theta: Array, family: Family, X: Array, L: Array
+) -> tuple[float, Array, Array, Array]:
+    """The sums of a block."""
     with np.errstate(over="ignore", invalid="ignore"):
-        for X, L in design.blocks():
-            eta = X @ theta
-            if family == "binomial":
-                whole, p = np.logaddexp(0.0, eta), scipy.special.expit(eta)
-                variance = p * (1 - p)
-            else:
-                whole = p = variance = np.exp(eta)
-            size = np.linalg.norm(X @ design.weights.root.T, axis=1)
-            own = np.linalg.norm(L, axis=1)
-            weight = np.divide(own, size, out=np.zeros_like(size), where=size > 0)
-            value += float(weight @ whole)
-            mean += p @ L
-            slope += L.T @ (X * variance[:, None])
-            spread += L.T @ (L * variance[:, None])
-    return _State(value - float(theta @ toward), mean - wanted, slope, spread)
+        eta = X @ theta
+        if family == "binomial":
+            whole, p = np.logaddexp(0.0, eta), scipy.special.expit(eta)
+            variance = p * (1 - p)
+        else:
+            whole = p = variance = np.exp(eta)
+        size, own = norms(root @ X.T), norms(L.T)
+        weight = np.divide(own, size, out=np.zeros_like(size), where=size > 0)
+        weighted = L * variance[:, None]
+        return float(weight @ whole), p @ L, weighted.T @ X, L.T @ weighted

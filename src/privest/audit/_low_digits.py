@@ -54,7 +54,7 @@ def _told(pairs: list[tuple[str, Flags, Flags]], count: int, confidence: float) 
     level = (1 - confidence) / (4 * len(pairs))  # two shares, two sides
     best, impossible = Told(0.0, 0.0, "none", seen_share(count, level)), 0.0
     for event, marks, others in pairs:
-        apart = _hellinger(_interval(marks, level), _interval(others, level))
+        apart = _hellinger(share_interval(marks, level), share_interval(others, level))
         if apart > 0 and not (marks.any() and others.any()):
             impossible = max(impossible, float(marks.mean()), float(others.mean()))
         if apart > best.apart:
@@ -69,7 +69,7 @@ def told_by_patterns(one: Array, other: Array, confidence: float) -> Told:
 
 def seen_share(count: int, level: float) -> float:
     """The least share of `count` outputs that is told from none among as many others."""
-    most = _interval(np.zeros(count, dtype=bool), level)[1]
+    most = share_interval(np.zeros(count, dtype=bool), level)[1]
     ranks = np.arange(1, count + 1)
     lows = scipy.stats.beta.ppf(level, ranks, count - ranks + 1)
     return float((np.searchsorted(lows, most) + 1) / count)
@@ -115,7 +115,7 @@ def _last(z: Array, digits: int) -> NDArray[np.uint64]:
     return np.ascontiguousarray(z).view(np.uint64) & np.uint64(2**digits - 1)
 
 
-def _interval(marks: Flags, level: float) -> tuple[float, float]:
+def share_interval(marks: Flags, level: float) -> tuple[float, float]:
     """Clopper and Pearson's."""
     k, n = int(marks.sum()), marks.size
     low = 0.0 if k == 0 else float(scipy.stats.beta.ppf(level, k, n - k + 1))

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 
 from privest.arrays import Array, ArrayLike, as_confidence, as_count
 from privest.audit._attack import Task
 from privest.audit._attackers import PAIRS, learnt
 from privest.audit._certificate import certify
-from privest.audit._low_digits import common_grid, told_apart
+from privest.audit._low_digits import common_grid, share_interval, told_apart
 from privest.audit._scope import NOT_RELEASED
 from privest.errors import InvalidInput
 from privest.mechanism import RunningMechanism
@@ -97,6 +98,9 @@ def audit_release(
     rng: np.random.Generator | None = None,
     many: Release | None = None,
     restarted: Callable[[], Release] | None = None,
+    mu: float | None = None,
+    ends: tuple[float, float] | None = None,
+    information: bool = True,
     samples: int = 10_000,
     confidence: float = 0.999,
     name: str | None = None,
@@ -115,8 +119,11 @@ def audit_release(
     low digits no event of the low digits tells neighbours apart more than the level allows
     level      `certify`: lower bounds of the information, or tests of the noise that is claimed
     attackers  no attacker who learns from 8000 pairs beats the van Trees bound of the level
+    ends       with `mu` and `ends`: the first reading at one end is told from the other by no test
+               better than two normal laws μ apart (Gaussian differential privacy)
 
-    `not_examined` lists what is not. About 15·`samples` runs, and 12000 of the attacker.
+    `not_examined` lists what is not. Runs: about 350,000 for the level, which `information=False`
+    leaves out; 12,000 of the attacker; 11·`samples` for the rest.
 
     >>> naive = naive_release(1.0)
     >>> found = audit_release(naive, 1.0, many=naive, samples=1000)
@@ -125,6 +132,13 @@ def audit_release(
     """
     if isinstance(release, RunningMechanism):
         readings = release.readings
+    elif not callable(release):
+        raise InvalidInput(
+            "audit the function that releases, y to numbers, with all other values fixed: not a "
+            f"{type(release).__name__}."
+        )
+    if (mu is None) != (ends is None):
+        raise InvalidInput("mu is about two values: give both mu and ends, or neither.")
     box = _Box(release, as_count(1 if readings is None else readings, "readings", least=1), many)
     count, sure = as_count(samples, "samples", least=1000), as_confidence(confidence)
     rng = np.random.default_rng(13) if rng is None else rng
@@ -141,8 +155,12 @@ def audit_release(
     if box.works:
         checks.append(_fresh(box, restarted))
         impossible, told = _low_digits(box, S, count, sure)
-        checks += [_grid(box, S, count), told, _level(box, S, count, sure, rng)]
+        checks += [_grid(box, S, count), told]
+        if information:
+            checks.append(_level(box, S, count, sure, rng))
         checks.append(_attackers(box, S, rng))
+        if mu is not None and ends is not None:
+            checks.append(_ends(box, mu, ends, count, sure))
     stated = name or getattr(release, "name", None) or repr(release)
     return ReleaseAudit(stated, box.readings, count, sure, impossible, tuple(checks))
 
@@ -326,3 +344,24 @@ def _attackers(box: _Box, S: Array, rng: np.random.Generator) -> Check:
     outcome: Outcome = "failed" if mse + DEVIATIONS * doubt < floor else "passed"
     examined = f"learnt from {PAIRS} pairs, {TRIALS} trials, readings from a normal prior"
     return Check("attackers stay above the floor", outcome, said, examined)
+
+
+def _ends(
+    box: _Box, mu: float, ends: tuple[float, float], count: int, confidence: float
+) -> Check:  # fmt: skip
+    """A test learnt from half of the outputs, judged on the others: Φ⁻¹(p) − Φ⁻¹(q) ≤ μ.
+
+    p and q: how often it says "the second end" there and at the first, by Clopper and Pearson.
+    """
+    learnt_from, judged = zip(*(np.split(box.draw(box.at(v), None, 2 * count), 2) for v in ends))
+    spread = sum(np.atleast_2d(np.cov(z.T)) for z in learnt_from)
+    gap = learnt_from[1].mean(axis=0) - learnt_from[0].mean(axis=0)
+    toward = np.linalg.lstsq(spread, gap, rcond=None)[0]
+    middle = float(np.mean([z.mean(axis=0) for z in learnt_from], axis=0) @ toward)
+    level = (1 - confidence) / 2
+    least, most = (share_interval(z @ toward > middle, level) for z in judged)
+    proved = float(scipy.special.ndtri(most[0]) - scipy.special.ndtri(least[1]))
+    said = f"a test proves μ ≥ {max(proved, 0.0):.3g}; {mu:.3g} is stated"
+    examined = f"a linear test, learnt from and judged on {count} outputs at each end"
+    outcome: Outcome = "failed" if proved > mu else "passed"
+    return Check("the ends are as hard to tell apart as stated", outcome, said, examined)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,13 @@ from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.ledger import discard
 from privest.report import describe, print_sections, save_report
-from privest.workflow import LEDGER, commands_of, document_path
+from privest.workflow import LEDGER, commands_of
 
 COLUMNS = ("age", "sex", "bmi", "bp", "s5")
 REFERENCE = 142  # of 442 people, a fixed random choice; the others are the private ones
 SEED = 1  # of the simulation: its commands, typed again, give the same page
-FILES = ("people.csv", "reference.csv", "plan.toml", "release.csv", "report.html")
-WANTED = 0.005  # standard error of bmi
+FILES = ("people.csv", "reference.csv", "plan.toml", "z.json", "report.html")
+EPSILON = 3.0
 
 
 @command()
@@ -53,11 +54,11 @@ def _show(console: Console, folder: Path, seed: int | None) -> None:
     spec = workflow.Spec(
         people.name,
         workflow.Model(("s5",), ("age", "sex", "bmi", "bp"), categories={"sex": ("0", "1")}),
-        workflow.Privacy(level=4.0, delta=1e-6, range={"s5": (2.0, 7.0)}),
+        workflow.Privacy(epsilon=EPSILON, delta=1e-6, range={"s5": (3.0, 6.5)}, form="aggregate"),
         workflow.Public(reference=reference.name),
     )
     plan_text, ledger = workflow.to_toml(spec), folder / LEDGER
-    made = [people, reference, plan_file, release, document_path(release), page, ledger]
+    made = [people, reference, plan_file, release, page, ledger]
     _clear(folder, made, plan_file, plan_text)
     discard(ledger)  # these people are public: every run is their first release
     atomic_write(plan_file, plan_text)
@@ -69,10 +70,11 @@ def _show(console: Console, folder: Path, seed: int | None) -> None:
             "reference set for the residual variance."
         )
     )
-    commands, want = commands_of(plan_file, release, page, seed=seed), f"bmi={WANTED}"
-    _type(console, f"{commands.plan} --want {want}")
+    commands = commands_of(plan_file, release, page, seed=seed)
+    _type(console, commands.plan)
     found = workflow.make_plan(workflow.load_spec(plan_file))
-    print_sections(console, describe(found, wanted={want: found.rows_for(WANTED, "bmi")}))
+    print_sections(console, describe(found))
+    console.print(shown(_beside_rows(found)))
     _type(console, commands.release)
     if seed is None:
         with Charge().account(found.spec, plan_file) as account:
@@ -90,6 +92,14 @@ def _show(console: Console, folder: Path, seed: int | None) -> None:
     ledger_name = None if seed is not None else LEDGER
     save_report(found, estimated, commands_of(*names, seed=seed, ledger=ledger_name), page)
     console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
+
+
+def _beside_rows(plan: workflow.Plan) -> str:
+    """What the other form would cost at the same ε."""
+    privacy = replace(plan.spec.privacy, form="rows")
+    rows = workflow.make_plan(replace(plan.spec, privacy=privacy))
+    times = float((rows.standard_error / plan.standard_error).mean())
+    return f"At the same ε, noisy rows would have errors {times:.1f} times as large."
 
 
 def _clear(folder: Path, made: list[Path], plan_file: Path, plan: str) -> None:

@@ -53,7 +53,7 @@ class Aim:
     cap LEVEL                Largest level of a row.
     groups COLUMN            Public column whose groups share a level.
     output FILE              Table to write: that of the plan, with its private column, and a column
-                             'level' for `privest plan FILE --level-column level`.
+                             'level' for `privest plan FILE --form rows --level-column level`.
     """
 
     budget: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -161,8 +161,8 @@ def release(
 ) -> None:  # fmt: skip
     """Write the private release of a plan.
 
-    Of rows: a table with one noisy value z per row, and a JSON header beside it. Of the aggregate
-    form: one JSON document with the estimates.
+    Of the aggregate form: one JSON document with the estimates. Of rows: a table with one noisy
+    value z per row, and a JSON header beside it.
 
     The values themselves are never written, and none is rejected: beyond the range it is clipped.
     The noise is exact and has no seed. The release is charged to a ledger before the table appears.
@@ -171,10 +171,10 @@ def release(
 
     Example:
 
-    privest release plan.toml --output release.csv
+    privest release plan.toml --output z.json
 
     Options:
-    output FILE   Table to write, .csv or .parquet; of the aggregate form a document, .json.
+    output FILE   Document to write, .json; of rows a table, .csv or .parquet.
     publish WHAT  Of the aggregate form: estimates (the default), or matrix, for smaller models and
                   means at rows. The matrix shows sums of the features.
     """
@@ -243,7 +243,7 @@ def verify(
 def estimate(
     table: Release, confidence: float = CONFIDENCE, errors: str = "auto",
     at: list[str] | None = None, total: bool = False, features: str | None = None,
-    json: bool = False,
+    wald: str | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Coefficients from a release alone, with intervals that include the privacy noise.
 
@@ -263,6 +263,7 @@ def estimate(
                      units: age=50,sex=male. Repeat.
     features NAME,…  Of an aggregate release with its matrix: a smaller model.
     total            Total of the target over the rows, in its own units.
+    wald NAME,…      Wald test that all of these coefficients are 0.
     """
     rows = {text: named_values(text, "--at") for text in at or []}
     wanted = None if features is None else listed(features)
@@ -271,13 +272,19 @@ def estimate(
     # All of it before anything is printed: what is asked for may not be there.
     means = {text: found.mean_at(row, confidence) for text, row in rows.items()}
     sum_ = found.total(confidence) if total else None
+    tested = None if wald is None else (listed(wald), found.wald(listed(wald)))
     if json:
-        more = {"at": {text: mean.to_dict() for text, mean in means.items()}} if means else {}
+        more: dict[str, Any] = {}
+        if means:
+            more["at"] = {text: mean.to_dict() for text, mean in means.items()}
         if sum_ is not None:
             more["total"] = sum_.to_dict()
+        if tested is not None:
+            more["wald"] = {"coefficients": tested[0], "p_value": tested[1]}
         print_json(found.to_dict(confidence) | more)
         return
-    sections = describe(found, keys=ESTIMATE, confidence=confidence, means=means, total=sum_)
+    asked = {"means": means, "total": sum_, "wald": tested}
+    sections = describe(found, keys=ESTIMATE, confidence=confidence, **asked)
     print_sections(to_people(), sections)
 
 

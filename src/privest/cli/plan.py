@@ -114,9 +114,9 @@ class PrivacyOptions:
                              repeated.
     standard_error NAME=E,…  Instead of a level: the standard errors that are wanted.
     distribution NAME        Privacy noise: gaussian (the default), or laplace, which needs no δ.
-    form KIND                What leaves: rows (a noisy value for each, the default), or aggregate
-                             (estimates from a few noisy sums, by an owner who is trusted with the
-                             table).
+    form KIND                What leaves: aggregate (estimates from a few noisy sums, the default),
+                             or rows (a noisy value for each), where values are protected before
+                             they reach you.
     level_column NAME        Public column with the level of each row; `privest design` writes one.
     """
 
@@ -218,15 +218,15 @@ def plan(
 
     Examples:
 
-    privest plan diabetes --target s5 --features age,sex,bmi,bp --residual-variance 0.2 --level 2
+    privest plan diabetes --target s5 --features age,sex,bmi,bp --epsilon 3 --range 3,6.5
 
     privest plan people.csv --target ldl --features age,sex --category sex=female,male
     --reference reference.csv --epsilon 1 --delta 1e-6 --range 0,10 --save plan.toml
 
     privest plan people.xlsx --formula "ldl ~ age + C(sex) + np.log(bmi)" --category sex=female,male
-    --level 2 --format sheet=people
+    --form rows --level 2 --format sheet=people
 
-    privest plan people.csv --target ldl --by sex --category sex=female,male --level 2
+    privest plan people.csv --target ldl --by sex --category sex=female,male --epsilon 1 --range 0,10
 
     privest plan plan.toml --epsilon 3 --save plan-3.toml
     """
@@ -270,7 +270,9 @@ def spec_of(
         _set(given, text)
     given["format"] = _with_format(given.get("format", {}), files.format)
     old: dict[str, Any] = (
-        {"version": PLAN_VERSION, "data": source} if base is None else base.to_dict()
+        {"version": PLAN_VERSION, "data": source, "privacy": {"form": "aggregate"}}
+        if base is None
+        else base.to_dict()
     )
     for section, new in given.items():
         old[section] = _changed(old.get(section, {}), new)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privest.estimator._rls import PrivateRLS, StreamHistory
     from privest.estimator._stream_conclusion import StreamConclusion as StreamConclusion
     from privest.estimator._stream_conclusion import conclude as conclude
+    from privest.estimator._sums import estimate_sums as estimate_sums
     from privest.estimator.likelihood._clipped_information import clipped_moments as clipped_moments
     from privest.estimator.result import Result
 else:
@@ -43,6 +44,7 @@ else:
         "_reference": "pooled_variance reference_fit reference_variance",
         "_rls": "PrivateRLS StreamHistory",
         "_stream_conclusion": "StreamConclusion conclude",
+        "_sums": "estimate_sums",
         "likelihood._clipped_information": "clipped_moments",
         "result": "Result",
     })  # fmt: skip

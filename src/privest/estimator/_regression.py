@@ -6,11 +6,12 @@ import logging
 import math
 from copy import copy, deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, as_flag, as_positive
+from privest.aggregate import FeatureRows
+from privest.arrays import CONFIDENCE, Array, as_choice, as_flag, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped import estimate_clipped
 from privest.estimator._clipped_history import ClippedHistory
@@ -25,16 +26,18 @@ from privest.estimator._noise_limit import (
 from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
 from privest.estimator._row_history import Beside, RowHistory
+from privest.estimator._sums import estimate_sums
 from privest.estimator.result import Result
 from privest.ledger import Account, Budget, LedgerSource, cost_of
 from privest.mechanism import StreamMechanism
-from privest.mechanism.source import Source, seeded
+from privest.mechanism.source import Source, as_protected, seeded
 from privest.noise import GaussianLaw, ScalarLaw, as_joint
 from privest.privacy import PrivacyLevel, SequentialLevel, as_stream_level
 from privest.release import StreamRelease
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import (
         check_consistent_length,
         check_is_fitted,
@@ -97,6 +100,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                         maximum likelihood of clipped readings (`estimate_clipped`), which undoes
                         the bias; for levels that do not look back, and Gaussian noise. None: what
                         the grid of the noise holds, 2⁴² of its deviations.
+        form            "rows": a noisy value for every sample; "aggregate": noisy sums of all of
+                        them (docs/aggregate.md), for a trusted data holder: `fit` only, with a
+                        range and epsilon or a number as level, without reference, weights, groups.
+                        Errors are those that the sums show; `noise`, a number, is for predictions.
+        epsilon, delta  of form "aggregate": differential privacy of one y anywhere in the range.
 
     Fitted
         coef_, intercept_                      θ̂: unbiased.
@@ -167,6 +175,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         simulate: bool = False,
         range: tuple[float, float] | None = None,
         account: Account | None = None,
+        form: Literal["rows", "aggregate"] = "rows",
+        epsilon: float | None = None,
+        delta: float = 1e-6,
     ) -> None:
         self.level = level
         self.noise = noise
@@ -176,6 +187,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.simulate = simulate
         self.range = range
         self.account = account
+        self.form = form
+        self.epsilon = epsilon
+        self.delta = delta
 
     # --- learning -------------------------------------------------------------------------------
 
@@ -196,7 +210,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         Raises NotIdentifiable if X and the level do not show every coefficient.
         """
         self._require_account(source)
+        form = as_choice(self.form, ("rows", "aggregate"), "form")
         rows, readings = self._validated(X, y, reset=True)
+        if form == "aggregate":
+            return self._fit_sums(rows, readings, source, sample_weight, groups)
         self._require_public(rows, readings)
         beside = beside_rows(given=rows, weight=sample_weight, groups=groups)
         self._begin(len(readings), beside)
@@ -206,6 +223,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise self._hidden()
         return self
 
+    @available_if(lambda self: self.form == "rows")  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: object,
@@ -247,11 +265,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def _begin(self, samples: int | None, beside: Beside) -> None:
         """A new stream. `samples`: of the whole data set, None for one that comes in pieces."""
-        if self.random_state is not None and not self.simulate:
-            raise InvalidInput(
-                "random_state is the seed of a trial, and this is a release, whose noise comes "
-                "from the operating system. simulate=True makes it a trial; else leave it None."
-            )
+        self._require_no_seed()
+        if self.epsilon is not None:
+            raise InvalidInput('epsilon is for form="aggregate": of rows state a level.')
         self._drop_results("_rls", "_mechanism", "_source", "_clipped", "_history")
         self._began_with = {
             k: v for k, v in self.get_params(deep=False).items() if k != "random_state"
@@ -277,6 +293,41 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._history = RowHistory(level, None if unknown else float(law.variance))
         self.noise_variance_ = self.noise_upper_ = float(law.variance)
         self.noise_source_ = "simulation" if self.simulate else "release"
+
+    def _require_no_seed(self) -> None:
+        if self.random_state is not None and not self.simulate:
+            raise InvalidInput(
+                "random_state is the seed of a trial, and this is a release, whose noise comes "
+                "from the operating system. simulate=True makes it a trial; else leave it None."
+            )
+
+    def _fit_sums(
+        self, rows: Array, readings: Array, source: Source | None, *beside: object
+    ) -> PrivateLinearRegression:
+        """The aggregate release of the samples that have a reading: which have one is public."""
+        self._require_no_seed()
+        level, noise = self.level, self.noise
+        if any(one is not None for one in beside):
+            raise InvalidInput("noisy sums take no sample_weight and no groups: leave them out.")
+        laws = isinstance(noise, ScalarLaw) or isinstance(level, PrivacyLevel | SequentialLevel)
+        if laws or self.reference is not None:
+            raise InvalidInput("noisy sums take numbers as noise and level, and no reference.")
+        if isinstance(source, LedgerSource):
+            raise InvalidInput("two releases of sums are one entry: give an account, not a source.")
+        stated = math.nan if noise is None else as_positive(noise, "noise")  # type: ignore[arg-type]
+        self._drop_results("_rls", "_mechanism", "_source", "_clipped", "_history")
+        shown, names = ~np.isnan(readings), tuple(self._names())
+        kept = FeatureRows(rows.shape[1], [rows[shown]])
+        found = estimate_sums(
+            kept, kept.parts(readings[shown]), names, self.range,
+            seeded(self.random_state, "sums", *names) if self.simulate else as_protected(source),
+            epsilon=self.epsilon, delta=self.delta, level=level, account=self.account,  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.noise_variance_ = self.noise_upper_ = stated
+        self.noise_source_ = "simulation" if self.simulate else "release"
+        self.n_samples_seen_, self._growth = kept.count, 1.0
+        self._conclude(found)
+        return self
 
     def _drop_results(self, *more: str) -> None:
         for name in (*RESULTS, *more):
@@ -340,6 +391,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         noise = self._noise_limit(found, history)
         self.noise_variance_, self.noise_upper_ = noise.variance, noise.upper
         self._growth = noise.growth
+        self._conclude(found)
+
+    def _conclude(self, found: Result) -> None:
         self.result_, theta = found, found.estimate
         self.intercept_ = float(theta[0]) if self.fit_intercept else 0.0
         self.coef_ = theta[1:] if self.fit_intercept else theta
@@ -435,6 +489,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         mean = given @ self.coef_ + self.intercept_
         if not return_std:
             return mean
+        if math.isnan(self.noise_upper_):
+            raise InvalidInput("noisy sums do not show the variance of y: state noise for this.")
         rows = design(given, len(self.covariance_) > len(self.coef_))
         spread = np.einsum("ij,jk,ik->i", rows, self.covariance_, rows, optimize=True)
         return mean, np.sqrt(self._growth * spread + self.noise_upper_)
@@ -569,7 +625,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """Of the parameters, the intercept first."""
         made_up = map("x{}".format, range(self.n_features_in_))
         names = [str(name) for name in getattr(self, "feature_names_in_", made_up)]
-        return ["intercept", *names] if self._rls.parameters > len(names) else names
+        return ["intercept", *names] if self.fit_intercept else names
 
     def _hidden(self) -> InvalidInput | NotIdentifiable | NumericalFailure:
         """What the releases do not show, by the names of the features."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, Array, as_confidence
+from privest.arrays import CONFIDENCE, AnyArray, Array, as_confidence
 from privest.errors import InvalidInput
 from privest.records import Estimated, Record, as_frame, plain, standard_errors
 
@@ -138,6 +139,54 @@ class Result(Estimated, Record):
             else:
                 chance = 2 * scipy.special.stdtr(self.degrees_of_freedom, away)
         return np.asarray(chance)
+
+    def contrast(self, weights: Mapping[str, float]) -> Result:
+        """Σ w_j θ_j with its error: weights by name, 0 of the others."""
+        w = np.zeros(len(self.names))
+        for name, weight in weights.items():
+            w[self._places([name])] = weight
+        label = " ".join(f"{weight:+g}·{name}" for name, weight in weights.items())
+        covariance = np.reshape(w @ self._between(w != 0) @ w, (1, 1))
+        return Result(
+            estimate=np.array([w @ self.estimate]), covariance=covariance, names=(label,),
+            simulated=self.simulated, degrees_of_freedom=self._fewest(w != 0), method=self.method,
+        )  # fmt: skip
+
+    def wald(self, names: Sequence[str]) -> float:
+        """The p-value of all of these θ_j = 0, of one estimate: θᵀV⁻¹θ by F, or χ².
+
+        F has the fewest degrees of freedom of these.
+        """
+        places = self._places(names)
+        which = np.isin(np.arange(len(self.names)), places)
+        covariance, theta = self._between(which)[np.ix_(which, which)], self.estimate[which]
+        statistic, q = float(theta @ np.linalg.solve(covariance, theta)), len(theta)
+        freedom = self._fewest(which)
+        if freedom is None or np.isinf(freedom):
+            return float(scipy.special.chdtrc(q, statistic))
+        return float(scipy.special.fdtrc(q, freedom, statistic / q))
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        for name in names:
+            if name not in self.names:
+                listed = ", ".join(self.names)
+                raise InvalidInput(f"there is no coefficient {name!r}; there are {listed}.")
+        return [self.names.index(name) for name in names]
+
+    def _between(self, which: AnyArray) -> Array:
+        """The covariance, where it is known between these."""
+        if np.isnan(self.covariance[np.ix_(which, which)]).any():
+            raise InvalidInput(
+                "how these estimates vary together was not published: that needs the matrix of "
+                "the release."
+            )
+        return np.where(np.outer(which, which), self.covariance, 0.0)
+
+    def _fewest(self, which: AnyArray) -> float | None:
+        """The fewest degrees of freedom of these; None: their errors are normal."""
+        if self.degrees_of_freedom is None:
+            return None
+        return float(np.broadcast_to(self.degrees_of_freedom, which.shape)[which].min())
 
     def _heading(self) -> list[str]:
         """Lines above the table of `summary`."""

@@ -9,7 +9,7 @@ folder proves every step; it names the functions. `Coin` is the other way out: o
 from privest.lattice._coins import Coin, flips_at, flips_for, tossed
 from privest.lattice._exact import (
     Exactly,
-    ExactSums,
+    exact_sums,
     exactly,
     finite,
     literal_factor,
@@ -17,6 +17,7 @@ from privest.lattice._exact import (
     sum_of_products,
     two_product,
 )
+from privest.lattice._exact import Over as Over
 from privest.lattice._rounding import MOST, rounded
 from privest.lattice._sampler import (
     GAUSSIAN,
@@ -33,7 +34,7 @@ from privest.lattice._sampler import Words as Words
 
 __all__ = [
     "GAUSSIAN", "GRID", "LAPLACE", "MOST", "Coin", "DiscreteGaussian", "DiscreteLaplace",
-    "ExactSums", "Exactly", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
+    "Exactly", "exact_sums", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
     "laplace_integers", "literal_factor", "literal_root", "os_words", "rounded", "sum_of_products",
     "tossed", "two_product",
 ]  # fmt: skip

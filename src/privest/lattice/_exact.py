@@ -9,11 +9,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array
+from privest.arrays import EPS, Array, Flags
 from privest.errors import InvalidInput
 
 _PIECE, _LEAST = 2**14, 256  # products looked at together, and of how many entries at least
@@ -25,6 +27,8 @@ _USUAL = 2.0**43
 _ROWS = 4096  # products of a running sum that are added up together
 _SMALLEST = 1130  # every double is 53 digits times at least 2^−1126
 _SAFE = 2.0**1000  # products and sums below it do not overflow
+
+Over = Callable[[Callable[[Array, Array], Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,53 +92,53 @@ def sum_of_products(terms: Sequence[tuple[Array, Array]]) -> Exactly:
     return Exactly(high.reshape(shape), low.reshape(shape), slack, exact)
 
 
-class ExactSums:
-    """u_j = Σ_i c_ij·v_i over any number of rows, in blocks, with the error of one sum of 4096.
+def exact_sums(most: Array, over: Over) -> Exactly:
+    """u_j = Σ_i c_ij·v_i over any number of rows, with the error of one sum of 4096.
 
     most   (n,), public: at least Σ_i |c_ij·v_i|. The slack is made of it, not of the values.
-    again  the same rows c (rows, n) and v (rows,) once more: read where doubles do not decide.
+    over   applies a function to every block of rows c (rows, n) and v (rows,), wherever they are,
+           and gives what it returns; once more where doubles do not decide, with the same rows.
 
     Pieces of 4096 products are added up as in `sum_of_products`; what is left, two numbers a piece,
-    by `math.fsum`, which rounds correctly (PROOF.md §8). c and v are finite; v is private.
-    Beyond 2^1000 nothing is claimed (slack ∞): fractions decide.
+    by `math.fsum`, which rounds correctly (PROOF.md §8): no order and no cut changes what is
+    decided. c and v are finite; v is private. Beyond 2^1000 nothing is claimed (slack ∞): fractions
+    decide.
     """
+    most = np.asarray(most, dtype=np.float64)
+    known, parts = most < _SAFE, [np.zeros((0, len(most)))]
+    for found, able in over(partial(_pieces, known)):
+        parts.append(found)
+        known = known & able
+    columns = np.concatenate(parts).T.tolist()
+    high = [math.fsum(column) for column in columns]
+    low = [math.fsum([*column, -top]) for column, top in zip(columns, high)]
+    slack = np.where(known, (_ROWS**2 + 2) * 2.0**-105 * np.maximum(most, _USUAL), np.inf)
 
-    def __init__(self, most: Array, again: Callable[[], Iterable[tuple[Array, Array]]]) -> None:
-        self.most, self.again = np.asarray(most, dtype=np.float64), again
-        self._parts: list[Array] = []
-        self._known = self.most < _SAFE
+    def exact(j: int) -> Fraction:
+        return Fraction(sum(over(partial(_whole, j))), 1 << 2 * _SMALLEST)
 
-    def add(self, c: Array, v: Array) -> None:
-        """The next rows."""
-        n = len(self.most)
-        c, v = np.asarray(c, dtype=np.float64), np.asarray(v, dtype=np.float64)
-        if c.shape != (len(v), n):
-            raise InvalidInput(f"{len(v)} values need weights of {(len(v), n)}, not {c.shape}.")
-        self._known &= (np.abs(c) < _SAFE).all(axis=0)  # larger ones cannot be split
-        with np.errstate(all="ignore"):
-            for at in range(0, len(v), _ROWS):
-                weights = np.where(self._known, c[at : at + _ROWS], 0.0)
-                values = np.repeat(v[at : at + _ROWS, None], n, axis=1)
-                high, low, sizes = np.empty((3, n))
-                _add_up(weights, values, high, low, sizes)
-                self._parts += [high, low]
+    return Exactly(np.array(high), np.array(low), slack, exact)
 
-    def exactly(self) -> Exactly:
-        """The sums."""
-        columns = np.array(self._parts).reshape(-1, len(self.most)).T.tolist()
-        high = [math.fsum(column) for column in columns]
-        low = [math.fsum([*column, -top]) for column, top in zip(columns, high)]
-        slack = (_ROWS**2 + 2) * 2.0**-105 * np.maximum(self.most, _USUAL)
-        slack = np.where(self._known, slack, np.inf)
-        return Exactly(np.array(high), np.array(low), slack, self._exact)
 
-    def _exact(self, j: int) -> Fraction:
-        """In integers, in units of 2^−2260: every product of two doubles is one."""
-        total = 0
-        for c, v in self.again():
-            whole = zip(*_integers(c[:, j]), *_integers(v))
-            total += sum(m * k << (p + q) for m, p, k, q in whole)
-        return Fraction(total, 1 << 2 * _SMALLEST)
+def _pieces(known: Flags, c: Array, v: Array) -> tuple[Array, Flags]:
+    """high and low of 4096 rows at a time, (2·pieces, n); columns that are not known have 0."""
+    c, v = np.asarray(c, dtype=np.float64), np.asarray(v, dtype=np.float64)
+    if c.shape != (len(v), len(known)):
+        raise InvalidInput(f"{len(v)} values need weights {(len(v), len(known))}, not {c.shape}.")
+    known = known & (np.abs(c) < _SAFE).all(axis=0)  # larger ones cannot be split
+    weights = c if known.all() else np.where(known, c, 0.0)
+    found = np.empty((-(-len(v) // _ROWS), 2, len(known)))
+    with np.errstate(all="ignore"):
+        for k, at in enumerate(range(0, len(v), _ROWS)):
+            piece, (high, low) = slice(at, at + _ROWS), found[k]
+            _add_up(weights[piece], v[piece, None], high, low, np.empty(len(known)))
+    return found.reshape(-1, len(known)), known
+
+
+def _whole(j: int, c: Array, v: Array) -> int:
+    """Σ c_ij·v_i of a block, in units of 2^−2260: every product of two doubles is an integer."""
+    whole = zip(*_integers(c[:, j]), *_integers(v))
+    return sum(m * k << (p + q) for m, p, k, q in whole)
 
 
 def _integers(values: Array) -> tuple[list[int], list[int]]:
@@ -156,7 +160,8 @@ def _slack(count: int, sizes: Array) -> Array | float:
 def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
     """Σ c∘v over the first axis into high + low; Σ|c∘v|, rounded up, into `sizes`.
 
-    Halves are added to one another until one row is left; what every sum loses goes into `low`.
+    v has the shape of c, or one column. Halves are added to one another until one row is left; what
+    every sum loses goes into `low`.
     """
     product, rest = two_product(c, v)
     if len(product) == 1:
@@ -173,6 +178,7 @@ def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
     high[...], low[...] = two_sum(product[0], lost)
     over = (~np.isfinite(low) | np.isinf(sizes)) & ~np.isnan(sizes)
     if over.any():
+        v = np.broadcast_to(v, c.shape)
         high[over], low[over], sizes[over] = _beyond(c[:, over], v[:, over])
 
 

@@ -87,16 +87,17 @@ class RunningLeastSquares:
         require_squares(rows)
         self._merge(rows)
         if self.full:
-            scaled = (rows[:, :-1] * self._per).ravel()
+            scaled = (rows[:, :-1] * self._per).ravel(order="K")
             self._growth += float(scaled.dot(scaled))
         else:
             self._look(np.hypot.reduce(rows[:, :-1] if natural is None else natural, axis=0))
 
     def add_matrix(self, matrix: Array) -> None:
         """Add rows of H (r, n) without values."""
-        if len(matrix):
-            rows = np.zeros((len(matrix), self.parameters + 1), order="F")
-            rows[:, :-1] = matrix
+        for at in range(0, len(matrix), CHUNK):
+            part = matrix[at : at + CHUNK]
+            rows = np.zeros((len(part), self.parameters + 1), order="F")
+            rows[:, :-1] = part
             self.add(rows)
 
     def add_row(self, row: Array) -> None:
@@ -181,7 +182,7 @@ class RunningLeastSquares:
 
 def require_squares(rows: Array) -> None:
     """Raise NumericalFailure where the squares of whitened rows leave the range of doubles."""
-    if not scipy.linalg.blas.dnrm2(rows.ravel()) < LARGEST_ROOT:  # NaN too
+    if not scipy.linalg.blas.dnrm2(rows.ravel(order="K")) < LARGEST_ROOT:  # NaN too
         raise NumericalFailure(
             f"rows of H or readings reach {LARGEST_ROOT:.0e} deviations of their noise, or are not "
             "numbers: their squares leave the range of doubles. Scale H or leave the rows out; "

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from privest.mechanism._rotation import GeometricPerturbation, Rotation
     from privest.mechanism._rows import RowMechanism as RowMechanism
+    from privest.mechanism._rows import as_range as as_range
     from privest.mechanism._rows import clip_of as clip_of
     from privest.mechanism._stream import StreamMechanism
     from privest.mechanism._truncated_inverse import TruncatedInverse
@@ -44,7 +45,7 @@ else:
         "_multiplicative": "Inverse PrivacyWeights TwinUniform",
         "_quantiser": "LaplaceQuantiser ProbabilisticQuantiser TriangularQuantiser",
         "_rotation": "GeometricPerturbation Rotation",
-        "_rows": "RowMechanism clip_of",
+        "_rows": "RowMechanism as_range clip_of",
         "_stream": "StreamMechanism",
         "_truncated_inverse": "TruncatedInverse",
         "_user": "UserChannel",

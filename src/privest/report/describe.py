@@ -141,7 +141,7 @@ def _private(
         largest=terms.privacy.level_column is not None,
         mu_apart=None
         if own is None or limits is None
-        else partial(mu_apart, own, len(terms.names), limits),
+        else partial(mu_apart, own, len(terms.names), terms.summed(column)),
         exposure=0.0 if own is None else own.exposure,
     )
 

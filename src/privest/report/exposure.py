@@ -153,10 +153,10 @@ def _guess_sums(one: Private) -> Sentence:
     if one.share is not None:
         return say("guess_sums_answer", before=one.share)
     informed = [attacker.informed_error(one.exposure, sd) for sd in one.sds]
-    key = "guess_sums" if one.sd is not None else "guess_sums_fractions"
     if one.logarithm:
         before, after = ([_exp(HALF * sd) for sd in sds] for sds in (one.sds, informed))
-        return say(f"{key}_log", value=one.value, before=before, informed=after)
+        return say("guess_sums_factors", value=one.value, before=before, informed=after)
+    key = "guess_sums" if one.sd is not None else "guess_sums_fractions"
     return say(key, value=one.value, sds=one.sds, informed=informed)
 
 

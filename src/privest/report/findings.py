@@ -44,6 +44,7 @@ def of_estimate(
     confidence: float = CONFIDENCE,
     means: Mapping[str, Any] | None = None,
     total: Any = None,  # noqa: ANN401
+    wald: tuple[Sequence[str], float] | None = None,
     commands: Sequence[str] = (),
     date: datetime.date | None = None,
 ) -> list[Section]:
@@ -51,6 +52,7 @@ def of_estimate(
 
     plan        of the release, for errors at other levels.
     means       `Estimate.mean_at` by the name of the row; total: `Estimate.total`.
+    wald        names of coefficients, and `Estimate.wald` of them.
     commands    how to repeat it.
     """
     as_confidence(confidence)
@@ -59,7 +61,7 @@ def of_estimate(
     for fit in fits:
         sections.append(found_section(fit, confidence, several=several))
         sections.append(errors_section(fit, several=several))
-    sections += asked_section(estimate, means or {}, total, confidence)
+    sections += asked_section(estimate, means or {}, total, wald, confidence)
     sections += joint_section(estimate) if several else []
     curve = [] if plan is None or several else curve_of(plan)
     sections += [cost_section(fits, curve), *exposure, limits_section(header.simulated)]
@@ -289,7 +291,11 @@ def _residual(fit: Estimate) -> list[Sentence]:
     if column.residual_variance is not None:
         key = "residual_stated" if column.reference_rows is None else "residual_reference"
         said.append(say(key, variance=column.residual_variance, rows=column.reference_rows))
-    if fit.noise_found is not None:
+    if fit.release.sums and fit.noise_found is not None:
+        said.append(say("sums_variance", variance=fit.noise_found))
+        if fit.r_squared is not None:
+            said.append(say("sums_explained", share=fit.r_squared))
+    elif fit.noise_found is not None:
         if fit.noise_interval is None or fit.noise_interval[1] == 0:
             said.append(say("residual_hidden"))
         else:
@@ -339,9 +345,10 @@ def asked_section(
     estimate: Estimate,
     means: Mapping[str, Any],
     total: Any,  # noqa: ANN401
+    wald: tuple[Sequence[str], float] | None,
     confidence: float,
 ) -> list[Section]:
-    """Means at rows (`Estimate.mean_at`, by the row's name) and the total, where they are asked."""
+    """Means at rows (`Estimate.mean_at`, by the row's name), total and Wald test, if asked."""
     target, parts = ", ".join(one.target for one in estimate.release.columns), list[Part]()
     if means:
         header = ["at", "mean", say("interval", confidence=confidence), "median"]
@@ -354,6 +361,8 @@ def asked_section(
         parts.append(say("mean_method", method=next(iter(means.values())).method))
     if total is not None:
         parts += total_sentences(estimate, total, confidence)
+    if wald is not None:
+        parts.append(say("wald", names=wald[0], p=wald[1]))
     return [section("asked", parts)] if parts else []
 
 

@@ -35,6 +35,7 @@ SAME = 1.005  # errors that differ by less are the same to a reader
 LEVELS = (0.1, 1 / 3, 1.0, 3.0, 10.0)  # times the chosen one
 CLIPPED = (0.05, 0.2)  # shares for which the cost of clipping is told
 UNEQUAL = 20  # times the usual number of rows: beyond it a cap is worth a word
+LITTLE = 0.95  # D-efficiency below which other weights are worth a word
 ENOUGH = 200.0  # rows × (1 − 2q)² from which on a logistic fit of answers is of use
 
 
@@ -101,13 +102,24 @@ def _sums(plan: Plan) -> list[Sentence]:
     """What leaves in the aggregate form, and how good its weights are."""
     own, design = plan.splits[0], plan.survey.sums
     assert design is not None
-    said = [say("sums_leave"), squares_sentence(plan), say("sums_all")]
+    cut, privacy = plan.privacy.row_weights == "cut", plan.privacy
+    said = [say("sums_leave"), squares_sentence(plan)]
+    if privacy.pilot is not None:
+        said.append(say("sums_pilot", share=privacy.pilot))
+    if privacy.within is not None:
+        said.append(say("sums_within", within=privacy.within))
+    said.append(say("sums_alike" if cut else "sums_all"))
     if plan.model.person is not None:
         return said
     variance = plan.columns[0].residual_variance
     share = design.efficiency(own.level, variance)
     best = "sums_best" if variance is not None else "sums_best_noise"
     said.append(say(best, share=math.floor(share * 1000) / 1000))
+    if share < LITTLE and variance is not None and not cut and plan.model.family == "gaussian":
+        said.append(say("sums_cut"))
+    relative = plan.errors(plan.columns[0]).relative
+    if relative is not None and np.isfinite(relative).all():
+        said.append(say("sums_rel", low=float(relative.min()), high=float(relative.max())))
     if plan.privacy.epsilon is not None and own.kind != "none":
         said.append(say("sums_exposure", exposure=own.exposure))
     return said
@@ -282,7 +294,10 @@ def clipping_sentences(plan: Plan) -> list[Sentence]:
         return []
     ends = {"low": span[0], "high": span[1]}
     if plan.splits and plan.model.family != "binomial":
-        return [say("clip_sums", **ends), say("clip_far", far=_far(plan.rows))]
+        said = [say("clip_sums", **ends)]
+        if plan.privacy.within is not None:
+            said = [say("clip_within", within=plan.privacy.within)]
+        return [*said, say("clip_far", far=_far(plan.rows))]
     if plan.splits:
         return []
     if plan.distribution.pure or plan.model.family != "gaussian":

@@ -94,7 +94,7 @@ def epsilon_of(terms: Terms, amount: float | None = None, unit: str = "level") -
         return gdp.epsilon_of(math.sqrt(amount), delta)
     if amount is not None and terms.splits:  # with the same squares; the grid's part does not grow
         own = terms.splits[0]
-        grid = 0.0 if own.mu is None else own.stated - own.mu
+        grid = 0.0 if own.mu is None or own.pilot else own.stated - own.mu
         mu = grid + (own.stated - grid) * math.sqrt(amount / own.exposure)
         return gdp.epsilon_of(mu, delta)
     whole = terms.over_the_range(delta)
@@ -259,7 +259,7 @@ def _levels_of_sums(plan: Plan, limits: Range) -> dict[int, float]:
     assert design is not None
     for k, mu in enumerate(_mus(_delta(plan))):
         with contextlib.suppress(InvalidInput):
-            found[k] = split_of(plan.model, limits, design, mu=mu).level
+            found[k] = split_of(plan.model, plan.privacy, limits, design, {"mu": mu}).level
     return found
 
 

@@ -134,6 +134,17 @@ WORDS: dict[str, str] = {
     "release with this exposure of one value can have (proved).",
     "sums_best_noise": "D-efficiency of the weights where privacy noise dominates: at least "
     "{share:percent} of the best release with this exposure of one value (proved).",
+    "sums_alike": "Every row is in every sum with a public weight; no value is exposed by more.",
+    "sums_rel": "The noise of the squares is {low:percent} to {high:percent} of the variances that "
+    "they show: intervals are Student's t, wider where it is more.",
+    "sums_cut": "With many rows, row weights 'cut' may come nearer to the best.",
+    "sums_pilot": "A pilot takes {share:percent} of the promise first, and predicts every value.",
+    "sums_within": "The sums are of differences from a prediction, at most {within:end}.",
+    "clip_within": "Values farther than {within:end} from their prediction count as that far. No "
+    "sum shows how many.",
+    "sums_variance": "The squares show a residual variance of about {variance:near}.",
+    "sums_explained": "The features explain about {share:percent} of the variance (R²).",
+    "wald": "Wald test that {names:and} are all 0: p = {p:p}.",
     "sums_silent": "Noisy sums show no residuals, no outliers and no share of clipped values.",
     "sums_exposure": "Sums and squares together carry at most {exposure:level} of Fisher "
     "information about one value (squares taken as exact).",
@@ -209,16 +220,12 @@ WORDS: dict[str, str] = {
     "(R/20, R/10, R/5; R: the range's width), a reader guesses with sd {after:down}.",
     "guess_sums": "An ordinary reader guesses one person's {value} with sd {sds:near}, with or "
     "without that person's row. An attacker who knows every other value has sd {informed:down}.",
-    "guess_sums_log": "Half of an ordinary reader's guesses of one person's {value} are within a "
-    "factor of {before:near}, with or without that person's row. For an attacker who knows every "
-    "other value it is {informed:down}.",
     "guess_sums_answer": "An ordinary reader believes 'yes' with {before:percent}, with or without "
     "that person's row.",
     "guess_sums_fractions": "Values of {value} may vary with sd {sds:near} (R/20, R/10, R/5; R: "
     "the range's width). An attacker who knows every other value then has sd {informed:down}.",
-    "guess_sums_fractions_log": "Half of the values of {value} may be within a factor of "
-    "{before:near} of the prediction (sd R/20, R/10, R/5; R: the range's width). For an attacker "
-    "who knows every other value it is then {informed:down}.",
+    "guess_sums_factors": "Half of the values of {value} may be within a factor of {before:near} "
+    "of their prediction. An attacker who knows every other value comes within {informed:down}.",
     "guess_unknown": "Neither a range nor a residual variance is stated: how closely a reader "
     "guesses one person's {value} is unknown. An unbiased guess has sd at least {least:down}.",
     "guess_answer": "A reader believes 'yes' with {before:percent} before, {yes:percent} after a "

@@ -2,5 +2,6 @@
 
 from privest.scale._cluster import cluster_executor
 from privest.scale._fitting import Fit, fit
+from privest.scale._sums import fit_sums
 
-__all__ = ["Fit", "cluster_executor", "fit"]
+__all__ = ["Fit", "cluster_executor", "fit", "fit_sums"]

@@ -89,9 +89,7 @@ def fit(
     Source: `thm:crbound`, `algo:PP_RLS` with U = 0; docs/theory.md 1, 6.
     """
     as_choice(missing, ("refuse", "drop"), "missing")
-    if isinstance(features, str):  # a sequence of letters
-        raise InvalidInput(f"features is a list of column names: write [{features!r}].")
-    design = features if isinstance(features, Features) else Features(tuple(features))
+    design = as_features(features)
     if target in design.columns:
         raise InvalidInput(
             f"the target {target!r} is among the features: features are public, it is not."
@@ -101,7 +99,7 @@ def fit(
         raise InvalidInput(f"the column {target!r} is private: it cannot be a level or a variance.")
     seeded(simulate)  # refuses what is no seed
     job = Job(design, target, *numbers, drop, simulate)
-    _require_frame(frame, job)
+    require_frame(frame, job.columns, job.features.text)
     parts = frame[list(job.columns)].to_delayed()
     if release is not None:
         if simulate is not None:
@@ -136,7 +134,14 @@ def _number(given: float | PrivacyLevel | str, what: str) -> float | str:
     return given if isinstance(given, str) else as_positive(given, what)
 
 
-def _require_frame(frame: Any, job: Job) -> None:  # noqa: ANN401
+def as_features(given: Features | Sequence[str]) -> Features:
+    """Names of columns as features, with an intercept."""
+    if isinstance(given, str):  # a sequence of letters
+        raise InvalidInput(f"features is a list of column names: write [{given!r}].")
+    return given if isinstance(given, Features) else Features(tuple(given))
+
+
+def require_frame(frame: Any, columns: tuple[str, ...], text: frozenset[str]) -> None:  # noqa: ANN401
     """A Dask frame with these columns; nothing is read for that."""
     dataframe = sys.modules.get("dask.dataframe")
     if dataframe is None or not isinstance(frame, dataframe.DataFrame):
@@ -145,8 +150,8 @@ def _require_frame(frame: Any, job: Job) -> None:  # noqa: ANN401
             f"{type(frame).__name__}. Tables of one machine: privest.workflow."
         )
     source = PandasSource(frame._meta, "the frame")
-    source.blocks(job.columns, text=job.features.text)  # refuses absent and repeated names
-    if not set(job.columns) <= set(frame.columns):  # 0 is not "0"
+    source.blocks(columns, text=text)  # refuses absent and repeated names
+    if not set(columns) <= set(frame.columns):  # 0 is not "0"
         raise InvalidInput("column names must be texts: frame.rename(columns=str) makes them so.")
 
 
@@ -161,13 +166,17 @@ def _reduced(parts: Sequence[Any], job: Job, client: Any) -> Piece:  # noqa: ANN
     pieces = [join(pieces[at : at + FAN], job) for at in range(0, len(pieces), FAN)]
     while len(pieces) > 1:
         pieces = [join(pieces[at : at + FAN], job) for at in range(0, len(pieces), FAN)]
+    found: Piece = computed(pieces[0], client)
+    return found
+
+
+def computed(task: Any, client: Any) -> Any:  # noqa: ANN401
+    """What a task gives; where this is interrupted it is cancelled."""
     if client is None:
-        found: Piece = dask.compute(pieces[0])[0]  # Dask drops the tasks if this is interrupted
-        return found
-    future = client.compute(pieces[0])
+        return task.compute()  # Dask drops the tasks if this is interrupted
+    future = client.compute(task)
     try:
-        found = future.result()
+        return future.result()
     except BaseException:
         future.cancel()
         raise
-    return found

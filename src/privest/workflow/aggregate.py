@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from privest.aggregate import (
+    NOISE,
     FeatureRows,
     RowPersons,
     Split,
     SumDesign,
+    SumRelease,
     person_rows,
     planned_errors,
     release_sums,
@@ -27,14 +29,14 @@ from privest.aggregate import (
     sum_design,
 )
 from privest.arrays import AnyArray, Array, Index, as_choice
-from privest.data import Persons, Texts, open_source, read_rows
+from privest.data import Features, Persons, Texts, open_source, read_rows
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import RunningLeastSquares
 from privest.mechanism.source import Source
-from privest.privacy import Range
+from privest.privacy import Range, gdp
 from privest.records import standard_errors
 from privest.workflow.form import Blocks, Form, PlannedErrors, Rows
-from privest.workflow.published import SCORES, Published, payload, splits_of
+from privest.workflow.published import SCORES, Published, payload, splits_of, summed_range
 from privest.workflow.rows import CHANGED, Survey, require_numbers, require_unchanged, survey
 from privest.workflow.spec import Spec, ends_of
 from privest.workflow.terms import Column, Terms, modelled, modelled_range
@@ -69,7 +71,8 @@ class Aggregate(Form):
         persons = None
         if found.strata is not None:
             persons = RowPersons(kept.parts(found.strata.numbers), found.strata.leaving)
-        return replace(found, sums=_design(kept, found.triangle, persons))
+        design = _design(kept, found.triangle, persons, _many(spec, found.known[0].variance))
+        return replace(found, sums=design)
 
     def solve(self, spec: Spec, found: Survey) -> Terms:
         model, privacy, limits = spec.model, spec.privacy, list[Range]()
@@ -89,9 +92,8 @@ class Aggregate(Form):
 
     def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
         """Of yes/no and counts at one mean."""
-        design, limits = plan.survey.sums, plan.limits(column)
+        design = plan.survey.sums
         assert design is not None
-        assert limits is not None
         variance, scale = column.residual_variance, 1.0
         if plan.model.family != "gaussian":
             variance = plan.mean * (1 - plan.mean) if plan.model.family == "binomial" else plan.mean
@@ -101,9 +103,12 @@ class Aggregate(Form):
         )
         if level is not None:
             own = replace(own, level=level)
-        found = planned_errors(design, own, limits, variance)
+        found = planned_errors(design, own, plan.summed(column), variance)
         least = standard_errors(plan.shape) * math.sqrt(math.nan if variance is None else variance)
-        return PlannedErrors(scale * least, scale * found["privacy"], scale * found["total"])
+        return PlannedErrors(
+            scale * least, scale * found["privacy"], scale * found["total"],
+            None if own.kind == "none" else found["relative"],
+        )  # fmt: skip
 
     def require_name(self, table: Path) -> None:
         from privest.workflow.document import TABLES
@@ -136,17 +141,36 @@ class Aggregate(Form):
             estimate=own.estimate, covariance=own.covariance, names=release.names,
             simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
             degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
-            dropped=release.dropped, release=release,
+            dropped=release.dropped, release=release, noise_found=own.residual_variance,
+            r_squared=own.r_squared,
         )  # fmt: skip
 
 
 FORMS: dict[str, Form] = {one.name: one for one in (Rows(), Aggregate())}
 
 
-def _design(rows: FeatureRows, triangle: Array, persons: RowPersons | None) -> SumDesign:
+def _many(spec: Spec, variance: float | None) -> float:
+    """c·σ²/n of cut weights, c the whole exposure; 0: Lewis weights."""
+    privacy, model = spec.privacy, spec.model
+    if privacy.row_weights == "lewis" or variance is None:
+        return 0.0
+    limits = modelled_range(model.transform, ends_of(model, privacy, model.target[0]))
+    assert limits is not None
+    level = privacy.level
+    if level is None:
+        assert privacy.epsilon is not None
+        assert privacy.delta is not None
+        width = summed_range(privacy, limits).width
+        level = (gdp.mu_of(privacy.epsilon, privacy.delta) / width) ** 2
+    return level * variance / len(model.design.names)
+
+
+def _design(
+    rows: FeatureRows, triangle: Array, persons: RowPersons | None, many: float = 0.0
+) -> SumDesign:
     """Of the rows of a table; of persons their rows over how many they have."""
     if persons is None:
-        return sum_design(rows, triangle)
+        return sum_design(rows, triangle, many=many)
     scaled, inner = person_rows(rows, persons), np.zeros_like(triangle)
     for X in scaled:
         inner += X.T @ X
@@ -175,18 +199,39 @@ class LeavingSums:
 
     def blocks(self) -> Iterator[Sequence[AnyArray]]:
         """The public columns of each block, and a column of nothing; values are kept."""
-        for H, values, numbers in self._read():
+        for H, values, numbers in self._read() if self._planned is None else self._read_values():
             self._values.append(values)
             self._numbers.append(numbers)
-            self.rows += len(H)
-            if len(H):
-                yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
+            self.rows += len(values)
+            yield from self._columns(H)
+        for X in self._planned or ():
+            yield from self._columns(X)
         expected = self.plan.rows + self.plan.dropped
         if self.plan.model.person is None and self.rows + self.dropped != expected:
             raise InvalidInput(
                 f"the table has {self.rows + self.dropped:,} rows now, and had {expected:,}: it "
                 f"{CHANGED}"
             )
+
+    def _columns(self, H: Array) -> Iterator[Sequence[AnyArray]]:
+        if len(H):
+            yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
+
+    @property
+    def _planned(self) -> FeatureRows | None:
+        """The rows of the plan, where they are those of the release: the same file, no gaps."""
+        found, model = self.plan.survey, self.plan.model
+        same = self.table.stamp is not None and self.table.stamp == found.stamp
+        whole = model.person is None and model.missing == "refuse"
+        return found.sums.rows if same and whole and found.sums is not None else None
+
+    def _read_values(self) -> Iterator[tuple[Array, Array, Index]]:
+        """Private values alone."""
+        mean, none = Features(()), np.zeros(0, dtype=np.intp)
+        for block in read_rows(
+            self.table, mean, self.plan.spec.targets, infinite=not self.noise.simulated
+        ):
+            yield block.H[:0], block.targets, none
 
     def _read(self) -> Iterator[tuple[Array, Array, Index]]:
         """H, private values and whose they are; the same rows in every pass."""
@@ -213,8 +258,7 @@ class LeavingSums:
     def released(self) -> tuple[Published, ...]:
         """What leaves of every private column, once all blocks were read."""
         plan, design = self.plan, self._design()
-        matrix = plan.privacy.publish == "matrix"
-        if matrix:
+        if plan.privacy.publish == "matrix":
             _require_common(plan.names, design)
         found, y = [], np.concatenate(self._values)
         self._values.clear()
@@ -222,14 +266,25 @@ class LeavingSums:
             limits, ends = plan.limits(column), plan.ends(column)
             assert limits is not None
             assert ends is not None
-            clipped = modelled(plan.model.transform, np.clip(values, *ends))
-            found.append(
-                _column(
-                    column.target, plan.model.family, design, design.rows.parts(clipped), limits,
-                    own, self.noise, matrix=matrix,
-                )
-            )  # fmt: skip
+            clipped = design.rows.parts(modelled(plan.model.transform, np.clip(values, *ends)))
+            centre = self._centre(design, clipped, limits, own)
+            if centre is not None:
+                clipped = [y - X @ centre for X, y in zip(design.rows, clipped, strict=True)]
+            drawn = release_sums(design, clipped, plan.summed(column), own, self.noise)
+            found.append(_published(plan, column, design, own, drawn, centre))
         return tuple(found)
+
+    def _centre(
+        self, design: SumDesign, values: Sequence[Array], limits: Range, own: Split
+    ) -> Array | None:
+        """θ₀ of the prediction that values are counted from: public, or released by a pilot."""
+        if own.pilot:
+            pilot = Split(own.pilot, 0.0, "none", None, own.pilot, own.stated)
+            return release_sums(design, values, limits, pilot, self.noise).estimate
+        if self.plan.privacy.within is None:
+            return None
+        expected = self.plan.spec.public.expected
+        return np.array([expected.get(name, 0.0) for name in self.plan.names])
 
     def _design(self) -> SumDesign:
         """That of the plan, where every planned row has its values; else of the rows that have."""
@@ -248,7 +303,8 @@ class LeavingSums:
             persons = RowPersons(rows.parts(numbers), np.bincount(numbers))
             if persons.rows.max() > (self.plan.most or 0):
                 raise InvalidInput(f"{self.table.name} {CHANGED}")
-        return _design(rows, sums.upper, persons)
+        variance = self.plan.columns[0].residual_variance
+        return _design(rows, sums.upper, persons, _many(self.plan.spec, variance))
 
 
 def _require_common(names: Sequence[str], design: SumDesign) -> None:
@@ -257,34 +313,55 @@ def _require_common(names: Sequence[str], design: SumDesign) -> None:
         if "=" in name and size < FEWEST:
             raise InvalidInput(
                 f"{name!r} has fewer than {FEWEST} rows: the matrix would show their features. "
-                "Merge categories, or publish estimates only."
+                'Merge categories, publish estimates only, or state "matrix of small groups".'
             )
 
 
-def _column(
-    target: str,
-    family: str,
+def _published(
+    plan: Plan,
+    column: Column,
     design: SumDesign,
-    values: Sequence[Array],
-    limits: Range,
     own: Split,
-    source: Source,
-    *,
-    matrix: bool,
+    drawn: SumRelease,
+    centre: Array | None,
 ) -> Published:
-    """One private column: the sums are drawn, and what leaves follows from them and H."""
-    drawn = release_sums(design, values, limits, own, source)
+    """What leaves of a column: a function of the released sums and of H."""
+    family, n = plan.model.family, design.rows.n
+    moved = np.zeros(n) if centre is None else centre
     if family != "gaussian":
-        theta, variance = np.full(design.rows.n, np.nan), np.full(design.rows.n, np.inf)
+        theta, variance = np.full(n, np.nan), np.full(n, np.inf)
         with contextlib.suppress(NotIdentifiable):  # it leaves, and is charged, without a root too
-            theta, covariance, _ = solve_scores(design, drawn.sums, own.level, family)  # type: ignore[arg-type]
+            theta, covariance, _ = solve_scores(design, drawn.sums, own.level, family)
             variance = np.diagonal(covariance).copy()
-        freedom, kind = np.full(len(theta), np.inf), SCORES
+        freedom, kind = np.full(n, np.inf), SCORES
     else:
-        theta, kind = drawn.estimate, own.kind
+        theta, kind = drawn.estimate + moved, own.kind
         variance, freedom = drawn.chosen()
     shown: dict[str, Array] = {}
-    if matrix:
-        shown = {"sums": drawn.sums, "cross": design.sums.cross, "gram": design.sums.gram}
+    if plan.privacy.publish != "estimates":
+        sums = drawn.sums + math.sqrt(own.level) * design.sums.cross @ moved
+        shown = {"sums": sums, "cross": design.sums.cross, "gram": design.sums.gram}
         shown |= {} if drawn.squares is None else {"squares": drawn.squares}
-    return Published(target, kind, own.level, theta, variance, freedom, shown)
+    return Published(
+        column.target, kind, own.level, theta, variance, freedom,
+        **_fit(plan, design, own, drawn, theta), matrix=shown,
+    )  # fmt: skip
+
+
+def _fit(
+    plan: Plan, design: SumDesign, own: Split, drawn: SumRelease, theta: Array
+) -> dict[str, float]:
+    """σ̂² that the squares show, and R², where there is an intercept; approximate."""
+    if own.kind not in ("squares", "free"):
+        return {}
+    noise = NOISE * design.noise / own.level
+    sigma2 = float(np.mean(np.maximum(drawn.variance - noise, 0.0) / design.sampling))
+    found = {"residual_variance": sigma2}
+    if plan.names[0] != "intercept":
+        return found
+    mean = design.sums.features[0] / design.rows.count
+    spread = design.sums.features / design.rows.count - np.outer(mean, mean)
+    inner = np.eye(len(theta)) * NOISE / own.level + sigma2 * design.sums.gram
+    error = design.inverse @ inner @ design.inverse.T
+    explained = max(0.0, float(theta @ spread @ theta) - float(np.sum(spread * error)))
+    return found | {"r_squared": explained / (explained + sigma2)} if sigma2 > 0 else found

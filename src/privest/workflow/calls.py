@@ -37,6 +37,7 @@ def plan(
     expected: Mapping[str, float] | None = None,
     format: Format | Mapping[str, Any] | None = None,
     range: Any = None,  # noqa: ANN401 - a pair, or one for each target
+    form: str = "aggregate",
     **more: Any,  # noqa: ANN401 - fields of Model and Privacy
 ) -> Plan:
     """What a private regression would cost. It never reads the private columns.
@@ -48,15 +49,17 @@ def plan(
     residual_variance, reference, expected
                public knowledge, as in `Public`; may be left out.
     range      (low, high) of the private values, or {target: (low, high)}.
+    form       what leaves: "aggregate" (estimates from a few noisy sums, by a data owner who is
+               trusted with the table), or "rows" (a noisy value for each row).
     more       fields of `Model` (transform, family, missing, weights, person, most_rows) and of
                `Privacy` (one of level, epsilon, standard_error, tolerance, level_column; delta,
-               sensitivity, attacker, units, distribution).
+               sensitivity, attacker, units, distribution, publish).
 
     >>> import privest as pv
-    >>> table = {"age": [30, 40, 50, 60], "y": [1.0, 2.0, 2.5, 4.0]}
-    >>> found = pv.plan(table, "y ~ age", level=4.0, residual_variance=0.25)
-    >>> found.names, found.standard_error.round(3).tolist()
-    (('intercept', 'age'), [1.466, 0.032])
+    >>> table = {"age": [30, 40, 50, 60] * 500, "y": [1.0, 2.0, 2.5, 4.0] * 500}
+    >>> found = pv.plan(table, "y ~ age", epsilon=1.0, range=(0, 5), residual_variance=0.25)
+    >>> found.names, found.standard_error.round(4).tolist()
+    (('intercept', 'age'), [0.0866, 0.0019])
     """
     path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
     lists = {name: tuple(map(str, values)) for name, values in dict(categories or {}).items()}
@@ -71,7 +74,7 @@ def plan(
     spec = Spec(
         data=f"{library_of(data)} frame" if path is None else os.fsdecode(path),
         model=known,
-        privacy=Privacy(range=_ranges(range, known.target), **privacy),
+        privacy=Privacy(range=_ranges(range, known.target), form=form, **privacy),
         public=Public(residual_variance, _reference(reference), dict(expected or {})),
         format=as_format(format),
     )

@@ -636,7 +636,7 @@ def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
     pairs: dict[str, tuple[object, object]] = {}
     for own, other, names in (
         (plan.model, release.model, "target transform family weights person most_rows"),
-        (plan.privacy, release.privacy, "form level_column delta range"),
+        (plan.privacy, release.privacy, "form level_column delta range within pilot row_weights"),
     ):
         pairs |= {name: (getattr(own, name), getattr(other, name)) for name in names.split()}
     pairs |= {

@@ -41,11 +41,13 @@ class PlannedErrors:
     """Standard errors of the coefficients of one column, (n,) each; NaN where unknown.
 
     classical   without privacy. privacy: by the privacy noise alone. total: with privacy.
+    relative    of noisy squares: sd of their noise over the variance that they show; else None.
     """
 
     classical: Array
     privacy: Array
     total: Array
+    relative: Array | None = None
 
 
 class Leaves(Protocol):

@@ -331,6 +331,7 @@ class Plan(Terms):
                         "reference_rows": one.reference_rows, "range": self.ends(one),
                         "sensitivity": self.sensitivity(one),
                         **{name: getattr(found, own) for name, own in ERRORS.items()},
+                        **({} if found.relative is None else {"relative": found.relative}),
                     }
                     for one, found in ((one, self.errors(one)) for one in self.columns)
                 ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from privest.aggregate import (
     kind_of,
     level_for_errors,
     split,
+    sum_covariance,
 )
 from privest.arrays import Array
 from privest.errors import InvalidInput
@@ -38,6 +39,7 @@ class Published:
     level      c₁, the Fisher information of the sums about one value.
     estimate   θ̂; NaN, with infinite variance, where score equations have no root.
     variance, freedom   of Student's t, infinite where normal.
+    residual_variance, r_squared   that the squares show, approximate; None where they do not.
     matrix     with publish = "matrix": z and t as they were drawn, B = Σ ℓxᵀ and Σ ℓℓᵀ.
     """
 
@@ -47,24 +49,19 @@ class Published:
     estimate: Array
     variance: Array
     freedom: Array
+    residual_variance: float | None = None
+    r_squared: float | None = None
     matrix: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def covariance(self) -> Array:
-        """(n, n) of θ̂; NaN beside the diagonal where the matrix was not published.
-
-        With the matrix: that of the noise, and of sampling its correlations by B⁻¹ΣℓℓᵀB⁻ᵀ, which
-        are exact where all residuals have one variance.
-        """
+        """(n, n) of θ̂; NaN beside the diagonal where the matrix was not published."""
         if "covariance" in self.matrix:
             return np.asarray(self.matrix["covariance"])
-        found = np.full((len(self.estimate),) * 2, np.nan)
         if self.matrix and self.kind != SCORES:
-            inverse = np.linalg.inv(self.matrix["cross"])
-            noise = inverse @ inverse.T / self.level
-            shape = inverse @ self.matrix["gram"] @ inverse.T
-            own = np.maximum(self.variance - np.diagonal(noise), 0.0) / np.diagonal(shape)
-            found = noise + shape * np.sqrt(own) * np.sqrt(own)[:, None]
+            cross, gram = self.matrix["cross"], self.matrix["gram"]
+            return sum_covariance(cross, gram, self.level, self.variance)
+        found = np.full((len(self.estimate),) * 2, np.nan)
         np.fill_diagonal(found, self.variance)
         return found
 
@@ -109,6 +106,9 @@ class Published:
         kinds: dict[str, Any] = dict.fromkeys((one.name for one in fields(cls)), _any)
         kinds |= {"target": read_text, "kind": read_text, "level": read_number}
         record = read_fields(given, kinds, "sums")
+        for name in ("residual_variance", "r_squared"):
+            if record[name] is not None:
+                record[name] = read_number(record[name], name)
         if not isinstance(record["matrix"], Mapping):
             raise InvalidInput("sums: matrix holds names with values.")
         for name, unknown in NUMBERS.items():
@@ -163,16 +163,22 @@ def splits_of(
     variances: Sequence[float | None],
 ) -> tuple[Split, ...]:
     """How the promise is divided, for each private column: μ² in equal parts."""
-    return tuple(
-        split_of(model, own, design, **_promise(privacy, len(limits), design, variance, model))
-        for own, variance in zip(limits, variances, strict=True)
-    )
+    found = []
+    for own, variance in zip(limits, variances, strict=True):
+        promise = _promise(privacy, len(limits), design, variance, model)
+        found.append(split_of(model, privacy, own, design, promise))
+    return tuple(found)
 
 
-def split_of(model: Model, limits: Range, design: SumDesign, **promise: float) -> Split:
-    """The same of one column, for a μ or an exposure (`level`)."""
-    kind = "none" if model.family != "gaussian" else kind_of(design, limits, **promise)
-    return split(kind, design.rows.n, limits, **promise)
+def split_of(
+    model: Model, privacy: Privacy, limits: Range, design: SumDesign, promise: dict[str, float]
+) -> Split:
+    """The same of one column, for this μ or exposure (`level`)."""
+
+    def kind(summed: Range, **left: float) -> str:
+        return "none" if model.family != "gaussian" else kind_of(design, summed, **left)
+
+    return _divided(privacy, design.rows.n, limits, kind, promise)
 
 
 def splits_of_kinds(
@@ -187,8 +193,33 @@ def splits_of_kinds(
             promise = {"level": one.level / whole.level}
         else:
             promise = _promise(privacy, len(limits))
-        found.append(split(kind, n, own, **promise))
+        found.append(_divided(privacy, n, own, lambda *_, _kind=kind, **__: _kind, promise))
     return tuple(found)
+
+
+def summed_range(privacy: Privacy, limits: Range) -> Range:
+    """Of what is summed: the values, or their differences from a prediction."""
+    return limits if privacy.within is None else Range(-privacy.within, privacy.within)
+
+
+def _divided(
+    privacy: Privacy,
+    n: int,
+    limits: Range,
+    kind: Callable[..., str],
+    promise: dict[str, float],
+) -> Split:
+    """The division of one column; a pilot takes its share of μ² first."""
+    summed = summed_range(privacy, limits)
+    if privacy.pilot is None:
+        return split(kind(summed, **promise), n, summed, **promise)
+    first = split("none", n, limits, mu=promise["mu"] * math.sqrt(privacy.pilot))
+    left = {"mu": promise["mu"] * math.sqrt(1 - privacy.pilot)}
+    second = split(kind(summed, **left), n, summed, **left)
+    return replace(
+        second, pilot=first.level, exposure=first.level + second.exposure,
+        stated=math.hypot(first.stated, second.stated),
+    )  # fmt: skip
 
 
 def _promise(

@@ -38,7 +38,9 @@ class _Facts:
             one is not None or target in privacy.units for one, target in zip(ends, model.target)
         )
         self.aggregate = privacy.form == "aggregate"
-        self.matrix = privacy.publish == "matrix"
+        self.matrix = privacy.publish != "estimates"
+        self.within, self.pilot = privacy.within is not None, privacy.pilot is not None
+        self.cut, self.expected = privacy.row_weights == "cut", bool(spec.public.expected)
         self.variance = spec.public.residual_variance is not None
         self.reference = spec.public.reference is not None
 
@@ -54,7 +56,8 @@ class NotOffered(InvalidInput):
 REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     "aggregate": (
         lambda f: f.aggregate and not (f.gaussian and f.ranged),
-        "The aggregate form needs Gaussian noise and the range of every private column.",
+        "The aggregate form needs Gaussian noise and the public range of every private column: "
+        "state the range, or take the form rows.",
     ),
     "aggregate-promise": (
         lambda f: f.aggregate and (f.chance or f.sensitivity),
@@ -63,7 +66,7 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "aggregate-weights": (
         lambda f: f.aggregate and f.weights,
-        "The aggregate form has no survey weights: release rows, or leave the weights out.",
+        "The aggregate form has no survey weights: take the form rows, or leave the weights out.",
     ),
     "aggregate-persons": (
         lambda f: f.aggregate and f.person and not f.epsilon,
@@ -72,6 +75,32 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     "publish": (
         lambda f: f.matrix and not f.aggregate,
         "Only the aggregate form publishes a matrix: rows leave as they are.",
+    ),
+    "within": (
+        lambda f: f.within and not (f.aggregate and f.numeric and not (f.person or f.several)),
+        "Differences from a prediction (within) need the aggregate form of one numeric outcome, "
+        "one row per person.",
+    ),
+    "within-prediction": (
+        lambda f: f.within and f.pilot == f.expected,
+        "within needs a prediction: a pilot, or expected coefficients, and not both.",
+    ),
+    "pilot": (
+        lambda f: f.pilot and not (f.within and f.epsilon),
+        "A pilot needs an epsilon, and within: how far values are at most from their prediction.",
+    ),
+    "cut": (
+        lambda f: (
+            f.cut
+            and (
+                not (f.aggregate and f.numeric and (f.variance or f.reference))
+                or f.accuracy
+                or f.person
+                or f.several
+            )
+        ),
+        "Cut weights need the aggregate form with an epsilon or a level, and the residual variance "
+        "of one numeric outcome, one row per person.",
     ),
     "person-distribution": (
         lambda f: f.person and not f.gaussian,

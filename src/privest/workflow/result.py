@@ -42,6 +42,7 @@ class Estimate(Result):
     cautions        what the intervals assume and the release cannot show, a sentence each.
     likelihood      the fit by maximum likelihood where that was made, else None.
     noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
+    r_squared       share of the variance that the features explain, approximate; None: unknown.
     noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
     less_noise_p    how likely so little scatter is if the noise of the header is in the release.
     parts           of several columns an estimate each; names are then TARGET: NAME, and
@@ -58,6 +59,7 @@ class Estimate(Result):
     clipped: float | None = None
     remark: str | None = None
     noise_found: float | None = None
+    r_squared: float | None = None
     noise_interval: tuple[float, float] | None = None
     less_noise_p: float | None = None
     clipping_bias: float | None = None

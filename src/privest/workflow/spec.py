@@ -11,8 +11,9 @@
     sex = ["female", "male"]         # public list; the first is the baseline
 
     [privacy]
+    form = "aggregate"               # or rows
     epsilon = 1.0                    # or level, standard_error, tolerance with attacker
-    delta = 1e-6
+    delta = 1e-6                     # of the aggregate form if left out
     range = { ldl = [0, 10] }        # public; values beyond it are clipped
 
     [public]
@@ -49,6 +50,7 @@ Transform = Literal["none", "log"]
 Family = Literal["gaussian", "binomial", "poisson"]
 Missing = Literal["refuse", "drop"]
 FORMS = ("rows", "aggregate")  # of a release: `form` has the strategy of each
+PUBLISHED = ("estimates", "matrix", "matrix of small groups")
 PROMISES = ("level", "level_column", "epsilon", "standard_error", "tolerance")
 DELTA = 1e-6  # of the aggregate form, where none is stated
 T = TypeVar("T")
@@ -162,9 +164,15 @@ class Privacy:
     sensitivity      the difference that ε is about where it is less than the range; not enforced.
     units            {target: size}, what counts as one unit of each of several targets.
     distribution     privacy noise: "gaussian", "laplace" or "randomised response" (yes/no).
-    form             what leaves: "rows" (a noisy value for each), or "aggregate" (estimates from a
-                     few noisy sums, made by a data owner who is trusted with the table).
-    publish          of the aggregate form: "estimates", or "matrix" for submodels and joint tests.
+    form             what leaves: "aggregate" (estimates from a few noisy sums, made by a data owner
+                     who is trusted with the table; what `plan` takes), or "rows" (a noisy value
+                     for each; what a plan file without a form means).
+    publish          of the aggregate form: "estimates"; "matrix" for submodels and joint tests;
+                     "matrix of small groups", where a category has fewer than 10 rows.
+    within           of the aggregate form: values count as at most so far from their prediction,
+                     which expected coefficients or a pilot give.
+    pilot            share of the promise for a first release, which gives that prediction.
+    row_weights      of the aggregate form: "lewis"; "cut", for many rows: nearer to least squares.
     """
 
     level: float | None = None
@@ -180,6 +188,9 @@ class Privacy:
     distribution: str | None = None
     form: str = "rows"
     publish: str = "estimates"
+    within: float | None = None
+    pilot: float | None = None
+    row_weights: str = "lewis"
 
     def __post_init__(self) -> None:
         promises = [name for name in PROMISES if getattr(self, name) is not None]
@@ -188,7 +199,7 @@ class Privacy:
                 "privacy: state exactly one of level, level_column, epsilon, standard_error, "
                 f"tolerance. Received {', '.join(promises) or 'none of them'}."
             )
-        for name in ("level", "epsilon", "delta", "sensitivity", "tolerance"):
+        for name in ("level", "epsilon", "delta", "sensitivity", "tolerance", "within", "pilot"):
             value = getattr(self, name)
             if value is not None:
                 _set(self, **{name: as_positive(value, f"privacy {name}")})
@@ -196,6 +207,8 @@ class Privacy:
             _set(self, delta=DELTA)
         if self.delta is not None and self.delta >= 1:
             raise InvalidInput(f"privacy delta is below 1; received {self.delta:g}.")
+        if self.pilot is not None and self.pilot >= 1:
+            raise InvalidInput(f"privacy pilot is a share below 1; received {self.pilot:g}.")
         if (self.tolerance is None) != (self.attacker is None):
             raise InvalidInput("privacy: tolerance and attacker go together.")
         if self.attacker is not None:
@@ -211,7 +224,8 @@ class Privacy:
         if self.distribution is not None:
             as_choice(self.distribution, tuple(DISTRIBUTIONS), "privacy distribution")
         as_choice(self.form, FORMS, "privacy form")
-        as_choice(self.publish, ("estimates", "matrix"), "privacy publish")
+        as_choice(self.publish, PUBLISHED, "privacy publish")
+        as_choice(self.row_weights, ("lewis", "cut"), "privacy row_weights")
         if self.standard_error is not None:
             _set(self, standard_error=_numbers(self.standard_error, "privacy standard_error"))
         _set(self, units=_numbers(self.units, "privacy units"))

@@ -20,6 +20,7 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.ledger import Cost, cost_of
 from privest.privacy import OneReading, OneRecord, PrivacyLevel, Range, gdp
+from privest.workflow.published import summed_range
 from privest.workflow.spec import Model, Privacy, distribution_of, ends_of
 from privest.workflow.strategies import Distribution, Ends, Gaussian, Person, Record, Row
 
@@ -103,6 +104,12 @@ class Terms:
     def limits(self, column: Column) -> Range | None:
         """The range of a column in the units of the model."""
         return modelled_range(self.model.transform, self.ends(column))
+
+    def summed(self, column: Column) -> Range:
+        """The range of what the aggregate form sums."""
+        limits = self.limits(column)
+        assert limits is not None
+        return summed_range(self.privacy, limits)
 
     def sensitivity(self, column: Column) -> float | None:
         """By how much one value differs at most, in the units of the model; None: unlimited."""

@@ -115,7 +115,6 @@ def test_rows_of_zero_and_leverage_one():
     design = design_of(H)
     _, L = weights_of(design)
     assert not L[[3, 5]].any()
-    assert design.sums.rows == 38
     alone = design_of(np.delete(H, [3, 5], axis=0))
     np.testing.assert_allclose(design.noise, alone.noise, rtol=1e-9)
     np.testing.assert_allclose(design.sampling, alone.sampling, rtol=1e-9)

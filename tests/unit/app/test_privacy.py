@@ -41,6 +41,7 @@ KINDS = {
         "privacy": Privacy(epsilon=1.0, form="aggregate"),
     },
     "sums of persons": {"privacy": SUMS, "features": ("bmi",), "person": "age"},
+    "sums of differences": {"privacy": replace(SUMS, within=2.0, pilot=0.2)},
     "a mean": {"privacy": SUMS, "features": ()},
     "sums with their exposure": {"privacy": Privacy(0.01, range=RANGE, form="aggregate")},
 }  # fmt: skip

@@ -89,6 +89,9 @@ PLANS = {
         "transform": "log", "privacy": Privacy(2.0, range={"ldl": (0.01, 99.0)}, form="rows"),
     },
     "sums": {"privacy": Privacy(epsilon=2.0, range=ENDS, form="aggregate", publish="matrix")},
+    "sums of differences": {
+        "privacy": Privacy(epsilon=2.0, range=ENDS, form="aggregate", within=9.0, pilot=0.2),
+    },
     "sums with their exposure": {"privacy": Privacy(0.01, range=ENDS, form="aggregate")},
     "Laplace": {"privacy": Privacy(epsilon=1.0, range=ENDS, distribution="laplace", form="rows")},
 }  # fmt: skip

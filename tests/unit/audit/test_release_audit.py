@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 import privest as pv
+from aggregate_cases import Recorded, design_of, split_of
+from privest import aggregate
 from privest.audit import audit_release
 from privest.audit._low_digits import common_grid, told_apart
+from privest.errors import InvalidInput
 from privest.mechanism import Additive, Componentwise, GaussianMechanism, StreamMechanism
+from privest.mechanism.source import Protected, Source
 from privest.noise import Laplace
-from privest.privacy import EndlessLevel
+from privest.privacy import EndlessLevel, Range
 
 SURE = 1 - 1e-7
 OURS = GaussianMechanism(1.0, 1).release
@@ -179,3 +183,118 @@ def test_the_level_allows_what_the_attack_calls_apart():
     one, other = (np.where(rng.random((40_000, 1)) < p, 1.0, 1 / 3) for p in (0.5, 0.55))
     told = told_apart(one, other, [(0.0, 0.0)], 0.999)
     assert 0 < told.apart < 2 - 2 * (math.sqrt(0.5 * 0.55) + math.sqrt(0.5 * 0.45))
+
+
+# --- sums: the first of seven values, all others known --------------------------------------------
+
+PROTECTED, LIMITS, TWO_RELEASES = Protected(), Range(-1.0, 1.0), ("squares", "persons")
+LINE = np.column_stack([np.ones(7), [-1.0, -0.6, 0.1, 0.4, 0.9, 2.5, 0.0]])
+OTHERS = np.array([0.5, -1.0, 0.2, 0.8, -0.3, 0.1])
+SUMS = {
+    "none": (LINE, None, 0.2),
+    "squares": (LINE, None, 2.0),
+    "free": (np.eye(2)[[0, 0, 0, 1, 1, 1, 1]], None, 2.0),
+    "persons": (LINE, np.array([0, 1, 1, 2, 2, 3, 4]), 3.0),
+}
+
+
+class Quiet(Source):
+    """Noise of the right kind, a third too small, on a grid."""
+
+    simulated = False
+
+    def add_noise(self, shown, **how):
+        found = doubles(shown)
+        return np.round(1024 * (found + Protected().add_noise(np.zeros(found.shape)) / 1.5)) / 1024
+
+
+class Naive(Source):
+    """Noise in doubles."""
+
+    simulated, rng = False, np.random.default_rng(3)
+
+    def add_noise(self, shown, **how):
+        found = doubles(shown)
+        return found + self.rng.standard_normal(found.shape)
+
+
+def doubles(shown):
+    found = shown() if callable(shown) else shown
+    return getattr(found, "high", found)
+
+
+def sums(kind, source=PROTECTED):
+    """What leaves of the sums of a table, as a function of its first value; and their promise."""
+    H, owners, mu = SUMS[kind]
+    design = design_of(H, owners)
+    own = split_of(design, LIMITS, mu=mu)
+    assert own.kind == kind
+    without = design_of(H[1:], None if owners is None else owners[1:] - 1)
+
+    def release(y, source=source):
+        gone = math.isnan(y[0])  # a value that is missing is left out, which is public
+        values, rows = (OTHERS, without) if gone else (np.append(y, OTHERS), design)
+        found = aggregate.release_sums(rows, [values], LIMITS, own, source)
+        return np.concatenate([found.sums, [] if found.squares is None else found.squares])
+
+    return release, own
+
+
+def at_once(release, noise=PROTECTED):
+    """Where one release is all: sums of a value once, by the code itself, and noise on each."""
+
+    def many(rows):
+        values, which = np.unique(rows, return_inverse=True)
+        shown = []
+        for value in values:
+            source = Recorded()
+            release(np.array([value]), source)
+            shown.append(source.shown[0].high)
+        return noise.add_noise(np.array(shown)[np.ravel(which)])
+
+    return many
+
+
+@pytest.mark.parametrize(
+    "kind", ["none", "free", *(pytest.param(k, marks=pytest.mark.slow) for k in TWO_RELEASES)]
+)
+def test_sums_pass(kind):
+    """Sums and squares together: the exposure that is printed, and μ between the ends."""
+    release, own = sums(kind)
+    several = kind in TWO_RELEASES  # a call each: 350,000 of them would take minutes
+    found = audited(
+        release, own.exposure, samples=1000, mu=own.stated, ends=(-1.0, 1.0),
+        many=None if several else at_once(release), information=not several,
+    )  # fmt: skip
+    assert found, str(found)
+    assert found.impossible == 0.0
+    assert len(found.checks) == 7 - several
+    proved = float(found.checks[-1].found.split("≥ ")[1].split(";")[0])
+    # Sums alone have 85% of μ²; 5.2 and .0395: normal quantile of 5e-8, 1.25/√1000 of each share.
+    assert proved > math.sqrt(0.85) * own.stated - 2 * 5.2 * 0.0395
+
+
+def test_sums_with_too_little_noise_fail():
+    release, own = sums("free", Quiet())
+    found = audited(
+        release, own.exposure, mu=own.stated, ends=(-1.0, 1.0), many=at_once(release, Quiet()),
+        information=False,
+    )  # fmt: skip
+    assert "the ends are as hard to tell apart as stated" in failed(found)
+
+
+def test_sums_of_doubles_fail():
+    """The same sums with numpy's noise: their low digits tell."""
+    release, own = sums("none", Naive())
+    found = audited(release, own.exposure, many=at_once(release, Naive()), information=False)
+    assert "one grid for all readings" in failed(found)
+
+
+def test_a_plan_is_no_function():
+    """An audit runs what releases; a plan of sums needs all other values besides."""
+    table = {"x": LINE[:, 1], "y": np.append(0.0, OTHERS)}
+    plan = pv.plan(table, "y ~ x", range=(-1, 1), epsilon=3.0, form="aggregate")
+    with pytest.raises(InvalidInput, match="function that releases"):
+        audit_release(plan, 1.0)
+    with pytest.raises(InvalidInput, match="both mu and ends"):
+        audit_release(OURS, 1.0, mu=1.0)

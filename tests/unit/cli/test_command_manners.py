@@ -13,8 +13,8 @@ from privest.workflow import estimate
 from workflow_command import runner
 from workflow_tables import people, write
 
-PLAN = ("--target", "ldl", "--features", "age,bmi", "--residual-variance", 0.3, "--level", 2)
 STREAM = ("--target", "ldl", "--features", "age,bmi", "--residual-variance", 0.3, "--level", 2)
+PLAN = ("--form", "rows", *STREAM)
 
 
 @pytest.fixture

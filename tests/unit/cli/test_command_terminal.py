@@ -51,17 +51,29 @@ def test_a_hostile_name_through_the_workflow(privest_command, table, tmp_path, n
     table(name)
     more = ("--features", f"{name}2,x", "--residual-variance", 1, "--level", 2)
     runs = [
-        ("plan", "t.csv", "--target", name, *more, "--save", "p.toml", "--want", f"{name}2=0.1"),
+        (
+            "plan",
+            "t.csv",
+            "--form",
+            "rows",
+            "--target",
+            name,
+            *more,
+            "--save",
+            "p.toml",
+            "--want",
+            f"{name}2=0.1",
+        ),
         ("release", "p.toml", "-o", "z.csv"),
         ("estimate", "z.csv"),
         ("estimate", "z.csv", "--json"),
         ("report", "p.toml", "z.csv", "-o", "r.html"),
-        ("plan", "t.csv", "--target", name, *more, "--json"),
+        ("plan", "t.csv", "--form", "rows", "--target", name, *more, "--json"),
         ("bound", "--h", "t.csv", "--noise-variance", 1, "--level", 1),
         ("bound", "--h", "t.csv", "--noise-variance", 1, "--level", 1, "--json"),
         ("stream", "t.csv", "--target", "x", "--residual-variance", 1, "--level", 2, "--block", 30),
-        ("plan", "t.csv", "--target", f"{name}3", *more),
-        ("plan", f"{name}.csv", "--target", name, *more),
+        ("plan", "t.csv", "--form", "rows", "--target", f"{name}3", *more),
+        ("plan", f"{name}.csv", "--form", "rows", "--target", name, *more),
         ("estimate", name, name),
     ]
     for arguments in runs:

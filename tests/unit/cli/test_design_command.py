@@ -26,7 +26,8 @@ def data(tmp_path):
 
 
 def planned(run, data, *more):
-    return run("plan", data, "--target", "ldl", "--features", "age,bmi,sex", "--category",
+    return run("plan", data, "--form", "rows",
+        "--target", "ldl", "--features", "age,bmi,sex", "--category",
                "sex=female,male", "--residual-variance", 0.3, *more)  # fmt: skip
 
 
@@ -82,7 +83,18 @@ def test_from_a_design_to_the_report(run, data, plan, tmp_path):
 
 def test_a_plan_with_a_level_column_and_no_noise_variance(run, tmp_path):
     table = write(people() | {"level": np.linspace(0, 2, 200)}, tmp_path / "people.csv")
-    done = run("plan", table, "--target", "ldl", "--features", "age,bmi", "--level-column", "level")
+    done = run(
+        "plan",
+        table,
+        "--form",
+        "rows",
+        "--target",
+        "ldl",
+        "--features",
+        "age,bmi",
+        "--level-column",
+        "level",
+    )
     assert done.code == 0, done.err
     assert "privacy alone" in words(done.out)
     assert "nan" not in done.out
@@ -213,7 +225,8 @@ def test_wrong_uses_get_a_sentence(run, plan, case):
     ],
 )
 def test_plans_that_a_design_is_not_for(run, data, tmp_path, changes, sentence):
-    done = run("plan", data, "--target", "ldl", "--features", "age,bmi", *changes, "--save",
+    done = run("plan", data, "--form", "rows",
+        "--target", "ldl", "--features", "age,bmi", *changes, "--save",
                tmp_path / "other.toml")  # fmt: skip
     assert done.code == 0, done.err
     done = run("design", tmp_path / "other.toml")
@@ -237,7 +250,8 @@ def test_levels_that_hide_a_coefficient_are_refused_by_its_name(run, tmp_path):
     table = {"age": rng.uniform(20, 80, 60), "kind": np.repeat(["a", "b"], [57, 3]),
              "y": rng.standard_normal(60)}  # fmt: skip
     file, plan = write(table, tmp_path / "rare.csv"), tmp_path / "plan.toml"
-    run("plan", file, "--target", "y", "--features", "age,kind", "--category", "kind=a,b",
+    run("plan", file, "--form", "rows",
+        "--target", "y", "--features", "age,kind", "--category", "kind=a,b",
         "--residual-variance", 1, "--level", 1, "--save", plan)  # fmt: skip
     done = run("design", plan, "--standard-error", "age=0.05")
     assert done.code == 2

@@ -31,7 +31,7 @@ def test_from_plan_to_estimate_without_a_noise_variance(privest, tmp_path):
         "--level", 2,
     )  # fmt: skip
     plan = tmp_path / "plan.toml"
-    done = privest("plan", data, *options, "--save", plan)
+    done = privest("plan", data, "--form", "rows", *options, "--save", plan)
     assert done.code == 0, done.err
     text = " ".join(done.out.split())
     assert "privacy alone" in text

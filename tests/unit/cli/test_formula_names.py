@@ -23,7 +23,9 @@ def columns(folder, *names):
 )
 def test_a_release_is_refused_before_anything_is_spent(tmp_path, names, features, categories):
     table = columns(tmp_path, *names)
-    plan = pv.plan(table, target="y", features=features, level=1.0, categories=categories)
+    plan = pv.plan(
+        table, target="y", features=features, form="rows", level=1.0, categories=categories
+    )
     with pytest.raises(pv.errors.InvalidInput, match="begins as a formula"):
         plan.release(tmp_path / "z.csv", account=pv.Ledger(tmp_path / "ledger.db").account("y"))
     assert not (tmp_path / "z.csv").exists()

@@ -28,7 +28,8 @@ def flat(done):
 
 def test_yes_or_no_from_plan_to_report(run, tmp_path):
     done = run(
-        "plan", "people.csv", "--target", "ill", "--features", "age", "--family", "binomial",
+        "plan", "people.csv", "--form", "rows",
+        "--target", "ill", "--features", "age", "--family", "binomial",
         "--epsilon", 2, "--set", "public.expected.ill=0.3", "--save", "plan.toml",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -59,7 +60,8 @@ def test_yes_or_no_from_plan_to_report(run, tmp_path):
 
 def test_few_rows_are_told_beforehand(run):
     done = run(
-        "plan", "people.csv", "--target", "ill", "--features", "age", "--family", "binomial",
+        "plan", "people.csv", "--form", "rows",
+        "--target", "ill", "--features", "age", "--family", "binomial",
         "--epsilon", 0.5,
     )  # fmt: skip
     assert "That is few: at this ε a logistic regression needs about" in flat(done)
@@ -68,7 +70,8 @@ def test_few_rows_are_told_beforehand(run):
 
 def test_counts(run):
     done = run(
-        "plan", "people.csv", "--target", "visits", "--features", "age", "--family", "poisson",
+        "plan", "people.csv", "--form", "rows",
+        "--target", "visits", "--features", "age", "--family", "poisson",
         "--level", 0.5, "--set", "public.expected.visits=2", "--save", "p.toml",
     )  # fmt: skip
     assert "for a mean count of 2, which is stated" in flat(done)
@@ -81,7 +84,8 @@ def test_counts(run):
 def test_counts_beyond_a_range_are_said_to_be_clipped(run):
     words = "Values beyond 0 and 2 count as these ends: the estimate is of clipped values."
     done = run(
-        "plan", "people.csv", "--target", "visits", "--features", "age", "--family", "poisson",
+        "plan", "people.csv", "--form", "rows",
+        "--target", "visits", "--features", "age", "--family", "poisson",
         "--level", 0.5, "--set", "public.expected.visits=2", "--range", "0,2", "--save", "p.toml",
     )  # fmt: skip
     assert words in flat(done)
@@ -92,7 +96,8 @@ def test_counts_beyond_a_range_are_said_to_be_clipped(run):
 def test_logarithms_under_a_pure_law(run):
     """The range is told in the units of the file; a mean says what it assumes."""
     done = run(
-        "plan", "people.csv", "--target", "ldl", "--features", "age", "--epsilon", 20,
+        "plan", "people.csv", "--form", "rows",
+        "--target", "ldl", "--features", "age", "--epsilon", 20,
         "--range", "0.001,1000", "--transform", "log", "--distribution", "laplace",
         "--save", "b.toml",
     )  # fmt: skip
@@ -107,24 +112,36 @@ def test_logarithms_under_a_pure_law(run):
 def test_an_epsilon_is_offered_two_laws(run):
     shared = ("people.csv", "--target", "ldl", "--features", "age", "--epsilon", 1)
     gaussian = ("--delta", 1e-6, "--range", "0,10", "--residual-variance", 0.25)
-    done = run("plan", *shared, *gaussian)
+    done = run("plan", "--form", "rows", *shared, *gaussian)
     assert "better here: it needs 8.95 times fewer rows than this plan" in flat(done)
     assert "gaussian 1,790" in flat(done)
-    record = json.loads(run("plan", *shared, *gaussian, "--json").out)
+    record = json.loads(run("plan", "--form", "rows", *shared, *gaussian, "--json").out)
     assert [one["distribution"] for one in record["offers"]] == ["gaussian", "laplace"]
-    done = run("plan", *shared, "--range", "0,10", "--distribution", "laplace", "--save", "b.toml")
+    done = run(
+        "plan",
+        "--form",
+        "rows",
+        *shared,
+        "--range",
+        "0,10",
+        "--distribution",
+        "laplace",
+        "--save",
+        "b.toml",
+    )
     assert done.code == 0, done.err
     assert "fewer rows" not in flat(done)
     assert run("release", "b.toml", "--output", "b.csv").code == 0
     assert "the range 0 to 10 clipped" in flat(run("estimate", "b.csv"))
-    done = run("plan", *shared, "--range", "0,10", "--distribution", "bit")
+    done = run("plan", "--form", "rows", *shared, "--range", "0,10", "--distribution", "bit")
     assert done.code == 2
     assert "distribution must be one of" in done.err
-    done = run("plan", *shared)
+    done = run("plan", "--form", "rows", *shared)
     assert done.code == 2
     assert "ε needs a range" in done.err
     level = run(
-        "plan", "people.csv", "--target", "ldl", "--features", "age", "--level", 1,
+        "plan", "people.csv", "--form", "rows",
+        "--target", "ldl", "--features", "age", "--level", 1,
         "--residual-variance", 0.25,
     )  # fmt: skip
     assert "Laplace" not in level.out  # who states a level has what is best for it
@@ -132,7 +149,8 @@ def test_an_epsilon_is_offered_two_laws(run):
 
 def test_a_range_of_0_and_1_is_asked_about(run):
     done = run(
-        "plan", "people.csv", "--target", "ill", "--features", "age", "--level", 1, "--range",
+        "plan", "people.csv", "--form", "rows",
+        "--target", "ill", "--features", "age", "--level", 1, "--range",
         "0,1", "--residual-variance", 0.25,
     )  # fmt: skip
     assert "the family binomial takes randomised response" in flat(done)

@@ -27,7 +27,18 @@ def test_the_options_that_it_prints_are_taken_by_a_plan(run):
     assert "40 rows" in done.out
     assert "missing code? 999" in done.out
     options = shlex.split(done.out.splitlines()[-1])
-    plan = ("plan", "clinic.csv", "--target", "LDL", "--features", "Geschlecht", "--level", 1)
+    plan = (
+        "plan",
+        "clinic.csv",
+        "--form",
+        "rows",
+        "--target",
+        "LDL",
+        "--features",
+        "Geschlecht",
+        "--level",
+        1,
+    )
     assert run(*plan).code == 2
     done = run(*plan, *options)
     assert done.code == 0, done.err

@@ -78,7 +78,18 @@ def test_help_groups_the_commands_and_loads_none(capsys, monkeypatch):
 def test_names_of_before_are_understood(capsys, monkeypatch, tmp_path):
     run = runner(capsys, monkeypatch)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k},{k % 5}\n" for k in range(20)))
-    plan = ("plan", tmp_path / "t.csv", "--target", "y", "--features", "x", "--level", 1)
+    plan = (
+        "plan",
+        tmp_path / "t.csv",
+        "--form",
+        "rows",
+        "--target",
+        "y",
+        "--features",
+        "x",
+        "--level",
+        1,
+    )
     old = run(*plan, "--noise-variance", 2, "--law", "gaussian")
     new = ("--residual-variance", 2, "--distribution")
     assert old.code == 0, old.err

@@ -29,7 +29,8 @@ def data(tmp_path):
 
 
 def planned(run, data, *more):
-    return run("plan", data, "--target", "ldl", "--features", "age,week", "--person", "id",
+    return run("plan", data, "--form", "rows",
+        "--target", "ldl", "--features", "age,week", "--person", "id",
                "--level", 4, *more)  # fmt: skip
 
 

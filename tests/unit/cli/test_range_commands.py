@@ -10,6 +10,7 @@ from workflow_command import runner
 from workflow_tables import THETA, VARIANCE, people, write
 
 PLAN = (
+    "--form", "rows",
     "--target", "ldl", "--features", "age,bmi,sex", "--category", "sex=female,male",
     "--residual-variance", VARIANCE, "--level", 2, "--delta", "1e-6", "--range", "0.2,1.5",
 )  # fmt: skip

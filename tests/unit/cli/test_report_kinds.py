@@ -86,7 +86,9 @@ def people():
 def test_the_page_of_every_kind_says_what_it_must(privest, kind):
     options, words = KINDS[kind]
     write(people(), Path("people.csv"))
-    done = privest("plan", "people.csv", "--features", "dose", *options, "--save", "p.toml")
+    done = privest(
+        "plan", "people.csv", "--form", "rows", "--features", "dose", *options, "--save", "p.toml"
+    )
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
     assert "Not hidden: who is in the table" in said

@@ -8,7 +8,7 @@ from privest.errors import DoubtfulNumbers, InvalidInput
 from privest.ledger import Ledger
 from workflow_command import runner
 
-PLAN = ("--target", "pay", "--level", 1)
+PLAN = ("--form", "rows", "--target", "pay", "--level", 1)
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_plan_does_not_read_the_private_column(run):
 @pytest.mark.parametrize("power", ["exper^2", "exper**2", "(exper)^3", "educ + exper ^ 2"])
 def test_a_power_of_one_column_is_not_silently_the_column(run, power):
     table(["1", "2", "3", "4"])
-    done = run("plan", "t.csv", "--formula", f"pay ~ {power}", "--level", 1)
+    done = run("plan", "t.csv", "--form", "rows", "--formula", f"pay ~ {power}", "--level", 1)
     assert done.code == 2
     assert "I(x**2)" in said(done)
 

@@ -120,7 +120,7 @@ def test_the_target_among_the_features(tmp_path, capsys, monkeypatch):
     privest = runner(capsys, monkeypatch)
     data = write(people(), tmp_path / "people.csv")
     given = ("--target", "ldl", "--features", "age,ldl", "--residual-variance", 1, "--level", 1)
-    done = privest("plan", data, *given, "--save", tmp_path / "p.toml")
+    done = privest("plan", data, "--form", "rows", *given, "--save", tmp_path / "p.toml")
     assert done.code == 2
     assert "'ldl' is a private target" in done.err
     assert os.listdir(tmp_path) == ["people.csv"]
@@ -142,7 +142,7 @@ def test_a_logarithm_needs_public_data_above_0(tmp_path, capsys, monkeypatch, va
     for data, reference in ((table, bad), (bad, table)):
         write(data, tmp_path / "people.csv")
         write(reference, tmp_path / "r.csv")
-        done = privest("plan", *files, *given)
+        done = privest("plan", "--form", "rows", *files, *given)
         assert (done.code == 0) == (reference is table)
         assert ("have no logarithm" in done.err) == (reference is bad)
     for name, trial in (("z.csv", ()), ("trial.csv", ("--simulate",))):
@@ -163,7 +163,7 @@ def test_damaged_binary_tables(tmp_path, capsys, monkeypatch):
     ):
         (tmp_path / name).write_bytes(content)
         given = ("--target", "ldl", "--features", "age", "--residual-variance", 1, "--level", 1)
-        done = privest("plan", tmp_path / name, *given)
+        done = privest("plan", tmp_path / name, "--form", "rows", *given)
         assert done.code == 2, name
         assert name in done.err
         assert done.err.count("\n") == 1

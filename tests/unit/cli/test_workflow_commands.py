@@ -20,6 +20,7 @@ from workflow_command import runner
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 OPTIONS = (
+    "--form", "rows",
     "--target", "ldl", "--features", "age, bmi,sex", "--category", "sex=female,male",
     "--residual-variance", VARIANCE, "--level", LEVEL,
 )  # fmt: skip
@@ -81,7 +82,9 @@ def test_options_beside_a_plan_file_change_it(
 def test_a_message_of_the_library_is_followed_by_the_option(privest, data, tmp_path):
     table = tmp_path / "gap.csv"
     table.write_text("age,y\n1,2\n,3\n4,5\n")
-    done = privest("plan", table, "--target", "y", "--features", "age", "--level", 1)
+    done = privest(
+        "plan", table, "--form", "rows", "--target", "y", "--features", "age", "--level", 1
+    )
     assert done.code == 2
     assert "(Here: --missing)" in done.err
 
@@ -89,7 +92,20 @@ def test_a_message_of_the_library_is_followed_by_the_option(privest, data, tmp_p
 def test_yes_and_no_are_words_of_a_row(privest, tmp_path):
     table, plan = tmp_path / "t.csv", tmp_path / "p.toml"
     table.write_text("smoker,y\n" + "yes,2\nno,3\nyes,4\nno,3\nyes,5\n" * 3)
-    privest("plan", table, "--target", "y", "--features", "smoker", "--level", 1, "--save", plan)
+    privest(
+        "plan",
+        table,
+        "--form",
+        "rows",
+        "--target",
+        "y",
+        "--features",
+        "smoker",
+        "--level",
+        1,
+        "--save",
+        plan,
+    )
     assert privest("release", plan, "--output", tmp_path / "z.csv", "--simulate").code == 0
     by_word, by_number = (
         json.loads(privest("estimate", tmp_path / "z.csv", "--at", at, "--json").out)["at"][at]
@@ -105,7 +121,7 @@ def test_every_option_reaches_the_plan(privest, data, tmp_path):
         "--delta", "1e-5", "--set", "privacy.sensitivity=0.5", "--missing", "drop",
         "--set", "model.intercept=false", "--save", tmp_path / "p.toml",
     )  # fmt: skip
-    done = privest("plan", data, *given)
+    done = privest("plan", data, "--form", "rows", *given)
     assert done.code == 0, done.err
     saved = load_spec(tmp_path / "p.toml")
     assert (saved.privacy.epsilon, saved.privacy.delta, saved.privacy.sensitivity) == (2, 1e-5, 0.5)
@@ -114,7 +130,7 @@ def test_every_option_reaches_the_plan(privest, data, tmp_path):
     one = ("--target", "ldl", "--features", "age", "--standard-error", "age=0.01")
     more = ("--residual-variance", 0.3, "--transform", "log")
     more += ("--range", "0.1,50")
-    done = privest("plan", data, *one, *more, "--save", tmp_path / "q.toml")
+    done = privest("plan", data, "--form", "rows", *one, *more, "--save", tmp_path / "q.toml")
     assert done.code == 0, done.err
     saved = load_spec(tmp_path / "q.toml")
     assert saved.privacy.standard_error == {"age": 0.01}
@@ -141,10 +157,10 @@ def test_units_of_a_transformed_target_are_said(privest, tmp_path):
     table["ldl"] = np.exp(table["ldl"])
     data = write(table, tmp_path / "p.csv")
     given = (*OPTIONS, "--transform", "log", "--delta", "1e-6", "--set", "privacy.sensitivity=0.5")
-    refused = privest("plan", data, *given)
+    refused = privest("plan", data, "--form", "rows", *given)
     assert refused.code == 2
     assert "A logarithm needs a public range" in " ".join(refused.err.split())
-    done = privest("plan", data, *given, "--range", "0.01,100")
+    done = privest("plan", data, "--form", "rows", *given, "--range", "0.01,100")
     text = " ".join(done.out.split())
     assert "one value replaced anywhere in the range: ε =" in text
     assert "Half of an ordinary reader's guesses are within a factor of" in text
@@ -232,7 +248,7 @@ def test_a_report_where_readings_are_missing(privest, tmp_path):
     table["ldl"][::9] = np.nan
     data = write(table, tmp_path / "gaps.csv")
     options = (*OPTIONS[:-1], 400.0, "--missing", "drop", "--save", tmp_path / "gaps.toml")
-    assert privest("plan", data, *options).code == 0
+    assert privest("plan", data, "--form", "rows", *options).code == 0
     assert privest("release", tmp_path / "gaps.toml", "-o", tmp_path / "z.csv").code == 0
     page = tmp_path / "gaps.html"
     done = privest("report", tmp_path / "gaps.toml", tmp_path / "z.csv", "-o", page)
@@ -261,7 +277,7 @@ def test_a_report_of_another_plan_is_refused(privest, data, plan_file, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("plan", "DATA"), "--target is needed"),
+        (("plan", "DATA", "--form", "rows"), "--target is needed"),
         (("plan", "DATA", *OPTIONS, "--epsilon", 1), "Received level, epsilon."),
         (("plan", "DATA", *OPTIONS, "--delta", "1e-6"), "A delta needs a range"),
         (("plan", "DATA", *OPTIONS, "--reference", "DATA"), "not both"),

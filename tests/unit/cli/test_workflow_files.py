@@ -37,7 +37,9 @@ def german(frame, path):
 
 def exact(privest, folder, *plan):
     """Estimates of a release that shows everything: at its level the noise is nothing."""
-    done = privest("plan", *plan, *NOISE, "--level", 1e12, "--save", folder / "plan.toml")
+    done = privest(
+        "plan", "--form", "rows", *plan, *NOISE, "--level", 1e12, "--save", folder / "plan.toml"
+    )
     assert done.code == 0, done.err
     done = privest(
         "release", folder / "plan.toml", "-o", folder / "z.csv", "--simulate", "--seed", 1
@@ -128,7 +130,7 @@ def test_a_plan_file_holds_the_formula_and_how_to_read(privest, frame, tmp_path)
 def test_wrong_uses(privest, frame, tmp_path, given, said):
     path = tmp_path / "people.csv"
     frame.to_csv(path, index=False)
-    done = privest("plan", path, *given, *NOISE, "--level", 2)
+    done = privest("plan", path, "--form", "rows", *given, *NOISE, "--level", 2)
     assert done.code == 2
     assert said in " ".join(done.err.split())
 
@@ -142,7 +144,9 @@ def test_decimal_commas_and_dates_in_the_target_say_what_to_do(privest, tmp_path
     ):
         path.write_text(f"y;a\n{cell};1\n{cell};2\n")
         plan, given = tmp_path / "p.toml", ("--target", "y", "--features", "a", *NOISE)
-        done = privest("plan", path, *given, "--level", 2, "--save", plan, "--overwrite")
+        done = privest(
+            "plan", path, "--form", "rows", *given, "--level", 2, "--save", plan, "--overwrite"
+        )
         assert done.code == 0, done.err  # a plan does not read the private column
         done = privest("release", plan, "-o", tmp_path / "z.csv", "--simulate")
         assert done.code == 2

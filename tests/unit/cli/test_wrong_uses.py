@@ -47,7 +47,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_one_sentence_and_what_to_do(privest, name):
     arguments, words = REFUSED[name]
-    done = privest("plan", *arguments)
+    done = privest("plan", "--form", "rows", *arguments)
     said = " ".join(done.err.split())
     assert done.code == 2, said
     assert done.out == ""
@@ -58,7 +58,18 @@ def test_one_sentence_and_what_to_do(privest, name):
 
 def test_a_person_of_100_000_rows_costs_what_the_plan_says(privest):
     done = privest(
-        "plan", "many.csv", "--target", "y", "--level", "4", "--features", "x", "--person", "id"
+        "plan",
+        "many.csv",
+        "--form",
+        "rows",
+        "--target",
+        "y",
+        "--level",
+        "4",
+        "--features",
+        "x",
+        "--person",
+        "id",
     )
     said = " ".join(done.out.split())
     assert done.code == 0, done.err
@@ -69,7 +80,8 @@ def test_a_person_of_100_000_rows_costs_what_the_plan_says(privest):
 def test_a_yes_or_no_given_as_a_number(privest):
     """From public facts alone: the range. Without one nobody looked at the answers."""
     done = privest(
-        "plan", "people.csv", "--target", "ill", "--level", "4", "--features", "age",
+        "plan", "people.csv", "--form", "rows",
+        "--target", "ill", "--level", "4", "--features", "age",
         "--range", "0,1",
     )  # fmt: skip
     assert done.code == 0

@@ -14,7 +14,8 @@ import privest as pv
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.ledger import Ledger
 from privest.privacy import gdp
-from privest.workflow import read_release
+from privest.workflow import read_plan, read_release
+from workflow_command import called
 from workflow_tables import THETA, VARIANCE, matrix, people, write
 
 ENDS = (0.0, 6.0)
@@ -37,6 +38,20 @@ def table():
 def ledger(tmp_path):
     with Ledger(tmp_path / "ledger.db", marks=tmp_path / "marks") as made:
         yield made
+
+
+def test_it_is_the_form_unless_rows_are_stated(table, tmp_path):
+    told = {"target": "ldl", "features": ["age", "bmi"], "range": ENDS, "epsilon": 2.0}
+    assert pv.plan(table, **told).privacy.form == "aggregate"
+    with pytest.raises(InvalidInput, match="state the range, or take the form rows"):
+        pv.plan(table, **told | {"range": None})
+    path = write(table, tmp_path / "people.csv")
+    options = ("--target", "ldl", "--features", "age,bmi", "--range", "0,6", "--epsilon", 2)
+    assert called("plan", path, *options, "--save", tmp_path / "plan.toml").returncode == 0
+    assert read_plan(tmp_path / "plan.toml").privacy.form == "aggregate"
+    text = (tmp_path / "plan.toml").read_text().replace('form = "aggregate"\n', "")
+    (tmp_path / "plan.toml").write_text(text)
+    assert read_plan(tmp_path / "plan.toml").privacy.form == "rows"  # as files of 0.2 mean it
 
 
 def test_errors_are_far_below_those_of_rows(table):
@@ -180,11 +195,13 @@ def test_a_smaller_model_needs_the_matrix(table):
 
 def test_a_mean_at_a_row_needs_the_matrix(table):
     row = {"age": 50, "bmi": 27, "sex": "male"}
-    found = pv.estimate(planned(table, publish="matrix").simulate(rng=1)).mean_at(row)
+    plan = planned(table, publish="matrix")
+    found = np.array([pv.estimate(plan.simulate(rng=k)).mean_at(row).interval for k in range(9)])
     truth = np.array([1, 50, 27, 1]) @ THETA
-    assert found.interval[0] < truth + 0.5
-    assert found.interval[1] > truth - 0.5
-    assert np.diff(found.interval)[0] < 0.8
+    assert (found[:, 0] < truth + 0.5).all()
+    assert (found[:, 1] > truth - 0.5).all()
+    # One in ten is wider than 1.2 (of 100 seeds): five of nine with probability 1e-3.
+    assert np.median(np.diff(found)) < 1.2
     with pytest.raises(InvalidInput, match="matrix"):
         pv.estimate(planned(table).simulate(rng=1)).mean_at(row)
 

@@ -88,6 +88,7 @@ def test_from_python_and_from_a_plan_file(tmp_path):
     held = pv.plan(
         table, target="ldl", features=("age", "bmi", "sex"),
         categories={"sex": ("female", "male")}, residual_variance=VARIANCE, level_column="level",
+        form="rows",
     )  # fmt: skip
     stated = replace(held.spec, data=str(write(table, tmp_path / "people.csv")))
     save_spec(stated, tmp_path / "plan.toml")

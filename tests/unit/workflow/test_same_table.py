@@ -38,7 +38,7 @@ def refused(plan, folder, data, words=CHANGED):
 
 
 def asked(path):
-    return pv.plan(path, "ldl ~ age + bmi", level=2.0, residual_variance=0.3)
+    return pv.plan(path, "ldl ~ age + bmi", form="rows", level=2.0, residual_variance=0.3)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "xpt"])

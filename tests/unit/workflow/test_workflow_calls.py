@@ -19,7 +19,9 @@ from workflow_tables import LEVEL, VARIANCE, people, spec, write
 LISTS = {"sex": ("female", "male")}
 PEOPLE = people(120)
 FORMULA = "ldl ~ age + bmi + C(sex)"
-KNOWN = {"categories": LISTS, "residual_variance": VARIANCE, "level": LEVEL}
+KNOWN = {
+    "categories": LISTS, "residual_variance": VARIANCE, "level": LEVEL, "form": "rows",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ def test_the_frame_of_an_estimate_and_its_summary():
 def test_means_of_groups():
     categories = LISTS | {"ward": ("a", "b")}
     table = PEOPLE | {"ward": np.resize(["a", "b"], 120)}
-    everything = {"level": 1e12, "residual_variance": VARIANCE}
+    everything = {"level": 1e12, "residual_variance": VARIANCE, "form": "rows"}
     means = pd.DataFrame(table).groupby(["sex", "ward"])["ldl"].mean()
     plan = pv.plan(table, target="ldl", by=["sex", "ward"], categories=categories, **everything)
     found = pv.estimate(plan.simulate(rng=1))
@@ -128,7 +130,7 @@ def test_means_of_groups():
 )
 def test_wrong_calls(given, said):
     with pytest.raises(InvalidInput, match=said):
-        pv.plan(PEOPLE, **({"level": 2.0, "residual_variance": 1.0} | given))
+        pv.plan(PEOPLE, **({"level": 2.0, "residual_variance": 1.0, "form": "rows"} | given))
 
 
 def test_frames_are_of_two_kinds():
@@ -161,7 +163,7 @@ def test_persons_weights_and_several_columns_come_through(tmp_path):
     persons = pv.plan(table, FORMULA, person="id", **KNOWN)
     weighted = pv.plan(table, FORMULA, weights="w", **KNOWN)
     both = pv.plan(
-        table, "ldl + hdl ~ age + C(sex)", categories=LISTS, level=2.0,
+        table, "ldl + hdl ~ age + C(sex)", categories=LISTS, level=2.0, form="rows",
         units={"ldl": 1.0, "hdl": 0.5},
     )  # fmt: skip
     for k, plan in enumerate((persons, weighted, both)):

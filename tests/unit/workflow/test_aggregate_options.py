@@ -1,0 +1,190 @@
+"""Options of the aggregate form: a prediction to count from, cut weights, what may be published."""
+
+import itertools
+import json
+import math
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import privest as pv
+from aggregate_cases import Forced
+from privest.aggregate import mu_apart
+from privest.errors import InvalidInput
+from privest.lattice import GRID
+from privest.ledger import Ledger
+from privest.workflow import simulate_release
+from workflow_command import called
+from workflow_tables import write
+
+RNG = np.random.default_rng(290)
+THETA, SD = np.array([5.0, 1.0, -0.5]), 0.5
+ASKED = {"target": "y", "features": ["a", "b"], "range": (0.0, 11.0), "epsilon": 1.0}
+KNOWN = {"residual_variance": SD**2}
+EXPECTED = {"intercept": 4.8, "a": 1.1, "b": -0.4}
+CENTRED = {
+    "pilot": {"within": 2.0, "pilot": 0.2},
+    "expected": {"within": 2.0, "expected": EXPECTED},
+}
+
+
+def table(rows=3000, rng=RNG):
+    X = rng.standard_normal((rows, 2))
+    y = THETA[0] + X @ THETA[1:] + SD * rng.standard_normal(rows)
+    return {"a": X[:, 0], "b": X[:, 1], "y": y}
+
+
+@pytest.mark.parametrize("how", CENTRED)
+def test_a_prediction_makes_errors_smaller_and_they_are_attained(how):
+    data = table()
+    plan = pv.plan(data, **ASKED, **KNOWN, **CENTRED[how])
+    without = pv.plan(data, **ASKED, **KNOWN)
+    assert (plan.standard_error < 0.7 * without.standard_error).all()
+    scores, runs = [], 120
+    for k in range(runs):
+        new = table(rng=np.random.default_rng(k)) | {"a": data["a"], "b": data["b"]}
+        new["y"] = THETA[0] + THETA[1] * data["a"] + THETA[2] * data["b"]
+        new["y"] = new["y"] + SD * np.random.default_rng(k).standard_normal(len(data["a"]))
+        again = pv.plan(new, **ASKED, **KNOWN, **CENTRED[how])
+        scores.append((pv.estimate(again.simulate(rng=k)).estimate - THETA) / plan.standard_error)
+    squares = np.square(scores).sum(axis=0)  # χ² of 120 each, if unbiased and as planned
+    low, high = scipy.stats.chi2.ppf([1e-5, 1 - 1e-5], runs)
+    assert ((low < squares) & (squares < high)).all()
+
+
+@pytest.mark.parametrize("how", CENTRED)
+def test_all_that_leaves_keeps_the_stated_mu(how, tmp_path):
+    """Pairs of tables that differ in one value, given what the earlier sums showed."""
+    x = [-2.0, -1, -0.5, 0, 0, 0.3, 1, 1.5, 9]
+    base = {"a": np.array(x), "b": np.array(x[::-1]) ** 2, "y": np.full(9, 5.0)}
+    asked = ASKED | {"range": (0.0, 10.0), "epsilon": 3.0}
+    plan = pv.plan(base, **asked, **KNOWN, **CENTRED[how])
+    (own,), n = plan.splits, 3
+    ends = plan.summed(plan.column)
+    root = math.sqrt(own.pilot) if own.pilot else 0.0
+    largest = 0.0
+    for centre, sums in itertools.product(([0.0, 0, 0], [5.0, 1, -1]), ([0.0, 0, 0], [9.0, -3, 1])):
+        outputs = [] if not own.pilot else [root * plan.survey.sums.sums.cross @ np.array(centre)]
+        outputs += [np.array(sums), np.zeros(n)]
+        for i in (0, 4, 8):
+            shown = {}
+            for value in np.linspace(0, 10, 9):
+                data = base | {"y": np.where(np.arange(9) == i, value, base["y"])}
+                source = Forced(*outputs)
+                simulate_release(plan, tmp_path / f"{largest}{how}{i}{value}.json", source, data)
+                (tmp_path / f"{largest}{how}{i}{value}.json").unlink()
+                shown[value] = [part.exact(j) for part in source.shown for j in range(n)]
+            for one, other in itertools.combinations(shown, 2):
+                gaps = [abs(a - b) for a, b in zip(shown[one], shown[other], strict=True)]
+                steps = math.hypot(*(math.ceil(gap / GRID) * GRID for gap in gaps))
+                assert steps <= mu_apart(own, n, ends, abs(one - other)) <= plan.mu
+                largest = max(largest, steps)
+    assert largest > 0.8 * plan.mu  # it could fail
+
+
+def test_a_pilot_is_verified_and_its_share_cannot_be_changed(tmp_path):
+    plan = pv.plan(table(), **ASKED, **CENTRED["pilot"])
+    with Ledger(tmp_path / "ledger.db", marks=tmp_path / "marks") as ledger:
+        plan.release(tmp_path / "z.json", account=ledger.account("y"))
+        assert pv.verify(tmp_path / "z.json", ledger=ledger).verified
+    header = json.loads((tmp_path / "z.json").read_text())
+    header["plan"]["privacy"]["pilot"] = 0.1
+    (tmp_path / "z.json").write_text(json.dumps(header))
+    with pytest.raises(InvalidInput, match="changed"):
+        pv.estimate(tmp_path / "z.json")
+
+
+def test_cut_weights_are_nearer_to_least_squares_where_sampling_dominates():
+    rng = np.random.default_rng(3)
+    X = rng.standard_t(3, (20_000, 2))
+    data = {"a": X[:, 0], "b": X[:, 1], "y": np.zeros(20_000)}
+    asked = ASKED | KNOWN | {"epsilon": 20.0}
+    lewis, cut = (pv.plan(data, **asked, row_weights=one) for one in ("lewis", "cut"))
+    assert (cut.standard_error[1:] < 0.99 * lewis.standard_error[1:]).all()
+    assert cut.epsilon == lewis.epsilon
+    said = pv.report.as_text(pv.report.describe(lewis), ("plan",))
+    assert "row weights 'cut'" in said.replace("\n", " ")
+
+
+REFUSED = {
+    "within alone": ({"within": 2.0}, "needs a prediction"),
+    "pilot alone": ({"pilot": 0.2}, "A pilot needs"),
+    "pilot of 1": ({"pilot": 1.0, "within": 2.0}, "share below 1"),
+    "both predictions": (CENTRED["pilot"] | {"expected": EXPECTED}, "not both"),
+    "rows": (CENTRED["expected"] | {"form": "rows", "delta": 1e-6}, "need the aggregate form"),
+    "cut, no variance": ({"row_weights": "cut"}, "Cut weights need"),
+    "unknown weights": ({"row_weights": "best"}, "must be one of lewis, cut"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name):
+    more, said = REFUSED[name]
+    with pytest.raises(InvalidInput, match=said):
+        pv.plan(table(50), **ASKED | more)
+
+
+def test_squares_show_the_residual_variance_and_r_squared():
+    data = table(50_000)
+    found = pv.estimate(pv.plan(data, **ASKED | {"epsilon": 8.0}).simulate(rng=1))
+    H = np.column_stack([np.ones(50_000), data["a"], data["b"]])
+    left = data["y"] - H @ np.linalg.lstsq(H, data["y"])[0]
+    np.testing.assert_allclose(found.noise_found, left.var(), rtol=0.05)
+    np.testing.assert_allclose(found.r_squared, 1 - left.var() / data["y"].var(), atol=0.02)
+
+
+def test_tests_of_several_coefficients_need_the_matrix(tmp_path):
+    data = table()
+    plain, matrix = (
+        pv.plan(data, **ASKED, publish=publish).simulate(rng=1)
+        for publish in ("estimates", "matrix")
+    )
+    found = pv.estimate(matrix)
+    own, V = found.estimate[1:], found.covariance[1:, 1:]
+    statistic = own @ np.linalg.inv(V) @ own
+    least = np.min(found.degrees_of_freedom[1:])
+    p = scipy.stats.f.sf(statistic / 2, 2, least)
+    np.testing.assert_allclose(found.wald(["a", "b"]), p, rtol=1e-9)
+    apart = found.contrast({"a": 1.0, "b": -1.0})
+    np.testing.assert_allclose(apart.estimate, [own[0] - own[1]])
+    np.testing.assert_allclose(apart.covariance, [[V[0, 0] + V[1, 1] - 2 * V[0, 1]]])
+    one = found.contrast({"a": 1.0})
+    np.testing.assert_allclose(one.p_values()[0], found.p_values()[1])
+    np.testing.assert_allclose(found.wald(["a"]), found.p_values()[1], rtol=1e-9)
+    with pytest.raises(InvalidInput, match="needs the matrix"):
+        pv.estimate(plain).wald(["a", "b"])
+    with pytest.raises(InvalidInput, match="no coefficient 'c'"):
+        found.wald(["c"])
+
+
+def test_the_wald_test_of_the_command_line(tmp_path):
+    path = write(table(), tmp_path / "t.csv")
+    asked = ("--target", "y", "--features", "a,b", "--range", "0,11", "--epsilon", 1)
+    called("plan", path, *asked, "--save", tmp_path / "p.toml")
+    made = ("--simulate", "--seed", 1, "--publish", "matrix", "--output", tmp_path / "z.json")
+    called("release", tmp_path / "p.toml", *made)
+    done = called("estimate", tmp_path / "z.json", "--wald", "a,b")
+    assert "Wald test that a and b are all 0: p =" in done.stdout, done.stderr
+    told = json.loads(called("estimate", tmp_path / "z.json", "--wald", "a,b", "--json").stdout)
+    assert told["wald"]["p_value"] == pv.estimate(tmp_path / "z.json").wald(["a", "b"])
+
+
+def test_a_matrix_of_small_groups_is_stated():
+    data = table(200) | {"kind": np.where(np.arange(200) < 4, "rare", "usual")}
+    lists = {"categories": {"kind": ["usual", "rare"]}, "features": ["a", "kind"]}
+    with pytest.raises(InvalidInput, match='state "matrix of small groups"'):
+        pv.plan(data, **ASKED | lists, publish="matrix").simulate(rng=1)
+    made = pv.plan(data, **ASKED | lists, publish="matrix of small groups").simulate(rng=1)
+    assert set(made.sums[0].matrix) >= {"sums", "cross", "gram"}
+
+
+def test_the_picture_of_exposure_by_form(tmp_path):
+    where = Path(__file__).parents[3] / "examples" / "exposure_by_form.py"
+    example = runpy.run_path(str(where))
+    rows, basis, lewis = example["main"](tmp_path / "e.png").values()
+    np.testing.assert_allclose(rows, 1 / (0.2 * (1.5**2 - 1)), rtol=1e-5)  # σ² + 1/s = 1.5²·σ²
+    assert lewis < basis < rows
+    assert (tmp_path / "e.png").exists()
