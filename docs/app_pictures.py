@@ -30,7 +30,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 COLOURS = 128  # enough for words and lines, and for what is rare: an edge of a note
 MOST_BYTES = 150_000  # of a picture
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
-EPSILON, LIMIT = "30", "60"
+EPSILON, LIMIT = "3", "6"
 
 
 @contextmanager
@@ -54,7 +54,8 @@ def app_in(folder: Path) -> Iterator[Path]:
     with log.open("wb") as out:
         running = subprocess.Popen(
             [sys.executable, "-m", "privest", "app", "--no-browser"],
-            cwd=folder, stdout=out, stderr=out, env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            cwd=folder, stdout=out, stderr=out,
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "PRIVEST_STATE_HOME": str(folder / ".m")},
         )  # fmt: skip
     try:
         yield log

@@ -21,7 +21,7 @@ def spec_of(**changes):
         "target": "s5",
         "features": ("age", "sex", "bmi", "bp"),
         "public": Public(0.2),
-        "privacy": Privacy(level=4.0, delta=1e-6, range={"s5": (2.0, 7.0)}),
+        "privacy": Privacy(level=4.0, delta=1e-6, range={"s5": (2.0, 7.0)}, form="rows"),
     } | changes
     whole = ("data", "public", "privacy", "format")
     own = {name: found.pop(name) for name in whole if name in found}

@@ -48,7 +48,7 @@ def looks_right(page, *, dark: bool) -> None:
     where = f"{page.title()} at {found['wide']} px"
     assert found["across"] <= found["wide"], f"{where} scrolls sideways: {found['outside'][:5]}"
     for fault in ("outside", "cut", "small", "unreached", "broken"):
-        assert found[fault] == [], f"{where}: {fault}"
+        assert found[fault] == [], f"{where}: {fault} {found[fault][:5]}"
     assert found["bare"] == 0, f"{where}: pictures without words"
     assert (found["paper"] < 0.3) == dark, where
     assert found["h1"] == 1, where

@@ -4,17 +4,22 @@ import re
 
 from playwright.sync_api import expect
 
+TRUSTED = {"aggregate": "^Yes: I may hold every value", "rows": "^No: values are protected"}
 
-def example(page):
+
+def example(page, form="aggregate"):
     """From the first page to the columns of the embedded table; everything is filled in."""
+    page.get_by_role("radio", name=re.compile(TRUSTED[form])).check()
     page.get_by_text("The example table").click()
     page.get_by_role("button", name="Use the example").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("What is each column?")
 
 
-def upload(page, path):
-    """A file of the user: with a script it is sent as soon as it is chosen."""
+def upload(page, path, form="aggregate"):
+    """A file of the user, and the answer to the question of the first screen."""
     page.get_by_label("Choose a file, or drop it here").set_input_files(path)
+    page.get_by_role("radio", name=re.compile(TRUSTED[form])).check()
+    page.get_by_role("button", name="Continue to columns").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("What is each column?")
     expect(page.locator("main")).to_contain_text(path.name)
 

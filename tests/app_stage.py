@@ -7,7 +7,7 @@ from app_forms import FoundForm
 from app_fuzz import harvested
 from app_messy import SENTINELS, messy
 from app_release import ended
-from privest.workflow import Account, release
+from privest.workflow import Account, Privacy, release
 
 LONGEST = 20_000  # characters of an address that a browser sends
 
@@ -32,16 +32,18 @@ class Stage:
             if work.job is not None:
                 ended(work)
             desk.clear(work)
-        self.works = [desk.begin(), client.planned(), self._sent()]
+        sums = Privacy(epsilon=1.0, range={"s5": (2.0, 7.0)}, form="aggregate")
+        self.works = [desk.begin(), client.planned(), self._sent(), client.planned(privacy=sums)]
         if not self.quick:  # its pages have pictures, which take their time
-            self.works.append(self._released())
+            self.works += [self._released(self.works[1]), self._released(self.works[3])]
         self.forms = self._all_forms()
 
-    def _released(self):
+    def _released(self, like):
         """A work with a release, so that there are results; some other of it is fuzzed away."""
-        work = self.client.planned()
+        work = self.client.planned(privacy=like.plan.privacy)
+        ending = {"rows": "csv", "aggregate": "json"}[work.plan.privacy.form]
         with Account(self.client.desk.ledger, "staged", again=True, budget=1e6) as account:
-            name = f"staged-{work.id.strip('-_')}.csv"
+            name = f"staged-{work.id.strip('-_')}.{ending}"
             path = self.client.desk.folder / name
             release(work.plan, path, account=account)
         work.released, work.made = path, work.plan

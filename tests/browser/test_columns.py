@@ -96,4 +96,5 @@ def test_a_file_is_dropped(watch):
     page = watch().open()
     page.wait_for_load_state()  # with the script that listens
     page.evaluate(DROP, "age,ldl\n50,1.5\n61,2.5\n")
+    page.get_by_role("button", name="Continue to columns").click()
     expect(page.locator("main")).to_contain_text("dropped.csv, 2 rows")

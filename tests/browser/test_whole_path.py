@@ -27,7 +27,7 @@ def people(folder, width, dark):
     rows = [
         f"{first + 7 * k % 60},{'fm'[k % 2]},{20_000 + 350 * (k * k % 97)}\n" for k in range(300)
     ]
-    found = folder / f"people-{width}-{'dark' if dark else 'light'}.csv"
+    found = folder / f"{'night' if dark else 'day'}{width}.csv"
     found.write_text("age,sex,income\n" + "".join(rows))
     return found
 
@@ -46,11 +46,12 @@ def entries(app):
         return [one for one in held.history() if one.kind not in ("created", "account", "raised")]
 
 
+@pytest.mark.parametrize("form", ["aggregate", "rows"])
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
-def test_every_screen_looks_right(watch, width, dark, tmp_path):
+def test_every_screen_looks_right(watch, width, dark, form, tmp_path):
     """At every width, in the light and in the dark; without a residual sd and with one."""
     page = watch(width=width, dark=dark).open()
-    path.upload(page, people(tmp_path, width, dark))
+    path.upload(page, people(tmp_path, width + (form == "rows"), dark), form)
     path.roles(page, income="private")
     page.get_by_role("button", name="Make all other columns public").click()
     own(page).get_by_label("Lowest possible").fill("0")
@@ -85,7 +86,7 @@ def test_a_messy_file_is_released_and_its_values_are_in_no_later_answer(
 ):
     seen = watch()
     page = seen.open()
-    path.upload(page, table)
+    path.upload(page, table, "rows")
     path.fill_messy(page)
     after_the_columns = len(seen.answers)
     path.go_on(page)
@@ -156,7 +157,7 @@ def test_two_tabs_with_two_works_do_not_meet(watch, table):
     path.take_epsilon(second)
     path.take_epsilon(first)
     expect(first.locator(".head")).to_contain_text(
-        f"s5 by age, sex, bmi, bp; 442 rows; row-level release at ε = {one}"
+        f"s5 by age, sex, bmi, bp; 442 rows; aggregate release at ε = {one}"
     )
     expect(second.locator(".head")).to_contain_text("Marker by")
 

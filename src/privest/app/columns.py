@@ -26,6 +26,10 @@ FAMILIES = {
     "auto": "Number, or yes/no where the column says so", "gaussian": "Number",
     "binomial": "Yes or no", "poisson": "Count",
 }  # fmt: skip
+FORMS = {
+    "aggregate": "Estimates from noisy sums; no row",
+    "rows": "Every row, with noise on its private value",
+}
 GAPS = {"drop": "Leave them out", "refuse": "Stop"}
 Typed = Mapping[str, Sequence[str]]
 
@@ -34,7 +38,7 @@ Typed = Mapping[str, Sequence[str]]
 FIELD_OF = {
     "person-distribution": "family", "person-family": "family", "cap": "most",
     "yes-no": "family", "family-transform": "logarithm", "log-range": "low",
-    "family-variance": "sd",
+    "family-variance": "sd", "aggregate-weights": "form",
 }  # fmt: skip
 
 
@@ -49,13 +53,16 @@ def stated(form: Form, table: Table, look: TableLook) -> Spec:
     with errors.at("family"):
         model["family"] = _family(form, look, target)
     model["transform"] = "log" if form.flag("logarithm") else "none"
+    leaves = "aggregate"
+    with errors.at("form"):
+        leaves = form.choice("form", list(FORMS), leaves)
     if target is not None:
         column, family = look.columns[target], model.get("family", "gaussian")
         ends = _range(form, column, target, family, errors)
         public = _public(form, column.name, target, family, errors)
-        delta = None if family == "binomial" else DELTA
+        delta = None if family == "binomial" and leaves == "rows" else DELTA
         if ends is not None:
-            privacy = Privacy(epsilon=EPSILON, delta=delta, range={column.name: ends})
+            privacy = Privacy(epsilon=EPSILON, delta=delta, range={column.name: ends}, form=leaves)
     lists = {at: _category_list(form, look.columns[at], at, errors)
              for at in roles["public"] if _as_list(form, look.columns[at], at)}  # fmt: skip
     used = [at for role, places in roles.items() if role != "unused" for at in places]
@@ -234,7 +241,7 @@ def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
     roles |= {name: role for role, name in (("person", model.person), ("weight", model.weights))
               if name is not None}  # fmt: skip
     found = {
-        "gaps": model.missing, "family": model.family, "known": "yes",
+        "form": spec.privacy.form, "gaps": model.missing, "family": model.family, "known": "yes",
         "logarithm": "yes" if model.transform == "log" else "", "formula": model.formula or "",
         "codes": "; ".join(spec.format.missing_codes), "most": as_typed(model.most_rows),
         "further": "\n".join(roles) if len(look.columns) > SHOWN else "",

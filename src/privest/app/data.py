@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from privest.app.columns import (
     FAMILIES,
+    FORMS,
     GAPS,
     ROLES,
     SHOWN,
@@ -170,7 +171,7 @@ def _shown(
         hidden=0 if seen is None else max(0, len(seen.columns) - SHOWN), counts=counts,
         written=defaultdict(str, known), gaps=_gaps(seen, typed), roles=ROLES, families=FAMILIES,
         typed=defaultdict(str, {name: values[0] for name, values in typed.items() if values}),
-        gap_words=GAPS, decimals=DECIMALS, thousands=THOUSANDS,
+        forms=FORMS, gap_words=GAPS, decimals=DECIMALS, thousands=THOUSANDS,
         encodings=_encodings(seen),
     )  # fmt: skip
 
@@ -205,7 +206,7 @@ def data_written(request: Request, work: Work, form: Form) -> Response:
         if seen is None:
             return _shown(request, work, Errors({"separator": why or ""}), written=given)
         keep_look(work, seen)
-        work.typed.clear()  # the columns may be others now
+        work.typed = {one: value for one, value in work.typed.items() if one == "form"}
         desk_of(request).set_aside(work)
         work.restate(None)
     return see_other(request, "data", work)
@@ -282,10 +283,11 @@ def _others_public(seen: TableLook, typed: Typed) -> dict[str, list[str]]:
 
 
 def _same_values(old: Spec, new: Spec) -> bool:
-    """Whether both protect the same values in the same units."""
+    """Whether both protect the same values in the same units, and the same leaves."""
     return (
         old.targets == new.targets
         and old.model.family == new.model.family
+        and old.privacy.form == new.privacy.form
         and _ranges(old) == _ranges(new)
     )
 

@@ -49,8 +49,8 @@ class Work:
     of        the coefficient that the privacy screen is about.
     moved     the last request that moved ε: one that comes late changes nothing.
     job       the release or dry run that was made last; `tickets` let one begin.
-    choice    file and account that were chosen for the release; account: its limit, and what was
-              spent of it, as the privacy screen saw them.
+    choice    file and account that were chosen for the release; account: in which unit it counts,
+              its limit, and what was spent of it, as the privacy screen saw them.
     released  the table of a release; its header is beside it. made: its plan, if it was made here.
     earlier   real releases of this table that were made before, each a piece of work of its own.
     asked     rows at which a mean was asked for; `kept`: the last estimate, by its release.
@@ -69,7 +69,7 @@ class Work:
     job: Job | None = None
     tickets: dict[str, Plan] = field(default_factory=dict, repr=False)
     choice: Choice | None = None
-    account: tuple[float, float] | None = None
+    account: tuple[str, float, float] | None = None
     released: Path | None = None
     made: Plan | None = None
     earlier: list[Work] = field(default_factory=list, repr=False)

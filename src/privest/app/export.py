@@ -27,13 +27,13 @@ PLAN, SCRIPT, REPORT, ARCHIVE = "plan.toml", "estimate.py", "report.html", "priv
 STAMP = (1980, 1, 1, 0, 0, 0)  # of files in the archive: the same work gives the same bytes
 PYTHON = '''"""Estimates from a release, as the app of privest {version} showed them.
 
-Needs privest (pip install privest), and table and header of the release beside this script.
+Needs privest (pip install privest), and the files of the release beside this script.
 """
 
 import privest as pv
 
 release = {table!r}
-checked = pv.verify(release, allow_simulated=True)  # an error where table or header was changed
+checked = pv.verify(release, allow_simulated=True)  # an error where it was changed
 print(*checked.examined, *(f"not examined: {{one}}" for one in checked.not_examined), sep="\\n")
 
 estimate = pv.estimate(release)
@@ -60,8 +60,9 @@ class Export:
     @property
     def names(self) -> dict[str, str]:
         """Of the files that are there, by the word in their address."""
-        found = {"table": self.table.name, "document": document_path(self.table).name}
-        found |= {"report": REPORT, "script": SCRIPT}
+        found = {"document": document_path(self.table).name, "report": REPORT, "script": SCRIPT}
+        if found["document"] != self.table.name:
+            found = {"table": self.table.name, **found}
         return found if self.plan is None else found | {"plan": PLAN}
 
     def write(self, what: str, path: Path) -> None:

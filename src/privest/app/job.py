@@ -16,6 +16,7 @@ from privest.app.guard import note
 from privest.app.tables import in_words
 from privest.errors import InvalidInput, PrivestError
 from privest.files import part_path
+from privest.ledger import Budget
 from privest.report.slider import at_epsilon
 from privest.workflow import (
     Account,
@@ -34,8 +35,7 @@ from privest.workflow import (
 
 MOST_TICKETS = 20  # pages of one work that are open at once
 MOST_NAME = 120  # bytes: a draft and a document have a few more, and 255 is what a folder takes
-ENDINGS = (".csv", ".parquet")
-DRY = "dry-run.csv"
+ENDINGS = {"rows": (".csv", ".parquet"), "aggregate": (".json",)}  # by the form of a release
 STOPPED = "It was stopped before anything was paid for: nothing was released, nothing was spent."
 UNFORESEEN = (
     "It ended in a way that nobody foresaw. Where that was is on the terminal in which the app "
@@ -60,12 +60,16 @@ class Choice:
     again: bool = False
 
     def path(self, desk: Desk) -> Path:
-        """Where the table will be."""
+        """Where the release will be."""
         return desk.folder / self.name
 
     def account(self, desk: Desk, plan: Plan) -> Account:
         """Where it is charged."""
-        budget = None if self.limit is None else at_epsilon(plan, self.limit).level
+        budget: Budget | None = None
+        if self.limit is not None:
+            most = at_epsilon(plan, self.limit)
+            by_mu = {"mu": most.mu, "move": most.cost.move}  # exposures depend on the squares
+            budget = Budget(**by_mu) if most.splits else Budget(level=most.level)
         return Account(desk.ledger, self.subject, budget, again=self.again)
 
     def preview(self, desk: Desk, plan: Plan) -> Spending:
@@ -104,10 +108,11 @@ class Job:
 
 def first_choice(desk: Desk, plan: Plan) -> Choice:
     """The usual names; where a killed run left a draft that is paid for, that one."""
-    subject, names = account_name(plan.spec), [_usual_name(desk, plan.spec)]
+    spec = plan.spec
+    subject, names = account_name(spec), [_usual_name(desk, spec)]
     for part in sorted(desk.folder.glob(".*.part")):
         left = part.name[1:].removesuffix(".part")
-        if left.endswith(ENDINGS) and part_path(desk.folder / left) == part:
+        if left.endswith(ENDINGS[spec.privacy.form]) and part_path(desk.folder / left) == part:
             names.insert(0, left)
     with Account(desk.ledger, subject) as account:
         for name in names[:-1]:
@@ -116,13 +121,13 @@ def first_choice(desk: Desk, plan: Plan) -> Choice:
     return Choice(names[-1], subject)
 
 
-def free_name(folder: Path, target: str, data: str) -> str:
-    """A name for the table of a release that no file in the folder has, nor the data."""
+def free_name(folder: Path, target: str, data: str, ending: str) -> str:
+    """A name for a release that no file in the folder has, nor the data."""
     letters = (letter if letter.isalnum() else "-" for letter in target)
     word = "".join(letters).strip("-")[:40]
     stem = f"{word}-release" if word else "release"
     for number in itertools.count(1):
-        name = f"{stem}.csv" if number == 1 else f"{stem}-{number}.csv"
+        name = f"{stem}{ending}" if number == 1 else f"{stem}-{number}{ending}"
         path = folder / name
         if not (path.exists() or document_path(path).exists() or same_name(name, data)):
             break
@@ -130,7 +135,7 @@ def free_name(folder: Path, target: str, data: str) -> str:
 
 
 def _usual_name(desk: Desk, spec: Spec) -> str:
-    return free_name(desk.folder, spec.targets[0], spec.data)
+    return free_name(desk.folder, spec.targets[0], spec.data, ENDINGS[spec.privacy.form][0])
 
 
 def as_name(given: str, spec: Spec) -> str:
@@ -138,11 +143,12 @@ def as_name(given: str, spec: Spec) -> str:
     bad = set(given) & set('/\\:*?"<>|') or not given.isprintable() or given.startswith(".")
     if bad or len(given.encode()) > MOST_NAME:
         raise InvalidInput(
-            "the name of the file must be a plain one, without folders, such as release.csv: it is "
+            "the name of the file must be a plain one, without folders, such as release: it is "
             "written to the folder of releases."
         )
-    if not given.endswith(ENDINGS):
-        raise InvalidInput("the name of the file must end in .csv or .parquet.")
+    endings = ENDINGS[spec.privacy.form]
+    if not given.endswith(endings):
+        raise InvalidInput(f"the name of the file must end in {' or '.join(endings)}.")
     if same_name(given, spec.data):
         raise InvalidInput(
             f"“{given}” is the name of a file that the plan reads: give the release another one, "
@@ -194,7 +200,8 @@ def begin_dry_run(desk: Desk, work: Work, plan: Plan) -> Job:
     assert work.table is not None
     folder = desk.private / secrets.token_hex(8)
     folder.mkdir(mode=0o700)
-    job, data = Job(plan, folder / DRY, dry=True), work.table.data
+    path = folder / f"dry-run{ENDINGS[plan.privacy.form][0]}"
+    job, data = Job(plan, path, dry=True), work.table.data
 
     def make() -> None:
         try:

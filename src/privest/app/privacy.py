@@ -19,21 +19,20 @@ from starlette.responses import Response
 from privest.app.desk import Desk, Work
 from privest.app.job import first_choice
 from privest.app.pages import Errors, Form, desk_of, number_of, page, screen, see_other
-from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.privacy.reader import band
 from privest.report import Section, Sentence, exposed, parts_html
 from privest.report.findings import INTERCEPT
 from privest.report.numbers import half, near
-from privest.report.planning import errors_expected, planned_errors
+from privest.report.planning import clipping_sentences, errors_expected, planned_errors
 from privest.report.sections import Chart, Part
 from privest.report.slider import (
     BORDERS,
-    LEAST,
     POSITIONS,
     WORDS,
     at_epsilon,
     ends_rate,
+    epsilon_for,
     epsilon_of,
     epsilon_text,
     error_curve,
@@ -89,7 +88,8 @@ def numbers_of(work: Work, plan: Plan, of: int) -> dict[str, Any]:
     assert epsilon is not None  # the screens ask for a range
     word, rate, name = band(epsilon), ends_rate(panel), plan.names[of]
     text, error = epsilon_text(epsilon), half(float(errors.private[of]))
-    residual = (one for one in errors_expected(plan).parts if isinstance(one, Sentence))
+    residual = [one for one in errors_expected(plan).parts if isinstance(one, Sentence)]
+    residual += clipping_sentences(plan) if plan.splits else []
     return {
         "epsilon": text, "position": round(POSITIONS * position_of(epsilon)),
         "borders": BORDERS, "words": WORDS, "word": word, "zone": WORDS.index(word),
@@ -101,7 +101,7 @@ def numbers_of(work: Work, plan: Plan, of: int) -> dict[str, Any]:
         "ends": "Yes and no" if plan.model.family == "binomial" else "Ends of range",
         "table": error_rows(errors), "alone": errors.alone, "rate": rate,
         "guesses": [near(sd) for sd in errors.guesses],
-        "residual": [one.text for one in residual if one.key != "other_levels"],
+        "residual": [one.text for one in residual if not one.key.startswith("other_")],
         "panel": _panel(panel),
         "details": Markup(parts_html(replace(panel, parts=panel.details, details=()))),
         "budget": _budget(work, plan), "curve": error_curve(plan, errors, of, epsilon),
@@ -144,10 +144,11 @@ def _budget(work: Work, plan: Plan) -> dict[str, Any]:
     """What a release at this ε would leave of its account; a new one has spent nothing."""
     if work.account is None:
         return {"known": False, "fits": True}
-    limit, spent = work.account
-    left = limit - spent - plan.level
+    unit, limit, spent = work.account
+    own = float(plan.counted(unit) or 0)
+    left = limit - spent - own
     return {
-        "known": True, "fits": left >= 0, "uses": percent(plan.level / limit),
+        "known": True, "fits": left >= 0, "uses": percent(own / limit),
         "left": percent(max(left, 0.0) / limit),
     }  # fmt: skip
 
@@ -161,7 +162,7 @@ def _look_at_account(desk: Desk, work: Work, plan: Plan) -> None:
         choice = work.choice or first_choice(desk, plan)
         found = replace(choice, limit=None, again=True).preview(desk, plan)
         if found.known and found.budget and found.spent is not None:
-            work.account = found.budget, found.spent
+            work.account = found.unit, found.budget, found.spent
 
 
 def percent(share: float) -> str:
@@ -225,8 +226,7 @@ def _found(work: Work, form: Form) -> str:
         plan, of = work.plan, _of(work)
         assert plan is not None
         name = plan.names[of]
-        level = plan.level_for(wanted, name, CONFIDENCE, alone=planned_errors(plan)[0].alone)
-        epsilon = max(epsilon_of(plan, level) or 0.0, LEAST)
+        epsilon = epsilon_for(plan, wanted, name)
         text = epsilon_text(require_epsilon(epsilon, "the ε that this needs"))
         work.plan = at_epsilon(plan, number_of(text, "ε"))
     return Sentence("need_found", {"epsilon": text, "error": wanted, "name": name}).text

@@ -35,7 +35,7 @@ from privest.ledger import Ledger, as_subject
 from privest.report import Section, Sentence, describe, parts_html
 from privest.report.numbers import down, near
 from privest.report.sections import Part, Table
-from privest.report.slider import at_epsilon, epsilon_of, epsilon_text, require_epsilon
+from privest.report.slider import epsilon_of, epsilon_text, require_epsilon
 from privest.workflow import Plan, Spending
 
 READ_ONLY = "The app runs read-only: it shows plans, and releases nothing."
@@ -94,6 +94,10 @@ def _page(
 
 
 def _leaves(plan: Plan) -> list[str]:
+    if plan.splits:
+        said = [Sentence("leaves_sums", {"coefficients": len(plan.names)})]
+        matrix = [Sentence("leaves_matrix")] if plan.privacy.publish == "matrix" else []
+        return [one.text for one in (*said, *matrix, Sentence("leaves_facts"))]
     said = [Sentence("leaves_rows", {"rows": plan.rows, "target": plan.column.target})]
     columns = [*plan.model.features, *filter(None, (plan.model.weights, plan.model.person))]
     if columns:
@@ -107,6 +111,8 @@ def _leaves(plan: Plan) -> list[str]:
 def _stays(work: Work, plan: Plan) -> list[str]:
     target = {"target": plan.column.target}
     said = [Sentence("stays_values", target), Sentence("stays_noise")]
+    if plan.splits:
+        said = [Sentence("stays_rows", target), Sentence("stays_sums")]
     used = {*plan.model.features, *plan.spec.targets, plan.model.weights, plan.model.person}
     if work.look is not None and any(one.name not in used for one in work.look.columns):
         said.insert(1, Sentence("stays_columns"))
@@ -161,10 +167,10 @@ def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
         "before": percent(before),
     }  # fmt: skip
     told["facts"] = {
-        "Limit, all releases together": _epsilon(plan, spent.budget),
-        "Spent before": _epsilon(plan, spent.spent),
+        "Limit, all releases together": _epsilon(plan, spent.budget, spent.unit),
+        "Spent before": _epsilon(plan, spent.spent, spent.unit),
         "This release": f"ε = {told['epsilon']}",
-        "Still possible afterwards": _epsilon(plan, spent.remaining, down),
+        "Still possible afterwards": _epsilon(plan, spent.remaining, spent.unit, down),
     }
     times = int(Fraction(spent.remaining or 0.0) / Fraction(spent.level))
     if share > 0 and times > 0:
@@ -178,12 +184,14 @@ def _epsilon_text(plan: Plan) -> str:
     return epsilon_text(found)
 
 
-def _epsilon(plan: Plan, level: float | None, rounded: Callable[[float], str] = near) -> str:
-    """A level of the account as ε of one release of these values."""
-    if not level or level < 0:
+def _epsilon(
+    plan: Plan, amount: float | None, unit: str, rounded: Callable[[float], str] = near
+) -> str:
+    """An amount of the account as ε of one release of these values."""
+    if not amount or amount < 0:
         return "none"
     try:
-        return f"ε = {rounded(epsilon_of(plan, level) or 0.0)}"
+        return f"ε = {rounded(epsilon_of(plan, amount, unit) or 0.0)}"
     except PrivestError:  # so small that it has no ε
         return "almost none"
 
@@ -211,7 +219,7 @@ def _as_choice(desk: Desk, plan: Plan, form: Form) -> Choice:
         limit = form.optional_number("limit", "The limit of the account", grouped=False)
         if limit is not None:
             require_epsilon(limit, "the limit, an ε,")
-            if at_epsilon(plan, limit).level < plan.level * (1 - 1e-9):
+            if limit < (epsilon_of(plan) or 0.0) * (1 - 1e-9):
                 raise InvalidInput("the limit must be at least the ε of this release.")
         choice = replace(choice, limit=limit)
     errors.require_none()

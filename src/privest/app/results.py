@@ -21,7 +21,7 @@ from privest.app.privacy import percent
 from privest.app.start import releases_in
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
-from privest.ledger import Entry, Ledger
+from privest.ledger import Cost, Ledger
 from privest.report import Section, Sentence, describe, parts_html
 from privest.report.describe import fits_of
 from privest.report.findings import coefficients, mean_sentence
@@ -60,7 +60,8 @@ def _page(
         clear=_clear(found), planned=plan is not None,
         fields=[(f"at-{k}", *one) for k, one in enumerate(features.items())],
         means=[(_row_text(row), _mean(found, row)) for row in work.asked],
-        numbers=release.model.family == "gaussian" and bool(features),
+        numbers=release.model.family == "gaussian" and bool(features)
+        and all(one.matrix for one in release.sums),
     )  # fmt: skip
 
 
@@ -201,11 +202,14 @@ def _mean(found: Estimate, row: dict[str, object]) -> str:
 # --- the account ----------------------------------------------------------------------------------
 
 
-def _epsilon_of(release: TableRelease, level: float | None = None) -> str:
-    """ε over the whole range of a release, or of one at another level of the same column."""
-    if level is not None and len(release.columns) > 1:
+def _epsilon_of(release: TableRelease, cost: Cost | None = None) -> str:
+    """ε over the whole range of a release, or of another one of the same column."""
+    if cost is not None and len(release.columns) > 1:
         return "–"
-    found = epsilon_of(release, level)
+    found = epsilon_of(release)
+    if cost is not None:
+        unit = "level" if cost.mu2 is None else "mu2"
+        found = epsilon_of(release, _counted(cost, unit), unit)
     return "unlimited" if found is None else epsilon_text(found)
 
 
@@ -219,7 +223,9 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
             if entry.ledger != ledger.id:
                 return None
             account = ledger.account(entry.subject)
-            budget, left = account.budget.level, account.remaining.level
+            budget, left, unit = account.budget.level, account.remaining.level, "level"
+            if budget is None and account.budget.mu is not None:
+                budget, left, unit = account.budget.mu**2, account.remaining.mu2, "mu2"
             entries = [one for one in account.history() if one.cost is not None]
     except PrivestError:
         return None
@@ -229,17 +235,17 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
     rows = [
         {
             "date": one.time[:16].replace("T", " "), "name": names.get(one.sequence, "–"),
-            "epsilon": _epsilon_of(release, _level(one)),
-            "cost": percent(_level(one) / float(budget)),
+            "epsilon": _epsilon_of(release, one.cost),
+            "cost": percent(_counted(one.cost, unit) / float(budget)),
             "this": one.sequence == entry.sequence,
         }
         for one in entries[-MOST_ENTRIES:]
     ]  # fmt: skip
     share, said = float(left) / float(budget), ""
     if len(release.columns) == 1 and release.limits(release.column) is not None:
-        values = {"limit": epsilon_of(release, float(budget))}
+        values = {"limit": epsilon_of(release, float(budget), unit)}
         if left > 0:
-            values["epsilon"] = epsilon_of(release, float(left))
+            values["epsilon"] = epsilon_of(release, float(left), unit)
         said = Sentence("history_left" if left > 0 else "history_none", values).text
     return {
         "subject": entry.subject, "rows": rows[::-1], "left": percent(share),
@@ -248,9 +254,9 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _level(entry: Entry) -> float:
-    assert entry.cost is not None
-    return float(entry.cost.information or 0.0)
+def _counted(cost: Cost | None, unit: str) -> float:
+    assert cost is not None  # entries that cost nothing are not shown
+    return float((cost.information if unit == "level" else cost.mu2) or 0.0)
 
 
 def _names(folder: Path, ledger: str) -> dict[int, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from privest.app.columns import typed_of
+from privest.app.columns import FORMS, typed_of
 from privest.app.data import EXAMPLE, keep_look
 from privest.app.desk import Desk, Work
 from privest.app.pages import Errors, Form, Unfit, desk_of, page, plain_route, screen, see_other
@@ -33,11 +34,12 @@ def start(request: Request, form: Form) -> Response:
     return _shown(request)
 
 
-def _shown(request: Request, errors: Errors | None = None, typed: str = "") -> Response:
+def _shown(request: Request, errors: Errors | None = None, form: Form | None = None) -> Response:
     works = [
         one for one in desk_of(request).works.values()
         if one.table is not None or one.released is not None
     ]  # fmt: skip
+    typed = {one: "" if form is None else form.text(one, "") for one in ("path", "form")}
     told = {"works": works[::-1], "endings": ",".join(ENDINGS), "typed": typed}
     status = 422 if errors else 200
     return page(request, "start.html", None, status, errors=errors or Errors(), **told)
@@ -50,7 +52,7 @@ def begin(request: Request, form: Form) -> Response:
     """A new piece of work on a file that is sent, or named, or on the embedded table."""
     desk, given = desk_of(request), form.text("path", "")
     try:
-        sent = form.file("table")
+        sent, leaves = form.file("table"), form.choice("form", list(FORMS), "aggregate")
         if form.flag("example"):
             table = Table(EMBEDDED)
         elif sent is not None:
@@ -61,21 +63,20 @@ def begin(request: Request, form: Form) -> Response:
             raise InvalidInput("choose a file first.")
     except InvalidInput as error:
         field = "path" if given else "table"
-        return _shown(request, Errors({field: str(error)}), given)
+        return _shown(request, Errors({field: str(error)}), form)
     seen, why = table.look(Format())
     if seen is None and not table.is_text:
         table.remove()
-        return _shown(request, Errors({"table": why or ""}), given)
+        return _shown(request, Errors({"table": why or ""}), form)
     try:
         work = desk.begin()
     except InvalidInput as error:
         table.remove()
-        return _shown(request, Errors({"table": str(error)}), given)
+        return _shown(request, Errors({"table": str(error)}), form)
     with work.lock:
         work.table = table
         keep_look(work, seen)
-        if table.path is None:
-            work.typed.update(EXAMPLE)
+        work.typed = {"form": [leaves]} | (EXAMPLE if table.path is None else {})
     return see_other(request, "data", work)
 
 
@@ -195,7 +196,7 @@ def open_release(request: Request, form: Form) -> Response:
     desk, given = desk_of(request), form.text("path", "")
     try:
         if not given:
-            raise InvalidInput("name the table of a release, such as release.csv.")
+            raise InvalidInput("name a release, such as release.csv or release.json.")
         path = local_path(desk, given)
         is_document = path.name.endswith((".csv.json", ".parquet.json"))
         table = path.with_suffix("") if is_document else path
@@ -209,10 +210,16 @@ def open_release(request: Request, form: Form) -> Response:
 
 
 def releases_in(folder: Path) -> list[str]:
-    """The names of the releases in a folder: tables with a document beside them."""
-    names = [one.name.removesuffix(".json") for one in folder.glob("*.json")]
-    found = [name for name in names if name.endswith((".csv", ".parquet"))]
-    return sorted(name for name in found if (folder / name).is_file())[:MOST_LISTED]
+    """The names of the releases in a folder: tables with a document beside them, or documents."""
+    names = (one.name.removesuffix(".json") for one in folder.glob("*.json"))
+    found = (one if one.endswith((".csv", ".parquet")) else f"{one}.json" for one in names)
+    return sorted(one for one in found if _is_release(folder / one))[:MOST_LISTED]
+
+
+def _is_release(path: Path) -> bool:
+    with contextlib.suppress(PrivestError):
+        return path.is_file() if path.suffix != ".json" else bool(read_release(path).sums)
+    return False
 
 
 ROUTES = [

@@ -5,7 +5,9 @@ from here what they charge and verify releases with.
 """
 
 from privest.ledger._account import Account
+from privest.ledger._account import as_budget as as_budget
 from privest.ledger._account import as_subject as as_subject
+from privest.ledger._balance import Amount as Amount
 from privest.ledger._budget import Budget, Cost
 from privest.ledger._entries import Entry
 from privest.ledger._entries import Head as Head

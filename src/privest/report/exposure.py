@@ -156,9 +156,8 @@ def _guess_sums(one: Private) -> Sentence:
     if one.logarithm:
         before, after = ([_exp(HALF * sd) for sd in sds] for sds in (one.sds, informed))
         return say("guess_sums_factors", value=one.value, before=before, informed=after)
-    if one.sd is None:
-        return say("guess_sums_fractions", value=one.value, sds=one.sds, informed=informed)
-    return say("guess_sums", value=one.value, before=one.sd, informed=informed[0])
+    key = "guess_sums" if one.sd is not None else "guess_sums_fractions"
+    return say(key, value=one.value, sds=one.sds, informed=informed)
 
 
 def _guess_value(one: Private) -> Sentence:

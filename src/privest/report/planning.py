@@ -45,7 +45,7 @@ def of_plan(
     """What a plan costs and reveals. wanted: how many rows each NAME=ERROR takes."""
     parts: list[Part] = [*_size(plan), *_level(plan)]
     parts += [_rows_wanted(plan, want, rows) for want, rows in (wanted or {}).items()]
-    cost = _clipping(plan)
+    cost = clipping_sentences(plan)
     costs = [section("range", cost)] if cost else []
     return [section("plan", parts), errors_expected(plan), *exposure, *costs, *_offers(plan)]
 
@@ -102,9 +102,8 @@ def _sums(plan: Plan) -> list[Sentence]:
     """What leaves in the aggregate form, and how good its weights are."""
     own, design = plan.splits[0], plan.survey.sums
     assert design is not None
-    kind = own.kind if plan.model.family == "gaussian" else "scores"
     cut, privacy = plan.privacy.row_weights == "cut", plan.privacy
-    said = [say("sums_leave"), say(f"sums_{kind}", share=own.share)]
+    said = [say("sums_leave"), squares_sentence(plan)]
     if privacy.pilot is not None:
         said.append(say("sums_pilot", share=privacy.pilot))
     if privacy.within is not None:
@@ -124,6 +123,13 @@ def _sums(plan: Plan) -> list[Sentence]:
     if plan.privacy.epsilon is not None and own.kind != "none":
         said.append(say("sums_exposure", exposure=own.exposure))
     return said
+
+
+def squares_sentence(plan: Plan) -> Sentence:
+    """What gives the intervals of the aggregate form, and what it costs."""
+    own = plan.splits[0]
+    kind = own.kind if plan.model.family == "gaussian" else "scores"
+    return say(f"sums_{kind}", share=own.share)
 
 
 def _rows_wanted(plan: Plan, want: str, rows: int) -> Sentence:
@@ -281,7 +287,7 @@ def _curve(levels: Array, lines: Sequence[Array], chosen: float, alt: Sentence) 
     return Chart("curve", data, alt, say("curve_caption"))
 
 
-def _clipping(plan: Plan) -> list[Sentence]:
+def clipping_sentences(plan: Plan) -> list[Sentence]:
     """What share the range clips and what that costs, as far as it is known."""
     span = plan.ends(plan.columns[0])
     if len(plan.columns) > 1 or span is None or plan.distribution.bits:

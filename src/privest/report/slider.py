@@ -6,6 +6,7 @@ Bands are those of `privacy.reader.band`: every band has a quarter of the slider
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +14,20 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput
+from privest.privacy import Range, gdp
 from privest.privacy.reader import DELTA
 from privest.report.numbers import BAND, down, end, half, most, near
-from privest.report.planning import Errors
+from privest.report.planning import Errors, planned_errors, squares_sentence
 from privest.report.sections import Section, Sentence
-from privest.workflow import Distribution, Plan, Terms
+from privest.workflow import Distribution, Plan, Terms, split_of
 
 BORDERS = (0.1, 1.0, 3.0, 10.0, 100.0)
 WORDS = ("small", "moderate", "large", "very large")
 POSITIONS = 400
 LEAST, MOST = 0.01, 1000.0  # ε that may be asked for
+EXACT = 1e-9  # relative, of an ε that is looked for
 TINY = 1e-4  # the least ε that is written; smaller ones are rounded up to it
 STEPS = 60  # of the curve
 CUT = 6.0  # times the error without privacy: longer bars are cut
@@ -76,18 +80,26 @@ def _delta(terms: Terms) -> float:
     return 0.0 if terms.distribution.pure else terms.privacy.delta or DELTA
 
 
-def epsilon_of(terms: Terms, level: float | None = None) -> float | None:
+def epsilon_of(terms: Terms, amount: float | None = None, unit: str = "level") -> float | None:
     """ε over the whole range, as stated or by the level; None without a range.
 
-    level: another one, of one column.
+    amount: of another release of one column, in a unit of its account (`Terms.counted`).
     """
     if any(terms.limits(column) is None for column in terms.columns):
         return None
-    if level is None and terms.privacy.epsilon is not None and terms.privacy.sensitivity is None:
+    if amount is None and terms.privacy.epsilon is not None and terms.privacy.sensitivity is None:
         return terms.privacy.epsilon
-    whole = terms.over_the_range(_delta(terms))
-    if level is not None:
-        whole = replace(whole, columns=(replace(whole.column, level=level),))
+    delta = _delta(terms)
+    if amount is not None and unit == "mu2":
+        return gdp.epsilon_of(math.sqrt(amount), delta)
+    if amount is not None and terms.splits:  # with the same squares; the grid's part does not grow
+        own = terms.splits[0]
+        grid = 0.0 if own.mu is None or own.pilot else own.stated - own.mu
+        mu = grid + (own.stated - grid) * math.sqrt(amount / own.exposure)
+        return gdp.epsilon_of(mu, delta)
+    whole = terms.over_the_range(delta)
+    if amount is not None:
+        whole = replace(whole, columns=(replace(whole.column, level=amount),))
     return whole.epsilon
 
 
@@ -100,8 +112,27 @@ def at_epsilon(plan: Plan, epsilon: float) -> Plan:
     return plan.under(privacy)
 
 
+def epsilon_for(plan: Plan, error: float, of: str) -> float:
+    """The smallest ε at which a coefficient has this 95% error."""
+    errors = planned_errors(plan)[0]
+    level = plan.level_for(error, of, CONFIDENCE, alone=errors.alone)
+    if not plan.splits:
+        return max(epsilon_of(plan, level) or 0.0, LEAST)
+    least, most = LEAST, 2 * MOST  # beyond MOST it is refused
+    while most / least > 1 + EXACT:
+        middle = math.sqrt(least * most)
+        try:
+            enough = at_epsilon(plan, middle).column.level >= level
+        except InvalidInput:  # too small for the grid
+            enough = False
+        least, most = (least, middle) if enough else (middle, most)
+    return most
+
+
 def level_sentence(plan: Plan) -> Sentence:
-    """The level relative to the range, and the sd of the noise that it means."""
+    """The level relative to the range, and the sd of the noise that it means; of sums, squares."""
+    if plan.splits:
+        return squares_sentence(plan)
     limits = plan.limits(plan.column)
     assert limits is not None
     noise = plan.distribution.variance(plan.column.level, limits, simulated=False)
@@ -137,7 +168,8 @@ def error_rows(errors: Errors) -> list[dict[str, Any]]:
 
 def guess_bars(values: Mapping[str, Any]) -> list[dict[str, str]]:
     """The reader's sd before and after, for each residual sd that is guessed."""
-    before, after = values["sds"], values.get("after") or values["mean"]
+    before = values["sds"]
+    after = values.get("after") or values.get("mean") or values["informed"]
     return [
         {
             "before": near(a), "after": down(b), "wide": f"{96 * a / max(before):.1f}",
@@ -195,10 +227,14 @@ def _relative_levels(distribution: Distribution, delta: float) -> list[float]:
 
 def error_curve(plan: Plan, errors: Errors, of: int, epsilon: float) -> dict[str, Any]:
     """95% errors of one coefficient against ε, on the scale of the slider."""
-    limits, xs = plan.limits(plan.column), [k / STEPS for k in range(STEPS + 1)]
+    limits = plan.limits(plan.column)
     assert limits is not None
-    levels = [one / limits.width**2 for one in _relative_levels(plan.distribution, _delta(plan))]
-    ys = [_error(plan, level, of, alone=errors.alone) for level in levels]
+    levels = _levels_of_sums(plan, limits) if plan.splits else {
+        k: one / limits.width**2
+        for k, one in enumerate(_relative_levels(plan.distribution, _delta(plan)))
+    }  # fmt: skip
+    xs = [k / STEPS for k in levels]
+    ys = [_error(plan, level, of, alone=errors.alone) for level in levels.values()]
     plain = None if errors.open is None else float(errors.open[of])
     axis = Axis(1.15 * max(ys), 0.72 * (min(ys) if plain is None else plain))
     here, place = float(errors.private[of]), 100 * position_of(epsilon)
@@ -209,6 +245,22 @@ def error_curve(plan: Plan, errors: Errors, of: int, epsilon: float) -> dict[str
         "ticks": axis.ticks(plain), "ends": (half(ys[0]), half(ys[-1])),
         "axis": [(f"{100 * position_of(x):g}", end(x)) for x in BORDERS],
     }  # fmt: skip
+
+
+@cache
+def _mus(delta: float) -> list[float]:
+    """μ along the slider."""
+    return [gdp.mu_of(epsilon_at(k / STEPS), delta) for k in range(STEPS + 1)]
+
+
+def _levels_of_sums(plan: Plan, limits: Range) -> dict[int, float]:
+    """c₁ along the slider, by the step; none where ε is too small for the grid of so many sums."""
+    design, found = plan.survey.sums, dict[int, float]()
+    assert design is not None
+    for k, mu in enumerate(_mus(_delta(plan))):
+        with contextlib.suppress(InvalidInput):
+            found[k] = split_of(plan.model, plan.privacy, limits, design, {"mu": mu}).level
+    return found
 
 
 def _error(plan: Plan, level: float, of: int, *, alone: bool) -> float:

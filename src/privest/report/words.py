@@ -218,7 +218,7 @@ WORDS: dict[str, str] = {
     "without that person's row, with sd below {before:up}.",
     "guess_fractions": "If values of {value} vary with sd {sds:near} around the prediction "
     "(R/20, R/10, R/5; R: the range's width), a reader guesses with sd {after:down}.",
-    "guess_sums": "An ordinary reader guesses one person's {value} with sd {before:near}, with or "
+    "guess_sums": "An ordinary reader guesses one person's {value} with sd {sds:near}, with or "
     "without that person's row. An attacker who knows every other value has sd {informed:down}.",
     "guess_sums_answer": "An ordinary reader believes 'yes' with {before:percent}, with or without "
     "that person's row.",
@@ -458,6 +458,10 @@ WORDS: dict[str, str] = {
     "leaves_public": "Public columns, as they are in the file: {names:and}.",
     "leaves_facts": "ε, δ, the range, names of columns, the number of rows.",
     "leaves_facts_pure": "ε, the range, names of columns, the number of rows.",
+    "leaves_sums": "{coefficients:coefficients} with standard errors, made from noisy sums.",
+    "leaves_matrix": "The noisy sums and their weight matrix, which shows sums of the features.",
+    "stays_rows": "Every row: values of “{target}” and features.",
+    "stays_sums": "The exact sums and the noise.",
     "stays_values": "Every value of “{target}”, as it is in the file.",
     "stays_columns": "Columns that are not used.",
     "stays_noise": "The noise.",

@@ -19,6 +19,7 @@ from privest.workflow.plan import Plan, read_plan
 from privest.workflow.plan import at_level as at_level
 from privest.workflow.plan import make_plan as make_plan
 from privest.workflow.plan import stated_plan as stated_plan
+from privest.workflow.published import split_of as split_of
 from privest.workflow.refusals import NotOffered as NotOffered
 from privest.workflow.release import release as release
 from privest.workflow.release import simulate_held as simulate_held

@@ -23,10 +23,12 @@ from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestErr
 from privest.files import part_path, require_writable
 from privest.ledger import Account as LedgerAccount
 from privest.ledger import (
+    Amount,
     Budget,
     Cost,
     Entry,
     Ledger,
+    as_budget,
     marks_folder,
     require_none_before,
 )
@@ -44,7 +46,8 @@ class Account:
 
     ledger   a `Ledger`, or the path of one, which is made when something is spent.
     subject  whose values they are; never another name for the same ones.
-    budget   level of an account that is opened by this release. None: what this release costs.
+    budget   of an account that is opened by this release; a number: a level. None: what this
+             release costs.
     again    release once more what was released before: levels add up. Of a new account: these are
              different values, whatever others have released beside the same public columns.
     """
@@ -53,7 +56,7 @@ class Account:
         self,
         ledger: Ledger | str | os.PathLike[str],
         subject: str,
-        budget: float | None = None,
+        budget: Budget | float | None = None,
         *,
         again: bool = False,
     ) -> None:
@@ -137,21 +140,19 @@ class Account:
         unfinished = table is not None and self._has_paid_draft(table)
         folder = Path() if table is None else table.resolve().parent
         refusal = None if unfinished else self._refusal(plan, folder, self.again)
-        shown = plan.information
         facts: dict[str, Any] = {
             "ledger": self.path, "subject": self.subject, "refusal": refusal,
             "refusal_again": refusal and self._refusal(plan, folder, True),
-            "unfinished": unfinished, "level": float(shown),
+            "unfinished": unfinished,
         }  # fmt: skip
         try:
             known = self.path.exists() and self.subject in self.ledger.subjects()
         except LedgerError:  # it cannot be read: the refusal says why
-            return Spending(**facts, known=False)
+            return Spending(**facts, level=float(plan.information), known=False)
         if not known:
-            own = left_of(self._budget(plan), Fraction(0), shown)
-            return Spending(**facts, known=False, **own)
-        stated, spent = self._ledger_account.budget, self._ledger_account.spent.level
-        own = left_of(stated, spent, Fraction(0) if unfinished else shown)
+            return Spending(**facts, known=False, **left_of(self._budget(plan), None, plan))
+        stated, spent = self._ledger_account.budget, self._ledger_account.spent
+        own = left_of(stated, spent, plan, charged=unfinished)
         return Spending(**facts, known=True, earlier=tuple(self._releases()), **own)
 
     def _refusal(self, plan: Terms, folder: Path, again: bool) -> str | None:
@@ -180,7 +181,8 @@ class Account:
     def _require_within(self, plan: Terms, stated: Budget | None) -> None:
         """Refuse what is beyond the budget: `stated` of an account, or that of a new one."""
         if stated is None:
-            fits = self._budget(plan).level >= plan.information
+            left = left_of(self._budget(plan), None, plan)["remaining"]
+            fits = left is None or left >= 0
         else:
             fits = self._ledger_account.preview(plan.cost).fits
         if not fits:
@@ -263,7 +265,7 @@ class Account:
     def _budget(self, plan: Terms) -> Budget:
         """Of an account that is opened now."""
         if self.budget is not None:
-            return Budget(level=self.budget)
+            return as_budget(self.budget)
         own, pure = plan.information, plan.cost
         if pure.epsilon is None:
             return Budget(level=own)
@@ -350,8 +352,9 @@ class Spending(Record):
     """What a release would spend of an account, and what it would leave.
 
     known            whether there is an account; else the release opens it with `budget`.
+    unit             what is counted: "level", or "mu2" where the account is limited by μ alone.
     level            what this release reveals of one value, or of one person.
-    budget, spent    of the account, as levels; None where it is limited in other units.
+    budget, spent    of the account; None where it is limited in other units.
     remaining        after this release, less than 0 where it is too much.
     refusal          why the release would be refused now; None: it would not be.
     refusal_again    the same where `again` is said.
@@ -363,6 +366,7 @@ class Spending(Record):
     subject: str
     known: bool
     level: float
+    unit: str = "level"
     budget: float | None = None
     spent: float | None = None
     remaining: float | None = None
@@ -379,13 +383,19 @@ class Spending(Record):
         return self.remaining is None or self.remaining >= 0
 
 
-def left_of(budget: Budget, spent: Fraction | None, added: Fraction) -> dict[str, Any]:
-    """The fields of a `Spending` that are numbers of an account; `added`: what would be spent."""
-    limit, left = budget.level, None
-    if limit is not None and spent is not None:
-        left = float(limit - spent - added)  # exact before it is rounded: 0 is 0
+def left_of(
+    budget: Budget, before: Amount | None, plan: Terms, *, charged: bool = False
+) -> dict[str, Any]:
+    """The fields of a `Spending` that are numbers of an account; charged: `plan` is in `before`."""
+    limit, unit, left = budget.level, "level", None
+    if limit is None and budget.mu is not None:
+        limit, unit = budget.mu**2, "mu2"
+    spent = Fraction(0) if before is None else getattr(before, unit)
+    own = plan.counted(unit)
+    if limit is not None and spent is not None and own is not None:
+        left = float(limit - spent - own * (not charged))  # exact before it is rounded: 0 is 0
     return {
+        "unit": unit, "level": float(plan.information if own is None else own), "remaining": left,
         "budget": None if limit is None else float(limit),
         "spent": None if spent is None else float(spent),
-        "remaining": left,
-    }
+    }  # fmt: skip

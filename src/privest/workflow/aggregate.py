@@ -111,7 +111,10 @@ class Aggregate(Form):
         )  # fmt: skip
 
     def require_name(self, table: Path) -> None:
-        if table.suffix.lower() != ".json":
+        from privest.workflow.document import TABLES
+
+        name = table.name.lower()
+        if not name.endswith(".json") or name.endswith(tuple(f"{one}.json" for one in TABLES)):
             raise InvalidInput(f"{table}: an aggregate release is one document, NAME.json.")
 
     def write(

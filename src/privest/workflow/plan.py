@@ -208,7 +208,7 @@ class Plan(Terms):
     def level_for(
         self, error: float, of: str, confidence: float | None = None, *, alone: bool = False
     ) -> float:
-        """The level at which a coefficient has this standard error.
+        """The level at which a coefficient has this standard error; of sums c₁.
 
         confidence  `error` is the half-width of this interval. alone: the error that privacy alone
         adds, which needs no residual variance.
@@ -231,7 +231,8 @@ class Plan(Terms):
                 "privacy alone may add."
             )
         self._require_reachable(float(found.classical[place]), of, wanted, times)
-        if numeric and not isinstance(self.unit, Person) and not self.distribution.pure:
+        plain = numeric and not isinstance(self.unit, Person) and not self.splits
+        if plain and not self.distribution.pure:
             assert column.residual_variance is not None
             return level_for_error(of, wanted, column.residual_variance, self.shape[place, place])
         return _searched(

@@ -163,15 +163,22 @@ def splits_of(
     variances: Sequence[float | None],
 ) -> tuple[Split, ...]:
     """How the promise is divided, for each private column: μ² in equal parts."""
-    found, n = [], design.rows.n
+    found = []
     for own, variance in zip(limits, variances, strict=True):
         promise = _promise(privacy, len(limits), design, variance, model)
-
-        def kind(summed: Range, **left: float) -> str:
-            return "none" if model.family != "gaussian" else kind_of(design, summed, **left)
-
-        found.append(_divided(privacy, n, own, kind, promise))
+        found.append(split_of(model, privacy, own, design, promise))
     return tuple(found)
+
+
+def split_of(
+    model: Model, privacy: Privacy, limits: Range, design: SumDesign, promise: dict[str, float]
+) -> Split:
+    """The same of one column, for this μ or exposure (`level`)."""
+
+    def kind(summed: Range, **left: float) -> str:
+        return "none" if model.family != "gaussian" else kind_of(design, summed, **left)
+
+    return _divided(privacy, design.rows.n, limits, kind, promise)
 
 
 def splits_of_kinds(

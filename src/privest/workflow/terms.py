@@ -197,6 +197,10 @@ class Terms:
         law = self.distribution.law(column.level, self.limits(column))
         return cost_of(column.level, move=self.sensitivity(column), law=law)
 
+    def counted(self, unit: str) -> Fraction | None:
+        """The same in a unit of an account: "level", or "mu2"; None: it has no μ."""
+        return self.information if unit == "level" else self.cost.mu2
+
     @property
     def measure(self) -> str:
         """In which units the level of a release counts; ledgers of 0.2 have the same text."""

@@ -276,19 +276,23 @@ def test_everything_that_can_be_stated(client):
 
 def test_weights_and_a_mean(client):
     taken(client, PEOPLE)
-    spec = planned(client, done(client, **LDL | {"role-0": "weight"}))
+    weighted = LDL | {"role-0": "weight"}
+    spec = planned(client, done(client, **weighted | {"form": "rows"}))
     assert (spec.model.weights, spec.model.features) == ("age", ())
+    answer = done(client, **weighted | {"form": "aggregate"})
+    assert "no survey weights" in errors(answer)["form"]
 
 
+@pytest.mark.parametrize("form", ["rows", "aggregate"])
 @pytest.mark.parametrize("column", [3, 5])
-def test_a_yes_or_no_has_its_range_and_a_share(client, column):
+def test_a_yes_or_no_has_its_range_and_a_share(client, column, form):
     """As 0 and 1, or in words of any case."""
     taken(client, PEOPLE)
-    given = {f"role-{column}": "private", "role-0": "public", "known": "yes"}
+    given = {f"role-{column}": "private", "role-0": "public", "known": "yes", "form": form}
     spec = planned(client, done(client, **given))
     name = ("sick", "smokes")[column == 5]
     assert (spec.model.family, spec.privacy.range) == ("binomial", {name: (0.0, 1.0)})
-    assert spec.privacy.delta is None
+    assert spec.privacy.delta == (None if form == "rows" else 1e-6)
     assert client.work.plan.mean == 0.5
     planned(client, done(client, **given | {f"share-{column}": "30"}))
     assert client.work.plan.mean == 0.3

@@ -2,11 +2,13 @@
 
 import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from app_client import Client, errors, fields_of, words
+from privest.aggregate import FeatureRows
 from privest.privacy.reader import band, told_apart
 from privest.report import exposed
 from privest.report.numbers import half
@@ -15,18 +17,33 @@ from privest.workflow import Privacy, Public
 from workflow_tables import people, write
 
 RANGE = {"s5": (2.0, 7.0)}
+SUMS = Privacy(epsilon=1.0, range=RANGE, form="aggregate")
 KINDS = {
     "one column": {},
     "no residual variance": {"public": Public()},
     "a logarithm": {"transform": "log"},
-    "counts": {"family": "poisson", "public": Public(), "privacy": Privacy(4.0, range=RANGE)},
-    "Laplace": {"privacy": Privacy(4.0, distribution="laplace", range=RANGE)},
+    "counts": {
+        "family": "poisson", "public": Public(), "privacy": Privacy(4.0, range=RANGE, form="rows"),
+    },
+    "Laplace": {"privacy": Privacy(4.0, distribution="laplace", range=RANGE, form="rows")},
     "yes or no": {
         "target": "sex", "features": ("age", "bmi"), "family": "binomial", "public": Public(),
-        "privacy": Privacy(epsilon=1.0),
+        "privacy": Privacy(epsilon=1.0, form="rows"),
     },
     "survey weights": {"features": ("age", "sex"), "weights": "bp"},
     "persons": {"features": ("bmi",), "person": "age"},
+    "sums": {"privacy": SUMS},
+    "sums, no residual variance": {"privacy": SUMS, "public": Public()},
+    "sums of logarithms": {"privacy": SUMS, "transform": "log"},
+    "sums of counts": {"privacy": SUMS, "family": "poisson", "public": Public()},
+    "sums of yes or no": {
+        "target": "sex", "features": ("age", "bmi"), "family": "binomial", "public": Public(),
+        "privacy": Privacy(epsilon=1.0, form="aggregate"),
+    },
+    "sums of persons": {"privacy": SUMS, "features": ("bmi",), "person": "age"},
+    "sums of differences": {"privacy": replace(SUMS, within=2.0, pilot=0.2)},
+    "a mean": {"privacy": SUMS, "features": ()},
+    "sums with their exposure": {"privacy": Privacy(0.01, range=RANGE, form="aggregate")},
 }  # fmt: skip
 
 
@@ -139,10 +156,12 @@ def test_what_cannot_be_says_why_and_keeps_what_is_stored(typed, client):
 @pytest.mark.parametrize(
     "stated",
     [
-        Privacy(level=1 / 3, delta=1.23456789e-7, range=RANGE),
-        Privacy(epsilon=3.0, delta=1e-6, range=RANGE),
-        Privacy(standard_error={"bmi": 0.02}, range=RANGE),
-        Privacy(tolerance=0.5, attacker=0.7, range=RANGE),
+        Privacy(level=1 / 3, delta=1.23456789e-7, range=RANGE, form="rows"),
+        Privacy(epsilon=3.0, delta=1e-6, range=RANGE, form="rows"),
+        Privacy(standard_error={"bmi": 0.02}, range=RANGE, form="rows"),
+        Privacy(tolerance=0.5, attacker=0.7, range=RANGE, form="rows"),
+        Privacy(level=1 / 30, delta=1.23456789e-7, range=RANGE, form="aggregate"),
+        Privacy(standard_error={"bmi": 0.02}, range=RANGE, form="aggregate", publish="matrix"),
     ],
 )
 def test_what_was_not_moved_stays_as_it_was_stated(stated, client):
@@ -164,9 +183,10 @@ def test_a_request_that_comes_late_moves_nothing(client, monkeypatch):
     assert work.plan.spec.privacy.epsilon == 0.5
 
 
+@pytest.mark.parametrize("form", ["rows", "aggregate"])
 @pytest.mark.parametrize("public", [Public(0.2), Public()])
-def test_the_smallest_epsilon_for_an_accuracy(client, public):
-    work = client.planned(public=public)
+def test_the_smallest_epsilon_for_an_accuracy(client, public, form):
+    work = client.planned(public=public, privacy=replace(SUMS, form=form))
     answer = client.post(at(work), {"then": "need", "need": "0,02", "of": "3"})
     assert answer.status_code == 200
     epsilon = work.plan.spec.privacy.epsilon
@@ -197,8 +217,9 @@ def test_without_a_plan_every_route_leads_to_the_columns(client):
         assert answer.headers["location"].endswith("/data")
 
 
-def test_no_value_and_no_file_is_read_while_the_slider_moves(tmp_path):
-    """The table is gone; a private sentinel is in no answer."""
+@pytest.mark.parametrize("form", ["rows", "aggregate"])
+def test_no_value_and_no_file_is_read_while_the_slider_moves(tmp_path, form, monkeypatch):
+    """The table is gone; a private sentinel is in no answer. Nor are features read again."""
     client = Client(tmp_path)
     table = people(300) | {"ldl": np.full(300, 31337.5)}
     table["ldl"][1] = 1.0
@@ -206,17 +227,19 @@ def test_no_value_and_no_file_is_read_while_the_slider_moves(tmp_path):
     work = client.planned(
         data=str(file), target="ldl", features=("age", "bmi", "sex"),
         categories={"sex": ("female", "male")},
-        privacy=Privacy(4.0, delta=1e-6, range={"ldl": (2.0, 7.0)}),
+        privacy=Privacy(4.0, delta=1e-6, range={"ldl": (2.0, 7.0)}, form=form),
     )  # fmt: skip
     file.unlink()
+    monkeypatch.setattr(FeatureRows, "__iter__", None)
     for answer in (client.get(at(work)), move(client, work, "2")):
         assert answer.status_code == 200
         assert "31337" not in answer.text
     client.close()
 
 
-def test_an_answer_is_quick(client):
-    work = client.planned()
+@pytest.mark.parametrize("kind", ["one column", "sums"])
+def test_an_answer_is_quick(client, kind):
+    work = client.planned(**KINDS[kind])
     move(client, work, "4")
     begun = time.perf_counter()
     move(client, work, "4.2")

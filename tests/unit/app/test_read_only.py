@@ -56,7 +56,7 @@ def routes(client):
 
 def with_an_older_release(client):
     """A folder that has a release and a ledger already."""
-    others = {"target": "bmi", "features": ("age",), "privacy": Privacy(level=1.0)}
+    others = {"target": "bmi", "features": ("age",), "privacy": Privacy(level=1.0, form="rows")}
     work = client.planned(**others)
     with Account(client.desk.ledger, "older", 9.0) as account:
         release(work.plan, client.desk.folder / "older.csv", account=account)

@@ -24,7 +24,7 @@ from workflow_tables import people, spec, write
 POSTS = ("look", "make", "dry", "stop")
 FORM = {
     "role-0": "public", "role-1": "public", "role-4": "private", "use-1": "list", "list-1": "0\n1",
-    "low-4": "2", "high-4": "7", "sd-4": "0.45", "known": "yes", "gaps": "refuse",
+    "low-4": "2", "high-4": "7", "sd-4": "0.45", "known": "yes", "gaps": "refuse", "form": "rows",
 }  # fmt: skip
 OTHER = FORM | {"high-4": "8"}
 ENDS = {"ldl": (-50.0, 50.0)}
@@ -119,12 +119,12 @@ def test_what_does_not_fit_is_said_beside_its_field(client, folder, field, value
 
 
 def test_names_that_are_free(folder):
-    assert jobs.free_name(folder, "a/b, c", "x.csv") == "a-b--c-release.csv"
-    assert jobs.free_name(folder, "…", "x.csv") == "release.csv"
+    assert jobs.free_name(folder, "a/b, c", "x.csv", ".csv") == "a-b--c-release.csv"
+    assert jobs.free_name(folder, "…", "x.csv", ".csv") == "release.csv"
     (folder / "s5-release.csv").write_text("")
     (folder / "s5-release-2.csv.json").write_text("")
-    assert jobs.free_name(folder, "s5", "x.csv") == "s5-release-3.csv"
-    assert jobs.free_name(folder, "ldl", "LDL-release.csv") == "ldl-release-2.csv"
+    assert jobs.free_name(folder, "s5", "x.csv", ".csv") == "s5-release-3.csv"
+    assert jobs.free_name(folder, "ldl", "LDL-release.csv", ".csv") == "ldl-release-2.csv"
 
 
 @pytest.mark.parametrize("name", ["people.csv", "People.csv"])
@@ -357,7 +357,7 @@ def by_path(client, tmp_path, table=None):
     file = write(people() if table is None else table, tmp_path / "people.csv")
     work = client.desk.begin()
     work.table = Table("people.csv", file)
-    work.plan = make_plan(spec("people.csv", privacy=Privacy(2.0, range=ENDS)), file)
+    work.plan = make_plan(spec("people.csv", privacy=Privacy(2.0, range=ENDS, form="rows")), file)
     return work
 
 
@@ -419,7 +419,9 @@ def test_two_apps_on_one_ledger_release_the_same_values_at_once(tmp_path):
         client = Client(own, desk=Desk(own, tmp_path / "privest-ledger.db"))
         work = client.desk.begin()
         work.table = Table("people.csv", file)
-        work.plan = make_plan(spec("people.csv", privacy=Privacy(2.0, range=ENDS)), str(file))
+        work.plan = make_plan(
+            spec("people.csv", privacy=Privacy(2.0, range=ENDS, form="rows")), str(file)
+        )
         clients.append(client)
         works.append(work)
         folders.append(own)

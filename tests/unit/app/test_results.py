@@ -5,6 +5,7 @@ import io
 import json
 import re
 import zipfile
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -108,7 +109,10 @@ def test_estimates_are_made_once(client, monkeypatch):
 def test_a_mean_in_units_of_the_file(client):
     table = people(300) | {"ldl": np.exp(people(300)["ldl"])}
     work = of_people(
-        client, table, transform="log", privacy=Privacy(2.0, range={"ldl": (1e-3, 1e3)})
+        client,
+        table,
+        transform="log",
+        privacy=Privacy(2.0, range={"ldl": (1e-3, 1e3)}, form="rows"),
     )
     page = shown(client, work)
     assert re.findall(r'<label for="at-\d+">(.*?)</label>', page) == ["age", "bmi", "sex"]
@@ -141,7 +145,7 @@ def test_yes_or_no_has_effects_and_no_means(client):
     table["sick"] = (np.random.default_rng(2).uniform(size=2000) < 0.4).astype(float)
     work = of_people(
         client, table, target="sick", family="binomial", public=Public(),
-        privacy=Privacy(epsilon=2.0),
+        privacy=Privacy(epsilon=2.0, form="rows"),
     )  # fmt: skip
     page = shown(client, work)
     assert "odds" in page
@@ -149,15 +153,27 @@ def test_yes_or_no_has_effects_and_no_means(client):
     assert client.post(url(work, "/mean"), {"at-0": "1"}).status_code == 422
 
 
+SUMS = Privacy(epsilon=1.0, range=ENDS, form="aggregate")
 KINDS = {
-    "persons": {"person": "who", "privacy": Privacy(2.0, range=ENDS)},
-    "weights": {"weights": "w", "privacy": Privacy(2.0, range=ENDS)},
-    "laplace": {"privacy": Privacy(epsilon=1.0, range=ENDS, distribution="laplace")},
+    "persons": {"person": "who", "privacy": Privacy(2.0, range=ENDS, form="rows")},
+    "weights": {"weights": "w", "privacy": Privacy(2.0, range=ENDS, form="rows")},
+    "laplace": {"privacy": Privacy(epsilon=1.0, range=ENDS, distribution="laplace", form="rows")},
     "counts": {"target": "visits", "family": "poisson", "public": Public(),
-               "privacy": Privacy(2.0, range={"visits": (0.0, 9.0)})},
+               "privacy": Privacy(2.0, range={"visits": (0.0, 9.0)}, form="rows")},
     "yes or no": {"target": "sick", "family": "binomial", "public": Public(),
-                  "privacy": Privacy(epsilon=3.0)},
+                  "privacy": Privacy(epsilon=3.0, form="rows")},
+    "sums": {"privacy": SUMS},
+    "sums, no residual variance": {"privacy": SUMS, "public": Public()},
+    "a mean": {"privacy": SUMS, "features": (), "categories": {}},
+    "sums of persons": {"person": "who", "privacy": SUMS},
+    "sums of counts": {"target": "visits", "family": "poisson", "public": Public(),
+                       "privacy": replace(SUMS, epsilon=9.0, range={"visits": (0.0, 9.0)})},
+    "sums of yes or no": {"target": "sick", "family": "binomial", "public": Public(),
+                          "privacy": Privacy(epsilon=9.0, form="aggregate")},
 }  # fmt: skip
+
+
+TABLES = {"rows": {"table"}, "aggregate": set()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -173,15 +189,20 @@ def test_the_whole_path_of_every_kind_of_plan(client, tmp_path, kind):
     page = words(shown(client, work))
     assert "History of" in page
     assert "0% left" in page
+    offered = set(re.findall(r"/export/(\w+)", shown(client, work)))
+    assert offered == {"document", "report", "script", "plan", "all"} | TABLES[work.plan.form.name]
     for what in ("table", "document", "report", "script", "plan", "all"):
-        assert client.get(f"/work/{work.id}/export/{what}").status_code == 200, what
+        status = 200 if what in offered else 404
+        assert client.get(f"/work/{work.id}/export/{what}").status_code == status, what
 
 
 # --- the account ----------------------------------------------------------------------------------
 
 
 def test_history_has_every_release_and_what_is_left(client):
-    work = client.planned(privacy=Privacy(epsilon=1.0, delta=1e-6, range={"s5": (2.0, 7.0)}))
+    work = client.planned(
+        privacy=Privacy(epsilon=1.0, delta=1e-6, range={"s5": (2.0, 7.0)}, form="rows")
+    )
     released(client, work, limit="2")
     released(client, work, again="yes")
     page = shown(client, work)
@@ -209,7 +230,9 @@ def run(code):
 
 
 def test_the_archive_repeats_the_results_elsewhere(client, tmp_path, monkeypatch):
-    work = client.planned(privacy=Privacy(epsilon=30.0, delta=1e-6, range={"s5": (2.0, 7.0)}))
+    work = client.planned(
+        privacy=Privacy(epsilon=30.0, delta=1e-6, range={"s5": (2.0, 7.0)}, form="rows")
+    )
     released(client, work)
     answer = client.get(f"/work/{work.id}/export/all")
     archive = zipfile.ZipFile(io.BytesIO(answer.content))
@@ -273,7 +296,7 @@ def test_several_private_columns_can_be_read(client):
     table["hdl"] = table["ldl"] * 0.5 + np.random.default_rng(1).normal(size=200)
     work = of_people(
         client, table, target=("ldl", "hdl"), public=Public(),
-        privacy=Privacy(3.0, units={"ldl": 1.0, "hdl": 1.0}),
+        privacy=Privacy(3.0, units={"ldl": 1.0, "hdl": 1.0}, form="rows"),
     )  # fmt: skip
     page = words(shown(client, opened(client, work.released.name)))
     assert "“ldl”" in page
@@ -294,7 +317,7 @@ def test_what_is_no_release(client, path):
 
 def test_names_of_others_are_shown_as_text(client):
     table = {"<b>x</b>": np.linspace(0, 1, 60), "<i>y": np.sin(np.arange(60.0))}
-    stated = Spec(data="a", model=Model("<i>y", ("<b>x</b>",)), privacy=Privacy(4.0))
+    stated = Spec(data="a", model=Model("<i>y", ("<b>x</b>",)), privacy=Privacy(4.0, form="rows"))
     work = _kept(client, make_plan(stated, table), table)
     text = client.get(url(work)).text
     assert "<b>x" not in text

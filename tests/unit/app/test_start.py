@@ -80,13 +80,20 @@ def test_no_mathematics_in_the_app():
 
 ENDS = {"ldl": (-50.0, 50.0)}
 PLANS = {
-    "a level": {"privacy": Privacy(2.0, delta=1e-6, range=ENDS)},
+    "a level": {"privacy": Privacy(2.0, delta=1e-6, range=ENDS, form="rows")},
     "ε and a formula": {
-        "privacy": Privacy(epsilon=2.0, delta=1e-6, range=ENDS), "formula": "ldl ~ age*C(sex)",
-        "target": (), "features": (),
+        "privacy": Privacy(epsilon=2.0, delta=1e-6, range=ENDS, form="rows"),
+        "formula": "ldl ~ age*C(sex)", "target": (), "features": (),
     },
-    "a logarithm": {"transform": "log", "privacy": Privacy(2.0, range={"ldl": (0.01, 99.0)})},
-    "Laplace": {"privacy": Privacy(epsilon=1.0, range=ENDS, distribution="laplace")},
+    "a logarithm": {
+        "transform": "log", "privacy": Privacy(2.0, range={"ldl": (0.01, 99.0)}, form="rows"),
+    },
+    "sums": {"privacy": Privacy(epsilon=2.0, range=ENDS, form="aggregate", publish="matrix")},
+    "sums of differences": {
+        "privacy": Privacy(epsilon=2.0, range=ENDS, form="aggregate", within=9.0, pilot=0.2),
+    },
+    "sums with their exposure": {"privacy": Privacy(0.01, range=ENDS, form="aggregate")},
+    "Laplace": {"privacy": Privacy(epsilon=1.0, range=ENDS, distribution="laplace", form="rows")},
 }  # fmt: skip
 
 
@@ -122,9 +129,12 @@ def test_a_plan_is_opened_and_its_columns_say_the_same(client, tmp_path, kind, h
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"privacy": Privacy(2.0)}, "without a range"),
-        ({"privacy": Privacy(level_column="w")}, "a level for each row"),
-        ({"privacy": Privacy(2.0, range=ENDS, delta=1e-6, sensitivity=1.0)}, "a stated sens"),
+        ({"privacy": Privacy(2.0, form="rows")}, "without a range"),
+        ({"privacy": Privacy(level_column="w", form="rows")}, "a level for each row"),
+        (
+            {"privacy": Privacy(2.0, range=ENDS, delta=1e-6, sensitivity=1.0, form="rows")},
+            "a stated sens",
+        ),
     ],
 )
 def test_plans_for_the_command_line_are_said_to_be(client, tmp_path, changes, said):

@@ -14,7 +14,7 @@ from app_client import Client, words
 from app_release import made
 
 ROLES = {
-    "role-0": "public", "role-1": "public", "list-1": "a\nb", "known": "yes",
+    "role-0": "public", "role-1": "public", "list-1": "a\nb", "known": "yes", "form": "rows",
     "role-2": "private", "low-2": "0", "high-2": "10", "sd-2": "2", "gaps": "refuse",
 }  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_columns_of_another_format_are_not_taken_for_these(client, work):
     answer = client.post(at(work, "/data"), ROLES | {"looks": str(looks)})
     assert (answer.status_code, "Another format was chosen" in words(answer)) == (422, True)
     assert work.plan is None
-    assert not work.typed
+    assert work.typed == {"form": ["rows"]}
     assert f'name="looks" value="{work.looks}"' in answer.text
 
 

@@ -47,18 +47,20 @@ document.addEventListener("htmx:afterOnLoad", () => answers(true));
 document.addEventListener("htmx:beforeRequest", () => works(true));
 document.addEventListener("htmx:afterRequest", () => works(false));
 
-// 1 Start: a file that is chosen or dropped is sent at once.
+// 1 Start: a file is dropped; what the answer means is said beside the button
+for (const one of document.querySelectorAll("[data-says]")) {
+  const say = () => { if (one.checked) { put("form", one.dataset.says); } };
+  one.addEventListener("change", say);
+  window.addEventListener("pageshow", say);  // the browser may have kept another answer
+}
 for (const form of document.querySelectorAll("[data-upload]")) {
   const file = form.querySelector("input[type=file]");
-  const send = () => { if (file.files.length) { form.querySelector(".sending").hidden = false; form.requestSubmit(); } };
-  file.addEventListener("change", send);
-  if (performance.getEntriesByType("navigation")[0]?.type === "navigate") { send(); }  // chosen before this script ran
   const box = form.querySelector(".drop");
   for (const kind of ["dragover", "dragleave", "drop"]) {
     box.addEventListener(kind, (event) => {
       event.preventDefault();
       box.classList.toggle("over", kind === "dragover");
-      if (kind === "drop" && event.dataTransfer.files.length) { file.files = event.dataTransfer.files; send(); }
+      if (kind === "drop" && event.dataTransfer.files.length) { file.files = event.dataTransfer.files; }
     });
   }
 }
