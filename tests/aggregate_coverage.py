@@ -235,7 +235,7 @@ def of_note():
         yield (
             f"300 persons of 1-6 rows, ε = {epsilon:g}",
             Case(who, lambda rng: at + half(rng), LINE, {"person": "who", "epsilon": epsilon},
-                 wide="" if epsilon > 3 else "the noise of the squares is large",
+                 wide="the noise of the squares is large",
                  options="--formula 'y ~ x' --person who" if epsilon > 3 else ""),
         )  # fmt: skip
     large = normals(2000)[:, 0]
@@ -262,7 +262,7 @@ def of_ours():
     yield (
         "K = 50, 5 coefficients",
         Case(columns, lambda rng: X @ theta + rng.standard_normal(50), theta,
-             {"formula": formula, "range": (-9.0, 9.0)}, 1.0, wide="few rows"),
+             {"formula": formula, "range": (-9.0, 9.0)}, 1.0, wide="the noise of the squares is large"),
     )  # fmt: skip
     many, all_of = named(normals(1000, 11))
     theta12 = np.arange(12) / 20
@@ -270,7 +270,7 @@ def of_ours():
     yield (
         "12 coefficients",
         Case(many, lambda rng: X12 @ theta12 + rng.standard_normal(1000), theta12,
-             {"formula": all_of}, 1.0),
+             {"formula": all_of}, 1.0, wide="the noise of the squares is large"),
     )  # fmt: skip
     yield (
         "K = 5,000, ε = 1",
@@ -320,11 +320,15 @@ def of_ours():
              {"target": "y", "by": "g", "categories": {"g": listed2}} | level, 1.0),
     )  # fmt: skip
     wanted = {"epsilon": None, "standard_error": {"x": 0.08}}
-    yield "standard error 0.08", Case(two, line(x, normal()), LINE, wanted, 1.0)
+    yield (
+        "standard error 0.08",
+        Case(two, line(x, normal()), LINE, wanted, 1.0, wide="the noise of the squares is large"),
+    )
     yield (
         "standard error 0.1, σ stated 5 times too large",
         Case(two, line(x, normal(0.4)), LINE,
-             {"epsilon": None, "standard_error": {"x": 0.1}, "residual_variance": 4.0}),
+             {"epsilon": None, "standard_error": {"x": 0.1}, "residual_variance": 4.0},
+             wide="the noise of the squares is large"),
     )  # fmt: skip
     small, formula3 = named(normals(60, 2))
     X3 = np.column_stack([np.ones(60), normals(60, 2)])
@@ -346,7 +350,7 @@ def of_ours():
     yield (
         "300 persons, 5 coefficients",
         Case(columns5 | who, lambda rng: 0.2 + X5 @ theta5[1:] + half(rng), theta5,
-             {"formula": formula5, "person": "who"}, wide="the noise of 15 squares is large"),
+             {"formula": formula5, "person": "who"}, wide="the noise of the squares is large"),
     )  # fmt: skip
     yield (
         "1,000 persons of 1-6 rows, at most 2 of each leave",
@@ -380,7 +384,8 @@ def of_ours():
     yield (
         "slopes of four groups",
         Case({"x": x4, "g": g}, lambda rng: H4 @ crossed + rng.standard_normal(600), crossed,
-             {"formula": "y ~ x*C(g)", "categories": {"g": listed4}}, 1.0),
+             {"formula": "y ~ x*C(g)", "categories": {"g": listed4}}, 1.0,
+             wide="the noise of the squares is large"),
     )  # fmt: skip
     columns6, formula6 = named(normals(600, 3, seed=6))
     X6 = normals(600, 3, seed=6)
