@@ -31,6 +31,7 @@ NOTE, OURS = "note", "ours"
 WIDE = (-6.0, 8.0)
 LINE = np.array([1.0, 0.5])
 LOG = np.array([0.5, 0.3])
+SQUARES = "the noise of the squares is large"  # beside the variance that they show
 
 
 @dataclass
@@ -235,7 +236,7 @@ def of_note():
         yield (
             f"300 persons of 1-6 rows, ε = {epsilon:g}",
             Case(who, lambda rng: at + half(rng), LINE, {"person": "who", "epsilon": epsilon},
-                 wide="" if epsilon > 3 else "the noise of the squares is large",
+                 wide=SQUARES,
                  options="--formula 'y ~ x' --person who" if epsilon > 3 else ""),
         )  # fmt: skip
     large = normals(2000)[:, 0]
@@ -262,7 +263,8 @@ def of_ours():
     yield (
         "K = 50, 5 coefficients",
         Case(columns, lambda rng: X @ theta + rng.standard_normal(50), theta,
-             {"formula": formula, "range": (-9.0, 9.0)}, 1.0, wide="few rows"),
+             {"formula": formula, "range": (-9.0, 9.0)}, 1.0,
+             wide=SQUARES),
     )  # fmt: skip
     many, all_of = named(normals(1000, 11))
     theta12 = np.arange(12) / 20
@@ -270,7 +272,7 @@ def of_ours():
     yield (
         "12 coefficients",
         Case(many, lambda rng: X12 @ theta12 + rng.standard_normal(1000), theta12,
-             {"formula": all_of}, 1.0),
+             {"formula": all_of}, 1.0, wide=SQUARES),
     )  # fmt: skip
     yield (
         "K = 5,000, ε = 1",
@@ -306,7 +308,10 @@ def of_ours():
     modes = lambda rng, x: rng.choice([-3.0, 3.0], len(x))  # noqa: E731
     yield "errors of two modes", Case(two, line(x, modes), LINE, {}, 3.0)
     skewed = lambda rng, x: rng.exponential(1.0, len(x)) - 1  # noqa: E731
-    yield "exponential errors", Case(two, line(x, skewed), LINE, {"range": (-6.0, 12.0)}, 1.0)
+    yield (
+        "exponential errors",
+        Case(two, line(x, skewed), LINE, {"range": (-6.0, 12.0)}, 1.0, wide=SQUARES),
+    )
     yield (
         "whole numbers",
         Case(two, lambda rng: np.round(1 + 0.5 * x + rng.standard_normal(600)), LINE, {}),
@@ -320,11 +325,15 @@ def of_ours():
              {"target": "y", "by": "g", "categories": {"g": listed2}} | level, 1.0),
     )  # fmt: skip
     wanted = {"epsilon": None, "standard_error": {"x": 0.08}}
-    yield "standard error 0.08", Case(two, line(x, normal()), LINE, wanted, 1.0)
+    yield (
+        "standard error 0.08",
+        Case(two, line(x, normal()), LINE, wanted, 1.0, wide=SQUARES),
+    )
     yield (
         "standard error 0.1, σ stated 5 times too large",
         Case(two, line(x, normal(0.4)), LINE,
-             {"epsilon": None, "standard_error": {"x": 0.1}, "residual_variance": 4.0}),
+             {"epsilon": None, "standard_error": {"x": 0.1}, "residual_variance": 4.0},
+             wide=SQUARES),
     )  # fmt: skip
     small, formula3 = named(normals(60, 2))
     X3 = np.column_stack([np.ones(60), normals(60, 2)])
@@ -346,7 +355,7 @@ def of_ours():
     yield (
         "300 persons, 5 coefficients",
         Case(columns5 | who, lambda rng: 0.2 + X5 @ theta5[1:] + half(rng), theta5,
-             {"formula": formula5, "person": "who"}, wide="the noise of 15 squares is large"),
+             {"formula": formula5, "person": "who"}, wide=SQUARES),
     )  # fmt: skip
     yield (
         "1,000 persons of 1-6 rows, at most 2 of each leave",
@@ -380,7 +389,8 @@ def of_ours():
     yield (
         "slopes of four groups",
         Case({"x": x4, "g": g}, lambda rng: H4 @ crossed + rng.standard_normal(600), crossed,
-             {"formula": "y ~ x*C(g)", "categories": {"g": listed4}}, 1.0),
+             {"formula": "y ~ x*C(g)", "categories": {"g": listed4}}, 1.0,
+             wide=SQUARES),
     )  # fmt: skip
     columns6, formula6 = named(normals(600, 3, seed=6))
     X6 = normals(600, 3, seed=6)
@@ -389,13 +399,13 @@ def of_ours():
     yield (
         "a smaller model from the matrix",
         Case(columns6, lambda rng: 1 + X6[:, :2] @ without[1:] + rng.standard_normal(600), without,
-             matrix, read=lambda z: pv.estimate(z, features=["x0", "x1"])),
+             matrix, wide=SQUARES, read=lambda z: pv.estimate(z, features=["x0", "x1"])),
     )  # fmt: skip
     row = {"x0": 1.0, "x1": -1.0, "x2": 0.5}
     yield (
         "the mean at a row, from the matrix",
         Case(columns6, lambda rng: 1 + X6[:, :2] @ without[1:] + rng.standard_normal(600),
-             [1 + 0.5 - 0.2], matrix, read=lambda z: pv.estimate(z).mean_at(row)),
+             [1 + 0.5 - 0.2], matrix, wide=SQUARES, read=lambda z: pv.estimate(z).mean_at(row)),
     )  # fmt: skip
 
 
@@ -404,7 +414,8 @@ def _capped():
     x, half = normals(len(owners))[:, 0], shared(owners)
     table = {"x": x, "who": [f"p{k}" for k in owners]}
     return Case(
-        table, lambda rng: 1 + 0.5 * x + half(rng), LINE, {"person": "who", "most_rows": 2}
+        table, lambda rng: 1 + 0.5 * x + half(rng), LINE, {"person": "who", "most_rows": 2},
+        wide=SQUARES,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import random
 import tempfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest import mock
 
@@ -446,6 +446,11 @@ SEVERAL = workflow_tables.spec(
 UNEQUAL = workflow_tables.spec(
     privacy=workflow.Privacy(level_column="level"),
 )
+SUMS = workflow_tables.spec(
+    privacy=workflow.Privacy(
+        epsilon=8.0, delta=1e-6, range={"ldl": (-9.0, 19.0)}, form="aggregate", publish="matrix"
+    ),
+)  # fmt: skip
 
 
 def use_spec(path: Path) -> None:
@@ -467,7 +472,14 @@ def _released() -> dict[str, bytes]:
         levels = PEOPLE | {"level": np.arange(40.0)}
         unequal = workflow.make_plan(UNEQUAL, data=levels)
         workflow.release(unequal, Path(folder) / "unequal.csv", levels)
-        return {one.name: one.read_bytes() for one in Path(folder).glob("*.csv*")}
+        sums = workflow.make_plan(SUMS, data=PEOPLE)
+        workflow.release(sums, Path(folder) / "sums.json", PEOPLE)
+        few = replace(SUMS, privacy=replace(SUMS.privacy, publish="estimates"))
+        few = workflow.make_plan(few, data=PEOPLE)
+        workflow.simulate_release(few, Path(folder) / "few.json", np.random.default_rng(1), PEOPLE)
+        files = [*Path(folder).glob("*.csv*"), *Path(folder).glob("*s.json"),
+                 *Path(folder).glob("few.json")]  # fmt: skip
+        return {one.name: one.read_bytes() for one in files}
 
 
 RELEASED = _released()
@@ -475,6 +487,27 @@ RELEASED = _released()
 
 def use_header(path: Path) -> None:
     workflow.estimate(path.with_suffix(""))
+
+
+def use_document(path: Path) -> None:
+    """Of sums: estimates, intervals and, where there is a matrix, a smaller model."""
+    found = workflow.read_release(path)
+    workflow.estimate(found).interval()
+    if found.sums[0].matrix:
+        workflow.estimate(found, features=["age"]).interval()
+
+
+def use_sums_fields(path: Path) -> None:
+    """The same with the seals made anew, as anybody can."""
+    record = _record(path)
+    with contextlib.suppress(Exception):
+        sums = json.dumps(record["sums"], sort_keys=True, separators=(",", ":"))
+        record["sha256"] = hashlib.sha256(sums.encode()).hexdigest()
+        facts = {k: v for k, v in record.items() if k not in ("checksum", "signature")}
+        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+        record["checksum"] = hashlib.sha256(text.encode()).hexdigest()
+        path.write_text(json.dumps(record))
+    use_document(path)
 
 
 def use_header_fields(path: Path) -> None:
@@ -591,6 +624,13 @@ READERS = [
            [RELEASED["z.csv.json"], RELEASED["real.csv.json"]], 700),
     Reader("header of several columns", tree, use_header, [RELEASED["several.csv.json"]], 100,
            "several.csv.json", {"several.csv": RELEASED["several.csv"]}),
+    Reader("document of sums", tree, use_document,
+           [RELEASED["sums.json"], RELEASED["few.json"]], 200, "z.json"),
+    Reader("fields of a document of sums", tree, use_sums_fields,
+           [RELEASED["sums.json"], RELEASED["few.json"]], 700, "z.json"),
+    Reader("privest estimate, sums", text, use_command("estimate", "FILE"),
+           [RELEASED["sums.json"]], 100, "z.json"),
+    Reader("plan of sums", text, use_spec, [workflow.to_toml(SUMS).encode()], 200, "plan.toml"),
     Reader("plan, TOML", text, use_spec, [TOML], 600, "plan.toml"),
     Reader("header with levels per row", tree, use_header, [RELEASED["unequal.csv.json"]], 100,
            "unequal.csv.json", {"unequal.csv": RELEASED["unequal.csv"]}),

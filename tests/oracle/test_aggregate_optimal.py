@@ -57,14 +57,31 @@ def attained(design, H, level, variance):
     return np.linalg.slogdet(H.T @ L @ np.linalg.solve(inner, L.T @ H))[1]
 
 
-@pytest.mark.parametrize("seeds", [range(0, 36), range(36, 72)])
+@pytest.mark.parametrize("seeds", [range(0, 36), range(36, 72), range(72, 108)])
 def test_lewis_weights_are_optimal_where_privacy_dominates(seeds):
+    """108 random problems: ln det of the weights is that of the semidefinite program."""
     for seed in seeds:
         H, level = rows(seed), 10.0 ** (seed % 5 - 2)
         design = design_of(H)
         own, best = attained(design, H, level, 0.0), most(H, level, 0.0)
         assert abs(own - best) < CLOSE * max(1.0, abs(best)), seed
         assert design.efficiency(level, None) > 1 - 1e-3, seed
+
+
+def test_other_weights_are_seen_not_to_be_optimal():
+    """The same comparison fails for rows of H as they are, each cut to length 1, and for rows
+    scaled by leverage: it can tell."""
+    missed = np.zeros((24, 2))
+    for seed in range(24):
+        H, n = rows(3 * seed + 1), 2
+        best = most(H, 1.0, 0.0)
+        Q = np.linalg.qr(H)[0]
+        for k, L in enumerate((H / np.linalg.norm(H, axis=1, keepdims=True), Q)):
+            L = L / np.linalg.norm(L, axis=1).max()
+            own = np.linalg.slogdet(H.T @ L @ L.T @ H)[1]
+            assert own <= best + CLOSE * max(1.0, abs(best))
+            missed[seed, k] = (best - own) / n
+    assert (missed > 100 * CLOSE).mean() > 0.7
 
 
 @pytest.mark.parametrize("seeds", [range(0, 36), range(36, 72)])

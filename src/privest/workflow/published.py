@@ -29,6 +29,7 @@ from privest.workflow.spec import Model, Privacy
 SCORES = "scores"  # the kind of yes/no and counts: no squares, the variance is known
 NUMBERS = {"estimate": math.nan, "variance": math.inf, "freedom": math.inf}  # what null means
 SHOWN = ("residual_variance", "r_squared")  # where squares were released
+LARGEST = 1e100  # of a number in a published matrix: its square is a double
 KINDS = ("none", "squares", "free", "persons", SCORES)
 
 
@@ -129,6 +130,8 @@ class Published:
         record["matrix"] = {
             name: _numbers(value, shapes[name], name) for name, value in record["matrix"].items()
         }
+        if record["matrix"] and not _estimable(**record["matrix"]):
+            raise InvalidInput("sums: the matrix is not one that coefficients follow from.")
         return cls(**record)
 
 
@@ -139,11 +142,22 @@ def _any(given: object, name: str) -> Any:  # noqa: ANN401 - checked later
 def _numbers(given: object, shape: tuple[int, ...] | None, name: str) -> Array:
     try:
         found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"sums: {name} must be numbers.") from None
     if (shape is not None and found.shape != shape) or found.ndim > 2:
         raise InvalidInput(f"sums: {name} has not the shape of the coefficients.")
     return found
+
+
+def _estimable(sums: Array, cross: Array, gram: Array, squares: Array | None = None) -> bool:
+    """Whether numbers are of a usual size, B is regular and Σ ℓℓᵀ positive definite."""
+    whole = (sums, cross, gram, sums if squares is None else squares)
+    if not all((np.abs(x) < LARGEST).all() for x in whole):
+        return False
+    size = np.linalg.norm(cross, axis=0)
+    if not (size > 1 / LARGEST).all() or not np.linalg.eigvalsh(gram)[0] > 1 / LARGEST:
+        return False
+    return bool(np.linalg.matrix_rank(cross / size) == len(cross))
 
 
 def payload(found: Sequence[Published]) -> bytes:

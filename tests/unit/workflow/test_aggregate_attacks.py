@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import privest as pv
 from aggregate_cases import Recorded
 from privest import workflow
-from privest.errors import BudgetExceeded, LedgerError, PrivestError
+from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
 from privest.lattice import GRID
 from privest.ledger import Budget, Ledger
 from privest.privacy import gdp
@@ -284,6 +284,25 @@ def test_a_document_without_a_field_is_refused(signed, tmp_path):
         (tmp_path / "z.json").write_text(json.dumps(rest))
         with pytest.raises(PrivestError):
             pv.verify(tmp_path / "z.json", ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cross", np.zeros((4, 4))), ("cross", np.ones((4, 4))), ("cross", np.full((4, 4), 1e308)),
+        ("gram", np.zeros((4, 4))), ("gram", -np.eye(4)), ("gram", 1e-320 * np.eye(4)),
+        ("sums", np.full(4, 1e308)), ("squares", np.array([1e308])),
+        ("sums", np.array([10**400, 0, 0, 0])),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)  # fmt: skip
+def test_a_matrix_of_no_use_is_refused(signed, tmp_path, name, value):
+    """Resealed, by anybody: a sentence, where NumPy would fail or warn."""
+    record = json.loads((signed[0] / "z.json").read_text())
+    record["sums"][0]["matrix"][name] = value.tolist()
+    (tmp_path / "z.json").write_text(json.dumps(resealed(record)))
+    with pytest.raises(InvalidInput, match=r"sums: "):
+        pv.estimate(tmp_path / "z.json", features=["age"])
 
 
 # --- restored ledgers -----------------------------------------------------------------------------
