@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Literal
+
+import numpy as np
 
 from privest.aggregate import FeatureRows
 from privest.arrays import as_choice
@@ -24,16 +27,24 @@ class PartitionRows(FeatureRows):
     def __init__(self, n: int, parts: Sequence[Any], read: Read, client: Any) -> None:  # noqa: ANN401
         super().__init__(n)
         self._parts, self._read, self._client = parts, read, client
+        self._seen: dict[bool, list[bytes]] = {}
         self.count = sum(self.map(len))
 
     def map(self, made: Callable[..., Any], beside: Iterable[Any] | None = None) -> Iterator[Any]:
-        """made(X) of every block; where values are wanted made(X, y), y of the partition."""
+        """made(X) of every block; where values are wanted made(X, y), y of the partition.
+
+        Refuses rows that differ from those of an earlier pass: both releases are of one table.
+        """
         import dask
 
         begin = dask.delayed(_mapped, pure=False)
         private = beside is not None
         tasks = [begin(one, k, self._read, made, private) for k, one in enumerate(self._parts)]
-        for found in computed(dask.delayed(list)(tasks), self._client):
+        passed = computed(dask.delayed(list)(tasks), self._client)
+        seen = [digest for digest, _ in passed]
+        if self._seen.setdefault(private, seen) != seen:
+            raise InvalidInput("the frame gave other rows in a later pass: persist it first.")
+        for _, found in passed:
             yield from found
 
 
@@ -43,11 +54,15 @@ def _mapped(
     read: Read,
     made: Callable[..., Any],
     private: bool,
-) -> list[Any]:
-    if not len(part):
-        return []
-    blocks = read(PandasSource(part, f"partition {number}"))
-    return [made(one.H, one.y) if private else made(one.H) for one in blocks]
+) -> tuple[bytes, list[Any]]:
+    """A digest of the rows, and what was made of them."""
+    digest, found = blake2b(digest_size=16), []
+    for one in read(PandasSource(part, f"partition {number}")) if len(part) else ():
+        digest.update(one.H.tobytes())
+        if private:
+            digest.update(np.asarray(one.y).tobytes())
+        found.append(made(one.H, one.y) if private else made(one.H))
+    return digest.digest(), found
 
 
 def fit_sums(
@@ -74,8 +89,8 @@ def fit_sums(
 
     Values stay with their partitions: partial sums of at most 4096 rows come to this process, which
     adds them exactly and draws the noise, once. A task that runs again draws nothing. There are
-    about ten passes (`frame.persist()` where it fits in memory), in which the frame must have the
-    same rows, on workers of one kind. The result has the bits of one table where partitions have
+    about ten passes (`frame.persist()` where it fits in memory); a frame that changes between them
+    is refused. Workers are of one kind. The result has the bits of one table where partitions have
     multiples of 8192 rows; else the public weights differ by rounding.
     """
     as_choice(missing, ("refuse", "drop"), "missing")

@@ -149,3 +149,16 @@ def test_what_is_refused(frame):
             epsilon=1.0,
             simulate=1,
         )
+
+
+@pytest.mark.parametrize("column", ["a", "y"])
+def test_a_frame_that_changes_between_passes_is_refused(frame, column):
+    calls = iter(range(10**6))
+
+    def changing(part):
+        return part.assign(**{column: part[column] + 1e-3 * next(calls)})
+
+    meta = frame.head(0)
+    parts = dd.from_pandas(frame, npartitions=1).map_partitions(changing, meta=meta)
+    with pytest.raises(InvalidInput, match="other rows in a later pass"):
+        sums(parts)
