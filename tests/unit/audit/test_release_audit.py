@@ -5,6 +5,7 @@ import tempfile
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import privest as pv
 from aggregate_cases import Recorded, design_of, split_of
@@ -270,8 +271,14 @@ def test_sums_pass(kind):
     assert found.impossible == 0.0
     assert len(found.checks) == 7 - several
     proved = float(found.checks[-1].found.split("≥ ")[1].split(";")[0])
-    # Sums alone have 85% of μ²; 5.2 and .0395: normal quantile of 5e-8, 1.25/√1000 of each share.
-    assert proved > math.sqrt(0.85) * own.stated - 2 * 5.2 * 0.0395
+    # Sums alone have 85% of μ². A share p of 1000 moves Φ⁻¹(p) by `doubt`; each share is taken 5.4
+    # of them to the safe side (1 − 5e-8), a tenth more in a tail; 5 are for chance.
+    alone = math.sqrt(0.85) * own.stated
+    p = ndtr(alone / 2)
+    doubt = math.sqrt(p * (1 - p) / 1000) / (
+        math.exp(-((alone / 2) ** 2) / 2) / math.sqrt(2 * np.pi)
+    )
+    assert proved > alone - 2 * 1.1 * 5.4 * doubt - 5 * math.sqrt(2) * doubt
 
 
 def test_sums_with_too_little_noise_fail():
