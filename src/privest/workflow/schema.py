@@ -49,6 +49,8 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "estimate": "Coefficients; null where the score equations have no solution.",
         "variance": "Squares of the standard errors.",
         "freedom": "Degrees of freedom of Student's t; null for normal intervals.",
+        "residual_variance": "As the squares show it, approximate; may be left out.",
+        "r_squared": "Share of the variance that the features explain; may be left out.",
         "matrix": "Noisy sums, squares and their weights, where they are published.",
     },
     "facts": {

@@ -97,6 +97,7 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
         "degrees_of_freedom", "floor", "method", "rows", "dropped", "misfit", "misfit_p",
         "release", "clipped", "beyond", "noise_found", "noise_interval", "less_noise_p",
         "remark", "clipping_bias", "likelihood", "cautions", "parts", "joint", "silent",
+        "r_squared",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
     assert not shown & set(table["ldl"].tolist())

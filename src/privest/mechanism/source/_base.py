@@ -34,9 +34,11 @@ class Source(ABC):
     simulated  True: an ordinary random generator, for experiments; no protection.
     grid       what is released are multiples of it; 0 for a continuous release.
     resent     whether the last release was one of before, sent again as it was.
+    bound      whether the noise depends on the numbers shown, as that of a seed does.
     """
 
     simulated: bool
+    bound: bool = False
     grid: float = 0.0
     resent: bool = False
 

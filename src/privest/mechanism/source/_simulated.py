@@ -109,6 +109,8 @@ class Seeded(Simulated):
     that share a source, a reading and a level need different facts, hence sources of their own.
     """
 
+    bound = True
+
     def __init__(self, seed: int, *facts: object) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise InvalidInput("a seed is a whole number ≥ 0.")
