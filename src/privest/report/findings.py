@@ -266,7 +266,7 @@ def errors_section(fit: Estimate, *, several: bool = False) -> Section:
 
 def _design(header: TableRelease) -> list[Sentence]:
     said, model, levels = [], header.model, header.privacy.level_column
-    if model.person is not None:
+    if model.person is not None and not header.sums:
         said.append(say("level_person"))
     if levels is not None:
         said.append(say("level_column", column=levels, level=header.column.level))

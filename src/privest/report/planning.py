@@ -212,7 +212,8 @@ def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
         return [say(read), say(key, guess=expected[0], source=say(expected[1]))]
     variance = column.residual_variance
     if variance is None:
-        said = [say("residual_unknown")]
+        hidden = plan.splits and plan.splits[0].kind == "none"
+        said = [say("residual_not_shown" if hidden else "residual_unknown")]
         if len(every) == 1 and every[0].guesses:
             said.append(say("residual_fractions"))
         if plan.rows <= len(plan.names):

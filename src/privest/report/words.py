@@ -158,6 +158,8 @@ WORDS: dict[str, str] = {
     "public reference set.",
     "residual_unknown": "The residual variance (of values with equal features) is not stated; the "
     "release will show it. What privacy alone adds is exact.",
+    "residual_not_shown": "The residual variance (of values with equal features) is not stated, "
+    "and no squares are released. What privacy alone adds is exact.",
     "residual_fractions": "The other columns are for a residual sd of a 20th, a 10th and a 5th of "
     "the range.",
     "residual_persons": "Half of the residual variance, {variance:near}, is taken to be between "
