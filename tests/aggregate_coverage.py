@@ -407,6 +407,23 @@ def of_ours():
         Case(columns6, lambda rng: 1 + X6[:, :2] @ without[1:] + rng.standard_normal(600),
              [1 + 0.5 - 0.2], matrix, wide=SQUARES, read=lambda z: pv.estimate(z).mean_at(row)),
     )  # fmt: skip
+    x7 = normals(2000, seed=7)[:, 0]
+    near = {"range": (-30.0, 30.0), "within": 4.0}
+    yield (
+        "a wide range, and a pilot of 20%",
+        Case({"x": x7}, line(x7, normal()), LINE, near | {"pilot": 0.2}, sd=1.0),
+    )
+    yield (
+        "a wide range, and expected coefficients that are off",
+        Case({"x": x7}, line(x7, normal()), LINE,
+             near | {"expected": {"intercept": 0.9, "x": 0.6}}, sd=1.0),
+    )  # fmt: skip
+    x8 = np.random.default_rng(8).standard_t(3, 5000)
+    yield (
+        "cut weights, heavy tails of x",
+        Case({"x": x8}, line(x8, normal()), LINE, {"row_weights": "cut", "range": (-30.0, 30.0)},
+             sd=1.0, wide=SQUARES),
+    )  # fmt: skip
 
 
 def _capped():
