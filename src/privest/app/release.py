@@ -96,7 +96,7 @@ def _page(
 def _leaves(plan: Plan) -> list[str]:
     if plan.splits:
         said = [Sentence("leaves_sums", {"coefficients": len(plan.names)})]
-        matrix = [Sentence("leaves_matrix")] if plan.privacy.publish == "matrix" else []
+        matrix = [Sentence("leaves_matrix")] if plan.privacy.publish != "estimates" else []
         return [one.text for one in (*said, *matrix, Sentence("leaves_facts"))]
     said = [Sentence("leaves_rows", {"rows": plan.rows, "target": plan.column.target})]
     columns = [*plan.model.features, *filter(None, (plan.model.weights, plan.model.person))]

@@ -188,7 +188,8 @@ def left_out(header: TableRelease) -> list[Sentence]:
     """Rows with missing values: which they are is public."""
     if not header.dropped:
         return []
-    return [say("dropped", dropped=header.dropped), warn("missing_public")]
+    key = "missing_unprotected" if header.sums else "missing_public"
+    return [say("dropped", dropped=header.dropped), warn(key)]
 
 
 def of_release(

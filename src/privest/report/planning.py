@@ -63,7 +63,7 @@ def _size(plan: Plan) -> list[Sentence]:
     if plan.dropped:
         said.append(say("dropped", dropped=plan.dropped))
     if plan.model.missing == "drop":
-        said.append(warn("missing_public"))
+        said.append(warn("missing_unprotected" if plan.splits else "missing_public"))
     if plan.model.weights is not None:
         said.append(say("weights", column=plan.model.weights))
     return said

@@ -102,6 +102,8 @@ WORDS: dict[str, str] = {
     "plan_columns": "{rows:rows}, {coefficients:coefficients} for each of {columns:columns}.",
     "plan_persons": "{persons:people} with {rows} rows each ({mean:near} on average).",
     "dropped": "Left out for missing values: {dropped:rows}.",
+    "missing_unprotected": "Rows without a value, the private one included, are left out: that a "
+    "value is missing is not protected.",
     "missing_public": "Rows without a value, the private one included, are left out: which they "
     "are becomes public.",
     "cut": "Left out beyond the first {most:count} rows of a person: {cut:rows}.",
