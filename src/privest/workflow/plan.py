@@ -165,12 +165,18 @@ class Plan(Terms):
         wanted, column = as_positive(standard_error, "standard_error"), self.column
         if column.residual_variance is None and self.model.family == "gaussian":
             raise InvalidInput("the rows for an accuracy need the residual variance: state it.")
-        times = float(self.attained_error[self.index(of)]) / wanted
-        if times > math.sqrt(MOST_ROWS / self.rows):
+        place = self.index(of)
+        times = (float(self.attained_error[place]) / wanted) ** 2
+        if self.splits:  # m times the rows: noise/m² + sampling/m, in variances
+            found = self.errors(column)
+            noise = float(found.privacy[place] / wanted) ** 2
+            sampling = times - noise
+            times = (sampling + math.sqrt(sampling**2 + 4 * noise)) / 2
+        if times > MOST_ROWS / self.rows:
             raise InvalidInput(
                 f"no number of rows gives {of!r} the standard error {wanted:g} at this level."
             )
-        return max(len(self.names), math.ceil(self.rows * times**2 * (1 - 1e-12)))
+        return max(len(self.names), math.ceil(self.rows * times * (1 - 1e-12)))
 
     def offers(self) -> tuple[Offer, ...]:
         """Gaussian and Laplace noise at the stated ε, where both are possible; else ()."""

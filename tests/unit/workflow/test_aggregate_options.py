@@ -109,6 +109,16 @@ def test_cut_weights_are_nearer_to_least_squares_where_sampling_dominates():
     assert "row weights 'cut'" in said.replace("\n", " ")
 
 
+def test_rows_for_an_accuracy():
+    """Noise falls with the rows, sampling with their root: a table four times as long shows it."""
+    data = table(500)
+    plan = pv.plan(data, **ASKED, **KNOWN)
+    long = pv.plan({name: np.tile(own, 4) for name, own in data.items()}, **ASKED, **KNOWN)
+    assert long.splits[0].kind == plan.splits[0].kind
+    for name, error in zip(plan.names, long.standard_error):
+        assert abs(plan.rows_for(float(error), name) - 2000) <= 2
+
+
 REFUSED = {
     "within alone": ({"within": 2.0}, "needs a prediction"),
     "pilot alone": ({"pilot": 0.2}, "A pilot needs"),
