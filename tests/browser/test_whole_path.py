@@ -212,6 +212,7 @@ def test_results_on_paper(watch, tmp_path):
     path.go_on(page)
     path.take_epsilon(page)
     path.release(page)
+    page.wait_for_load_state()  # its style, too
     page.emulate_media(media="print")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
