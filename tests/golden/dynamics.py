@@ -583,7 +583,7 @@ def make_release(level, z, *, start=0, grid=0.0):
 
 
 def call_filter(system, level, release, inputs=None):
-    return dynamics.filter_releases(system, level, release, inputs=inputs)
+    return dynamics.filter(system, release, level=level, inputs=inputs)
 
 
 def call_patterns(release):
@@ -619,13 +619,12 @@ def call_restored(system, level, lag, path):
 
 
 def call_nonlinear_system(transition, reading, covariances, inputs):
-    return dynamics.ExtendedStateSpace(transition, reading, **covariances, inputs=inputs)
+    return dynamics.NonlinearStateSpace(transition, reading, **covariances, inputs=inputs)
 
 
 def call_filter_nonlinear(system, level, release, method, inputs=None, kappa=None):
-    if method == "extended":
-        return dynamics.filter_extended(system, level, release, inputs=inputs)
-    return dynamics.filter_unscented(system, level, release, inputs=inputs, kappa=kappa)
+    more = {"level": level, "inputs": inputs, "kappa": kappa}
+    return dynamics.filter(system, release, method=method, **more)
 
 
 def call_local_bound(system, level, path, inputs=None):

@@ -23,8 +23,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, Flags, Index, as_array, as_confidence, as_count
-from privest.dynamics._filtering import Filtered
-from privest.dynamics._nonlinear import ExtendedFiltered
+from privest.dynamics._filter import Filtered
 from privest.errors import InvalidInput
 from privest.records import Record, quantile
 
@@ -123,7 +122,7 @@ class Diagnosis(Record):
 
 
 def diagnose(
-    filtered: Filtered | ExtendedFiltered, *, lags: int | None = None, parameters: int = 0,
+    filtered: Filtered, *, lags: int | None = None, parameters: int = 0,
     confidence: float = CONFIDENCE, fitted: bool | None = None,
 ) -> Diagnosis:  # fmt: skip
     """Test whether the innovations of a filter are what they are if the system is right.
@@ -182,7 +181,7 @@ def diagnose(
     )  # fmt: skip
 
 
-def _innovations(filtered: Filtered | ExtendedFiltered) -> Array:
+def _innovations(filtered: Filtered) -> Array:
     """ζ (series, K, r)."""
     if not hasattr(filtered, "innovations"):
         raise InvalidInput(

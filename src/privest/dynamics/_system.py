@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_count, plural
+from privest.arrays import Array, ArrayLike, as_array, as_count, plural
 from privest.dynamics._continuous import sampled
-from privest.dynamics._correlated import independent_noise, joint_covariance
 from privest.dynamics._elsewhere import as_control, as_scipy, control_parts, scipy_parts
 from privest.dynamics._entries import covariances_of, diffuse_columns, matrices_of
+from privest.dynamics._steps import Matrices, at, joint_covariance, roots_of, stack
 from privest.errors import InvalidInput
-from privest.linalg import batched as stacked
+from privest.linalg import psd
 from privest.noise._law import as_generator
 
 
@@ -85,7 +85,7 @@ class StateSpace:
         self.diffuse = diffuse_columns(diffuse, n)
         self.steps = self._common_steps()
         if self.cross is not None:
-            joint_covariance(self.Q, self.R, self.cross)  # ≥ 0, or refused
+            self._require_joint(self.cross)
 
     @classmethod
     def from_continuous(
@@ -182,6 +182,23 @@ class StateSpace:
             )
         return cross
 
+    def _require_joint(self, cross: Array) -> None:
+        try:
+            psd(self._joint(cross), "it")
+        except InvalidInput:
+            raise InvalidInput(
+                "cross cannot be the covariance of w_k and v_k: [[Q, cross], [crossᵀ, R]] is not "
+                "≥ 0."
+            ) from None
+
+    def _joint(self, cross: Array) -> Array:
+        """The covariance of [w_k; v_k], (1 or K, n + m, n + m)."""
+        parts = [stack(part) for part in (self.Q, self.R, cross)]
+        length = max(len(part) for part in parts)
+        return joint_covariance(
+            *(np.broadcast_to(part, (length, *part.shape[1:])) for part in parts)
+        )
+
     def _common_steps(self) -> int | None:
         lengths = {name: len(M) for name, M in self.parts().items() if M.ndim == 3}
         if len(set(lengths.values())) > 1:
@@ -213,30 +230,18 @@ class StateSpace:
         given = self.B if self.B is not None else self.D
         return 0 if given is None else int(given.shape[-1])
 
-    # The factors are found when first asked for, by Cholesky or, if singular, by eigenvectors.
-
     @cached_property
-    def Q_root(self) -> Array:
-        """F with FFᵀ = Q, (1 or K, n, n)."""
-        return stacked.factor(stack(self.Q)).lower
-
-    @cached_property
-    def R_root(self) -> Array:
-        """G with GGᵀ = R, (1 or K, m, m)."""
-        return stacked.factor(stack(self.R)).lower
-
-    @cached_property
-    def root0(self) -> Array:
-        """B_0 with B_0B_0ᵀ = cov0, (n, n)."""
-        return np.asarray(stacked.factor(stack(self.cov0)).lower[0])
-
-    @cached_property
-    def uncorrelated(self) -> StateSpace:
-        """The same readings from noise without `cross`: itself, or with the state [x_k; ω_k].
-
-        What filters, bounds and simulations work on; x is the first n of its 2n states.
-        """
-        return self if self.cross is None else independent_noise(self)
+    def matrices(self) -> Matrices:
+        """The arrays of the system, with their factors, as filters take them."""
+        n, m, p = self.states, self.readings, self.inputs
+        found = Matrices(
+            self.A, self.C, self.Q, self.R, self.mean0, self.cov0,
+            np.zeros((n, p)) if self.B is None else self.B,
+            np.zeros((m, p)) if self.D is None else self.D,
+            np.zeros((n, 0)) if self.diffuse is None else self.diffuse,
+        )  # fmt: skip
+        found.cross = self.cross
+        return found
 
     def require_steps(self, steps: int) -> int:
         """Check a number of steps against the time axis."""
@@ -244,15 +249,6 @@ class StateSpace:
         if self.steps is not None and count > self.steps:
             raise InvalidInput(f"The system is given for {self.steps} steps; asked for {count}.")
         return count
-
-    def offsets(self, steps: int, inputs: ArrayLike | None, start: int = 0) -> tuple[Array, Array]:
-        """B_ku_k and D_ku_k, (steps, n) and (steps, m), for inputs (steps, p) from step `start`."""
-        shift, seen = np.zeros((steps, self.states)), np.zeros((steps, self.readings))
-        u = known_inputs(inputs, steps, self.inputs)
-        for target, matrix in ((shift, self.B), (seen, self.D)):
-            if matrix is not None:
-                target[:] = (between(matrix, start, start + steps) @ u[:, :, None])[:, :, 0]
-        return shift, seen
 
     def simulate(
         self, steps: int, rng: np.random.Generator, *, inputs: ArrayLike | None = None,
@@ -262,24 +258,25 @@ class StateSpace:
 
         Where x_0 is diffuse it is simulated at δ = 0: N(mean0, cov0).
         """
-        if self.cross is not None:
-            whole, seen = self.uncorrelated.simulate(steps, rng, inputs=inputs, trials=trials)
-            return whole[..., : self.states].copy(), seen
         source, steps = as_generator(rng), self.require_steps(steps)
-        shift, seen = self.offsets(steps, inputs)
+        u = known_inputs(inputs, steps, self.inputs)
         count = as_count(1 if trials is None else trials, "trials", least=1)
-        n, m = self.states, self.readings
-        A, C = stack(self.A), stack(self.C)
-        states, now = np.empty((count, steps, n)), self.mean0 + np.zeros((count, n))
-        now += source.standard_normal((count, n)) @ self.root0.T
+        n, m, own = self.states, self.readings, self.matrices
+        cross = np.zeros((n, m)) if self.cross is None else self.cross
+        root = roots_of(self._joint(cross))  # of [w; v]
+        states, seen = np.empty((count, steps, n)), np.empty((count, steps, m))
+        now = self.mean0 + source.standard_normal((count, n)) @ own.root0.T
+        white = source.standard_normal((steps, count, n))
+        noise = np.concatenate(
+            [white, source.standard_normal((count, steps, m)).swapaxes(0, 1)], axis=2
+        )
+        A, B, C, D = (stack(part) for part in (own.A, own.B, own.C, own.D))
         for k in range(steps):
+            both = noise[k] @ at(root, k).T
             states[:, k] = now
-            white = source.standard_normal((count, n))
-            now = now @ at(A, k).T + shift[k] + white @ at(self.Q_root, k).T
-        noise = source.standard_normal((count, steps, m, 1))
-        readings = C[:steps] @ states[..., None] + self.R_root[:steps] @ noise
-        result = readings[..., 0] + seen
-        return (states[0], result[0]) if trials is None else (states, result)
+            seen[:, k] = now @ at(C, k).T + at(D, k) @ u[k] + both[:, n:]
+            now = now @ at(A, k).T + at(B, k) @ u[k] + both[:, :n]
+        return (states[0], seen[0]) if trials is None else (states, seen)
 
     def __repr__(self) -> str:
         start = "" if self.diffuse is None else ", diffuse start"
@@ -299,6 +296,15 @@ def as_system(system: StateSpace) -> StateSpace:
     return system
 
 
+def system_of(matrices: Matrices) -> StateSpace:
+    """The checked system of unchecked matrices."""
+    inputs = matrices.B.shape[-1] > 0
+    return StateSpace(
+        *matrices[:6], B=matrices.B if inputs else None, D=matrices.D if inputs else None,
+        diffuse=matrices.diffuse if matrices.diffuse.shape[1] else None,
+    )  # fmt: skip
+
+
 def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
     """Inputs (steps, count), checked; a vector where count is 1."""
     shape = (steps, count)
@@ -311,23 +317,3 @@ def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
     if count == 0 or u.shape != shape:
         raise InvalidInput(f"inputs must have shape {shape}; received {u.shape}.")
     return u
-
-
-def stack(matrix: Array) -> Array:
-    """With a time axis, of length one where the matrix does not change."""
-    return matrix if matrix.ndim == 3 else matrix[None]
-
-
-def at(matrices: Array, k: int) -> Array:
-    """The matrix of step k of a stack of one or K."""
-    return np.asarray(matrices[min(k, len(matrices) - 1)])
-
-
-def each(matrices: Array, steps: Index) -> Array:
-    """A copy of the matrices of these steps, of a stack of one or K."""
-    return np.asarray(matrices[np.minimum(steps, len(matrices) - 1)])
-
-
-def between(matrix: Array, start: int, stop: int) -> Array:
-    """The matrices of start ≤ k < stop, one if they do not change."""
-    return matrix[start:stop] if matrix.ndim == 3 and len(matrix) > 1 else stack(matrix)

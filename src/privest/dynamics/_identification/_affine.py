@@ -13,12 +13,12 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count
-from privest.dynamics._identification._data import Data
+from privest.dynamics._releases import Data
 from privest.dynamics._identification._family import Family
-from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._steps import Matrices
 from privest.dynamics._identification._scales import Free, Scale, Scales
 from privest.dynamics._identification._seen import Seen, seen_of
-from privest.dynamics._system import StateSpace
+from privest.dynamics._system import StateSpace, system_of
 from privest.errors import InvalidInput
 
 PARTS = ("A", "C", "Q", "R", "B", "D")
@@ -135,11 +135,11 @@ class AffineFamily(Family):
             )
         found = self.matrices(self.working(given))
         if cov0 is None:
-            return found.system()
+            return system_of(found)
         start = as_array(cov0, "cov0", ndim=(0, 2))
         if start.ndim == 0:
             start = start * np.eye(self.states)
-        return found._replace(cov0=start, diffuse=np.zeros((self.states, 0))).system()
+        return system_of(found._replace(cov0=start, diffuse=np.zeros((self.states, 0))))
 
     # --- the data ---
 

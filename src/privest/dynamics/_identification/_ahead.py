@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from privest.arrays import Array
-from privest.dynamics._identification._data import Data
-from privest.dynamics._identification._likelihood import last_state
-from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._releases import Data
+from privest.dynamics._kalman import last_state
+from privest.dynamics._steps import Matrices
 
 
 class Ahead(NamedTuple):

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, plural
-from privest.dynamics._identification._data import Data
+from privest.dynamics._releases import Data
 from privest.dynamics._identification._family import Family
-from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._steps import Matrices
 from privest.dynamics._identification._scales import Between, Free, Positive, Scale, Scales
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput, NumericalFailure, PrivestError
@@ -74,7 +74,7 @@ class Custom(Family):
         system = self.system(self.start)
         self.readings, self.inputs = system.readings, system.inputs
         self._unknown = _columns(diffuse, system.states)
-        self._shapes = [part.shape for part in Matrices.of(system)]
+        self._shapes = [part.shape for part in system.matrices[:9]]
 
     def __repr__(self) -> str:
         return f"Custom({', '.join(self.names)})"
@@ -100,22 +100,19 @@ class Custom(Family):
         except (PrivestError, ArithmeticError) as error:
             # Far from the start the model may not exist: a search turns back there.
             raise NumericalFailure(f"{self!r} has no model there: {error}") from error
-        found = Matrices.of(self._checked(system))
-        if [part.shape for part in found] != self._shapes:
+        found = self._checked(system).matrices
+        if [part.shape for part in found[:9]] != self._shapes:
             raise InvalidInput(
                 f"the function of {self!r} must return systems of one shape for every theta."
             )
         if self._unknown is None:
             return found
-        # Correlated noise has states of its own after those of the system.
-        below = np.zeros((len(found.mean0) - len(self._unknown), self._unknown.shape[1]))
-        unknown = np.concatenate([self._unknown, below])
-        return found._replace(diffuse=np.concatenate([found.diffuse, unknown], axis=1))
+        return found._replace(diffuse=np.concatenate([found.diffuse, self._unknown], axis=1))
 
     def slopes(self, t: Array) -> Matrices:
         """∂matrices/∂t, numerically."""
         here, p = self.matrices(t), len(t)
-        parts = here[:-1]
+        parts = here[:8]
         rows = self._differences(t)
         if rows is None:
             rows = numerical_jacobian(self._flat, t, self._flat(t))[0].T

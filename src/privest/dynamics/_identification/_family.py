@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 
 from privest.arrays import Array, Flags
-from privest.dynamics._identification._data import Data
-from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._releases import Data
+from privest.dynamics._steps import Matrices
 from privest.dynamics._identification._scales import Scales
 from privest.errors import InvalidInput
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_choice, as_confidence, as_count
 from privest.dynamics._diagnosis import Diagnosis, diagnose
-from privest.dynamics._filtering import Filtered, filter_releases
+from privest.dynamics._filter import Filtered, filter_linear
 from privest.dynamics._identification._constrained import Peak, safe_inverse
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._flat import FlatDirection, flat_directions
@@ -23,12 +23,12 @@ from privest.dynamics._identification._intervals import (
     profile_intervals,
     wald_intervals,
 )
-from privest.dynamics._identification._likelihood import first_state
+from privest.dynamics._kalman import first_state
 from privest.dynamics._identification._objective import Objective
 from privest.dynamics._identification._signal import Signal, signal_of
 from privest.dynamics._identification._wald import TRUSTED
 from privest.dynamics._releases import SeriesRelease
-from privest.dynamics._system import StateSpace
+from privest.dynamics._system import StateSpace, system_of
 from privest.estimator.result import Result
 from privest.release import StreamRelease
 
@@ -185,13 +185,13 @@ class Fit(Result):
     @cached_property
     def system(self) -> StateSpace:
         """The model at θ̂; its inputs are those given and a column of ones where it has a mean."""
-        return self.family.matrices(self.working).system()
+        return system_of(self.family.matrices(self.working))
 
     def filtered(self) -> Filtered:
         """The states from the releases up to each step, under the model at θ̂."""
         data = self._objective.data[0]
         inputs = data.inputs if self.system.inputs else None
-        return filter_releases(self.system, data.level, self._release, inputs=inputs)
+        return filter_linear(self.system, data.level, self._release, inputs)
 
     def signal(self) -> Signal:
         """The series itself from all releases, under the model at θ̂: C x_k + D u_k."""

@@ -6,14 +6,14 @@ import numpy as np
 
 from privest.arrays import ArrayLike, as_array
 from privest.dynamics._identification._climbing import climb
-from privest.dynamics._identification._data import Data, data_of
+from privest.dynamics._releases import Data, data_of
 from privest.dynamics._identification._exposure import exposure, require_level
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._fit import Fit
 from privest.dynamics._identification._floors import estimate_covariance
 from privest.dynamics._identification._objective import Objective
 from privest.dynamics._identification._parsing import as_family
-from privest.dynamics._observed import Level
+from privest.dynamics._releases import Level
 from privest.dynamics._releases import SeriesRelease
 from privest.errors import InvalidInput
 from privest.release import StreamRelease

@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 
 from privest.arrays import Array, Flags
-from privest.dynamics._identification._data import Data
+from privest.dynamics._releases import Data
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._flat import WEAK
-from privest.dynamics._identification._likelihood import first_state
-from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._kalman import first_state
+from privest.dynamics._steps import Matrices
 from privest.dynamics._identification._start_information import Start, information_of
 from privest.dynamics._identification._whittle import whittle
 from privest.errors import InvalidInput, NumericalFailure

@@ -18,11 +18,11 @@ import scipy
 from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_choice, as_confidence
 from privest.dynamics._identification._ahead import Ahead, ahead_of
 from privest.dynamics._identification._constrained import Higher, Peak
-from privest.dynamics._identification._data import Data
+from privest.dynamics._releases import Data
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._intervals import AGAIN, taken_up
 from privest.dynamics._identification._linear import integrated, linear_parameters
-from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._steps import Matrices
 from privest.dynamics._identification._objective import Objective
 from privest.dynamics._identification._points import Posterior, Visit
 from privest.dynamics._identification._posterior import posterior

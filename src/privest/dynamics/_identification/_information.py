@@ -17,25 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array
-from privest.dynamics._identification._adjoint import passed
-from privest.dynamics._identification._data import Data
-from privest.dynamics._identification._diffuse import response_size
-from privest.dynamics._identification._likelihood import plan_for
-from privest.dynamics._identification._matrices import Matrices
-from privest.dynamics._identification._step_slopes import step_slopes
-from privest.dynamics._identification._steps import Derivatives, steps_of
-from privest.dynamics._observed import Observed
-from privest.dynamics._recursions import (
-    PATIENCE,
-    REACHED,
-    recurrence,
-    relative_change,
-    run_starts,
-    settled,
-)
+from privest.arrays import Array, Index
+from privest.dynamics._releases import Data
+from privest.dynamics._kalman import least_response
+from privest.dynamics._steps import Matrices
+from privest.dynamics._steps import step_slopes
+from privest.dynamics._steps import Derivatives, Steps, input_terms, steps_of
 from privest.errors import NumericalFailure
 
+SETTLED = 1e-14  # change of a covariance in a step, in its own units: it stands still
 VAGUE, RATIO, LIMITS = 1e2, 4.0, 5  # κ = 1e2, 4e2, … in units of what is left of a diffuse start
 LIMIT_ERROR = 1e-8  # of the limit κ → ∞, between its last two extrapolations
 
@@ -46,18 +36,16 @@ def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     O(K (np)³), or until the covariances have settled. The private Cramér-Rao bound of t is I⁻¹.
     A diffuse start: the limit of vaguer and vaguer ones (that of δ ~ N(0, κI), κ → ∞).
     """
-    plan = plan_for(matrices, data)
-    seen, shift, offset = steps_of(matrices, plan, data)
-    given = step_slopes(matrices, slopes, plan, data, seen)
-    del offset  # a known number added to z̃
+    plan = data.plan(matrices)
+    seen = steps_of(matrices, plan)
+    shift, _, _ = input_terms(matrices, plan, data.inputs)
+    given = step_slopes(matrices, slopes, plan, data.inputs)
     cov = seen.root @ seen.root.T
     if not matrices.diffuse.shape[1]:
         return data.series * _summed(seen, given, shift, cov)
     columns = np.zeros((len(seen.start), matrices.diffuse.shape[1]))
     columns[: seen.states] = matrices.diffuse
-    silent = np.zeros((data.steps, seen.rows.shape[1], 1))
-    way = passed(seen, plan, silent, np.zeros_like(shift), silent[:, :, 0], columns)
-    unit = VAGUE / response_size(way.innovations[:, :, 1:], columns)
+    unit = VAGUE / least_response(matrices, data)
     found = [
         _summed(seen, given, shift, cov + columns @ columns.T * (unit * RATIO**i))
         for i in range(LIMITS)
@@ -104,7 +92,7 @@ class _Maps(NamedTuple):
     gain: Array
 
 
-def _summed(seen: Observed, given: Derivatives, shift: Array, cov: Array) -> Array:
+def _summed(seen: Steps, given: Derivatives, shift: Array, cov: Array) -> Array:
     p, N, steps = len(given.start), len(seen.start), seen.steps
     driven = np.concatenate([shift[None], given.shift]).transpose(1, 0, 2).reshape(steps, -1)
     mean = np.concatenate([seen.start[None], given.start]).ravel()
@@ -112,27 +100,33 @@ def _summed(seen: Observed, given: Derivatives, shift: Array, cov: Array) -> Arr
     used = slice(0 if given.transition.any() or given.rows.any() else N, None)
     driven, mean = driven[:, used], mean[used]
     now = _Now(cov, given.cov, np.zeros((len(mean), len(mean))), mean)
-    total, k, next_check = np.zeros((p, p)), 0, 0
-    kind = seen.kind
-    first, stop = run_starts(kind), steps - run_starts(kind[::-1])[::-1]
+    total, k, kind = np.zeros((p, p)), 0, seen.kind
+    stop = _run_ends(kind)
     while k < steps:
         known = driven[k], given.offset[:, k]
         before, (now, added, maps) = now, _step(seen, given, int(kind[k]), now, known, used)
         total += added[0] + added[1]
-        age, end, k = k - int(first[k]), int(stop[k]), k + 1
-        if age == 0:
-            next_check = 1
-        elif k < end and age >= next_check:
-            change = _change(now, before)
-            if change <= REACHED:
-                if settled(change, now.spread, maps.update @ maps.lead):
-                    total += (end - k) * added[0]
-                    if moving:
-                        more, mean = _means(maps, now.mean, driven[k:end], given.offset[:, k:end])
-                        total, now = total + more, now._replace(mean=mean)
-                    k = end
-                next_check = int(PATIENCE * age) + 1
+        k, end = k + 1, int(stop[k])
+        if k < end and _change(now, before) <= SETTLED:
+            total += (end - k) * added[0]
+            if moving:
+                more, mean = _means(maps, now.mean, driven[k:end], given.offset[:, k:end])
+                total, now = total + more, now._replace(mean=mean)
+            k = end
     return (total + total.T) / 2
+
+
+def _run_ends(kind: Index) -> Index:
+    """The step after the last of the run of equal kinds that each step is in."""
+    ends = np.append(np.flatnonzero(np.diff(kind)) + 1, len(kind))
+    return np.asarray(ends[np.searchsorted(ends, np.arange(len(kind)), side="right")])
+
+
+def _relative(new: Array, old: Array) -> float:
+    """The largest change of an entry, in units √(P_iiP_jj)."""
+    unit = np.sqrt(np.abs(new.diagonal()))
+    unit = np.where(unit > 0, unit, 1.0)
+    return float(np.abs((new - old) / unit / unit[:, None]).max(initial=0.0))
 
 
 def _change(new: _Now, old: _Now) -> float:
@@ -142,14 +136,14 @@ def _change(new: _Now, old: _Now) -> float:
     size = np.abs(new.slopes / unit / unit[:, None]).max(initial=0.0)
     moved = np.abs((new.slopes - old.slopes) / unit / unit[:, None]).max(initial=0.0)
     return max(
-        relative_change(new.P, old.P),
-        relative_change(new.spread, old.spread),
+        _relative(new.P, old.P),
+        _relative(new.spread, old.spread),
         float(moved / size) if size > 0 else 0.0,
     )
 
 
 def _step(
-    seen: Observed,
+    seen: Steps,
     given: Derivatives,
     j: int,
     now: _Now,
@@ -224,9 +218,11 @@ def _means(maps: _Maps, mean: Array, driven: Array, offset: Array) -> tuple[Arra
     """What means add over the rest of a run whose covariances have settled, and the last mean."""
     steps = len(driven)
     pulled = np.stack([_from_offset(maps.gain, offset[:, k], len(mean)) for k in range(steps)])
-    forcing = (driven @ maps.update.T - pulled)[:, :, None]
-    entry = np.zeros(steps, dtype=np.intp)
-    found = recurrence((maps.update @ maps.lead)[None], entry, forcing, mean[:, None])[:, :, 0]
+    forcing, closed = driven @ maps.update.T - pulled, maps.update @ maps.lead
+    found, now = np.empty((steps, len(mean))), mean
+    for k in range(steps):
+        now = closed @ now + forcing[k]
+        found[k] = now
     before = np.concatenate([mean[None], found[:-1]])
     ahead = before @ maps.lead.T + driven
     felt = np.einsum("irx,kx->ikr", maps.heard, ahead) + offset

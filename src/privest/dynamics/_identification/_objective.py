@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from privest.arrays import Array
-from privest.dynamics._identification._data import Data
+from privest.dynamics._releases import Data
 from privest.dynamics._identification._family import Family
-from privest.dynamics._identification._likelihood import log_likelihood, value_and_gradient
-from privest.dynamics._identification._matrices import along
+from privest.dynamics._kalman import log_likelihood, value_and_gradient
+from privest.dynamics._steps import along
 from privest.errors import NumericalFailure
 
 

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count, as_flags
-from privest.dynamics._identification._data import Data, inputs_of
+from privest.dynamics._releases import Data, inputs_of
 from privest.dynamics._identification._exposure import exposure, require_level
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._floors import floor, long_floor
 from privest.dynamics._identification._parsing import as_family
-from privest.dynamics._observed import Level
+from privest.dynamics._releases import Level
 from privest.errors import InvalidInput, NumericalFailure
 from privest.privacy import EndlessLevel, as_stream_level
 from privest.records import Record, standard_errors

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from privest.arrays import Array
-from privest.dynamics._identification._data import Data
-from privest.dynamics._observed import of_entries
+from privest.dynamics._releases import Data
+from privest.dynamics._steps import of_entries
 from privest.dynamics._releases import shown_series
 
 ORDERS = (1, 2, 3)  # of differences: what they leave is at least the variance of what is white

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array
-from privest.dynamics._filtering import Filtered, smooth
+from privest.dynamics._filter import Filtered, smooth
 from privest.dynamics._system import stack
 from privest.records import Estimated, Record
 

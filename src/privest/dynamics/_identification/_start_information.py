@@ -16,9 +16,9 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.dynamics._identification._data import Data
+from privest.dynamics._releases import Data
 from privest.dynamics._identification._information import information
-from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._steps import Matrices
 from privest.errors import NumericalFailure
 
 Start = Callable[[], Array]  # x_0 of each series, (n, series)

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from privest.arrays import Array
-from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._steps import Matrices
 from privest.errors import InvalidInput, NumericalFailure
 from privest.privacy import EndlessLevel
 
