@@ -7,7 +7,7 @@ innovations are ζ = W(Y − E Y), so J_Y = WᵀW. Levels that count it: `total_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -248,18 +248,17 @@ def steady_state(system: StateSpace, level: Level) -> SteadyState:
     wanted = level_of(level, system)
     if wanted.steps is not None:
         raise InvalidInput("A steady state needs the same level at every step: an EndlessLevel.")
-    if system.cross is not None:
-        raise InvalidInput("A steady state is of systems without cross: bound takes any horizon.")
     far = wanted.reach + 2  # the first steps of a level that looks back show less
-    plan = plan_of(wanted, system.readings, 1, np.zeros(1, dtype=bool), varying=False, start=far)
-    steps = steps_of(system.matrices, plan)
-    A, F, G, N = (table[0] for table in (steps.transition, steps.drive, steps.rows, steps.noise))
+    varying, absent = system.matrices.varying, np.zeros(2, dtype=bool)
+    plan = plan_of(wanted, system.readings, 2, absent, varying=varying, start=far)
+    steps = later_part(steps_of(system.matrices, plan), 1)
+    A, F, G, N = (
+        table[steps.kind[0]] for table in (steps.transition, steps.drive, steps.rows, steps.noise)
+    )
     predicted, n, size = _riccati(A, F, G, N), steps.states, len(A)
     # One measurement of the predicted state, then one whole step: unit coordinates of the filter.
-    measured = Steps(
-        np.eye(size)[None], np.zeros((1, size, size)), steps.rows, steps.noise, steps.kind,
-        steps.start, steps.root, n, steps.missing,
-    )  # fmt: skip
+    still = np.broadcast_to(np.eye(size), steps.transition.shape)
+    measured = replace(steps, transition=still, drive=np.zeros_like(steps.drive))
     half = stacked.factor(predicted[None]).lower[0]
     first = _covariances(measured, np.zeros((0, size)), upper_root(half))
     root = first.factor[0, :, :size]

@@ -92,7 +92,7 @@ def forward(
         np.empty((K, S, r)),
     )  # fmt: skip
     count = _forward_loop()(
-        *tables[:5], steps.kind, _wide(root, w), _wide(begin, w), values, _wide(shift, w), smooth,
+        *tables[:4], steps.kind, _wide(root, w), _wide(begin, w), values, _wide(shift, w), smooth,
         *found,
     )  # fmt: skip
     cut = [part[:count] for part in found[1:6]], [part[: count * smooth] for part in found[6:9]]
@@ -102,7 +102,7 @@ def forward(
 def _forward_loop() -> compiling.Loop:
     return compiling.where_installed(
         kernel.forward,
-        "rows3 rows3 rows3 rows2 index index rows2 rows2 rows3 rows3 flag outindex out3 out3 out3 "
+        "rows3 rows3 rows3 rows2 index rows2 rows2 rows3 rows3 flag outindex out3 out3 out3 "
         "out3 out2 out3 out3 out3 out3 out3 out3",
         uses=LEAVES,
     )
@@ -347,12 +347,12 @@ def adjoint(
     )  # fmt: skip
     loop = compiling.where_installed(
         kernel.adjoint,
-        "rows3 rows3 index index rows2 rows2 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
+        "rows3 rows3 index rows2 rows2 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
         "out3 out3 out2 out2 out1 out2",
         uses=(kernel.still,),
     )
     loop(
-        tables.transition, tables.rows, tables.shown, steps.kind, root.T @ root, begin, series,
+        tables.transition, tables.rows, steps.kind, root.T @ root, begin, series,
         done.entry, done.filtered, done.gain, done.scale, done.mean, done.zeta, *by,
     )  # fmt: skip
     back = np.zeros((J, r, r))  # N⁻ᵀ

@@ -128,7 +128,7 @@ def still(new: Array, old: Array, n: int, columns: int) -> bool:
 
 
 def forward(
-    transition: Array, drive: Array, rows: Array, noise: Array, shown: Index, kind: Index,
+    transition: Array, drive: Array, rows: Array, noise: Array, kind: Index,
     root: Array, begin: Array, values: Array, shift: Array, smooth: bool, entry: Index,
     predicted: Array, filtered: Array, factor: Array, gain: Array, scale: Array, later: Array,
     lost: Array, fresh: Array, ahead: Array, mean: Array, zeta: Array,
@@ -136,7 +136,7 @@ def forward(
     """The filter over all steps; returns how many entries of the tables it filled.
 
     Tables by kind of step (J): transition Aᵀ and drive Fᵀ (n, w), whitened rows h_i (r, w), their
-    noise ν_i (r,), how many are shown. root U (n, w) and begin (S, w) are before the first step;
+    noise ν_i (r,). root U (n, w) and begin (S, w) are before the first step;
     values (K, S, r) whitened, shift (K, 0, 1 or S, w).
     Tables by entry, a step that differs from the one before: P⁻, P, U, then gains g_i and c_i, and
     with `smooth` Θ_bᵀ, Θ_cΘ_cᵀ and Θ_aᵀ. By step: x⁻, x and ζ, (K, S, ·).
@@ -163,7 +163,7 @@ def forward(
                     below[i, width + i] = 1.0
             reflect(top, below, n, n, columns, v)
             gram(top, 0, n, n, width, predicted, e)
-            for i in range(shown[j]):
+            for i in range(r):
                 total = noise[j, i] * noise[j, i]
                 for a in range(n):
                     x = 0.0
@@ -211,7 +211,7 @@ def forward(
                     ahead[k, s, c] += shift[k, min(s, moves - 1), c]
             for c in range(width):
                 now[s, c] = ahead[k, s, c]
-            for i in range(shown[j]):
+            for i in range(r):
                 if scale[e, i] == 0.0:
                     zeta[k, s, i] = 0.0
                     continue
@@ -222,8 +222,6 @@ def forward(
                 zeta[k, s, i] = total
                 for c in range(width):
                     now[s, c] += gain[e, i, c] * total
-            for i in range(shown[j], r):
-                zeta[k, s, i] = 0.0
             for c in range(width):
                 mean[k, s, c] = now[s, c]
     return e + 1
@@ -305,7 +303,7 @@ def transpose_product(
 
 
 def adjoint(
-    transition: Array, rows: Array, shown: Index, kind: Index, cov0: Array, begin: Array,
+    transition: Array, rows: Array, kind: Index, cov0: Array, begin: Array,
     data: int, entry: Index, filtered: Array, gain: Array, scale: Array, mean: Array, zeta: Array,
     by_transition: Array, by_drive: Array, by_rows: Array, by_noise: Array, by_shift: Array,
     by_offset: Array, by_mean: Array, by_cov: Array,
@@ -331,35 +329,35 @@ def adjoint(
     for back in range(steps):
         k = steps - 1 - back
         j, e = kind[k], entry[k]
-        first, count = entry[k - 1] if k > 0 else -1, shown[j]
+        first = entry[k - 1] if k > 0 else -1
         if not (settled and e == last and first == before):
-            for i in range(count):
+            for i in range(r):
                 for a in range(i):
                     total = 0.0
                     for b in range(n):
                         total += rows[j, i, b] * gain[e, a, b]
                     c[i, a] = total
                 c[i, i] = scale[e, i]
-            for i in range(count):  # c⁻¹
-                for a in range(count):
+            for i in range(r):  # c⁻¹
+                for a in range(r):
                     total = 1.0 if a == i else 0.0
                     for b in range(i):
                         total -= c[i, b] * inverse[b, a]
                     inverse[i, a] = total / c[i, i]
-            for i in range(count):
+            for i in range(r):
                 for a in range(n):
                     total = 0.0
                     for b in range(i + 1):
                         total += inverse[i, b] * rows[j, b, a]
                     W[i, a] = total
                     total = 0.0
-                    for b in range(i, count):
+                    for b in range(i, r):
                         total += gain[e, b, a] * inverse[b, i]
                     gains[a, i] = total
             for a in range(n):
                 for b in range(n):
                     total = 1.0 if a == b else 0.0
-                    for i in range(count):
+                    for i in range(r):
                         total -= gains[a, i] * rows[j, i, b]
                     T[a, b] = total
             for a in range(n):
@@ -368,7 +366,7 @@ def adjoint(
                     for i in range(n):
                         total += M[a, i] * T[i, b]
                     MT[a, b] = total
-                for i in range(count):
+                for i in range(r):
                     total = 0.0
                     for b in range(n):
                         total += M[a, b] * gains[b, i]
@@ -378,13 +376,13 @@ def adjoint(
                     total = 0.0
                     for i in range(n):
                         total += T[i, a] * MT[i, b]
-                    for i in range(count):
+                    for i in range(r):
                         total += W[i, a] * W[i, b]
                     N[a, b] = total
-            for i in range(count):
-                for a in range(count):
+            for i in range(r):
+                for a in range(r):
                     total = 0.0
-                    for b in range(max(i, a), count):
+                    for b in range(max(i, a), r):
                         total += inverse[b, i] * inverse[b, a]
                     for b in range(n):
                         total += gains[b, i] * MK[b, a]
@@ -420,20 +418,20 @@ def adjoint(
             for b in range(n):
                 by_transition[j, a, b] -= data * NAP[a, b]
                 by_drive[j, a, b] -= 0.5 * data * N[a, b]
-        for i in range(count):
+        for i in range(r):
             for a in range(n):
                 by_rows[j, i, a] -= data * expected[i, a]
-            for a in range(count):
+            for a in range(r):
                 by_noise[j, i, a] -= 0.5 * data * D[i, a]
         for s in range(series):
-            for i in range(count):
+            for i in range(r):
                 total = zeta[k, s, i]
                 for a in range(n):
                     total -= gain[e, i, a] * sigma[s, a]
                 error[i] = total
-            for i in range(count):  # c⁻ᵀ, first entries last
+            for i in range(r):  # c⁻ᵀ, first entries last
                 total = 0.0
-                for a in range(i, count):
+                for a in range(i, r):
                     total += inverse[a, i] * error[a]
                 error[i] = total
             for a in range(n):
@@ -442,7 +440,7 @@ def adjoint(
                     total += filtered[e, a, b] * sigma[s, b]
                 state[a] = total
                 total = sigma[s, a]
-                for i in range(count):
+                for i in range(r):
                     total += rows[j, i, a] * error[i]
                 rho[a] = total
             for a in range(n):
@@ -460,15 +458,15 @@ def adjoint(
                 for b in range(n):
                     by_transition[j, a, b] += rho[a] * past[b]
                     by_drive[j, a, b] += 0.5 * rho[a] * rho[b]
-            for i in range(count):
+            for i in range(r):
                 for a in range(n):
                     by_rows[j, i, a] += error[i] * state[a]
-                for a in range(count):
+                for a in range(r):
                     by_noise[j, i, a] += 0.5 * error[i] * error[a]
             if s < data:
                 for a in range(n):
                     by_shift[k, a] += rho[a]
-                for i in range(count):
+                for i in range(r):
                     by_offset[k, i] += error[i]
     for s in range(series):
         for a in range(n):

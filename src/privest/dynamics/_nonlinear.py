@@ -346,8 +346,7 @@ def _squares(factors: Array) -> Array:
 
 
 def _smoothed(steps: _Step, n: int, simulated: bool) -> Smoothed:
-    K, m = steps.zeta.shape
-    width = n + -n % 4
+    K, width = len(steps.zeta), n + -n % 4
 
     def wide(part: Array) -> Array:
         found = np.zeros((*part.shape[:-1], width))
@@ -356,11 +355,10 @@ def _smoothed(steps: _Step, n: int, simulated: bool) -> Smoothed:
 
     nothing = np.zeros((0, 0, 0))
     done = Pass(
-        np.arange(K), nothing, nothing, wide(steps.factor), nothing, nothing[0],
+        np.arange(K), nothing, nothing, wide(steps.factor), nothing, np.zeros((0, 0)),
         wide(steps.later.swapaxes(1, 2)), wide(steps.lost), wide(steps.fresh), nothing,
         wide(steps.mean)[:, None], np.ascontiguousarray(steps.zeta)[:, None],
     )  # fmt: skip
-    del m
     states, covariances = backward(done, n)
     return Smoothed(states[:, 0], covariances, simulated)
 

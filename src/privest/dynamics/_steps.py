@@ -235,18 +235,17 @@ class Steps:
     @cached_property
     def tables(self) -> Tables:
         """What the loops of `_kernel` take."""
-        count, r, n = self.rows.shape
+        count, _, n = self.rows.shape
         width = n + -n % 4
-        white = np.ascontiguousarray(self.rows.swapaxes(1, 2))
+        white = np.array(self.rows.swapaxes(1, 2), order="C")  # a copy: it is whitened in place
         loop = compiling.where_installed(kernel.whiten, "rows3 index out3")
         loop(np.ascontiguousarray(self.noise), np.arange(count), white)
         scales = np.diagonal(self.noise, axis1=1, axis2=2)
         own = np.where(scales > 0, 1.0, 0.0)
-        shown = np.where(self.rows.any(axis=(1, 2)), r, 0)
         logs = np.log(np.where(scales > 0, scales, 1.0)).sum(axis=1)
         return Tables(
             _filled(self.transition.swapaxes(1, 2), width), _filled(self.drive.swapaxes(1, 2), width),
-            _filled(white.swapaxes(1, 2), width), own, shown, logs,
+            _filled(white.swapaxes(1, 2), width), own, logs,
         )  # fmt: skip
 
     def whitened(self, values: Array) -> Array:
@@ -258,13 +257,12 @@ class Steps:
 
 
 class Tables(NamedTuple):
-    """Aᵀ, Fᵀ (J, n, w), whitened rows (J, r, w), ν (J, r), rows shown (J,), log|N| (J,)."""
+    """Aᵀ, Fᵀ (J, n, w), whitened rows (J, r, w), ν (J, r), log|N| (J,)."""
 
     transition: Array
     drive: Array
     rows: Array
     noise: Array
-    shown: Index
     logs: Array
 
 

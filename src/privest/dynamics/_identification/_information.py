@@ -151,7 +151,7 @@ def _step(
     used: slice,
 ) -> tuple[_Now, tuple[Array, Array], _Maps]:
     """The next step of kind j; what it adds to I by covariances and by means."""
-    A, F, G, noise = seen.of_kind(j)
+    A, F, G, noise = seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
     dA, dQ, dG, dV = (part[:, j] for part in given[:4])
     p, N, r = len(dA), len(A), len(G)
     led = dA @ now.P @ A.T

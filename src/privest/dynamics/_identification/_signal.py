@@ -8,7 +8,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.dynamics._filter import Filtered, smooth
-from privest.dynamics._system import stack
+from privest.dynamics._steps import stack
 from privest.records import Estimated, Record
 
 
@@ -31,7 +31,7 @@ def signal_of(filtered: Filtered, inputs: Array) -> Signal:
     """The signal of a filter's system; inputs (K, p) as the system takes them."""
     system, found = filtered.system, smooth(filtered)
     C = stack(system.C)
-    added = system.offsets(found.estimate.shape[-2], inputs if system.inputs else None)[1]
+    added = (stack(system.matrices.D) @ inputs[:, :, None])[..., 0] if system.inputs else 0.0
     estimate = (C @ found.estimate[..., None])[..., 0] + added
     covariance = C @ found.covariance @ C.swapaxes(-1, -2)
     return Signal(np.asarray(estimate), np.asarray(covariance), found.simulated)
