@@ -13,6 +13,18 @@ from privest.dynamics._extended import (
     filter_extended,
     local_bound,
 )
+from privest.dynamics._families import (
+    AR,
+    ARMA,
+    ARX,
+    Custom,
+    LocalLevel,
+    LocalTrend,
+    RegressionAR,
+    Seasonal,
+    as_family,
+)
+from privest.dynamics._families import Family as Family
 from privest.dynamics._filtering import (
     Filtered,
     Predicted,
@@ -21,28 +33,19 @@ from privest.dynamics._filtering import (
     predict,
     smooth,
 )
-from privest.dynamics._identification._arx import ARX
-from privest.dynamics._identification._autoregressions import AR, ARMA, RegressionAR
-from privest.dynamics._identification._custom import Custom
-from privest.dynamics._identification._exposure import require_level as require_level
-from privest.dynamics._identification._family import Family as Family
-from privest.dynamics._identification._fit import Fit
-from privest.dynamics._identification._fitting import fit
-from privest.dynamics._identification._flat import FlatDirection
-from privest.dynamics._identification._forecast import Forecast
-from privest.dynamics._identification._intervals import Intervals
-from privest.dynamics._identification._parsing import as_family
-from privest.dynamics._identification._planning import ParameterBound, parameter_bound
-from privest.dynamics._identification._signal import Signal
-from privest.dynamics._identification._structural import LocalLevel, LocalTrend, Seasonal
+from privest.dynamics._fit import Fit, FlatDirection, Signal, fit
+from privest.dynamics._forecast import Forecast
 from privest.dynamics._information import (
     information_blocks,
     memoryless_level,
     reading_information,
     total_level,
 )
+from privest.dynamics._intervals import Intervals
 from privest.dynamics._nonlinear import ExtendedFiltered
 from privest.dynamics._online import PrivateKalman
+from privest.dynamics._parameter_bound import ParameterBound, parameter_bound
+from privest.dynamics._parameter_bound import require_level as require_level
 from privest.dynamics._releases import SeriesRelease, joined, release_series, simulate_series
 from privest.dynamics._sweep import Marginals
 from privest.dynamics._system import StateSpace
