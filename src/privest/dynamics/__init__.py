@@ -15,29 +15,25 @@ from privest.dynamics._bound import (
 )
 from privest.dynamics._diagnosis import Diagnosis, InnovationTest, diagnose
 from privest.dynamics._directions import BestDirections, best_directions
-from privest.dynamics._filter import (
-    Filtered,
-    Predicted,
-    PrivateKalman,
-    Smoothed,
-    predict,
-    smooth,
+from privest.dynamics._families import (
+    AR,
+    ARMA,
+    ARX,
+    Custom,
+    LocalLevel,
+    LocalTrend,
+    RegressionAR,
+    Seasonal,
+    as_family,
 )
-from privest.dynamics._identification._arx import ARX
-from privest.dynamics._identification._autoregressions import AR, ARMA, RegressionAR
-from privest.dynamics._identification._custom import Custom
-from privest.dynamics._identification._exposure import require_level as require_level
-from privest.dynamics._identification._family import Family as Family
-from privest.dynamics._identification._fit import Fit
-from privest.dynamics._identification._fitting import fit
-from privest.dynamics._identification._flat import FlatDirection
-from privest.dynamics._identification._forecast import Forecast
-from privest.dynamics._identification._intervals import Intervals
-from privest.dynamics._identification._parsing import as_family
-from privest.dynamics._identification._planning import ParameterBound, parameter_bound
-from privest.dynamics._identification._signal import Signal
-from privest.dynamics._identification._structural import LocalLevel, LocalTrend, Seasonal
+from privest.dynamics._families import Family as Family
+from privest.dynamics._filter import Filtered, Predicted, PrivateKalman, Smoothed, predict, smooth
+from privest.dynamics._fit import Fit, FlatDirection, Signal, fit
+from privest.dynamics._forecast import Forecast
+from privest.dynamics._intervals import Intervals
 from privest.dynamics._nonlinear import LocalBound, NonlinearStateSpace, filter, local_bound
+from privest.dynamics._parameter_bound import ParameterBound, parameter_bound
+from privest.dynamics._parameter_bound import require_level as require_level
 from privest.dynamics._releases import SeriesRelease, joined, release_series, simulate_series
 from privest.dynamics._system import StateSpace
 

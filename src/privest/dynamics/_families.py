@@ -1,0 +1,1327 @@
+"""Families of state-space models: parameters, their scales, and starting values from moments."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy
+
+from privest.arrays import (
+    AnyArray,
+    Array,
+    ArrayLike,
+    Flags,
+    as_array,
+    as_choice,
+    as_count,
+    as_flag,
+    plural,
+)
+from privest.dynamics._releases import Data
+from privest.dynamics._steps import Matrices
+from privest.dynamics._steps import of_entries
+from privest.dynamics._releases import shown_series
+from privest.dynamics._system import StateSpace, system_of
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure, PrivestError
+
+# Of |t| for partial autocorrelations tanh t: beyond it 1 − |r| is below 3e-7, and no stream that
+# fits in memory tells such a process from one with a unit root.
+LARGEST_ARTANH = 8.0
+MOST_STATES = 500
+
+# --- scales: natural parameters θ of working ones t, any real numbers ---
+
+
+class Process(NamedTuple):
+    """φ (p,), autocorrelations ρ_0 … (n,), v_p = innovation variance/variance, and ∂/∂r_j of them.
+
+    The slopes have shapes (p, p), (n, p) and (p,).
+    """
+
+    phi: Array
+    rho: Array
+    innovation: float
+    phi_slopes: Array
+    rho_slopes: Array
+    innovation_slopes: Array
+
+
+# A model at some t asks for coefficients, covariances and their slopes: the last few are kept.
+@lru_cache(maxsize=4)
+def durbin_levinson(partial: tuple[float, ...], count: int) -> Process:
+    """An autoregression by its partial autocorrelations r, |r_k| < 1; `count` autocorrelations.
+
+        ρ_k = r_kv_{k−1} + Σ_{j<k} φ_jρ_{k−j} ,  φ_j ← φ_j − r_kφ_{k−j} ,  v_k = v_{k−1}(1 − r_k²)
+
+    The autocovariances are γ_h = ρ_h q/v_p, to rounding also next to a unit root: no Lyapunov
+    equation is solved. Slopes by the complex step, exact for a polynomial.
+
+    >>> found = durbin_levinson((0.5,), 3)
+    >>> found.phi.tolist(), found.rho.tolist(), found.innovation
+    ([0.5], [1.0, 0.5, 0.25], 0.75)
+    """
+    p, h = len(partial), 1e-30
+    r = np.array(partial) + 1j * h * np.eye(max(p, 1), p)  # a row for each slope
+    size = max(count, p + 1)
+    phi, rho = r[:, :0], np.zeros((len(r), size), dtype=complex)
+    rho[:, 0], v = 1.0, np.ones(len(r), dtype=complex)
+    for k in range(p):
+        own = r[:, k]
+        rho[:, k + 1] = own * v + (phi * rho[:, k:0:-1]).sum(axis=1)
+        phi = np.concatenate([phi - own[:, None] * phi[:, ::-1], own[:, None]], axis=1)
+        v = v * (1.0 - own * own)
+    for k in range(p + 1, size if p else 0):
+        rho[:, k] = (phi * rho[:, k - p : k][:, ::-1]).sum(axis=1)
+    rho = rho[:, :count]
+    slopes = [part.imag.T[..., :p] / h for part in (phi, rho, v)]
+    found = Process(phi[0].real, rho[0].real, float(v[0].real), *slopes)
+    for part in (found.phi, found.rho, *slopes):
+        part.flags.writeable = False
+    return found
+
+
+def partial_autocorrelations(phi: Array) -> Array | None:
+    """The recursion backwards; None for coefficients that are not stationary."""
+    found = np.zeros(len(phi))
+    for k in range(len(phi) - 1, -1, -1):
+        r = found[k] = phi[k]
+        if not abs(r) < 1:
+            return None
+        phi = (phi[:k] + r * phi[:k][::-1]) / (1.0 - r * r)
+    return found
+
+
+class Scale(NamedTuple):
+    """θ = unit·t ("free"), e^t ("log"), or between low and high ("between"): a tanh of t."""
+
+    kind: str
+    unit: float = 1.0
+    low: float = -1.0
+    high: float = 1.0
+
+
+class Scales:
+    """The scale of each parameter; polynomials by their partial autocorrelations.
+
+    polynomials (where, sign): the parameters there are φ of 1 − φ_1B − … (sign 1) or θ of
+    1 + θ_1B + … (sign −1), all roots outside the unit circle. `count` is the number of
+    autocorrelations that are asked for at the same t.
+    """
+
+    def __init__(
+        self, names: Sequence[str], scales: Sequence[Scale],
+        polynomials: Sequence[tuple[slice, float]] = (), count: int = 0,
+    ) -> None:  # fmt: skip
+        self.names, self.polynomials, self.count = tuple(names), tuple(polynomials), count
+        self.log = np.array([scale.kind == "log" for scale in scales], dtype=bool)
+        self.bounded = np.array([scale.kind == "between" for scale in scales], dtype=bool)
+        self.unit, self.low, self.high = np.array([scale[1:] for scale in scales]).T
+        functions = {"log": "log ", "free": ""}
+        self.labels = tuple(
+            functions.get(scale.kind, "artanh " if scale[2:] == (-1, 1) else "logit ") + name
+            for scale, name in zip(scales, names)
+        )
+        for where, sign in self.polynomials:
+            if where.stop - where.start > 1:
+                kind, labels = "ar" if sign > 0 else "ma", list(self.labels)
+                size = where.stop - where.start
+                labels[where] = [f"artanh {kind} partial {j + 1}" for j in range(size)]
+                self.labels = tuple(labels)
+
+    def natural(self, t: Array) -> Array:
+        """θ (p,)."""
+        theta, low, high = self.unit * t, self.low[self.bounded], self.high[self.bounded]
+        theta[self.log] = np.exp(t[self.log])
+        theta[self.bounded] = (low + high) / 2 + (high - low) / 2 * np.tanh(t[self.bounded])
+        for where, sign in self.polynomials:
+            partial = tuple((sign * theta[where]).tolist())
+            theta[where] = sign * durbin_levinson(partial, self.count).phi
+        return np.asarray(theta)
+
+    def slopes(self, t: Array) -> Array:
+        """∂θ/∂t (p, p), with a block for each polynomial."""
+        own = self.unit.copy()
+        own[self.log] = np.exp(t[self.log])
+        own[self.bounded] = ((self.high - self.low) / 2)[self.bounded]
+        own[self.bounded] /= np.cosh(t[self.bounded]) ** 2
+        J = np.diag(own)
+        for where, sign in self.polynomials:
+            partial = tuple((sign * np.tanh(t[where])).tolist())
+            J[where, where] = durbin_levinson(partial, self.count).phi_slopes * own[where]
+        return J
+
+    def working(self, theta: Array) -> Array:
+        """t (p,); InvalidInput where no t leads to θ."""
+        theta = np.array(theta, dtype=float)
+        for where, sign in self.polynomials:
+            partial = partial_autocorrelations(sign * theta[where])
+            if partial is None:
+                kind = "invertible" if sign < 0 else "stationary"
+                raise InvalidInput(
+                    f"{', '.join(self.names[where])} = "
+                    f"{', '.join(f'{value:g}' for value in theta[where])} are not the coefficients "
+                    f"of a {kind} process: a root of their polynomial lies on or within the unit "
+                    "circle."
+                )
+            theta[where] = sign * partial
+        for j, (name, value) in enumerate(zip(self.names, theta.tolist())):
+            if self.log[j] and not value > 0:
+                raise InvalidInput(f"{name} must be > 0; received {value:g}.")
+            if self.bounded[j] and not self.low[j] < value < self.high[j]:
+                raise InvalidInput(
+                    f"{name} must lie between {self.low[j]:g} and {self.high[j]:g}; received "
+                    f"{value:g}."
+                )
+        t, inside = theta / self.unit, self.bounded
+        t[self.log] = np.log(theta[self.log])
+        t[inside] = np.log((theta - self.low)[inside] / (self.high - theta)[inside]) / 2
+        return np.asarray(t)
+
+    def limits(self) -> Array:
+        """(p, 2): beyond them θ does not change any more; those of variances depend on data."""
+        size = np.where(self.bounded, LARGEST_ARTANH, np.inf)
+        return np.stack([-size, size], axis=-1)
+
+    def in_units(self, unit: Array) -> Scales:
+        """The same with these units of free parameters."""
+        made = copy.copy(self)
+        made.unit = np.where(self.log | self.bounded, 1.0, unit)
+        return made
+
+
+# --- what a fit asks of a family ---
+
+
+class Family(ABC):
+    """θ → state-space model, with θ = natural(t) for every real vector t (the working scale).
+
+    names      of the natural parameters, (p,).
+    readings   measurements of one step.
+    searches   starting values from which a maximum is searched for, at least.
+    """
+
+    names: tuple[str, ...]
+    scales: Scales
+    readings: int = 1
+    searches: int = 2
+
+    @property
+    def size(self) -> int:
+        """p."""
+        return len(self.names)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the working parameters ("log q")."""
+        return self.scales.labels
+
+    @property
+    def transformed(self) -> Flags:
+        """Which working parameters are logarithms or artanh; these have no units."""
+        return np.array([own != name for own, name in zip(self.labels, self.names)], dtype=bool)
+
+    @property
+    def columns(self) -> int:
+        """How many columns of public inputs a fit takes."""
+        return 0
+
+    def natural(self, t: Array) -> Array:
+        """θ (p,) of the working parameters t (p,)."""
+        return self.scales.natural(t)
+
+    def natural_slopes(self, t: Array) -> Array:
+        """∂θ/∂t (p, p)."""
+        return self.scales.slopes(t)
+
+    def working(self, theta: Array) -> Array:
+        """t of θ; InvalidInput where no t leads there."""
+        return self.scales.working(theta)
+
+    @abstractmethod
+    def matrices(self, t: Array) -> Matrices:
+        """The model at t."""
+
+    @abstractmethod
+    def slopes(self, t: Array) -> Matrices:
+        """∂matrices/∂t, with a leading axis of parameters."""
+
+    @abstractmethod
+    def starts(self, data: list[Data]) -> list[Array]:
+        """Where a search may begin, the most promising first."""
+
+    @abstractmethod
+    def limits(self, data: list[Data]) -> Array:
+        """(p, 2): where the search for t ends, because nothing changes beyond it."""
+
+    @abstractmethod
+    def least_steps(self) -> int:
+        """Steps below which the parameters cannot be told apart."""
+
+    def prepared(self, data: list[Data]) -> Self:
+        """The same family with working parameters in units of these data (of `regressors`)."""
+        del data
+        return self
+
+    def checked(self, theta: ArrayLike, name: str = "theta") -> Array:
+        """θ as an array (p,); InvalidInput for another shape."""
+        given = as_array(theta, name, ndim=1)
+        if given.shape != (self.size,):
+            raise InvalidInput(
+                f"{name} must hold {', '.join(self.names)}; received shape {given.shape}."
+            )
+        return given
+
+    def regressors(self, data: Data) -> Data:
+        """The data with the inputs that the model asks for (a column of ones for a mean)."""
+        wanted, given = self.columns, data.inputs.shape[1]
+        if given != wanted:
+            raise InvalidInput(
+                f"{self!r} takes {wanted} public inputs; received {given}."
+                + (" Pass inputs=..." if wanted else " Leave inputs= out.")
+            )
+        return data
+
+
+# --- moments of releases of single numbers, before any model ---
+
+DIFFERENCES = (1, 2, 3)  # orders: what they leave is at least the variance of what is white
+
+
+class Moments(NamedTuple):
+    """Releases ŷ_k = z̃_k/ℓ_k = y_k + noise of variance 1/s_k, and their sizes.
+
+    values (K, series) with zeros where nothing is released, columns (K, p) of the inputs as the
+    releases contain them, noise 1/s_k and weight ∝ 1/(γ_0 + 1/s_k) (K, series).
+    variance: weighted, about the inputs, with privacy noise; whitest: the least variance that
+    differences leave, an upper estimate of what is white; lagged: releases look back, Σ a_jy_{k−j}
+    + e in units of √Σa_j², so that their autocovariances are not those of y.
+
+    Privacy noise is white: autocovariances of lags h ≥ 1 need no correction.
+    """
+
+    values: Array
+    columns: Array
+    noise: Array
+    weight: Array
+    lagged: bool
+    variance: float = 1.0
+    whitest: float = 1.0
+
+    @property
+    def steps(self) -> int:
+        """K."""
+        return len(self.values)
+
+    @property
+    def signal(self) -> float:
+        """γ_0 of the measurements about their inputs, at least a tenth of the variance."""
+        noise = float((self.weight * self.noise).sum() / self.weight.sum())
+        return max(self.variance - noise, 0.1 * self.variance)
+
+    def autocovariances(self, lags: int) -> Array:
+        """γ_0 + noise, γ_1, …, γ_lags over pairs (k, k − h) (fewer where there are no pairs)."""
+        found = []
+        weighted = self.weight * self.values
+        for h in range(min(lags, self.steps - 1) + 1):
+            end = self.steps - h
+            weights = float((self.weight[h:] * self.weight[:end]).sum())
+            if not weights > 0:
+                break
+            found.append(float((weighted[h:] * weighted[:end]).sum()) / weights)
+        return np.array(found)
+
+    def filtered_square(self, taps: Array) -> tuple[float, float, int]:
+        """Mean of (Σ_j f_jŷ_{k−j})², of the privacy noise in it; over how many steps."""
+        steps, used = self.steps - len(taps) + 1, np.flatnonzero(taps).tolist()
+        if steps < 1:
+            return 0.0, 0.0, 0
+        places = [slice(len(taps) - 1 - j, len(taps) - 1 - j + steps) for j in used]
+        weight = np.min([self.weight[at] for at in places], axis=0)
+        total = float(weight.sum())
+        if not total > 0:
+            return 0.0, 0.0, 0
+        pairs = list(zip(taps[used], places))
+        whole = sum(f * self.values[at] for f, at in pairs)
+        noise = sum(f**2 * self.noise[at] for f, at in pairs)
+        sums = [float((weight * part).sum()) / total for part in (np.square(whole), noise)]
+        return sums[0], sums[1], int(np.count_nonzero(weight))
+
+    def peak_frequency(self) -> float:
+        """The frequency, in radians a step, at which the periodogram is largest."""
+        waves = np.fft.rfft(self.values * self.weight, axis=0)
+        power = np.square(np.abs(waves)).sum(axis=1)
+        return 2 * math.pi * int(power[1:].argmax() + 1) / self.steps
+
+    def residuals(self) -> tuple[Moments, Array]:
+        """The same after weighted least squares on the inputs, and their coefficients."""
+        if not self.columns.shape[1]:
+            return self, np.zeros(0)
+        each = self.weight.sum(axis=1)
+        root = np.sqrt(each)
+        mean = (self.weight * self.values).sum(axis=1) / np.where(each > 0, each, 1.0)
+        found = np.linalg.lstsq(root[:, None] * self.columns, root * mean, rcond=None)[0]
+        rest = np.where(self.weight > 0, self.values - (self.columns @ found)[:, None], 0.0)
+        return self._replace(values=rest), found
+
+
+def moments_of(data: list[Data]) -> Moments:
+    """The moments of releases of single numbers."""
+    level, K, unit = data[0].level, data[0].steps, data[0].unit
+    if level.form == "dense":
+        gain = np.linalg.norm(level.dense_rows(0, K), axis=1)
+    else:
+        gain = np.sqrt(np.square(level.blocks(0, K)[:, :, 0, 0]).sum(axis=0))
+    gain, lagged, columns = unit * gain, level.reach > 0 or level.form == "dense", data[0].inputs
+    size = np.where(gain > 0, gain, 1.0)[:, None]
+    if columns.shape[1] and lagged:
+        columns = unit * shown_series(level, columns.T[:, :, None])[:, :, 0].T / size
+    flags = [np.repeat(~of_entries(own.missing)[:, :1], own.series, axis=1) for own in data]
+    there = np.concatenate(flags, axis=1) & (gain > 0)[:, None]
+    every = np.concatenate([own.values[:, 0] for own in data], axis=1)
+    values, noise = np.where(there, every / size, 0.0), np.where(there, size**-2, 0.0)
+    found = Moments(values, columns, noise, _weights(values, noise, there), lagged)
+    rest, _ = found.residuals()
+    square = float((rest.weight * np.square(rest.values)).sum())
+    if not square > 0:
+        return found
+    variance = whitest = square / float(rest.weight.sum())
+    for order in DIFFERENCES:
+        mean, _, count = rest.filtered_square(differences(order))
+        if count and mean > 0:
+            whitest = min(whitest, mean / math.comb(2 * order, order))
+    return found._replace(variance=variance, whitest=whitest)
+
+
+def _weights(values: Array, noise: Array, there: Flags) -> Array:
+    """1/(γ_0 + 1/s_k), for a first γ_0: the mean of s²(ŷ² − 1/s) over that of s²."""
+    if not there.any() or noise[there].min() == noise[there].max():
+        return there.astype(float)
+    s = np.where(there, 1.0 / np.where(there, noise, 1.0), 0.0)
+    centre = (s * values).sum(axis=0) / np.maximum(s.sum(axis=0), s[s > 0].min())
+    first = float((s**2 * (np.square(values - centre) - noise)).sum() / np.square(s).sum())
+    weight = np.where(there, 1.0 / (max(first, 0.1 / float(s.max())) + noise), 0.0)
+    return np.asarray(weight / weight.max())
+
+
+def differences(order: int, span: int = 1) -> Array:
+    """Taps of (1 − B^span)^order.
+
+    >>> differences(2, 2).tolist()
+    [1.0, 0.0, -2.0, 0.0, 1.0]
+    """
+    taps = np.zeros(order * span + 1)
+    taps[::span] = [(-1) ** j * math.comb(order, j) for j in range(order + 1)]
+    return taps
+
+
+# --- first coefficients from autocovariances ---
+
+HANKEL_SIZE = 5  # γ_1 … γ_9; larger for higher orders
+LARGEST_POLE = 0.98  # poles beyond are moved there, along their ray
+
+
+def ho_kalman(gamma: Array, order: int) -> Array | None:
+    """φ (order,), stable, from γ_1, γ_2, … = `gamma`; None where these are too few or nothing.
+
+    γ_h = c A^{h−1} b for h ≥ 1, so the Hankel matrix of γ_1, γ_2, … has rank n, and its shift gives
+    A. γ_0, which contains the privacy noise, is not used (it ruins Yule-Walker's equations).
+    """
+    size = min(max(HANKEL_SIZE, order + 2), (len(gamma) + 1) // 2)
+    if size < order + 1 or not np.abs(gamma).max(initial=0.0) > 0:
+        return None
+    U, values, _ = np.linalg.svd(scipy.linalg.hankel(gamma[:size], gamma[size - 1 : 2 * size - 1]))
+    if not values[order - 1] > 0:
+        return None
+    observability = U[:, :order] * np.sqrt(values[:order])
+    shift = np.linalg.lstsq(observability[:-1], observability[1:], rcond=None)[0]
+    return _from_poles(np.linalg.eigvals(shift), order)
+
+
+def stable(phi: Array) -> Array:
+    """The coefficients with poles moved into the circle where they are not.
+
+    >>> stable(np.array([1.2])).tolist()
+    [0.98]
+    """
+    return _from_poles(np.roots(np.concatenate([[1.0], -phi])), len(phi))
+
+
+def _from_poles(poles: AnyArray, order: int) -> Array:
+    poles = poles * (LARGEST_POLE / np.maximum(np.abs(poles), LARGEST_POLE))
+    phi = np.zeros(order)
+    phi[: len(poles)] = -np.poly(poles).real[1:]
+    return phi
+
+
+def moving_average(covariances: Array) -> Array:
+    """θ (q,) of 1 + θ_1B + …, invertible, from the autocovariances c_0 … c_q of a moving average.
+
+    Where no moving average has them (c_0 too small for a positive spectrum) c_0 is enlarged until
+    one has; roots of the spectrum outside the unit circle are those of θ.
+
+    >>> moving_average(np.array([1.25, 0.5])).round(9).tolist()
+    [0.5]
+    """
+    q = len(covariances) - 1
+    lags, grid = np.arange(1, q + 1), np.linspace(0, np.pi, 257)
+    lowest = float((2 * np.cos(np.outer(grid, lags)) @ covariances[1:]).min(initial=0.0))
+    first = float(covariances[0])
+    first = first if first > -lowest else max(-1.05 * lowest, 1e-300)
+    whole = np.concatenate([[first], covariances[1:]])
+    roots = np.roots(np.concatenate([whole[::-1], whole[1:]]))
+    roots = roots[np.abs(roots) > 0]  # a lag that is zero leaves zeros
+    outside = roots[np.argsort(-np.abs(roots))][: len(roots) // 2]
+    theta = np.atleast_1d(np.poly(1.0 / outside)).real[1:]  # Π (1 − B/root)
+    return np.concatenate([theta, np.zeros(q - len(theta))])
+
+
+# --- families with matrices affine in θ ---
+
+PARTS = ("A", "C", "Q", "R", "B", "D")
+# A variance is followed down to where it would move the log-likelihood by less than about 1e-3:
+# √(information) of the variance of white noise in K steps is √(K/2) over that of the noise, of the
+# steps of a random walk K²/10, of those of its slope K⁴/1000, which is K³ for K = 1000.
+NEGLIGIBLE = 1e-3
+INFORMATION_POWERS = (0.5, 2.0, 3.0)  # of K, by how often a variance is summed
+LARGEST_VARIANCE = 1e6  # times the variance of the releases
+SCALES = {"ar": "between", "ma": "between", "variance": "log", "coefficient": "free"}
+
+
+class Parameter(NamedTuple):
+    """A natural parameter and its entry (part, row, column) of the matrices.
+
+    kind: of an autoregression "ar", of a moving average "ma", "variance" or "coefficient" of an
+    input; `depth` of a variance: how often it is summed in time.
+    """
+
+    name: str
+    kind: str
+    part: str
+    row: int
+    column: int
+    depth: int = 0
+
+
+def as_order(value: int, name: str, *, least: int) -> int:
+    """A whole number of lags or states, within what a filter can do."""
+    found = as_count(value, name, least=least)
+    if found > MOST_STATES:
+        raise InvalidInput(
+            f"{name} must be at most {MOST_STATES}; received {found}. (A step of the filter costs "
+            "the cube of the number of states.)"
+        )
+    return found
+
+
+class AffineFamily(Family):
+    """(A, C, Q, R, B, D) = base + Σ θ_iE_i, one measurement a step; all families but `Custom`.
+
+    `inputs` public columns, of which the last may be ones (`constant`); `diffuse`: nothing is known
+    of x_0.
+    """
+
+    def __init__(
+        self, states: int, parameters: Sequence[Parameter], A: Array, C: Array, *, inputs: int = 0,
+        diffuse: bool = False, constant: bool = False,
+    ) -> None:  # fmt: skip
+        self.names = tuple(parameter.name for parameter in parameters)
+        self.parameters = tuple(parameters)
+        self.states, self.inputs, self.constant = states, inputs, constant
+        shapes = [A.shape, C.shape, A.shape, (1, 1), (states, inputs), (1, inputs)]
+        ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
+        self._cuts = [
+            (slice(end - math.prod(shape), end), shape) for shape, end in zip(shapes, ends)
+        ]
+        self._base, self._by = np.zeros(ends[-1]), np.zeros((len(parameters), ends[-1]))
+        self._base[: ends[1]] = np.concatenate([A.ravel(), C.ravel()])
+        for i, parameter in enumerate(parameters):
+            own, shape = self._cuts[PARTS.index(parameter.part)]
+            self._by[i, own.start + parameter.row * shape[1] + parameter.column] = 1.0
+        self.mean0, self.diffuse = np.zeros(states), np.eye(states)[:, : states * diffuse]
+        kinds = [parameter.kind for parameter in parameters]
+        polynomials = [
+            (slice(kinds.index(kind), kinds.index(kind) + kinds.count(kind)), sign)
+            for kind, sign in (("ar", 1.0), ("ma", -1.0))
+            if kind in kinds
+        ]
+        self.scales = Scales(
+            self.names, [Scale(SCALES[kind]) for kind in kinds], polynomials, states
+        )
+        self._moments: tuple[list[Data], Moments] | None = None
+
+    def matrices(self, t: Array) -> Matrices:
+        """The model at t."""
+        flat = self._base + self.scales.natural(t) @ self._by
+        A, C, Q, R, B, D = [flat[own].reshape(shape) for own, shape in self._cuts]
+        return Matrices(A, C, Q, R, self.mean0, self._cov0(t), B, D, self.diffuse)
+
+    def slopes(self, t: Array) -> Matrices:
+        """∂matrices/∂t."""
+        p, n = len(t), self.states
+        flat = self.scales.slopes(t).T @ self._by
+        A, C, Q, R, B, D = [flat[:, own].reshape(p, *shape) for own, shape in self._cuts]
+        moved = np.zeros((p, n, self.diffuse.shape[1]))
+        return Matrices(A, C, Q, R, np.zeros((p, n)), self._cov0_slopes(t), B, D, moved)
+
+    def _cov0(self, t: Array) -> Array:
+        """cov x_0; zeros where nothing is known of it."""
+        return np.zeros((self.states, self.states))
+
+    def _cov0_slopes(self, t: Array) -> Array:
+        return np.zeros((len(t), self.states, self.states))
+
+    def system(self, theta: ArrayLike, *, cov0: ArrayLike | None = None) -> StateSpace:
+        """The model at natural parameters θ, checked. For a mean it takes an input of ones.
+
+        `cov0`: a covariance of x_0 in place of the family's own start (stationary, or diffuse: a
+        diffuse system can be filtered but not simulated).
+        """
+        found = self.matrices(self.working(self.checked(theta)))
+        if cov0 is None:
+            return system_of(found)
+        start = as_array(cov0, "cov0", ndim=(0, 2))
+        if start.ndim == 0:
+            start = start * np.eye(self.states)
+        return system_of(found._replace(cov0=start, diffuse=np.zeros((self.states, 0))))
+
+    @property
+    def columns(self) -> int:
+        """How many columns of public inputs a fit takes; that of a mean is made here."""
+        return self.inputs - self.constant
+
+    def regressors(self, data: Data) -> Data:
+        """The data with the inputs that the model asks for, a column of ones last for a mean."""
+        u = self._delayed(super().regressors(data).inputs)
+        if self.constant:
+            u = np.column_stack([u, np.ones(len(u))])
+        return data._replace(inputs=u)
+
+    def _delayed(self, inputs: Array) -> Array:
+        """The inputs at the steps whose states they act on."""
+        return inputs
+
+    def prepared(self, data: list[Data]) -> Self:
+        """The same family with coefficients of inputs in units of the data.
+
+        The unit of a coefficient is the deviation of the releases over that of its input.
+        """
+        made, found = copy.copy(self), moments_of(data)
+        made._moments = data, found
+        # Moments start so near the maximum that, of 200 fits, none ended higher from elsewhere.
+        made.searches = 2 if found.lagged else 1
+        if self.inputs:
+            size = np.sqrt(np.mean(np.square(data[0].inputs), axis=0))
+            unit = math.sqrt(found.variance) / np.where(size > 0, size, 1.0)
+            own = [
+                unit[parameter.column] if parameter.kind == "coefficient" else 1.0
+                for parameter in self.parameters
+            ]
+            made.scales = self.scales.in_units(np.array(own))
+        return made
+
+    def _moments_of(self, data: list[Data]) -> Moments:
+        """The moments of these data, found once for those that the family was prepared for."""
+        known = self._moments
+        return known[1] if known and known[0] is data else moments_of(data)
+
+    def limits(self, data: list[Data]) -> Array:
+        """(p, 2): variances between a negligible one and one far above that of the releases."""
+        found, limits = self._moments_of(data), self.scales.limits()
+        for j, parameter in enumerate(self.parameters):
+            if parameter.kind == "variance":
+                power = INFORMATION_POWERS[parameter.depth]
+                least = NEGLIGIBLE * found.whitest / found.steps**power
+                limits[j] = math.log(least), math.log(LARGEST_VARIANCE * found.variance)
+        return limits
+
+    def least_steps(self) -> int:
+        """One more than there are parameters and states at the start."""
+        return self.size + self.states + 1
+
+    def starts(self, data: list[Data]) -> list[Array]:
+        """From moments of the releases where there are enough of them; then neutral ones."""
+        limits = self.limits(data)
+        found = self._first_values(self._moments_of(data))
+        return [np.clip(self.working(theta), *limits.T) for theta in found]
+
+    @abstractmethod
+    def _first_values(self, moments: Moments) -> list[Array]:
+        """θ of several starts, the most promising first."""
+
+
+# --- autoregressions and moving averages ---
+
+NEUTRAL = (0.5, 0.95, -0.5)  # first partial autocorrelations of starts that no moment chose
+NEUTRAL_LAGGED = (0.8, 0.3, -0.5, 0.97)  # where releases look back: their moments mislead
+CYCLE = 0.97  # |poles| of an oscillation
+LEAST_SHARE = 0.02  # of its largest possible value, for a variance that moments make nothing of
+
+
+class ARMA(AffineFamily):
+    """y_k = mean + x_k + v_k ,  x_k = Σ φ_jx_{k−j} + w_k + Σ θ_jw_{k−j} ,  var w = q ,  var v = r.
+
+    p, q     orders, not both 0.
+    noise    whether the measurements have a white error v of their own, beside the privacy noise,
+             whose variance is known. It can be told from w only if q < p.
+    mean     whether the mean is estimated; else it is 0.
+    Parameters phi1 … , theta1 … , q, then r and mean where asked for; x is stationary from the
+    start and the moving average invertible: both polynomials by their partial autocorrelations.
+
+    >>> ARMA(2, 1).names
+    ('phi1', 'phi2', 'theta1', 'q', 'mean')
+    >>> ARMA(1, 0, mean=False).system([0.5, 0.75]).cov0.tolist()
+    [[1.0]]
+    """
+
+    def __init__(self, p: int, q: int, *, noise: bool = False, mean: bool = True) -> None:
+        self._compose(as_order(p, "p", least=0), as_order(q, "q", least=0), noise, 0, mean)
+
+    def _compose(self, p: int, q: int, noise: bool, regressors: int, mean: bool) -> None:
+        """State (x_k, x_{k−1}, …) of the autoregression, C = (1, θ): affine in all parameters."""
+        noise, mean = as_flag(noise, "noise"), as_flag(mean, "mean")
+        if p + q == 0:
+            as_order(p, "the order", least=1)
+        if noise and q >= p:
+            raise NotIdentifiable(
+                f"ARMA({p}, {q}) with a white error of the measurements is an ARMA({p}, "
+                f"{max(p, q)}) again: r cannot be told from the moving average. Leave noise=True "
+                f"out, or take fewer terms than {p} in the moving average."
+            )
+        self.p, self.q, self.noise = p, q, noise
+        n = max(p, q + 1)
+        names = [f"beta{i + 1}" for i in range(regressors)] + ["mean"] * mean
+        parameters = [
+            *(Parameter(f"phi{j + 1}", "ar", "A", 0, j) for j in range(p)),
+            *(Parameter(f"theta{j}", "ma", "C", 0, j) for j in range(1, q + 1)),
+            *_noise_variances("Q", noise),
+            *(Parameter(name, "coefficient", "D", 0, i) for i, name in enumerate(names)),
+        ]
+        A, C = np.eye(n, k=-1), np.eye(1, n)
+        super().__init__(n, parameters, A, C, inputs=len(names), constant=mean)
+        self._lag = scipy.linalg.toeplitz(np.arange(n))
+
+    def _cov0(self, t: Array) -> Array:
+        """γ_{|i−j|} of the autoregression, γ_h = ρ_hq/v_p."""
+        found = durbin_levinson(tuple(np.tanh(t[: self.p]).tolist()), self.states)
+        scale = math.exp(t[self.p + self.q]) / found.innovation
+        return np.asarray((scale * found.rho)[self._lag])
+
+    def _cov0_slopes(self, t: Array) -> Array:
+        partial, p, place = np.tanh(t[: self.p]), self.p, self.p + self.q
+        found = durbin_levinson(tuple(partial.tolist()), self.states)
+        scale = math.exp(t[place]) / found.innovation
+        by: Array = np.zeros((len(t), self.states))
+        ratio = np.outer(found.rho, found.innovation_slopes / found.innovation)
+        by[:p] = (scale * (1.0 - partial**2))[:, None] * (found.rho_slopes - ratio).T
+        by[place] = scale * found.rho
+        return np.asarray(by[:, self._lag])
+
+    def __repr__(self) -> str:
+        return f"ARMA({self.p}, {self.q}{_options(self)})"
+
+    def _first_values(self, moments: Moments) -> list[Array]:
+        rest, coefficients = moments.residuals()
+        found = []
+        if not moments.lagged:
+            gamma = rest.autocovariances(2 * max(HANKEL_SIZE, self.p + 2) + self.q)
+            gamma[0] = rest.signal
+            # lags ≥ 1, after those that the moving average reaches
+            beyond = gamma[max(1, self.q - self.p + 1) :]
+            phi = ho_kalman(beyond, self.p) if self.p else np.zeros(0)
+            if phi is not None:
+                found.append(self._with_variances(phi, self._moving_part(phi, gamma), gamma))
+        for phi, theta in self._neutral(rest):
+            found.append(self._with_variances(phi, theta, np.array([rest.signal])))
+        return [np.concatenate([part, coefficients]) for part in found]
+
+    def _neutral(self, moments: Moments) -> Iterator[tuple[Array, Array]]:
+        """φ and θ that no moment chose, and an oscillation where the periodogram has its peak."""
+        for first in NEUTRAL_LAGGED if moments.lagged else NEUTRAL:
+            phi, theta = np.zeros(self.p), np.zeros(self.q)
+            (phi if self.p else theta)[0] = first
+            if self.p > 1 and first < 0:
+                phi[:2] = 2 * CYCLE * math.cos(moments.peak_frequency()), -(CYCLE**2)
+            yield phi, theta
+
+    def _moving_part(self, phi: Array, gamma: Array) -> Array:
+        """θ from the autocovariances of φ(B)y."""
+        if not self.q or len(gamma) <= self.q + self.p:
+            return np.zeros(self.q)
+        left = _squared_filter(np.concatenate([[1.0], -phi]), gamma, self.q + 1)
+        return 0.95 * moving_average(left)  # 0.95: inside, also for a root at 1
+
+    def _with_variances(self, phi: Array, theta: Array, gamma: Array) -> Array:
+        """θ with q (and r) from the autocovariances γ_0 (corrected), γ_1, …; none is nothing."""
+        partial = partial_autocorrelations(phi)
+        assert partial is not None
+        process = durbin_levinson(tuple(partial.tolist()), len(gamma) + self.q)
+        unit = _squared_filter(np.concatenate([[1.0], theta]), process.rho, len(gamma))
+        unit = unit / process.innovation  # γ_0, γ_1, … of x for q = 1
+        lags = unit[1:]
+        if self.noise and len(lags) and float(lags @ lags) > 1e-4 * unit[0] ** 2:
+            q = float(gamma[1:] @ lags) / float(lags @ lags)
+        elif len(lags) and not self.noise:  # γ_0 varies twice as much as the others
+            weight = np.concatenate([[0.5], np.ones(len(lags))])
+            q = float((weight * gamma) @ unit) / float((weight * unit) @ unit)
+        else:
+            q = (0.5 if self.noise else 1.0) * float(gamma[0] / unit[0])
+        most = float(gamma[0] / unit[0])
+        q = min(max(q, LEAST_SHARE * most), most / LEAST_SHARE)
+        r = max(float(gamma[0] - q * unit[0]), LEAST_SHARE * float(gamma[0]))
+        return np.concatenate([phi, theta, [q, r] if self.noise else [q]])
+
+
+def _noise_variances(part: str, noise: bool) -> list[Parameter]:
+    """q of the first state, and r of the measurements where asked for."""
+    found = [Parameter("q", "variance", part, 0, 0, depth=1)]
+    return [*found, Parameter("r", "variance", "R", 0, 0)] if noise else found
+
+
+def _squared_filter(taps: Array, gamma: Array, count: int) -> Array:
+    """`count` autocovariances of Σ_j taps_j x_{k−j}, of those of x."""
+    squared, reach = np.convolve(taps, taps[::-1]), len(taps) - 1
+    lags = np.abs(np.add.outer(np.arange(count), np.arange(-reach, reach + 1)))
+    return np.asarray(gamma[lags] @ squared)
+
+
+class AR(ARMA):
+    """y_k = mean + x_k + v_k ,   x_k = Σ φ_jx_{k−j} + w_k ,   var w = q ,   var v = r.
+
+    order    1, 2, …
+    noise    whether the measurements have a white error v of their own, beside the privacy noise.
+    mean     whether the mean is estimated; else it is 0.
+    Parameters phi1 … , q, then r and mean where asked for; x is stationary from the start.
+
+    >>> AR(2).names, AR(1, noise=True, mean=False).names
+    (('phi1', 'phi2', 'q', 'mean'), ('phi1', 'q', 'r'))
+    """
+
+    def __init__(self, order: int, *, noise: bool = False, mean: bool = True) -> None:
+        self._compose(as_order(order, "the order", least=1), 0, noise, 0, mean)
+
+    def __repr__(self) -> str:
+        return f"AR({self.p}{_options(self)})"
+
+
+class RegressionAR(ARMA):
+    """y_k = h_kβ + x_k + v_k with public rows h_k (inputs=H, a column for each β_i), AR error x.
+
+    x_k = Σ φ_jx_{k−j} + w_k, var w = q, stationary. A constant is a column of ones in H, or
+    mean=True. Parameters phi1 … , q, r (with noise=True), beta1 … , mean (with mean=True).
+
+    >>> RegressionAR(1, 2).names
+    ('phi1', 'q', 'beta1', 'beta2')
+    """
+
+    def __init__(
+        self, order: int, regressors: int = 1, *, noise: bool = False, mean: bool = False
+    ) -> None:
+        columns = as_order(regressors, "regressors", least=1)
+        self._compose(as_order(order, "the order", least=1), 0, noise, columns, mean)
+
+    def __repr__(self) -> str:
+        return f"RegressionAR({self.p}, {self.columns}{_options(self, mean=False)})"
+
+
+def _options(family: ARMA, mean: bool = True) -> str:
+    """The options of a family that are not the default."""
+    said = ", noise=True" if family.noise else ""
+    return said if family.constant == mean else f"{said}, mean={family.constant}"
+
+
+class ARX(AffineFamily):
+    """y_k = Σ_{j≤order} φ_jy_{k−j} + Σ_{l≤lags} b_lᵀu_{k−d−l+1} + w_k ,   var w = q.
+
+    inputs   columns of the public u (K, inputs): inputs= of the fit.
+    lags     how many steps of each input act on a measurement; the first acts after
+    delay    d = 1 (default, the control engineer's) or 0 steps (u_k acts on y_k itself).
+    noise    whether a white error of variance r is added, beside the privacy noise.
+    mean     whether y and u act about a level of y that is estimated, y − mean in place of y.
+    Parameters phi1 … , q, r, b1 … (b2.3: lag 2 of input 3, where there are several), mean. The
+    autoregression is stable; of x_0 nothing is known, so that without privacy noise the estimate
+    is least squares on the rows k ≥ max(order, lags).
+
+    >>> ARX(2, 2, lags=2).names
+    ('phi1', 'phi2', 'q', 'b1.1', 'b1.2', 'b2.1', 'b2.2')
+    """
+
+    def __init__(
+        self, order: int, inputs: int = 1, *, lags: int = 1, delay: int = 1, noise: bool = False,
+        mean: bool = False,
+    ) -> None:  # fmt: skip
+        self.order = as_order(order, "the order", least=1)
+        columns, self.lags = as_order(inputs, "inputs", least=1), as_order(lags, "lags", least=1)
+        self.delay, self.noise = as_order(delay, "delay", least=0), bool(noise)
+        if self.delay > 1:
+            raise InvalidInput(
+                f"delay must be 0 or 1; received {delay}. Shift the inputs for a longer one, or "
+                "take more lags."
+            )
+        n = max(self.order, self.lags)
+        # Observer form: x_{k+1} = φy_k + (shifted x_k) + B u_k + w, y = x_1. The state after k is
+        # what earlier steps add to each later measurement, so that x_0 absorbs what is before 0.
+        gains = [(lag, i) for lag in range(self.lags) for i in range(columns)]
+        parameters = [
+            *(Parameter(f"phi{j + 1}", "ar", "A", j, 0) for j in range(self.order)),
+            *_noise_variances("Q", self.noise),
+            *(
+                Parameter(
+                    f"b{lag + 1}" + (f".{i + 1}" if columns > 1 else ""), "coefficient", "B", lag, i
+                )
+                for lag, i in gains
+            ),
+            *([Parameter("mean", "coefficient", "D", 0, columns)] if mean else []),
+        ]
+        super().__init__(
+            n, parameters, np.eye(n, k=1), np.eye(1, n), inputs=columns + bool(mean), diffuse=True,
+            constant=bool(mean),
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        said = [f"{self.order}, {self.columns}"]
+        said += [f"lags={self.lags}"] if self.lags > 1 else []
+        said += ["delay=0"] if self.delay == 0 else []
+        said += ["noise=True"] if self.noise else []
+        said += ["mean=True"] if self.constant else []
+        return f"ARX({', '.join(said)})"
+
+    def _delayed(self, inputs: Array) -> Array:
+        """B u_k leads to step k + 1: without delay it is the input of that step."""
+        if self.delay:
+            return inputs
+        return np.concatenate([inputs[1:], np.zeros((1, inputs.shape[1]))])
+
+    def _first_values(self, moments: Moments) -> list[Array]:
+        """By instrumental variables, and neutral.
+
+        The privacy noise of past measurements ruins least squares. Measurements before those, and
+        inputs, have no part in it: they are instruments.
+        """
+        y, X, Z, noise = self._rows(moments)
+        p, found = self.order, []
+        if len(y) > Z.shape[1]:
+            fitted = np.asarray(Z @ np.linalg.lstsq(Z, X, rcond=None)[0])
+            found.append(stable(np.linalg.lstsq(fitted, y, rcond=None)[0][:p]))
+        found += [np.concatenate([[first], np.zeros(p - 1)]) for first in NEUTRAL]
+        return [self._with_gains(phi, y, X, noise, moments) for phi in found]
+
+    def _with_gains(self, phi: Array, y: Array, X: Array, noise: Array, moments: Moments) -> Array:
+        """θ with gains by least squares on the inputs and residuals as variances."""
+        p = self.order
+        driven = y - X[:, :p] @ phi
+        gains = np.zeros(X.shape[1] - p)
+        own, added = moments.variance, 1.0 + float(phi @ phi)
+        if len(y) > len(gains):
+            gains = np.linalg.lstsq(X[:, p:], driven, rcond=None)[0]
+            left = float(np.square(driven - X[:, p:] @ gains).mean())
+            own = max(left - added * float(noise.mean()), LEAST_SHARE * left) or own
+        variances = [own / 2, own / (2 * added)] if self.noise else [own]
+        if self.constant:
+            gains[-1] /= 1.0 - phi.sum()  # the equation has (1 − Σφ)·mean
+        return np.concatenate([phi, variances, gains])
+
+    def _rows(self, moments: Moments) -> tuple[Array, Array, Array, Array]:
+        """y_k, [y_{k−1} …, u_{k−1} …, 1], instruments, and privacy noise, where all are there."""
+        order, lags, K = self.order, self.lags, moments.steps
+        reach = 2 * order + 2 if 4 * (2 * order + 2) < K else order
+        first = max(reach, lags)
+        when = np.arange(first, max(K, first))
+        there = np.all([moments.weight[when - j] > 0 for j in range(reach + 1)], axis=0)
+        step, series = np.nonzero(there)
+        k = when[step]
+        past = [moments.values[k - j, series][:, None] for j in range(1, reach + 1)]
+        u, ones = moments.columns[:, : self.columns], [np.ones((len(k), 1))] * self.constant
+        inputs = [u[k - lag] for lag in range(1, lags + 1)]
+        earlier = [u[k - lag] for lag in range(lags + 1, min(first, lags + order) + 1)]
+        X = np.concatenate([*past[:order], *inputs, *ones], axis=1)
+        Z = np.concatenate([*past[order:], *inputs, *earlier, *ones], axis=1)
+        return moments.values[k, series], X, Z, moments.noise[k, series]
+
+
+# --- structural models: a level, a slope and a season, of which nothing is known at the start ---
+
+SPANS = (1, 2, 4, 8, 16, 32, 64)
+SHARES = (0.3, 0.03)  # of the largest variance, for starts that no moment chose: rough and smooth
+
+
+class Structural(AffineFamily):
+    """y_k = level_k + season_k + v_k; all parts start diffuse.
+
+    level_{k+1} = level_k + slope_k + N(0, q_level) ,   slope_{k+1} = slope_k + N(0, q_slope)
+    season_{k+1} = −(season_k + … + season_{k−S+2}) + N(0, q_season)
+    """
+
+    def __init__(self, *, slope: bool, period: int, noise: bool) -> None:
+        self.slope, self.period, self.noise = slope, period, as_flag(noise, "noise")
+        n, first = 1 + slope + max(period - 1, 0), 1 + slope
+        A, C = np.zeros((n, n)), np.eye(1, n)
+        A[0, :first] = 1.0
+        parameters = [Parameter("q_level", "variance", "Q", 0, 0, depth=1)]
+        if slope:
+            A[1, 1] = 1.0
+            parameters.append(Parameter("q_slope", "variance", "Q", 1, 1, depth=2))
+        if period:
+            A[first, first:], C[0, first] = -1.0, 1.0
+            A[first + 1 :, first:-1] = np.eye(period - 2)
+            parameters.append(Parameter("q_season", "variance", "Q", first, first, depth=1))
+        if noise:
+            parameters.append(Parameter("r", "variance", "R", 0, 0))
+        super().__init__(n, parameters, A, C, diffuse=True)
+
+    def _first_values(self, moments: Moments) -> list[Array]:
+        """Variances whose filtered measurements are as large as those released (least squares).
+
+        E (f·ŷ)² = Σ_j θ_j‖f·h_j‖² + ‖f‖²/s for every filter f that takes the unknown x_0 away;
+        h_j is the response of a measurement to a step of variance θ_j. Privacy noise is known.
+        """
+        rows, sizes, weights = [], [], []
+        for taps in self._filters(moments.steps):
+            mean, noise, count = moments.filtered_square(taps)
+            if count and mean > 0:
+                rows.append(self._response_squares(taps))
+                sizes.append((mean, mean - noise))
+                weights.append(np.sqrt(count / len(taps)) / mean)
+        if not rows:
+            return [np.full(self.size, share * moments.variance) for share in SHARES]
+        M, (whole, own), w = np.array(rows), np.array(sizes).T, np.array(weights)
+        # What each variance would be if it made everything of some moment: it is not more.
+        most = np.array([min(whole[M[:, j] > 0] / M[M[:, j] > 0, j]) for j in range(self.size)])
+        found, _ = scipy.optimize.nnls(M * most * w[:, None], own * w)
+        neutral = [share * most for share in SHARES]
+        if self.noise:
+            for start in neutral:
+                start[-1] = SHARES[0] * most[-1]
+        return [np.maximum(found, LEAST_SHARE) * most, *neutral]
+
+    def _filters(self, steps: int) -> Iterator[Array]:
+        """Filters that leave nothing of x_0, of at most half the steps.
+
+        Sums over a season (1 without one) of differences over longer and longer spans see level and
+        slope; differences of neighbours over longer and longer spans of seasons see the season.
+        """
+        order, once = 1 + self.slope, np.ones(max(self.period, 1))
+        first = np.convolve(once, differences(order))
+        yield first
+        longer = [np.convolve(once, differences(order, span)) for span in SPANS[1:]]
+        if self.period:
+            seasons = [differences(1, span * self.period) for span in SPANS]
+            longer += [np.convolve(differences(order), taps) for taps in seasons]
+        for taps in longer:
+            if len(taps) <= max(steps // 2, len(first) + 1):
+                yield taps
+
+    def _response_squares(self, taps: Array) -> Array:
+        """‖f·h_j‖² of every parameter."""
+        unit = self.matrices(np.zeros(self.size))  # all variances 1
+        drives = np.eye(self.states)[:, np.diagonal(unit.Q) > 0]
+        response = np.empty((len(taps), drives.shape[1]))
+        for lag in range(len(taps)):
+            response[lag] = unit.C[0] @ drives
+            drives = unit.A @ drives
+        filtered = [np.convolve(taps, column)[: len(taps)] for column in response.T]
+        squares = [float(one @ one) for one in filtered]
+        return np.array([*squares, float(taps @ taps)] if self.noise else squares)
+
+
+class LocalLevel(Structural):
+    """y_k = level_k + v_k ,   level_{k+1} = level_k + w_k ,   var w = q_level ,   var v = r.
+
+    noise=False: a random walk without a white error of its own.
+
+    >>> LocalLevel().names
+    ('q_level', 'r')
+    """
+
+    def __init__(self, *, noise: bool = True) -> None:
+        super().__init__(slope=False, period=0, noise=noise)
+
+    def __repr__(self) -> str:
+        return f"LocalLevel({'' if self.noise else 'noise=False'})"
+
+
+class LocalTrend(Structural):
+    """The local linear trend: a level whose slope moves too.
+
+        y_k = level_k + v_k , level_{k+1} = level_k + slope_k + w_k , slope_{k+1} = slope_k + u_k
+
+    with variances q_level of w, q_slope of u and r of v.
+
+    >>> LocalTrend().names
+    ('q_level', 'q_slope', 'r')
+    """
+
+    def __init__(self, *, noise: bool = True) -> None:
+        super().__init__(slope=True, period=0, noise=noise)
+
+    def __repr__(self) -> str:
+        return f"LocalTrend({'' if self.noise else 'noise=False'})"
+
+
+class Seasonal(Structural):
+    """A level, or a trend, and a season of `period` steps whose sum over a period is noise.
+
+        y_k = level_k + season_k + v_k ,   season_k + … + season_{k−S+1} = N(0, q_season)
+
+    trend   "level" (default) or "trend", for the level as in LocalLevel or LocalTrend.
+
+    >>> Seasonal(12, trend="trend").names
+    ('q_level', 'q_slope', 'q_season', 'r')
+    """
+
+    def __init__(self, period: int, *, trend: str = "level", noise: bool = True) -> None:
+        as_choice(trend, ("level", "trend"), "trend")
+        super().__init__(
+            slope=trend == "trend", period=as_order(period, "period", least=2), noise=noise
+        )
+
+    def __repr__(self) -> str:
+        trend = ', trend="trend"' if self.slope else ""
+        return f"Seasonal({self.period}{trend}{'' if self.noise else ', noise=False'})"
+
+
+# --- any function θ → StateSpace ---
+
+Kind = str | tuple[float, float]  # "positive", "correlation", "free" or an interval
+DIFFERENCE_STEPS = (1e-3, 1e-4, 1e-5)  # on the working scale; rounding 1e-13 to 1e-11 of entries
+AGREEMENT = 1e-4  # relatively, of differences over h and 2h: the error is about its square
+FARTHEST = 15 * math.log(10)  # of the logarithm of a positive parameter from its start
+AROUND = (0.0, 0.5, -0.5)  # of working parameters, about the start given
+
+
+class Custom(Family):
+    """The models function(θ) of natural parameters θ (p,), for scalar or vector measurements.
+
+    function   θ → StateSpace, smooth, of the same shapes for every θ. It is public.
+    names      of the parameters.
+    start      a θ to begin from; two others about it are tried.
+    kinds      of each parameter, by name: "positive" (searched as its logarithm), "correlation"
+               (between −1 and 1), "free", or an interval (low, high). Free if not named.
+    diffuse    (n, q): columns of x_0 of which nothing is known, added to the start of the system.
+
+    Slopes are numerical, four calls of the function a parameter; a function that is not smooth is
+    refused (NumericalFailure).
+
+    >>> def decay(theta):
+    ...     a, q = theta
+    ...     return StateSpace(A=a, C=1.0, Q=q, R=0.0, cov0=q / (1 - a**2))
+    >>> Custom(decay, ("a", "q"), [0.5, 1.0], {"a": "correlation", "q": "positive"})
+    Custom(a, q)
+    """
+
+    searches = len(AROUND)  # nothing says which start is good
+
+    def __init__(
+        self, function: Callable[[Array], StateSpace], names: Sequence[str], start: ArrayLike,
+        kinds: Mapping[str, Kind] | None = None, *, diffuse: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        self.function, self.names = function, tuple(str(name) for name in names)
+        if isinstance(names, str) or not self.names or len(set(self.names)) < len(self.names):
+            raise InvalidInput("names must be a list of different names, one for each parameter.")
+        self.kinds = dict(kinds or {})
+        if unknown := [name for name in self.kinds if name not in self.names]:
+            raise InvalidInput(
+                f"kinds are given for {', '.join(unknown)}, which are no parameters; these are "
+                f"{', '.join(self.names)}."
+            )
+        self.start = self.checked(start, "start").copy()
+        scales = [
+            _scale_of(name, self.kinds.get(name, "free"), abs(float(size)))
+            for name, size in zip(self.names, self.start)
+        ]
+        self.scales = Scales(self.names, scales)
+        self._first = self.scales.working(self.start)
+        system = self.system(self.start)
+        self.readings, self.inputs = system.readings, system.inputs
+        self._diffuse = _diffuse_columns(diffuse, system.states)
+        self._shapes = [part.shape for part in system.matrices]
+
+    def __repr__(self) -> str:
+        return f"Custom({', '.join(self.names)})"
+
+    def system(self, theta: ArrayLike) -> StateSpace:
+        """The model at natural parameters θ."""
+        return self._checked(self.function(as_array(theta, "theta", ndim=1).copy()))
+
+    def _checked(self, found: object) -> StateSpace:
+        if not isinstance(found, StateSpace):
+            raise InvalidInput(
+                f"the function of {self!r} must return a StateSpace; it returned a "
+                f"{type(found).__name__}."
+            )
+        return found
+
+    def matrices(self, t: Array) -> Matrices:
+        """The model at t."""
+        try:
+            system = self.function(self.scales.natural(t))
+        except (PrivestError, ArithmeticError) as error:
+            # Far from the start the model may not exist: a search turns back there.
+            raise NumericalFailure(f"{self!r} has no model there: {error}") from error
+        found = self._checked(system).matrices
+        if [part.shape for part in found] != self._shapes:
+            raise InvalidInput(
+                f"the function of {self!r} must return systems of one shape for every theta."
+            )
+        if self._diffuse is None:
+            return found
+        return found._replace(diffuse=np.concatenate([found.diffuse, self._diffuse], axis=1))
+
+    def slopes(self, t: Array) -> Matrices:
+        """∂matrices/∂t, numerically."""
+        here, p = self.matrices(t), len(t)
+        parts = here[:-1]
+        rows = np.array([self._slope(t, unit) for unit in np.eye(p)])
+        ends = np.cumsum([part.size for part in parts])[:-1]
+        cut = np.split(rows, ends, axis=1)
+        slopes = [own.reshape(p, *part.shape) for own, part in zip(cut, parts)]
+        return Matrices(*[*slopes, np.zeros((p, *here.diffuse.shape))])
+
+    def _slope(self, t: Array, unit: Array) -> Array:
+        """All entries' slope along a unit vector: central differences over h and 2h, extrapolated.
+
+        The relative error is about the square of what the two differ by.
+        """
+        for h in DIFFERENCE_STEPS:
+            near, far = (
+                (self._flat(t + step * unit) - self._flat(t - step * unit)) / (2 * step)
+                for step in (h, 2 * h)
+            )
+            if np.abs(near - far).max() <= AGREEMENT * np.abs(near).max():
+                return np.asarray((4 * near - far) / 3)
+        raise NumericalFailure(
+            f"The matrices of {self!r} have no slope there: the function is not smooth."
+        )
+
+    def _flat(self, t: Array) -> Array:
+        """All matrices as one vector."""
+        return np.concatenate([part.ravel() for part in self.matrices(t)[:-1]])
+
+    def starts(self, data: list[Data]) -> list[Array]:
+        """The start given, and half a unit to either side on the working scale."""
+        del data
+        found = []
+        for aside in AROUND:
+            try:
+                self.matrices(self._first + aside)
+            except PrivestError:  # the function has no model there
+                continue
+            found.append(self._first + aside)
+        return found
+
+    def limits(self, data: list[Data]) -> Array:
+        """Those of the scales; positive parameters between 1e-15 and 1e15 of the start."""
+        del data
+        limits = self.scales.limits()
+        positive = self.scales.log
+        limits[positive] = self._first[positive, None] + np.array([-FARTHEST, FARTHEST])
+        return limits
+
+    def least_steps(self) -> int:
+        """One more than the parameters and unknown starts, over the measurements of a step."""
+        unknown = self.size + int(self.matrices(self._first).diffuse.shape[1])
+        return math.ceil(unknown / self.readings) + 1
+
+    @property
+    def columns(self) -> int:
+        """How many columns of public inputs a fit takes."""
+        return self.inputs
+
+
+def _diffuse_columns(diffuse: ArrayLike | None, states: int) -> Array | None:
+    if diffuse is None:
+        return None
+    given = as_array(diffuse, "diffuse", ndim=2).copy()
+    if len(given) != states:
+        raise InvalidInput(
+            f"diffuse must have {plural(states, 'row')}, one a state; received shape {given.shape}."
+        )
+    return given
+
+
+def _scale_of(name: str, kind: Kind, size: float) -> Scale:
+    """The scale of a kind; a free parameter is counted in units of its start."""
+    if kind == "positive":
+        return Scale("log")
+    if kind == "correlation":
+        return Scale("between")
+    if kind == "free":
+        return Scale("free", size or 1.0)
+    if isinstance(kind, tuple | list) and len(kind) == 2:
+        low, high = as_array(kind, f"the interval of {name}").tolist()
+        if low < high:
+            return Scale("between", 1.0, low, high)
+        raise InvalidInput(f"an interval needs finite low < high; received ({low}, {high}).")
+    raise InvalidInput(
+        f'{name} must be "positive", "correlation", "free" or an interval (low, high); received '
+        f"{kind!r}."
+    )
+
+
+# --- families by name ---
+
+EXAMPLES = (
+    '"ar2", "ar2+noise", "ar2-mean" (mean known to be 0), "arma2,1", "arx1", "regression1" '
+    '(regression with AR(1) errors), "level", "level-noise", "trend", "seasonal12", '
+    '"trend+seasonal12"'
+)
+OPTION = re.compile(r"([+-])(noise|mean)(?![a-z0-9])")
+
+
+def as_family(family: str | Family, *, inputs: int = 0) -> Family:
+    """A family as it is, or the one that a short text names.
+
+    "ar2", "arma2,1", "arx1", "regression1" (AR errors); "level", "trend", "seasonal12" (with a
+    level that moves), "trend+seasonal12". "+noise" adds a white error of the measurements (beside
+    privacy noise), "-noise" leaves that of a level, trend or season out; "-mean" says that the mean
+    of an autoregression is 0, "+mean" adds one to "arx" and "regression". `inputs`: columns of
+    public inputs, for "arx" and "regression".
+
+    >>> as_family("ar2+noise"), as_family("trend+seasonal12"), as_family("arx1", inputs=2)
+    (AR(2, noise=True), Seasonal(12, trend="trend"), ARX(1, 2))
+    """
+    if isinstance(family, Family):
+        return family
+    if not isinstance(family, str):
+        raise InvalidInput(
+            f"a family must be a family or a text as {EXAMPLES}; received a "
+            f"{type(family).__name__}."
+        )
+    text = re.sub(r"\s", "", family.lower())
+    options: dict[str, Any] = {name: sign == "+" for sign, name in OPTION.findall(text)}
+    text = OPTION.sub("", text)
+    if found := re.fullmatch(r"(ar|arx|regression)([0-9]+)", text):
+        kind, order = found.group(1), int(found.group(2))
+        if kind == "ar":
+            return AR(order, **options)
+        return (ARX if kind == "arx" else RegressionAR)(order, inputs or 1, **options)
+    if found := re.fullmatch(r"arma([0-9]+),([0-9]+)", text):
+        return ARMA(int(found.group(1)), int(found.group(2)), **options)
+    if found := re.fullmatch(r"arma([0-9])([0-9]*)", text):
+        first, second = found.group(1), found.group(2) or "1"
+        raise InvalidInput(
+            f'{family!r} does not say where the two orders part: write "arma{first},{second}" for '
+            f"{first} coefficients of the past and {second} of the moving average."
+        )
+    return _structural(family, text, options)
+
+
+def _structural(family: str, text: str, options: dict[str, Any]) -> Family:
+    """A level or a trend, a season, or a sum of both."""
+    season = re.search(r"(?:^|\+)seasonal([0-9]+)(?:$|(?=\+))", text)
+    rest = text if season is None else text.replace(season.group(0), "", 1).strip("+")
+    if rest not in (("level", "trend") if season is None else ("level", "trend", "")):
+        raise InvalidInput(f"{family!r} names no family. Families are {EXAMPLES}.")
+    if "mean" in options:
+        raise InvalidInput(
+            f"{family!r}: a level, trend or season has no mean of its own (its level is that)."
+        )
+    if season is None:
+        return (LocalTrend if rest == "trend" else LocalLevel)(**options)
+    return Seasonal(int(season.group(1)), trend=rest or "level", **options)

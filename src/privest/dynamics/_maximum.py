@@ -1,0 +1,197 @@
+"""The maximum of a log-likelihood: L-BFGS from several starts, then Newton's steps.
+
+The search is in working parameters, with gradients by the adjoint recursion; differences of these
+give −∇²ℓ. Newton's steps end when the maximum is within TOLERANCE standard errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, Flags
+from privest.dynamics._families import Family
+from privest.dynamics._releases import Data
+from privest.dynamics._kalman import log_likelihood, value_and_gradient
+from privest.dynamics._steps import along
+from privest.errors import NumericalFailure
+
+TOLERANCE = 1e-7  # of a standard error, √(gᵀH⁻¹g): the maximum is that near
+NEAR = 1e-4  # near enough to be called one
+LEVEL = NEAR**2 / 2  # a fall of ℓ that is none
+PROMISING = 0.01  # a fall of ℓ that the other parameters may make up for
+SMALL = 1e-3  # a step that leaves the curvature as it was
+ROUNDING = 1e-13  # of ℓ, relative
+NEWTON_STEPS = 8
+DIFFERENCE = 1e-4  # of working parameters: error of a second derivative about its square
+EDGE = 1e-6  # a parameter this near its limit, and pushed against it, is at it
+ITERATIONS = 200  # of L-BFGS
+CLOSE = 10.0  # all starts whose ℓ is so near the best are followed: weak releases have many maxima
+FLATTEST = 1e-6  # of a unit diagonal: least curvature that is inverted
+
+Function = Callable[[Array], tuple[float, Array]]  # t ↦ ℓ, ∂ℓ/∂t
+
+
+class Objective:
+    """t ↦ ℓ(t), ∂ℓ/∂t of a family on data; counts its evaluations.
+
+    Where a model cannot be computed (a covariance overflows) ℓ is −∞: no search stays there.
+    """
+
+    def __init__(self, family: Family, data: list[Data]) -> None:
+        self.family, self.data, self.evaluations = family, data, 0
+
+    def value(self, t: Array) -> float:
+        """ℓ(t)."""
+        self.evaluations += 1
+        try:
+            matrices = self.family.matrices(t)
+            return sum(log_likelihood(matrices, own) for own in self.data)
+        except NumericalFailure:
+            return -math.inf
+
+    def __call__(self, t: Array) -> tuple[float, Array]:
+        """ℓ(t) and ∂ℓ/∂t (p,)."""
+        self.evaluations += 1
+        total, slope = 0.0, np.zeros(len(t))
+        try:
+            matrices, slopes = self.family.matrices(t), self.family.slopes(t)
+            for own in self.data:
+                value, gradient = value_and_gradient(matrices, own)
+                total += value
+                slope += along(gradient, slopes)
+        except NumericalFailure:
+            return -math.inf, np.zeros(len(t))
+        return total, slope
+
+
+class Maximum(NamedTuple):
+    """t (p,), ℓ and −∇²ℓ (p, p) there, the limits (p, 2) of t; which t are at a limit."""
+
+    t: Array
+    value: float
+    curvature: Array
+    limits: Array
+    at_limit: Flags
+    converged: bool
+
+    def covariance(self) -> Array:
+        """A positive definite inverse of −∇²ℓ, whatever its sign: |λ|, at least FLATTEST of it."""
+        size = np.sqrt(np.abs(self.curvature.diagonal()))
+        size = np.where(size > 0, size, 1.0)
+        values, vectors = np.linalg.eigh(self.curvature / size / size[:, None])
+        scaled = vectors / size[:, None]
+        return np.asarray((scaled / np.maximum(np.abs(values), FLATTEST)) @ scaled.T)
+
+
+def maximise(
+    function: Function, starts: Sequence[Array], limits: Array, count: int, searches: int = 2
+) -> Maximum:
+    """From the best of the starts, at least so many; ℓ is of `count` released numbers."""
+    inside = [np.clip(t, *limits.T) for t in starts]
+    values = np.array([function(t)[0] for t in inside])
+    values = np.where(np.isfinite(values), values, -np.inf)
+    followed = max(searches, int((values >= values.max() - CLOSE).sum()))
+    ranked = np.argsort(-values, kind="stable")[:followed]
+    ends = [ascend(function, inside[i], limits, count) for i in ranked.tolist()]
+    best = max(ends, key=lambda end: function(end)[0])
+    return _at_limits(function, newton(function, best, limits))
+
+
+def ascend(
+    function: Function, start: Array, limits: Array, count: int, iterations: int = ITERATIONS
+) -> Array:
+    """Where L-BFGS ends."""
+
+    def cost(t: Array) -> tuple[float, Array]:
+        value, slope = function(t)
+        if not np.isfinite(value):  # no model there: a wall, from which the search turns back
+            return 1e300, np.zeros_like(t)
+        return -value / count, -slope / count
+
+    options = {"maxiter": iterations, "ftol": 1e-10, "gtol": 1e-7, "maxcor": 10}
+    search: Any = scipy.optimize.minimize
+    return np.asarray(
+        search(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options).x
+    )
+
+
+def newton(function: Function, start: Array, limits: Array, fixed: Flags | bool = False) -> Maximum:
+    """Newton's steps on what is neither at a limit nor `fixed`; ℓ never falls.
+
+    A step of less than SMALL standard errors leaves −∇²ℓ as it was, so that a search which ends
+    near the maximum needs it once.
+    """
+    t = start
+    value, slope = function(t)
+    H = curvature(function, t, limits)
+    for _ in range(NEWTON_STEPS):
+        step, distance = _newton_step(H, slope, _held(t, slope, limits) | fixed)
+        if step is None or distance <= TOLERANCE:
+            break
+        moved = np.clip(t + step, *limits.T)
+        higher, its = function(moved)
+        if not higher >= value - ROUNDING * abs(value):
+            break
+        t, value, slope = moved, higher, its
+        if distance > SMALL:
+            H = curvature(function, t, limits)
+    held = _held(t, slope, limits) | fixed
+    step, distance = _newton_step(H, slope, held)
+    return Maximum(t, value, H, limits, held, step is not None and distance <= NEAR)
+
+
+def _at_limits(function: Function, top: Maximum) -> Maximum:
+    """The maximum with those parameters at a limit towards which ℓ is level (a variance that goes
+    to 0, a root that goes to 1): Newton's steps towards it do not end, or end anywhere.
+
+    Only where ℓ is so flat that a working parameter has a standard error above 1.
+    """
+    flat = (top.curvature.diagonal() < 1.0) & ~top.at_limit
+    for j in np.flatnonzero(flat).tolist():
+        for limit in top.limits[j][np.isfinite(top.limits[j])]:
+            own = np.arange(len(top.t)) == j
+            moved = np.where(own, limit, top.t)
+            if not function(moved)[0] >= top.value - PROMISING:
+                continue
+            found = newton(function, moved, top.limits, top.at_limit | own)
+            if found.value >= top.value - LEVEL:
+                top = found
+                break
+    return top
+
+
+def _held(t: Array, slope: Array, limits: Array) -> Flags:
+    """Parameters at a limit against which ℓ pushes them."""
+    low, high = limits.T
+    return np.asarray(((t <= low + EDGE) & (slope <= 0)) | ((t >= high - EDGE) & (slope >= 0)))
+
+
+def _newton_step(H: Array, slope: Array, held: Flags) -> tuple[Array | None, float]:
+    """H⁻¹g on what is free, and its length in standard errors; None where H is not positive."""
+    free = ~held
+    if not free.any():
+        return np.zeros_like(slope), 0.0
+    try:
+        half = scipy.linalg.cho_factor(H[np.ix_(free, free)], lower=True)
+    except np.linalg.LinAlgError:
+        return None, np.inf
+    step: Array = np.zeros_like(slope)
+    step[free] = scipy.linalg.cho_solve(half, slope[free])
+    return step, math.sqrt(max(float(step @ slope), 0.0))
+
+
+def curvature(function: Function, t: Array, limits: Array) -> Array:
+    """−∇²ℓ (p, p) by central differences of the gradient, one-sided at a limit. 2p evaluations."""
+    p = len(t)
+    H: Array = np.empty((p, p))
+    for i in range(p):
+        ahead, behind = t.copy(), t.copy()
+        ahead[i] = min(t[i] + DIFFERENCE, limits[i, 1])
+        behind[i] = max(t[i] - DIFFERENCE, limits[i, 0])
+        H[i] = (function(behind)[1] - function(ahead)[1]) / (ahead[i] - behind[i])
+    return (H + H.T) / 2

@@ -1,0 +1,574 @@
+"""Cramér-Rao bounds of the parameters of a dynamic model: exact for K steps, and Whittle's.
+
+    cov θ̂ ≥ J I⁻¹ Jᵀ ,   J = ∂θ/∂t ,   I the Fisher information of the releases about t
+
+With ξ = (x̂, ∂_1x̂, …, ∂_px̂) of predictions, innovations e ~ N(0, F), gain K and U = I − KG:
+
+    I_ij = Σ_k ½ tr(F⁻¹∂_iF F⁻¹∂_jF) + E[∂_ieᵀ F⁻¹ ∂_je] ,     ∂_ie = −∂_iG x̂ − G ∂_ix̂ − ∂_i offset
+
+E ξξᵀ = Π + μμᵀ goes along: ξ⁺ = Φξ + Γe + known, Φ of A, ∂A, K, U and ∂G, Γ = (K, ∂_iK). Nothing is
+inverted but F ≥ I: any rank of Q, R and cov0, missing steps, changing levels, lags, known inputs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, ArrayLike, Flags, as_count, as_flags
+from privest.dynamics._families import Family, as_family
+from privest.dynamics._releases import Data, inputs_of
+from privest.dynamics._kalman import first_state, least_response
+from privest.dynamics._steps import Matrices
+from privest.dynamics._steps import step_slopes
+from privest.dynamics._steps import Derivatives, input_terms, steps_of
+from privest.dynamics._releases import Level
+from privest.dynamics._steps import Steps
+from privest.errors import InvalidInput, NumericalFailure
+from privest.linalg.tolerances import SQUARED
+from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
+from privest.records import Record, standard_errors
+
+VAGUE, RATIO, LIMITS = 1e2, 4.0, 5  # κ = 1e2, 4e2, … in units of what is left of a diffuse start
+LIMIT_ERROR = 1e-8  # of the limit κ → ∞, between its last two extrapolations
+SETTLED = 1e-12  # relative, of all further changes of covariances
+NULL = 1e-8  # of the largest eigenvalue of an information with unit diagonal: flat
+SHARE = 1e-3  # part of a parameter's largest move from which on a flat direction moves it
+WEAK = 1.0  # standard error of a logarithm or artanh beyond which hardly anything is known
+NO_PRIVACY = 1e6  # releases with so much less noise are taken for the measurements themselves
+FIRST_NODES, MOST_NODES = 64, 2**18  # of the trapezoid rule
+AGREED = 1e-11  # change on doubling, in units of √(I_ii I_jj), at which the sum is taken
+ON_CIRCLE = 1.0 + 1e-9
+FREQUENCIES = 4096
+LEAST_LEVEL = 1e10 * SQUARED  # errors of variances, some 1/level², are still numbers
+
+# --- exact information of K steps ---
+
+
+def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
+    """I (p, p) about t from all series of the data; its values are not looked at.
+
+    O(K (np)³), or until the covariances have settled. A diffuse start: the limit of vaguer and
+    vaguer ones (that of δ ~ N(0, κI), κ → ∞), by Neville's extrapolation to 1/κ = 0.
+    """
+    plan = data.plan(matrices)
+    seen, (shift, _, _) = steps_of(matrices, plan), input_terms(matrices, plan, data.inputs)
+    given = step_slopes(matrices, slopes, plan, data.inputs)
+    cov = seen.root @ seen.root.T
+    if not matrices.diffuse.shape[1]:
+        return data.series * _information(seen, given, shift, cov)
+    columns = np.zeros((len(seen.start), matrices.diffuse.shape[1]))
+    columns[: seen.states] = matrices.diffuse
+    unit = VAGUE / least_response(matrices, data)
+    table = [
+        _information(seen, given, shift, cov + columns @ columns.T * (unit * RATIO**i))
+        for i in range(LIMITS)
+    ]
+    for order in range(1, LIMITS):
+        last, weight = table[-1], RATIO**order
+        table = [(weight * b - a) / (weight - 1.0) for a, b in itertools.pairwise(table)]
+    size = np.sqrt(np.abs(table[0].diagonal()))
+    size = np.where(size > 0, size, 1.0)
+    if not (np.abs(table[0] - last) <= LIMIT_ERROR * np.outer(size, size)).all():
+        raise NumericalFailure(
+            "What the releases tell about the parameters depends on where the states start, of "
+            "which nothing is known (diffuse): the bound has no limit. Give cov0."
+        )
+    return data.series * table[0]
+
+
+class _Covariances(NamedTuple):
+    """P_{k|k} (N, N), its slopes (p, N, N), and Π of the filtered ξ."""
+
+    P: Array
+    slopes: Array
+    spread: Array
+
+
+class _Maps(NamedTuple):
+    """ξ⁺ = update(lead ξ + known), −∂e = heard ξ; c⁻¹ with cᵀc = F; what a step adds to I."""
+
+    lead: Array
+    update: Array
+    heard: Array
+    whiten: Array
+    gain: Array
+    added: Array
+
+
+def _information(seen: Steps, given: Derivatives, shift: Array, cov: Array) -> Array:
+    """I of one series that starts with covariance `cov`.
+
+    Where no parameter moves A or G, x̂ itself has no part in it and is left out of ξ: E x̂x̂ᵀ of a
+    local level grows for ever, that of its slopes settles.
+    """
+    p, N, steps = len(given.start), len(seen.start), seen.steps
+    driven = np.concatenate([shift[None], given.shift]).transpose(1, 0, 2).reshape(steps, -1)
+    mean = np.concatenate([seen.start[None], given.start]).ravel()
+    moving = bool(mean.any() or driven.any() or given.offset.any())
+    used = slice(0 if given.transition.any() or given.rows.any() else N, None)
+    driven, mean = driven[:, used], mean[used]
+    now = _Covariances(cov, given.cov, np.zeros((len(mean), len(mean))))
+    total, before = np.zeros((p, p)), math.inf
+    settled, maps = False, None
+    for k, kind in enumerate(seen.kind.tolist()):
+        if k == 0 or kind != seen.kind[k - 1]:
+            settled, before = False, math.inf
+        if not settled:
+            last = now
+            now, maps = _covariance_step(seen, given, kind, now, used)
+            change = _change(now, last)
+            # Changes that shrink by a factor add up to a geometric series.
+            shrinks = change < before < math.inf
+            rest = change**2 / (before - change) if shrinks else math.inf
+            settled, before = change == 0.0 or rest <= SETTLED, change
+        assert maps is not None
+        total += maps.added
+        if moving:
+            mean = maps.lead @ mean + driven[k]
+            offset = given.offset[:, k]
+            felt = ((maps.heard @ mean + offset) @ maps.whiten.T).reshape(p, -1)
+            total += felt @ felt.T
+            pulled = np.concatenate([np.zeros(N), (offset @ maps.gain.T).ravel()])[-len(mean) :]
+            mean = maps.update @ mean - pulled
+    return (total + total.T) / 2
+
+
+def _change(new: _Covariances, old: _Covariances) -> float:
+    """The largest change, in units of each."""
+
+    def unit(P: Array) -> Array:
+        size = np.sqrt(np.maximum(P.diagonal(), 0.0))
+        size = np.where(size > 0, size, 1.0)
+        return np.outer(size, size)
+
+    own, whole = unit(new.P), unit(new.spread)
+    size = np.abs(new.slopes / own).max(initial=0.0)
+    moved = np.abs((new.slopes - old.slopes) / own).max(initial=0.0)
+    return max(
+        float(np.abs((new.P - old.P) / own).max()),
+        float(np.abs((new.spread - old.spread) / whole).max(initial=0.0)),
+        float(moved / size) if size > 0 else 0.0,
+    )
+
+
+def _covariance_step(
+    seen: Steps, given: Derivatives, j: int, now: _Covariances, used: slice
+) -> tuple[_Covariances, _Maps]:
+    """The next step of kind j."""
+    A, F, G, noise = seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
+    dA, dQ, dG, dV = (part[:, j] for part in given[:4])
+    p, N, r = len(dA), len(A), len(G)
+    led = dA @ now.P @ A.T
+    P = A @ now.P @ A.T + F @ F.T
+    slopes = led + led.swapaxes(1, 2) + A @ now.slopes @ A.T + dQ
+    # V ≥ I: Cholesky is safe, and so is its triangular inverse.
+    seen_P = G @ P
+    crossed = dG @ seen_P.T
+    covariance = seen_P @ G.T + noise @ noise.T
+    moved = crossed + crossed.swapaxes(1, 2) + G @ slopes @ G.T + dV
+    whiten = np.linalg.inv(np.linalg.cholesky(covariance))
+    precision = whiten.T @ whiten
+    gain = seen_P.T @ precision
+    d_gain = (slopes @ G.T + P @ dG.swapaxes(1, 2) - gain @ moved) @ precision
+    kept = np.eye(N) - gain @ G
+    filtered = kept @ P @ kept.T + gain @ (noise @ noise.T) @ gain.T
+    lost = gain @ dG @ filtered
+    slopes = kept @ slopes @ kept.T - lost - lost.swapaxes(1, 2) + gain @ dV @ gain.T
+    lead = _blocks(A, dA, A)[used, used]
+    update = _blocks(np.eye(N), -gain @ dG, kept)[used, used]
+    heard = _blocks(np.zeros((r, N)), dG, G)[r:].reshape(p, r, -1)[:, :, used]
+    ahead = lead @ now.spread @ lead.T
+    own = np.concatenate([gain[None], d_gain]).reshape(-1, r)[used]
+    spread = update @ ahead @ update.T + own @ covariance @ own.T
+    white = whiten @ moved @ whiten.T
+    rows = whiten @ heard
+    added = 0.5 * np.einsum("iab,jab->ij", white, white)
+    added += np.einsum("iax,jax->ij", rows @ ahead, rows)
+    found = _Covariances((filtered + filtered.T) / 2, slopes, (spread + spread.T) / 2)
+    return found, _Maps(lead, update, heard, whiten, gain, added)
+
+
+def _blocks(first: Array, below: Array, own: Array) -> Array:
+    """[[first, 0, …], [below_i, own at i]]."""
+    p, (rows, N) = len(below), first.shape
+    found = np.zeros((p + 1, rows, p + 1, N))
+    found[0, :, 0], found[1:, :, 0] = first, below
+    found[np.arange(1, p + 1), :, np.arange(1, p + 1)] = own
+    return found.reshape((p + 1) * rows, (p + 1) * N)
+
+
+# --- unknown starts ---
+
+Start = Callable[[], Array]  # x_0 of each series, (n, series)
+
+
+def information_of(
+    matrices: Matrices, slopes: Matrices, data: Data, start: Start | None = None
+) -> Array:
+    """I (p, p) from all series, for any start; at mean0 where none is given and it matters.
+
+    Of x_0 = mean0 + Eδ nothing is known. Where θ moves the response to δ (autoregressions driven by
+    inputs) the limit of vaguer and vaguer δ is infinite: from ever farther away every coefficient
+    is seen better. Then δ counts as q more parameters: I_θθ − I_θδ I_δδ⁻¹ I_δθ, at the δ given.
+    """
+    if not matrices.diffuse.shape[1] or not (slopes.A.any() or slopes.C.any()):
+        return information(matrices, slopes, data)
+    x = np.repeat(matrices.mean0[:, None], data.series, axis=1) if start is None else start()
+    one = Data(*data._replace(values=data.values[:, :, :1]))
+    found = [_given_start(matrices, slopes, one, x_0) for x_0 in _same_moments(x).T]
+    return np.asarray(np.mean(found, axis=0) * data.series)
+
+
+def _same_moments(x: Array) -> Array:
+    """At most 2n points with the mean and the covariance of all: I is quadratic in x_0."""
+    n, count = x.shape
+    if count <= 2 * n:
+        return x
+    mean = x.mean(axis=1, keepdims=True)
+    left, size, _ = np.linalg.svd(x - mean, full_matrices=False)
+    aside = left * size * np.sqrt(n / count)
+    return np.concatenate([mean + aside, mean - aside], axis=1)
+
+
+def _given_start(matrices: Matrices, slopes: Matrices, data: Data, x_0: Array) -> Array:
+    """I_θθ − I_θδ I_δδ⁻¹ I_δθ of one series that starts at x_0."""
+    p, q = len(slopes.A), matrices.diffuse.shape[1]
+    known = matrices._replace(mean0=x_0, diffuse=matrices.diffuse[:, :0])
+    wide = Matrices(*(np.concatenate([own, np.zeros((q, *own.shape[1:]))]) for own in slopes))
+    wide = wide._replace(diffuse=wide.diffuse[:, :, :0])
+    wide.mean0[p:] = matrices.diffuse.T
+    # A mean and x_0 shift the first measurements alike: the difference of two large numbers. So θ
+    # is turned first to directions that move δ along, about which the difference is known.
+    wide.mean0[:p] -= _regression(information(known, wide, data), p) @ wide.mean0[p:]
+    total = information(known, wide, data)
+    return np.asarray(total[:p, :p] - _regression(total, p) @ total[p:, :p])
+
+
+def _regression(total: Array, p: int) -> Array:
+    """I_θδ I_δδ⁻¹."""
+    own = total[p:, p:]
+    unit = np.sqrt(own.diagonal())
+    try:
+        half = scipy.linalg.cho_factor(own / np.outer(unit, unit), lower=True)
+    except np.linalg.LinAlgError:
+        raise NumericalFailure("The releases do not tell all of x_0 apart.") from None
+    return np.asarray(scipy.linalg.cho_solve(half, total[p:, :p] / unit[:, None]).T / unit)
+
+
+# --- Whittle's formula ---
+
+
+def whittle(matrices: Matrices, slopes: Matrices, level: EndlessLevel, steps: int) -> Array:
+    """I (p, p) of `steps` steps of a constant system at a constant level, as if they were many.
+
+        I_ij = K/(4π) ∫ tr(f_z⁻¹ ∂_if_z f_z⁻¹ ∂_jf_z) dω ,   f_z(ω) = L(ω) f_y(ω) L(ω)* + I
+
+    L(ω) = Σ_j A_j e^{−ijω} of a level with lags, f_y = C H Q H* Cᵀ + R, H = (e^{iω} − A)⁻¹. It
+    counts what autocovariances tell: slopes of mean0, B and D have no part in it. The integrand is
+    periodic and analytic: the trapezoid rule, with nodes between the multiples of 2π/N, so that
+    roots of A on the unit circle are no obstacle; beyond it they are refused.
+    """
+    if any(part.ndim == 3 for part in matrices[:4]):
+        raise InvalidInput(
+            "Whittle's formula is for constant systems: A, C, Q or R changes with time."
+        )
+    radius = float(np.abs(np.linalg.eigvals(matrices.A)).max())
+    if radius > ON_CIRCLE:
+        raise InvalidInput(
+            f"Whittle's formula needs a system that is not explosive; A has radius {radius:.3g}."
+        )
+    nodes = FIRST_NODES
+    total = _trapezoid_sum(matrices, slopes, level, nodes)
+    while nodes < MOST_NODES:
+        nodes *= 2
+        before, total = total, _trapezoid_sum(matrices, slopes, level, nodes)
+        size = np.sqrt(np.abs(total.diagonal()))
+        size = np.where(size > 0, size, 1.0)
+        if (np.abs(total - before) <= AGREED * np.outer(size, size)).all():
+            return steps * total
+    raise NumericalFailure(
+        f"Whittle's integral is not found with {MOST_NODES} nodes: a root of A lies within about "
+        "1e-4 of the unit circle, or the spectrum is nearly singular. Use the exact information."
+    )
+
+
+def _trapezoid_sum(matrices: Matrices, slopes: Matrices, level: EndlessLevel, nodes: int) -> Array:
+    """(1/2N) Σ tr(f⁻¹∂_if f⁻¹∂_jf) at N nodes, by the half of them with ω > 0; in pieces."""
+    A, C, Q, R = matrices[:4]
+    blocks = level.blocks(level.reach, level.reach + 1)[:, 0]  # by lag
+    found = np.zeros((len(slopes.A), len(slopes.A)))
+    for start in range(0, nodes // 2, 4096):
+        omega = (np.arange(start, min(start + 4096, nodes // 2)) + 0.5) * (2.0 * math.pi / nodes)
+        z = np.exp(1j * omega)[:, None, None]
+        H = np.linalg.inv(z * np.eye(len(A)) - A)
+        left = C @ H  # (N, m, n)
+        right = left.conj().swapaxes(1, 2)
+        f = left @ Q @ right + R
+        # ∂(CH) = (∂C + CH ∂A) H
+        led = (slopes.C[:, None] + left @ slopes.A[:, None]) @ H @ Q @ right
+        df = led + led.conj().swapaxes(-1, -2)
+        df = df + left @ slopes.Q[:, None] @ right + slopes.R[:, None]
+        shown = np.asarray(sum(block * z**-lag for lag, block in enumerate(blocks)))
+        back = shown.conj().swapaxes(-1, -2)
+        ratio = np.linalg.solve(shown @ f @ back + np.eye(f.shape[-1]), shown @ df @ back)
+        found += np.einsum("ikab,jkba->ij", ratio, ratio).real
+    return found / nodes
+
+
+# --- covariances of natural parameters ---
+
+
+def covariance_of(info: Array, slopes: Array, held: Flags) -> Array:
+    """JI⁻¹Jᵀ; infinite in parameters that a flat direction moves.
+
+    NaN in those held at a limit: there the curvature does not say how well they are known.
+    """
+    free = np.flatnonzero(~held)
+    result: Array = np.full(info.shape, np.nan)
+    if not len(free):
+        return result
+    H = info[np.ix_(free, free)]
+    unit = np.sqrt(np.where(H.diagonal() > 0, H.diagonal(), 1.0))
+    values, vectors = np.linalg.eigh(H / np.outer(unit, unit))
+    flat = values <= NULL * max(values[-1], 0.0)
+    moved = slopes[:, free] @ (vectors / unit[:, None])
+    known = moved[:, ~flat] / np.sqrt(values[~flat])
+    result = np.asarray(known @ known.T)
+    size = np.abs(moved).max(axis=1, initial=0.0)[:, None]
+    lost = (np.abs(moved[:, flat]) > SHARE * np.where(size > 0, size, 1.0)).any(axis=1)
+    _set_nan(result, lost | (slopes[:, free] == 0).all(axis=1))
+    result[lost, lost] = np.inf
+    return result
+
+
+def _set_nan(covariance: Array, which: Flags) -> None:
+    covariance[which] = np.nan
+    covariance[:, which] = np.nan
+
+
+def estimate_covariance(info: Array, slopes: Array, held: Flags, transformed: Flags) -> Array:
+    """`covariance_of` an estimate, NaN also where a logarithm or artanh has an error above WEAK.
+
+    A variance next to 0 has a flat logarithm; q̂ times its error is small and means nothing.
+    """
+    result = covariance_of(info, slopes, held)
+    working = covariance_of(info, np.eye(len(info)), held).diagonal()
+    wide = transformed & ~held & ~(working <= WEAK**2)
+    _set_nan(result, (slopes[:, wide] != 0).any(axis=1) & np.isfinite(result.diagonal()))
+    return result
+
+
+def expected_information(
+    family: Family, t: Array, data: list[Data], free: Flags, starts: Sequence[Start | None]
+) -> Array | None:
+    """I (p, p) about those of t that are free, from all data; None where it cannot be computed.
+
+    `starts`: where the series of each data start, asked for where it matters.
+    """
+    matrices = family.matrices(t)
+    slopes = Matrices(*(part[free] for part in family.slopes(t)))
+    total = np.zeros((family.size, family.size))
+    if not free.any():
+        return total
+    try:
+        for own, start in zip(data, starts):
+            total[np.ix_(free, free)] += information_of(matrices, slopes, own, start)
+    except NumericalFailure:
+        return None
+    return total
+
+
+def exact_bound(
+    family: Family, t: Array, data: list[Data], held: Flags, *, private: bool,
+    planned: bool = False,
+) -> Array | None:  # fmt: skip
+    """The least covariance of an unbiased estimate of θ, (p, p), at θ = natural(t).
+
+    `private`: from the releases; else from the measurements themselves. Parameters `held` at a
+    limit are taken for known. `planned`: nothing was released yet, and x_0 is mean0 where it is
+    unknown and matters. None where it cannot be computed.
+    """
+    matrices = family.matrices(t)
+    starts = [None if planned else partial(first_state, matrices, own) for own in data]
+    seen = [Data(*own._replace(unit=own.unit * (1.0 if private else NO_PRIVACY))) for own in data]
+    total = expected_information(family, t, seen, ~held, starts)
+    return None if total is None else covariance_of(total, family.natural_slopes(t), held)
+
+
+def whittle_bound(family: Family, t: Array, data: list[Data], held: Flags) -> Array:
+    """The private bound as K → ∞ by Whittle's formula, of the parameters that shape the spectrum.
+
+    NaN for means and coefficients of inputs, of which a spectrum says nothing.
+    """
+    matrices, slopes = family.matrices(t), family.slopes(t)
+    total = np.zeros((family.size, family.size))
+    for own in data:
+        if not isinstance(own.level, EndlessLevel) or own.missing.any():
+            raise InvalidInput(
+                "Whittle's formula is for one level at every step and nothing missing; `bound` is "
+                "exact for every release."
+            )
+        level = own.level * own.unit**2 if own.unit != 1.0 else own.level
+        total += own.series * whittle(matrices, slopes, level, own.steps)
+    silent = total.diagonal() == 0
+    result = covariance_of(total, family.natural_slopes(t), held | silent)
+    _set_nan(result, silent)
+    return result
+
+
+# --- the level ---
+
+
+def exposure(level: SequentialLevel, steps: int) -> float:
+    """λmax(S̄), S̄ = AᵀA for these steps: how much is revealed of measurements that move together.
+
+    Without lags the largest of the levels of single steps. An EndlessLevel with lags is taken for
+    an endless stream, sup_ω λmax(A(ω)ᴴA(ω)), A(ω) = Σ A_j e^{−ijω}, which no finite one exceeds.
+    """
+    if level.form == "dense":
+        return float(np.linalg.norm(level.dense_rows(0, steps), 2) ** 2)
+    endless = isinstance(level, EndlessLevel)
+    if not level.reach:
+        blocks = level.blocks(0, 1 if endless else steps)[0]
+        return float(np.linalg.norm(blocks, 2, axis=(1, 2)).max() ** 2)
+    if endless:
+        return _endless_exposure(level.blocks(level.reach, level.reach + 1)[:, 0])
+    blocks = level.blocks(0, steps)
+    m = blocks.shape[-1]
+    parts = [
+        scipy.sparse.block_diag(blocks[lag, lag:], format="coo")
+        for lag in range(min(len(blocks), steps))
+    ]
+    rows = np.concatenate([part.row + lag * m for lag, part in enumerate(parts)])
+    columns = np.concatenate([part.col for part in parts])
+    values = np.concatenate([part.data for part in parts])
+    A = scipy.sparse.csr_array((values, (rows, columns)), (steps * m, steps * m))
+    if steps * m <= 64:
+        return float(np.linalg.norm(A.toarray(), 2) ** 2)
+    largest = scipy.sparse.linalg.svds(A, k=1, return_singular_vectors=False, v0=np.ones(steps * m))
+    return float(largest[0] ** 2)
+
+
+def _endless_exposure(lags: Array) -> float:
+    """By a grid of frequencies and, at its best point, a parabola's refinement."""
+    place = np.arange(len(lags))
+
+    def size(frequency: Array) -> Array:
+        turns = np.exp(-1j * np.multiply.outer(frequency, place))
+        return np.asarray(np.linalg.norm(np.tensordot(turns, lags, 1), 2, axis=(1, 2)) ** 2)
+
+    grid = np.linspace(0.0, np.pi, FREQUENCIES)
+    rough = size(grid)
+    best = int(rough.argmax())
+    fine = scipy.optimize.minimize_scalar(
+        lambda w: -float(size(np.array([w]))[0]), method="bounded",
+        bounds=(grid[max(best - 1, 0)], grid[min(best + 1, FREQUENCIES - 1)]),
+        options={"xatol": 1e-10},
+    )  # fmt: skip
+    return max(float(rough.max()), -float(fine.fun))
+
+
+def require_level(shown: float) -> None:
+    """Refuse levels from which nothing can be fitted, by their λmax."""
+    if not shown > 0:
+        raise InvalidInput("The level is 0: the releases are noise and show nothing to fit.")
+    if not LEAST_LEVEL <= shown <= 1.0 / LEAST_LEVEL:
+        raise InvalidInput(
+            f"A level of {shown:.1g} is beyond the range in which variances can be computed: state "
+            "the measurements in other units."
+        )
+
+
+# --- before a release ---
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParameterBound(Record):
+    """The least covariance of every unbiased estimate of θ from K releases.
+
+    bound       (p, p): the private Cramér-Rao bound, exact for these steps.
+    classical   (p, p): the same from the measurements themselves.
+                Where θ moves what an unknown x_0 does later (ARX): with x_0 unknown, at mean0.
+    whittle     (p, p): `bound` as if K were large, NaN for means and coefficients of inputs, of
+                which a spectrum says nothing; None where levels or gaps change with time, or a root
+                is next to 1.
+    exposure    λmax(S̄): what is revealed of measurements that move together.
+    """
+
+    names: tuple[str, ...]
+    theta: Array
+    bound: Array | None
+    classical: Array | None
+    whittle: Array | None
+    steps: int
+    exposure: float
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error", "classical_error")
+
+    @property
+    def standard_error(self) -> Array | None:
+        """√diag bound, (p,): the least standard errors at this level."""
+        return None if self.bound is None else standard_errors(self.bound)
+
+    @property
+    def classical_error(self) -> Array | None:
+        """√diag classical, (p,): the least without privacy."""
+        return None if self.classical is None else standard_errors(self.classical)
+
+    def __repr__(self) -> str:
+        said = "no limit" if self.bound is None else ", ".join(
+            f"{name} ± {error:.3g}" for name, error in zip(self.names, standard_errors(self.bound))
+        )  # fmt: skip
+        return f"ParameterBound({self.steps} steps: {said})"
+
+
+def parameter_bound(
+    family: str | Family, theta: ArrayLike, level: Level, steps: int,
+    *, inputs: ArrayLike | None = None, missing: ArrayLike | None = None,
+) -> ParameterBound:  # fmt: skip
+    """How well θ can be known from `steps` releases at a privacy level, if it is the θ given.
+
+        cov θ̂ ≥ I(θ)⁻¹ ,   I/K → (1/4π) ∫ W(ω)² ∂log f ∂log fᵀ dω ,   W = f/(f + 1/s)
+
+    f is the spectrum of the measurements, W the gain of Wiener's filter. At a low level W is small
+    and variances go with s⁻² for stationary parameters, where those of a mean go with s⁻¹. θ is a
+    guess, public, never taken from measurements. `missing` (K,) steps, `inputs` (K, p) as in `fit`.
+
+    >>> found = parameter_bound("ar1-mean", [0.8, 0.36], 0.2, 2000)  # γ₀ = 1
+    >>> found.standard_error.round(4).tolist(), found.classical_error.round(4).tolist()
+    ([0.0463, 0.1084], [0.0134, 0.0114])
+    """
+    count = as_count(steps, "steps", least=1)
+    u = inputs_of(inputs, count)
+    model = as_family(family, inputs=u.shape[1])
+    given = model.checked(theta)
+    flags = np.zeros(count, dtype=bool)
+    if missing is not None:
+        flags = as_flags(missing, "missing", ((count,),))
+    wanted = as_stream_level(level, readings=model.readings)
+    if wanted.steps is not None and wanted.steps < count:
+        raise InvalidInput(f"The level has {wanted.steps} steps; asked for {count}.")
+    shown = exposure(wanted, count)
+    require_level(shown)
+    zeros = np.zeros((count, model.readings, 1))
+    data = [model.regressors(Data(zeros, flags, wanted, 1.0, u, simulated=False))]
+    t, held = model.working(given), np.zeros(model.size, dtype=bool)
+    private, classical = (
+        exact_bound(model, t, data, held, private=private, planned=True)
+        for private in (True, False)
+    )
+    long = None
+    if isinstance(wanted, EndlessLevel) and not flags.any():
+        try:
+            long = whittle_bound(model, t, data, held)
+        except NumericalFailure:  # a root next to 1
+            long = None
+    return ParameterBound(model.names, given.copy(), private, classical, long, count, shown)
