@@ -14,19 +14,23 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from dense_gaussian import STEP, Dense, gradient, log_likelihood, rows_shown, slope
+from dense_gaussian import STEP, Dense, gradient, law, log_likelihood, rows_shown, slope
 from golden.dynamics import (
     autoregression,
     call_bound,
     call_filter,
     call_filter_nonlinear,
     call_fit,
+    call_information_blocks,
     call_nonlinear_system,
     call_online,
+    call_parameter_bound,
     call_predict,
+    call_reading_information,
     call_restored,
     call_saved,
     call_smooth,
+    call_total_level,
     make_release,
     make_system,
 )
@@ -199,6 +203,8 @@ def test_filter_smoother_predictions_and_likelihood(seed, form, features):
             if here < DETERMINED:
                 one, P = dense.states_after(last)
                 require(own, one[k], P[k], size, TOLERANCE * here, (last, k))
+            elif np.isinf(here):  # fewer numbers than δ has
+                assert np.isinf(own[1]).any(), (last, k)
     height = dense.log_likelihood
     assert abs(found.log_likelihood - height) <= tolerance * (1 + abs(height))
     assert np.array_equal(np.isnan(found.innovations), ~case.shown) or dense.q
@@ -271,6 +277,36 @@ def test_online_in_pieces(folder, seed, form, features, lag, saved):
         require(one, mean[K + h], P[K + h], size, TOLERANCE * here, ("ahead", h))
     height = dense.log_likelihood
     assert abs(kalman.log_likelihood - height) <= TOLERANCE * here * (1 + abs(height))
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.booleans(), st.booleans(), st.booleans())
+def test_information_of_the_measurements(seed, varying, cross, diffuse):
+    """J_Y = V⁻¹, of a diffuse start V⁻¹ − V⁻¹X(XᵀV⁻¹X)⁻¹XᵀV⁻¹; its blocks; total levels."""
+    case = setting(seed, "number", varying=varying, cross=cross, diffuse=diffuse)
+    K, m = case.z.shape
+    found = case.dense().law
+    V = (found.y_map @ found.covariance @ found.y_map.T)[: K * m, : K * m]
+    X = found.y_delta[: K * m]
+    unit = np.sqrt(V.diagonal())
+    assume(unit.all() and np.linalg.cond(V / np.outer(unit, unit)) < 1e4)
+    inner = X.T @ np.linalg.solve(V, X)
+    assume(not len(inner) or np.linalg.cond(inner) < 1e4)
+    J = contrasts(V, X)
+    allowed = 1e-9 * np.abs(np.linalg.inv(V)).max()
+    assert np.abs(call_reading_information(case.given, K) - J).max() < allowed
+    own = J.reshape(K, m, K, m)[np.arange(K), :, np.arange(K)]
+    assert np.abs(call_information_blocks(case.given, K) - own).max() < allowed
+    S = 1.5 * np.linalg.eigvalsh(J).max()
+    level = call_total_level(case.given, S, K)
+    rows = rows_of(level, K, m)
+    assert np.abs(rows.T @ rows + J - S * np.eye(K * m)).max() < 1e-8 * S
+
+
+def contrasts(V, X):
+    """V⁻¹ without the directions X."""
+    inverse = np.linalg.inv(V)
+    return inverse - inverse @ X @ np.linalg.solve(X.T @ inverse @ X, X.T @ inverse)
 
 
 @settings(max_examples=25, deadline=None)
@@ -428,3 +464,36 @@ def test_fits_are_at_the_maximum_of_the_dense_likelihood(family):
     there = np.isfinite(said)
     assert there.any()
     assert np.abs(said[there] / error[there] - 1).max() < 1e-3
+
+
+THETA = {"ar1": [0.8, 0.36, 1.0], "level": [0.3, 0.5], "trend": [0.2, 0.02, 0.5],
+         "regression1": [0.7, 0.5, 1.0, -0.5]}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_parameter_bounds_are_the_inverse_of_the_dense_information(family):
+    """I_ij = ½tr(M ∂_iV M ∂_jV) + ∂_iμᵀM∂_jμ, M = V⁻¹ (of contrasts); slopes by complex steps."""
+    made, columns = FAMILIES[family]
+    steps, s, theta = 40, 0.7, np.array(THETA[family])
+    rng = np.random.default_rng(3)
+    inputs = rng.standard_normal((steps, columns)) if columns else None
+    known = inputs if columns else np.ones((steps, 1)) if family == "ar1" else None
+    missing = rng.random(steps) < 0.2
+    rows = np.sqrt(s) * np.eye(steps)[~missing]
+
+    def parts(at):
+        found = law(made(at), steps, known)
+        V = rows @ found.y_map @ found.covariance @ found.y_map.T @ rows.T + np.eye(len(rows))
+        return V, rows @ found.y, rows @ found.y_delta
+
+    V, _, X = parts(theta)
+    M = contrasts(V, X)
+    moved = [parts(theta + 1j * STEP * own) for own in np.eye(len(theta))]
+    slopes = [(V.imag / STEP, mean.imag / STEP) for V, mean, _ in moved]
+    information = np.array(
+        [[0.5 * np.trace(M @ A @ M @ B) + a @ M @ b for B, b in slopes] for A, a in slopes]
+    )
+    found = call_parameter_bound(family, theta, s, steps, inputs=inputs, missing=missing)
+    expected = np.linalg.inv(information)
+    unit = np.sqrt(expected.diagonal())
+    assert np.abs((found.bound - expected) / np.outer(unit, unit)).max() < 1e-8
