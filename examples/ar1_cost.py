@@ -41,7 +41,7 @@ def simulated(level: float, trials: int, rng: np.random.Generator) -> tuple[np.n
     found, wrong = [], []
     for own in y:
         release = pv.StreamMechanism(stream).simulate(own, rng)
-        found.append(dynamics.fit("ar1-mean", stream, release).estimate[0])
+        found.append(dynamics.fit("ar1-mean", release, level=stream).estimate[0])
         wrong.append(naive(release.values))
     return np.array(found), np.array(wrong)
 

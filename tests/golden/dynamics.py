@@ -686,7 +686,7 @@ def pair(theta):
 
 
 def call_fit(family, level, release, inputs=None, start=None):
-    return dynamics.fit(family, level, release, inputs=inputs, start=start)
+    return dynamics.fit(family, release, level=level, inputs=inputs, start=start)
 
 
 def call_fit_autoregressive(level, release, rows):
@@ -694,7 +694,7 @@ def call_fit_autoregressive(level, release, rows):
 
 
 def call_regression(level, release, rows):
-    return dynamics.fit(dynamics.RegressionAR(1, rows.shape[1]), level, release, inputs=rows)
+    return dynamics.fit(dynamics.RegressionAR(1, rows.shape[1]), release, level=level, inputs=rows)
 
 
 def call_parameter_bound(family, theta, level, steps, **given):

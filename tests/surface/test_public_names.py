@@ -70,7 +70,7 @@ NAMES = {
     },
     "dynamics": {
         "AR", "ARMA", "ARX", "AutoregressiveFit", "BestDirections", "Custom", "Diagnosis",
-        "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered", "Fit",
+        "DynamicBound", "Filtered", "NonlinearStateSpace", "Filtered", "Fit",
         "FlatDirection", "Forecast", "InnovationTest", "Intervals", "LocalBound", "LocalLevel",
         "LocalTrend", "Marginals", "ParameterBound", "Predicted", "PrivateKalman", "RegressionAR",
         "Seasonal", "SeriesRelease", "Signal", "Smoothed", "StateSpace", "SteadyState",

@@ -97,7 +97,7 @@ def filter_states(
         sensitivity=asked.sensitivity, width=system.inputs,
     )  # fmt: skip
     if not sides.to_releases:
-        found = filter_releases(system, level, release, inputs=inputs)
+        found = dynamics.filter(system, release, level=level, inputs=inputs)
         result: Filtered | Smoothed = smooth(found) if smoothed else found
         output.write(_rows(result, names))
         _summary(bound(system, level, release.steps, missing=release.missing), names, smoothed)

@@ -59,7 +59,6 @@ TIES = (
 )
 
 
-
 @dataclass(frozen=True, eq=False)
 class Marginals(Record):
     """Covariances (K, n, n) of x_k given what was seen: before k, up to k, and in all."""
@@ -185,9 +184,7 @@ def _marginals(system: StateSpace, steps: Steps) -> Marginals:
         response = whole.mean[d - 1, :, :N].T @ early.known.root
         root = upper_root(whole.factor[whole.entry[d - 1], :, :N].T, response)
         rest = _covariances(later_part(steps, d), np.zeros((0, N)), root)
-        P[d:], ahead[d:] = (
-            part[rest.entry, :n, :n] for part in (rest.filtered, rest.predicted)
-        )
+        P[d:], ahead[d:] = (part[rest.entry, :n, :n] for part in (rest.filtered, rest.predicted))
     states, smoothed = backward(whole, n)
     shown = -whole.zeta.transpose(0, 2, 1).reshape(-1, D.shape[1])
     nothing = Undetermined.nothing(D.shape[1], 0)

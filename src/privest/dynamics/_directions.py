@@ -210,7 +210,9 @@ def _slopes(P: Array, C: Array, root: Array, L: Array, influence: Array) -> Arra
 def _horizon(system: StateSpace, W: Array, steps: int) -> Value:
     A, Q, n = stack(system.A), stack(system.Q), system.states
     C = np.broadcast_to(stack(system.C)[:steps], (steps, system.readings, n))
-    root = np.broadcast_to(system.matrices.R_root[:steps], (steps, system.readings, system.readings))
+    root = np.broadcast_to(
+        system.matrices.R_root[:steps], (steps, system.readings, system.readings)
+    )
 
     def value(L: Array) -> tuple[Array, Array]:
         after, closed = np.empty((steps, n, n)), np.empty((steps, n, n))

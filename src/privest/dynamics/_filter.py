@@ -307,7 +307,7 @@ def _log_density(steps: Steps, done: Pass, series: int) -> Array:
     fresh = done.zeta[:, :series]
     total = np.einsum("ksr,ksr->s", fresh, fresh)
     count = numbers_shown(steps.missing, fresh.shape[2])
-    logs = done.log_scales() + float(steps.tables.logs[steps.kind].sum())
+    logs = done.log_scales() + steps.log_noise()
     return np.asarray(-0.5 * (total + count * LOG_2PI) - logs)
 
 

@@ -48,16 +48,16 @@ NAMED = 0.2  # of the largest entry: parts of a flat direction that are named
 
 
 def fit(
-    family: str | Family, level: Level, release: StreamRelease | SeriesRelease,
-    *, inputs: ArrayLike | None = None, start: ArrayLike | None = None,
+    family: str | Family, release: StreamRelease | SeriesRelease, *, level: Level | None = None,
+    inputs: ArrayLike | None = None, start: ArrayLike | None = None,
 ) -> Fit:  # fmt: skip
     """The parameters of a state-space family, by maximum likelihood from releases alone.
 
         θ̂ = argmax ℓ(z̃; θ) ,   z̃_k = L_kᵀ y_k + e_k ,   cov e = I known
 
     Post-processing: it costs no further privacy. `family` is one, or a text as "ar2" (see
-    `as_family`); `level` is that of the mechanism, `inputs` (K, p) are public, `start` is a θ to
-    begin from, besides those that the family finds.
+    `as_family`). The release carries its level; one that was read from a record needs `level`.
+    `inputs` (K, p) are public, `start` is a θ to begin from, besides those that the family finds.
     Numerics: ℓ by the square-root filter, its gradient by the adjoint recursion (any rank of Q, R,
     cov0), L-BFGS on a scale on which every model is stable, Newton's steps at the end.
     """

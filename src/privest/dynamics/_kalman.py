@@ -29,6 +29,7 @@ from privest.dynamics._steps import (
     Matrices,
     Plan,
     Steps,
+    applied,
     carried_back,
     input_terms,
     numbers_shown,
@@ -68,9 +69,9 @@ class Pass(NamedTuple):
     zeta: Array
 
     def log_scales(self) -> float:
-        """Σ_k log det c_k of one series; refused where a number is known before it is seen."""
-        scale = self.scale[self.entry]
-        return float(np.log(np.where(scale > 0, scale, 1.0)).sum())
+        """Σ_k log det c_k of one series; a number known before it is seen does not count."""
+        logs = np.log(np.where(self.scale > 0, self.scale, 1.0)).sum(axis=1)
+        return float(np.bincount(self.entry, minlength=len(logs)) @ logs)
 
 
 def forward(
@@ -153,7 +154,9 @@ def require_sound(done: Pass, steps: Steps) -> None:
         )
     if len(done.factor[0]) == 1:
         return
-    wide, narrow = (np.einsum("eii->ei", part[:, :n, :n]) for part in (done.predicted, done.filtered))
+    wide, narrow = (
+        np.einsum("eii->ei", part[:, :n, :n]) for part in (done.predicted, done.filtered)
+    )
     if not (wide.max(axis=0) > NARROWED**2 * narrow.min(axis=0)).any():
         return
     before, after = wide[done.entry], narrow[done.entry]
@@ -336,9 +339,7 @@ def value_and_gradient(matrices: Matrices, data: Data) -> tuple[float, Matrices]
     return found.value, carried_back(by, matrices, found.plan, data.inputs)
 
 
-def adjoint(
-    steps: Steps, done: Pass, begin: Array, root: Array, *, series: int
-) -> Derivatives:
+def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int) -> Derivatives:
     """∂ℓ by the tables of the steps, from one pass back; `series` of the means are data."""
     (J, r, N), K, tables = steps.rows.shape, steps.steps, steps.tables
     by = Derivatives(
@@ -349,7 +350,7 @@ def adjoint(
         kernel.adjoint,
         "rows3 rows3 index rows2 rows2 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
         "out3 out3 out2 out2 out1 out2",
-        uses=(kernel.still,),
+        uses=(kernel.still, kernel.less),
     )
     loop(
         tables.transition, tables.rows, steps.kind, root.T @ root, begin, series,
@@ -363,7 +364,7 @@ def adjoint(
     return by._replace(
         rows=back @ by.rows,
         noise=back @ by.noise @ back.swapaxes(1, 2),
-        offset=(back[steps.kind] @ by.offset[:, :, None])[:, :, 0],
+        offset=applied(back, steps.kind, by.offset),
     )
 
 
@@ -411,7 +412,7 @@ def _evaluated(matrices: Matrices, data: Data) -> _Evaluated:
         )
     done = forward(steps, begin, steps.whitened(values), shift, root)
     require_sound(done, steps)
-    logs = done.log_scales() + float(steps.tables.logs[steps.kind].sum())
+    logs = done.log_scales() + steps.log_noise()
     if q:
         done, begin, more = _profiled(done, begin, S)
         logs += more

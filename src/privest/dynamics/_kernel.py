@@ -302,6 +302,13 @@ def transpose_product(
             out[at, i, c] = out[at, c, i]
 
 
+def less(times: float, part: Array, out: Array, j: int) -> None:
+    """out[j] −= times·part."""
+    for i in range(part.shape[0]):
+        for c in range(part.shape[1]):
+            out[j, i, c] -= times * part[i, c]
+
+
 def adjoint(
     transition: Array, rows: Array, kind: Index, cov0: Array, begin: Array,
     data: int, entry: Index, filtered: Array, gain: Array, scale: Array, mean: Array, zeta: Array,
@@ -325,12 +332,18 @@ def adjoint(
     inverse = np.zeros((r, r))
     sigma, rho, error = np.zeros((series, n)), np.zeros(n), np.zeros(r)
     state, past = np.zeros(n), np.zeros(n)
-    last, before, settled = -1, -2, False
+    last, before, settled, of = -1, -2, False, 0
+    times = 0.0  # data series of steps whose expectations N, D, … are the same and still to count
     for back in range(steps):
         k = steps - 1 - back
         j, e = kind[k], entry[k]
         first = entry[k - 1] if k > 0 else -1
         if not (settled and e == last and first == before):
+            less(times, NAP, by_transition, of)
+            less(0.5 * times, N, by_drive, of)
+            less(times, expected, by_rows, of)
+            less(0.5 * times, D, by_noise, of)
+            times, of = 0.0, j
             for i in range(r):
                 for a in range(i):
                     total = 0.0
@@ -414,15 +427,7 @@ def adjoint(
             for a in range(n):
                 for b in range(n):
                     M[a, b] = 0.5 * (new[a, b] + new[b, a])
-        for a in range(n):
-            for b in range(n):
-                by_transition[j, a, b] -= data * NAP[a, b]
-                by_drive[j, a, b] -= 0.5 * data * N[a, b]
-        for i in range(r):
-            for a in range(n):
-                by_rows[j, i, a] -= data * expected[i, a]
-            for a in range(r):
-                by_noise[j, i, a] -= 0.5 * data * D[i, a]
+        times += data
         for s in range(series):
             for i in range(r):
                 total = zeta[k, s, i]
@@ -468,6 +473,10 @@ def adjoint(
                     by_shift[k, a] += rho[a]
                 for i in range(r):
                     by_offset[k, i] += error[i]
+    less(times, NAP, by_transition, of)
+    less(0.5 * times, N, by_drive, of)
+    less(times, expected, by_rows, of)
+    less(0.5 * times, D, by_noise, of)
     for s in range(series):
         for a in range(n):
             if s < data:
@@ -518,6 +527,17 @@ def unit_roots(half: Array, out: Array) -> None:
         for i in range(m):
             for c in range(m):
                 out[j, i, c] = top[c, i] if c <= i else 0.0
+
+
+def apply(tables: Array, kind: Index, vectors: Array, out: Array) -> None:
+    """out_k = M v_k, M (J, a, b) of the kind of step k, v (K, b)."""
+    for k in range(kind.shape[0]):
+        j = kind[k]
+        for i in range(tables.shape[1]):
+            total = 0.0
+            for c in range(tables.shape[2]):
+                total += tables[j, i, c] * vectors[k, c]
+            out[k, i] = total
 
 
 def whiten(noise: Array, kind: Index, values: Array) -> None:

@@ -166,7 +166,9 @@ class _Linear(NamedTuple):
 
 
 # f or h, its value and slope at a state; then the state (n,) and a factor B (n, n).
-Rule = Callable[[Callable[[Array], Array], Callable[[Array], tuple[Array, Array]], Array, Array], _Linear]
+Rule = Callable[
+    [Callable[[Array], Array], Callable[[Array], tuple[Array, Array]], Array, Array], _Linear
+]
 
 
 def _by_slopes(
@@ -190,7 +192,9 @@ def _by_points(
     values = np.stack([function(point) for point in points])
     value = weights @ values
     deviations = ((values - value) * np.sqrt(weights)[:, None]).T
-    unit = np.concatenate([np.zeros((1, n)), np.eye(n), -np.eye(n)]) / math.sqrt(2)  # ξ, orthonormal
+    unit = np.concatenate([np.zeros((1, n)), np.eye(n), -np.eye(n)]) / math.sqrt(
+        2
+    )  # ξ, orthonormal
     moved = deviations @ unit
     return _Linear(value, moved, deviations - moved @ unit.T)
 
@@ -383,5 +387,5 @@ def _require_nonlinear(system: object) -> None:
     if not isinstance(system, NonlinearStateSpace):
         raise InvalidInput(
             f"system must be a dynamics.NonlinearStateSpace; received a {type(system).__name__}. "
-            "(A linear StateSpace: method=\"kalman\", which is exact.)"
+            '(A linear StateSpace: method="kalman", which is exact.)'
         )

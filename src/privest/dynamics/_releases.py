@@ -448,7 +448,7 @@ class Data(_DataFields):
 
 
 def data_of(
-    level: Level, release: StreamRelease | SeriesRelease, inputs: ArrayLike | None, readings: int
+    level: Level | None, release: StreamRelease | SeriesRelease, inputs: ArrayLike | None, readings: int
 ) -> list[Data]:
     """The data of a release: one entry for each pattern of missing steps.
 
@@ -460,7 +460,7 @@ def data_of(
             "A fit takes a release as StreamRelease or SeriesRelease, not "
             f"{type(release).__name__}: it must never see measurements."
         )
-    wanted = as_stream_level(level, readings=readings)
+    wanted = level_of_release(release, level, readings)
     parts = (
         [part for _, part in release.by_pattern()]
         if isinstance(release, SeriesRelease)

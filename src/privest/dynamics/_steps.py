@@ -104,6 +104,14 @@ def unit_roots_of(half: Array) -> Array:
     return found[:, :m, :m]
 
 
+def applied(tables: Array, kind: Index, vectors: Array) -> Array:
+    """M v_k (K, a), M (J, a, b) of the kind of step k, v (K, b)."""
+    found = np.empty((len(kind), tables.shape[1]))
+    loop = compiling.where_installed(kernel.apply, "in3 index in2 out2")
+    loop(tables, kind, vectors, found)
+    return found
+
+
 def stack(matrix: Array) -> Array:
     """With a time axis, of length one where the matrix does not change."""
     return matrix if matrix.ndim == 3 else matrix[None]
@@ -247,6 +255,11 @@ class Steps:
             _filled(self.transition.swapaxes(1, 2), width), _filled(self.drive.swapaxes(1, 2), width),
             _filled(white.swapaxes(1, 2), width), own, logs,
         )  # fmt: skip
+
+    def log_noise(self) -> float:
+        """Σ_k log|N| of all steps."""
+        logs = self.tables.logs
+        return float(np.bincount(self.kind, minlength=len(logs)) @ logs)
 
     def whitened(self, values: Array) -> Array:
         """N⁻¹v of values (K, S, r); a copy."""
@@ -404,12 +417,14 @@ def input_terms(
         shift[0, :n] = before
     absent = of_entries(plan.missing)
     if plan.reach:
-        seen = (stack(matrices.C) if matrices.C.ndim == 2 else matrices.C[when]) @ shift[:, :n, None]
+        seen = (stack(matrices.C) if matrices.C.ndim == 2 else matrices.C[when]) @ shift[
+            :, :n, None
+        ]
         shift[:, n : n + m] = np.where(absent, 0.0, seen[:, :, 0] + added)
         return shift, np.zeros((K, m)), leaving
     if inputs.shape[1]:
-        added = (plan.shown[plan.kind] @ added[:, :, None])[:, :, 0]
-    return shift, np.where(absent, 0.0, added), leaving
+        added = applied(plan.shown, plan.kind, added)  # zeros where nothing is shown
+    return shift, added, leaving
 
 
 def of_entries(missing: Flags) -> Flags:
@@ -454,7 +469,7 @@ def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, inputs: Arr
         C, R = back @ found.rows, back @ found.noise @ plan.shown
         added = found.offset
         if u.shape[1]:
-            added = (back[plan.kind] @ added[:, :, None])[:, :, 0]
+            added = applied(back, plan.kind, added)
     else:
         size = n + m
         own = each(stack(matrices.C), plan.own)
@@ -462,7 +477,7 @@ def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, inputs: Arr
         H = with_measurements(own)
         back = H.swapaxes(1, 2)
         here = ~plan.absent[:, None, None]
-        moved = (back[plan.kind] @ found.shift[:, :size, None])[:, :, 0]
+        moved = applied(back, plan.kind, found.shift[:, :size])
         added = np.where(plan.missing[:, None], 0.0, found.shift[:, n:size])
         T, S = found.transition[:, :size, :n], found.spread[:, :size, :size]
         A, Q, R = back @ T, back @ S @ H, np.where(here, S[:, n:, n:], 0.0)
@@ -502,9 +517,7 @@ def _outer(left: Array, right: Array, like: Array) -> Array:
     return found
 
 
-def step_slopes(
-    matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array
-) -> Derivatives:
+def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array) -> Derivatives:
     """∂/∂t of the tables, a leading axis (p, …) on each: `steps_of` differentiated forward."""
     A, Q = (_led_slopes(slopes[i], matrices[i], plan) for i in (0, 2))
     C, R = (_own_slopes(slopes[i], matrices[i], plan.own) for i in (1, 3))

@@ -30,7 +30,7 @@ def test_the_series_is_that_of_the_filter_at_the_estimate():
     less = pv.StreamRelease(
         0, 300, release.values - np.sqrt(2.0) * mean, release.missing, release.fingerprint, True
     )
-    own = dynamics.filter_releases(plain, LEVEL, less)
+    own = dynamics.filter(plain, less, level=LEVEL)
     assert found.filtered().log_likelihood == pytest.approx(found.log_likelihood, rel=1e-12)
     assert found.filtered().innovations == pytest.approx(own.innovations, abs=1e-9, nan_ok=True)
     series, smoothed = found.signal(), dynamics.smooth(own)
@@ -83,7 +83,7 @@ def test_a_series_of_which_the_start_is_unknown():
     release = pv.StreamMechanism(LEVEL).simulate(y, rng)
     found = fit(family, LEVEL, release)
     vague = family.system(found.estimate, cov0=1e10)
-    own = dynamics.smooth(dynamics.filter_releases(vague, LEVEL, release))
+    own = dynamics.smooth(dynamics.filter(vague, release, level=LEVEL))
     # what a variance of 1e10 still adds: (z − 0)²/1e10 of a standard error
     assert found.signal().estimate == pytest.approx(own.estimate, abs=1e-5)
     assert found.signal().standard_error == pytest.approx(own.standard_error, rel=1e-5)

@@ -158,7 +158,7 @@ def test_many_parameters_have_a_forecast():
     rng = np.random.default_rng(2)
     level = pv.EndlessLevel(1e-2)
     release = pv.StreamMechanism(level).simulate(rng.standard_normal(40).cumsum(), rng)
-    ahead = dynamics.fit("ar6-mean", level, release).forecast(2)
+    ahead = dynamics.fit("ar6-mean", release, level=level).forecast(2)
     assert np.isfinite(ahead.interval()).all()
     assert ahead.points <= ROUNDS * DRAWS
 
@@ -231,7 +231,7 @@ def test_the_last_state_is_the_filters():
     level, release, inputs = released()
     (data,) = data_of(level, release, inputs, 1)
     value, mean, covariance = last_state(Matrices.of(SYSTEM), data)
-    peer = dynamics.filter_releases(SYSTEM, level, release, inputs=inputs)
+    peer = dynamics.filter(SYSTEM, release, level=level, inputs=inputs)
     assert value == pytest.approx(float(peer.log_likelihood), rel=1e-12)
     np.testing.assert_allclose(mean[:, 0], peer.estimate[-1], rtol=1e-10)
     np.testing.assert_allclose(covariance, peer.covariance[-1], rtol=1e-10)
@@ -245,7 +245,7 @@ def test_a_diffuse_start_is_the_limit_of_vague_ones():
     vague = dynamics.StateSpace(
         SYSTEM.A, SYSTEM.C, SYSTEM.Q, SYSTEM.R, cov0=1e9, B=SYSTEM.B, D=SYSTEM.D
     )
-    peer = dynamics.filter_releases(vague, level, release, inputs=inputs)
+    peer = dynamics.filter(vague, release, level=level, inputs=inputs)
     # Of the order of 1e-9, and rounding of 1e9·eps.
     np.testing.assert_allclose(mean[:, 0], peer.estimate[-1], rtol=1e-6)
     np.testing.assert_allclose(covariance, peer.covariance[-1], rtol=1e-6)
@@ -256,7 +256,7 @@ def test_the_next_steps_are_predictions():
     (data,) = data_of(level, release, inputs, 1)
     later = RNG.standard_normal((3, 1))
     _, ahead = ahead_of(Matrices.of(SYSTEM), data, np.concatenate([inputs[-1:], later]))
-    found = dynamics.filter_releases(SYSTEM, level, release, inputs=inputs)
+    found = dynamics.filter(SYSTEM, release, level=level, inputs=inputs)
     peer = dynamics.predict(found, 3, inputs=later)
     np.testing.assert_allclose(ahead.states[:, :, 0], peer.estimate, rtol=1e-10)
     np.testing.assert_allclose(ahead.state_covariance, peer.covariance, rtol=1e-10)

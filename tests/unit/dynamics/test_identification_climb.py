@@ -91,7 +91,7 @@ def fitted(steps=400, s=1.0, family="ar1"):
     rng = np.random.default_rng(4)
     _, y = pv.dynamics.StateSpace(0.8, 1.0, 0.36, 0.0, cov0=1.0).simulate(steps, rng)
     level = pv.EndlessLevel(s)
-    return pv.dynamics.fit(family, level, pv.StreamMechanism(level).simulate(y, rng))
+    return pv.dynamics.fit(family, pv.StreamMechanism(level).simulate(y, rng), level=level)
 
 
 def test_the_floors_stand_beside_the_estimate():
@@ -146,7 +146,7 @@ def test_a_moving_average_at_its_unit_root_is_at_its_limit(seed):
     rng, level = np.random.default_rng(seed), pv.EndlessLevel(2.0)
     y = np.diff(rng.standard_normal(151))[:, None]
     release = pv.StreamMechanism(level).simulate(y, rng)
-    found = pv.dynamics.fit("arma1,1" if seed == 4 else "arma0,1-mean", level, release)
+    found = pv.dynamics.fit("arma1,1" if seed == 4 else "arma0,1-mean", release, level=level)
     j = found.names.index("theta1")
     assert found.converged
     assert found.at_limit.tolist() == [i == j for i in range(len(found.names))]
@@ -158,7 +158,9 @@ def test_a_variance_next_to_0_has_no_standard_error():
     """log q is flat there: q̂ times its error is near 0, far below what any estimate can have."""
     rng, level = np.random.default_rng(2), pv.EndlessLevel(2.0)
     y = np.cumsum(rng.standard_normal(150)) + 0.3 * np.arange(150)
-    found = pv.dynamics.fit("trend", level, pv.StreamMechanism(level).simulate(y[:, None], rng))
+    found = pv.dynamics.fit(
+        "trend", pv.StreamMechanism(level).simulate(y[:, None], rng), level=level
+    )
     j = found.names.index("r")
     assert not found.at_limit[j]
     assert np.isnan(found.standard_error[j])

@@ -65,7 +65,7 @@ def test_levels_and_steps():
 def test_filters_take_releases_only():
     y = np.array([0.123456, 0.654321])
     with pytest.raises(InvalidInput, match="takes a release") as caught:
-        dynamics.filter_releases(WALK, 1.0, y)
+        dynamics.filter(WALK, y, level=1.0)
     assert "0.123" not in str(caught.value)
     with pytest.raises(InvalidInput, match="StreamRelease, not ndarray"):
         dynamics.PrivateKalman(WALK, 1.0).update(y)
@@ -73,9 +73,9 @@ def test_filters_take_releases_only():
     release = mechanism.simulate(y, np.random.default_rng(0))
     later = mechanism.simulate(y, np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="another level"):
-        dynamics.filter_releases(WALK, 1.0, release)
+        dynamics.filter(WALK, release, level=1.0)
     with pytest.raises(InvalidInput, match="starts at step 2"):
-        dynamics.filter_releases(WALK, 2.0, later)
+        dynamics.filter(WALK, later, level=2.0)
     kalman = dynamics.PrivateKalman(WALK, 2.0)
     with pytest.raises(InvalidInput, match="must be that of step 0"):
         kalman.update(later)
@@ -101,12 +101,12 @@ def test_inputs():
     level = pv.EndlessLevel(1.0)
     release = pv.StreamMechanism(level).simulate([0.0, 0.0, 0.0], np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="has 1 input:"):
-        dynamics.filter_releases(driven, level, release)
+        dynamics.filter(driven, release, level=level)
     with pytest.raises(InvalidInput, match=r"inputs must have shape \(3, 1\)"):
-        dynamics.filter_releases(driven, level, release, inputs=np.zeros((2, 1)))
+        dynamics.filter(driven, release, level=level, inputs=np.zeros((2, 1)))
     with pytest.raises(InvalidInput, match="inputs must have shape"):
-        dynamics.filter_releases(WALK, level, release, inputs=np.zeros((3, 1)))
-    found = dynamics.filter_releases(driven, level, release, inputs=[1.0, 1.0, 1.0])
+        dynamics.filter(WALK, release, level=level, inputs=np.zeros((3, 1)))
+    found = dynamics.filter(driven, release, level=level, inputs=[1.0, 1.0, 1.0])
     ahead = dynamics.predict(found, 2, inputs=[[10.0], [0.0]])
     steps = found.estimate[-1, 0] + np.array([1.0, 11.0])  # u_2 was given to the filter
     assert ahead.estimate[:, 0] == pytest.approx(steps)
@@ -124,7 +124,7 @@ def test_predictions_and_forecasts_take_the_inputs_of_the_same_steps(family):
     release = pv.StreamMechanism(level).simulate(
         u[:60, 0] + np.sin(np.arange(60)) + rng.standard_normal(60), rng
     )
-    found = dynamics.fit(family, level, release, inputs=u[:60])
+    found = dynamics.fit(family, release, level=level, inputs=u[:60])
     seen = found.forecast(3, inputs=u[60:], method="plug-in").states
     extra = found.system.inputs - 1  # a column of ones where the family has a mean
     own = np.concatenate([u[60:], np.ones((3, extra))], axis=1)
@@ -140,11 +140,11 @@ def test_online_predictions_know_the_last_input():
     release = pv.StreamMechanism(level).simulate(np.zeros(4), np.random.default_rng(0))
     kalman = dynamics.PrivateKalman(driven, level)
     kalman.update(release, inputs=u[:4])
-    whole = dynamics.filter_releases(driven, level, release, inputs=u[:4])
-    bent = dynamics.ExtendedStateSpace(
+    whole = dynamics.filter(driven, release, level=level, inputs=u[:4])
+    bent = dynamics.NonlinearStateSpace(
         lambda x, u: 0.5 * x + 2.0 * u, lambda x, u: x, 0.1, 0.5, [0.0], 1.0, inputs=1
     )
-    curved = dynamics.filter_extended(bent, level, release, inputs=u[:4])
+    curved = dynamics.filter(bent, release, level=level, inputs=u[:4], method="extended")
     first = 0.5 * whole.estimate[-1, 0] + 2.0 * u[3]
     for ahead in (
         kalman.predict(2, inputs=u[4:]),
@@ -158,7 +158,7 @@ def test_prediction_ends_with_the_system():
     varying = StateSpace(A=np.ones((4, 1, 1)), C=1.0, Q=0.1, R=0.5, cov0=1.0)
     level = pv.EndlessLevel(1.0)
     release = pv.StreamMechanism(level).simulate(np.zeros(4), np.random.default_rng(0))
-    found = dynamics.filter_releases(varying, level, release)
+    found = dynamics.filter(varying, release, level=level)
     assert dynamics.predict(found, 1).covariance[0] == pytest.approx(found.covariance[-1] + 0.1)
     with pytest.raises(InvalidInput, match="asked for 2"):
         dynamics.predict(found, 2)

@@ -97,7 +97,7 @@ def test_the_way_by_the_readings_equals_the_recursion(seed, radius):
     _, y = system.simulate(steps, rng, inputs=inputs, trials=3)
     y[:, missing] = np.nan
     release = dynamics.simulate_series(level, y, rng)
-    right = dynamics.filter_releases(system, level, release, inputs=inputs)
+    right = dynamics.filter(system, release, level=level, inputs=inputs)
     found, estimates = dense._by_readings(system, level, steps, missing, release.values, inputs)
     _same(found, dynamics.bound(system, level, steps, missing=missing), 1e-10)
     smooth = dynamics.smooth(right)
@@ -158,23 +158,23 @@ def test_releases_that_were_changed_are_refused():
     level = pv.EndlessLevel(2.0)
     second = np.array([False, True, False])
     changed = pv.StreamRelease(0, 3, np.array([np.nan, 1, 2]), second, level.fingerprint, True)
-    bent = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
+    bent = dynamics.NonlinearStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
     short = pv.StreamRelease(0, 3, np.zeros(2), None, level.fingerprint, True)
     for bad, message in (
         (changed, "not finite"),
         (short, "has 3 values"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            dynamics.filter_releases(WALK, level, bad)
+            dynamics.filter(WALK, bad, level=level)
         with pytest.raises(InvalidInput, match=message):
             dynamics.PrivateKalman(WALK, level).update(bad)
         with pytest.raises(InvalidInput, match=message):
-            dynamics.filter_extended(bent, level, bad)
+            dynamics.filter(bent, bad, level=level, method="extended")
     values = np.zeros((2, 3, 1))
     values[1, 2] = np.nan
     series = dynamics.SeriesRelease(values, np.zeros(3, dtype=bool), level.fingerprint, True)
     with pytest.raises(InvalidInput, match="not finite"):
-        dynamics.filter_releases(WALK, level, series)
+        dynamics.filter(WALK, series, level=level)
 
 
 def test_counts_that_cannot_be():
@@ -184,7 +184,7 @@ def test_counts_that_cannot_be():
         WALK.simulate(3, np.random.default_rng(0), trials=0)
     with pytest.raises(NotAPrivacyLevel, match="has 3 blocks; asked for 5 steps"):
         dynamics.memoryless_level(WALK, np.full((3, 1, 1), 4.0), 5)
-    bent = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
+    bent = dynamics.NonlinearStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
     with pytest.raises(InvalidInput, match=r"must be \(K, 1\); received shape \(0, 1\)"):
         dynamics.local_bound(bent, 1.0, np.zeros((0, 1)))
 
