@@ -8,10 +8,10 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import plural
-from privest.dynamics import autoregressive_system
 from privest.errors import NumericalFailure
 from privest.privacy import reader
 from privest.report import Sentence
+from privest.streaming._autocorrelated import autoregressive_system
 from privest.streaming._run import StreamRun
 from privest.streaming._sides import Analyst, Owner
 
