@@ -7,10 +7,7 @@ from hypothesis import strategies as st
 
 import privest as pv
 from privest import dynamics
-from privest.dynamics._identification._autoregressions import AR, ARMA, RegressionAR
-from privest.dynamics._identification._data import data_of
-from privest.dynamics._identification._likelihood import log_likelihood
-from privest.dynamics._identification._structural import LocalLevel, LocalTrend, Seasonal
+from privest.dynamics import AR, ARMA, LocalLevel, LocalTrend, RegressionAR, Seasonal
 from privest.errors import InvalidInput, NotIdentifiable
 
 STATIONARY = [
@@ -134,9 +131,8 @@ def test_the_likelihood_is_that_of_unobserved_components(family, theta, said):
     # With nothing known of x_0, theirs by the exact diffuse filter.
     peer = UnobservedComponents(release.values / 2, use_exact_diffuse=True, **said)
     expected = peer.loglike([theta[-1] + 1 / level, *theta[:-1]]) - 25 * np.log(level)
-    (data,) = data_of(level, release, None, 1)
-    found = log_likelihood(family.matrices(family.working(np.array(theta))), data)
-    assert found == pytest.approx(expected, rel=1e-9)
+    found = dynamics.filter(family.system(theta), release, level=level)
+    assert found.log_likelihood == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_regression_is_that_of_sarimax():

@@ -10,8 +10,6 @@ import scipy
 import privest as pv
 from privest import dynamics
 from privest.dynamics import fit
-from privest.dynamics._identification._ahead import ahead_of
-from privest.dynamics._identification._linear import integrated, linear_parameters
 from privest.errors import InvalidInput
 
 LEVEL = pv.EndlessLevel(1.0)
@@ -32,16 +30,20 @@ def found():
 
 def test_profile_ends_by_another_route(found):
     intervals = found.intervals(0.95)
-    at = found.family.working
+
+    def height(phi, q):
+        system = found.family.system([phi, q])
+        return float(dynamics.filter(system, released()).log_likelihood)
+
     for phi in intervals.ends[0]:
         best = scipy.optimize.minimize_scalar(
-            lambda q, phi=phi: -found._objective.value(at(np.array([phi, q]))),
+            lambda q, phi=phi: -height(phi, q),
             bounds=(0.01, 3.0), method="bounded", options={"xatol": 1e-9},
         )  # fmt: skip
         assert 2 * (found.log_likelihood + best.fun) == pytest.approx(CHI, abs=1e-5)
     for q in intervals.ends[1]:
         best = scipy.optimize.minimize_scalar(
-            lambda phi, q=q: -found._objective.value(at(np.array([phi, q]))),
+            lambda phi, q=q: -height(phi, q),
             bounds=(-0.999, 0.999), method="bounded", options={"xatol": 1e-9},
         )  # fmt: skip
         assert 2 * (found.log_likelihood + best.fun) == pytest.approx(CHI, abs=1e-5)
@@ -55,10 +57,7 @@ def test_profile_ends_by_another_route(found):
 
 def test_intervals_are_found_once(found):
     told = found.intervals(0.9)
-    before = found._objective.evaluations
     assert found.intervals(0.9) is told
-    found.to_dict(0.9)
-    assert found._objective.evaluations == before
     assert found.intervals(0.9, "wald") is not told
 
 
@@ -93,7 +92,7 @@ def test_criteria(found):
 def test_a_plug_in_forecast_is_a_prediction(found):
     ahead = found.forecast(4, method="plug-in")
     system = found.family.system(found.estimate)
-    peer = dynamics.predict(dynamics.filter(system, found._release, level=LEVEL), 4)
+    peer = dynamics.predict(dynamics.filter(system, released()), 4)
     np.testing.assert_allclose(ahead.states, peer.estimate, rtol=1e-9)
     np.testing.assert_allclose(ahead.standard_error, peer.standard_error, rtol=1e-9)
     half = 1.959963985 * ahead.standard_error
@@ -123,36 +122,6 @@ def test_public_inputs_ahead():
         own.forecast(3)
     with pytest.raises(InvalidInput, match=r"\(3, 1\)"):
         own.forecast(3, inputs=later[:2])
-
-
-def test_coefficients_are_integrated_out():
-    # Against sums over a fine grid of the mean, all else given.
-    own = fit(dynamics.AR(1), released(60, mean=3.0), level=LEVEL)
-    linear = linear_parameters(own.family, own.working)
-    assert linear.tolist() == [False, False, True]
-    (data,) = own._objective.data
-    u = np.ones((3, 1))
-
-    def look(t):
-        return ahead_of(own.family.matrices(t), data, u)[1]
-
-    t = own.working + np.array([0.3, -0.2, 0.7])
-    value, ahead = integrated(own._objective, look, t, linear)
-    grid = own.working[2] + np.linspace(-8, 8, 2001)
-    points = [np.array([t[0], t[1], mean]) for mean in grid]
-    heights = np.array([own._objective.value(point) for point in points])
-    total = scipy.special.logsumexp(heights) + math.log(grid[1] - grid[0])
-    # ∫ exp(−Sx²/2) dx = √(2π/S): the constant is left out.
-    assert value + math.log(2 * math.pi) / 2 == pytest.approx(total, abs=1e-8)
-    weights = np.exp(heights - heights.max())
-    weights /= weights.sum()
-    kept = weights > 1e-12
-    each = [look(point) for point, take in zip(points, kept) if take]
-    means = np.array([one.readings[:, 0, 0] for one in each])
-    mean = weights[kept] @ means
-    np.testing.assert_allclose(ahead.readings[:, 0, 0], mean, rtol=1e-7)
-    spread = weights[kept] @ (means - mean) ** 2 + each[0].reading_covariance[:, 0, 0]
-    np.testing.assert_allclose(ahead.reading_covariance[:, 0, 0], spread, rtol=1e-7)
 
 
 def test_many_series_share_parameters_and_have_forecasts_of_their_own():
@@ -206,6 +175,7 @@ def test_a_root_has_no_interval_where_nothing_may_move(seed):
     assert "phi1 has no interval: q = 0 is not excluded" in found.notes[0]
 
 
+@pytest.mark.slow
 def test_a_coefficient_that_is_not_determined_matters_where_the_next_inputs_show_it():
     rng, level = np.random.default_rng(3), pv.EndlessLevel(1.0)
     release = pv.StreamMechanism(level).simulate(rng.standard_normal((50, 1)), rng)

@@ -54,11 +54,9 @@ def released(system, level):
     return pv.StreamMechanism(level).release(y, Wide(7))
 
 
-@pytest.mark.parametrize("form", [*LEVELS, "dense, by the readings"])
-def test_filter_smoother_and_likelihood(form, monkeypatch):
-    if form not in LEVELS:
-        monkeypatch.setattr(_dense, "PREFERRED", 0.0)
-    system, level = SYSTEM, LEVELS[form.split(",")[0]]
+@pytest.mark.parametrize("form", LEVELS)
+def test_filter_smoother_and_likelihood(form):
+    system, level = SYSTEM, LEVELS[form]
     release = released(system, level)
     assert release.unit_variance == V
     (filtered, covariances), smoothed, fit = dense(system, level, release)

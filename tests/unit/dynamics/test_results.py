@@ -78,7 +78,6 @@ def results():
     yield dynamics.bound(PAIR, LEVEL, 6)
     yield dynamics.bound(PAIR, LEVEL, 6).classical
     yield dynamics.local_bound(bent, LEVEL, np.zeros((3, 1)))
-    yield dynamics.trajectory_bound(PAIR, LEVEL, 6)
     yield dynamics.steady_state(PAIR, LEVEL)
     yield dynamics.best_directions(PAIR, 1.0)
 

@@ -19,19 +19,19 @@ RELEASE = pv.StreamMechanism(LEVEL).simulate(np.zeros((3, 1)), np.random.default
     [
         (
             lambda: dynamics.filter(LINEAR, RELEASE, level=LEVEL, method="unscented"),
-            "filter_releases",
+            'method="kalman"',
         ),
         (
             lambda: dynamics.filter(LINEAR, RELEASE, level=LEVEL, method="extended"),
-            "filter_releases",
+            'method="kalman"',
         ),
         (
             lambda: dynamics.filter(None, RELEASE, level=LEVEL, method="unscented"),
             "NonlinearStateSpace",
         ),
-        (lambda: dynamics.filter(CURVED, RELEASE, level=LEVEL), "filter_extended"),
+        (lambda: dynamics.filter(CURVED, RELEASE, level=LEVEL), 'method="extended"'),
         (lambda: dynamics.filter(None, RELEASE, level=LEVEL), "NoneType"),
-        (lambda: dynamics.smooth(None), "filter_releases"),
+        (lambda: dynamics.smooth(None), "dynamics.filter"),
         (lambda: dynamics.predict(RELEASE, 1), "StreamRelease"),
     ],
 )

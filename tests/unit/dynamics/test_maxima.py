@@ -1,90 +1,35 @@
-"""The search for a maximum, and λmax of what releases show."""
+"""Maxima at limits, standard errors and floors of fits, and λmax of what releases show."""
 
 import numpy as np
 import pytest
 
 import privest as pv
-from privest.dynamics._identification._climbing import climb, curvature, newton
-from privest.dynamics._identification._exposure import exposure
-
-FREE = np.tile([-np.inf, np.inf], (2, 1))
 
 
-def banana(t):
-    """A curved ridge with its top at (1, 1); −∇² there is [[802, −400], [−400, 200]]."""
-    x, y = t
-    height = -(100 * (y - x * x) ** 2 + (1 - x) ** 2)
-    return height, np.array([400 * x * (y - x * x) + 2 * (1 - x), -200 * (y - x * x)])
-
-
-def test_the_top_of_a_curved_ridge():
-    top = climb(banana, [np.array([-1.2, 1.0]), np.array([2.0, -1.0])], FREE, 10)
-    assert top.converged
-    assert top.t == pytest.approx([1.0, 1.0], abs=1e-7)
-    assert top.curvature == pytest.approx(np.array([[802.0, -400.0], [-400.0, 200.0]]), rel=1e-5)
-    assert not top.at_limit.any()
-
-
-def test_a_top_beyond_a_limit_ends_at_it():
-    limits = np.array([[-np.inf, 0.5], [-np.inf, np.inf]])
-    top = climb(banana, [np.array([0.0, 0.0])], limits, 10)
-    assert top.at_limit.tolist() == [True, False]
-    assert top.t == pytest.approx([0.5, 0.25], abs=1e-7)  # the best y for x = ½
-    assert top.converged
-
-
-def test_the_best_start_wins_and_a_start_without_a_model_is_no_harm():
-    def two_hills(t):
-        x = t[0]
-        a, b = np.exp(-((x + 3) ** 2)), 2 * np.exp(-((x - 3) ** 2))
-        if abs(x) > 50:
-            return -np.inf, np.zeros(1)
-        return a + b, np.array([-2 * (x + 3) * a - 2 * (x - 3) * b])
-
-    starts = [np.array([-2.5]), np.array([99.0]), np.array([2.5])]
-    assert climb(two_hills, starts, FREE[:1], 1).t == pytest.approx([3.0], abs=1e-6)
-
-
-def test_a_flat_ridge_is_not_called_a_maximum():
-    def ridge(t):
-        return -((t[0] + t[1]) ** 2), np.full(2, -2 * (t[0] + t[1]))
-
-    assert not newton(ridge, np.array([1.0, 2.0]), FREE).converged
-
-
-def test_differences_stay_within_the_limits():
-    def half(t):
-        assert t[0] >= 0
-        return -(t[0] ** 2), -2 * t
-
-    assert curvature(half, np.zeros(1), np.array([[0.0, np.inf]])) == pytest.approx(2.0)
-
-
-@pytest.mark.parametrize("m", [1, 2])
 @pytest.mark.parametrize("lags", [0, 1, 3])
 @pytest.mark.parametrize("steps", [5, 60])
-def test_exposure_is_the_largest_eigenvalue(m, lags, steps):
-    rng = np.random.default_rng(m + 10 * lags + steps)
-    half = rng.standard_normal((m, m))
-    endless = pv.EndlessLevel(half @ half.T, [rng.standard_normal((m, m)) for _ in range(lags)])
+def test_exposure_is_the_largest_eigenvalue(lags, steps):
+    rng = np.random.default_rng(10 * lags + steps)
+    endless = pv.EndlessLevel(0.7, list(0.5 * rng.standard_normal(lags)))
     level = endless.first(steps)
     dense = np.linalg.eigvalsh(level.cumulative())[-1]
-    assert exposure(level, steps) == pytest.approx(dense, rel=1e-8)
+
+    def exposure(level):
+        return pv.dynamics.parameter_bound("ar1-mean", [0.8, 0.36], level, steps).exposure
+
+    assert exposure(level) == pytest.approx(dense, rel=1e-8)
     # An endless stream shows at least as much, and no more than its spectrum says.
-    assert exposure(endless, steps) >= dense * (1 - 1e-12)
+    assert exposure(endless) >= dense * (1 - 1e-12)
 
 
-def test_two_readings_together_are_shown_twice():
-    """ℓ²(1 + c²) = s and λmax = s(1 + c)²/(1 + c²): 2s for c = 1."""
+def test_two_measurements_together_are_shown_twice():
+    """ℓ²(1 + c²) = s and λmax = s(1 + c)²/(1 + c²): 2s for c = 1; of changing levels the most."""
     level = pv.EndlessLevel(0.5, [1.0])
-    s = 2 * 0.5
-    assert exposure(level, 10) == pytest.approx(2 * s, rel=1e-12)
-
-
-def test_levels_that_differ_from_step_to_step():
-    level = pv.StreamLevel(np.array([1.0, 5.0, 2.0]))
-    assert exposure(level, 3) == pytest.approx(5.0)
-    assert exposure(level, 1) == pytest.approx(1.0)
+    told = pv.dynamics.parameter_bound("ar1-mean", [0.8, 0.36], level, 10)
+    assert told.exposure == pytest.approx(2 * 2 * 0.5, rel=1e-12)
+    changing = pv.StreamLevel(np.array([1.0, 5.0, 2.0, 1.0, 1.0]))
+    told = pv.dynamics.parameter_bound("ar1-mean", [0.8, 0.36], changing, 5)
+    assert told.exposure == pytest.approx(5.0)
 
 
 def fitted(steps=400, s=1.0, family="ar1"):
@@ -125,19 +70,6 @@ def test_a_parameter_at_its_limit_has_no_standard_error():
     spread = np.sqrt(np.linalg.inv(found.curvature[~found.at_limit][:, ~found.at_limit]).diagonal())
     # Nor has one of which the logarithm has an error above 1.
     assert (np.isfinite(found.standard_error[~found.at_limit]) == (spread <= 1)).all()
-
-
-def test_a_level_way_to_a_limit_ends_at_it():
-    """ℓ rises like −e^{−2t} towards t = 8 and is level there; the other parameter is regular."""
-
-    def levelling(t):
-        far, off = np.exp(-2 * t[0]), t[1] - 1
-        return -far - 50 * off**2, np.array([2 * far, -100 * off])
-
-    limits = np.array([[-8.0, 8.0], [-np.inf, np.inf]])
-    top = climb(levelling, [np.array([0.0, 0.0])], limits, 100)
-    assert (top.converged, top.at_limit.tolist()) == (True, [True, False])
-    assert top.t == pytest.approx([8.0, 1.0], abs=1e-7)
 
 
 @pytest.mark.parametrize("seed", [4, 11])
