@@ -31,7 +31,6 @@ from privest.linalg import psd
 from privest.privacy import EndlessLevel, StreamLevel
 from privest.records import Record
 
-
 CERTIFIED = 1e-5  # of the objective: what the certificate must at least show
 Value = Callable[[Array], tuple[Array, Array]]  # L (K, m, m): errors (K,), slopes (K, m, m)
 

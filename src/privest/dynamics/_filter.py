@@ -268,8 +268,8 @@ def _from_diffuse(batch: _Batch, open_: Undetermined, n: int) -> _Outcome:
     rest = _proper(
         _Batch(later_part(batch.steps, d), state, batch.values[d:], batch.shift[d:], S), n
     )
-    joined = [np.concatenate(pair) for pair in zip(first[:5], rest[:5])]
-    return _Outcome(*joined, fit + rest.fit, rest.mean, rest.factor)
+    x, ahead, P, wide, zeta = (np.concatenate(pair) for pair in zip(first[:5], rest[:5]))
+    return _Outcome(x, ahead, P, wide, zeta, fit + rest.fit, rest.mean, rest.factor)
 
 
 def _batch(
@@ -286,7 +286,7 @@ def _batch(
     if steps.crossing is not None and first:
         steps.transition[0], steps.drive[0] = state.leads.transition, state.leads.drive
     u = known_inputs(inputs, K, system.inputs)
-    shift, offset, _ = input_terms(matrices, plan, u, state.leads.shift[0] if first else None)
+    shift, offset = input_terms(matrices, plan, u, state.leads.shift[0] if first else None)
     shown = np.where(of_entries(given.missing), 0.0, every).transpose(1, 0, 2) - offset[:, None]
     values = steps.whitened(shown)
     moves = shift[:, None] if shift.any() else np.zeros((K, 0, shift.shape[1]))

@@ -448,8 +448,9 @@ class Data(_DataFields):
 
 
 def data_of(
-    level: Level | None, release: StreamRelease | SeriesRelease, inputs: ArrayLike | None, readings: int
-) -> list[Data]:
+    level: Level | None, release: StreamRelease | SeriesRelease, inputs: ArrayLike | None,
+    readings: int,
+) -> list[Data]:  # fmt: skip
     """The data of a release: one entry for each pattern of missing steps.
 
     The inputs (K, p) are the same for all series. Series that show nothing are left out, if others
