@@ -364,9 +364,10 @@ def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int)
         "out3 out3 out2 out2 out1 out2",
         uses=(*PRODUCTS, kernel.less),
     )
+    cov0 = _wide(root.T @ root, tables.rows.shape[2])
     loop(
-        tables.transition, tables.rows, steps.kind, _wide(root.T @ root, tables.rows.shape[2]), begin, series,
-        done.entry, done.filtered, done.gain, done.scale, done.mean, done.zeta, *by,
+        tables.transition, tables.rows, steps.kind, cov0, begin, series, done.entry,
+        done.filtered, done.gain, done.scale, done.mean, done.zeta, *by,
     )  # fmt: skip
     back = np.zeros((J, r, r))  # N⁻ᵀ
     back[:] = np.eye(r)
