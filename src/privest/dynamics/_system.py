@@ -52,14 +52,6 @@ class StateSpace:
         cov0: ArrayLike | None = None, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
         cross: ArrayLike | None = None, diffuse: ArrayLike | bool | None = None,
     ) -> None:  # fmt: skip
-        if cov0 is None and diffuse is True:
-            cov0 = 0.0
-        if cov0 is None:
-            raise InvalidInput(
-                "cov0 is needed: how uncertain x_0 is, as a variance or a covariance matrix (a "
-                "large one where little is known of it, 0 where it is known exactly), or give "
-                "diffuse=True where nothing is."
-            )
         self.A = matrices_of(A, "A")
         self.C = matrices_of(C, "C")
         n, m = self.states, self.readings
@@ -71,13 +63,7 @@ class StateSpace:
             )
         self.Q = covariances_of(Q, "Q", n)
         self.R = covariances_of(R, "R", m)
-        self.cov0 = covariances_of(cov0, "cov0", n)
-        if self.cov0.ndim == 3:
-            raise InvalidInput("cov0 has no time axis: it must be n×n or a number.")
-        mean = as_array(mean0, "mean0", ndim=(0, 1))
-        if mean.ndim and mean.shape != (n,):
-            raise InvalidInput(f"mean0 must have {n} entries; received shape {mean.shape}.")
-        self.mean0: Array = np.broadcast_to(mean, n).copy()
+        self.mean0, self.cov0 = _start(mean0, 0.0 if cov0 is None and diffuse is True else cov0, n)
         self.B = self._with_rows(B, "B", n)
         self.D = self._with_rows(D, "D", m)
         if self.B is not None and self.D is not None and self.B.shape[-1] != self.D.shape[-1]:
@@ -85,8 +71,8 @@ class StateSpace:
                 f"B and D must have one column for each input; received {self.B.shape} and "
                 f"{self.D.shape}."
             )
-        self.cross = None if cross is None else self._crossed(cross)
         self.diffuse = diffuse_columns(diffuse, n)
+        self.cross = None if cross is None else self._crossed(cross)
         self.steps = self._common_steps()
         if self.cross is not None:
             self._require_joint(self.cross)
@@ -269,6 +255,23 @@ def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
     if count == 0 or u.shape != shape:
         raise InvalidInput(f"inputs must have shape {shape}; received {u.shape}.")
     return u
+
+
+def _start(mean0: ArrayLike, cov0: ArrayLike | None, n: int) -> tuple[Array, Array]:
+    """The mean and covariance of x_0, checked."""
+    if cov0 is None:
+        raise InvalidInput(
+            "cov0 is needed: how uncertain x_0 is, as a variance or a covariance matrix (a large "
+            "one where little is known of it, 0 where it is known exactly), or give diffuse=True "
+            "where nothing is."
+        )
+    covariance = covariances_of(cov0, "cov0", n)
+    if covariance.ndim == 3:
+        raise InvalidInput("cov0 has no time axis: it must be n×n or a number.")
+    mean = as_array(mean0, "mean0", ndim=(0, 1))
+    if mean.ndim and mean.shape != (n,):
+        raise InvalidInput(f"mean0 must have {n} entries; received shape {mean.shape}.")
+    return np.broadcast_to(mean, n).copy(), covariance
 
 
 def matrices_of(value: ArrayLike, name: str) -> Array:
