@@ -125,7 +125,7 @@ def bound(
     step being shown as `StreamMechanism` does.
     Diffuse starts: infinite entries until δ is determined; NotIdentifiable if it never is.
     Guarantees: smoothed = diagonal blocks of Σ_BPPCR for the horizon K−1; filtered[k] = the last
-    block of the bound for horizon k. Attained by StreamMechanism with `filter_releases`, `smooth`.
+    block of the bound for horizon k. Attained by StreamMechanism with `filter`, `smooth`.
     Numerics: no inverse of any covariance (see `_sweep`); Q and cov0 may be singular, A unstable.
     O(K (n + bm)³), constant levels of constant systems only until the limit is reached; a dense
     level (Km)³.
