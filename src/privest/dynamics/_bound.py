@@ -16,16 +16,13 @@ import scipy
 from privest.arrays import Array, ArrayLike, Flags, as_array, plural
 from privest.bounds._bayesian import above_prior
 from privest.dynamics._dense import dense_pass, rows_shown
+from privest.dynamics._filter import Batch, first_state, outcome_of, smoothed_of
 from privest.dynamics._kalman import (
     Pass,
-    Undetermined,
     adjoint,
-    backward,
-    early_steps,
     forward,
     later_part,
     require_determined,
-    require_sound,
     responses,
     upper_root,
     with_unit_part,
@@ -128,7 +125,7 @@ def bound(
     step being shown as `StreamMechanism` does.
     Diffuse starts: infinite entries until δ is determined; NotIdentifiable if it never is.
     Guarantees: smoothed = diagonal blocks of Σ_BPPCR for the horizon K−1; filtered[k] = the last
-    block of the bound for horizon k. Attained by StreamMechanism with `filter_releases`, `smooth`.
+    block of the bound for horizon k. Attained by StreamMechanism with `filter`, `smooth`.
     Numerics: no inverse of any covariance (see `_sweep`); Q and cov0 may be singular, A unstable.
     O(K (n + bm)³), constant levels of constant systems only until the limit is reached; a dense
     level (Km)³.
@@ -167,29 +164,15 @@ def _covariances(steps: Steps, begin: Array, root: Array, *, smooth: bool = Fals
 
 
 def _marginals(system: StateSpace, steps: Steps) -> Marginals:
-    n, D = system.states, system.matrices.diffuse
-    if not D.shape[1]:
-        done = _covariances(steps, np.zeros((0, len(steps.start))), steps.root.T, smooth=True)
-        require_sound(done, steps)
-        P, ahead = (part[done.entry, :n, :n] for part in (done.filtered, done.predicted))
-        return Marginals(ahead, P, backward(done, n)[1])
-    whole = _covariances(steps, responses(steps, D), with_unit_part(steps, D), smooth=True)
-    require_sound(whole, steps)
-    early = early_steps(steps, whole, Undetermined.nothing(D.shape[1], 0), 0)
-    require_determined(D, early.known.hidden)
-    d, N = len(early.covariance), len(steps.start)
-    P, ahead = (part[whole.entry, :n, :n] for part in (whole.filtered, whole.predicted))
-    P[:d], ahead[:d] = early.covariance[:, :n, :n], early.predicted_covariance[:, :n, :n]
-    if d < steps.steps:
-        response = whole.mean[d - 1, :, :N].T @ early.known.root
-        root = upper_root(whole.factor[whole.entry[d - 1], :, :N].T, response)
-        rest = _covariances(later_part(steps, d), np.zeros((0, N)), root)
-        P[d:], ahead[d:] = (part[rest.entry, :n, :n] for part in (rest.filtered, rest.predicted))
-    states, smoothed = backward(whole, n)
-    shown = -whole.zeta.transpose(0, 2, 1).reshape(-1, D.shape[1])
-    nothing = Undetermined.nothing(D.shape[1], 0)
-    own = nothing.after(shown, np.abs(shown), np.zeros((len(shown), 0))).known()
-    return Marginals(ahead, P, own.covariance(smoothed, states.transpose(0, 2, 1)))
+    """By a filter and a smoother of no series at all."""
+    K, r, N = steps.steps, steps.rows.shape[1], len(steps.start)
+    state = first_state(system, steps, 0)
+    batch = Batch(steps, state, np.zeros((K, 0, r)), np.zeros((K, 0, N)), 0)
+    found = outcome_of(batch, system.states)
+    if found.open is not None:
+        require_determined(system.matrices.diffuse, found.open.known().hidden)
+    smoothed = smoothed_of(batch, system.states)[1]
+    return Marginals(found.predicted_covariance, found.covariance, smoothed)
 
 
 def _released(level: SequentialLevel, missing: Flags, m: int) -> Array:

@@ -94,9 +94,9 @@ def dense_pass(
     zeta = np.where(absent, np.nan, zeta)
     last = mean[K] + (T[K] @ source).T
     root = scipy.linalg.solve_triangular(upper, T[K].T, trans="T").T
-    states = [(mean[:K] + part).reshape(*shape[:-1], n) for part in means]
+    ahead, now, after = ((mean[:K] + part).reshape(*shape[:-1], n) for part in means)
     return Dense(
-        *P, *states, zeta.reshape(shape), fit.reshape(shape[:-2]),
+        P[0], P[1], P[2], ahead, now, after, zeta.reshape(shape), fit.reshape(shape[:-2]),
         (last.reshape(*shape[:-2], n), root),
     )  # fmt: skip
 

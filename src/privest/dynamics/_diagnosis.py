@@ -147,10 +147,10 @@ def diagnose(
     >>> walk = dynamics.StateSpace(A=1.0, C=1.0, Q=1.0, R=1.0, cov0=1.0)
     >>> rng = np.random.default_rng(0)
     >>> release = pv.StreamMechanism(1.0).simulate(walk.simulate(300, rng)[1], rng)
-    >>> diagnose(dynamics.filter_releases(walk, 1.0, release)).alarms
+    >>> diagnose(dynamics.filter(walk, release)).alarms
     ()
     >>> still = dynamics.StateSpace(A=1.0, C=1.0, Q=0.01, R=1.0, cov0=1.0)
-    >>> wrong = diagnose(dynamics.filter_releases(still, 1.0, release))
+    >>> wrong = diagnose(dynamics.filter(still, release))
     >>> [test.name for test in wrong.alarms]
     ['whiteness', 'mean', 'variance']
     """
@@ -186,7 +186,7 @@ def _innovations(filtered: Filtered) -> Array:
     if not hasattr(filtered, "innovations"):
         raise InvalidInput(
             f"diagnose takes what a filter found, not {type(filtered).__name__}: see "
-            "filter_releases."
+            "dynamics.filter."
         )
     found = np.array(filtered.innovations, dtype=np.float64)
     every = found[None] if found.ndim == 2 else found

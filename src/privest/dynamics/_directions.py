@@ -31,7 +31,6 @@ from privest.linalg import psd
 from privest.privacy import EndlessLevel, StreamLevel
 from privest.records import Record
 
-
 CERTIFIED = 1e-5  # of the objective: what the certificate must at least show
 Value = Callable[[Array], tuple[Array, Array]]  # L (K, m, m): errors (K,), slopes (K, m, m)
 
@@ -148,7 +147,27 @@ def best_directions(
     if given is None or (shared and budget is not None):
         raise InvalidInput("give either a budget for every step or a total for all of them.")
     s = as_scale(given, "the budget")
-    n, m = as_system(system).states, system.readings
+    m, endless = as_system(system).readings, steps is None
+    if endless and shared:
+        raise InvalidInput("a total for all steps needs their number: give steps.")
+    value, count = _problem(system, weight, steps)
+    each = s / (m * count) if shared else s / m
+    equal = np.broadcast_to(np.sqrt(each) * np.eye(m), (count, m, m))
+    same, _ = value(equal)
+    found = minimise(value, s, equal, shared=shared)
+    D = found.factors @ found.factors.swapaxes(-1, -2)
+    return BestDirections(
+        level=EndlessLevel(D[0]) if endless else StreamLevel(D),
+        information=D[0] if endless else D,
+        error=found.errors[0] if endless else found.errors,
+        isotropic=same[0] if endless else same, shared=shared, asked=s, floor=found.floor,
+        price=found.price, iterations=found.iterations, method="L-BFGS on the factors",
+    )  # fmt: skip
+
+
+def _problem(system: StateSpace, weight: ArrayLike | None, steps: int | None) -> tuple[Value, int]:
+    """What is made small, and over how many steps; refused where it has no meaning."""
+    n = system.states
     W = np.eye(n) if weight is None else psd(weight, "the weight", size=n).dense()
     if not W.any():
         raise InvalidInput("the weight is zero: no state matters, so no direction is best.")
@@ -157,35 +176,14 @@ def best_directions(
     if steps is None:
         if system.steps is not None:
             raise InvalidInput("A system with a time axis has no steady state: give steps.")
-        if shared:
-            raise InvalidInput("a total for all steps needs their number: give steps.")
-        value, count = _steady(system, W), 1
-    else:
-        if system.diffuse is not None:
-            raise InvalidInput(
-                "A sum of errors over a horizon needs a proper start, and x_0 is diffuse: give "
-                "cov0 (a large one)."
-            )
-        count = system.require_steps(steps)
-        value = _horizon(system, W, count)
-    each = s / (m * count) if shared else s / m
-    equal = np.broadcast_to(np.sqrt(each) * np.eye(m), (count, m, m))
-    same, _ = value(equal)
-    found = minimise(value, s, equal, shared=shared)
-    D = found.factors @ found.factors.swapaxes(-1, -2)
-    endless = steps is None
-    return BestDirections(
-        level=EndlessLevel(D[0]) if endless else StreamLevel(D),
-        information=D[0] if endless else D,
-        error=found.errors[0] if endless else found.errors,
-        isotropic=same[0] if endless else same,
-        shared=shared,
-        asked=s,
-        floor=found.floor,
-        price=found.price,
-        iterations=found.iterations,
-        method="L-BFGS on the factors",
-    )
+        return _steady(system, W), 1
+    if system.diffuse is not None:
+        raise InvalidInput(
+            "A sum of errors over a horizon needs a proper start, and x_0 is diffuse: give cov0 (a "
+            "large one)."
+        )
+    count = system.require_steps(steps)
+    return _horizon(system, W, count), count
 
 
 def _measured(P: Array, C: Array, root: Array, L: Array) -> tuple[Array, Array]:

@@ -24,10 +24,8 @@ from privest.arrays import (
     as_flag,
     plural,
 )
-from privest.dynamics._releases import Data
-from privest.dynamics._steps import Matrices
-from privest.dynamics._steps import of_entries
-from privest.dynamics._releases import shown_series
+from privest.dynamics._releases import Data, shown_series
+from privest.dynamics._steps import Matrices, of_entries
 from privest.dynamics._system import StateSpace, system_of
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure, PrivestError
 

@@ -149,16 +149,10 @@ class KalmanState(NamedTuple):
         return mean + response @ own.mean[:, 0], own.covariance(P, response)
 
 
-def first_state(system: StateSpace, level: SequentialLevel, series: int = 1) -> KalmanState:
-    """Before the first step."""
-    matrices = system.matrices
-    plan = plan_of(
-        level, system.readings, 1, np.zeros(1, dtype=bool), varying=matrices.varying
-    )  # fmt: skip
-    steps = steps_of(matrices, plan)
-    n = system.states
+def first_state(system: StateSpace, steps: Steps, series: int = 1) -> KalmanState:
+    """Before the first of the steps of a system."""
+    n, mean = system.states, np.repeat(steps.start[None], series, axis=0)
     leads = Next(np.eye(n), np.zeros((n, n)), np.zeros((1, n)))
-    mean = np.repeat(steps.start[None], series, axis=0)
     if system.diffuse is None:
         return KalmanState(0, mean, steps.root.T.copy(), leads)
     mean = np.concatenate([mean, responses(steps, system.diffuse)])
@@ -166,7 +160,7 @@ def first_state(system: StateSpace, level: SequentialLevel, series: int = 1) -> 
     return KalmanState(0, mean, with_unit_part(steps, system.diffuse), leads, open_)
 
 
-class _Batch(NamedTuple):
+class Batch(NamedTuple):
     """Steps that follow a state: whitened values (K, S, r), and what moves the states (K, ·, N)."""
 
     steps: Steps
@@ -189,7 +183,7 @@ class _Batch(NamedTuple):
         return forward(self.steps, state.mean, values, shift, state.factor, smooth=smooth)
 
 
-class _Outcome(NamedTuple):
+class Outcome(NamedTuple):
     """x̂, x̂⁻ (K, S, n), P, P⁻ (K, n, n), ζ (K, S, r), ℓ (S,); mean and factor after the last step.
 
     open: what is known of a diffuse start where that is not all.
@@ -213,9 +207,9 @@ def run_filter(
     """The filter on z̃ (…, K, m) of the next steps, from the first step or from a state."""
     one, n = given.values.ndim == 2, system.states
     every = given.values[None] if one else given.values
-    state = first_state(system, level, len(every)) if state is None else state
     batch, leads = _batch(system, level, given, every, inputs, state)
-    found = _proper(batch, n) if state.open is None else _from_diffuse(batch, state.open, n)
+    state = batch.state
+    found = outcome_of(batch, n)
     fit, still = given.log_likelihood(found.fit), found.open
     if still is not None:  # the density is that of all steps, once there is one
         fit, still = 0.0 * fit, still._replace(density=given.log_likelihood(still.density))
@@ -232,25 +226,27 @@ def run_filter(
     return result, end
 
 
-def _proper(batch: _Batch, n: int) -> _Outcome:
-    """From a state of which all is known."""
+def outcome_of(batch: Batch, n: int) -> Outcome:
+    """The filter over a batch of steps, of the first n states."""
+    if batch.state.open is not None:
+        return _from_diffuse(batch, batch.state.open, n)
     done = batch.run()
     require_sound(done, batch.steps)
     S, N = batch.series, len(batch.state.factor)
-    return _Outcome(
+    return Outcome(
         done.mean[:, :S, :n], done.ahead[:, :S, :n], done.filtered[done.entry, :n, :n],
         done.predicted[done.entry, :n, :n], done.zeta[:, :S], _log_density(batch.steps, done, S),
         done.mean[-1, :, :N].copy(), done.factor[done.entry[-1], :, :N].copy(),
     )  # fmt: skip
 
 
-def _from_diffuse(batch: _Batch, open_: Undetermined, n: int) -> _Outcome:
+def _from_diffuse(batch: Batch, open_: Undetermined, n: int) -> Outcome:
     """Step by step until δ is determined, then from a proper state; ζ is NaN until then."""
     whole, S, N = batch.run(), batch.series, len(batch.state.factor)
     require_sound(whole, batch.steps)
     early = early_steps(batch.steps, whole, open_, S)
     d = len(early.filtered)
-    first = _Outcome(
+    first = Outcome(
         early.filtered[..., :n], early.predicted[..., :n], early.covariance[:, :n, :n],
         early.predicted_covariance[:, :n, :n], np.full_like(whole.zeta[:d, :S], np.nan),
         np.zeros(S), whole.mean[-1, :, :N].copy(), whole.factor[whole.entry[-1], :, :N].copy(),
@@ -265,28 +261,29 @@ def _from_diffuse(batch: _Batch, open_: Undetermined, n: int) -> _Outcome:
     if d == batch.steps.steps:
         return first
     state = batch.state._replace(mean=first.mean, factor=factor, open=None)
-    rest = _proper(
-        _Batch(later_part(batch.steps, d), state, batch.values[d:], batch.shift[d:], S), n
+    rest = outcome_of(
+        Batch(later_part(batch.steps, d), state, batch.values[d:], batch.shift[d:], S), n
     )
-    joined = [np.concatenate(pair) for pair in zip(first[:5], rest[:5])]
-    return _Outcome(*joined, fit + rest.fit, rest.mean, rest.factor)
+    x, ahead, P, wide, zeta = (np.concatenate(pair) for pair in zip(first[:5], rest[:5]))
+    return Outcome(x, ahead, P, wide, zeta, fit + rest.fit, rest.mean, rest.factor)
 
 
 def _batch(
     system: StateSpace, level: SequentialLevel, given: Given, every: Array,
-    inputs: ArrayLike | None, state: KalmanState,
-) -> tuple[_Batch, Next]:  # fmt: skip
+    inputs: ArrayLike | None, state: KalmanState | None,
+) -> tuple[Batch, Next]:  # fmt: skip
     """The steps of a release after a state, and what leads out of them."""
-    matrices, K, first = system.matrices, every.shape[1], state.step
+    matrices, K, first = system.matrices, every.shape[1], 0 if state is None else state.step
     plan = plan_of(
         level, system.readings, K, given.missing, varying=matrices.varying, start=first,
         unit=given.unit,
     )  # fmt: skip
     steps = steps_of(matrices, plan)
+    state = first_state(system, steps, len(every)) if state is None else state
     if steps.crossing is not None and first:
         steps.transition[0], steps.drive[0] = state.leads.transition, state.leads.drive
     u = known_inputs(inputs, K, system.inputs)
-    shift, offset, _ = input_terms(matrices, plan, u, state.leads.shift[0] if first else None)
+    shift, offset = input_terms(matrices, plan, u, state.leads.shift[0] if first else None)
     shown = np.where(of_entries(given.missing), 0.0, every).transpose(1, 0, 2) - offset[:, None]
     values = steps.whitened(shown)
     moves = shift[:, None] if shift.any() else np.zeros((K, 0, shift.shape[1]))
@@ -299,7 +296,7 @@ def _batch(
         moves = np.broadcast_to(shift[:, None], (K, len(every), shift.shape[1])).copy()
         moves[1:] += told[:-1]
         leads = Next(steps.crossing.transition, steps.crossing.drive, added + told[-1])
-    return _Batch(steps, state, values, moves, len(every)), leads
+    return Batch(steps, state, values, moves, len(every)), leads
 
 
 def _log_density(steps: Steps, done: Pass, series: int) -> Array:
@@ -316,18 +313,24 @@ def _by_series(values: Array, one: bool) -> Array:
     return values[:, 0] if one else values.transpose(1, 0, 2)
 
 
-def _smoothed(batch: _Batch, n: int, one: bool, simulated: bool) -> Smoothed:
+def _smoothed(batch: Batch, n: int, one: bool, simulated: bool) -> Smoothed:
+    states, P = smoothed_of(batch, n)
+    return Smoothed(_by_series(states, one), P, simulated)
+
+
+def smoothed_of(batch: Batch, n: int) -> tuple[Array, Array]:
+    """Smoothed means (K, S, n) and covariances (K, n, n) over a batch of steps."""
     done, S = batch.run(smooth=True), batch.series
     states, P = backward(done, n)
     if batch.state.open is None:
-        return Smoothed(_by_series(states, one), P, simulated)
+        return states, P
     q = states.shape[1] - S
     shown = -done.zeta[:, S:].transpose(0, 2, 1).reshape(-1, q)
-    fresh = done.zeta[:, :S].transpose(0, 2, 1).reshape(-1, S)
+    fresh = done.zeta[:, :S].transpose(0, 2, 1).reshape(len(shown), S)
     own = batch.state.open.after(shown, np.abs(shown), fresh).known()
     response = states[:, S:].transpose(0, 2, 1)
     means = states[:, :S] + np.einsum("knq,qs->ksn", response, own.mean)
-    return Smoothed(_by_series(means, one), own.covariance(P, response), simulated)
+    return means, own.covariance(P, response)
 
 
 def smooth(filtered: Filtered) -> Smoothed:
@@ -450,13 +453,19 @@ class PrivateKalman(Estimated):
                 "A dense level looks back to the first step: use dynamics.filter on the whole "
                 "stream."
             )
-        self._state = first_state(system, self.level)
+        self._state = self._first()
         self._windows: list[_Window] = []
         self.log_likelihood = 0.0
         self.simulated = False  # whether some release was
         plain = system.cross is None and system.steps is None and not system.inputs
         self._constant = plain and isinstance(self.level, EndlessLevel)
         self._kept: tuple[float, Steps] | None = None  # unit, and the one kind of later steps
+
+    def _first(self) -> KalmanState:
+        """Before the first release."""
+        matrices, absent = self.system.matrices, np.zeros(1, dtype=bool)
+        plan = plan_of(self.level, self.system.readings, 1, absent, varying=matrices.varying)
+        return first_state(self.system, steps_of(matrices, plan))
 
     @property
     def steps(self) -> int:
@@ -524,7 +533,7 @@ class PrivateKalman(Estimated):
             self._kept = unit, steps_of(system.matrices, plan)
         steps, r, N = self._kept[1], len(release.values), len(state.factor)
         values = steps.whitened((unit * release.values)[None, None])
-        batch = _Batch(steps, state, values, np.zeros((1, 0, N)), 1)
+        batch = Batch(steps, state, values, np.zeros((1, 0, N)), 1)
         done = batch.run()
         if not np.isfinite(done.filtered).all():
             require_sound(done, steps)
@@ -607,7 +616,7 @@ class PrivateKalman(Estimated):
 
     def _unpacked(self, state: Mapping[str, Array], prefix: str = "") -> KalmanState:
         """The inverse of `_packed`, checked."""
-        blank = first_state(self.system, self.level)
+        blank = self._first()
         _require_parts(state, tuple(prefix + name for name in _packed(blank)))
         held: Any = np.asarray(state[f"{prefix}step"], dtype=object)[()]  # a number as it is
         step = as_count(held, f"{prefix}step", least=0)

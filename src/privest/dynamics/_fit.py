@@ -15,8 +15,6 @@ from privest.dynamics._diagnosis import Diagnosis, diagnose
 from privest.dynamics._families import Family, as_family
 from privest.dynamics._filter import Filtered, filter_linear, smooth
 from privest.dynamics._forecast import Forecast, forecast
-from privest.dynamics._releases import Data, data_of
-from privest.dynamics._kalman import first_state
 from privest.dynamics._intervals import (
     METHODS,
     WELL_KNOWN,
@@ -24,8 +22,8 @@ from privest.dynamics._intervals import (
     profile_intervals,
     wald_intervals,
 )
+from privest.dynamics._kalman import first_state
 from privest.dynamics._maximum import Maximum, Objective, maximise
-from privest.dynamics._releases import Level
 from privest.dynamics._parameter_bound import (
     NULL,
     WEAK,
@@ -36,7 +34,7 @@ from privest.dynamics._parameter_bound import (
     require_level,
     whittle_bound,
 )
-from privest.dynamics._releases import SeriesRelease
+from privest.dynamics._releases import Data, Level, SeriesRelease, data_of
 from privest.dynamics._steps import stack
 from privest.dynamics._system import StateSpace, system_of
 from privest.errors import InvalidInput

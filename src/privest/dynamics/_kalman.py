@@ -30,9 +30,9 @@ from privest.dynamics._steps import (
     Plan,
     Steps,
     applied,
-    carried_back,
     input_terms,
     numbers_shown,
+    step_slopes,
     steps_of,
 )
 from privest.errors import NotIdentifiable, NumericalFailure
@@ -45,7 +45,7 @@ HIDDEN = 1e-8  # part of a response to δ below which it is rounding of none
 # unstable system over a long gap.
 NARROWED = 1e7
 
-LEAVES = (kernel.reflect, kernel.observe, kernel.product, kernel.gram, kernel.still)
+PRODUCTS = (kernel.multiply, kernel.multiply_turned, kernel.still)
 
 
 class Pass(NamedTuple):
@@ -67,6 +67,15 @@ class Pass(NamedTuple):
     ahead: Array
     mean: Array
     zeta: Array
+
+    def cut(self, entries: int, smooth: bool) -> Pass:
+        """The tables up to so many entries."""
+        right = entries if smooth else 0
+        return self._replace(
+            predicted=self.predicted[:entries], filtered=self.filtered[:entries],
+            factor=self.factor[:entries], gain=self.gain[:entries], scale=self.scale[:entries],
+            later=self.later[:right], lost=self.lost[:right], fresh=self.fresh[:right],
+        )  # fmt: skip
 
     def log_scales(self) -> float:
         """Σ_k log det c_k of one series; a number known before it is seen does not count."""
@@ -96,8 +105,7 @@ def forward(
         *tables[:4], steps.kind, _wide(root, w), _wide(begin, w), values, _wide(shift, w), smooth,
         *found,
     )  # fmt: skip
-    cut = [part[:count] for part in found[1:6]], [part[: count * smooth] for part in found[6:9]]
-    return Pass(entry, *cut[0], *cut[1], *found[9:])
+    return found.cut(count, smooth)
 
 
 def _forward_loop() -> compiling.Loop:
@@ -105,7 +113,7 @@ def _forward_loop() -> compiling.Loop:
         kernel.forward,
         "rows3 rows3 rows3 rows2 index rows2 rows2 rows3 rows3 flag outindex out3 out3 out3 "
         "out3 out2 out3 out3 out3 out3 out3 out3",
-        uses=LEAVES,
+        uses=(kernel.reflect, kernel.observe, *PRODUCTS),
     )
 
 
@@ -123,7 +131,7 @@ def backward(done: Pass, n: int) -> tuple[Array, Array]:
     covariance = np.empty((K, done.factor.shape[1], w))
     loop = compiling.where_installed(
         kernel.backward, "index rows3 rows3 rows3 rows3 rows3 rows3 out3 out3 outindex",
-        uses=(kernel.product, kernel.still, kernel.transpose_product),
+        uses=PRODUCTS,
     )  # fmt: skip
     loop(
         done.entry, done.factor, done.later, done.lost, done.fresh, done.mean, done.zeta, states,
@@ -285,7 +293,8 @@ def early_steps(steps: Steps, done: Pass, now: Undetermined, series: int) -> _Ea
     shown = numbers_shown(steps.missing[:count], tables.rows.shape[1])
     spent = logs.sum() + tables.logs[steps.kind[:count]].sum() + 0.5 * shown * LOG_2PI
     now = now._replace(density=now.density - spent)
-    return _Early(*(np.stack(part) for part in zip(*found)), now, own)
+    filtered, predicted, narrow, wide = (np.stack(part) for part in zip(*found))
+    return _Early(filtered, predicted, narrow, wide, now, own)
 
 
 def with_unit_part(steps: Steps, diffuse: Array) -> Array:
@@ -329,14 +338,17 @@ def log_likelihood(matrices: Matrices, data: Data) -> float:
     return _evaluated(matrices, data).value
 
 
-def value_and_gradient(matrices: Matrices, data: Data) -> tuple[float, Matrices]:
-    """ℓ and ∂ℓ by every matrix (dℓ = Σ ⟨∂X, dX⟩), in the shapes of the matrices.
+def value_and_gradient(matrices: Matrices, slopes: Matrices, data: Data) -> tuple[float, Array]:
+    """ℓ and ∂ℓ/∂t (p,), of slopes ∂matrices/∂t with a leading axis of p parameters.
 
     The adjoint recursion: about twice the cost of ℓ, whatever the number of parameters.
     """
     found = _evaluated(matrices, data)
     by = adjoint(found.steps, found.done, found.begin, found.root, series=data.series)
-    return found.value, carried_back(by, matrices, found.plan, data.inputs)
+    moved = step_slopes(matrices, slopes, found.plan, data.inputs)
+    p = len(slopes.A)
+    gradient = sum(slope.reshape(p, -1) @ own.ravel() for own, slope in zip(by, moved))
+    return found.value, np.asarray(gradient)
 
 
 def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int) -> Derivatives:
@@ -350,11 +362,12 @@ def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int)
         kernel.adjoint,
         "rows3 rows3 index rows2 rows2 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
         "out3 out3 out2 out2 out1 out2",
-        uses=(kernel.still, kernel.less),
+        uses=(*PRODUCTS, kernel.less),
     )
+    cov0 = _wide(root.T @ root, tables.rows.shape[2])
     loop(
-        tables.transition, tables.rows, steps.kind, root.T @ root, begin, series,
-        done.entry, done.filtered, done.gain, done.scale, done.mean, done.zeta, *by,
+        tables.transition, tables.rows, steps.kind, cov0, begin, series, done.entry,
+        done.filtered, done.gain, done.scale, done.mean, done.zeta, *by,
     )  # fmt: skip
     back = np.zeros((J, r, r))  # N⁻ᵀ
     back[:] = np.eye(r)
@@ -397,9 +410,9 @@ def _evaluated(matrices: Matrices, data: Data) -> _Evaluated:
     plan, S, q = data.plan(matrices), data.series, matrices.diffuse.shape[1]
     steps, values = steps_of(matrices, plan), data.by_series
     N = len(steps.start)
-    shift = np.zeros((data.steps, 0, N))
+    shift: Array = np.zeros((data.steps, 0, N))
     if data.inputs.shape[1]:
-        moved, offset, _ = input_terms(matrices, plan, data.inputs)
+        moved, offset = input_terms(matrices, plan, data.inputs)
         values = values - offset[:, None]
         shift = moved[:, None]
     begin, root = np.repeat(steps.start[None], S, axis=0), steps.root.T

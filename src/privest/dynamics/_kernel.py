@@ -87,32 +87,32 @@ def observe(root: Array, heard: Array, noise: float, n: int, columns: int, told:
     return size
 
 
-def product(left: Array, right: Array, j: int, n: int, m: int, columns: int, out: Array) -> None:
-    """out = left right[j], of (m, n) and (n, columns)."""
+def multiply(left: Array, right: Array, m: int, n: int, columns: int, out: Array) -> None:
+    """out = left right, of (m, n) and (n, columns)."""
     for i in range(m):
         for c in range(0, columns, 4):
             t0 = t1 = t2 = t3 = 0.0
             for k in range(n):
                 x = left[i, k]
-                t0 += x * right[j, k, c]
-                t1 += x * right[j, k, c + 1]
-                t2 += x * right[j, k, c + 2]
-                t3 += x * right[j, k, c + 3]
+                t0 += x * right[k, c]
+                t1 += x * right[k, c + 1]
+                t2 += x * right[k, c + 2]
+                t3 += x * right[k, c + 3]
             out[i, c], out[i, c + 1], out[i, c + 2], out[i, c + 3] = t0, t1, t2, t3
 
 
-def gram(half: Array, first: int, n: int, m: int, columns: int, out: Array, e: int) -> None:
-    """out[e] = XᵀX of the m rows X of `half`, columns from `first` on."""
-    for i in range(n):
+def multiply_turned(left: Array, right: Array, m: int, n: int, columns: int, out: Array) -> None:
+    """out = leftᵀ right, of (n, m) and (n, columns)."""
+    for i in range(m):
         for c in range(0, columns, 4):
             t0 = t1 = t2 = t3 = 0.0
-            for k in range(m):
-                x = half[k, first + i]
-                t0 += x * half[k, first + c]
-                t1 += x * half[k, first + c + 1]
-                t2 += x * half[k, first + c + 2]
-                t3 += x * half[k, first + c + 3]
-            out[e, i, c], out[e, i, c + 1], out[e, i, c + 2], out[e, i, c + 3] = t0, t1, t2, t3
+            for k in range(n):
+                x = left[k, i]
+                t0 += x * right[k, c]
+                t1 += x * right[k, c + 1]
+                t2 += x * right[k, c + 2]
+                t3 += x * right[k, c + 3]
+            out[i, c], out[i, c + 1], out[i, c + 2], out[i, c + 3] = t0, t1, t2, t3
 
 
 def still(new: Array, old: Array, n: int, columns: int) -> bool:
@@ -153,7 +153,7 @@ def forward(
         j = kind[k]
         if not (settled and j == last):
             e += 1
-            product(held, transition, j, n, n, width, below)
+            multiply(held, transition[j], n, n, width, below)
             for i in range(n):
                 for c in range(width):
                     top[i, c] = drive[j, i, c]
@@ -162,7 +162,7 @@ def forward(
                         top[i, c] = below[i, c] = 0.0
                     below[i, width + i] = 1.0
             reflect(top, below, n, n, columns, v)
-            gram(top, 0, n, n, width, predicted, e)
+            multiply_turned(top, top, n, n, width, predicted[e])
             for i in range(r):
                 total = noise[j, i] * noise[j, i]
                 for a in range(n):
@@ -188,7 +188,7 @@ def forward(
                 if smooth:
                     for c in range(width):
                         fresh[e, i, c] = told[width + c]
-            gram(top, 0, n, n, width, filtered, e)
+            multiply_turned(top, top, n, n, width, filtered[e])
             settled = j == last and still(top, held, n, width)
             last = j
             for i in range(n):
@@ -198,7 +198,7 @@ def forward(
                     if smooth:
                         later[e, i, c] = top[i, width + c]
             if smooth:
-                gram(below, width, n, n, width, lost, e)
+                multiply_turned(below[:, width:], below[:, width:], n, n, width, lost[e])
         entry[k] = e
         for s in range(series):
             for c in range(width):
@@ -264,18 +264,16 @@ def backward(
                 unit[s, c] = moved[c]
         if not (settled and e == last):
             at += 1
-            product(X, factor, e, n, n, width, half)
-            transpose_product(factor, e, half, n, width, covariance, at)
-            product(X, later, e, n, n, width, half)
-            for i in range(n):
-                for c in range(width):
-                    total = lost[e, i, c]
-                    for a in range(n):
-                        total += later[e, a, i] * half[a, c]
-                    turned[i, c] = total
+            multiply(X, factor[e], n, n, width, half)
+            multiply_turned(factor[e], half, n, n, width, covariance[at])
+            multiply(X, later[e], n, n, width, half)
+            multiply_turned(later[e], half, n, n, width, turned)
             for i in range(n):  # symmetric to the last bit
                 for c in range(n):
-                    new[i, c] = 0.5 * (turned[i, c] + turned[c, i])
+                    new[i, c] = 0.5 * (turned[i, c] + turned[c, i] + lost[e, i, c] + lost[e, c, i])
+                for c in range(i):
+                    mean_of = 0.5 * (covariance[at, i, c] + covariance[at, c, i])
+                    covariance[at, i, c] = covariance[at, c, i] = mean_of
             settled = e == last and still(new, X, n, n)
             last = e
             for i in range(n):
@@ -285,28 +283,11 @@ def backward(
     return at + 1
 
 
-def transpose_product(
-    left: Array, e: int, right: Array, n: int, columns: int, out: Array, at: int
-) -> None:
-    """out[at] = left[e]ᵀ right, symmetric."""
-    for i in range(n):
-        for c in range(columns):
-            out[at, i, c] = 0.0
-        for c in range(i + 1):
-            total = 0.0
-            for a in range(n):
-                total += left[e, a, i] * right[a, c]
-            out[at, i, c] = total
-    for i in range(n):
-        for c in range(i + 1, n):
-            out[at, i, c] = out[at, c, i]
-
-
-def less(times: float, part: Array, out: Array, j: int) -> None:
-    """out[j] −= times·part."""
-    for i in range(part.shape[0]):
-        for c in range(part.shape[1]):
-            out[j, i, c] -= times * part[i, c]
+def less(times: float, part: Array, m: int, n: int, out: Array) -> None:
+    """out −= times·part."""
+    for i in range(m):
+        for c in range(n):
+            out[i, c] -= times * part[i, c]
 
 
 def adjoint(
@@ -323,13 +304,14 @@ def adjoint(
 
     The first `data` series are data; further ones add their squares only (`Kalman.diffuse`).
     """
-    steps, series, _ = mean.shape
+    steps, series, width = mean.shape
     n, r = transition.shape[1], rows.shape[1]
-    M, N, T, MT = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
-    NA, NAP, new = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
-    c, W, gains = np.zeros((r, r)), np.zeros((r, n)), np.zeros((n, r))
-    D, MK, expected = np.zeros((r, r)), np.zeros((n, r)), np.zeros((r, n))
-    inverse = np.zeros((r, r))
+    square = (n, width)
+    M, N, T, MT = np.zeros(square), np.zeros(square), np.zeros(square), np.zeros(square)
+    A, AN, NAP, new = np.zeros(square), np.zeros(square), np.zeros(square), np.zeros(square)
+    c, inverse, D = np.zeros((r, r)), np.zeros((r, r)), np.zeros((r, r))
+    wide = (r, width)
+    W, K, KM, expected = np.zeros(wide), np.zeros(wide), np.zeros(wide), np.zeros(wide)
     sigma, rho, error = np.zeros((series, n)), np.zeros(n), np.zeros(r)
     state, past = np.zeros(n), np.zeros(n)
     last, before, settled, of = -1, -2, False, 0
@@ -338,11 +320,12 @@ def adjoint(
         k = steps - 1 - back
         j, e = kind[k], entry[k]
         first = entry[k - 1] if k > 0 else -1
+        P0 = filtered[first] if first >= 0 else cov0
         if not (settled and e == last and first == before):
-            less(times, NAP, by_transition, of)
-            less(0.5 * times, N, by_drive, of)
-            less(times, expected, by_rows, of)
-            less(0.5 * times, D, by_noise, of)
+            less(times, NAP, n, n, by_transition[of])
+            less(0.5 * times, N, n, n, by_drive[of])
+            less(times, expected, r, n, by_rows[of])
+            less(0.5 * times, D, r, r, by_noise[of])
             times, of = 0.0, j
             for i in range(r):
                 for a in range(i):
@@ -351,77 +334,37 @@ def adjoint(
                         total += rows[j, i, b] * gain[e, a, b]
                     c[i, a] = total
                 c[i, i] = scale[e, i]
-            for i in range(r):  # c⁻¹
                 for a in range(r):
                     total = 1.0 if a == i else 0.0
                     for b in range(i):
                         total -= c[i, b] * inverse[b, a]
                     inverse[i, a] = total / c[i, i]
+            multiply(inverse, rows[j], r, r, width, W)
+            multiply_turned(inverse, gain[e], r, r, width, K)  # Kᵀ
+            multiply_turned(K, rows[j], n, r, width, T)
+            for a in range(n):
+                for b in range(n):
+                    T[a, b] = (1.0 if a == b else 0.0) - T[a, b]
+                    A[b, a] = transition[j, a, b]
+            multiply(M, T, n, n, width, MT)
+            multiply_turned(T, MT, n, n, width, N)
+            multiply_turned(W, W, n, r, width, MT)
+            less(-1.0, MT, n, n, N)
+            multiply(K, M, r, n, width, KM)
+            multiply(KM, filtered[e], r, n, width, expected)
             for i in range(r):
                 for a in range(n):
-                    total = 0.0
-                    for b in range(i + 1):
-                        total += inverse[i, b] * rows[j, b, a]
-                    W[i, a] = total
-                    total = 0.0
-                    for b in range(i, r):
-                        total += gain[e, b, a] * inverse[b, i]
-                    gains[a, i] = total
-            for a in range(n):
-                for b in range(n):
-                    total = 1.0 if a == b else 0.0
-                    for i in range(r):
-                        total -= gains[a, i] * rows[j, i, b]
-                    T[a, b] = total
-            for a in range(n):
-                for b in range(n):
-                    total = 0.0
-                    for i in range(n):
-                        total += M[a, i] * T[i, b]
-                    MT[a, b] = total
-                for i in range(r):
-                    total = 0.0
-                    for b in range(n):
-                        total += M[a, b] * gains[b, i]
-                    MK[a, i] = total
-            for a in range(n):
-                for b in range(n):
-                    total = 0.0
-                    for i in range(n):
-                        total += T[i, a] * MT[i, b]
-                    for i in range(r):
-                        total += W[i, a] * W[i, b]
-                    N[a, b] = total
-            for i in range(r):
+                    expected[i, a] = K[i, a] - expected[i, a]
                 for a in range(r):
                     total = 0.0
-                    for b in range(max(i, a), r):
+                    for b in range(r):
                         total += inverse[b, i] * inverse[b, a]
                     for b in range(n):
-                        total += gains[b, i] * MK[b, a]
+                        total += KM[i, b] * K[a, b]
                     D[i, a] = total
-                for a in range(n):
-                    total = gains[a, i]
-                    for b in range(n):
-                        total -= MK[b, i] * filtered[e, b, a]
-                    expected[i, a] = total
-            for a in range(n):
-                for b in range(n):
-                    total = 0.0
-                    for i in range(n):
-                        total += N[a, i] * transition[j, b, i]
-                    NA[a, b] = total
-            for a in range(n):
-                for b in range(n):
-                    total = 0.0
-                    for i in range(n):
-                        P = filtered[first, i, b] if first >= 0 else cov0[i, b]
-                        total += NA[a, i] * P
-                    NAP[a, b] = total
-                    total = 0.0
-                    for i in range(n):
-                        total += transition[j, a, i] * NA[i, b]
-                    new[a, b] = total
+            multiply(transition[j], N, n, n, width, AN)
+            multiply_turned(AN, P0, n, n, width, NAP)
+            multiply(AN, A, n, n, width, new)
             settled = e == last and first == before and still(new, M, n, n)
             last, before = e, first
             for a in range(n):
@@ -456,8 +399,7 @@ def adjoint(
             for a in range(n):
                 total = mean[k - 1, s, a] if k > 0 else begin[s, a]
                 for b in range(n):
-                    P = filtered[first, a, b] if first >= 0 else cov0[a, b]
-                    total += P * sigma[s, b]
+                    total += P0[a, b] * sigma[s, b]
                 past[a] = total
             for a in range(n):
                 for b in range(n):
@@ -473,10 +415,10 @@ def adjoint(
                     by_shift[k, a] += rho[a]
                 for i in range(r):
                     by_offset[k, i] += error[i]
-    less(times, NAP, by_transition, of)
-    less(0.5 * times, N, by_drive, of)
-    less(times, expected, by_rows, of)
-    less(0.5 * times, D, by_noise, of)
+    less(times, NAP, n, n, by_transition[of])
+    less(0.5 * times, N, n, n, by_drive[of])
+    less(times, expected, r, n, by_rows[of])
+    less(0.5 * times, D, r, r, by_noise[of])
     for s in range(series):
         for a in range(n):
             if s < data:

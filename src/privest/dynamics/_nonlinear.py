@@ -1,10 +1,10 @@
 """Nonlinear systems: the extended and the unscented filter, and a bound that holds locally.
 
 With B a factor of the covariance and ξ ~ N(0, I), x = x̂ + B ξ. A filter replaces f by a linear
-function of ξ and noise: f(x̂ + B ξ) ≈ value + moved ξ + residual. The extended filter takes the slope
-at x̂ (moved = f'B, no residual); the unscented filter takes the regression of f on ξ over 2n + 1
-points x̂ and x̂ ± √(n+κ) b_i with weights κ/(n+κ) and 1/2(n+κ). Both are then steps of the one filter
-(`_kernel`), and so is their smoother.
+function of ξ and noise: f(x̂ + B ξ) ≈ value + moved ξ + residual. The extended filter takes the
+slope at x̂ (moved = f'B, no residual); the unscented filter takes the regression of f on ξ over
+2n + 1 points x̂ and x̂ ± √(n+κ) b_i with weights κ/(n+κ) and 1/2(n+κ). Both are then steps of the
+one filter (`_kernel`), and so is their smoother.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class _Step(NamedTuple):
     mean: Array
     factor: Array
     zeta: Array
-    logs: float
+    logs: Array
     later: Array
     lost: Array
     fresh: Array
@@ -228,13 +228,14 @@ def _one(
 
 
 def _step(
-    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array, inputs: tuple[Array, Array],
-    rows: Array | None, values: Array, *, moves: bool,
+    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array,
+    inputs: tuple[Array, Array], rows: Array | None, values: Array, *, moves: bool,
 ) -> _Step:  # fmt: skip
     """From x̂ and U of the step before; `inputs` are of that step and of this one."""
     n, m, frame = system.states, system.readings, system.frame.matrices
     later: Array = np.eye(n)
-    lost, silent = np.zeros((n, n)), (np.zeros((1, n)), np.ones((1, 1)), np.zeros(1))
+    lost: Array = np.zeros((n, n))
+    silent = (np.zeros((1, n)), np.ones((1, 1)), np.zeros(1))
     before, now = inputs
     if moves:
         f = rule(
@@ -246,14 +247,14 @@ def _step(
         mean, factor = f.value, done.factor[0, :, :n]
         later, lost = done.later[0, :, :n].T, done.lost[0, :, :n]
     if rows is None:
-        nothing = np.zeros(m), 0.0, later, lost, np.zeros((m, n))
+        nothing = np.zeros(m), np.zeros(()), later, lost, np.zeros((m, n))
         return _Step(mean, factor, mean, factor, *nothing)
     h = rule(
         lambda x: system.value_read(x, now), lambda x: system.read(x, now), mean, factor.T
     )  # fmt: skip
     noise = unit_roots_of((rows @ np.concatenate([frame.R_root[0], h.residual], axis=1))[None])[0]
     done, steps = _one(np.eye(n), np.zeros((n, n)), rows @ h.moved, noise, values - rows @ h.value)
-    logs = float(np.log(done.scale[0]).sum() + steps.tables.logs[0])
+    logs = np.log(done.scale[0]).sum() + steps.tables.logs[0]
     fresh = done.fresh[0, :, :n] @ later.T
     moved = done.mean[0, 0, :n] @ factor
     return _Step(
@@ -302,28 +303,29 @@ def filter(
         linear = as_system(system)
         wanted = level_of_release(release, level, linear.readings)
         return filter_linear(linear, wanted, release, inputs)
-    _require_nonlinear(system)
+    curved = _require_nonlinear(system)
     rule: Rule = _by_slopes
     if method == "unscented":
-        spread = max(3.0 - system.states, 0.0) if kappa is None else as_number(kappa, "kappa")
+        spread = max(3.0 - curved.states, 0.0) if kappa is None else as_number(kappa, "kappa")
         if spread < 0:
             raise InvalidInput(
                 f"kappa must be at least 0, so that no weight is negative; received {spread:.6g}."
             )
         rule = partial(_by_points, spread)
-    wanted = level_of_release(release, level, system.readings)
-    return _filtered(rule, system, wanted, release, inputs)
+    wanted = level_of_release(release, level, curved.readings)
+    return _filtered(rule, curved, wanted, release, inputs)
 
 
 def _filtered(
-    rule: Rule, system: NonlinearStateSpace, wanted: SequentialLevel, release: StreamRelease,
-    inputs: ArrayLike | None,
+    rule: Rule, system: NonlinearStateSpace, wanted: SequentialLevel,
+    release: StreamRelease | SeriesRelease, inputs: ArrayLike | None,
 ) -> Filtered:  # fmt: skip
     frame, n, m = system.frame, system.states, system.readings
     if wanted.reach:
         raise InvalidInput("Filters of nonlinear systems need a level that does not look back.")
     given = given_values(release, wanted)
-    K, u = release.steps, system.inputs_of(release.steps, inputs)
+    K = len(given.values)
+    u = system.inputs_of(K, inputs)
     hidden = np.broadcast_to(of_entries(given.missing), (K, m))
     shown = given.unit * rows_of_parts(wanted, 0, hidden)
     values = np.where(hidden, 0.0, given.values)
@@ -383,9 +385,10 @@ def _ahead(
     return Predicted(means, covariances, simulated)
 
 
-def _require_nonlinear(system: object) -> None:
+def _require_nonlinear(system: object) -> NonlinearStateSpace:
     if not isinstance(system, NonlinearStateSpace):
         raise InvalidInput(
             f"system must be a dynamics.NonlinearStateSpace; received a {type(system).__name__}. "
             '(A linear StateSpace: method="kalman", which is exact.)'
         )
+    return system

@@ -24,13 +24,9 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, Flags, as_count, as_flags
 from privest.dynamics._families import Family, as_family
-from privest.dynamics._releases import Data, inputs_of
 from privest.dynamics._kalman import first_state, least_response
-from privest.dynamics._steps import Matrices
-from privest.dynamics._steps import step_slopes
-from privest.dynamics._steps import Derivatives, input_terms, steps_of
-from privest.dynamics._releases import Level
-from privest.dynamics._steps import Steps
+from privest.dynamics._releases import Data, Level, inputs_of
+from privest.dynamics._steps import Derivatives, Matrices, Steps, input_terms, step_slopes, steps_of
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg.tolerances import SQUARED
 from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
@@ -59,7 +55,7 @@ def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     vaguer ones (that of δ ~ N(0, κI), κ → ∞), by Neville's extrapolation to 1/κ = 0.
     """
     plan = data.plan(matrices)
-    seen, (shift, _, _) = steps_of(matrices, plan), input_terms(matrices, plan, data.inputs)
+    seen, (shift, _) = steps_of(matrices, plan), input_terms(matrices, plan, data.inputs)
     given = step_slopes(matrices, slopes, plan, data.inputs)
     cov = seen.root @ seen.root.T
     if not matrices.diffuse.shape[1]:

@@ -368,28 +368,30 @@ def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
         raise InvalidInput("releases must be a list of releases, and not empty.")
     if not all(isinstance(release, StreamRelease) for release in releases):
         raise InvalidInput("only releases of a stream (StreamRelease) can be joined.")
-    start, at_step = releases[0].start, releases[0].start
+    first, at_step = releases[0], releases[0].start
     for release in releases:
-        if release.start != at_step or release.fingerprint != releases[0].fingerprint:
-            raise InvalidInput(
-                f"Releases must follow one another at one level: expected step {at_step}, received "
-                f"step {release.start}."
-            )
-        if release.grid != releases[0].grid:
-            raise InvalidInput("Simulated and protected releases cannot be joined into one.")
+        _require_next(release, first, at_step)
         at_step += release.steps
     values = np.concatenate([release.values for release in releases])
     flags = [_flags(release) for release in releases]
-    if all(own.ndim == 1 for own in flags):
-        missing = np.concatenate(flags)
-    else:
-        m = len(values) // (at_step - start)
-        missing = np.concatenate([np.broadcast_to(of_entries(own), (len(own), m)) for own in flags])
+    if any(own.ndim > 1 for own in flags):
+        m = len(values) // (at_step - first.start)
+        flags = [np.broadcast_to(of_entries(own), (len(own), m)) for own in flags]
+    missing = np.concatenate(flags)
     return StreamRelease(
-        start, at_step - start, values, missing if missing.any() else None,
-        releases[0].fingerprint,
-        any(release.simulated for release in releases), releases[0].grid, releases[0].level,
+        first.start, at_step - first.start, values, missing if missing.any() else None,
+        first.fingerprint, any(release.simulated for release in releases), first.grid, first.level,
     )  # fmt: skip
+
+
+def _require_next(release: StreamRelease, first: StreamRelease, step: int) -> None:
+    if release.start != step or release.fingerprint != first.fingerprint:
+        raise InvalidInput(
+            f"Releases must follow one another at one level: expected step {step}, received step "
+            f"{release.start}."
+        )
+    if release.grid != first.grid:
+        raise InvalidInput("Simulated and protected releases cannot be joined into one.")
 
 
 class _DataFields(NamedTuple):
@@ -448,8 +450,9 @@ class Data(_DataFields):
 
 
 def data_of(
-    level: Level | None, release: StreamRelease | SeriesRelease, inputs: ArrayLike | None, readings: int
-) -> list[Data]:
+    level: Level | None, release: StreamRelease | SeriesRelease, inputs: ArrayLike | None,
+    readings: int,
+) -> list[Data]:  # fmt: skip
     """The data of a release: one entry for each pattern of missing steps.
 
     The inputs (K, p) are the same for all series. Series that show nothing are left out, if others

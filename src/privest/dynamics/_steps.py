@@ -77,15 +77,6 @@ class Matrices(_MatrixFields):
         return self.cross is not None or any(part.ndim == 3 for part in parts)
 
 
-def along(gradient: Matrices, slopes: Matrices) -> Array:
-    """∂ℓ/∂t (p,) = Σ ⟨∂ℓ/∂X, ∂X/∂t⟩."""
-    total: Array = np.zeros(len(slopes.A))
-    for own, slope in zip(gradient[:8], slopes[:8]):
-        if own.size:
-            total = total + slope.reshape(len(slope), -1) @ own.ravel()
-    return total
-
-
 def roots_of(covariances: Array) -> Array:
     """Lower triangular factors (1 or K, n, n) of covariances of any rank."""
     every = np.ascontiguousarray(stack(covariances))
@@ -163,12 +154,13 @@ def plan_of(
     m, stop = measurements, start + steps
     if level is not None and level.form == "dense":
         raise InvalidInput(
-            "A dense level looks back to the first step: filters and bounds take it, identification "
-            "and streams as they come do not. Take U = 0 or a fixed number of lags."
+            "A dense level looks back to the first step: filters and bounds take it, fits and "
+            "streams as they come do not. Take U = 0 or a fixed number of lags."
         )
     same = not varying and (level is None or _constant(level, start, steps))
     own, begins, absent, kind = _kinds(missing, same, start)
     lags = 1 if level is None else level.reach + 1
+    blocks: Array
     if level is None:
         blocks = np.broadcast_to(np.eye(m), (1, len(own), m, m))
     elif same or (isinstance(level, EndlessLevel) and not level.reach):
@@ -251,10 +243,9 @@ class Steps:
         scales = np.diagonal(self.noise, axis1=1, axis2=2)
         own = np.where(scales > 0, 1.0, 0.0)
         logs = np.log(np.where(scales > 0, scales, 1.0)).sum(axis=1)
-        return Tables(
-            _filled(self.transition.swapaxes(1, 2), width), _filled(self.drive.swapaxes(1, 2), width),
-            _filled(white.swapaxes(1, 2), width), own, logs,
-        )  # fmt: skip
+        tables = (self.transition, self.drive, white)
+        A, F, rows = (_filled(table.swapaxes(1, 2), width) for table in tables)
+        return Tables(A, F, rows, own, logs)
 
     def log_noise(self) -> float:
         """Σ_k log|N| of all steps."""
@@ -358,7 +349,7 @@ def _lower(half: Array) -> Array:
     """L lower triangular, diagonal ≥ 0, with L Lᵀ = X Xᵀ, by QR."""
     upper = np.asarray(np.linalg.qr(half.swapaxes(1, 2), mode="r"))
     signs = np.copysign(1.0, np.diagonal(upper, axis1=1, axis2=2))
-    return (upper * signs[:, :, None]).swapaxes(1, 2)
+    return np.asarray((upper * signs[:, :, None]).swapaxes(1, 2))
 
 
 def joint_covariance(Q: Array, R: Array, cross: Array) -> Array:
@@ -399,32 +390,27 @@ def with_measurements(C: Array) -> Array:
 
 def input_terms(
     matrices: Matrices, plan: Plan, inputs: Array, before: Array | None = None
-) -> tuple[Array, Array, Array]:
-    """What known inputs (K, p) add: to the states (K, N), to z̃ (K, r), to the state to come (n,).
+) -> tuple[Array, Array]:
+    """What known inputs (K, p) add to the states (K, N) and to z̃ (K, r).
 
     `before` (n,) is what the input before the first of these steps adds.
     """
     n, m, K = matrices.A.shape[-1], matrices.C.shape[-2], plan.steps
-    first = int(plan.own[plan.kind[0]])
-    when = first + np.arange(K)
-    shift, added = np.zeros((K, n + (plan.shown.shape[-1] if plan.reach else 0))), np.zeros((K, m))
-    leaving = np.zeros(n)
+    when = int(plan.own[plan.kind[0]]) + np.arange(K)
+    shift = np.zeros((K, n + (plan.shown.shape[-1] if plan.reach else 0)))
+    added: Array = np.zeros((K, m))
     if inputs.shape[1]:
-        moved = _each_times(matrices.B, inputs, when)
-        shift[1:, :n], leaving = moved[:-1], moved[-1]
+        shift[1:, :n] = _each_times(matrices.B, inputs[:-1], when[:-1])
         added = _each_times(matrices.D, inputs, when)
     if before is not None:
         shift[0, :n] = before
-    absent = of_entries(plan.missing)
     if plan.reach:
-        seen = (stack(matrices.C) if matrices.C.ndim == 2 else matrices.C[when]) @ shift[
-            :, :n, None
-        ]
-        shift[:, n : n + m] = np.where(absent, 0.0, seen[:, :, 0] + added)
-        return shift, np.zeros((K, m)), leaving
+        seen = _each_times(matrices.C, shift[:, :n], when) + added
+        shift[:, n : n + m] = np.where(of_entries(plan.missing), 0.0, seen)
+        return shift, np.zeros((K, m))
     if inputs.shape[1]:
         added = applied(plan.shown, plan.kind, added)  # zeros where nothing is shown
-    return shift, added, leaving
+    return shift, added
 
 
 def of_entries(missing: Flags) -> Flags:
@@ -457,64 +443,6 @@ class Derivatives(NamedTuple):
     offset: Array
     start: Array
     cov: Array
-
-
-def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, inputs: Array) -> Matrices:
-    """∂ℓ by the matrices of the system: the chain rule through `steps_of` and `input_terms`."""
-    n, m, into = matrices.A.shape[-1], matrices.C.shape[-2], ~plan.begins
-    led, u = plan.before[into], inputs
-    if not plan.reach:
-        back = plan.shown.swapaxes(1, 2)
-        A, Q, moved = found.transition, found.spread, found.shift
-        C, R = back @ found.rows, back @ found.noise @ plan.shown
-        added = found.offset
-        if u.shape[1]:
-            added = applied(back, plan.kind, added)
-    else:
-        size = n + m
-        own = each(stack(matrices.C), plan.own)
-        own[plan.absent] = 0.0
-        H = with_measurements(own)
-        back = H.swapaxes(1, 2)
-        here = ~plan.absent[:, None, None]
-        moved = applied(back, plan.kind, found.shift[:, :size])
-        added = np.where(plan.missing[:, None], 0.0, found.shift[:, n:size])
-        T, S = found.transition[:, :size, :n], found.spread[:, :size, :size]
-        A, Q, R = back @ T, back @ S @ H, np.where(here, S[:, n:, n:], 0.0)
-        transition, _ = _led(matrices, plan)
-        covariance = each(stack(matrices.Q), plan.before)
-        covariance[plan.begins] = 0.0
-        C = T[:, n:] @ transition.swapaxes(1, 2) + 2.0 * S[:, n:] @ H @ covariance
-        if u.shape[1]:
-            before = np.zeros((plan.steps, n))
-            before[1:] = _each_times(matrices.B, u[:-1], np.arange(plan.steps - 1))
-            np.add.at(C, plan.kind, added[:, :, None] * before[:, None, :])
-        C = np.where(here, C, 0.0)
-    return Matrices(
-        _collected(A[into], led, matrices.A), _collected(C, plan.own, matrices.C),
-        _collected(Q[into], led, matrices.Q), _collected(R, plan.own, matrices.R),
-        found.start[:n], found.cov[:n, :n], _outer(moved[1:], u[:-1], matrices.B),
-        _outer(added, u, matrices.D), np.zeros_like(matrices.diffuse),
-    )  # fmt: skip
-
-
-def _collected(parts: Array, steps: Index, like: Array) -> Array:
-    """Sum over kinds, or each at its own step where the matrix has a time axis."""
-    if like.ndim == 2:
-        return np.asarray(parts.sum(axis=0))
-    found = np.zeros_like(like)
-    found[steps] = parts
-    return found
-
-
-def _outer(left: Array, right: Array, like: Array) -> Array:
-    if not like.size:
-        return np.zeros_like(like)
-    if like.ndim == 2:
-        return np.asarray(left.T @ right)
-    found = np.zeros_like(like)
-    found[: len(left)] = left[:, :, None] * right[:, None, :]
-    return found
 
 
 def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array) -> Derivatives:
