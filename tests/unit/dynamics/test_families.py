@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 import privest as pv
 from privest import dynamics
-from privest.dynamics._identification._autoregressions import AR, ARMA, RegressionAR
+from privest.dynamics import AR, ARMA, LocalLevel, LocalTrend, RegressionAR, Seasonal
 from privest.dynamics._identification._data import data_of
 from privest.dynamics._identification._likelihood import log_likelihood
-from privest.dynamics._identification._structural import LocalLevel, LocalTrend, Seasonal
 from privest.errors import InvalidInput, NotIdentifiable
 
 STATIONARY = [

@@ -5,15 +5,21 @@ import pytest
 
 import privest as pv
 from privest import dynamics
-from privest.dynamics._identification._arx import ARX
-from privest.dynamics._identification._autoregressions import AR, ARMA, RegressionAR
-from privest.dynamics._identification._custom import Custom
+from privest.dynamics import (
+    AR,
+    ARMA,
+    ARX,
+    Custom,
+    LocalLevel,
+    LocalTrend,
+    RegressionAR,
+    Seasonal,
+    as_family,
+    fit,
+)
 from privest.dynamics._identification._data import data_of
-from privest.dynamics._identification._fitting import fit
 from privest.dynamics._identification._likelihood import log_likelihood, value_and_gradient
 from privest.dynamics._identification._matrices import along
-from privest.dynamics._identification._parsing import as_family
-from privest.dynamics._identification._structural import LocalLevel, LocalTrend, Seasonal
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput, NotIdentifiable
 

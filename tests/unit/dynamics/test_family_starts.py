@@ -6,15 +6,20 @@ import scipy
 
 import privest as pv
 from privest import dynamics
-from privest.dynamics._identification._climbing import ascend
+from privest.dynamics import fit
+from privest.dynamics._families import (
+    Scale,
+    Scales,
+    differences,
+    durbin_levinson,
+    ho_kalman,
+    moments_of,
+    moving_average,
+    stable,
+)
 from privest.dynamics._identification._data import data_of
-from privest.dynamics._identification._fitting import fit
-from privest.dynamics._identification._hokalman import autoregression, moving_average, stable
-from privest.dynamics._identification._levinson import levinson
 from privest.dynamics._identification._likelihood import log_likelihood
-from privest.dynamics._identification._objective import Objective
-from privest.dynamics._identification._scales import Stationary
-from privest.dynamics._identification._seen import differences, seen_of
+from privest.dynamics._maximum import Objective, ascend
 
 # A family, parameters, a level, cov0 where it starts diffuse.
 CASES = [
@@ -80,7 +85,7 @@ def test_lags_beyond_zero_find_an_autoregression(level, expected):
     for j, own in enumerate(y):
         made, data = prepared(family, level, shown(own, level, 100 + j))
         found.append(made.natural(made.starts(data)[0])[0])
-        gamma = seen_of(data).autocovariances(2)
+        gamma = moments_of(data).autocovariances(2)
         gamma[0] -= 1 / level
         naive.append(np.linalg.solve(gamma[[[0, 1], [1, 0]]], gamma[1:])[0])
     # The deviation of 100 normal numbers has a deviation of 7 %; four of them, and rounding of the
@@ -143,17 +148,17 @@ def test_the_fewest_steps_have_starts_and_fewer_are_refused(family, theta, level
 @pytest.mark.parametrize("order", [1, 2, 3, 6])
 def test_exact_autocovariances_give_the_autoregression(order):
     rng = np.random.default_rng(order)
-    process = levinson(tuple(np.tanh(rng.normal(size=order) * 0.3)), 30)  # poles below 0.98
+    process = durbin_levinson(tuple(np.tanh(rng.normal(size=order) * 0.3)), 30)  # poles below 0.98
     # Errors of rounding are enlarged by the conditioning of the Hankel matrix, 1e6 at order 6.
-    np.testing.assert_allclose(
-        autoregression(np.array(process.rho)[1:], order), process.phi, atol=1e-8
-    )
+    np.testing.assert_allclose(ho_kalman(process.rho[1:], order), process.phi, atol=1e-8)
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_exact_autocovariances_give_the_moving_average(order):
     rng = np.random.default_rng(order)
-    theta = Stationary(moving=True).natural(rng.normal(size=order) * 0.5)
+    names = [f"theta{j}" for j in range(order)]
+    scales = Scales(names, [Scale("between")] * order, [(slice(0, order), -1.0)])
+    theta = scales.natural(rng.normal(size=order) * 0.5)
     weights = np.concatenate([[1.0], theta])
     covariances = np.correlate(weights, weights, "full")[order:]
     np.testing.assert_allclose(moving_average(covariances), theta, atol=1e-9)
@@ -166,12 +171,12 @@ def test_exact_autocovariances_give_the_moving_average(order):
 @pytest.mark.parametrize("order", [1, 2, 5, 9])
 def test_autocorrelations_solve_the_lyapunov_equation(order):
     rng = np.random.default_rng(order)
-    process = levinson(tuple(np.tanh(rng.normal(size=order) * 0.5)), order)
+    process = durbin_levinson(tuple(np.tanh(rng.normal(size=order) * 0.5)), order)
     A, Q = np.eye(order, k=-1), np.zeros((order, order))
     A[0], Q[0, 0] = process.phi, 1.0
     expected = scipy.linalg.solve_discrete_lyapunov(A, Q)
     place = np.arange(order)
-    found = np.array(process.rho)[np.abs(np.subtract.outer(place, place))] / process.new
+    found = process.rho[np.abs(np.subtract.outer(place, place))] / process.innovation
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -187,7 +192,7 @@ def test_moments_are_those_of_the_readings():
     y = np.array([1.0, -2.0, np.nan, 3.0, 0.5, 1.5])
     level = 1e14  # release noise of deviation 1e-7
     (data,) = data_of(level, shown(y, level, 1), None, 1)
-    seen = seen_of([data])
+    seen = moments_of([data])
     pairs = [(0, 1), (3, 4), (4, 5)]
     gamma = seen.autocovariances(3)
     assert gamma[1] == pytest.approx(np.mean([y[i] * y[j] for i, j in pairs]), abs=1e-5)

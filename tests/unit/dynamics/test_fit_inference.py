@@ -10,8 +10,7 @@ import scipy
 import privest as pv
 from privest import dynamics
 from privest.dynamics import fit
-from privest.dynamics._identification._ahead import ahead_of
-from privest.dynamics._identification._linear import integrated, linear_parameters
+from privest.dynamics._forecast import integrated, linear_parameters, predictive
 from privest.errors import InvalidInput
 
 LEVEL = pv.EndlessLevel(1.0)
@@ -134,7 +133,7 @@ def test_coefficients_are_integrated_out():
     u = np.ones((3, 1))
 
     def look(t):
-        return ahead_of(own.family.matrices(t), data, u)[1]
+        return predictive(own.family.matrices(t), data, u)
 
     t = own.working + np.array([0.3, -0.2, 0.7])
     value, ahead = integrated(own._objective, look, t, linear)
@@ -147,12 +146,12 @@ def test_coefficients_are_integrated_out():
     weights = np.exp(heights - heights.max())
     weights /= weights.sum()
     kept = weights > 1e-12
-    each = [look(point) for point, take in zip(points, kept) if take]
-    means = np.array([one.readings[:, 0, 0] for one in each])
+    each = [look(point)[1] for point, take in zip(points, kept) if take]
+    means = np.array([one.values[:, 0, 0] for one in each])
     mean = weights[kept] @ means
-    np.testing.assert_allclose(ahead.readings[:, 0, 0], mean, rtol=1e-7)
-    spread = weights[kept] @ (means - mean) ** 2 + each[0].reading_covariance[:, 0, 0]
-    np.testing.assert_allclose(ahead.reading_covariance[:, 0, 0], spread, rtol=1e-7)
+    np.testing.assert_allclose(ahead.values[:, 0, 0], mean, rtol=1e-7)
+    spread = weights[kept] @ (means - mean) ** 2 + each[0].covariance[:, 0, 0]
+    np.testing.assert_allclose(ahead.covariance[:, 0, 0], spread, rtol=1e-7)
 
 
 def test_many_series_share_parameters_and_have_forecasts_of_their_own():

@@ -5,8 +5,7 @@ import pytest
 
 import privest as pv
 from privest import dynamics
-from privest.dynamics._identification._autoregressions import AR, RegressionAR
-from privest.dynamics._identification._fitting import fit
+from privest.dynamics import AR, RegressionAR, fit
 
 LEVEL = pv.EndlessLevel(2.0)
 

@@ -9,23 +9,23 @@ import scipy
 
 import privest as pv
 from privest import dynamics
-from privest.dynamics._identification._ahead import Ahead, ahead_of
-from privest.dynamics._identification._constrained import Peak
-from privest.dynamics._identification._data import data_of
-from privest.dynamics._identification._forecast import mixture, release_variance
-from privest.dynamics._identification._laws import evened
-from privest.dynamics._identification._likelihood import last_state
-from privest.dynamics._identification._matrices import Matrices
-from privest.dynamics._identification._posterior import ENOUGH, Roots, posterior
-from privest.dynamics._identification._working_draws import (
+from privest.dynamics._forecast import (
     DRAWS,
+    ENOUGH,
     FEWEST,
     ROUNDS,
-    working_draws,
+    Coordinates,
+    Predictive,
+    _tempered,
+    mixture,
+    posterior,
+    predictive,
+    privacy_variance,
 )
-from privest.dynamics._identification._working_draws import (
-    ENOUGH as WORKING_ENOUGH,
-)
+from privest.dynamics._identification._data import data_of
+from privest.dynamics._identification._likelihood import last_state
+from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._maximum import Maximum
 from privest.errors import InvalidInput, NotIdentifiable
 
 N, MEAN, VARIANCE = 12, 0.7, 2.0  # a normal sample: size, and its sufficient statistics
@@ -55,7 +55,7 @@ def sample(t):
 def next_one(t):
     """The next number of the sample, as a forecast of one step."""
     mean, variance = np.array([[[t[0]]]]), np.array([[[math.exp(t[1])]]])
-    return sample(t)[0], Ahead(mean, variance, mean, variance)
+    return sample(t)[0], Predictive(mean, variance, mean, variance)
 
 
 def peak_of(p):
@@ -63,20 +63,31 @@ def peak_of(p):
     curvature = np.diag([N / VARIANCE, N / 2, 1.0])[:p, :p]
     limits = np.array([FREE, [-30.0, 30.0], FREE])[:p]
     chart = SimpleNamespace(**{**vars(CHART), "names": CHART.names[:p], "labels": CHART.labels[:p]})
-    return chart, Peak(top, sample(top)[0], curvature, limits)
+    free = np.zeros(p, dtype=bool)
+    return Likelihood(sample, chart), Maximum(top, sample(top)[0], curvature, limits, free, True)
 
 
-def predictive():
+class Likelihood:
+    """A function with the family of its parameters."""
+
+    def __init__(self, function, family):
+        self.function, self.family = function, family
+
+    def __call__(self, t):
+        return self.function(t)
+
+
+def student():
     """Flat in μ and σ: Student's t with n − 2 degrees of freedom."""
     scale = math.sqrt(N * VARIANCE / (N - 2) * (1 + 1 / N))
     return lambda p: MEAN + scale * scipy.special.stdtrit(N - 2, p), scale
 
 
 def test_a_grid_gives_the_posterior_predictive():
-    chart, peak = peak_of(2)
-    found = posterior(sample, next_one, chart, peak, np.ones(len(peak.t), dtype=bool))
+    likelihood, peak = peak_of(2)
+    found = posterior(likelihood, next_one, peak, np.ones(len(peak.t), dtype=bool))
     forecast = mixture(found, np.zeros(1), one=True, method="mixture")
-    quantile, scale = predictive()
+    quantile, scale = student()
     # The edges of the grid leave out a chance of 1e-5, which moves quantiles near 2.5 % by some
     # 1e-5 over the density there, .03.
     known = [quantile(0.025), quantile(0.975)]
@@ -90,68 +101,51 @@ def test_a_grid_gives_the_posterior_predictive():
 
 
 def test_draws_give_it_too_and_say_how_many_count():
-    chart, peak = peak_of(3)
-    found = posterior(sample, next_one, chart, peak, np.ones(len(peak.t), dtype=bool))
+    likelihood, peak = peak_of(3)
+    found = posterior(likelihood, next_one, peak, np.ones(len(peak.t), dtype=bool))
     assert ENOUGH <= found.effective < found.points
     forecast = mixture(found, np.zeros(1), one=True, method="mixture")
-    quantile, _ = predictive()
+    quantile, _ = student()
     # A lattice does better than one standard error of 300 independent draws, √(.025·.975/300)/.03.
     error = math.sqrt(0.025 * 0.975 / 300) / 0.03
     known = [quantile(0.025), quantile(0.975)]
     assert forecast.interval()[0, 0] == pytest.approx(known, abs=error)
 
 
-def test_draws_in_the_working_scale_give_it_too():
-    chart, peak = peak_of(3)
-    found = working_draws(next_one, chart, peak, np.ones(3, dtype=bool))
-    assert found.effective >= WORKING_ENOUGH
-    assert found.notes == ()
-    forecast = mixture(found, np.zeros(1), one=True, method="mixture")
-    quantile, _ = predictive()
-    error = math.sqrt(0.025 * 0.975 / WORKING_ENOUGH) / 0.03
-    known = [quantile(0.025), quantile(0.975)]
-    assert forecast.interval()[0, 0] == pytest.approx(known, abs=error)
+def test_few_draws_that_count_are_made_more_even_and_told():
+    """A ridge a thousand times narrower than the profiles of ℓ say."""
 
-
-def test_few_draws_that_count_are_evened_and_told():
-    # The peak's curvature says deviations of 1 of all three; they are 1/100 of it.
     def narrow(t):
-        return -5e3 * float(np.square(t - peak.t).sum()), next_one(t)[1]
+        return -1e9 * (t[0] - MEAN - 0.1 * t[2]) ** 2 + sample(t)[0], next_one(t)[1]
 
-    chart, peak = peak_of(3)
-    wide = peak._replace(curvature=np.eye(3))
-    rough = working_draws(narrow, chart, wide, np.ones(3, dtype=bool), rounds=1)
+    likelihood, peak = peak_of(3)
+    rough = posterior(likelihood, narrow, peak, np.ones(3, dtype=bool))
     assert rough.effective < FEWEST
-    assert "evened" in rough.notes[0]
+    assert "made more even" in rough.notes[0]
     assert 1 / float(rough.weights @ rough.weights) == pytest.approx(FEWEST, rel=1e-2)
 
 
-@pytest.mark.parametrize(("holes", "count", "words"), [(6, 6, "first order"), (7, 1, "the truth")])
-def test_draws_without_a_likelihood_leave_what_is_known_to_first_order(holes, count, words):
-    visits = 0
+def test_draws_without_a_likelihood_leave_the_estimate():
+    likelihood, peak = peak_of(3)
+    visits = []
 
-    def hardly(t):
-        nonlocal visits
-        visits += 1
-        nothing = visits <= DRAWS or holes > 6
-        return (-math.inf if nothing else 0.0), next_one(t)[1]
+    def none(t):
+        visits.append(t)
+        return -math.inf, next_one(t)[1]
 
-    chart, peak = peak_of(3)
-    found = working_draws(hardly, chart, peak, np.ones(3, dtype=bool))
-    assert len(found.found) == count
-    assert words in found.notes[0]
-    mean = mixture(found, np.zeros(1), one=True, method="mixture")
-    # The variance of the mean of N, 1/12 of σ², is the spread of the six points.
-    spread = np.array([part.readings.ravel()[0] for part in found.found]).var()
-    assert spread == pytest.approx(VARIANCE / N if count > 1 else 0.0)
-    assert mean.estimate[0, 0] == pytest.approx(MEAN)
+    found = posterior(likelihood, none, peak, np.ones(3, dtype=bool))
+    assert len(visits) == DRAWS + 1
+    assert "taken for true" in found.notes[0]
+    forecast = mixture(found, np.zeros(1), one=True, method="mixture")
+    assert forecast.estimate[0, 0] == pytest.approx(MEAN)
+    assert forecast.standard_error[0, 0] == pytest.approx(math.sqrt(VARIANCE))
 
 
-def test_weights_are_evened_no_more_than_needed():
+def test_weights_are_made_no_more_even_than_needed():
     logs = -np.arange(200.0) * 50
-    even = evened(logs, 20.0)
-    assert 1 / float(even @ even) == pytest.approx(20.0, rel=1e-2)
-    assert evened(np.zeros(100), 20.0) == pytest.approx(np.full(100, 0.01))
+    weights = scipy.special.softmax(_tempered(logs))
+    assert 1 / float(weights @ weights) == pytest.approx(FEWEST, rel=1e-2)
+    assert np.array_equal(_tempered(np.zeros(100)), np.zeros(100))
 
 
 def test_many_parameters_have_a_forecast():
@@ -164,9 +158,9 @@ def test_many_parameters_have_a_forecast():
 
 
 def test_nothing_is_random():
-    chart, peak = peak_of(3)
+    likelihood, peak = peak_of(3)
     first, second = (
-        posterior(sample, next_one, chart, peak, np.ones(len(peak.t), dtype=bool)).weights
+        posterior(likelihood, next_one, peak, np.ones(len(peak.t), dtype=bool)).weights
         for _ in range(2)
     )
     assert np.array_equal(first, second)
@@ -182,12 +176,15 @@ def test_a_variance_at_zero_is_regular_in_its_root():
     def none_seen(t):
         return -math.exp(t[0]), np.array([-math.exp(t[0])])
 
-    peak = Peak(np.array([-25.0]), none_seen([-25.0])[0], np.array([[1e-11]]), np.array([[-25, 9]]))
+    peak = Maximum(
+        np.array([-25.0]), none_seen([-25.0])[0], np.array([[1e-11]]), np.array([[-25.0, 9]]),
+        np.ones(1, dtype=bool), True,
+    )  # fmt: skip
 
     def visit(t):
         return none_seen(t)[0], math.exp(t[0])
 
-    found = posterior(none_seen, visit, scale, peak, np.array([True]))
+    found = posterior(Likelihood(none_seen, scale), visit, peak, np.array([True]))
     mean = float(found.weights @ np.array(found.found))
     assert mean == pytest.approx(0.5, rel=1e-3)  # E χ²_1/2
 
@@ -196,18 +193,23 @@ def test_what_is_not_determined_has_no_forecast():
     def flat(t):
         return sample(t[:2])[0], np.append(sample(t[:2])[1], 0.0)
 
-    chart, peak = peak_of(3)
+    likelihood, peak = peak_of(3)
     level = peak._replace(curvature=np.diag([N / VARIANCE, N / 2, 0.0]))
     with pytest.raises(NotIdentifiable, match="other is not determined"):
-        posterior(flat, next_one, chart, level, np.ones(3, dtype=bool))
+        posterior(Likelihood(flat, likelihood.family), next_one, level, np.ones(3, dtype=bool))
 
 
-def test_roots_know_variances_by_their_labels():
-    chart, peak = peak_of(3)
-    roots = Roots(chart, peak.t, np.ones(3, dtype=bool))
-    assert roots.variance.tolist() == [False, True, False]
-    assert roots.of(peak.t) == pytest.approx([MEAN, math.sqrt(VARIANCE), 0.0])
-    assert roots.working(np.array([0.0, -0.1, 0.0])) is None
+def test_coordinates_know_variances_by_their_labels():
+    likelihood, peak = peak_of(3)
+    own = Coordinates(likelihood.family, peak, np.ones(3, dtype=bool))
+    assert own.variance.tolist() == [False, True, False]
+    assert own.of(peak.t) == pytest.approx([MEAN, math.sqrt(VARIANCE), 0.0])
+    assert own.working(own.of(peak.t)) == pytest.approx(peak.t)
+    points = own.folded(np.array([[0.0, -0.1, -0.2]]))
+    assert points.tolist() == [[0.0, 0.1, -0.2]]
+    law = scipy.stats.multivariate_t(np.zeros(3), np.eye(3), df=5)
+    both = law.pdf([0.0, 0.1, -0.2]) + law.pdf([0.0, -0.1, -0.2])
+    assert own.log_law(points, np.zeros(3), np.eye(3)) == pytest.approx(math.log(both))
 
 
 # --- the state after the last release, and the steps that follow ---
@@ -255,18 +257,18 @@ def test_the_next_steps_are_predictions():
     level, release, inputs = released()
     (data,) = data_of(level, release, inputs, 1)
     later = RNG.standard_normal((3, 1))
-    _, ahead = ahead_of(Matrices.of(SYSTEM), data, np.concatenate([inputs[-1:], later]))
+    _, ahead = predictive(Matrices.of(SYSTEM), data, np.concatenate([inputs[-1:], later]))
     found = dynamics.filter_releases(SYSTEM, level, release, inputs=inputs)
     peer = dynamics.predict(found, 3, inputs=later)
     np.testing.assert_allclose(ahead.states[:, :, 0], peer.estimate, rtol=1e-10)
     np.testing.assert_allclose(ahead.state_covariance, peer.covariance, rtol=1e-10)
     C, D = SYSTEM.C, SYSTEM.D
-    np.testing.assert_allclose(ahead.readings[:, :, 0], peer.estimate @ C.T + later @ D.T)
+    np.testing.assert_allclose(ahead.values[:, :, 0], peer.estimate @ C.T + later @ D.T)
     spread = C @ peer.covariance @ C.T + 0.5
-    np.testing.assert_allclose(ahead.reading_covariance, spread, rtol=1e-10)
+    np.testing.assert_allclose(ahead.covariance, spread, rtol=1e-10)
 
 
 def test_the_noise_of_a_release_in_units_of_readings():
     level, release, inputs = released()
     (data,) = data_of(level, release, inputs, 1)
-    assert release_variance(data) == pytest.approx([1 / 0.8 / data.unit**2])
+    assert privacy_variance(data) == pytest.approx([1 / 0.8 / data.unit**2])

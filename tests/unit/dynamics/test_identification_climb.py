@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.dynamics._identification._climbing import climb, curvature, newton
-from privest.dynamics._identification._exposure import exposure
+from privest.dynamics._maximum import curvature, maximise, newton
+from privest.dynamics._parameter_bound import exposure
 
 FREE = np.tile([-np.inf, np.inf], (2, 1))
 
@@ -18,7 +18,7 @@ def banana(t):
 
 
 def test_the_top_of_a_curved_ridge():
-    top = climb(banana, [np.array([-1.2, 1.0]), np.array([2.0, -1.0])], FREE, 10)
+    top = maximise(banana, [np.array([-1.2, 1.0]), np.array([2.0, -1.0])], FREE, 10)
     assert top.converged
     assert top.t == pytest.approx([1.0, 1.0], abs=1e-7)
     assert top.curvature == pytest.approx(np.array([[802.0, -400.0], [-400.0, 200.0]]), rel=1e-5)
@@ -27,7 +27,7 @@ def test_the_top_of_a_curved_ridge():
 
 def test_a_top_beyond_a_limit_ends_at_it():
     limits = np.array([[-np.inf, 0.5], [-np.inf, np.inf]])
-    top = climb(banana, [np.array([0.0, 0.0])], limits, 10)
+    top = maximise(banana, [np.array([0.0, 0.0])], limits, 10)
     assert top.at_limit.tolist() == [True, False]
     assert top.t == pytest.approx([0.5, 0.25], abs=1e-7)  # the best y for x = ½
     assert top.converged
@@ -42,7 +42,7 @@ def test_the_best_start_wins_and_a_start_without_a_model_is_no_harm():
         return a + b, np.array([-2 * (x + 3) * a - 2 * (x - 3) * b])
 
     starts = [np.array([-2.5]), np.array([99.0]), np.array([2.5])]
-    assert climb(two_hills, starts, FREE[:1], 1).t == pytest.approx([3.0], abs=1e-6)
+    assert maximise(two_hills, starts, FREE[:1], 1).t == pytest.approx([3.0], abs=1e-6)
 
 
 def test_a_flat_ridge_is_not_called_a_maximum():
@@ -135,7 +135,7 @@ def test_a_level_way_to_a_limit_ends_at_it():
         return -far - 50 * off**2, np.array([2 * far, -100 * off])
 
     limits = np.array([[-8.0, 8.0], [-np.inf, np.inf]])
-    top = climb(levelling, [np.array([0.0, 0.0])], limits, 100)
+    top = maximise(levelling, [np.array([0.0, 0.0])], limits, 100)
     assert (top.converged, top.at_limit.tolist()) == (True, [True, False])
     assert top.t == pytest.approx([8.0, 1.0], abs=1e-7)
 

@@ -7,16 +7,22 @@ import numpy as np
 import pytest
 import scipy
 
-from privest.dynamics._identification._climbing import climb, curvature
-from privest.dynamics._identification._constrained import Higher, Peak
-from privest.dynamics._identification._flat import flat_directions
-from privest.dynamics._identification._intervals import _said, profile_intervals, wald_intervals
-from privest.dynamics._identification._profile import Search, profile, together
+from privest.dynamics._fit import flat_directions
+from privest.dynamics._intervals import (
+    HigherMaximum,
+    Profile,
+    _notes,
+    profile,
+    profile_intervals,
+    wald_intervals,
+)
+from privest.dynamics._maximum import Maximum, curvature, maximise
 
 THRESHOLD = float(scipy.special.chdtri(1, 0.05))
 N = 12
 MEAN, VARIANCE = 0.7, 2.0  # of the sample: they are sufficient
 FREE = [-np.inf, np.inf]
+ALL = np.ones(3, dtype=bool)
 
 
 def sample(t):
@@ -27,17 +33,24 @@ def sample(t):
     return -N / 2 * log - off / 2, np.array(slope)
 
 
-PEAK = Peak(
+def peak_at(t, value, information, limits):
+    return Maximum(t, value, information, limits, np.zeros(len(t), dtype=bool), True)
+
+
+PEAK = peak_at(
     np.array([MEAN, math.log(VARIANCE)]), sample([MEAN, math.log(VARIANCE)])[0],
     np.diag([N / VARIANCE, N / 2]), np.array([FREE, [-30.0, 30.0]]),
 )  # fmt: skip
 PLAIN = SimpleNamespace(
+    names=("μ", "σ²"),
     natural=lambda t: np.array([t[0], np.exp(t[1])]),
     natural_slopes=lambda t: np.diag([1.0, np.exp(t[1])]),
 )
 
 
-WHOLE = SimpleNamespace(natural=np.asarray, natural_slopes=lambda t: np.eye(len(t)))
+WHOLE = SimpleNamespace(
+    names=("a", "b"), natural=np.asarray, natural_slopes=lambda t: np.eye(len(t))
+)
 
 
 def ratios(t):
@@ -55,8 +68,7 @@ RATIOS = SimpleNamespace(
 
 def profile_end(function, scale, peak, j, side, threshold):
     """One end by itself."""
-    (end,) = together([Search(function, scale, peak, j, side, threshold)])
-    return end
+    return Profile(function, scale, peak, j, threshold).end(side)
 
 
 def both_ends(scale, j, function=sample, peak=PEAK):
@@ -83,7 +95,7 @@ def test_mean_and_variance_of_a_normal_sample():
 @pytest.mark.parametrize("j", [0, 1])
 def test_functions_of_several_coordinates_against_a_constrained_search(j):
     def inside(t):
-        return sample(t)[0] - PEAK.height + THRESHOLD / 2
+        return sample(t)[0] - PEAK.value + THRESHOLD / 2
 
     for side, end in zip((-1, 1), both_ends(RATIOS, j)):
         peer = scipy.optimize.minimize(
@@ -133,7 +145,7 @@ def test_no_more_evaluations_an_end_with_many_parameters(p):
         count += 1
         return function(t)
 
-    peak = Peak(np.zeros(p), 0.0, curvature(function, np.zeros(p), FREE * np.ones((p, 1))),
+    peak = peak_at(np.zeros(p), 0.0, curvature(function, np.zeros(p), FREE * np.ones((p, 1))),
                 np.array([FREE] * p))  # fmt: skip
     for j in range(p):
         for side in (-1, 1):
@@ -142,13 +154,13 @@ def test_no_more_evaluations_an_end_with_many_parameters(p):
 
 
 def test_an_end_that_takes_too_long_is_walds_and_told():
-    found = profile(sample, PLAIN, PEAK, THRESHOLD, 1)
-    assert found.given_up.any()
+    found = profile(sample, PLAIN, PEAK, THRESHOLD, most=1)
+    assert found.rough.any()
     assert (found.ends[:, 0] < PLAIN.natural(PEAK.t)).all()
-    wald = wald_intervals(PLAIN, PEAK, ("μ", "σ²"), 0.95)
-    farther = np.where(found.given_up, [-1, 1] * (found.ends - wald.ends), 0.0)
+    wald = wald_intervals(PLAIN, PEAK, 0.95)
+    farther = np.where(found.rough, [-1, 1] * (found.ends - wald.ends), 0.0)
     assert (farther >= -1e-9).all()
-    assert "took too long" in _said(found, ("μ", "σ²"))[-1]
+    assert "took too long" in _notes(found, ("μ", "σ²"))[-1]
 
 
 def test_an_end_that_is_never_met_is_the_limit():
@@ -158,7 +170,9 @@ def test_an_end_that_is_never_met_is_the_limit():
         return -math.exp(t[0]), np.array([-math.exp(t[0])])
 
     scale = SimpleNamespace(natural=np.exp, natural_slopes=lambda t: np.exp(t)[:, None])
-    peak = Peak(np.array([-25.0]), none_seen([-25.0])[0], np.array([[1e-11]]), np.array([[-25, 9]]))
+    peak = peak_at(
+        np.array([-25.0]), none_seen([-25.0])[0], np.array([[1e-11]]), np.array([[-25, 9]])
+    )
     low, high = both_ends(scale, 0, none_seen, peak)
     assert (low.value, low.is_open) == (0.0, True)
     assert not high.is_open
@@ -175,7 +189,9 @@ def test_a_probability_up_to_one():
         natural=lambda t: (1 + np.tanh(t)) / 2,
         natural_slopes=lambda t: ((1 - np.tanh(t) ** 2) / 2)[:, None],
     )
-    peak = Peak(np.array([12.0]), all_seen([12.0])[0], np.array([[1e-9]]), np.array([[-12.0, 12]]))
+    peak = peak_at(
+        np.array([12.0]), all_seen([12.0])[0], np.array([[1e-9]]), np.array([[-12.0, 12]])
+    )
     low, high = both_ends(scale, 0, all_seen, peak)
     assert (high.value, high.is_open) == (1.0, True)
     assert low.value == pytest.approx(math.exp(-THRESHOLD / 10), rel=1e-7)
@@ -192,15 +208,14 @@ def two_peaks(t):
 
 def test_a_higher_peak_is_told_and_the_fit_taken_up_from_there():
     limits = np.array([[-9.0, 9.0], FREE])
-    top = climb(two_peaks, [np.array([-2.0, 0.3])], limits, 1)
-    assert top.height < 0.1
-    peak = Peak(top.t, top.height, top.curvature, limits)
+    top = maximise(two_peaks, [np.array([-2.0, 0.3])], limits, 1)
+    assert top.value < 0.1
     # The end is searched for below the valley between the peaks.
-    deep = 2 * (top.height - two_peaks([0.4, 0.0])[0]) + 1
-    with pytest.raises(Higher):
-        profile_end(two_peaks, WHOLE, peak, 0, 1, deep)
+    deep = 2 * (top.value - two_peaks([0.4, 0.0])[0]) + 1
+    with pytest.raises(HigherMaximum):
+        profile_end(two_peaks, WHOLE, top, 0, 1, deep)
     confidence = float(scipy.special.chdtr(1, deep))
-    found = profile_intervals(two_peaks, WHOLE, peak, ("a", "b"), confidence, 1)
+    found = profile_intervals(two_peaks, WHOLE, top, confidence, 1)
     assert found.estimate[0] == pytest.approx(3.0, abs=1e-4)
     assert "higher" in found.notes[0]
 
@@ -214,13 +229,13 @@ def test_what_means_nothing_at_a_limit_has_no_interval():
         return -((own - 0.1) ** 2), -2 * (own - 0.1) * slope
 
     scale = SimpleNamespace(
+        names=("φ", "q"),
         natural=lambda t: np.array([np.tanh(t[0]), np.exp(t[1])]),
         natural_slopes=lambda t: np.diag([1 - np.tanh(t[0]) ** 2, np.exp(t[1])]),
     )
     limits = np.array([[-6.0, 6.0], [-20.0, 9.0]])
-    top = climb(vanishing, [np.array([0.0, -1.0])], limits, 1)
-    peak = Peak(top.t, top.height, top.curvature, limits)
-    found = profile_intervals(vanishing, scale, peak, ("φ", "q"), 0.95, 1)
+    top = maximise(vanishing, [np.array([0.0, -1.0])], limits, 1)
+    found = profile_intervals(vanishing, scale, top, 0.95, 1)
     assert found.open_ends.tolist() == [[True, True], [True, False]]
     assert found.ends[0].tolist() == [-1.0, 1.0]
     assert found.low[1] == 0.0
@@ -231,7 +246,7 @@ def test_what_means_nothing_at_a_limit_has_no_interval():
 
 def test_wald_is_the_curvature_in_working_scale():
     spread = math.sqrt(2 / N)  # of log σ²
-    found = wald_intervals(PLAIN, PEAK, ("μ", "σ²"), 0.95)
+    found = wald_intervals(PLAIN, PEAK, 0.95)
     q = scipy.special.ndtri(0.975)
     assert found.ends[1] == pytest.approx(VARIANCE * np.exp([-q * spread, q * spread]), rel=1e-6)
     assert "σ²" in found.notes[0]  # .41 is more than .2
@@ -241,7 +256,7 @@ def test_wald_is_the_curvature_in_working_scale():
 def test_flat_directions_are_named():
     labels = ("atanh φ", "log q", "log r")
     sum_only = np.outer([0, 1, 1], [0, 1, 1]) * 50.0 + np.diag([30.0, 0.0, 0.0])
-    (one,) = flat_directions(sum_only, labels)
+    (one,) = flat_directions(sum_only, labels, ALL)
     assert one.words in (
         "log q − log r is not determined by these releases",
         "log r − log q is not determined by these releases",
@@ -250,20 +265,20 @@ def test_flat_directions_are_named():
     assert one.to_dict()["standard_error"] == "Infinity"
     # Units do not decide what is null: the same in other ones.
     unit = np.array([1.0, 1e-4, 1e3])
-    assert len(flat_directions(sum_only * np.outer(unit, unit), labels)) == 1
+    assert len(flat_directions(sum_only * np.outer(unit, unit), labels, ALL)) == 1
     weak = sum_only + np.outer([0, 1, -1], [0, 1, -1]) / 4 / 2.5**2 * 2
-    (one,) = flat_directions(weak, labels)
+    (one,) = flat_directions(weak, labels, ALL)
     assert one.standard_error == pytest.approx(2.5, rel=1e-9)
     assert "hardly determined" in one.words
-    assert flat_directions(np.eye(3) * 4, labels) == ()
+    assert flat_directions(np.eye(3) * 4, labels, ALL) == ()
 
 
 def test_units_of_a_mean_decide_nothing():
     information = np.diag([1e-6, 40.0])
     assert flat_directions(information, ("mean", "log q"), np.array([False, True])) == ()
-    assert len(flat_directions(information, ("log r", "log q"))) == 1
+    assert len(flat_directions(information, ("log r", "log q"), ALL[:2])) == 1
 
 
 def test_a_parameter_without_any_information_is_named_alone():
-    (one,) = flat_directions(np.diag([0.0, 40.0]), ("atanh φ", "log q"))
+    (one,) = flat_directions(np.diag([0.0, 40.0]), ("atanh φ", "log q"), ALL[:2])
     assert one.words == "atanh φ is not determined by these releases"
