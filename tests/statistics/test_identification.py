@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.dynamics import AR, fit
-from privest.dynamics._identification._floors import expected_information
+from privest.dynamics import AR, fit, parameter_bound
 
 PHI = 0.8
 TRUTH = np.array([PHI, 1 - PHI**2])  # φ, q
@@ -62,21 +61,12 @@ def test_estimates_attain_the_private_bound(s):
     count, level = 1000, pv.EndlessLevel(s)
     fits = [found for _, found in trials(2000, 0, level, count, seed=2)]
     off = np.array([found.estimate for found in fits]) - TRUTH
-    floor = bound_at_the_truth(fits[0])
+    floor = parameter_bound(FAMILY, TRUTH, level, 2000).bound
     ratio = np.square(off).mean(axis=0) / floor.diagonal()
     # Within 10 %, and two errors √(2/1000) of a mean of squares on either side.
     error = 2 * math.sqrt(2 / count)
     assert (ratio > 1 - error).all(), ratio
     assert (ratio < 1.1 + error).all(), ratio
-
-
-def bound_at_the_truth(found):
-    """The private bound of θ for the level and length of these fits."""
-    t = found.family.working(TRUTH)
-    every, data = np.ones(len(t), dtype=bool), found._objective.data
-    known = expected_information(found.family, t, data, every, [None] * len(data))
-    slopes = found.family.natural_slopes(t)
-    return slopes @ np.linalg.inv(known) @ slopes.T
 
 
 @pytest.mark.slow
