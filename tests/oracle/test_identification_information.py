@@ -9,10 +9,8 @@ import privest as pv
 from dense_likelihood import FORMS, STEP, law_of_readings, level_of, random_matrices
 from privest import dynamics
 from privest.dynamics._identification._data import data_of
-from privest.dynamics._identification._information import information
 from privest.dynamics._identification._matrices import Matrices
-from privest.dynamics._identification._start_information import information_of
-from privest.dynamics._identification._whittle import whittle
+from privest.dynamics._parameter_bound import information, information_of, whittle
 
 # Dense V ≥ I of condition below 1e5 here, inverted twice; settled covariances are to 1e-12.
 RTOL = 1e-9
