@@ -690,10 +690,6 @@ def call_fit(family, level, release, inputs=None, start=None):
     return dynamics.fit(family, level, release, inputs=inputs, start=start)
 
 
-def call_fit_autoregressive(level, release, rows):
-    return dynamics.fit_autoregressive(level, release, rows)
-
-
 def call_regression(level, release, rows):
     return dynamics.fit(dynamics.RegressionAR(1, rows.shape[1]), level, release, inputs=rows)
 
@@ -1010,20 +1006,11 @@ def forecast_record(found):
 
 
 def record_regression(given):
-    """The old call and the family that takes over, on the same releases."""
+    """Regression with AR(1) errors. (`old` in the file: restricted likelihood, of a removed call.)"""
     level = make_level(given["level"])
     release = make_release(level, given["z"])
     family = call_regression(level, release, given["rows"])
-    old = call_fit_autoregressive(level, release, given["rows"])
-    return {
-        "old": {
-            "estimate": old.estimate,
-            "standard_error": old.standard_error,
-            "correlation": old.correlation,
-            "noise_variance": old.noise_variance,
-        },
-        "family": fit_record(family) | {"profile": interval_record(family.intervals())},
-    }
+    return {"family": fit_record(family) | {"profile": interval_record(family.intervals())}}
 
 
 def record_parameter_bound(given):

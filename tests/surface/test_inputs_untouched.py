@@ -550,9 +550,6 @@ CASES = {
         dynamics.smooth(dynamics.filter_releases(WALK, level, release)) for level, release in [
             *((1.0, series(g, count)) for count in (1, 4, 9)),
             *((level, stream(g, level=level)) for level in LEVELS)]],
-    "dynamics.fit_autoregressive": lambda g: [
-        dynamics.fit_autoregressive(level, stream(g, [0.5, np.nan, 0.7, 0.2], level), g(H))
-        for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]))],
     **{
         f"dynamics.{owner}.{call}": partial(of_families, call, families)
         for owner, families in (
@@ -962,7 +959,7 @@ CASES = {
 RESULT = "a Result, whose constructor has an entry"
 DOCUMENT = "reads one value of a parsed document: nothing there can be written to"
 NO_DATA = {
-    "dynamics.AutoregressiveFit.__init__": RESULT, "dynamics.Fit.__init__": RESULT,
+    "dynamics.Fit.__init__": RESULT,
     "estimator.ClippedResult.__init__": RESULT,
     "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
     "workflow.Estimate.__init__": RESULT, "scale.Fit.__init__": RESULT,

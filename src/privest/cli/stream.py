@@ -25,18 +25,19 @@ from privest.cli.options import (
     group,
     listed,
 )
-from privest.dynamics import AutoregressiveFit, fit_autoregressive
 from privest.errors import InvalidInput
 from privest.estimator import StreamConclusion
 from privest.report.figures import save_convergence
 from privest.streaming import (
     CLIPPED,
     NOT_RECORDED,
+    AutocorrelatedFit,
     Owner,
     Rows,
     StreamPlan,
     StreamRun,
     counts_of,
+    fit_autocorrelated,
     hidden_names,
     known_after,
     opened_rows,
@@ -145,7 +146,7 @@ def stream(
     input_format   Kind of FILE. Left out: by its ending, else csv.
     output_format  Kind of output. Left out: by its ending, else that of the input.
     """
-    _require_sense(sides, output, restart, trial, public)
+    _require_sense(sides, output, restart, trial, public, shared_day)
     account.require_sense(trial, real=not sides.from_releases)
     weights, ends = streams.as_weights(lags), as_range(range)
     promise = promised(privacy, ends, weights, shared_day)
@@ -188,6 +189,7 @@ def _require_sense(
     restart: Restart,
     trial: streams.Trial,
     public: Public,
+    shared_day: int | None,
 ) -> None:
     """Refuse options that cannot go together, or need another."""
     variance, real = public.residual_variance, not (trial.simulate or sides.from_releases)
@@ -201,6 +203,9 @@ def _require_sense(
         "--ar1 needs all releases at the end: leave out --checkpoint and --png. Write the releases "
         "(--emit releases --checkpoint ...), and estimate from them (--from releases --ar1).": (
             public.ar1 and (restart.checkpoint is not None or output.png is not None)
+        ),
+        "--ar1 fits releases of one measurement a step: leave out --shared-day.": (
+            public.ar1 and shared_day is not None
         ),
         "--ar1 and --reference are for estimates: leave out --emit releases.": (
             sides.to_releases and (public.ar1 or public.reference is not None)
@@ -277,8 +282,8 @@ def _summarise(job: StreamRun, report: Console, stopped: bool) -> None:
     correlation, variance = plan.correlation, plan.stated
     if job.estimator is not None:
         fit = _print_estimate(job, report)
-        if fit is not None and correlation is None and fit.remembers:
-            correlation, variance = fit.correlation, fit.noise_variance
+        if fit is not None and correlation is None and fit.autocorrelated:
+            correlation, variance = fit.correlation, fit.variance
     if job.used:
         note(*known_after(plan.level, correlation, variance))
     if job.estimator is not None and (plan.span is not None or job.facts.get("range") is not None):
@@ -288,7 +293,7 @@ def _summarise(job: StreamRun, report: Console, stopped: bool) -> None:
         tell_file("Figure", plan.output.png)
 
 
-def _print_estimate(job: StreamRun, report: Console) -> AutoregressiveFit | None:
+def _print_estimate(job: StreamRun, report: Console) -> AutocorrelatedFit | None:
     """The last estimate; the fit of autocorrelated errors, if that was asked for."""
     assert job.estimator is not None
     found, plan, fit = job.concluded(), job.plan, None
@@ -296,18 +301,18 @@ def _print_estimate(job: StreamRun, report: Console) -> AutoregressiveFit | None
         note(f"Not yet identifiable: {', '.join(hidden_names(job.estimator, job.names))}.")
         return None
     if plan.ar1:
-        fit = fit_autoregressive(plan.level, *job.releases.whole(), names=tuple(job.names))
+        fit = fit_autocorrelated(plan.level, *job.releases.whole())
         found = StreamConclusion(
-            names=fit.names, estimate=fit.estimate, stated_error=fit.standard_error,
+            names=tuple(job.names), estimate=fit.estimate, stated_error=fit.standard_error,
             stated_by="of the AR(1) model", by_blocks=fit.by_blocks, floor=None,
-            noise_variance=fit.noise_variance,
+            noise_variance=fit.variance,
         )  # fmt: skip
         correlated = (
             f", correlation {fit.correlation:.3g} from one measurement to the next"
-            if fit.remembers
+            if fit.autocorrelated
             else "; autocorrelation is no more than chance here"
         )
-        note(f"Residual variance {fit.noise_variance:.4g}{correlated} (from the releases).")
+        note(f"Residual variance {fit.variance:.4g}{correlated} (from the releases).")
         job.output.write(job.estimate_line(found, heading=not job.output.begun))
     _print_conclusion(report, found)
     return fit

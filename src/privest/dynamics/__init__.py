@@ -2,8 +2,6 @@
 identification from releases alone.
 """
 
-from privest.dynamics._autoregressive import AutoregressiveFit, fit_autoregressive
-from privest.dynamics._autoregressive import autoregressive_system as autoregressive_system
 from privest.dynamics._bound import DynamicBound, SteadyState, bound, steady_state
 from privest.dynamics._diagnosis import Diagnosis, InnovationTest, diagnose
 from privest.dynamics._directions import BestDirections, best_directions
@@ -53,13 +51,13 @@ from privest.dynamics._trajectory import Trajectory, trajectory_bound
 from privest.dynamics._unscented import filter_unscented
 
 __all__ = [
-    "AR", "ARMA", "ARX", "AutoregressiveFit", "BestDirections", "Custom", "Diagnosis",
+    "AR", "ARMA", "ARX", "BestDirections", "Custom", "Diagnosis",
     "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered", "Fit", "FlatDirection",
     "Forecast", "InnovationTest", "Intervals", "LocalBound", "LocalLevel", "LocalTrend",
     "Marginals", "ParameterBound", "Predicted", "PrivateKalman", "RegressionAR", "Seasonal",
     "SeriesRelease", "Signal", "Smoothed", "StateSpace", "SteadyState", "Trajectory", "as_family",
     "best_directions", "bound", "diagnose", "filter_extended", "filter_releases",
-    "filter_unscented", "fit", "fit_autoregressive", "information_blocks", "joined",
+    "filter_unscented", "fit", "information_blocks", "joined",
     "local_bound", "memoryless_level", "parameter_bound", "predict", "reading_information",
     "release_series", "simulate_series", "smooth", "steady_state", "total_level",
     "trajectory_bound",
