@@ -2,7 +2,7 @@
 
 Tolerances are those of the methods. Covariances in units √(P_ii P_jj) and means in √P_ii, to 1e-10;
 fits: ℓ to 1e-8, estimates to 1e-5 of their standard error, ends of intervals to 1e-4 of their
-width, forecasts to 1e-4 of the width of theirs.
+width, mixtures to 1e-2 of the width of theirs.
 """
 
 import json
@@ -16,6 +16,7 @@ CASES = golden.cases()
 KEPT = golden.stored()
 EXACT = 1e-10
 FITTED = 1e-4
+DRAWN = 1e-2  # quantiles of two samples of some 300 effective draws; against 18,000: up to 6e-3
 UNKNOWN = 1e3  # errors on the working scale above this are rounding
 DIRECTIONS = 2e-5  # the gap that `best_directions` allows itself is 1e-5
 QUICK = {"fit ar1-mean low level", "fit level", "fit level-noise", "fit ar2 K 3000"}  # of the fits
@@ -153,10 +154,10 @@ def require_fit(found, kept, place):
     for name in ("mixture", "plug-in", "release"):
         if name in kept:
             ends = numbers(kept[name]["interval"])
-            width = ends[..., 1] - ends[..., 0]
-            require(found[name]["mean"], kept[name]["mean"], width, FITTED, [*place, name])
-            require(found[name]["error"], kept[name]["error"], width, FITTED, [*place, name])
-            require(found[name]["interval"], ends, width[..., None], FITTED, [*place, name])
+            width, near = ends[..., 1] - ends[..., 0], FITTED if name == "plug-in" else DRAWN
+            require(found[name]["mean"], kept[name]["mean"], width, near, [*place, name])
+            require(found[name]["error"], kept[name]["error"], width, near, [*place, name])
+            require(found[name]["interval"], ends, width[..., None], near, [*place, name])
     if "signal" in kept:
         require_states(found["signal"], kept["signal"], FITTED, [*place, "signal"])
         require_diagnosis(found["diagnosis"], kept["diagnosis"], FITTED, [*place, "diagnosis"])

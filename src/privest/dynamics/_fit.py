@@ -32,7 +32,6 @@ from privest.dynamics._parameter_bound import (
     expected_information,
     exposure,
     require_level,
-    whittle_bound,
 )
 from privest.dynamics._releases import Data, Level, SeriesRelease, data_of
 from privest.dynamics._steps import stack
@@ -150,11 +149,6 @@ class Fit(Result):
 
     def __post_init__(self) -> None:
         """The family has made names and shapes; the bounds are not looked at yet."""
-
-    @cached_property
-    def whittle(self) -> Array:
-        """The private bound as if K were large: Whittle's formula with the Wiener gain, (p, p)."""
-        return whittle_bound(self.family, self.working, self._objective.data, self.at_limit)
 
     def _exact_bound(self, private: bool) -> Array | None:
         data = self._objective.data

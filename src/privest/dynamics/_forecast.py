@@ -9,6 +9,7 @@ in natural parameters and in roots of variances: flat in log q would put all its
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -261,10 +262,10 @@ def _restarted_posterior(objective: Objective, top: Maximum, u: Array) -> Poster
 
 
 class Coordinates:
-    """ψ (d,) of the `free` parameters: signed roots of variances, t for all else.
+    """ψ (d,) of the `free` parameters: roots of variances, t for all else.
 
-    A variance is ψ², so that every real ψ is a model, and one next to 0 is regular; t carries the
-    density |∂θ/∂t| of a prior that is flat in θ.
+    A root is regular at 0, where a logarithm is not; t carries the density |∂θ/∂t| of a prior that
+    is flat in θ. Draws of negative roots are folded to positive ones: every draw is a model.
     """
 
     def __init__(self, family: Family, top: Maximum, free: Flags) -> None:
@@ -298,6 +299,17 @@ class Coordinates:
             return 0.0
         slopes = self.family.natural_slopes(t)[np.ix_(self.other, self.other)]
         return float(np.linalg.slogdet(slopes)[1])
+
+    def folded(self, points: Array) -> Array:
+        """Points (N, d) with roots made positive."""
+        return np.where(self.variance, np.abs(points), points)
+
+    def log_law(self, points: Array, mean: Array, root: Array) -> Array:
+        """log density of folded draws of Student's distribution."""
+        law = scipy.stats.multivariate_t(mean, root @ root.T, df=FREEDOM)
+        choices = [(1.0, -1.0) if own else (1.0,) for own in self.variance]
+        signs = itertools.product(*choices)
+        return np.asarray(np.logaddexp.reduce([law.logpdf(points * sign) for sign in signs]))
 
     def covariance(self) -> Array:
         """Of ψ, by the curvature at the top."""
@@ -394,15 +406,14 @@ def _draws(objective: Objective, visit: Visit, coordinates: Coordinates) -> Post
     points, heights = np.empty((0, unit.shape[1])), np.empty(0)
     found: list[Predictive | None] = []
     for _ in range(ROUNDS):
-        mean, root = laws[-1]
-        fresh = mean + unit @ root.T
+        fresh = coordinates.folded(laws[-1][0] + unit @ laws[-1][1].T)
         more, there = coordinates.visited(visit, fresh)
         points, heights = np.concatenate([points, fresh]), np.concatenate([heights, more])
         found += there
         if not np.isfinite(heights).any():
             said = "no draw of the parameters has a likelihood: the estimates are taken for true."
             return _posterior(np.zeros(1), [visit(coordinates.top.t)[1]], 1.0, (said,))
-        logs = heights - np.logaddexp.reduce([_student(points, *law) for law in laws])
+        logs = heights - np.logaddexp.reduce([coordinates.log_law(points, *law) for law in laws])
         effective = _effective(logs)
         if effective >= ENOUGH:
             break
@@ -424,12 +435,6 @@ def _lattice(p: int) -> Array:
     u = np.mod(0.5 + np.arange(1, DRAWS + 1)[:, None] * g ** -np.arange(1.0, p + 2), 1.0)
     scale = np.sqrt(FREEDOM / scipy.stats.chi2(FREEDOM).ppf(u[:, p]))
     return np.asarray(scipy.special.ndtri(u[:, :p]) * scale[:, None])
-
-
-def _student(points: Array, mean: Array, root: Array) -> Array:
-    """The logarithm of the density."""
-    law = scipy.stats.multivariate_t(mean, root @ root.T, df=FREEDOM)
-    return np.atleast_1d(law.logpdf(points))
 
 
 def _first_law(objective: Objective, coordinates: Coordinates) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Cramér-Rao bounds of the parameters of a dynamic model: exact for K steps, and Whittle's.
+"""Cramér-Rao bounds of the parameters of a dynamic model, exact for K steps.
 
     cov θ̂ ≥ J I⁻¹ Jᵀ ,   J = ∂θ/∂t ,   I the Fisher information of the releases about t
 
@@ -39,9 +39,6 @@ NULL = 1e-8  # of the largest eigenvalue of an information with unit diagonal: f
 SHARE = 1e-3  # part of a parameter's largest move from which on a flat direction moves it
 WEAK = 1.0  # standard error of a logarithm or artanh beyond which hardly anything is known
 NO_PRIVACY = 1e6  # releases with so much less noise are taken for the measurements themselves
-FIRST_NODES, MOST_NODES = 64, 2**18  # of the trapezoid rule
-AGREED = 1e-11  # change on doubling, in units of √(I_ii I_jj), at which the sum is taken
-ON_CIRCLE = 1.0 + 1e-9
 FREQUENCIES = 4096
 LEAST_LEVEL = 1e10 * SQUARED  # errors of variances, some 1/level², are still numbers
 
@@ -259,66 +256,6 @@ def _regression(total: Array, p: int) -> Array:
     return np.asarray(scipy.linalg.cho_solve(half, total[p:, :p] / unit[:, None]).T / unit)
 
 
-# --- Whittle's formula ---
-
-
-def whittle(matrices: Matrices, slopes: Matrices, level: EndlessLevel, steps: int) -> Array:
-    """I (p, p) of `steps` steps of a constant system at a constant level, as if they were many.
-
-        I_ij = K/(4π) ∫ tr(f_z⁻¹ ∂_if_z f_z⁻¹ ∂_jf_z) dω ,   f_z(ω) = L(ω) f_y(ω) L(ω)* + I
-
-    L(ω) = Σ_j A_j e^{−ijω} of a level with lags, f_y = C H Q H* Cᵀ + R, H = (e^{iω} − A)⁻¹. It
-    counts what autocovariances tell: slopes of mean0, B and D have no part in it. The integrand is
-    periodic and analytic: the trapezoid rule, with nodes between the multiples of 2π/N, so that
-    roots of A on the unit circle are no obstacle; beyond it they are refused.
-    """
-    if any(part.ndim == 3 for part in matrices[:4]):
-        raise InvalidInput(
-            "Whittle's formula is for constant systems: A, C, Q or R changes with time."
-        )
-    radius = float(np.abs(np.linalg.eigvals(matrices.A)).max())
-    if radius > ON_CIRCLE:
-        raise InvalidInput(
-            f"Whittle's formula needs a system that is not explosive; A has radius {radius:.3g}."
-        )
-    nodes = FIRST_NODES
-    total = _trapezoid_sum(matrices, slopes, level, nodes)
-    while nodes < MOST_NODES:
-        nodes *= 2
-        before, total = total, _trapezoid_sum(matrices, slopes, level, nodes)
-        size = np.sqrt(np.abs(total.diagonal()))
-        size = np.where(size > 0, size, 1.0)
-        if (np.abs(total - before) <= AGREED * np.outer(size, size)).all():
-            return steps * total
-    raise NumericalFailure(
-        f"Whittle's integral is not found with {MOST_NODES} nodes: a root of A lies within about "
-        "1e-4 of the unit circle, or the spectrum is nearly singular. Use the exact information."
-    )
-
-
-def _trapezoid_sum(matrices: Matrices, slopes: Matrices, level: EndlessLevel, nodes: int) -> Array:
-    """(1/2N) Σ tr(f⁻¹∂_if f⁻¹∂_jf) at N nodes, by the half of them with ω > 0; in pieces."""
-    A, C, Q, R = matrices[:4]
-    blocks = level.blocks(level.reach, level.reach + 1)[:, 0]  # by lag
-    found = np.zeros((len(slopes.A), len(slopes.A)))
-    for start in range(0, nodes // 2, 4096):
-        omega = (np.arange(start, min(start + 4096, nodes // 2)) + 0.5) * (2.0 * math.pi / nodes)
-        z = np.exp(1j * omega)[:, None, None]
-        H = np.linalg.inv(z * np.eye(len(A)) - A)
-        left = C @ H  # (N, m, n)
-        right = left.conj().swapaxes(1, 2)
-        f = left @ Q @ right + R
-        # ∂(CH) = (∂C + CH ∂A) H
-        led = (slopes.C[:, None] + left @ slopes.A[:, None]) @ H @ Q @ right
-        df = led + led.conj().swapaxes(-1, -2)
-        df = df + left @ slopes.Q[:, None] @ right + slopes.R[:, None]
-        shown = np.asarray(sum(block * z**-lag for lag, block in enumerate(blocks)))
-        back = shown.conj().swapaxes(-1, -2)
-        ratio = np.linalg.solve(shown @ f @ back + np.eye(f.shape[-1]), shown @ df @ back)
-        found += np.einsum("ikab,jkba->ij", ratio, ratio).real
-    return found / nodes
-
-
 # --- covariances of natural parameters ---
 
 
@@ -399,27 +336,6 @@ def exact_bound(
     return None if total is None else covariance_of(total, family.natural_slopes(t), held)
 
 
-def whittle_bound(family: Family, t: Array, data: list[Data], held: Flags) -> Array:
-    """The private bound as K → ∞ by Whittle's formula, of the parameters that shape the spectrum.
-
-    NaN for means and coefficients of inputs, of which a spectrum says nothing.
-    """
-    matrices, slopes = family.matrices(t), family.slopes(t)
-    total = np.zeros((family.size, family.size))
-    for own in data:
-        if not isinstance(own.level, EndlessLevel) or own.missing.any():
-            raise InvalidInput(
-                "Whittle's formula is for one level at every step and nothing missing; `bound` is "
-                "exact for every release."
-            )
-        level = own.level * own.unit**2 if own.unit != 1.0 else own.level
-        total += own.series * whittle(matrices, slopes, level, own.steps)
-    silent = total.diagonal() == 0
-    result = covariance_of(total, family.natural_slopes(t), held | silent)
-    _set_nan(result, silent)
-    return result
-
-
 # --- the level ---
 
 
@@ -493,9 +409,6 @@ class ParameterBound(Record):
     bound       (p, p): the private Cramér-Rao bound, exact for these steps.
     classical   (p, p): the same from the measurements themselves.
                 Where θ moves what an unknown x_0 does later (ARX): with x_0 unknown, at mean0.
-    whittle     (p, p): `bound` as if K were large, NaN for means and coefficients of inputs, of
-                which a spectrum says nothing; None where levels or gaps change with time, or a root
-                is next to 1.
     exposure    λmax(S̄): what is revealed of measurements that move together.
     """
 
@@ -503,7 +416,6 @@ class ParameterBound(Record):
     theta: Array
     bound: Array | None
     classical: Array | None
-    whittle: Array | None
     steps: int
     exposure: float
 
@@ -561,10 +473,4 @@ def parameter_bound(
         exact_bound(model, t, data, held, private=private, planned=True)
         for private in (True, False)
     )
-    long = None
-    if isinstance(wanted, EndlessLevel) and not flags.any():
-        try:
-            long = whittle_bound(model, t, data, held)
-        except NumericalFailure:  # a root next to 1
-            long = None
-    return ParameterBound(model.names, given.copy(), private, classical, long, count, shown)
+    return ParameterBound(model.names, given.copy(), private, classical, count, shown)
