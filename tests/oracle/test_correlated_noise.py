@@ -1,6 +1,5 @@
-"""cov(w_k, v_k) ≠ 0: every route against the joint Gaussian of states and readings, written out."""
+"""cov(w_k, v_k) ≠ 0: simulations, the steady state, what is refused (more in dynamics_dense)."""
 
-import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
@@ -64,47 +63,8 @@ def written_out(system, steps, inputs=None):
     return mean.ravel(), seen.ravel(), X @ cov @ X.T, X @ cov @ Y.T, Y @ cov @ Y.T
 
 
-def rows_of(level, steps, m, missing):
-    rows = dynamics._trajectory.rows_shown(level, missing, m)
-    return rows[~np.repeat(missing, m)]
-
-
-def given_releases(system, rows, z, count, inputs=None):
-    """Mean (K+1, n), covariance and log density from the first `count` releases."""
-    mean, seen, XX, XY, YY = written_out(system, K, inputs)
-    A = rows[:count]
-    V = A @ YY @ A.T + np.eye(count)
-    fresh = z[:count] - A @ seen
-    gain = np.linalg.solve(V, A @ XY.T).T
-    density = -0.5 * (count * np.log(2 * np.pi) + np.linalg.slogdet(V)[1])
-    density -= 0.5 * fresh @ np.linalg.solve(V, fresh)
-    n = system.states
-    P = (XX - gain @ A @ XY.T).reshape(K + 1, n, K + 1, n)
-    return (mean + gain @ fresh).reshape(K + 1, n), P, density
-
-
-def levels():
-    rng = np.random.default_rng(9)
-    dense = rng.standard_normal((K * M, K * M)) / 4
-    half = rng.standard_normal((M, M))
-    return {
-        "now": pv.EndlessLevel(half @ half.T + 0.2 * np.eye(M)),
-        "rank one": pv.EndlessLevel(np.outer(half[0], half[0])),
-        "looks back": pv.EndlessLevel(1.5 * np.eye(M), [0.4 * half]),
-        "changes": pv.StreamLevel(np.arange(1.0, K + 1)[:, None, None] * np.eye(M)),
-        "dense": pv.StreamLevel.from_cumulative(dense @ dense.T, [M] * K),
-    }
-
-
-LEVELS = levels()
-SYSTEMS = {
-    "constant": {}, "changing": {"varying": True}, "singular": {"rank": 2},
-    "one source for all": {"rank": 1}, "unstable, with inputs": {"radius": 1.3, "inputs": 2},
-}  # fmt: skip
-
-
 def test_the_steady_state_is_the_limit_of_the_bound():
-    system, level = correlated(11), LEVELS["now"]
+    system, level = correlated(11), pv.EndlessLevel([[1.2, 0.4], [0.4, 0.8]])
     steady = dynamics.steady_state(system, level)
     far = dynamics.bound(system, level, 200)
     assert np.abs(steady.filtered - far.filtered[-1]).max() < 1e-10
@@ -145,3 +105,11 @@ def test_bad_input():
         StateSpace(**given, cross=[[1.5], [0.0]])
     with pytest.raises(InvalidInput, match="time axes"):
         StateSpace(**(given | {"R": np.ones((3, 1, 1))}), cross=np.zeros((4, 2, 1)))
+
+
+def test_what_has_no_filter_is_refused():
+    system = correlated(3)
+    with pytest.raises(InvalidInput, match="take a level without lags"):
+        dynamics.bound(system, pv.EndlessLevel(np.eye(M), [0.5]), 4)
+    with pytest.raises(InvalidInput, match="without correlated noise"):
+        dynamics.best_directions(system, 2.0)
