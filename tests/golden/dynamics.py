@@ -1006,7 +1006,7 @@ def forecast_record(found):
 
 
 def record_regression(given):
-    """Regression with AR(1) errors. (`old` in the file: restricted likelihood, of a removed call.)"""
+    """Regression with AR(1) errors (`old` in the file: by restricted likelihood)."""
     level = make_level(given["level"])
     release = make_release(level, given["z"])
     family = call_regression(level, release, given["rows"])

@@ -309,11 +309,10 @@ class Profile:
 
     def end(self, side: int, inside: Point | None = None, most: int = MOST_EVALUATIONS) -> End:
         """The end on one side (−1, 1), from a point that is not excluded."""
-        first = self.wanted * self.error
         farthest = float(self.limits[(side + 1) // 2])
-        first = side * (min(first, LONGEST) if math.isfinite(farthest) else first)
-        if inside is None:
-            inside = Point(self.start, 0.0, 1.0 / (side * self.error), self.top.t)
+        longest = LONGEST if math.isfinite(farthest) else math.inf
+        first = side * min(self.wanted * self.error, longest)
+        inside = inside or Point(self.start, 0.0, 1.0 / (side * self.error), self.top.t)
         outside: Point | None = None
         point, last = inside, self.evaluations + most
         for _ in range(MOST_POINTS):
@@ -321,14 +320,13 @@ class Profile:
             w = side * min(side * w, side * farthest)
             point = self._ahead(w, inside, outside)
             if abs(point.root - self.wanted) <= ROOT_ERROR:
-                w = point.w + (self.wanted - point.root) / point.slope if point.slope else point.w
-                return End(self.value_at(w, point.t), False, point.t, point.w)
+                return self._met(point)
             if point.root < self.wanted:
                 inside = point
+                if w == farthest and outside is None:
+                    break
             else:
                 outside = point
-            if w == farthest and outside is None:
-                return End(self.limit(side, inside.t), True, inside.t)
             if self.evaluations > last:
                 return self._rough_end(side, inside, first)
             if outside is None or not self._is_narrow(inside, outside, first):
@@ -340,6 +338,11 @@ class Profile:
                 return End(self.value_at(inside.w, inside.t), not fall, inside.t, outside.w)
             inside, outside = again, None
         return End(self.limit(side, inside.t), True, inside.t)
+
+    def _met(self, point: Point) -> End:
+        """The end a Newton step from a point next to it."""
+        w = point.w + ((self.wanted - point.root) / point.slope if point.slope else 0.0)
+        return End(self.value_at(w, point.t), False, point.t, point.w)
 
     def _ahead(self, w: float, inside: Point, outside: Point | None) -> Point:
         """The maximum at w from where the tangent leads; where that is low from both neighbours."""
@@ -436,21 +439,30 @@ def profile(
     ends = [[one.end(side, most=most) for side in (-1, 1)] for one in profiles]
     spread = top.covariance().diagonal()[_correlations(top.limits)]
     loose = bool(len(starts)) or bool((spread > WELL_KNOWN**2).any())
-    zero = {}
-    for i in range(p):
-        if loose or ends[i][0].is_open:
-            lost = _undetermined_at_zero(profiles, i, ends, threshold)
-            if lost is not None:
-                zero[i] = lost
-    undefined = tuple((j, i) for i, lost in zero.items() for j in lost if j not in zero)
-    for j, side in [(i, 0) for i in zero] + [(j, side) for j, _ in undefined for side in (0, 1)]:
-        ends[j][side] = End(profiles[j].limit(2 * side - 1, top.t), True, ends[j][side].t)
+    undefined = _open_at_zero(profiles, ends, threshold, loose)
     if loose:
         _check_branches(profiles, ends, starts)
     values, is_open, rough = (
         np.array([[end[part] for end in pair] for pair in ends]) for part in (0, 1, 4)
     )
     return ProfileEnds(values, is_open, rough, undefined)
+
+
+def _open_at_zero(
+    profiles: Sequence[Profile], ends: list[list[End]], threshold: float, loose: bool
+) -> tuple[tuple[int, int], ...]:
+    """Opens the ends of variances that may be 0, and of what means nothing there: pairs (j, i)."""
+    zero: dict[int, list[int]] = {}
+    for i in range(len(ends)):
+        if loose or ends[i][0].is_open:
+            lost = _undetermined_at_zero(profiles, i, ends, threshold)
+            zero |= {} if lost is None else {i: lost}
+    undefined = tuple((j, i) for i, lost in zero.items() for j in lost if j not in zero)
+    opened = [(i, 0) for i in zero] + [(j, side) for j, _ in undefined for side in (0, 1)]
+    for j, side in opened:
+        limit = profiles[j].limit(2 * side - 1, profiles[j].top.t)
+        ends[j][side] = End(limit, True, ends[j][side].t)
+    return undefined
 
 
 def _correlations(limits: Array) -> Flags:
@@ -501,26 +513,28 @@ def _check_branches(
 
     An end that moved is a guess for the others, so that they are checked again from there.
     """
-    places = [(j, side) for j in range(len(ends)) for side in (0, 1)]
-    last = set(places)
     limits = profiles[0].top.limits
+    places = [(j, side) for j in range(len(ends)) for side in (0, 1)]
+    last = places
     for _ in range(BRANCH_ROUNDS):
         guesses = {(j, side): _variants(ends[j][side].t, limits) for j, side in places}
-        every = [list(kind) for kind in zip(*guesses.values())]
+        every = _by_kind(list(guesses.values()))
         every[0] += starts
-        fresh = [list(kind) for kind in zip(*(guesses[place] for place in places if place in last))]
-        moved = set()
+        fresh = _by_kind([guesses[place] for place in last])
+        moved = []
         for j, side in places:
-            end = ends[j][side]
-            if end.is_open:
-                continue
-            own = every if (j, side) in last else fresh
-            ends[j][side] = profiles[j].beyond(end, 2 * side - 1, own)
-            if ends[j][side] is not end:
-                moved.add((j, side))
+            before, own = ends[j][side], every if (j, side) in last else fresh
+            if not before.is_open:
+                ends[j][side] = profiles[j].beyond(before, 2 * side - 1, own)
+            if ends[j][side] is not before:
+                moved.append((j, side))
         if not moved:
             break
         last = moved
+
+
+def _by_kind(variants: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    return [list(kind) for kind in zip(*variants)]
 
 
 def _variants(t: Array, limits: Array) -> list[Array]:

@@ -7,19 +7,17 @@ import scipy
 import privest as pv
 from privest import dynamics
 from privest.dynamics import fit
-from privest.dynamics._families import (
-    Scale,
-    Scales,
+from privest.dynamics._families import Scale, Scales, durbin_levinson
+from privest.dynamics._identification._data import data_of
+from privest.dynamics._identification._likelihood import log_likelihood
+from privest.dynamics._maximum import Objective, ascend
+from privest.dynamics._moments import (
     differences,
-    durbin_levinson,
     ho_kalman,
     moments_of,
     moving_average,
     stable,
 )
-from privest.dynamics._identification._data import data_of
-from privest.dynamics._identification._likelihood import log_likelihood
-from privest.dynamics._maximum import Objective, ascend
 
 # A family, parameters, a level, cov0 where it starts diffuse.
 CASES = [
