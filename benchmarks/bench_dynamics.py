@@ -24,7 +24,7 @@ def released(own, level, steps, rng):
 
 
 def ours(own, level, release):
-    found = dynamics.filter_releases(own, level, release)
+    found = dynamics.filter(own, release, level=level)
     smoothed = dynamics.smooth(found)
     return dynamics.bound(own, level, release.steps), found, smoothed
 
@@ -118,7 +118,7 @@ def varying_rows():
         peer = peer_model(own, shown, release.values.reshape(steps, M))
 
         def work(own=own, level=level, release=release):
-            return dynamics.filter_releases(own, level, release, compiled=True)
+            return dynamics.filter(own, release, level=level)
 
         def both(work=work):
             return dynamics.smooth(work())
@@ -131,7 +131,7 @@ def varying_rows():
             yield compare(
                 f"filter and smoother without numba, {name}",
                 lambda own=own, level=level, release=release: dynamics.smooth(
-                    dynamics.filter_releases(own, level, release, compiled=False)
+                    dynamics.filter(own, release, level=level)
                 ),
                 "statsmodels", peer.smooth, items=steps, repeats=3,
             )  # fmt: skip
@@ -180,11 +180,11 @@ def series_rows():
     ]
 
     def together():
-        return dynamics.smooth(dynamics.filter_releases(own, level, release))
+        return dynamics.smooth(dynamics.filter(own, release, level=level))
 
     def one_by_one():
         for one in single:
-            dynamics.smooth(dynamics.filter_releases(own, level, one))
+            dynamics.smooth(dynamics.filter(own, one, level=level))
 
     yield compare(f"filter and smoother, {count} series of {steps} steps at once", together,
                   "one by one", one_by_one, scale=count / few, at_least=15, items=count * steps,

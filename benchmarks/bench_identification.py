@@ -55,12 +55,10 @@ def rows():
         else:
             level, release = released(family, theta, rng)
         for _ in range(12):  # machine code is used after many steps of a process
-            dynamics.fit(family, level, release)
+            dynamics.fit(family, release, level=level)
         yield compare(
             f"fit, {family}, K = {STEPS:,}",
-            lambda family=family, level=level, release=release: dynamics.fit(
-                family, level, release
-            ),
+            lambda family=family, level=level, release=release: dynamics.fit(family, release, level=level),
             "statsmodels' fit", peers(release.values / np.sqrt(LEVEL))[family],
             at_least=1, repeats=5,
         )  # fmt: skip

@@ -23,9 +23,18 @@ TRIED = (0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0)
 
 
 def bounds(level: float) -> tuple[float, float]:
-    """σ of φ̂ at least: exact for so many steps, and by Whittle's formula."""
+    """The least standard error of φ̂: exact for STEPS steps, and by Whittle's formula."""
     found = dynamics.parameter_bound("ar1-mean", THETA, level, STEPS)
-    return float(found.standard_error[0]), float(np.sqrt(found.whittle[0, 0]))
+    return float(found.standard_error[0]), whittle(level)
+
+
+def whittle(level: float) -> float:
+    """By I = K/(4π) ∫ W² ∂log f ∂log fᵀ dω, W = f/(f + 1/s) the gain of Wiener's filter."""
+    q, cosine = THETA[1], np.cos(2 * np.pi * (np.arange(4096) + 0.5) / 4096)
+    size = 1 - 2 * PHI * cosine + PHI**2
+    gain = q / (q + size / level)
+    slopes = gain * np.stack([2 * (cosine - PHI) / size, np.full(4096, 1 / q)])
+    return float(np.sqrt(np.linalg.inv(STEPS / 2 * slopes @ slopes.T / 4096)[0, 0]))
 
 
 def naive(y: np.ndarray) -> float:
@@ -34,14 +43,14 @@ def naive(y: np.ndarray) -> float:
 
 
 def simulated(level: float, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """φ̂ of so many series from their releases, and what the correlation of releases gives."""
+    """φ̂ of each series from its releases, and what the correlation of releases gives."""
     system = dynamics.AR(1, mean=False).system(THETA)
     _, y = system.simulate(STEPS, rng, trials=trials)
     stream = pv.EndlessLevel(level)
     found, wrong = [], []
     for own in y:
         release = pv.StreamMechanism(stream).simulate(own, rng)
-        found.append(dynamics.fit("ar1-mean", stream, release).estimate[0])
+        found.append(dynamics.fit("ar1-mean", release, level=stream).estimate[0])
         wrong.append(naive(release.values))
     return np.array(found), np.array(wrong)
 

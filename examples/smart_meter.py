@@ -52,8 +52,8 @@ def main(folder: Path) -> None:
 
     table, found = {}, {}
     for name, level in levels.items():
-        found[name] = dynamics.filter_releases(
-            own, level, dynamics.simulate_series(level, meters, rng)
+        found[name] = dynamics.filter(
+            own, dynamics.simulate_series(level, meters, rng), level=level
         )
         steady = dynamics.steady_state(own, level)
         late = (found[name].estimate - days)[:, STEPS // 2 :, 0]

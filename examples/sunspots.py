@@ -38,7 +38,7 @@ def panel(noise: float, years: np.ndarray, y: np.ndarray, rng: np.random.Generat
     """Release at one level, identify, foresee; what is found, in words and as curves."""
     level, known = pv.EndlessLevel(1.0 / noise**2), years[:-AHEAD]
     release = pv.StreamMechanism(level).simulate(y[:-AHEAD], rng)  # all that leaves the data owner
-    found = dynamics.fit("ar2", level, release)
+    found = dynamics.fit("ar2", release, level=level)
     intervals, foreseen, series = found.intervals(), found.forecast(AHEAD), found.signal()
     print(f"\nlevel 1/{noise:g}² (noise ± {noise:g} on every measurement)")
     print("           estimate       95 % interval   s.e.  least s.e.  no privacy")

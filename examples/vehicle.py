@@ -68,7 +68,7 @@ def main(folder: Path) -> None:
     readings[90:110] = np.nan  # the tunnel
 
     release = pv.StreamMechanism(level).simulate(readings, rng)  # all that leaves the vehicle
-    found = dynamics.filter_releases(own, level, release)
+    found = dynamics.filter(own, release, level=level)
     smoothed = dynamics.smooth(found)
     ahead = dynamics.predict(found, 10)
 

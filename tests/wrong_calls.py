@@ -32,11 +32,11 @@ MODEL = pv.LinearModel(H, noise=1.0)
 GAUSS, SMOOTH = noise.Laplace(1.0), noise.Logistic(1.0)
 ENDLESS = pv.EndlessLevel(1.0)
 WALK = dynamics.StateSpace(A=0.9, C=1.0, Q=1.0, R=0.5, cov0=1.0)
-BENT = dynamics.ExtendedStateSpace(lambda x: 0.9 * x, lambda x: x, 1.0, 0.5, [0.0], 1.0)
+BENT = dynamics.NonlinearStateSpace(lambda x: 0.9 * x, lambda x: x, 1.0, 0.5, [0.0], 1.0)
 ROWS = np.column_stack([np.ones(12), np.arange(12.0)])
 READINGS = np.sin(np.arange(12.0))
 RELEASE = pv.StreamMechanism(ENDLESS).simulate(READINGS, np.random.default_rng(0))
-FILTERED = dynamics.filter_releases(WALK, ENDLESS, RELEASE)
+FILTERED = dynamics.filter(WALK, RELEASE, level=ENDLESS)
 RING = network.ring(4)
 SENSOR = network.Sensor(H, noise.Gaussian(cov=1.0), 1.0)
 SCORES = pipeline.LeastSquaresRelease(pv.LinearModel(ROWS, noise=GAUSS), 1.0)
@@ -195,7 +195,7 @@ CALLS = {
         "A": 0.9, "C": 1.0, "Q": 1.0, "R": 0.5, "mean0": 0.0, "cov0": 1.0, "B": [[1.0]],
         "D": [[1.0]], "cross": [[0.1]], "diffuse": [True],
     },
-    "dynamics.ExtendedStateSpace": {
+    "dynamics.NonlinearStateSpace": {
         "transition": lambda x: x, "reading": lambda x: x, "Q": 1.0, "R": 1.0, "mean0": [0.0],
         "cov0": 1.0, "inputs": 0,
     },

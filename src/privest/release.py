@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.reading import read_count, read_flag, read_flags, read_number, read_numbers, read_text
 from privest.records import plain
+
+if TYPE_CHECKING:
+    from privest.privacy import SequentialLevel
 
 __all__ = ["Release", "StreamRelease"]
 
@@ -51,7 +54,7 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, numbers exactly; missing ones are None. `from_dict` reads them."""
-        record = {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+        record = {name: plain(getattr(self, name)) for name in self._names()}
         return {"kind": self.KIND} | record
 
     @classmethod
@@ -59,10 +62,15 @@ class Release:
         """The inverse of `to_dict`: every field checked, whatever was received."""
         if not isinstance(record, Mapping) or record.get("kind") != cls.KIND:
             raise InvalidInput(f"this is not a {cls.KIND}: a dictionary of that kind is needed.")
-        names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        names = set(cls._names())
         if names - set(record):
             raise InvalidInput(f"a {cls.KIND} needs {sorted(names)}; some of them are not there.")
         return cls(**cls._checked({name: record[name] for name in names}))
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        """The fields that travel; a level does not, its fingerprint does."""
+        return [own.name for own in fields(cls) if own.name != "level"]  # type: ignore[arg-type]
 
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
@@ -90,6 +98,7 @@ class StreamRelease(Release):
     missing    (steps,) True where a reading was missing: that step shows nothing (S_k = 0).
                None: none was. Where a part of a vector reading was missing: one flag a value,
                (steps, m), or (1, values) where steps differ in size. Which are missing is public.
+    level      of the mechanism that made it; None where it was read from a record.
     """
 
     KIND: ClassVar[str] = "stream release"
@@ -102,6 +111,7 @@ class StreamRelease(Release):
     fingerprint: str
     simulated: bool
     grid: float = 0.0
+    level: SequentialLevel | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return self.steps
@@ -122,6 +132,7 @@ class StreamRelease(Release):
             self.fingerprint,
             self.simulated,
             self.grid,
+            self.level,
         )
 
     def __repr__(self) -> str:

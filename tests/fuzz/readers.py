@@ -211,24 +211,24 @@ def use_stream_release(path: Path) -> None:
     release = pv.StreamRelease.from_dict(_record(path))
     rls = pv.PrivateRLS(LEVELS[0], 1, GAUSSIAN)
     rls.update(release, np.ones((len(release.values), 1)))
-    dynamics.filter_releases(STATE, LEVELS[0], release)
+    dynamics.filter(STATE, release, level=LEVELS[0])
 
 
 def use_parts(path: Path) -> None:
     record = _record(path)
     if isinstance(record, dict) and record.get("kind") == dynamics.SeriesRelease.KIND:
         for _, one in dynamics.SeriesRelease.from_dict(record).by_pattern():
-            dynamics.filter_releases(PAIR, TIED, one)
+            dynamics.filter(PAIR, one, level=TIED)
         return
     release = pv.StreamRelease.from_dict(record)
     rls = pv.PrivateRLS(TIED, 1, GAUSSIAN)
     rls.update(release, np.ones((len(release.values), 1)))
-    dynamics.filter_releases(PAIR, TIED, release)
+    dynamics.filter(PAIR, release, level=TIED)
 
 
 def use_series_release(path: Path) -> None:
     for _, one in dynamics.SeriesRelease.from_dict(_record(path)).by_pattern():
-        dynamics.filter_releases(STATE, 2.0, one)
+        dynamics.filter(STATE, one, level=2.0)
 
 
 def use_sensor_release(path: Path) -> None:

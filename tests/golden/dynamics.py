@@ -197,9 +197,6 @@ def state_cases():
     made["cross singular inputs parts"] = states_case(
         27, system=a(27, cross=True, ranks=(1, 1, 2), inputs=1), parts=parts
     )
-    made["cross lags"] = states_case(
-        28, system=a(28, cross=True), level=level_arrays(28, lags=[0.4])
-    )
     made["lags"] = states_case(29, level=level_arrays(29, lags=[0.6, -0.3]), prior=True)
     weights = [np.array([[0.3, 0.1], [-0.2, 0.4]]), np.array([[0.1, 0.0], [0.2, -0.3]])]
     made["lags of matrices gaps"] = states_case(
@@ -219,11 +216,6 @@ def state_cases():
         dense = {"form": "cumulative", "S": target, "sizes": [2] * 8, "lags": [],
                  "T": np.eye(2)[None]}  # fmt: skip
         made[name] = states_case(seed, 8, level=dense, **extra)
-    dense = {"form": "cumulative", "S": covariance(np.random.default_rng(50), 8, 8)[0] / 4,
-             "sizes": [1] * 8, "lags": [], "T": np.eye(1)[None]}  # fmt: skip
-    made["dense diffuse cross"] = states_case(
-        50, 8, system=a(50, n=2, m=1, cross=True, diffuse=[True, False]), level=dense
-    )
     made["shared level parts"] = states_case(
         51, system=a(51, m=3), parts=[(1, 0), (2, 1), (2, 2)],
         level={"form": "shared", "S": 2.0, "lags": [], "T": np.eye(3)[None]},
@@ -583,7 +575,7 @@ def make_release(level, z, *, start=0, grid=0.0):
 
 
 def call_filter(system, level, release, inputs=None):
-    return dynamics.filter_releases(system, level, release, inputs=inputs)
+    return dynamics.filter(system, release, level=level, inputs=inputs)
 
 
 def call_patterns(release):
@@ -619,13 +611,12 @@ def call_restored(system, level, lag, path):
 
 
 def call_nonlinear_system(transition, reading, covariances, inputs):
-    return dynamics.ExtendedStateSpace(transition, reading, **covariances, inputs=inputs)
+    return dynamics.NonlinearStateSpace(transition, reading, **covariances, inputs=inputs)
 
 
 def call_filter_nonlinear(system, level, release, method, inputs=None, kappa=None):
-    if method == "extended":
-        return dynamics.filter_extended(system, level, release, inputs=inputs)
-    return dynamics.filter_unscented(system, level, release, inputs=inputs, kappa=kappa)
+    more = {"level": level, "inputs": inputs, "kappa": kappa}
+    return dynamics.filter(system, release, method=method, **more)
 
 
 def call_local_bound(system, level, path, inputs=None):
@@ -687,11 +678,11 @@ def pair(theta):
 
 
 def call_fit(family, level, release, inputs=None, start=None):
-    return dynamics.fit(family, level, release, inputs=inputs, start=start)
+    return dynamics.fit(family, release, level=level, inputs=inputs, start=start)
 
 
 def call_regression(level, release, rows):
-    return dynamics.fit(dynamics.RegressionAR(1, rows.shape[1]), level, release, inputs=rows)
+    return dynamics.fit(dynamics.RegressionAR(1, rows.shape[1]), release, level=level, inputs=rows)
 
 
 def call_parameter_bound(family, theta, level, steps, **given):
@@ -762,6 +753,28 @@ REFUSED = {
                               0),
         1.0, make_release(pv.EndlessLevel(np.eye(2)), np.zeros((3, 2))),
     ),
+    "cross and lags": lambda: call_filter(
+        walk_system(cross=0.1), pv.EndlessLevel(1.0, [0.4]),
+        make_release(pv.EndlessLevel(1.0, [0.4]), np.zeros((3, 1))),
+    ),
+    "cross and best directions": lambda: call_best_directions(
+        walk_system(A=np.diag([0.9, 0.5]), C=np.eye(2), cross=0.1 * np.eye(2)), budget=1.0
+    ),
+    "dense level and diffuse start": lambda: call_bound(
+        walk_system(diffuse=True), pv.StreamLevel.from_cumulative([[1.0, 0.5], [0.5, 1.0]]), 2, None
+    ),
+    "dense level of many steps": lambda: call_bound(
+        walk_system(A=0.9 * np.eye(60), C=np.ones((1, 60))),
+        pv.StreamLevel.from_cumulative(np.eye(50) + 0.1), 50, None,
+    ),
+    "unstable over a long gap": lambda: call_bound(
+        walk_system(A=np.diag([1.5, 0.5]), C=np.eye(2)), 1.0, 102, np.arange(102) % 101 > 0
+    ),
+    "custom family with cross": lambda: call_fit(
+        dynamics.Custom(lambda theta: walk_system(Q=theta[0], cross=0.1), ("q",), [1.0],
+                        {"q": "positive"}),
+        1.0, make_release(pv.EndlessLevel(1.0), np.linspace(-1, 1, 30)[:, None]),
+    ),
 }  # fmt: skip
 
 
@@ -807,14 +820,12 @@ def gaussian(result, mean="estimate", cov="covariance"):
 
 
 def filtered_record(found):
-    made = {
+    return {
         "filtered": gaussian(found),
         "predicted": gaussian(found, "predicted_estimate", "predicted_covariance"),
         "innovations": some(found.innovations, -2),
+        "log_likelihood": found.log_likelihood,
     }
-    if hasattr(found, "log_likelihood"):
-        made["log_likelihood"] = found.log_likelihood
-    return made
 
 
 def diagnosis_record(found):
@@ -1006,11 +1017,9 @@ def forecast_record(found):
 
 
 def record_regression(given):
-    """Regression with AR(1) errors (`old` in the file: by restricted likelihood)."""
     level = make_level(given["level"])
-    release = make_release(level, given["z"])
-    family = call_regression(level, release, given["rows"])
-    return {"family": fit_record(family) | {"profile": interval_record(family.intervals())}}
+    found = call_regression(level, make_release(level, given["z"]), given["rows"])
+    return fit_record(found) | {"profile": interval_record(found.intervals())}
 
 
 def record_parameter_bound(given):

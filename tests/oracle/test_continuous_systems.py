@@ -101,8 +101,8 @@ def test_irregular_readings_are_a_regular_series_with_gaps():
     few = pv.StreamRelease
     short = few(0, len(where), values, None, level.fingerprint, True)
     long = few(0, 21, spread, np.isnan(spread), level.fingerprint, True)
-    ours = dynamics.filter_releases(rough, level, short)
-    theirs = dynamics.filter_releases(fine, level, long)
+    ours = dynamics.filter(rough, short, level=level)
+    theirs = dynamics.filter(fine, long, level=level)
     assert np.abs(ours.estimate - theirs.estimate[where]).max() < 1e-12
     assert np.abs(ours.covariance - theirs.covariance[where]).max() < 1e-12
     assert abs(float(ours.log_likelihood - theirs.log_likelihood)) < 1e-11

@@ -115,7 +115,7 @@ def test_filter_smoother_prediction_and_bound(level, kind):
     release = pv.StreamMechanism(level).simulate(y, rng)
     missing = np.isnan(y).any(axis=1)
     rows, z = rows_of(level, K, M, missing), release.values[~np.isnan(release.values)]
-    found = dynamics.filter_releases(system, level, release, inputs=inputs)
+    found = dynamics.filter(system, release, level=level, inputs=inputs)
     smoothed, own = dynamics.smooth(found), np.arange(K)
     bound = dynamics.bound(system, level, K, missing=missing)
     dense = dynamics.trajectory_bound(system, level, K, missing=missing)
@@ -145,7 +145,7 @@ def test_filter_smoother_prediction_and_bound(level, kind):
     source = np.random.default_rng(0)
     pieces = [parts.simulate(y[:3], source), parts.simulate(y[3:], source)]
     again = dynamics.PrivateKalman(system, level)
-    whole = dynamics.filter_releases(system, level, dynamics.joined(pieces), inputs=inputs)
+    whole = dynamics.filter(system, dynamics.joined(pieces), level=level, inputs=inputs)
     for piece, cut in zip(pieces, (slice(0, 3), slice(3, K))):
         u = None if inputs is None else inputs[cut]
         again.restore(kalman.state())

@@ -43,7 +43,7 @@ def test_against_statsmodels(parts, missing):
     values = rng.standard_normal((16, 1)).cumsum(axis=0)
     values[list(missing)] = np.nan
     release = stream(level, values)
-    found = dynamics.filter_releases(system, level, release)
+    found = dynamics.filter(system, release, level=level)
     peer = theirs(system, np.array([[2.0]]), values)
     smoothed = dynamics.smooth(found)
     proper = np.isfinite(found.covariance).all(axis=(1, 2))
@@ -111,7 +111,7 @@ def test_against_least_squares_written_out(seed):
     missing = np.isnan(y).any(axis=1)
     rows = dynamics._trajectory.rows_shown(level, missing, m)[~np.repeat(missing, m)]
     z = release.values[~np.isnan(release.values)]
-    found = dynamics.filter_releases(system, level, release)
+    found = dynamics.filter(system, release, level=level)
     smoothed = dynamics.smooth(found)
     kalman = dynamics.PrivateKalman(system, level)
     for k in range(K):
@@ -165,7 +165,7 @@ def test_dense_levels(seed):
     release = dynamics.simulate_series(level, y, rng)
     missing = np.isnan(y[0]).any(axis=1)
     rows = dynamics._trajectory.rows_shown(level, missing, m)[~np.repeat(missing, m)]
-    found = dynamics.filter_releases(system, level, release)
+    found = dynamics.filter(system, release, level=level)
     smoothed, bound = dynamics.smooth(found), dynamics.bound(system, level, K, missing=missing)
     assert np.array_equal(bound.filtered, found.covariance)
     for i in range(2):
@@ -206,7 +206,7 @@ def test_innovations_of_dense_levels_are_those_of_the_filter():
     S[0, -1] = S[-1, 0] = 1e-13
     dense = pv.StreamLevel.from_cumulative(S, [1] * K)
     ours, theirs_ = (
-        dynamics.filter_releases(system, level, stream(level, values), inputs=u)
+        dynamics.filter(system, stream(level, values), level=level, inputs=u)
         for level in (dense, plain)
     )
     assert np.array_equal(np.isnan(ours.innovations), np.isnan(theirs_.innovations))
@@ -258,8 +258,8 @@ def test_infinite_entries_are_the_limits_of_large_variances():
     assert np.abs(bound.smoothed - large[1].smoothed).max() < 1e-5
     y = np.random.default_rng(1).standard_normal(4)
     release = stream(level, y[:, None])
-    found = dynamics.filter_releases(system, level, release)
-    vague = dynamics.filter_releases(large[1].system, level, release)
+    found = dynamics.filter(system, release, level=level)
+    vague = dynamics.filter(large[1].system, release, level=level)
     assert np.abs(found.estimate - vague.estimate).max() < 1e-5
     limit = float(vague.log_likelihood) + np.log(1e8)  # (q/2) log κ
     assert abs(float(found.log_likelihood) - limit) < 1e-5
@@ -289,11 +289,11 @@ def test_many_series_and_inputs():
     u = rng.standard_normal((12, 1))
     _, y = system.simulate(12, rng, inputs=u, trials=3)
     release = dynamics.simulate_series(level, y, rng)
-    found = dynamics.filter_releases(system, level, release, inputs=u)
+    found = dynamics.filter(system, release, level=level, inputs=u)
     smoothed = dynamics.smooth(found)
     for i in range(3):
         own = stream(level, release.values[i])
-        alone = dynamics.filter_releases(system, level, own, inputs=u)
+        alone = dynamics.filter(system, own, level=level, inputs=u)
         assert np.abs(alone.estimate - found.estimate[i]).max() < 1e-11
         assert abs(float(alone.log_likelihood - found.log_likelihood[i])) < 1e-10
         back = dynamics.smooth(alone).estimate
@@ -302,7 +302,7 @@ def test_many_series_and_inputs():
     added = StateSpace(**(TREND | {"Q": 0.0, "R": 0.0}), cov0=0.0, B=system.B, D=system.D)
     path, seen = added.simulate(12, rng, inputs=u)
     own = stream(level, release.values[0] - seen)
-    alone = dynamics.filter_releases(quiet, level, own)
+    alone = dynamics.filter(quiet, own, level=level)
     assert np.abs(alone.estimate + path - found.estimate[0]).max() < 1e-11
     ahead = dynamics.predict(found, 2, inputs=u[:2])
     assert ahead.estimate.shape == (3, 2, 2)
@@ -338,7 +338,7 @@ def test_what_is_never_shown():
     release = stream(level, np.ones((1, 1)))
     trend = StateSpace(**TREND, diffuse=True)
     with pytest.raises(NotIdentifiable, match="do not determine x_0"):
-        dynamics.filter_releases(trend, level, release)
+        dynamics.filter(trend, release, level=level)
     kalman = dynamics.PrivateKalman(trend, level)
     assert np.isinf(kalman.covariance.diagonal()).all()
     assert np.isinf(kalman.update(release).covariance[0, 1, 1])
@@ -430,7 +430,7 @@ def test_hard_systems_in_many_digits(seed):
     level = pv.EndlessLevel(np.diag(rng.uniform(0.1, 3.0, m)))
     values = 3 * rng.standard_normal((K, m))
     values[[1, 4]] = np.nan
-    found = dynamics.filter_releases(system, level, stream(level, values))
+    found = dynamics.filter(system, stream(level, values), level=level)
     smoothed = dynamics.smooth(found)
     with mpmath.workdps(60):
         fit, mean, P = in_many_digits(system, level.blocks(0, 1)[0, 0], values)

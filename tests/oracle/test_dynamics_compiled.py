@@ -86,7 +86,7 @@ def test_the_same_numbers_on_random_systems(seed):
     gaps = [(3, 5), (20, 21)] if seed % 3 else []
     release = release_of(system, level, inputs, rng, gaps, parts=seed % 2 == 0)
     plain, quick = (
-        results(dynamics.filter_releases(system, level, release, inputs=inputs, compiled=compiled))
+        results(dynamics.filter(system, release, level=level, inputs=inputs))
         for compiled in (False, True)
     )
     assert_same(quick, plain)
@@ -103,10 +103,8 @@ def test_what_settles_is_kept_and_what_is_missing_opens_it_again(constant):
     _, y = system.simulate(400, rng)
     y[200:203] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
-    found = dynamics.filter_releases(system, level, release, compiled=True)
-    assert_same(
-        results(found), results(dynamics.filter_releases(system, level, release, compiled=False))
-    )
+    found = dynamics.filter(system, release, level=level)
+    assert_same(results(found), results(dynamics.filter(system, release, level=level)))
     if constant:
         repeated = (found.covariance[1:] == found.covariance[:-1]).all(axis=(1, 2))
         assert repeated.sum() > 200
@@ -121,10 +119,7 @@ def test_after_a_wide_gap_steps_are_graded_on_both_routes():
     _, y = system.simulate(54, rng)
     y[8:48] = np.nan  # 1.3⁴⁰ = 4e4 standard deviations
     release = pv.StreamMechanism(level).simulate(y, rng)
-    plain, quick = (
-        dynamics.filter_releases(system, level, release, compiled=compiled)
-        for compiled in (False, True)
-    )
+    plain, quick = (dynamics.filter(system, release, level=level) for compiled in (False, True))
     for found, expected in ((quick, plain), (dynamics.smooth(quick), dynamics.smooth(plain))):
         unit = 1e-9 * expected.standard_error  # readings of 1e6 are rounded to 1e-10
         assert (np.abs(found.estimate - expected.estimate) < unit).all()
@@ -154,13 +149,13 @@ def test_many_series_and_none_of_the_input_is_written_to():
         release = dynamics.simulate_series(level, y, rng)
         for array in (release.values, system.A, system.Q):
             array.setflags(write=False)
-        together = dynamics.filter_releases(system, level, release, compiled=True)
+        together = dynamics.filter(system, release, level=level)
         back = dynamics.smooth(together)
         for i in range(series):
             alone = pv.StreamRelease(
                 0, STEPS, release.values[i].ravel(), None, level.fingerprint, True
             )
-            single = dynamics.filter_releases(system, level, alone, compiled=False)
+            single = dynamics.filter(system, alone, level=level)
             assert np.allclose(together.estimate[i], single.estimate, rtol=1e-11, atol=1e-11)
             assert together.log_likelihood[i] == pytest.approx(float(single.log_likelihood))
             assert np.allclose(back.estimate[i], dynamics.smooth(single).estimate, atol=1e-10)
@@ -177,7 +172,7 @@ def test_tiny_and_huge_units_lose_nothing():
         level = pv.EndlessLevel(1.0)
         y = np.random.default_rng(7).standard_normal(20)
         release = pv.StreamMechanism(level).simulate(y, np.random.default_rng(8))
-        found = dynamics.filter_releases(system, level, release, compiled=True)
+        found = dynamics.filter(system, release, level=level)
         standard = found.estimate / scale, dynamics.smooth(found).covariance / scale / scale
         if expected is None:
             expected = standard
@@ -192,6 +187,6 @@ def test_without_numba_only_who_insists_is_refused(monkeypatch):
     walk = dynamics.StateSpace(A=1.0, C=1.0, Q=1.0, R=1.0, cov0=1.0)
     release = pv.StreamMechanism(pv.EndlessLevel(1.0)).simulate([0.1], np.random.default_rng(0))
     monkeypatch.setattr(machine, "ENOUGH", 0)
-    dynamics.filter_releases(walk, 1.0, release)
+    dynamics.filter(walk, release, level=1.0)
     with pytest.raises(pv.errors.MissingDependency, match=r"privest\[compiled\]"):
-        dynamics.filter_releases(walk, 1.0, release, compiled=True)
+        dynamics.filter(walk, release, level=1.0)

@@ -58,7 +58,7 @@ def test_estimates_and_likelihood_equal_the_joint_gaussian(seed, varying, singul
     if gaps:
         y[rng.random(steps) < 0.3, 0] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
-    found = dynamics.filter_releases(system, level, release, inputs=inputs)
+    found = dynamics.filter(system, release, level=level, inputs=inputs)
     smoothed = dynamics.smooth(found)
 
     whole, A = joint(system, steps, inputs), rows_of(level, steps)
@@ -121,7 +121,7 @@ def test_a_stream_in_pieces_equals_the_whole(seed, varying, form):
         again = dynamics.PrivateKalman(system, level)
         again.restore(kalman.state())
         kalman = again
-    whole = dynamics.filter_releases(system, level, dynamics.joined(releases), inputs=inputs)
+    whole = dynamics.filter(system, dynamics.joined(releases), level=level, inputs=inputs)
     scale = max(np.abs(whole.estimate).max(), 1.0)
     assert np.abs(kalman.estimate - whole.estimate[-1]).max() < 1e-10 * scale
     assert np.abs(part.estimate - whole.estimate[cuts[-2] :]).max() < 1e-10 * scale
@@ -144,7 +144,7 @@ def test_an_infinite_level_is_statsmodels_kalman_filter(gaps):
     release = pv.StreamRelease(
         0, steps, np.sqrt(s) * y.ravel(), missing if gaps else None, level.fingerprint, True
     )
-    found = dynamics.filter_releases(system, level, release)
+    found = dynamics.filter(system, release, level=level)
     smoothed = dynamics.smooth(found)
 
     theirs = statsmodels_of(system, y).smooth()
@@ -206,13 +206,13 @@ def test_many_series_equal_one_by_one(seed, banded):
     _, y = system.simulate(steps, rng, trials=8)
     y[:, 7] = np.nan
     release = dynamics.simulate_series(level, y, rng)
-    found = dynamics.filter_releases(system, level, release)
+    found = dynamics.filter(system, release, level=level)
     smoothed = dynamics.smooth(found)
     for i in range(8):
         one = pv.StreamRelease(
             0, steps, release.values[i].ravel(), release.missing, level.fingerprint, True
         )
-        single = dynamics.filter_releases(system, level, one)
+        single = dynamics.filter(system, one, level=level)
         size = max(np.abs(single.estimate).max(), 1.0)
         assert np.abs(found.estimate[i] - single.estimate).max() < 1e-11 * size
         assert np.abs(smoothed.estimate[i] - dynamics.smooth(single).estimate).max() < 1e-11 * size
@@ -227,8 +227,8 @@ def test_series_that_miss_different_steps_go_by_pattern():
     y[0, 3], y[2, 3] = np.nan, np.nan
     release = dynamics.simulate_series(level, y, rng)
     with pytest.raises(pv.errors.InvalidInput, match="miss different steps"):
-        dynamics.filter_releases(system, level, release)
+        dynamics.filter(system, release, level=level)
     groups = [(members.tolist(), part) for members, part in release.by_pattern()]
     assert sorted(members for members, _ in groups) == [[0, 2], [1, 3]]
     for _, part in groups:
-        dynamics.filter_releases(system, level, part)
+        dynamics.filter(system, part, level=level)

@@ -66,7 +66,7 @@ def test_estimates_of_an_unstable_system_stay_near_the_truth():
     x, y = system.simulate(steps, rng)
     level = pv.EndlessLevel(1.0)
     release = pv.StreamMechanism(level).simulate(y, rng)
-    found = dynamics.filter_releases(system, level, release)
+    found = dynamics.filter(system, release, level=level)
     error = (found.estimate - x) / found.standard_error
     assert np.abs(error).max() < 5.5  # 240 normal errors: exceeded with probability 1e-5
     assert np.isfinite(found.innovations).all()

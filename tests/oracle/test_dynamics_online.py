@@ -41,7 +41,7 @@ def test_one_by_one_equals_the_whole(kind, varying, compiled):
     y[7] = np.nan
     mechanism = pv.StreamMechanism(level)
     releases = [mechanism.simulate(y[k : k + 1], rng) for k in range(STEPS)]
-    whole = dynamics.filter_releases(system, level, dynamics.joined(releases), compiled=False)
+    whole = dynamics.filter(system, dynamics.joined(releases), level=level)
     kalman, fit = dynamics.PrivateKalman(system, level, compiled=compiled), 0.0
     for k, release in enumerate(releases):
         found = kalman.update(release)
@@ -71,7 +71,7 @@ def test_protected_noise_counts_its_grid(compiled):
     kalman = dynamics.PrivateKalman(system, level, compiled=compiled)
     for release in releases:
         kalman.update(release)
-    whole = dynamics.filter_releases(system, level, dynamics.joined(releases), compiled=False)
+    whole = dynamics.filter(system, dynamics.joined(releases), level=level)
     assert np.allclose(kalman.estimate, whole.estimate[-1], rtol=1e-12)
     assert kalman.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-12)
     assert not kalman.simulated
@@ -133,7 +133,7 @@ def test_after_many_steps_the_loops_are_taken_up_by_themselves(monkeypatch):
     for release in releases:
         kalman.update(release)
     assert kalman._single is compiled_single
-    whole = dynamics.filter_releases(system, level, dynamics.joined(releases), compiled=False)
+    whole = dynamics.filter(system, dynamics.joined(releases), level=level)
     assert np.allclose(kalman.estimate, whole.estimate[-1], rtol=1e-12)
 
 
@@ -157,8 +157,8 @@ def test_a_fixed_lag_is_the_smoother_of_everything_so_far(kind, lag, compiled):
             again = dynamics.PrivateKalman(system, level, lag=lag, compiled=compiled)
             again.restore({name: part.copy() for name, part in kalman.state().items()})
             kalman = again
-        so_far = dynamics.filter_releases(
-            system, level, dynamics.joined(releases[: i + 1]), inputs=u[:stop], compiled=False
+        so_far = dynamics.filter(
+            system, dynamics.joined(releases[: i + 1]), level=level, inputs=u[:stop]
         )
         expected, found = dynamics.smooth(so_far), kalman.smoothed
         count = min(stop, lag + 1)
@@ -181,7 +181,7 @@ def test_a_fixed_lag_from_a_diffuse_start():
         kalman.update(releases[-1])
         if k < 3:
             continue
-        whole = dynamics.filter_releases(trend, level, dynamics.joined(releases))
+        whole = dynamics.filter(trend, dynamics.joined(releases), level=level)
         expected = dynamics.smooth(whole)
         assert np.allclose(kalman.smoothed.estimate, expected.estimate[-lag - 1 :], rtol=1e-8)
         assert np.allclose(kalman.smoothed.covariance, expected.covariance[-lag - 1 :], rtol=1e-8)

@@ -155,7 +155,7 @@ def test_estimates_after_long_gaps(name, driven):
     shift = inputs @ B.T if driven else np.zeros((245, n))
     level = pv.EndlessLevel(np.eye(system.readings))
     release = pv.StreamRelease(0, 245, values.ravel(), gone, level.fingerprint, True)
-    filtered = dynamics.filter_releases(system, level, release, inputs=known)
+    filtered = dynamics.filter(system, release, level=level, inputs=known)
     smooth = dynamics.smooth(filtered)
     expected = exact_means(system, values, shift, 150)
     for found, right in zip((filtered, smooth), expected):
@@ -180,11 +180,11 @@ def test_many_series_over_a_gap():
     values[:, 20:140] = np.nan
     gone, level = np.isnan(values[0, :, 0]), pv.EndlessLevel(1.0)
     every = dynamics.SeriesRelease(values, gone, level.fingerprint, True)
-    found = dynamics.filter_releases(system, level, every)
+    found = dynamics.filter(system, every, level=level)
     smooth = dynamics.smooth(found)
     for own in range(9):
         one = pv.StreamRelease(0, 160, values[own, :, 0], gone, level.fingerprint, True)
-        alone = dynamics.filter_releases(system, level, one)
+        alone = dynamics.filter(system, one, level=level)
         for part, single in ((found, alone), (smooth, dynamics.smooth(alone))):
             off = np.abs(part.estimate[own] - single.estimate) / single.standard_error
             assert off.max() < 1e-12

@@ -106,7 +106,7 @@ def test_the_value_is_that_of_the_public_filter(form, protected, compiled):
         release = dynamics.release_series(level, y, range=(-5.0, 5.0))
     else:
         release = dynamics.simulate_series(level, y, rng)
-    found = dynamics.filter_releases(matrices.system(), level, release, inputs=inputs)
+    found = dynamics.filter(matrices.system(), release, level=level, inputs=inputs)
     (data,) = data_of(level, release, inputs, m)
     # The same recursions, summed in another order.
     value = log_likelihood(matrices, data, compiled=compiled)
@@ -176,7 +176,7 @@ def test_diffuse_starts_are_the_limit_of_vague_ones_and_those_of_the_public_filt
     release = dynamics.simulate_series(level, y, rng)
     (data,) = data_of(level, release, inputs, m)
     value, gradient = value_and_gradient(matrices, data, compiled=compiled)
-    found = dynamics.filter_releases(matrices.system(), level, release, inputs=inputs)
+    found = dynamics.filter(matrices.system(), release, level=level, inputs=inputs)
     assert value == pytest.approx(found.log_likelihood.sum(), rel=1e-11)
 
     def vague(kappa):

@@ -9,8 +9,10 @@ import privest as pv
 from dense_likelihood import FORMS, STEP, law_of_readings, level_of, random_matrices
 from privest import dynamics
 from privest.dynamics._identification._data import data_of
+from privest.dynamics._identification._information import information
 from privest.dynamics._identification._matrices import Matrices
-from privest.dynamics._parameter_bound import information, information_of, whittle
+from privest.dynamics._identification._start_information import information_of
+from privest.dynamics._identification._whittle import whittle
 
 # Dense V ≥ I of condition below 1e5 here, inverted twice; settled covariances are to 1e-12.
 RTOL = 1e-9
@@ -210,7 +212,7 @@ def test_the_floor_of_a_driven_autoregression_is_that_of_least_squares_without_n
     for k in range(1, K):
         y[k] = 0.7 * y[k - 1] + 0.5 * u[k - 1] + 0.6 * rng.standard_normal()
     release = pv.StreamMechanism(level).simulate(3 + y, rng)
-    found = dynamics.fit(dynamics.ARX(1, 1, mean=True), level, release, inputs=u)
+    found = dynamics.fit(dynamics.ARX(1, 1, mean=True), release, level=level, inputs=u)
     q = found.estimate[1]
     for floor in (found.bound, found.classical):
         X = np.concatenate([y[:-1], u[:-1], np.ones((K - 1, 1))], axis=1)
@@ -226,7 +228,7 @@ def test_the_floors_of_a_random_walk_whose_readings_have_no_error():
     """r̂ = 0, a limit: q̂ is then known as if r = 0 were; var q = 2q²/(K − 1) without privacy."""
     rng, K, level = np.random.default_rng(0), 300, pv.EndlessLevel(2.0)
     y = np.cumsum(rng.standard_normal((K, 1)), axis=0)
-    found = dynamics.fit("level", level, pv.StreamMechanism(level).simulate(y, rng))
+    found = dynamics.fit("level", pv.StreamMechanism(level).simulate(y, rng), level=level)
     assert found.at_limit.tolist() == [False, True]
     # r at its limit is 1e-5 of what is seen.
     assert found.classical[0, 0] == pytest.approx(2 * found.estimate[0] ** 2 / (K - 1), rel=1e-3)

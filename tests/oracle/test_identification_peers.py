@@ -59,7 +59,7 @@ def agree(ours, peer, at, fixed, s):
 def test_autoregressions_with_a_mean(family, phi, theta, s):
     rng = np.random.default_rng(11)  # a series whose likeliest θ is not 1, where no search rests
     level, release, z = released(arma(phi, theta, 3.0, rng), s, rng)
-    ours = fit(family, level, release)
+    ours = fit(family, release, level=level)
     found = dict(zip(ours.names, ours.estimate))
     at = {f"ar.L{i + 1}": found[f"phi{i + 1}"] for i in range(len(phi))}
     at |= {f"ma.L{i + 1}": found[f"theta{i + 1}"] for i in range(len(theta))}
@@ -97,7 +97,7 @@ def test_components_that_start_diffuse(family, asked, s, noise):
     rng = np.random.default_rng(5)
     readings = moving(asked["level"] == "lltrend", "seasonal" in asked, rng)
     level, release, z = released(readings, s, rng)
-    ours = fit(family(noise=noise), level, release)
+    ours = fit(family(noise=noise), release, level=level)
     found = dict(zip(ours.names, ours.estimate))
     # Only r + 1/s is seen: without noise of the readings it is known.
     at = {NAMES[name]: value for name, value in found.items() if name != "r"}

@@ -27,7 +27,7 @@ def test_linear_systems_have_the_kalman_filter_and_smoother(rule, seed):
     B, D = (system.B, system.D) if p else (np.zeros((3, 1)), np.zeros((2, 1)))
     given = {"inputs": rng.standard_normal((14, p))} if p else {}
     ahead = {"inputs": rng.standard_normal((3, p))} if p else {}
-    bent = dynamics.ExtendedStateSpace(
+    bent = dynamics.NonlinearStateSpace(
         lambda x, u=0.0: system.A @ x + B @ np.atleast_1d(u),
         lambda x, u=0.0: system.C @ x + D @ np.atleast_1d(u),
         system.Q,
@@ -42,7 +42,7 @@ def test_linear_systems_have_the_kalman_filter_and_smoother(rule, seed):
     _, y = system.simulate(14, rng, **given)
     y[[0, 5, 6]], y[8, 1], y[9, 0] = np.nan, np.nan, np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
-    exact = dynamics.filter_releases(system, level, release, **given)
+    exact = dynamics.filter(system, release, level=level, **given)
     found = rule(bent, level, release, **given)
     size = 1e-11 * max(1.0, np.abs(exact.predicted_covariance).max())
     for name in ("estimate", "covariance", "predicted_estimate", "predicted_covariance"):
@@ -65,14 +65,14 @@ def test_states_that_are_forgotten(rule):
         np.array([[1.0, 0.5, 1.0]]),
     )
     system = dynamics.StateSpace(A, C, np.diag([0.0, 0.0, 0.2]), 0.5, cov0=np.diag([2.0, 3.0, 0.0]))
-    bent = dynamics.ExtendedStateSpace(
+    bent = dynamics.NonlinearStateSpace(
         lambda x: A @ x, lambda x: C @ x, system.Q, system.R, system.mean0, system.cov0,
         transition_jacobian=lambda x: A, reading_jacobian=lambda x: C,
     )  # fmt: skip
     level, rng = pv.EndlessLevel(1.0), np.random.default_rng(0)
     release = pv.StreamMechanism(level).simulate(rng.standard_normal(6), rng)
     ours = dynamics.smooth(rule(bent, level, release))
-    exact = dynamics.smooth(dynamics.filter_releases(system, level, release))
+    exact = dynamics.smooth(dynamics.filter(system, release, level=level))
     assert np.abs(ours.covariance - exact.covariance).max() < 1e-13
     assert np.abs(ours.estimate - exact.estimate).max() < 1e-13
 
@@ -113,7 +113,7 @@ INPUTS = np.stack([np.linspace(-0.2, 0.3, STEPS), 5 + 0.1 * np.arange(STEPS)], a
 
 
 def vehicle(**slopes):
-    return dynamics.ExtendedStateSpace(turn, ranges, Q, R, START, SPREAD, inputs=2, **slopes)
+    return dynamics.NonlinearStateSpace(turn, ranges, Q, R, START, SPREAD, inputs=2, **slopes)
 
 
 def track(rng, trials):
@@ -230,7 +230,9 @@ def test_against_filterpy():
     peer = kalman.UnscentedKalmanFilter(4, 2, 1.0, hx=None, fx=None, points=points)
     peer.x, peer.P, peer.Q, peer.R = START.copy(), SPREAD.copy(), Q, 2 * R + np.eye(2)
     peer.sigmas_f = points.sigma_points(peer.x, peer.P)
-    found = dynamics.filter_unscented(vehicle(), level, release, inputs=INPUTS, kappa=1.0)
+    found = dynamics.filter(
+        vehicle(), release, level=level, inputs=INPUTS, kappa=1.0, method="unscented"
+    )
     for k in range(STEPS):
         if k:
             peer.predict(fx=lambda x, dt, u: turn(x, u), u=INPUTS[k - 1])
@@ -245,7 +247,9 @@ def test_differences_serve_where_no_slope_is_given():
     release, _ = released(np.random.default_rng(5), level)
     slopes = {"transition_jacobian": turn_slope, "reading_jacobian": ranges_slope}
     ours, exact = (
-        dynamics.smooth(dynamics.filter_extended(one, level, release, inputs=INPUTS))
+        dynamics.smooth(
+            dynamics.filter(one, release, level=level, inputs=INPUTS, method="extended")
+        )
         for one in (vehicle(), vehicle(**slopes))
     )
     assert np.abs(ours.estimate - exact.estimate).max() < 1e-5
@@ -284,15 +288,15 @@ def test_squared_errors_are_as_large_as_stated():
 
 def test_unscented_is_exact_to_second_order():
     """E x² of a Gaussian: mean² + variance, where the extended filter says mean²."""
-    square = dynamics.ExtendedStateSpace(lambda x: x**2, lambda x: x, 0.0, 1.0, [0.5], 0.09)
+    square = dynamics.NonlinearStateSpace(lambda x: x**2, lambda x: x, 0.0, 1.0, [0.5], 0.09)
     level = pv.EndlessLevel(1.0)
     nothing = pv.StreamRelease(
         0, 1, np.array([np.nan]), np.array([True]), level.fingerprint, True
     )  # fmt: skip
-    bent = dynamics.predict(dynamics.filter_unscented(square, level, nothing), 1)
+    bent = dynamics.predict(dynamics.filter(square, nothing, level=level, method="unscented"), 1)
     assert abs(bent.estimate[0, 0] - 0.34) < 1e-14
     assert abs(bent.covariance[0, 0, 0] - (4 * 0.25 * 0.09 + 2 * 0.09**2)) < 1e-14  # κ = 2
-    flat = dynamics.predict(dynamics.filter_extended(square, level, nothing), 1)
+    flat = dynamics.predict(dynamics.filter(square, nothing, level=level, method="extended"), 1)
     assert abs(flat.estimate[0, 0] - 0.25) < 1e-12
 
 
@@ -305,13 +309,15 @@ def test_bad_input():
         with pytest.raises(InvalidInput, match="inputs must have shape"):
             rule(vehicle(), level, release, inputs=INPUTS[:3])
     with pytest.raises(InvalidInput, match="kappa must be at least 0"):
-        dynamics.filter_unscented(vehicle(), level, release, inputs=INPUTS, kappa=-1.0)
-    found = dynamics.filter_unscented(vehicle(), level, release, inputs=INPUTS)
+        dynamics.filter(
+            vehicle(), release, level=level, inputs=INPUTS, kappa=-1.0, method="unscented"
+        )
+    found = dynamics.filter(vehicle(), release, level=level, inputs=INPUTS, method="unscented")
     with pytest.raises(InvalidInput, match="ahead must be"):
         dynamics.predict(found, 0, inputs=INPUTS[:1])
     with pytest.raises(InvalidInput, match="give them as"):
         dynamics.predict(found, 1)
     with pytest.raises(InvalidInput, match="inputs must be"):
-        dynamics.ExtendedStateSpace(turn, ranges, Q, R, START, SPREAD, inputs=-1)
+        dynamics.NonlinearStateSpace(turn, ranges, Q, R, START, SPREAD, inputs=-1)
     assert "2 inputs" in repr(vehicle())
     assert "12 steps" in repr(found)

@@ -127,7 +127,7 @@ def test_statsmodels_with_single_cells_missing(finite):
     release = pv.StreamRelease(
         0, steps, (np.sqrt(own) * y).ravel(), missing, level.fingerprint, True
     )
-    found = dynamics.filter_releases(system, level, release)
+    found = dynamics.filter(system, release, level=level)
     smoothed = dynamics.smooth(found)
     peer = statsmodels_of(system, y)
     peer["obs_cov"] = system.R + (np.diag(1 / own) if finite else 0.0)
@@ -162,7 +162,7 @@ def test_one_at_a_time_in_pieces_as_lines_and_as_many_series(kind):
     parts = [mechanism.release(y[a:b]) for a, b in itertools.pairwise(cuts)]
     release = dynamics.joined(parts)
     assert np.array_equal(release.missing, missing)
-    whole = dynamics.filter_releases(system, level, release, inputs=inputs)
+    whole = dynamics.filter(system, release, level=level, inputs=inputs)
     kalman = dynamics.PrivateKalman(system, level)
     for part, (a, b) in zip(parts, itertools.pairwise(cuts)):
         found = kalman.update(part, inputs=inputs[a:b])
@@ -198,22 +198,22 @@ def test_series_that_miss_different_parts():
         again = dynamics.SeriesRelease.from_dict(json.loads(json.dumps(release.to_dict())))
         assert np.array_equal(again.missing, release.missing)
         with pytest.raises(InvalidInput, match="by_pattern"):
-            dynamics.filter_releases(system, level, release)
+            dynamics.filter(system, release, level=level)
         seen = []
         for members, part in release.by_pattern():
-            found = dynamics.filter_releases(system, level, part)
+            found = dynamics.filter(system, part, level=level)
             for row, i in enumerate(members.tolist()):
                 alone = pv.StreamRelease(
                     0, steps, release.values[i].ravel(), np.isnan(y[i]), level.fingerprint,
                     release.simulated, release.grid,
                 )  # fmt: skip
-                one = dynamics.filter_releases(system, level, alone)
+                one = dynamics.filter(system, alone, level=level)
                 np.testing.assert_allclose(found.estimate[row], one.estimate, atol=1e-12)
             seen.append(members.tolist())
         assert sorted(seen) == [[0, 2], [1], [3]]
     shared = dynamics.simulate_series(level, y[[0, 2]], rng)
     assert shared.missing.shape == (1, steps, m)
-    assert dynamics.filter_releases(system, level, shared).estimate.shape == (2, steps, 2)
+    assert dynamics.filter(system, shared, level=level).estimate.shape == (2, steps, 2)
     again = dynamics.SeriesRelease.from_dict(json.loads(json.dumps(shared.to_dict())))
     assert np.array_equal(again.missing, shared.missing)
     for bad in ([[[True, False]] * steps] * 3, [[[True]] * steps], [[[0, 1]] * steps]):
@@ -229,12 +229,12 @@ def test_a_nonlinear_filter_of_a_linear_system_is_the_filter(rule):
     _, y = system.simulate(20, rng)
     y[random_gaps(rng, 20, 3)] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
-    nonlinear = dynamics.ExtendedStateSpace(
+    nonlinear = dynamics.NonlinearStateSpace(
         lambda x: system.A @ x, lambda x: system.C @ x, system.Q, system.R, system.mean0,
         system.cov0, transition_jacobian=lambda x: system.A, reading_jacobian=lambda x: system.C,
     )  # fmt: skip
     found = getattr(dynamics, rule)(nonlinear, level, release)
-    linear = dynamics.filter_releases(system, level, release)
+    linear = dynamics.filter(system, release, level=level)
     np.testing.assert_allclose(found.estimate, linear.estimate, atol=1e-10)
     np.testing.assert_allclose(found.covariance, linear.covariance, atol=1e-10)
     np.testing.assert_allclose(found.innovations, linear.innovations, atol=1e-9)
@@ -320,7 +320,7 @@ def test_estimates_err_by_what_is_said():
     runs = [system.simulate(steps, rng) for _ in range(count)]
     states, y = (np.stack(part) for part in zip(*runs))
     y[:, random_gaps(rng, steps, 2)] = np.nan
-    found = dynamics.filter_releases(system, level, dynamics.simulate_series(level, y, rng))
+    found = dynamics.filter(system, dynamics.simulate_series(level, y, rng), level=level)
     errors = found.estimate - states
     unit = np.einsum("kij,skj->ski", np.linalg.inv(np.linalg.cholesky(found.covariance)), errors)
     sample = np.einsum("ski,skj->kij", unit, unit) / count

@@ -50,7 +50,7 @@ class Dense:
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 1013, 1018, 1022, 1030])
 def test_no_branch_is_above_the_threshold_where_a_mean_ends(seed):
     level, release = released(seed)
-    found = dynamics.fit("ar1", level, release)
+    found = dynamics.fit("ar1", release, level=level)
     told, dense = found.intervals(), Dense(np.ravel(release.values))
     assert not told.open_ends[2].any()
     assert not any("too long" in note for note in told.notes)
@@ -65,7 +65,7 @@ def test_no_branch_is_above_the_threshold_where_a_mean_ends(seed):
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 1019])
 def test_a_root_has_no_interval_where_no_process_at_all_is_not_excluded(seed):
     level, release = released(seed)
-    found = dynamics.fit("ar1", level, release)
+    found = dynamics.fit("ar1", release, level=level)
     told, z = found.intervals(), np.ravel(release.values)
     nothing = -0.5 * (K * np.log(2 * np.pi) + ((z - z.mean()) ** 2).sum())
     assert 2 * (found.log_likelihood - nothing) < THRESHOLD
@@ -78,7 +78,7 @@ def test_five_steps_leave_a_root_open():
     rng, level = np.random.default_rng(3), pv.EndlessLevel(1.0)
     pv.StreamMechanism(level).simulate(rng.standard_normal(50), rng)
     release = pv.StreamMechanism(level).simulate(rng.standard_normal(5) * 3 + 2, rng)
-    told = dynamics.fit("ar1", level, release).intervals()
+    told = dynamics.fit("ar1", release, level=level).intervals()
     assert told.open_ends[0].all()
     assert "phi1 has no interval" in told.notes[0]
 
@@ -86,7 +86,7 @@ def test_five_steps_leave_a_root_open():
 def test_regular_fits_look_for_no_other_branch():
     rng, level = np.random.default_rng(1), pv.EndlessLevel(5.0)
     _, y = dynamics.AR(1).system([0.6, 1.0, 5.0]).simulate(600, rng, inputs=np.ones((600, 1)))
-    found = dynamics.fit("ar1", level, pv.StreamMechanism(level).simulate(y, rng))
+    found = dynamics.fit("ar1", pv.StreamMechanism(level).simulate(y, rng), level=level)
     before = found._objective.evaluations
     told = found.intervals()
     assert not told.open_ends.any()

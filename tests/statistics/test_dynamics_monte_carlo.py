@@ -57,7 +57,7 @@ def test_error_covariance_is_the_bound(form, how):
         "singular": pv.EndlessLevel(random_psd(rng, m, 1)),
     }[form]
     x, y = system.simulate(steps, rng, trials=TRIALS)
-    found = dynamics.filter_releases(system, level, sent(level, y, rng, how))
+    found = dynamics.filter(system, sent(level, y, rng, how), level=level)
     smoothed, limit = dynamics.smooth(found), dynamics.bound(system, level, steps)
     assert within_wishart(found.estimate - x, limit.filtered, RARE[how])
     assert within_wishart(found.predicted_estimate - x, limit.predicted, RARE[how])
@@ -77,7 +77,7 @@ def test_innovations_are_white(how):
     level = pv.EndlessLevel(np.eye(m), [0.5])
     _, y = system.simulate(steps, rng, trials=TRIALS)
     release = sent(level, y, rng, how)
-    fresh = dynamics.filter_releases(system, level, release).innovations
+    fresh = dynamics.filter(system, release, level=level).innovations
     flat = fresh.reshape(TRIALS, -1)
     size = flat.shape[1]
     off = flat.T @ flat / TRIALS - np.eye(size)
@@ -88,7 +88,7 @@ def test_innovations_are_white(how):
     wrong = dynamics.StateSpace(
         0.5 * system.A, system.C, system.Q, system.R, system.mean0, system.cov0
     )
-    bad = dynamics.filter_releases(wrong, level, release).innovations.reshape(TRIALS, -1)
+    bad = dynamics.filter(wrong, release, level=level).innovations.reshape(TRIALS, -1)
     assert np.abs(bad.T @ bad / TRIALS - np.eye(size)).max() > limit
 
 

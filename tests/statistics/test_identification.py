@@ -21,7 +21,7 @@ def trials(steps, ahead, level, count, seed):
     _, readings = FAMILY.system(TRUTH).simulate(steps + ahead, rng, trials=count)
     for own in readings[:, :, 0]:
         release = pv.StreamMechanism(level).simulate(own[:steps], rng)
-        yield own[steps:], fit(FAMILY, level, release)
+        yield own[steps:], fit(FAMILY, release, level=level)
 
 
 @pytest.mark.slow
@@ -46,7 +46,7 @@ def test_profile_intervals_with_a_mean_cover_where_little_is_shown():
     rng, covered = np.random.default_rng(99), []
     for _ in range(count):
         _, readings = AR(1).system(truth).simulate(60, rng, inputs=np.ones((60, 1)))
-        found = fit("ar1", level, pv.StreamMechanism(level).simulate(readings, rng))
+        found = fit("ar1", pv.StreamMechanism(level).simulate(readings, rng), level=level)
         low, high = found.intervals(0.95).ends.T
         covered.append((low <= truth) & (truth <= high))
     share = np.mean(covered, axis=0)

@@ -177,10 +177,10 @@ TWO = dynamics.StateSpace(0.9 * np.eye(2), np.eye(2), PAIR, PAIR, cov0=PAIR)
 LEVELS = (
     1.0, pv.EndlessLevel(1.0, [0.5]), pv.StreamLevel.from_cumulative(SPREAD[:3, :3]),
 )  # fmt: skip
-PUSHED = dynamics.ExtendedStateSpace(
+PUSHED = dynamics.NonlinearStateSpace(
     lambda x, u: np.sin(x + u), lambda x, u: np.sin(x - u), 1.0, 1.0, [0.0], 1.0, inputs=1
 )
-BENT = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
+BENT = dynamics.NonlinearStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
 
 
 def refused(call):
@@ -233,7 +233,9 @@ def fitted(g):
     z = RNG(0).standard_normal(30).cumsum()
     z[4] = np.nan
     u = np.sin(np.arange(30.0))[:, None]
-    return dynamics.fit("regression1", 1.0, stream(g, z), inputs=g(u), start=g([0.5, 1.0, 0.1]))
+    return dynamics.fit(
+        "regression1", stream(g, z), level=1.0, inputs=g(u), start=g([0.5, 1.0, 0.1])
+    )
 
 
 def innovations(g):
@@ -241,7 +243,7 @@ def innovations(g):
     z = RNG(0).standard_normal((40, 2))
     z[3] = z[7, 1] = np.nan
     means, covariances = g(np.ones((40, 1)), np.ones((40, 1, 1)))
-    return g.keep(dynamics.ExtendedFiltered(
+    return g.keep(dynamics.Filtered(
         means, covariances, means, covariances, g(z), True, lambda: None, lambda ahead, inputs: None
     ))  # fmt: skip
 
@@ -527,17 +529,16 @@ CASES = {
     "dynamics.Trajectory.estimates": lambda g: dynamics.trajectory_bound(
         WALK, 1.0, 3, missing=[False, True, False]).estimates(g([[0.1], [np.nan], [0.2]])),
     "dynamics.best_directions": lambda g: dynamics.best_directions(TWO, 1.0, weight=g(PAIR)),
-    "dynamics.ExtendedStateSpace.__init__": lambda g: dynamics.ExtendedStateSpace(
+    "dynamics.NonlinearStateSpace.__init__": lambda g: dynamics.NonlinearStateSpace(
         np.sin, np.sin, g([[1.0]]), g([[1.0]]), g([0.0]), g([[1.0]])),
-    "dynamics.ExtendedStateSpace.linearised": lambda g: BENT.linearised(g([[0.1], [0.2]])),
-    "dynamics.ExtendedStateSpace.move": lambda g: BENT.move(g([0.1])),
-    "dynamics.ExtendedStateSpace.read": lambda g: BENT.read(g([0.1])),
-    "dynamics.ExtendedStateSpace.value_moved": lambda g: PUSHED.value_moved(g([0.1]), g([1.0])),
-    "dynamics.ExtendedStateSpace.value_read": lambda g: PUSHED.value_read(g([0.1]), g([1.0])),
-    "dynamics.ExtendedStateSpace.inputs_of": lambda g: PUSHED.inputs_of(2, g([1.0, 2.0])),
-    "dynamics.filter_unscented": lambda g: dynamics.smooth(dynamics.filter_unscented(
-        PUSHED, 1.0, stream(g), inputs=g(np.ones((3, 1))))),
-    "dynamics.filter_extended": lambda g: dynamics.filter_extended(BENT, 1.0, stream(g)),
+    "dynamics.NonlinearStateSpace.linearised": lambda g: BENT.linearised(g([[0.1], [0.2]])),
+    "dynamics.NonlinearStateSpace.move": lambda g: BENT.move(g([0.1])),
+    "dynamics.NonlinearStateSpace.read": lambda g: BENT.read(g([0.1])),
+    "dynamics.NonlinearStateSpace.value_moved": lambda g: PUSHED.value_moved(g([0.1]), g([1.0])),
+    "dynamics.NonlinearStateSpace.value_read": lambda g: PUSHED.value_read(g([0.1]), g([1.0])),
+    "dynamics.NonlinearStateSpace.inputs_of": lambda g: PUSHED.inputs_of(2, g([1.0, 2.0])),
+    "dynamics.filter_unscented": lambda g: dynamics.smooth(dynamics.filter(PUSHED, stream(g), level=1.0, inputs=g(np.ones((3, 1))), method="unscented")),
+    "dynamics.filter_extended": lambda g: dynamics.filter(BENT, stream(g), level=1.0, method="extended"),
     "dynamics.local_bound": lambda g: dynamics.local_bound(BENT, 1.0, g([[0.1], [0.2]])).classical,
     "dynamics.PrivateKalman.__init__": lambda g: dynamics.PrivateKalman(TWO, g(PAIR)),
     "dynamics.PrivateKalman.update": lambda g: dynamics.PrivateKalman(DRIVEN, 1.0).update(
@@ -547,9 +548,12 @@ CASES = {
         g, kalman(g), dynamics.PrivateKalman(WALK, 1.0)).update(
             StreamRelease(3, 1, g([0.1]), None, kalman(g).level.fingerprint, True)),
     "dynamics.filter_releases": lambda g: [
-        dynamics.smooth(dynamics.filter_releases(WALK, level, release)) for level, release in [
+        dynamics.smooth(dynamics.filter(WALK, release, level=level)) for level, release in [
             *((1.0, series(g, count)) for count in (1, 4, 9)),
             *((level, stream(g, level=level)) for level in LEVELS)]],
+    "dynamics.fit_autoregressive": lambda g: [
+        dynamics.fit_autoregressive(level, stream(g, [0.5, np.nan, 0.7, 0.2], level), g(H))
+        for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]))],
     **{
         f"dynamics.{owner}.{call}": partial(of_families, call, families)
         for owner, families in (
@@ -562,10 +566,10 @@ CASES = {
     "dynamics.Custom.__init__": lambda g: dynamics.Custom(
         decay, g.keep(["a", "q"]), g([0.5, 1.0]), g.keep({"a": "correlation"}), diffuse=g([[1.0]])),
     "dynamics.predict": lambda g: dynamics.predict(
-        dynamics.filter_releases(DRIVEN, 1.0, stream(g), inputs=g(np.ones((3, 1)))), 2,
+        dynamics.filter(DRIVEN, stream(g), level=1.0, inputs=g(np.ones((3, 1)))), 2,
         inputs=g(np.ones((2, 1)))),
     "dynamics.smooth": lambda g: dynamics.smooth(
-        g.keep(dynamics.filter_releases(WALK, 1.0, stream(g)))),
+        g.keep(dynamics.filter(WALK, stream(g), level=1.0))),
     "dynamics.fit": fitted,
     "dynamics.Fit.forecast": lambda g: fitted(g).forecast(2, inputs=g([[0.1], [0.2]])),
     "dynamics.parameter_bound": lambda g: dynamics.parameter_bound(
@@ -959,7 +963,7 @@ CASES = {
 RESULT = "a Result, whose constructor has an entry"
 DOCUMENT = "reads one value of a parsed document: nothing there can be written to"
 NO_DATA = {
-    "dynamics.Fit.__init__": RESULT,
+    "dynamics.AutoregressiveFit.__init__": RESULT, "dynamics.Fit.__init__": RESULT,
     "estimator.ClippedResult.__init__": RESULT,
     "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
     "workflow.Estimate.__init__": RESULT, "scale.Fit.__init__": RESULT,

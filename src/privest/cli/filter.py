@@ -28,7 +28,6 @@ from privest.dynamics import (
     Smoothed,
     StateSpace,
     bound,
-    filter_releases,
     smooth,
 )
 from privest.dynamics import diagnose as diagnosis_of
@@ -97,7 +96,7 @@ def filter_states(
         sensitivity=asked.sensitivity, width=system.inputs,
     )  # fmt: skip
     if not sides.to_releases:
-        found = filter_releases(system, level, release, inputs=inputs)
+        found = pv.dynamics.filter(system, release, level=level, inputs=inputs)
         result: Filtered | Smoothed = smooth(found) if smoothed else found
         output.write(_rows(result, names))
         _summary(bound(system, level, release.steps, missing=release.missing), names, smoothed)

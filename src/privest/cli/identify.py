@@ -109,7 +109,7 @@ def identify(
     )  # fmt: skip
     if not sides.to_releases:
         past, later = (None, None) if inputs is None else np.split(inputs, [release.steps])
-        found = fit(model, level, release, inputs=past)
+        found = fit(model, release, level=level, inputs=past)
         forecast = found.forecast(ahead, inputs=later) if ahead else None
         _write(found, forecast, output)
         intervals = found.intervals()

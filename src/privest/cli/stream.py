@@ -204,7 +204,7 @@ def _require_sense(
         "(--emit releases --checkpoint ...), and estimate from them (--from releases --ar1).": (
             public.ar1 and (restart.checkpoint is not None or output.png is not None)
         ),
-        "--ar1 fits releases of one measurement a step: leave out --shared-day.": (
+        "--ar1 is for one measurement per step: leave out --shared-day.": (
             public.ar1 and shared_day is not None
         ),
         "--ar1 and --reference are for estimates: leave out --emit releases.": (
@@ -282,8 +282,8 @@ def _summarise(job: StreamRun, report: Console, stopped: bool) -> None:
     correlation, variance = plan.correlation, plan.stated
     if job.estimator is not None:
         fit = _print_estimate(job, report)
-        if fit is not None and correlation is None and fit.autocorrelated:
-            correlation, variance = fit.correlation, fit.variance
+        if fit is not None and correlation is None and fit.remembers:
+            correlation, variance = fit.correlation, fit.noise_variance
     if job.used:
         note(*known_after(plan.level, correlation, variance))
     if job.estimator is not None and (plan.span is not None or job.facts.get("range") is not None):
@@ -305,14 +305,14 @@ def _print_estimate(job: StreamRun, report: Console) -> AutocorrelatedFit | None
         found = StreamConclusion(
             names=tuple(job.names), estimate=fit.estimate, stated_error=fit.standard_error,
             stated_by="of the AR(1) model", by_blocks=fit.by_blocks, floor=None,
-            noise_variance=fit.variance,
+            noise_variance=fit.noise_variance,
         )  # fmt: skip
         correlated = (
             f", correlation {fit.correlation:.3g} from one measurement to the next"
-            if fit.autocorrelated
+            if fit.remembers
             else "; autocorrelation is no more than chance here"
         )
-        note(f"Residual variance {fit.variance:.4g}{correlated} (from the releases).")
+        note(f"Residual variance {fit.noise_variance:.4g}{correlated} (from the releases).")
         job.output.write(job.estimate_line(found, heading=not job.output.begun))
     _print_conclusion(report, found)
     return fit

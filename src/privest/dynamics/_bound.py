@@ -1,27 +1,40 @@
 """Σ_BPPCR of a dynamic model: what any estimate of the states must at least err, at every k.
 
 Constant systems at a constant level arrive at a limit (discrete Riccati equation): `steady_state`.
+J_Y = (HPHᵀ + R)⁻¹, what the system alone tells about the measurements, is never inverted: whitened
+innovations are ζ = W(Y − E Y), so J_Y = WᵀW. Levels that count it: `total_level`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, plural
-from privest.dynamics._diffuse import diffuse_marginals
-from privest.dynamics._diffuse_dense import whole_pass
-from privest.dynamics._information import information_blocks
-from privest.dynamics._observed import Level, Observed, asked, level_of, observed, unprotected
-from privest.dynamics._sweep import Marginals, forward, marginals, step
+from privest.arrays import Array, ArrayLike, Flags, as_array, plural
+from privest.bounds._bayesian import above_prior
+from privest.dynamics._dense import dense_pass, rows_shown
+from privest.dynamics._filter import Batch, first_state, outcome_of, smoothed_of
+from privest.dynamics._kalman import (
+    Pass,
+    adjoint,
+    forward,
+    later_part,
+    require_determined,
+    responses,
+    upper_root,
+    with_unit_part,
+)
+from privest.dynamics._releases import Level, asked, level_of
+from privest.dynamics._steps import Steps, plan_of, stack, steps_of
 from privest.dynamics._system import StateSpace, as_system
-from privest.dynamics._trajectory import rows_shown
-from privest.errors import InvalidInput, NumericalFailure
-from privest.linalg.batched import factor, substitute
-from privest.privacy import SequentialLevel
+from privest.errors import InvalidInput, LevelBelowPrior, NotAPrivacyLevel, NumericalFailure
+from privest.linalg import batched as stacked
+from privest.linalg import psd
+from privest.linalg.tolerances import rounding
+from privest.privacy import EndlessLevel, SequentialLevel, StreamLevel
 from privest.privacy._parts import rows_of_parts
 from privest.privacy._stream_parts import squares_by_lag
 from privest.records import Record, standard_errors
@@ -35,6 +48,21 @@ UNDRIVEN = (
 # √eps, some 1e-8. A memory of more than 1e7 steps cannot be distinguished from it.
 ON_CIRCLE = 1e-7
 CONTRACTS = 1.0 - 1e-9  # spectral radius below which a sum over all steps is solved for
+
+
+TIES = (
+    "The system leaves some reading without any uncertainty given the earlier ones (C P Cᵀ + R is "
+    "singular): the prior alone exceeds every finite level."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals(Record):
+    """Covariances (K, n, n) of x_k given what was seen: before k, up to k, and in all."""
+
+    predicted: Array
+    filtered: Array
+    smoothed: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +85,7 @@ class DynamicBound(Marginals):
 
     @cached_property
     def classical(self) -> Marginals:
-        return _marginals(self.system, unprotected(self.system, self.missing))
+        return _marginals(self.system, _unprotected(self.system, self.missing))
 
     @cached_property
     def prior_information(self) -> Array:
@@ -97,7 +125,7 @@ def bound(
     step being shown as `StreamMechanism` does.
     Diffuse starts: infinite entries until δ is determined; NotIdentifiable if it never is.
     Guarantees: smoothed = diagonal blocks of Σ_BPPCR for the horizon K−1; filtered[k] = the last
-    block of the bound for horizon k. Attained by StreamMechanism with `filter_releases`, `smooth`.
+    block of the bound for horizon k. Attained by StreamMechanism with `filter`, `smooth`.
     Numerics: no inverse of any covariance (see `_sweep`); Q and cov0 may be singular, A unstable.
     O(K (n + bm)³), constant levels of constant systems only until the limit is reached; a dense
     level (Km)³.
@@ -112,19 +140,39 @@ def bound(
     """
     wanted, count, absent = asked(system, level, steps, missing)
     if wanted.form == "dense":
-        whole, n = whole_pass(system.uncorrelated, wanted, count, absent)[0], system.states
-        parts = Marginals(
-            *(P[:, :n, :n] for P in (whole.predicted, whole.filtered, whole.smoothed))
-        )
+        whole = dense_pass(system.matrices, wanted, absent)
+        parts = Marginals(whole.predicted_covariance, whole.covariance, whole.smoothed_covariance)
     else:
-        parts = _marginals(system, observed(system, wanted, count, absent))
+        varying = system.matrices.varying
+        plan = plan_of(wanted, system.readings, count, absent, varying=varying)
+        parts = _marginals(system, steps_of(system.matrices, plan))
     return DynamicBound(parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent)
 
 
-def _marginals(system: StateSpace, seen: Observed) -> Marginals:
-    if system.diffuse is None:
-        return marginals(forward(seen), system.states)
-    return diffuse_marginals(system, seen)
+def _unprotected(system: StateSpace, missing: Flags) -> Steps:
+    """The steps of the measurements themselves: the limit of an infinite level."""
+    varying = system.matrices.varying
+    plan = plan_of(None, system.readings, len(missing), missing, varying=varying)
+    return steps_of(system.matrices, plan, private=False)
+
+
+def _covariances(steps: Steps, begin: Array, root: Array, *, smooth: bool = False) -> Pass:
+    """A pass over steps that show zeros: what does not depend on data."""
+    K, r = steps.steps, steps.rows.shape[1]
+    silent, still = np.zeros((K, len(begin), r)), np.zeros((K, 0, len(steps.start)))
+    return forward(steps, begin, silent, still, root, smooth=smooth)
+
+
+def _marginals(system: StateSpace, steps: Steps) -> Marginals:
+    """By a filter and a smoother of no series at all."""
+    K, r, N = steps.steps, steps.rows.shape[1], len(steps.start)
+    state = first_state(system, steps, 0)
+    batch = Batch(steps, state, np.zeros((K, 0, r)), np.zeros((K, 0, N)), 0)
+    found = outcome_of(batch, system.states)
+    if found.open is not None:
+        require_determined(system.matrices.diffuse, found.open.known().hidden)
+    smoothed = smoothed_of(batch, system.states)[1]
+    return Marginals(found.predicted_covariance, found.covariance, smoothed)
 
 
 def _released(level: SequentialLevel, missing: Flags, m: int) -> Array:
@@ -181,25 +229,33 @@ def steady_state(system: StateSpace, level: Level) -> SteadyState:
     if wanted.steps is not None:
         raise InvalidInput("A steady state needs the same level at every step: an EndlessLevel.")
     far = wanted.reach + 2  # the first steps of a level that looks back show less
-    seen = observed(system, wanted, far, np.zeros(far, dtype=bool))
-    A, F, G, N = seen.of_kind(int(seen.kind[-1]))
-    predicted, n = _riccati(A, F, G, N), seen.states
+    varying, absent = system.matrices.varying, np.zeros(2, dtype=bool)
+    plan = plan_of(wanted, system.readings, 2, absent, varying=varying, start=far)
+    steps = later_part(steps_of(system.matrices, plan), 1)
+    A, F, G, N = (
+        table[steps.kind[0]] for table in (steps.transition, steps.drive, steps.rows, steps.noise)
+    )
+    predicted, n, size = _riccati(A, F, G, N), steps.states, len(A)
     # One measurement of the predicted state, then one whole step: unit coordinates of the filter.
-    first = step(factor(predicted[None]).lower[0], np.eye(len(A)), np.zeros_like(F), G, N)
-    root = first.factor
-    whole = step(root, A, F, G, N)
-    closed = A - whole.gain @ substitute(whole.scale, G @ A, lower=True)
+    still = np.broadcast_to(np.eye(size), steps.transition.shape)
+    measured = replace(steps, transition=still, drive=np.zeros_like(steps.drive))
+    half = stacked.factor(predicted[None]).lower[0]
+    first = _covariances(measured, np.zeros((0, size)), upper_root(half))
+    root = first.factor[0, :, :size]
+    whole = _covariances(steps, np.eye(size), root, smooth=True)
+    closed = whole.mean[0, :, :size].T
     # scipy returns solutions with a closed loop on the unit circle, too: there the limit, if there
     # is one, depends on cov0.
     if np.abs(np.linalg.eigvals(closed)).max() >= 1.0 - ON_CIRCLE:
         raise NumericalFailure(PROBLEM + UNDRIVEN)
-    # A singular P leaves its factor free to turn (readings looked back to): the coordinates of the
-    # next step are turned back, root·U = next factor (orthogonal Procrustes).
-    left, _, right = np.linalg.svd(root.T @ whole.factor)
-    later = whole.later @ (left @ right).T
-    smoothed = root @ _limit(later, whole.lost) @ root.T
+    # A singular P leaves its factor free to turn (measurements looked back to): the coordinates of
+    # the next step are turned back (orthogonal Procrustes).
+    left, _, right = np.linalg.svd(root @ whole.factor[0, :, :size].T)
+    later = whole.later[0, :, :size].T @ (left @ right).T
+    smoothed = root.T @ _limit(later, whole.lost[0, :, :size]) @ root
     smoothed = (smoothed + smoothed.T) / 2
-    return SteadyState(predicted[:n, :n], first.filtered[:n, :n], smoothed[:n, :n], closed)
+    filtered = first.filtered[0, :n, :n]
+    return SteadyState(predicted[:n, :n], filtered, smoothed[:n, :n], closed)
 
 
 def _riccati(A: Array, F: Array, G: Array, N: Array) -> Array:
@@ -241,3 +297,148 @@ def _doubled(M: Array, added: Array) -> tuple[Array, Array]:
         total = power @ total @ power.T + total
         power = power @ power
     return total, power
+
+
+def _innovations(system: StateSpace, steps: int, series: int) -> tuple[Steps, Array, Array]:
+    """ζ of unit measurements (Kr, Km), and of the columns of a diffuse start (Kr, q)."""
+    seen = _unprotected(system, np.zeros(steps, dtype=bool))
+    m, D, N = system.readings, system.matrices.diffuse, len(seen.start)
+    q = D.shape[1]
+    values = np.zeros((steps, series + q, m))
+    values[:, :series] = np.eye(steps * m)[:, :series].reshape(steps, m, series).swapaxes(1, 2)
+    white = seen.whitened(values)
+    shift = np.zeros((steps, 0, N))
+    if seen.crossing is not None:
+        shift = np.zeros((steps, series + q, N))
+        shift[1:] = np.einsum("knr,ksr->ksn", seen.crossing.told, white)[:-1]
+    begin = np.concatenate([np.zeros((series, N)), responses(seen, D)])
+    done = forward(seen, begin, white, shift, with_unit_part(seen, D) if q else seen.root.T)
+    if not (done.scale > 0).all():
+        raise LevelBelowPrior(TIES)
+    flat = done.zeta.transpose(0, 2, 1).reshape(steps * m, series + q)
+    return seen, flat[:, :series], flat[:, series:]
+
+
+def reading_information(system: StateSpace, steps: int) -> Array:
+    """J_Y of y_0 … y_{K−1}, (Km, Km), dense: the information of the prior about the measurements.
+
+    J_Y = WᵀW, W the whitened innovations of unit measurements. (Km)² memory. Of a diffuse start the
+    limit of large variances: V⁻¹ − V⁻¹X(XᵀV⁻¹X)⁻¹XᵀV⁻¹, X the response of the measurements to δ.
+
+    >>> white = StateSpace(A=0.0, C=1.0, Q=1.0, R=1.0, cov0=3.0)
+    >>> reading_information(white, 2).round(12).tolist()
+    [[0.25, 0.0], [0.0, 0.5]]
+    """
+    count = as_system(system).require_steps(steps)
+    _, W, X = _innovations(system, count, count * system.readings)
+    if X.shape[1]:  # what δ explains tells nothing: the other directions of ζ
+        W = np.linalg.qr(X, mode="complete")[0][:, X.shape[1] :].T @ W
+    return np.asarray(W.T @ W)
+
+
+def information_blocks(system: StateSpace, steps: int) -> Array:
+    """[J_Y]_kk (K, m, m): known of y_k from the system and all other measurements.
+
+    In O(K) from the adjoint of the filter, D_k = F_k⁻¹ + KᵀM_kK; of a diffuse start or correlated
+    noise by way of all of J_Y, (Km)² memory.
+    """
+    count, m = as_system(system).require_steps(steps), system.readings
+    matrices = system.matrices
+    if matrices.diffuse.shape[1] or matrices.cross is not None:
+        whole = reading_information(system, count)
+        return whole.reshape(count, m, count, m)[np.arange(count), :, np.arange(count)]
+    plan = plan_of(None, m, count, np.zeros(count, dtype=bool), varying=True)
+    seen = steps_of(matrices, plan, private=False)
+    begin = np.zeros((0, len(seen.start)))
+    done = _covariances(seen, begin, seen.root.T)
+    if not (done.scale > 0).all():
+        raise LevelBelowPrior(TIES)
+    result = -2.0 * adjoint(seen, done, begin, seen.root.T, series=1).noise
+    return np.asarray((result + result.swapaxes(-1, -2)) / 2)
+
+
+def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
+    """The releases that a total level S on the readings allows: S − J_Y, realised step by step.
+
+    BI_Z(Y) = J_Y + I_Z(Y) ≤ S counts what the system alone tells about the readings. S: a number
+    s·I, a block (m, m) for every step, blocks (K, m, m), or the whole matrix (Km, Km).
+    S − J_Y is dense whenever the readings are correlated, so releases look back to the first step:
+    its only sequential realisation is block lower-triangular (docs/theory.md 6). Its diagonal
+    blocks by themselves are no admissible level.
+    Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0. (Km)³ flops.
+    """
+    count, m = as_system(system).require_steps(steps), system.readings
+    total = _whole(S, count, m)
+    known = reading_information(system, count)
+    every, kept = above_prior(
+        total, known, "the system alone reveals", lambda i: f"y_{i // m}[{i % m}]"
+    )
+    if not kept.any():
+        return StreamLevel(np.zeros((count, m, m)))
+    factor = every[:, kept]
+    return StreamLevel.from_cumulative(factor @ factor.T, [m] * count)
+
+
+def memoryless_level(
+    system: StateSpace, S: ArrayLike, steps: int | None = None
+) -> EndlessLevel | StreamLevel:
+    """Releases that keep a total level S without looking back: L_kL_kᵀ = S_k − R_k⁻¹.
+
+    J_Y = (HPHᵀ + R)⁻¹ ≤ R⁻¹ block by block, so BI_Z(Y) ≤ S holds for every horizon: valid for
+    streams without an end, but not tight (the part R⁻¹ − J_Y is given away).
+    S: a number s·I, a block (m, m), or blocks (K, m, m). The result is an EndlessLevel where
+    neither S nor R changes with time.
+    (R is the noise of the readings given that of the states, where the two are correlated.)
+    Raises LevelBelowPrior where S_k − R_k⁻¹ is not ≥ 0; `total_level` may then still exist.
+
+    >>> walk = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0)
+    >>> memoryless_level(walk, 2.5).final_blocks().diagonal().round(12).tolist()  # 2.5 − 1/0.5
+    [0.5]
+    """
+    m, name = as_system(system).readings, "the total level S"
+    array = as_array(S, name, ndim=(0, 2, 3), error=NotAPrivacyLevel)
+    own = stack(array * np.eye(m) if array.ndim == 0 else array)
+    if own.shape[-2:] != (m, m):
+        raise NotAPrivacyLevel(f"{name} must have blocks of {m}×{m}; received {array.shape}.")
+    psd(own, name, error=NotAPrivacyLevel)
+    noise = stacked.cholesky(_own_noise(system))
+    if noise is None:
+        raise LevelBelowPrior("R is singular: the bound J_Y ≤ R⁻¹ says nothing. Use total_level.")
+    # In units in which R_k = I: S' − I ≥ 0, and L = unit⁻¹ᵀ L'.
+    scaled = noise.swapaxes(-1, -2) @ own @ noise
+    values, vectors = np.linalg.eigh((scaled + scaled.swapaxes(-1, -2)) / 2)
+    extra = values - 1.0
+    # S is given to some eps of itself, which is eps·‖S‖‖R‖ in these units.
+    size = np.linalg.norm(own, 2, axis=(1, 2)) * np.linalg.norm(noise, 2, axis=(1, 2)) ** 2
+    short = extra.min(axis=-1) + rounding(m) * size
+    if short.min() < 0:
+        k = int(short.argmin())
+        raise LevelBelowPrior(
+            f"S − R⁻¹ is negative at step {k} (S is {values[k].min():.6g} of R⁻¹ in its weakest "
+            "direction): no level without memory keeps S. total_level may still exist."
+        )
+    half = vectors * np.sqrt(np.maximum(extra, 0.0))[..., None, :]  # rounding only, checked above
+    factor = np.linalg.solve(noise.swapaxes(-1, -2), half)
+    added = factor @ factor.swapaxes(-1, -2)
+    if len(added) == 1 and steps is None:
+        return EndlessLevel(added[0])
+    count = len(added) if steps is None else system.require_steps(steps)
+    if 1 < len(added) < count:
+        raise NotAPrivacyLevel(f"{name} has {len(added)} blocks; asked for {count} steps.")
+    return StreamLevel(np.array(np.broadcast_to(added[:count], (count, m, m))))
+
+
+def _own_noise(system: StateSpace) -> Array:
+    """R, less what is known of it from w where the two are correlated, (1 or K, m, m)."""
+    if system.cross is None:
+        return stack(system.R)
+    Q, R, cross = (stack(part) for part in (system.Q, system.R, system.cross))
+    return np.asarray(R - cross.swapaxes(1, 2) @ np.linalg.pinv(Q, hermitian=True) @ cross)
+
+
+def _whole(S: ArrayLike, steps: int, m: int) -> Array:
+    name, size = "the total level S", steps * m
+    array = as_array(S, name, ndim=(0, 2, 3), error=NotAPrivacyLevel)
+    if array.shape == (m, m) and steps > 1:
+        array = np.broadcast_to(array, (steps, m, m))
+    return psd(array, name, size=size, error=NotAPrivacyLevel).dense()

@@ -1,140 +1,158 @@
-"""Bounds and estimates for dense levels: by the trajectory, or by way of the readings.
+"""States from a level whose releases look back to the first step.
 
-The trajectory (`_trajectory`) subtracts what was learnt from the prior covariance. Where the prior
-is far wider than what is left (unstable systems, vague starts) that loses all digits. The other way
-round nothing is subtracted: whitened innovations ζ = W(Y − E Y) give the prior of the readings,
-J_Y = WᵀW, so after the releases of the steps up to k
+All is linear in unit sources of noise s (x_0, then w_k and v_k of every step): x_k = E x_k + T_k s,
+z̃ = E z̃ + M s + e. Given the releases up to k the precision of s is I + M_kᵀM_k = UᵀU, by QR of one
+step more at a time:
 
-    precision of Y_{0:k} = [W; A]ᵀ[W; A] = UᵀU (leading blocks) ,
-    cov(x_k | releases) = cov(x_k | Y_{0:k}) + M_k (UᵀU)⁻¹ M_kᵀ ,    M_k = ∂E[x_k | Y_{0:k}]/∂Y
+    cov(x_k | z̃_0 … z̃_k) = T_k (UᵀU)⁻¹ T_kᵀ
 
-a sum of squares. It needs readings that are never known beforehand (J_Y finite).
+a sum of squares: nothing is subtracted from a prior.
 """
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags
-from privest.dynamics._information import responses
-from privest.dynamics._means import LOG_2PI, smoothed_means
-from privest.dynamics._sweep import Marginals, marginals
-from privest.dynamics._system import StateSpace
-from privest.dynamics._trajectory import Estimates, prior_means, rows_shown, trajectory
-from privest.errors import LevelBelowPrior, NumericalFailure
-from privest.linalg._sequential import with_unit
-from privest.linalg.batched import substitute
+from privest.arrays import Array, Flags
+from privest.dynamics._kalman import LOG_2PI, NARROWED
+from privest.dynamics._steps import Matrices, at, joint_covariance, of_entries, roots_of, stack
+from privest.errors import InvalidInput, NumericalFailure
 from privest.privacy import SequentialLevel
 
-PREFERRED = 1e4  # prior variance / what is left, from which on the way by the readings is taken
-REFUSED = 1e6  # where there is no such way: eps·1e6 = 2e-10 is the most that may be lost
-VAGUE = (
-    "The states are so much less certain before the releases than after them that rounding loses "
-    "the difference (an unstable system, or a very vague start), and some reading is known before "
-    "it is taken. Take fewer steps, a smaller cov0, or a level that looks back a fixed number of "
-    "steps."
-)
-Pass = tuple[Marginals, Estimates | None]  # covariances, and with releases the estimates
+MOST = 3000  # sources: 72 MB a factor, and seconds a hundred steps
+
+
+class Dense(NamedTuple):
+    """Covariances (K, n, n) and estimates (…, K, n) before, at and after each step; ζ, ℓ; x_K.
+
+    ahead: mean (…, n) of the state after the last step, and a factor (n, ·) of its covariance.
+    """
+
+    predicted_covariance: Array
+    covariance: Array
+    smoothed_covariance: Array
+    predicted: Array
+    filtered: Array
+    smoothed: Array
+    innovations: Array
+    log_likelihood: Array
+    ahead: tuple[Array, Array]
 
 
 def dense_pass(
-    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags,
-    values: Array | None = None, inputs: ArrayLike | None = None, unit: float = 1.0,
-) -> Pass:  # fmt: skip
-    """All marginals for a dense level, by the way that keeps the digits. O((Km)³), O(K²mn) memory.
+    matrices: Matrices, level: SequentialLevel, missing: Flags, unit: float = 1.0,
+    values: Array | None = None, inputs: Array | None = None,
+) -> Dense:  # fmt: skip
+    """Filter and smoother of all K steps; `values` (…, K, m) are z̃ in units of 1/unit.
 
-    `unit` 1/√v: `values` are z̃/√v, of the rows A/√v. Raises NumericalFailure where neither way
-    keeps 1e-9.
+    O(K²(n + m)) memory, O(K³) operations a state. Without values only covariances mean anything.
     """
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):  # not finite: not narrowed below
-            whole = trajectory(system, level, steps, missing, unit)
-            narrowed = whole.narrowing
-    except NumericalFailure:
-        narrowed = np.inf
-    if narrowed > PREFERRED:
-        try:
-            return _by_readings(system, level, steps, missing, values, inputs, unit)
-        except LevelBelowPrior:
-            if narrowed > REFUSED:
-                raise NumericalFailure(VAGUE) from None
-    covariances = Marginals(whole.predicted, whole.filtered, whole.smoothed)
-    return covariances, None if values is None else whole.estimates(values, inputs)
-
-
-def _by_readings(
-    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags,
-    values: Array | None, inputs: ArrayLike | None, unit: float = 1.0,
-) -> Pass:  # fmt: skip
-    n, m = system.states, system.readings
-    size = steps * m
-    sweep, maps = responses(system, steps)
-    W = maps.innovations.reshape(size, size)
+    K, (m, n) = len(missing), matrices.C.shape[-2:]
+    if matrices.diffuse.shape[1]:
+        raise InvalidInput(
+            "A dense level needs a proper start, and x_0 is diffuse: give cov0 (a large one)."
+        )
+    size = n + K * (n + m)
+    if size > MOST:
+        raise InvalidInput(
+            f"A dense level of {K} steps has {size} unit sources of noise, more than {MOST}: take "
+            "fewer steps, or a level that looks back a fixed number of steps."
+        )
+    T, M = _maps(matrices, K)
     rows = unit * rows_shown(level, missing, m)
-    last, covariances = smoothed_means(sweep, maps), marginals(sweep, n)
-
-    state_mean: Array = np.zeros((steps, n))
-    fresh: Array = np.zeros((1, size))
-    if values is not None:
-        state_mean, reading_mean = prior_means(system, steps, inputs)
-        shown_values = np.where(missing[:, None], 0.0, values).reshape(-1, size)
-        fresh = shown_values - rows @ reading_mean.ravel()
-    series = len(fresh)
-    moved = np.zeros((size, series))  # E[Y | releases] − E Y
-    means = np.empty((2, series, steps, n))
-    innovations, logs = np.empty((series, steps, m)), 0.0
-
-    upper = np.zeros((size, size), order="F")
-    for k in range(steps):
-        start, stop = k * m, (k + 1) * m
-        covariances.predicted[k] += _square(upper[:start, :start], maps.predicted[k, :, :start])
-        means[0, :, k] = (maps.predicted[k, :, :start] @ moved[:start]).T
-        own = W[start:stop]
-        upper[:stop, :stop] = _absorbed(upper[:stop, :stop], own[:, :stop])
-        moved[start:stop] = -np.linalg.solve(own[:, start:stop], own[:, :start] @ moved[:start])
-        shown = rows[start:stop, :stop]
-        heard = _against(upper[:stop, :stop], shown)
-        lower = with_unit(heard.T @ heard)
-        surprise = fresh[:, start:stop].T - shown @ moved[:stop]
-        white = substitute(lower, surprise, lower=True)
-        pull = heard @ substitute(lower, white, lower=True, transposed=True)
-        moved[:stop] += scipy.linalg.solve_triangular(upper[:stop, :stop], pull)
-        innovations[:, k] = white.T
-        logs += float(np.log(np.diagonal(lower)).sum())
-        upper[:stop, :stop] = _absorbed(upper[:stop, :stop], shown)
-        covariances.filtered[k] += _square(upper[:stop, :stop], maps.filtered[k, :, :stop])
-        means[1, :, k] = (maps.filtered[k, :, :stop] @ moved[:stop]).T
-    for k in range(steps):
-        covariances.smoothed[k] += _square(upper, last[k])
-    if values is None:
-        return covariances, None
-    shape = (*values.shape[:-1], n)
-    final = np.einsum("knj,js->skn", last, moved)
-    fit = -0.5 * np.einsum("skm,skm->s", innovations, innovations) - logs
-    fit -= 0.5 * int((~missing).sum()) * m * LOG_2PI
-    innovations = np.where(missing[:, None], np.nan, innovations)
-    return covariances, Estimates(
-        (state_mean + means[0]).reshape(shape), (state_mean + means[1]).reshape(shape),
-        (state_mean + final).reshape(shape), innovations.reshape(values.shape),
-        np.asarray(fit.reshape(values.shape[:-2])),
+    M = rows @ M
+    u = np.zeros((K, matrices.B.shape[-1])) if inputs is None else inputs
+    mean, measured = _prior_means(matrices, K, u)
+    shape = (1, K, m) if values is None else values.shape
+    absent = np.broadcast_to(of_entries(missing), (K, m))
+    z = np.zeros((1, K, m)) if values is None else values.reshape(-1, K, m)
+    z = np.where(absent, 0.0, z - (rows @ measured.ravel()).reshape(K, m))
+    S = len(z)
+    upper, source = np.eye(size, order="F"), np.zeros((size, S))
+    P = np.empty((3, K, n, n))
+    means, zeta, logs = np.empty((3, S, K, n)), np.empty((S, K, m)), 0.0
+    for k in range(K):
+        P[0, k], means[0, :, k] = _square(upper, T[k]), (T[k] @ source).T
+        own = M[k * m : (k + 1) * m]
+        heard = scipy.linalg.solve_triangular(upper, own.T, trans="T")
+        lower = np.linalg.cholesky(np.eye(m) + heard.T @ heard)
+        white = np.linalg.solve(lower, z[:, k].T - own @ source)
+        pull = heard @ np.linalg.solve(lower.T, white)
+        source = source + scipy.linalg.solve_triangular(upper, pull)
+        zeta[:, k], logs = white.T, logs + float(np.log(lower.diagonal()).sum())
+        new, _, _, _ = scipy.linalg.lapack.dtpqrt(0, min(size, 32), upper, own)
+        upper = np.asfortranarray(np.triu(new))
+        P[1, k], means[1, :, k] = _square(upper, T[k]), (T[k] @ source).T
+    for k in range(K):
+        P[2, k], means[2, :, k] = _square(upper, T[k]), (T[k] @ source).T
+    _require_digits(T[:K], P[1])
+    fit = -0.5 * (np.square(zeta).sum(axis=(1, 2)) + int((~absent).sum()) * LOG_2PI) - logs
+    zeta = np.where(absent, np.nan, zeta)
+    last = mean[K] + (T[K] @ source).T
+    root = scipy.linalg.solve_triangular(upper, T[K].T, trans="T").T
+    ahead, now, after = ((mean[:K] + part).reshape(*shape[:-1], n) for part in means)
+    return Dense(
+        P[0], P[1], P[2], ahead, now, after, zeta.reshape(shape), fit.reshape(shape[:-2]),
+        (last.reshape(*shape[:-2], n), root),
     )  # fmt: skip
 
 
-def _absorbed(upper: Array, rows: Array) -> Array:
-    """U with UᵀU = upperᵀupper + rowsᵀrows, by QR that knows the triangle: O(m (km)²)."""
-    new, _, _, _ = scipy.linalg.lapack.dtpqrt(0, min(len(upper), 32), upper, rows)
-    return np.asarray(np.triu(new))
+def _maps(matrices: Matrices, K: int) -> tuple[Array, Array]:
+    """T (K + 1, n, size) of the states and the same (Km, size) of the measurements."""
+    n, m = matrices.A.shape[-1], matrices.C.shape[-2]
+    cross = np.zeros((n, m)) if matrices.cross is None else matrices.cross
+    parts = [stack(part) for part in (matrices.Q, matrices.R, cross)]
+    length = max(len(part) for part in parts)
+    joint = roots_of(
+        joint_covariance(*(np.broadcast_to(part, (length, *part.shape[1:])) for part in parts))
+    )
+    T, Y = np.zeros((K + 1, n, n + K * (n + m))), np.zeros((K, m, n + K * (n + m)))
+    T[0, :, :n] = matrices.root0
+    for k in range(K):
+        own, root = slice(n + k * (n + m), n + (k + 1) * (n + m)), at(joint, k)
+        Y[k] = at(stack(matrices.C), k) @ T[k]
+        Y[k, :, own] += root[n:]
+        T[k + 1] = at(stack(matrices.A), k) @ T[k]
+        T[k + 1, :, own] += root[:n]
+    return T, Y.reshape(K * m, -1)
 
 
-def _against(upper: Array, rows: Array) -> Array:
-    """U⁻ᵀ rowsᵀ."""
-    return np.asarray(scipy.linalg.solve_triangular(upper, rows.T, trans="T"))
+def _prior_means(matrices: Matrices, K: int, inputs: Array) -> tuple[Array, Array]:
+    """E x (K + 1, n) and E y (K, m)."""
+    A, B, C, D = (stack(matrices[i]) for i in (0, 6, 1, 7))
+    mean, measured = np.empty((K + 1, A.shape[-1])), np.empty((K, C.shape[-2]))
+    mean[0] = matrices.mean0
+    for k in range(K):
+        measured[k] = at(C, k) @ mean[k] + at(D, k) @ inputs[k]
+        mean[k + 1] = at(A, k) @ mean[k] + at(B, k) @ inputs[k]
+    return mean, measured
 
 
-def _square(upper: Array, rows: Array) -> Array:
-    """rows (UᵀU)⁻¹ rowsᵀ."""
-    if len(upper) == 0:
-        return np.zeros((len(rows), len(rows)))
-    half = _against(upper, rows)
-    return half.T @ half
+def rows_shown(level: SequentialLevel, missing: Flags, m: int) -> Array:
+    """A (Km, Km) of a dense level, without what is missing."""
+    rows = np.array(level.dense_rows(0, len(missing)))
+    absent = np.broadcast_to(of_entries(missing), (len(missing), m)).ravel()
+    rows[absent], rows[:, absent] = 0.0, 0.0
+    return rows
+
+
+def _square(upper: Array, T: Array) -> Array:
+    """T (UᵀU)⁻¹ Tᵀ."""
+    half = scipy.linalg.solve_triangular(upper, T.T, trans="T")
+    return np.asarray(half.T @ half)
+
+
+def _require_digits(T: Array, covariance: Array) -> None:
+    prior = np.einsum("kij,kij->ki", T, T)
+    left = np.diagonal(covariance, axis1=1, axis2=2)
+    if not (prior <= NARROWED**2 * left)[prior > 0].all():
+        most = math.sqrt(float((prior / np.where(left > 0, left, np.nan)).max()))
+        raise NumericalFailure(
+            f"A state is known {most:.0e} times better after the releases than before them: "
+            "rounding loses the difference (an unstable system, or a very vague start). Take fewer "
+            "steps, a smaller cov0, or a level that looks back a fixed number of steps."
+        )

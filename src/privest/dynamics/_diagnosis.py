@@ -23,8 +23,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, Flags, Index, as_array, as_confidence, as_count
-from privest.dynamics._filtering import Filtered
-from privest.dynamics._nonlinear import ExtendedFiltered
+from privest.dynamics._filter import Filtered
 from privest.errors import InvalidInput
 from privest.records import Record, quantile
 
@@ -123,7 +122,7 @@ class Diagnosis(Record):
 
 
 def diagnose(
-    filtered: Filtered | ExtendedFiltered, *, lags: int | None = None, parameters: int = 0,
+    filtered: Filtered, *, lags: int | None = None, parameters: int = 0,
     confidence: float = CONFIDENCE, fitted: bool | None = None,
 ) -> Diagnosis:  # fmt: skip
     """Test whether the innovations of a filter are what they are if the system is right.
@@ -148,10 +147,10 @@ def diagnose(
     >>> walk = dynamics.StateSpace(A=1.0, C=1.0, Q=1.0, R=1.0, cov0=1.0)
     >>> rng = np.random.default_rng(0)
     >>> release = pv.StreamMechanism(1.0).simulate(walk.simulate(300, rng)[1], rng)
-    >>> diagnose(dynamics.filter_releases(walk, 1.0, release)).alarms
+    >>> diagnose(dynamics.filter(walk, release)).alarms
     ()
     >>> still = dynamics.StateSpace(A=1.0, C=1.0, Q=0.01, R=1.0, cov0=1.0)
-    >>> wrong = diagnose(dynamics.filter_releases(still, 1.0, release))
+    >>> wrong = diagnose(dynamics.filter(still, release))
     >>> [test.name for test in wrong.alarms]
     ['whiteness', 'mean', 'variance']
     """
@@ -182,12 +181,12 @@ def diagnose(
     )  # fmt: skip
 
 
-def _innovations(filtered: Filtered | ExtendedFiltered) -> Array:
+def _innovations(filtered: Filtered) -> Array:
     """ζ (series, K, r)."""
     if not hasattr(filtered, "innovations"):
         raise InvalidInput(
             f"diagnose takes what a filter found, not {type(filtered).__name__}: see "
-            "filter_releases."
+            "dynamics.filter."
         )
     found = np.array(filtered.innovations, dtype=np.float64)
     every = found[None] if found.ndim == 2 else found

@@ -17,20 +17,22 @@ back later.)
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, as_scale
-from privest.dynamics._diffuse import require_proper
-from privest.dynamics._directions_search import Value, minimise
-from privest.dynamics._observed import unit_noise
-from privest.dynamics._system import StateSpace, as_system, at, stack
+from privest.dynamics._steps import at, stack, unit_roots_of
+from privest.dynamics._system import StateSpace, as_system
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 from privest.privacy import EndlessLevel, StreamLevel
 from privest.records import Record
+
+CERTIFIED = 1e-5  # of the objective: what the certificate must at least show
+Value = Callable[[Array], tuple[Array, Array]]  # L (K, m, m): errors (K,), slopes (K, m, m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,45 +147,48 @@ def best_directions(
     if given is None or (shared and budget is not None):
         raise InvalidInput("give either a budget for every step or a total for all of them.")
     s = as_scale(given, "the budget")
-    n, m = as_system(system).states, system.readings
-    W = np.eye(n) if weight is None else psd(weight, "the weight", size=n).dense()
-    if not W.any():
-        raise InvalidInput("the weight is zero: no state matters, so no direction is best.")
-    system = system.uncorrelated
-    W = np.pad(W, (0, system.states - n))  # noise yet to come does not matter by itself
-    if steps is None:
-        if system.steps is not None:
-            raise InvalidInput("A system with a time axis has no steady state: give steps.")
-        if shared:
-            raise InvalidInput("a total for all steps needs their number: give steps.")
-        value, count = _steady(system, W), 1
-    else:
-        require_proper(system, "A sum of errors over a horizon")
-        count = system.require_steps(steps)
-        value = _horizon(system, W, count)
+    m, endless = as_system(system).readings, steps is None
+    if endless and shared:
+        raise InvalidInput("a total for all steps needs their number: give steps.")
+    value, count = _problem(system, weight, steps)
     each = s / (m * count) if shared else s / m
     equal = np.broadcast_to(np.sqrt(each) * np.eye(m), (count, m, m))
     same, _ = value(equal)
     found = minimise(value, s, equal, shared=shared)
     D = found.factors @ found.factors.swapaxes(-1, -2)
-    endless = steps is None
     return BestDirections(
         level=EndlessLevel(D[0]) if endless else StreamLevel(D),
         information=D[0] if endless else D,
         error=found.errors[0] if endless else found.errors,
-        isotropic=same[0] if endless else same,
-        shared=shared,
-        asked=s,
-        floor=found.floor,
-        price=found.price,
-        iterations=found.iterations,
-        method="L-BFGS on the factors",
-    )
+        isotropic=same[0] if endless else same, shared=shared, asked=s, floor=found.floor,
+        price=found.price, iterations=found.iterations, method="L-BFGS on the factors",
+    )  # fmt: skip
+
+
+def _problem(system: StateSpace, weight: ArrayLike | None, steps: int | None) -> tuple[Value, int]:
+    """What is made small, and over how many steps; refused where it has no meaning."""
+    n = system.states
+    W = np.eye(n) if weight is None else psd(weight, "the weight", size=n).dense()
+    if not W.any():
+        raise InvalidInput("the weight is zero: no state matters, so no direction is best.")
+    if system.cross is not None:
+        raise InvalidInput("best_directions is for systems without correlated noise (cross).")
+    if steps is None:
+        if system.steps is not None:
+            raise InvalidInput("A system with a time axis has no steady state: give steps.")
+        return _steady(system, W), 1
+    if system.diffuse is not None:
+        raise InvalidInput(
+            "A sum of errors over a horizon needs a proper start, and x_0 is diffuse: give cov0 (a "
+            "large one)."
+        )
+    count = system.require_steps(steps)
+    return _horizon(system, W, count), count
 
 
 def _measured(P: Array, C: Array, root: Array, L: Array) -> tuple[Array, Array]:
     """P after the release Lᵀy + e, and I − KG."""
-    G, N = L.T @ C, unit_noise(L.T @ root)
+    G, N = L.T @ C, unit_roots_of((L.T @ root)[None])[0]
     cross = P @ G.T
     gain = scipy.linalg.solve(G @ cross + N @ N.T, cross.T, assume_a="pos").T
     kept = np.eye(len(P)) - gain @ G
@@ -203,7 +208,9 @@ def _slopes(P: Array, C: Array, root: Array, L: Array, influence: Array) -> Arra
 def _horizon(system: StateSpace, W: Array, steps: int) -> Value:
     A, Q, n = stack(system.A), stack(system.Q), system.states
     C = np.broadcast_to(stack(system.C)[:steps], (steps, system.readings, n))
-    root = np.broadcast_to(system.R_root[:steps], (steps, system.readings, system.readings))
+    root = np.broadcast_to(
+        system.matrices.R_root[:steps], (steps, system.readings, system.readings)
+    )
 
     def value(L: Array) -> tuple[Array, Array]:
         after, closed = np.empty((steps, n, n)), np.empty((steps, n, n))
@@ -226,10 +233,10 @@ def _horizon(system: StateSpace, W: Array, steps: int) -> Value:
 
 
 def _steady(system: StateSpace, W: Array) -> Value:
-    A, C, Q, root = system.A, system.C, system.Q, system.R_root[0]
+    A, C, Q, root = system.A, system.C, system.Q, system.matrices.R_root[0]
 
     def value(L: Array) -> tuple[Array, Array]:
-        G, N = L[0].T @ C, unit_noise(L[0].T @ root)
+        G, N = L[0].T @ C, unit_roots_of((L[0].T @ root)[None])[0]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
@@ -245,3 +252,93 @@ def _steady(system: StateSpace, W: Array) -> Value:
         return np.array([np.sum(W * after)]), slope
 
     return value
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """L (K, m, m), its errors (K,), the floor of their sum, −d sum/d budget, steps."""
+
+    factors: Array
+    errors: Array
+    floor: float
+    price: float
+    iterations: int
+
+
+def minimise(value: Value, s: float, start: Array, *, shared: bool) -> Search:
+    """The best L with tr L_kL_kᵀ = s for every step, or Σ_k tr L_kL_kᵀ = s (`shared`), by L-BFGS.
+
+    The whole budget is always used: more information never harms. In the factors the problem is
+    not convex (where a direction is lost from L its slope is zero, best or not), but the
+    certificate is that of the convex one, and so is the step that leads away from there.
+    """
+    shape, axes = start.shape, (0, 1, 2) if shared else (1, 2)
+
+    def scaled(flat: Array) -> tuple[Array, Array]:
+        M = flat.reshape(shape)
+        size = np.sum(M * M, axis=axes, keepdims=True)
+        return M * np.sqrt(s / size), size
+
+    high = 100.0 * float(value(start)[0].sum())  # raises where even equal noise has no value
+
+    def objective(flat: Array) -> tuple[float, Array]:
+        L, size = scaled(flat)
+        try:
+            errors, slope = value(L)
+        except NumericalFailure:  # an unstable part is not shown: a step too far, to be shortened
+            return high, np.zeros(flat.size)
+        pull = slope @ L
+        along = np.sum(pull * L, axis=axes, keepdims=True) / s
+        return float(errors.sum()), (2 * np.sqrt(s / size) * (pull - along * L)).ravel()
+
+    found, floor, steps = (start / np.sqrt(s)).ravel(), -np.inf, 0
+    for _ in range(100 if shared else 20):  # it may stop where a direction was lost, or when flat
+        result = scipy.optimize.minimize(
+            objective, found, jac=True, method="L-BFGS-B",
+            options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 500, "maxcor": 20},
+        )  # fmt: skip
+        steps += int(result.nit)
+        L, _ = scaled(result.x)
+        errors, slope = value(L)
+        total = float(errors.sum())
+        here, price = floor_at(L, total, slope, s, shared=shared)
+        floor = max(floor, here)
+        if total - floor <= 1e-2 * CERTIFIED * total:
+            break
+        found = (_escaped(value, L, total, slope, s, shared) / np.sqrt(s)).ravel()
+    if total - floor > CERTIFIED * total:
+        raise NumericalFailure(
+            "The best direction was not found: the certificate is "
+            f"{(total - floor) / total:.2g} of the error, above {CERTIFIED:g}. Scale the readings "
+            "to similar sizes, or take fewer steps."
+        )
+    return Search(L, errors, min(floor, total), price, steps)
+
+
+def floor_at(
+    L: Array, error: float, slope: Array, s: float, *, shared: bool
+) -> tuple[float, float]:
+    """What no L within the budget is below, proved at any L, and the price of the budget there."""
+    steepest = np.linalg.eigvalsh(-slope)[:, -1]
+    price = float(steepest.max() if shared else steepest.sum())
+    return error - s * price - float(np.sum((slope @ L) * L)), price
+
+
+def _escaped(value: Value, L: Array, error: float, slope: Array, s: float, shared: bool) -> Array:
+    """A step of Frank-Wolfe in D, towards s·vvᵀ with v the steepest direction of each step.
+
+    Of a shared budget: of the steepest step of all. The problem is convex in D, so a short enough
+    step is downhill while the certificate is not zero.
+    """
+    worth, vectors = np.linalg.eigh(-slope)
+    steepest = vectors[:, :, -1:]
+    vertex, D = s * steepest @ steepest.swapaxes(-1, -2), L @ L.swapaxes(-1, -2)
+    if shared:
+        vertex[np.arange(len(L)) != worth[:, -1].argmax()] = 0.0
+    for halving in range(1, 30):
+        part = 0.5**halving
+        values, vectors = np.linalg.eigh((1.0 - part) * D + part * vertex)
+        mixed = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]  # ≥ 0 but for rounding
+        if float(value(mixed)[0].sum()) < error:
+            return np.asarray(mixed)
+    return L

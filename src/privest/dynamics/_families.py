@@ -23,8 +23,6 @@ from privest.arrays import (
     as_flag,
     plural,
 )
-from privest.dynamics._identification._data import Data
-from privest.dynamics._identification._matrices import Matrices
 from privest.dynamics._moments import (
     HANKEL_SIZE,
     Moments,
@@ -34,7 +32,9 @@ from privest.dynamics._moments import (
     moving_average,
     stable,
 )
-from privest.dynamics._system import StateSpace
+from privest.dynamics._releases import Data
+from privest.dynamics._steps import Matrices
+from privest.dynamics._system import StateSpace, system_of
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure, PrivestError
 
 # Of |t| for partial autocorrelations tanh t: beyond it 1 − |r| is below 3e-7, and no stream that
@@ -398,11 +398,11 @@ class AffineFamily(Family):
         """
         found = self.matrices(self.working(self.checked(theta)))
         if cov0 is None:
-            return found.system()
+            return system_of(found)
         start = as_array(cov0, "cov0", ndim=(0, 2))
         if start.ndim == 0:
             start = start * np.eye(self.states)
-        return found._replace(cov0=start, diffuse=np.zeros((self.states, 0))).system()
+        return system_of(found._replace(cov0=start, diffuse=np.zeros((self.states, 0))))
 
     @property
     def columns(self) -> int:
@@ -953,7 +953,7 @@ class Custom(Family):
         system = self.system(self.start)
         self.readings, self.inputs = system.readings, system.inputs
         self._diffuse = _diffuse_columns(diffuse, system.states)
-        self._shapes = [part.shape for part in Matrices.of(system)]
+        self._shapes = [part.shape for part in system.matrices]
 
     def __repr__(self) -> str:
         return f"Custom({', '.join(self.names)})"
@@ -977,17 +977,14 @@ class Custom(Family):
         except (PrivestError, ArithmeticError) as error:
             # Far from the start the model may not exist: a search turns back there.
             raise NumericalFailure(f"{self!r} has no model there: {error}") from error
-        found = Matrices.of(self._checked(system))
+        found = self._checked(system).matrices
         if [part.shape for part in found] != self._shapes:
             raise InvalidInput(
                 f"the function of {self!r} must return systems of one shape for every theta."
             )
         if self._diffuse is None:
             return found
-        # Correlated noise has states of its own after those of the system.
-        below = np.zeros((len(found.mean0) - len(self._diffuse), self._diffuse.shape[1]))
-        added = np.concatenate([self._diffuse, below])
-        return found._replace(diffuse=np.concatenate([found.diffuse, added], axis=1))
+        return found._replace(diffuse=np.concatenate([found.diffuse, self._diffuse], axis=1))
 
     def slopes(self, t: Array) -> Matrices:
         """∂matrices/∂t, numerically."""

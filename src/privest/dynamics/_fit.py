@@ -13,10 +13,8 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_choice, as_confidence, as_count
 from privest.dynamics._diagnosis import Diagnosis, diagnose
 from privest.dynamics._families import Family, as_family
-from privest.dynamics._filtering import Filtered, filter_releases, smooth
+from privest.dynamics._filter import Filtered, filter_linear, smooth
 from privest.dynamics._forecast import Forecast, forecast
-from privest.dynamics._identification._data import Data, data_of
-from privest.dynamics._identification._likelihood import first_state
 from privest.dynamics._intervals import (
     METHODS,
     WELL_KNOWN,
@@ -24,8 +22,8 @@ from privest.dynamics._intervals import (
     profile_intervals,
     wald_intervals,
 )
+from privest.dynamics._kalman import first_state
 from privest.dynamics._maximum import Maximum, Objective, maximise
-from privest.dynamics._observed import Level
 from privest.dynamics._parameter_bound import (
     NULL,
     WEAK,
@@ -34,10 +32,10 @@ from privest.dynamics._parameter_bound import (
     expected_information,
     exposure,
     require_level,
-    whittle_bound,
 )
-from privest.dynamics._releases import SeriesRelease
-from privest.dynamics._system import StateSpace, stack
+from privest.dynamics._releases import Data, Level, SeriesRelease, data_of
+from privest.dynamics._steps import stack
+from privest.dynamics._system import StateSpace, system_of
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.records import Estimated, Record
@@ -47,16 +45,16 @@ NAMED = 0.2  # of the largest entry: parts of a flat direction that are named
 
 
 def fit(
-    family: str | Family, level: Level, release: StreamRelease | SeriesRelease,
-    *, inputs: ArrayLike | None = None, start: ArrayLike | None = None,
+    family: str | Family, release: StreamRelease | SeriesRelease, *, level: Level | None = None,
+    inputs: ArrayLike | None = None, start: ArrayLike | None = None,
 ) -> Fit:  # fmt: skip
     """The parameters of a state-space family, by maximum likelihood from releases alone.
 
         θ̂ = argmax ℓ(z̃; θ) ,   z̃_k = L_kᵀ y_k + e_k ,   cov e = I known
 
     Post-processing: it costs no further privacy. `family` is one, or a text as "ar2" (see
-    `as_family`); `level` is that of the mechanism, `inputs` (K, p) are public, `start` is a θ to
-    begin from, besides those that the family finds.
+    `as_family`). The release carries its level; one that was read from a record needs `level`.
+    `inputs` (K, p) are public, `start` is a θ to begin from, besides those that the family finds.
     Numerics: ℓ by the square-root filter, its gradient by the adjoint recursion (any rank of Q, R,
     cov0), L-BFGS on a scale on which every model is stable, Newton's steps at the end.
     """
@@ -151,11 +149,6 @@ class Fit(Result):
 
     def __post_init__(self) -> None:
         """The family has made names and shapes; the bounds are not looked at yet."""
-
-    @cached_property
-    def whittle(self) -> Array:
-        """The private bound as if K were large: Whittle's formula with the Wiener gain, (p, p)."""
-        return whittle_bound(self.family, self.working, self._objective.data, self.at_limit)
 
     def _exact_bound(self, private: bool) -> Array | None:
         data = self._objective.data
@@ -261,19 +254,19 @@ class Fit(Result):
     @cached_property
     def system(self) -> StateSpace:
         """The model at θ̂; its inputs are those given and a column of ones where it has a mean."""
-        return self.family.matrices(self.working).system()
+        return system_of(self.family.matrices(self.working))
 
     def filtered(self) -> Filtered:
         """The states from the releases up to each step, under the model at θ̂."""
         data = self._objective.data[0]
         inputs = data.inputs if self.system.inputs else None
-        return filter_releases(self.system, data.level, self._release, inputs=inputs)
+        return filter_linear(self.system, data.level, self._release, inputs)
 
     def signal(self) -> Signal:
         """The series itself from all releases, under the model at θ̂: C x_k + D u_k."""
         system, found, inputs = self.system, smooth(self.filtered()), self._objective.data[0].inputs
         C = stack(system.C)
-        added = system.offsets(found.estimate.shape[-2], inputs if system.inputs else None)[1]
+        added = (stack(system.matrices.D) @ inputs[:, :, None])[..., 0] if system.inputs else 0.0
         estimate = (C @ found.estimate[..., None])[..., 0] + added
         covariance = C @ found.covariance @ C.swapaxes(-1, -2)
         return Signal(np.asarray(estimate), np.asarray(covariance), found.simulated)

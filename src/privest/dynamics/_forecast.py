@@ -20,11 +20,11 @@ import scipy
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_array, as_choice, as_confidence
 from privest.dynamics._families import Family
-from privest.dynamics._identification._data import Data
-from privest.dynamics._identification._likelihood import last_state
-from privest.dynamics._identification._matrices import Matrices
 from privest.dynamics._intervals import HigherMaximum, Profile, profile
+from privest.dynamics._kalman import last_state
 from privest.dynamics._maximum import Maximum, Objective, ascend, newton
+from privest.dynamics._releases import Data
+from privest.dynamics._steps import Matrices
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.records import Record
 

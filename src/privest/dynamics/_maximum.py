@@ -15,9 +15,8 @@ import scipy
 
 from privest.arrays import Array, Flags
 from privest.dynamics._families import Family
-from privest.dynamics._identification._data import Data
-from privest.dynamics._identification._likelihood import log_likelihood, value_and_gradient
-from privest.dynamics._identification._matrices import along
+from privest.dynamics._kalman import log_likelihood, value_and_gradient
+from privest.dynamics._releases import Data
 from privest.errors import NumericalFailure
 
 TOLERANCE = 1e-7  # of a standard error, √(gᵀH⁻¹g): the maximum is that near
@@ -61,9 +60,9 @@ class Objective:
         try:
             matrices, slopes = self.family.matrices(t), self.family.slopes(t)
             for own in self.data:
-                value, gradient = value_and_gradient(matrices, own)
+                value, gradient = value_and_gradient(matrices, slopes, own)
                 total += value
-                slope += along(gradient, slopes)
+                slope += gradient
         except NumericalFailure:
             return -math.inf, np.zeros(len(t))
         return total, slope

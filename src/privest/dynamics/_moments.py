@@ -9,9 +9,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import AnyArray, Array, Flags
-from privest.dynamics._identification._data import Data
-from privest.dynamics._observed import of_entries
-from privest.dynamics._releases import shown_series
+from privest.dynamics._releases import Data, shown_series
+from privest.dynamics._steps import of_entries
 
 DIFFERENCES = (1, 2, 3)  # orders: what they leave is at least the variance of what is white
 

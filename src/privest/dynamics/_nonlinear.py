@@ -1,150 +1,394 @@
-"""Filters of nonlinear systems: one pass for all of them, and back again.
+"""Nonlinear systems: the extended and the unscented filter, and a bound that holds locally.
 
-A rule takes the estimate and the factor of its covariance over one step, and says what release it
-expects: `_extended` by the slopes of f and h, `_unscented` by their values at chosen points. Its
-`Step` is that of `_sweep`, so smoothing is the same for every rule, without inverses:
-
-    ξ̂_{k−1} = Θ_a ζ_k + Θ_b ξ̂_k ,   smoothed x̂ = x̂_{k|k} + B ξ̂ ,   X_{k−1} = Θ_b X_k Θ_bᵀ + Θ_cΘ_cᵀ
-
-(the Kalman smoother of linear systems, else the extended or unscented Rauch-Tung-Striebel one).
+With B a factor of the covariance and ξ ~ N(0, I), x = x̂ + B ξ. A filter replaces f by a linear
+function of ξ and noise: f(x̂ + B ξ) ≈ value + moved ξ + residual. The extended filter takes the
+slope at x̂ (moved = f'B, no residual); the unscented filter takes the regression of f on ξ over
+2n + 1 points x̂ and x̂ ± √(n+κ) b_i with weights κ/(n+κ) and 1/2(n+κ). Both are then steps of the
+one filter (`_kernel`), and so is their smoother.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_count
-from privest.dynamics._filtering import Predicted, Smoothed
-from privest.dynamics._observed import Level, level_of, of_entries
-from privest.dynamics._releases import given_values
-from privest.dynamics._sweep import Step
+from privest.arrays import Array, ArrayLike, as_array, as_choice, as_count, as_number, plural
+from privest.dynamics._bound import DynamicBound, bound
+from privest.dynamics._filter import Filtered, Predicted, Smoothed, filter_linear
+from privest.dynamics._kalman import LOG_2PI, Pass, backward, forward, upper_root
+from privest.dynamics._releases import Level, SeriesRelease, given_values, level_of_release
+from privest.dynamics._steps import Steps, numbers_shown, of_entries, unit_roots_of
+from privest.dynamics._system import StateSpace, as_system, known_inputs
 from privest.errors import InvalidInput
-from privest.linalg.batched import substitute
+from privest.model._derivative import numerical_jacobian
+from privest.privacy import SequentialLevel
 from privest.privacy._parts import rows_of_parts
-from privest.records import Estimated, Record
 from privest.release import StreamRelease
 
-if TYPE_CHECKING:
-    from privest.dynamics._extended import ExtendedStateSpace
+Map = Callable[..., ArrayLike]  # of a state (n,), and of an input (p,) where the system has inputs
 
 
-class State(NamedTuple):
-    """An estimate (n,), a factor (n, n) of its covariance, and the input (p,) of its step."""
+class NonlinearStateSpace:
+    """x_{k+1} = f(x_k, u_k) + w_k ,   y_k = h(x_k, u_k) + v_k ,   x_0 ~ N(mean0, cov0).
 
-    mean: Array
-    root: Array
-    input: Array
+    `transition` f and `reading` h take a state (n,) and return (n,) and (m,); their Jacobians by x
+    are found by differences that know their error, or given (`transition_jacobian`,
+    `reading_jacobian`). With `inputs` p > 0 all of them take a known, public input (p,) as well
+    (and must be defined at mean0 and an input of zeros). Q, R, cov0 as for StateSpace.
 
+    >>> pendulum = NonlinearStateSpace(
+    ...     lambda x: [x[0] + 0.1 * x[1], x[1] - 0.1 * np.sin(x[0])], lambda x: [np.sin(x[0])],
+    ...     Q=1e-4, R=0.01, mean0=[0.5, 0.0], cov0=0.01)
+    >>> pendulum
+    NonlinearStateSpace(2 states, 1 reading a step)
+    """
 
-class Taken(NamedTuple):
-    """One step: x̂_{k|k−1} (n,), the release that is expected (m,), and what the step did."""
+    def __init__(
+        self, transition: Map, reading: Map, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike,
+        cov0: ArrayLike, *, transition_jacobian: Map | None = None,
+        reading_jacobian: Map | None = None, inputs: int = 0,
+    ) -> None:  # fmt: skip
+        start = as_array(mean0, "mean0", ndim=1)
+        self._f, self._h = transition, reading
+        self._f_slope, self._h_slope = transition_jacobian, reading_jacobian
+        self.inputs, n = as_count(inputs, "inputs", least=0), len(start)
+        none = np.zeros(self.inputs)
+        moved, seen = self.value_moved(start, none), self.value_read(start, none)
+        if moved.shape != (n,):
+            raise InvalidInput(f"f must return {n} states; it returned shape {moved.shape}.")
+        # A linear system at the start checks Q, R and cov0 once.
+        self.frame = StateSpace(np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0)
+        if self.frame.steps is not None:
+            raise InvalidInput("Q and R of a nonlinear system have no time axis.")
 
-    mean: Array
-    expected: Array
-    step: Step
+    @property
+    def states(self) -> int:
+        """n."""
+        return self.frame.states
 
+    @property
+    def readings(self) -> int:
+        """m."""
+        return self.frame.readings
 
-# The state before the step and whether it is moved (step 0 is not); then rows Lᵀ (m, m) of what is
-# shown, or None, and the input of the step.
-Rule = Callable[["ExtendedStateSpace", State, bool, "Array | None", Array], Taken]
+    def inputs_of(self, steps: int, inputs: ArrayLike | None) -> Array:
+        """Known inputs (steps, p), checked."""
+        return known_inputs(inputs, steps, self.inputs)
+
+    def value_moved(self, state: Array, u: Array) -> Array:
+        """f(x, u)."""
+        return as_array(self._called(self._f, state, u), "f(x)", ndim=1)
+
+    def value_read(self, state: Array, u: Array) -> Array:
+        """h(x, u)."""
+        return as_array(self._called(self._h, state, u), "h(x)", ndim=1)
+
+    def move(self, state: Array, u: Array | None = None) -> tuple[Array, Array]:
+        """f(x, u) and f'(x, u)."""
+        return self._linear(self._f, self._f_slope, state, u, "f", self.states)
+
+    def read(self, state: Array, u: Array | None = None) -> tuple[Array, Array]:
+        """h(x, u) and h'(x, u)."""
+        return self._linear(self._h, self._h_slope, state, u, "h", self.readings)
+
+    def _called(self, function: Map, state: Array, u: Array) -> ArrayLike:
+        return function(state, u) if self.inputs else function(state)
+
+    def _linear(
+        self, function: Map, slope: Map | None, state: Array, u: Array | None, name: str, rows: int
+    ) -> tuple[Array, Array]:
+        given = self.inputs_of(1, u[None] if u is not None and self.inputs else None)[0]
+        value = as_array(self._called(function, state, given), f"{name}(x)", ndim=1)
+        if slope is None:
+            at_input = partial(self._called, function, u=given)
+            return value, numerical_jacobian(at_input, state, value)[0]
+        matrix = as_array(self._called(slope, state, given), f"the Jacobian of {name}", ndim=2)
+        if matrix.shape != (rows, self.states):
+            raise InvalidInput(
+                f"The Jacobian of {name} must be {rows}×{self.states}; it returned {matrix.shape}."
+            )
+        return value, matrix
+
+    def linearised(self, states: ArrayLike, *, inputs: ArrayLike | None = None) -> StateSpace:
+        """The linear system of small deviations from a trajectory (K, n)."""
+        path = as_array(states, "the trajectory", ndim=2)
+        if path.shape[1] != self.states or len(path) == 0:
+            raise InvalidInput(
+                f"the trajectory must be (K, {self.states}); received shape {path.shape}."
+            )
+        frame, u = self.frame, self.inputs_of(len(path), inputs)
+        A = np.stack([self.move(x, own)[1] for x, own in zip(path, u)])
+        C = np.stack([self.read(x, own)[1] for x, own in zip(path, u)])
+        return StateSpace(A, C, frame.Q, frame.R, np.zeros(self.states), frame.cov0)
+
+    def __repr__(self) -> str:
+        inputs = f", {plural(self.inputs, 'input')}" if self.inputs else ""
+        size = f"{plural(self.states, 'state')}, {plural(self.readings, 'reading')} a step"
+        return f"NonlinearStateSpace({size}{inputs})"
 
 
 @dataclass(frozen=True, eq=False)
-class ExtendedFiltered(Estimated, Record):
-    """What a filter of a nonlinear system gives, extended or unscented. Approximations.
+class LocalBound(DynamicBound):
+    """Σ_BPPCR of the linearised system about one trajectory: local, not a floor for all estimates.
 
-    estimate x̂_{k|k} (K, n), covariance (K, n, n); predicted_estimate and predicted_covariance:
-    the same before the release of the step. innovations ζ_k (K, m), NaN where nothing was shown.
-    simulated: whether the release was a simulation. `smooth` and `predict` take it.
+    How well small deviations from `path` (K, n) can be estimated. Where errors are as large as
+    the bends of f and h, no estimate need be near it, and a biased one may fall below it.
     """
 
-    estimate: Array
-    covariance: Array
-    predicted_estimate: Array
-    predicted_covariance: Array
-    innovations: Array
-    simulated: bool
-    _smoothed: Callable[[], Smoothed]
-    _ahead: Callable[[int, ArrayLike | None], Predicted]
-
-    def __repr__(self) -> str:
-        steps, n = self.estimate.shape
-        return f"ExtendedFiltered({steps} steps, {n} states{', simulated' * self.simulated})"
+    path: Array
 
 
-def require_nonlinear(system: object) -> None:
-    """InvalidInput for what is no ExtendedStateSpace."""
-    if not hasattr(system, "frame"):
-        raise InvalidInput(
-            "system must be a dynamics.ExtendedStateSpace; received a "
-            f"{type(system).__name__}. (A linear StateSpace: filter_releases, which is exact.)"
-        )
+def local_bound(
+    system: NonlinearStateSpace, level: Level, states: ArrayLike,
+    *, inputs: ArrayLike | None = None,
+) -> LocalBound:  # fmt: skip
+    """The bound of the system linearised along a trajectory (K, n) that is public or simulated.
+
+    Along the true states of private data it would itself be private: use a nominal trajectory.
+    """
+    _require_nonlinear(system)
+    path = as_array(states, "the trajectory", ndim=2)
+    linear = bound(system.linearised(path, inputs=inputs), level, len(path))
+    return LocalBound(**vars(linear), path=path)
 
 
-def filtered_by(
-    rule: Rule, system: ExtendedStateSpace, level: Level, release: StreamRelease,
-    inputs: ArrayLike | None,
-) -> ExtendedFiltered:  # fmt: skip
-    """The filter with a rule, on releases at a level that does not look back."""
-    require_nonlinear(system)
-    frame = system.frame
-    wanted = level_of(level, frame)
-    if wanted.reach:
-        raise InvalidInput("Filters of nonlinear systems need a level that does not look back.")
-    values, missing, unit, simulated = given_values(release, wanted)
-    K, m, u = release.steps, system.readings, system.inputs_of(release.steps, inputs)
-    hidden = np.broadcast_to(of_entries(missing), (K, m))
-    shown = unit * rows_of_parts(wanted, 0, hidden)
-    now, steps = State(frame.mean0, frame.root0, np.zeros(system.inputs)), list[Step]()
-    means, before = np.empty((2, K, system.states))
-    innovations = np.full((K, m), np.nan)
-    for k in range(K):
-        rows = None if hidden[k].all() else shown[k]
-        taken = rule(system, now, k > 0, rows, u[k])
-        mean = before[k] = taken.mean
-        if rows is not None:
-            fresh = np.where(hidden[k], 0.0, values[k] - taken.expected)
-            white = substitute(taken.step.scale, fresh, lower=True)
-            innovations[k] = np.where(hidden[k], np.nan, white)
-            mean = mean + taken.step.gain @ white
-        means[k], now = mean, State(mean, taken.step.factor, u[k])
-        steps.append(taken.step)
-    return ExtendedFiltered(
-        means, np.stack([step.filtered for step in steps]),
-        before, np.stack([step.predicted for step in steps]), innovations, simulated,
-        partial(_smoothed, means, innovations, steps, simulated),
-        partial(_ahead, rule, system, now, simulated),
+class _Linear(NamedTuple):
+    """value (a,), moved (a, n) by ξ, residual (a, ·) of independent unit noise."""
+
+    value: Array
+    moved: Array
+    residual: Array
+
+
+# f or h, its value and slope at a state; then the state (n,) and a factor B (n, n).
+Rule = Callable[
+    [Callable[[Array], Array], Callable[[Array], tuple[Array, Array]], Array, Array], _Linear
+]
+
+
+def _by_slopes(
+    function: Callable[[Array], Array], both: Callable[[Array], tuple[Array, Array]], mean: Array,
+    root: Array,
+) -> _Linear:  # fmt: skip
+    del function
+    value, slope = both(mean)
+    return _Linear(value, slope @ root, np.zeros((len(value), 0)))
+
+
+def _by_points(
+    kappa: float, function: Callable[[Array], Array],
+    both: Callable[[Array], tuple[Array, Array]], mean: Array, root: Array,
+) -> _Linear:  # fmt: skip
+    del both
+    n, scale = len(mean), len(mean) + kappa
+    points = mean + math.sqrt(scale) * np.concatenate([np.zeros((1, n)), root.T, -root.T])
+    weights = np.full(2 * n + 1, 0.5 / scale)
+    weights[0] = kappa / scale
+    values = np.stack([function(point) for point in points])
+    value = weights @ values
+    deviations = ((values - value) * np.sqrt(weights)[:, None]).T
+    unit = np.concatenate([np.zeros((1, n)), np.eye(n), -np.eye(n)]) / math.sqrt(
+        2
+    )  # ξ, orthonormal
+    moved = deviations @ unit
+    return _Linear(value, moved, deviations - moved @ unit.T)
+
+
+class _Step(NamedTuple):
+    """x̂⁻, U⁻, then x̂, U after the release, ζ, Σ log c; and how the old unit error depends on it."""
+
+    ahead: Array
+    wide: Array
+    mean: Array
+    factor: Array
+    zeta: Array
+    logs: Array
+    later: Array
+    lost: Array
+    fresh: Array
+
+
+def _one(
+    transition: Array, drive: Array, rows: Array, noise: Array, values: Array
+) -> tuple[Pass, Steps]:
+    """One step from ξ ~ N(0, I), with its right half."""
+    n = len(transition)
+    steps = Steps(
+        transition[None], drive[None], rows[None], noise[None], np.zeros(1, dtype=np.intp),
+        np.zeros(n), np.eye(n), n, np.zeros(1, dtype=bool),
+    )  # fmt: skip
+    white = steps.whitened(values[None, None])
+    still = np.zeros((1, 0, n))
+    return forward(steps, np.zeros((1, n)), white, still, np.eye(n), smooth=True), steps
+
+
+def _step(
+    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array,
+    inputs: tuple[Array, Array], rows: Array | None, values: Array, *, moves: bool,
+) -> _Step:  # fmt: skip
+    """From x̂ and U of the step before; `inputs` are of that step and of this one."""
+    n, m, frame = system.states, system.readings, system.frame.matrices
+    later: Array = np.eye(n)
+    lost: Array = np.zeros((n, n))
+    silent = (np.zeros((1, n)), np.ones((1, 1)), np.zeros(1))
+    before, now = inputs
+    if moves:
+        f = rule(
+            lambda x: system.value_moved(x, before), lambda x: system.move(x, before), mean,
+            factor.T,
+        )  # fmt: skip
+        drive = upper_root(frame.Q_root[0], f.residual).T
+        done, _ = _one(f.moved, drive, *silent)
+        mean, factor = f.value, done.factor[0, :, :n]
+        later, lost = done.later[0, :, :n].T, done.lost[0, :, :n]
+    if rows is None:
+        nothing = np.zeros(m), np.zeros(()), later, lost, np.zeros((m, n))
+        return _Step(mean, factor, mean, factor, *nothing)
+    h = rule(
+        lambda x: system.value_read(x, now), lambda x: system.read(x, now), mean, factor.T
+    )  # fmt: skip
+    noise = unit_roots_of((rows @ np.concatenate([frame.R_root[0], h.residual], axis=1))[None])[0]
+    done, steps = _one(np.eye(n), np.zeros((n, n)), rows @ h.moved, noise, values - rows @ h.value)
+    logs = np.log(done.scale[0]).sum() + steps.tables.logs[0]
+    fresh = done.fresh[0, :, :n] @ later.T
+    moved = done.mean[0, 0, :n] @ factor
+    return _Step(
+        mean, factor, mean + moved, done.factor[0, :, :n] @ factor, done.zeta[0, 0], logs,
+        later @ done.later[0, :, :n].T, lost, fresh,
     )  # fmt: skip
 
 
-def _smoothed(means: Array, innovations: Array, steps: list[Step], simulated: bool) -> Smoothed:
-    states, n = means.copy(), means.shape[1]
-    covariances, unit, X = np.empty((*means.shape, n)), np.zeros(n), np.eye(n)
-    for k in range(len(steps) - 1, -1, -1):
-        own = steps[k]
-        states[k] += own.factor @ unit
-        P = own.factor @ X @ own.factor.T
-        covariances[k] = (P + P.T) / 2
-        unit = own.later @ unit + own.fresh @ np.nan_to_num(innovations[k])
-        X = own.later @ X @ own.later.T + own.lost
-    return Smoothed(states, covariances, simulated)
+METHODS = ("kalman", "extended", "unscented")
+
+
+def filter(
+    system: StateSpace | NonlinearStateSpace, release: StreamRelease | SeriesRelease, *,
+    level: Level | None = None, inputs: ArrayLike | None = None, method: str = "kalman",
+    kappa: float | None = None,
+) -> Filtered:  # fmt: skip
+    """Estimate the states of a system from what was released of its measurements.
+
+        z̃_k = A_k Ȳ_k + e_k ,   x̂_{k|k} = E[x_k | z̃_0, …, z̃_k]
+
+    Symbols: the release starts at step 0 and carries its level; one that was read from a record
+    needs `level`: that of its mechanism. `inputs` (K, p) are public.
+    method   "kalman", for a StateSpace: exact, for any stream level; covariance = the filtered
+             marginals of Σ_BPPCR (`dynamics.bound`), which it attains.
+             "extended", for a NonlinearStateSpace and levels without lags: by the slopes of f and
+             h, right to first order in the spread of the state.
+             "unscented": by 2n + 1 values of f and of h a step, right to second order; `kappa` ≥ 0
+             spreads these points, max(3 − n, 0) unless given (0: cubature). Both are
+             approximations, and so are their covariances.
+    Numerics: square-root filter with orthogonal transformations, compiled where numba is installed
+    (the extra `dynamics`), else plain Python and slow. A level that looks back b steps adds
+    (b + 1)m states; a dense one takes the whole stream at once.
+    Source: private Kalman filtering, the paper's first open problem; docs/dynamics.md. Julier,
+    Uhlmann (1997) for the points.
+
+    >>> import privest as pv
+    >>> walk = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=1.0)
+    >>> release = pv.StreamMechanism(1.0).simulate([0.2, 0.1], np.random.default_rng(0))
+    >>> filter(walk, release).covariance.ravel().round(6).tolist()  # 1/(1 + k/2)
+    [0.666667, 0.5]
+    """
+    as_choice(method, METHODS, "method")
+    if kappa is not None and method != "unscented":
+        raise InvalidInput('kappa is of method="unscented" only.')
+    if method == "kalman":
+        linear = as_system(system)
+        wanted = level_of_release(release, level, linear.readings)
+        return filter_linear(linear, wanted, release, inputs)
+    curved = _require_nonlinear(system)
+    rule: Rule = _by_slopes
+    if method == "unscented":
+        spread = max(3.0 - curved.states, 0.0) if kappa is None else as_number(kappa, "kappa")
+        if spread < 0:
+            raise InvalidInput(
+                f"kappa must be at least 0, so that no weight is negative; received {spread:.6g}."
+            )
+        rule = partial(_by_points, spread)
+    wanted = level_of_release(release, level, curved.readings)
+    return _filtered(rule, curved, wanted, release, inputs)
+
+
+def _filtered(
+    rule: Rule, system: NonlinearStateSpace, wanted: SequentialLevel,
+    release: StreamRelease | SeriesRelease, inputs: ArrayLike | None,
+) -> Filtered:  # fmt: skip
+    frame, n, m = system.frame, system.states, system.readings
+    if wanted.reach:
+        raise InvalidInput("Filters of nonlinear systems need a level that does not look back.")
+    given = given_values(release, wanted)
+    K = len(given.values)
+    u = system.inputs_of(K, inputs)
+    hidden = np.broadcast_to(of_entries(given.missing), (K, m))
+    shown = given.unit * rows_of_parts(wanted, 0, hidden)
+    values = np.where(hidden, 0.0, given.values)
+    mean, factor, found = frame.mean0, frame.matrices.root0.T, list[_Step]()
+    for k in range(K):
+        rows, pair = None if hidden[k].all() else shown[k], (u[max(k - 1, 0)], u[k])
+        done = _step(rule, system, mean, factor, pair, rows, values[k], moves=k > 0)
+        mean, factor = done.mean, done.factor
+        found.append(done)
+    steps = _Step(*(np.stack(part) for part in zip(*found)))
+    zeta = np.where(hidden, np.nan, steps.zeta)
+    count = numbers_shown(given.missing, m)
+    fit = -0.5 * (np.square(steps.zeta).sum() + count * LOG_2PI) - np.sum(steps.logs)
+    simulated = given.simulated
+    return Filtered(
+        steps.mean, _squares(steps.factor), steps.ahead, _squares(steps.wide), zeta,
+        given.log_likelihood(fit), system, 0, simulated, partial(_smoothed, steps, n, simulated),
+        partial(_ahead, rule, system, mean, factor, u[-1], simulated),
+    )  # fmt: skip
+
+
+def _squares(factors: Array) -> Array:
+    return np.asarray(factors.swapaxes(1, 2) @ factors)
+
+
+def _smoothed(steps: _Step, n: int, simulated: bool) -> Smoothed:
+    K, width = len(steps.zeta), n + -n % 4
+
+    def wide(part: Array) -> Array:
+        found = np.zeros((*part.shape[:-1], width))
+        found[..., :n] = part
+        return found
+
+    nothing = np.zeros((0, 0, 0))
+    done = Pass(
+        np.arange(K), nothing, nothing, wide(steps.factor), nothing, np.zeros((0, 0)),
+        wide(steps.later.swapaxes(1, 2)), wide(steps.lost), wide(steps.fresh), nothing,
+        wide(steps.mean)[:, None], np.ascontiguousarray(steps.zeta)[:, None],
+    )  # fmt: skip
+    states, covariances = backward(done, n)
+    return Smoothed(states[:, 0], covariances, simulated)
 
 
 def _ahead(
-    rule: Rule, system: ExtendedStateSpace, now: State, simulated: bool, ahead: int,
-    inputs: ArrayLike | None,
+    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array, before: Array,
+    simulated: bool, steps: int, inputs: ArrayLike | None,
 ) -> Predicted:  # fmt: skip
     """The next states; `inputs` are those of their steps."""
-    count = as_count(ahead, "ahead", least=1)
+    count = as_count(steps, "steps", least=1)
     u, n = system.inputs_of(count, inputs), system.states
     means, covariances = np.empty((count, n)), np.empty((count, n, n))
     for h in range(count):
-        taken = rule(system, now, True, None, u[h])
-        means[h], covariances[h] = taken.mean, taken.step.predicted
-        now = State(taken.mean, taken.step.factor, u[h])
+        pair = (before, u[h])
+        done = _step(rule, system, mean, factor, pair, None, np.zeros(0), moves=True)
+        mean, factor, before = done.mean, done.factor, u[h]
+        means[h], covariances[h] = mean, factor.T @ factor
     return Predicted(means, covariances, simulated)
+
+
+def _require_nonlinear(system: object) -> NonlinearStateSpace:
+    if not isinstance(system, NonlinearStateSpace):
+        raise InvalidInput(
+            f"system must be a dynamics.NonlinearStateSpace; received a {type(system).__name__}. "
+            '(A linear StateSpace: method="kalman", which is exact.)'
+        )
+    return system

@@ -1,4 +1,4 @@
-"""Cramér-Rao bounds of the parameters of a dynamic model: exact for K steps, and Whittle's.
+"""Cramér-Rao bounds of the parameters of a dynamic model, exact for K steps.
 
     cov θ̂ ≥ J I⁻¹ Jᵀ ,   J = ∂θ/∂t ,   I the Fisher information of the releases about t
 
@@ -24,14 +24,9 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, Flags, as_count, as_flags
 from privest.dynamics._families import Family, as_family
-from privest.dynamics._identification._adjoint import passed
-from privest.dynamics._identification._data import Data, inputs_of
-from privest.dynamics._identification._diffuse import response_size
-from privest.dynamics._identification._likelihood import first_state, plan_for
-from privest.dynamics._identification._matrices import Matrices
-from privest.dynamics._identification._step_slopes import step_slopes
-from privest.dynamics._identification._steps import Derivatives, steps_of
-from privest.dynamics._observed import Level, Observed
+from privest.dynamics._kalman import first_state, least_response
+from privest.dynamics._releases import Data, Level, inputs_of
+from privest.dynamics._steps import Derivatives, Matrices, Steps, input_terms, step_slopes, steps_of
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg.tolerances import SQUARED
 from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
@@ -44,9 +39,6 @@ NULL = 1e-8  # of the largest eigenvalue of an information with unit diagonal: f
 SHARE = 1e-3  # part of a parameter's largest move from which on a flat direction moves it
 WEAK = 1.0  # standard error of a logarithm or artanh beyond which hardly anything is known
 NO_PRIVACY = 1e6  # releases with so much less noise are taken for the measurements themselves
-FIRST_NODES, MOST_NODES = 64, 2**18  # of the trapezoid rule
-AGREED = 1e-11  # change on doubling, in units of √(I_ii I_jj), at which the sum is taken
-ON_CIRCLE = 1.0 + 1e-9
 FREQUENCIES = 4096
 LEAST_LEVEL = 1e10 * SQUARED  # errors of variances, some 1/level², are still numbers
 
@@ -59,17 +51,15 @@ def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     O(K (np)³), or until the covariances have settled. A diffuse start: the limit of vaguer and
     vaguer ones (that of δ ~ N(0, κI), κ → ∞), by Neville's extrapolation to 1/κ = 0.
     """
-    plan = plan_for(matrices, data)
-    seen, shift, _ = steps_of(matrices, plan, data)
-    given = step_slopes(matrices, slopes, plan, data, seen)
+    plan = data.plan(matrices)
+    seen, (shift, _) = steps_of(matrices, plan), input_terms(matrices, plan, data.inputs)
+    given = step_slopes(matrices, slopes, plan, data.inputs)
     cov = seen.root @ seen.root.T
     if not matrices.diffuse.shape[1]:
         return data.series * _information(seen, given, shift, cov)
     columns = np.zeros((len(seen.start), matrices.diffuse.shape[1]))
     columns[: seen.states] = matrices.diffuse
-    zeros = np.zeros((data.steps, seen.rows.shape[1], 1))
-    way = passed(seen, plan, zeros, np.zeros_like(shift), zeros[:, :, 0], columns)
-    unit = VAGUE / response_size(way.innovations[:, :, 1:], columns)
+    unit = VAGUE / least_response(matrices, data)
     table = [
         _information(seen, given, shift, cov + columns @ columns.T * (unit * RATIO**i))
         for i in range(LIMITS)
@@ -106,7 +96,7 @@ class _Maps(NamedTuple):
     added: Array
 
 
-def _information(seen: Observed, given: Derivatives, shift: Array, cov: Array) -> Array:
+def _information(seen: Steps, given: Derivatives, shift: Array, cov: Array) -> Array:
     """I of one series that starts with covariance `cov`.
 
     Where no parameter moves A or G, x̂ itself has no part in it and is left out of ξ: E x̂x̂ᵀ of a
@@ -166,10 +156,10 @@ def _change(new: _Covariances, old: _Covariances) -> float:
 
 
 def _covariance_step(
-    seen: Observed, given: Derivatives, j: int, now: _Covariances, used: slice
+    seen: Steps, given: Derivatives, j: int, now: _Covariances, used: slice
 ) -> tuple[_Covariances, _Maps]:
     """The next step of kind j."""
-    A, F, G, noise = seen.of_kind(j)
+    A, F, G, noise = seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
     dA, dQ, dG, dV = (part[:, j] for part in given[:4])
     p, N, r = len(dA), len(A), len(G)
     led = dA @ now.P @ A.T
@@ -269,66 +259,6 @@ def _regression(total: Array, p: int) -> Array:
     return np.asarray(scipy.linalg.cho_solve(half, total[p:, :p] / unit[:, None]).T / unit)
 
 
-# --- Whittle's formula ---
-
-
-def whittle(matrices: Matrices, slopes: Matrices, level: EndlessLevel, steps: int) -> Array:
-    """I (p, p) of `steps` steps of a constant system at a constant level, as if they were many.
-
-        I_ij = K/(4π) ∫ tr(f_z⁻¹ ∂_if_z f_z⁻¹ ∂_jf_z) dω ,   f_z(ω) = L(ω) f_y(ω) L(ω)* + I
-
-    L(ω) = Σ_j A_j e^{−ijω} of a level with lags, f_y = C H Q H* Cᵀ + R, H = (e^{iω} − A)⁻¹. It
-    counts what autocovariances tell: slopes of mean0, B and D have no part in it. The integrand is
-    periodic and analytic: the trapezoid rule, with nodes between the multiples of 2π/N, so that
-    roots of A on the unit circle are no obstacle; beyond it they are refused.
-    """
-    if any(part.ndim == 3 for part in matrices[:4]):
-        raise InvalidInput(
-            "Whittle's formula is for constant systems: A, C, Q or R changes with time."
-        )
-    radius = float(np.abs(np.linalg.eigvals(matrices.A)).max())
-    if radius > ON_CIRCLE:
-        raise InvalidInput(
-            f"Whittle's formula needs a system that is not explosive; A has radius {radius:.3g}."
-        )
-    nodes = FIRST_NODES
-    total = _trapezoid_sum(matrices, slopes, level, nodes)
-    while nodes < MOST_NODES:
-        nodes *= 2
-        before, total = total, _trapezoid_sum(matrices, slopes, level, nodes)
-        size = np.sqrt(np.abs(total.diagonal()))
-        size = np.where(size > 0, size, 1.0)
-        if (np.abs(total - before) <= AGREED * np.outer(size, size)).all():
-            return steps * total
-    raise NumericalFailure(
-        f"Whittle's integral is not found with {MOST_NODES} nodes: a root of A lies within about "
-        "1e-4 of the unit circle, or the spectrum is nearly singular. Use the exact information."
-    )
-
-
-def _trapezoid_sum(matrices: Matrices, slopes: Matrices, level: EndlessLevel, nodes: int) -> Array:
-    """(1/2N) Σ tr(f⁻¹∂_if f⁻¹∂_jf) at N nodes, by the half of them with ω > 0; in pieces."""
-    A, C, Q, R = matrices[:4]
-    blocks = level.blocks(level.reach, level.reach + 1)[:, 0]  # by lag
-    found = np.zeros((len(slopes.A), len(slopes.A)))
-    for start in range(0, nodes // 2, 4096):
-        omega = (np.arange(start, min(start + 4096, nodes // 2)) + 0.5) * (2.0 * math.pi / nodes)
-        z = np.exp(1j * omega)[:, None, None]
-        H = np.linalg.inv(z * np.eye(len(A)) - A)
-        left = C @ H  # (N, m, n)
-        right = left.conj().swapaxes(1, 2)
-        f = left @ Q @ right + R
-        # ∂(CH) = (∂C + CH ∂A) H
-        led = (slopes.C[:, None] + left @ slopes.A[:, None]) @ H @ Q @ right
-        df = led + led.conj().swapaxes(-1, -2)
-        df = df + left @ slopes.Q[:, None] @ right + slopes.R[:, None]
-        shown = np.asarray(sum(block * z**-lag for lag, block in enumerate(blocks)))
-        back = shown.conj().swapaxes(-1, -2)
-        ratio = np.linalg.solve(shown @ f @ back + np.eye(f.shape[-1]), shown @ df @ back)
-        found += np.einsum("ikab,jkba->ij", ratio, ratio).real
-    return found / nodes
-
-
 # --- covariances of natural parameters ---
 
 
@@ -409,27 +339,6 @@ def exact_bound(
     return None if total is None else covariance_of(total, family.natural_slopes(t), held)
 
 
-def whittle_bound(family: Family, t: Array, data: list[Data], held: Flags) -> Array:
-    """The private bound as K → ∞ by Whittle's formula, of the parameters that shape the spectrum.
-
-    NaN for means and coefficients of inputs, of which a spectrum says nothing.
-    """
-    matrices, slopes = family.matrices(t), family.slopes(t)
-    total = np.zeros((family.size, family.size))
-    for own in data:
-        if not isinstance(own.level, EndlessLevel) or own.missing.any():
-            raise InvalidInput(
-                "Whittle's formula is for one level at every step and nothing missing; `bound` is "
-                "exact for every release."
-            )
-        level = own.level * own.unit**2 if own.unit != 1.0 else own.level
-        total += own.series * whittle(matrices, slopes, level, own.steps)
-    silent = total.diagonal() == 0
-    result = covariance_of(total, family.natural_slopes(t), held | silent)
-    _set_nan(result, silent)
-    return result
-
-
 # --- the level ---
 
 
@@ -503,9 +412,6 @@ class ParameterBound(Record):
     bound       (p, p): the private Cramér-Rao bound, exact for these steps.
     classical   (p, p): the same from the measurements themselves.
                 Where θ moves what an unknown x_0 does later (ARX): with x_0 unknown, at mean0.
-    whittle     (p, p): `bound` as if K were large, NaN for means and coefficients of inputs, of
-                which a spectrum says nothing; None where levels or gaps change with time, or a root
-                is next to 1.
     exposure    λmax(S̄): what is revealed of measurements that move together.
     """
 
@@ -513,7 +419,6 @@ class ParameterBound(Record):
     theta: Array
     bound: Array | None
     classical: Array | None
-    whittle: Array | None
     steps: int
     exposure: float
 
@@ -571,10 +476,4 @@ def parameter_bound(
         exact_bound(model, t, data, held, private=private, planned=True)
         for private in (True, False)
     )
-    long = None
-    if isinstance(wanted, EndlessLevel) and not flags.any():
-        try:
-            long = whittle_bound(model, t, data, held)
-        except NumericalFailure:  # a root next to 1
-            long = None
-    return ParameterBound(model.names, given.copy(), private, classical, long, count, shown)
+    return ParameterBound(model.names, given.copy(), private, classical, count, shown)

@@ -1,22 +1,24 @@
-"""Releases of many series, and what a filter takes: releases whole and finite, never readings."""
+"""Releases of many series, and what filters and fits take: releases, never measurements."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, ArrayLike, Flags, Index, plural
-from privest.dynamics._observed import Level, as_seen, numbers_shown, of_entries
+from privest.arrays import Array, ArrayLike, Flags, Index, as_array, as_flags, plural
+from privest.dynamics._steps import Matrices, Plan, numbers_shown, of_entries, plan_of
+from privest.dynamics._system import StateSpace, as_system
 from privest.errors import InvalidInput
 from privest.mechanism._rows import as_range, marked, real_numbers, split_missing
 from privest.mechanism._stream_terms import begun, clip_between, stream_terms
 from privest.mechanism.source import Source, as_protected, as_source
-from privest.privacy import SequentialLevel, as_stream_level
+from privest.privacy import PrivacyLevel, SequentialLevel, as_stream_level
 from privest.privacy._parts import (
     hidden_entries,
     mixes_a_step,
@@ -25,6 +27,57 @@ from privest.privacy._parts import (
 )
 from privest.reading import read_count, read_flags
 from privest.release import Release, StreamRelease
+
+Level = SequentialLevel | PrivacyLevel | ArrayLike  # what every call for a level takes
+
+
+def level_of(level: Level, system: StateSpace) -> SequentialLevel:
+    """The level of a stream of the system's measurements, in whatever form it was given."""
+    return as_stream_level(level, readings=as_system(system).readings)
+
+
+def level_of_release(release: Release, level: Level | None, measurements: int) -> SequentialLevel:
+    """The level that was given, or that which the release carries."""
+    carried = getattr(release, "level", None)
+    wanted = carried if level is None else level
+    if wanted is None:
+        raise InvalidInput(
+            "This release does not carry its level (it was read from a record, or is none): give "
+            "the level of the mechanism as level=."
+        )
+    return as_stream_level(wanted, readings=measurements)
+
+
+def asked(
+    system: StateSpace, level: Level, steps: int | None, missing: ArrayLike | None
+) -> tuple[SequentialLevel, int, Flags]:
+    """The level for this system, K, and what shows nothing: (K,), or (K, m) (`as_seen`)."""
+    wanted = level_of(level, system)
+    limits = [limit for limit in (wanted.steps, system.steps) if limit is not None]
+    if steps is None:
+        if not limits:
+            raise InvalidInput("Neither the system nor the level has an end: say how many steps.")
+        count = min(limits)
+    elif wanted.steps is not None and steps > wanted.steps:
+        raise InvalidInput(f"The level has {wanted.steps} steps; asked for {steps}.")
+    else:
+        count = system.require_steps(steps)
+    if missing is None:
+        return wanted, count, np.zeros(count, dtype=bool)
+    flags = as_flags(missing, "missing", ((count,), (count, system.readings)))
+    return wanted, count, as_seen(wanted, 0, flags)
+
+
+def as_seen(level: SequentialLevel, start: int, missing: Flags) -> Flags:
+    """Which steps show nothing, (K,), or where some show a part, which entries do not, (K, m).
+
+    From flags of steps (K,) or of measurements (K, m), of step `start` and those after it.
+    """
+    if missing.ndim == 1:
+        return missing
+    hidden = hidden_entries(level, start, missing)
+    some = np.asarray(hidden.any(axis=1))
+    return some if np.array_equal(some, hidden.all(axis=1)) else hidden
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,6 +98,7 @@ class SeriesRelease(Release):
     simulated: bool
     start: int = 0
     grid: float = 0.0
+    level: SequentialLevel | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         series, steps, m = self.values.shape
@@ -157,7 +211,9 @@ def _released(values: Array, level: SequentialLevel, source: Source) -> SeriesRe
         missing = absent[:1] if (absent == absent[0]).all() else absent
     elif (missing == missing[0]).all():
         missing = missing[0]
-    return SeriesRelease(values, missing, level.fingerprint, source.simulated, grid=source.grid)
+    return SeriesRelease(
+        values, missing, level.fingerprint, source.simulated, grid=source.grid, level=level
+    )  # fmt: skip
 
 
 def _series_level(level: Level, y: Array) -> SequentialLevel:
@@ -312,25 +368,125 @@ def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
         raise InvalidInput("releases must be a list of releases, and not empty.")
     if not all(isinstance(release, StreamRelease) for release in releases):
         raise InvalidInput("only releases of a stream (StreamRelease) can be joined.")
-    start, at_step = releases[0].start, releases[0].start
+    first, at_step = releases[0], releases[0].start
     for release in releases:
-        if release.start != at_step or release.fingerprint != releases[0].fingerprint:
-            raise InvalidInput(
-                f"Releases must follow one another at one level: expected step {at_step}, received "
-                f"step {release.start}."
-            )
-        if release.grid != releases[0].grid:
-            raise InvalidInput("Simulated and protected releases cannot be joined into one.")
+        _require_next(release, first, at_step)
         at_step += release.steps
     values = np.concatenate([release.values for release in releases])
     flags = [_flags(release) for release in releases]
-    if all(own.ndim == 1 for own in flags):
-        missing = np.concatenate(flags)
-    else:
-        m = len(values) // (at_step - start)
-        missing = np.concatenate([np.broadcast_to(of_entries(own), (len(own), m)) for own in flags])
+    if any(own.ndim > 1 for own in flags):
+        m = len(values) // (at_step - first.start)
+        flags = [np.broadcast_to(of_entries(own), (len(own), m)) for own in flags]
+    missing = np.concatenate(flags)
     return StreamRelease(
-        start, at_step - start, values, missing if missing.any() else None,
-        releases[0].fingerprint,
-        any(release.simulated for release in releases), releases[0].grid,
+        first.start, at_step - first.start, values, missing if missing.any() else None,
+        first.fingerprint, any(release.simulated for release in releases), first.grid, first.level,
     )  # fmt: skip
+
+
+def _require_next(release: StreamRelease, first: StreamRelease, step: int) -> None:
+    if release.start != step or release.fingerprint != first.fingerprint:
+        raise InvalidInput(
+            f"Releases must follow one another at one level: expected step {step}, received step "
+            f"{release.start}."
+        )
+    if release.grid != first.grid:
+        raise InvalidInput("Simulated and protected releases cannot be joined into one.")
+
+
+class _DataFields(NamedTuple):
+    values: Array
+    missing: Flags
+    level: SequentialLevel
+    unit: float
+    inputs: Array
+    simulated: bool
+
+
+class Data(_DataFields):
+    """Releases of one or many series that miss the same steps: made once, every θ looks at them.
+
+    values (K, r, S) in units of the deviation of their noise, zeros where nothing is shown; unit
+    1/√v of the privacy noise; inputs (K, p), p = 0 without any.
+    """
+
+    def plan(self, matrices: Matrices) -> Plan:
+        """How the level shows the steps of a model."""
+        return self._varying if matrices.varying else self._constant
+
+    @cached_property
+    def _constant(self) -> Plan:
+        return self._planned(varying=False)
+
+    @cached_property
+    def _varying(self) -> Plan:
+        return self._planned(varying=True)
+
+    def _planned(self, *, varying: bool) -> Plan:
+        m = int(self.values.shape[1])
+        return plan_of(
+            self.level, m, self.steps, self.missing, varying=varying, unit=self.unit
+        )  # fmt: skip
+
+    @cached_property
+    def by_series(self) -> Array:
+        """The values as (K, S, r)."""
+        return np.ascontiguousarray(self.values.transpose(0, 2, 1))
+
+    @property
+    def steps(self) -> int:
+        """K."""
+        return len(self.values)
+
+    @property
+    def series(self) -> int:
+        """How many share one system."""
+        return int(self.values.shape[2])
+
+    @property
+    def shown(self) -> int:
+        """Numbers that were released."""
+        return numbers_shown(self.missing, int(self.values.shape[1])) * self.series
+
+
+def data_of(
+    level: Level | None, release: StreamRelease | SeriesRelease, inputs: ArrayLike | None,
+    readings: int,
+) -> list[Data]:  # fmt: skip
+    """The data of a release: one entry for each pattern of missing steps.
+
+    The inputs (K, p) are the same for all series. Series that show nothing are left out, if others
+    show something.
+    """
+    if not isinstance(release, StreamRelease | SeriesRelease):
+        raise InvalidInput(
+            "A fit takes a release as StreamRelease or SeriesRelease, not "
+            f"{type(release).__name__}: it must never see measurements."
+        )
+    wanted = level_of_release(release, level, readings)
+    parts = (
+        [part for _, part in release.by_pattern()]
+        if isinstance(release, SeriesRelease)
+        else [release]
+    )
+    found = []
+    for part in parts:
+        given = given_values(part, wanted, series=True)
+        every = given.values if given.values.ndim == 3 else given.values[None]
+        values = np.ascontiguousarray(np.nan_to_num(every).transpose(1, 2, 0))
+        u = inputs_of(inputs, len(values))
+        found.append(Data(values, given.missing, wanted, given.unit, u, given.simulated))
+    return [own for own in found if own.shown] or found
+
+
+def inputs_of(given: ArrayLike | None, steps: int) -> Array:
+    """Public inputs (K, p); p = 0 where there are none."""
+    if given is None:
+        return np.zeros((steps, 0))
+    u = as_array(given, "inputs", ndim=(1, 2))
+    u = u[:, None] if u.ndim == 1 else u
+    if len(u) != steps:
+        raise InvalidInput(
+            f"inputs must have a row for each of the {steps} steps; received shape {u.shape}."
+        )
+    return u

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_count, plural
-from privest.dynamics._continuous import sampled
-from privest.dynamics._correlated import independent_noise, joint_covariance
-from privest.dynamics._elsewhere import as_control, as_scipy, control_parts, scipy_parts
-from privest.dynamics._entries import covariances_of, diffuse_columns, matrices_of
-from privest.errors import InvalidInput
-from privest.linalg import batched as stacked
+from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_count, as_positive, plural
+from privest.dynamics._steps import Matrices, at, joint_covariance, roots_of, stack
+from privest.errors import InvalidInput, NumericalFailure
+from privest.linalg import psd
+from privest.linalg.tolerances import EXTREME, SQUARED
 from privest.noise._law import as_generator
+
+SMALL = 0.25  # ‖F‖h below which TERMS terms of the series leave nothing
+TERMS = 16  # (2·¼)^16/17! = 4e-20
+FADED = 100.0  # time constants after which a stable system has forgotten its start: e^{-200}
+CHUNK = 4096  # gaps done side by side
 
 
 class StateSpace:
@@ -48,14 +52,6 @@ class StateSpace:
         cov0: ArrayLike | None = None, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
         cross: ArrayLike | None = None, diffuse: ArrayLike | bool | None = None,
     ) -> None:  # fmt: skip
-        if cov0 is None and diffuse is True:
-            cov0 = 0.0
-        if cov0 is None:
-            raise InvalidInput(
-                "cov0 is needed: how uncertain x_0 is, as a variance or a covariance matrix (a "
-                "large one where little is known of it, 0 where it is known exactly), or give "
-                "diffuse=True where nothing is."
-            )
         self.A = matrices_of(A, "A")
         self.C = matrices_of(C, "C")
         n, m = self.states, self.readings
@@ -67,13 +63,7 @@ class StateSpace:
             )
         self.Q = covariances_of(Q, "Q", n)
         self.R = covariances_of(R, "R", m)
-        self.cov0 = covariances_of(cov0, "cov0", n)
-        if self.cov0.ndim == 3:
-            raise InvalidInput("cov0 has no time axis: it must be n×n or a number.")
-        mean = as_array(mean0, "mean0", ndim=(0, 1))
-        if mean.ndim and mean.shape != (n,):
-            raise InvalidInput(f"mean0 must have {n} entries; received shape {mean.shape}.")
-        self.mean0: Array = np.broadcast_to(mean, n).copy()
+        self.mean0, self.cov0 = _start(mean0, 0.0 if cov0 is None and diffuse is True else cov0, n)
         self.B = self._with_rows(B, "B", n)
         self.D = self._with_rows(D, "D", m)
         if self.B is not None and self.D is not None and self.B.shape[-1] != self.D.shape[-1]:
@@ -81,11 +71,11 @@ class StateSpace:
                 f"B and D must have one column for each input; received {self.B.shape} and "
                 f"{self.D.shape}."
             )
-        self.cross = None if cross is None else self._crossed(cross)
         self.diffuse = diffuse_columns(diffuse, n)
+        self.cross = None if cross is None else self._crossed(cross)
         self.steps = self._common_steps()
         if self.cross is not None:
-            joint_covariance(self.Q, self.R, self.cross)  # ≥ 0, or refused
+            self._require_joint(self.cross)
 
     @classmethod
     def from_continuous(
@@ -102,7 +92,7 @@ class StateSpace:
         u_k holds from t_k until t_{k+1}. F, Qc and B are constant; C, R and D may have a time axis.
         cov0="stationary": the covariance that the system settles in (F stable).
         Formula: A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds, B = ∫₀ʰ e^{Fs} ds B, by doubling, right
-        for gaps of any length (`_continuous`); O(n³ log ‖F‖h) for each distinct gap.
+        for gaps of any length; O(n³ log ‖F‖h) for each distinct gap.
         Source: van Loan (1978) for the integrals.
 
         >>> walk = StateSpace.from_continuous(0.0, 1.0, 2.0, 0.1, cov0=1.0, times=[0.0, 1.0, 4.0])
@@ -111,58 +101,6 @@ class StateSpace:
         """
         found = sampled(F, Qc, B, cov0, times, step)
         return cls(found.A, C, found.Q, R, mean0, found.cov0, B=found.B, D=D, diffuse=diffuse)
-
-    @classmethod
-    def from_control(
-        cls, system: Any, *, Q: ArrayLike, R: ArrayLike, cov0: ArrayLike | None = None,  # noqa: ANN401
-        mean0: ArrayLike = 0.0, cross: ArrayLike | None = None,
-        diffuse: ArrayLike | bool | None = None,
-    ) -> StateSpace:  # fmt: skip
-        """A discrete-time `control.StateSpace` (python-control) with the noise that it lacks.
-
-        A, B, C, D are taken over; its inputs are known inputs, none where B and D are zero. Refuses
-        continuous time (`from_continuous`) and transfer functions (control.ss gives states).
-        """
-        A, B, C, D = control_parts(system)
-        return cls(A, C, Q, R, mean0, cov0, B=B, D=D, cross=cross, diffuse=diffuse)
-
-    @classmethod
-    def from_scipy(
-        cls, system: Any, *, Q: ArrayLike, R: ArrayLike, cov0: ArrayLike | None = None,  # noqa: ANN401
-        mean0: ArrayLike = 0.0, cross: ArrayLike | None = None,
-        diffuse: ArrayLike | bool | None = None,
-    ) -> StateSpace:  # fmt: skip
-        """A `scipy.signal.dlti`, or `scipy.signal.StateSpace(…, dt=…)`, with the noise it lacks.
-
-        Transfer functions and zeros-poles-gains become states by scipy's own `to_ss`.
-        """
-        A, B, C, D = scipy_parts(system)
-        return cls(A, C, Q, R, mean0, cov0, B=B, D=D, cross=cross, diffuse=diffuse)
-
-    def to_control(self, dt: float | bool = True) -> Any:  # noqa: ANN401
-        """A, B, C, D as a `control.StateSpace` of time step `dt`; noise and start have no place.
-
-        A system without inputs gets one that acts on nothing: python-control wants one.
-        """
-        return as_control(*self._constant_parts(), dt)
-
-    def to_scipy(self, dt: float | bool = True) -> Any:  # noqa: ANN401
-        """The same as a discrete `scipy.signal.StateSpace`."""
-        return as_scipy(*self._constant_parts(), dt)
-
-    def _constant_parts(self) -> tuple[Array, Array, Array, Array]:
-        """A, B, C, D, zeros where there is none; refused where one changes with time."""
-        parts = self.parts()
-        changing = [name for name in "ABCD" if name in parts and parts[name].ndim == 3]
-        if changing:
-            raise InvalidInput(
-                f"{', '.join(changing)} changes with time: only constant systems have a "
-                "counterpart in python-control and scipy.signal."
-            )
-        p = max(self.inputs, 1)
-        B = np.zeros((self.states, p)) if self.B is None else self.B
-        D = np.zeros((self.readings, p)) if self.D is None else self.D
-        return self.A.copy(), B.copy(), self.C.copy(), D.copy()
 
     def _with_rows(self, given: ArrayLike | None, name: str, rows: int) -> Array | None:
         if given is None:
@@ -181,6 +119,23 @@ class StateSpace:
                 f"received shape {cross.shape}."
             )
         return cross
+
+    def _require_joint(self, cross: Array) -> None:
+        try:
+            psd(self._joint(cross), "it")
+        except InvalidInput:
+            raise InvalidInput(
+                "cross cannot be the covariance of w_k and v_k: [[Q, cross], [crossᵀ, R]] is not "
+                "≥ 0."
+            ) from None
+
+    def _joint(self, cross: Array) -> Array:
+        """The covariance of [w_k; v_k], (1 or K, n + m, n + m)."""
+        parts = [stack(part) for part in (self.Q, self.R, cross)]
+        length = max(len(part) for part in parts)
+        return joint_covariance(
+            *(np.broadcast_to(part, (length, *part.shape[1:])) for part in parts)
+        )
 
     def _common_steps(self) -> int | None:
         lengths = {name: len(M) for name, M in self.parts().items() if M.ndim == 3}
@@ -213,30 +168,18 @@ class StateSpace:
         given = self.B if self.B is not None else self.D
         return 0 if given is None else int(given.shape[-1])
 
-    # The factors are found when first asked for, by Cholesky or, if singular, by eigenvectors.
-
     @cached_property
-    def Q_root(self) -> Array:
-        """F with FFᵀ = Q, (1 or K, n, n)."""
-        return stacked.factor(stack(self.Q)).lower
-
-    @cached_property
-    def R_root(self) -> Array:
-        """G with GGᵀ = R, (1 or K, m, m)."""
-        return stacked.factor(stack(self.R)).lower
-
-    @cached_property
-    def root0(self) -> Array:
-        """B_0 with B_0B_0ᵀ = cov0, (n, n)."""
-        return np.asarray(stacked.factor(stack(self.cov0)).lower[0])
-
-    @cached_property
-    def uncorrelated(self) -> StateSpace:
-        """The same readings from noise without `cross`: itself, or with the state [x_k; ω_k].
-
-        What filters, bounds and simulations work on; x is the first n of its 2n states.
-        """
-        return self if self.cross is None else independent_noise(self)
+    def matrices(self) -> Matrices:
+        """The arrays of the system, with their factors, as filters take them."""
+        n, m, p = self.states, self.readings, self.inputs
+        found = Matrices(
+            self.A, self.C, self.Q, self.R, self.mean0, self.cov0,
+            np.zeros((n, p)) if self.B is None else self.B,
+            np.zeros((m, p)) if self.D is None else self.D,
+            np.zeros((n, 0)) if self.diffuse is None else self.diffuse,
+        )  # fmt: skip
+        found.cross = self.cross
+        return found
 
     def require_steps(self, steps: int) -> int:
         """Check a number of steps against the time axis."""
@@ -244,15 +187,6 @@ class StateSpace:
         if self.steps is not None and count > self.steps:
             raise InvalidInput(f"The system is given for {self.steps} steps; asked for {count}.")
         return count
-
-    def offsets(self, steps: int, inputs: ArrayLike | None, start: int = 0) -> tuple[Array, Array]:
-        """B_ku_k and D_ku_k, (steps, n) and (steps, m), for inputs (steps, p) from step `start`."""
-        shift, seen = np.zeros((steps, self.states)), np.zeros((steps, self.readings))
-        u = known_inputs(inputs, steps, self.inputs)
-        for target, matrix in ((shift, self.B), (seen, self.D)):
-            if matrix is not None:
-                target[:] = (between(matrix, start, start + steps) @ u[:, :, None])[:, :, 0]
-        return shift, seen
 
     def simulate(
         self, steps: int, rng: np.random.Generator, *, inputs: ArrayLike | None = None,
@@ -262,24 +196,25 @@ class StateSpace:
 
         Where x_0 is diffuse it is simulated at δ = 0: N(mean0, cov0).
         """
-        if self.cross is not None:
-            whole, seen = self.uncorrelated.simulate(steps, rng, inputs=inputs, trials=trials)
-            return whole[..., : self.states].copy(), seen
         source, steps = as_generator(rng), self.require_steps(steps)
-        shift, seen = self.offsets(steps, inputs)
+        u = known_inputs(inputs, steps, self.inputs)
         count = as_count(1 if trials is None else trials, "trials", least=1)
-        n, m = self.states, self.readings
-        A, C = stack(self.A), stack(self.C)
-        states, now = np.empty((count, steps, n)), self.mean0 + np.zeros((count, n))
-        now += source.standard_normal((count, n)) @ self.root0.T
+        n, m, own = self.states, self.readings, self.matrices
+        cross = np.zeros((n, m)) if self.cross is None else self.cross
+        root = roots_of(self._joint(cross))  # of [w; v]
+        states, seen = np.empty((count, steps, n)), np.empty((count, steps, m))
+        now = self.mean0 + source.standard_normal((count, n)) @ own.root0.T
+        white = source.standard_normal((steps, count, n))
+        noise = np.concatenate(
+            [white, source.standard_normal((count, steps, m)).swapaxes(0, 1)], axis=2
+        )
+        A, B, C, D = (stack(part) for part in (own.A, own.B, own.C, own.D))
         for k in range(steps):
+            both = noise[k] @ at(root, k).T
             states[:, k] = now
-            white = source.standard_normal((count, n))
-            now = now @ at(A, k).T + shift[k] + white @ at(self.Q_root, k).T
-        noise = source.standard_normal((count, steps, m, 1))
-        readings = C[:steps] @ states[..., None] + self.R_root[:steps] @ noise
-        result = readings[..., 0] + seen
-        return (states[0], result[0]) if trials is None else (states, result)
+            seen[:, k] = now @ at(C, k).T + at(D, k) @ u[k] + both[:, n:]
+            now = now @ at(A, k).T + at(B, k) @ u[k] + both[:, :n]
+        return (states[0], seen[0]) if trials is None else (states, seen)
 
     def __repr__(self) -> str:
         start = "" if self.diffuse is None else ", diffuse start"
@@ -289,14 +224,23 @@ class StateSpace:
         return f"StateSpace({size}{inputs}{axis}{start})"
 
 
-def as_system(system: StateSpace) -> StateSpace:
+def as_system(system: object) -> StateSpace:
     """InvalidInput for what is no StateSpace."""
     if not isinstance(system, StateSpace):
         raise InvalidInput(
-            f"system must be a dynamics.StateSpace; received a {type(system).__name__}. (Nonlinear "
-            "systems have filters of their own: filter_extended, filter_unscented.)"
+            f"system must be a dynamics.StateSpace; received a {type(system).__name__}. (Filters "
+            'of a NonlinearStateSpace: method="extended" or "unscented".)'
         )
     return system
+
+
+def system_of(matrices: Matrices) -> StateSpace:
+    """The checked system of unchecked matrices."""
+    inputs = matrices.B.shape[-1] > 0
+    return StateSpace(
+        *matrices[:6], B=matrices.B if inputs else None, D=matrices.D if inputs else None,
+        diffuse=matrices.diffuse if matrices.diffuse.shape[1] else None,
+    )  # fmt: skip
 
 
 def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
@@ -313,21 +257,218 @@ def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
     return u
 
 
-def stack(matrix: Array) -> Array:
-    """With a time axis, of length one where the matrix does not change."""
-    return matrix if matrix.ndim == 3 else matrix[None]
+def _start(mean0: ArrayLike, cov0: ArrayLike | None, n: int) -> tuple[Array, Array]:
+    """The mean and covariance of x_0, checked."""
+    if cov0 is None:
+        raise InvalidInput(
+            "cov0 is needed: how uncertain x_0 is, as a variance or a covariance matrix (a large "
+            "one where little is known of it, 0 where it is known exactly), or give diffuse=True "
+            "where nothing is."
+        )
+    covariance = covariances_of(cov0, "cov0", n)
+    if covariance.ndim == 3:
+        raise InvalidInput("cov0 has no time axis: it must be n×n or a number.")
+    mean = as_array(mean0, "mean0", ndim=(0, 1))
+    if mean.ndim and mean.shape != (n,):
+        raise InvalidInput(f"mean0 must have {n} entries; received shape {mean.shape}.")
+    return np.broadcast_to(mean, n).copy(), covariance
 
 
-def at(matrices: Array, k: int) -> Array:
-    """The matrix of step k of a stack of one or K."""
-    return np.asarray(matrices[min(k, len(matrices) - 1)])
+def matrices_of(value: ArrayLike, name: str) -> Array:
+    """(rows, columns) or with a time axis; a number is 1×1."""
+    array = as_array(value, name, ndim=(0, 2, 3))
+    if np.abs(array).max(initial=0.0) > 1.0 / SQUARED:
+        raise InvalidInput(
+            f"{name} has entries beyond {1 / SQUARED:g}, whose squares leave the range of numbers: "
+            "state states or readings in other units."
+        )
+    return array.reshape(1, 1) if array.ndim == 0 else array
 
 
-def each(matrices: Array, steps: Index) -> Array:
-    """A copy of the matrices of these steps, of a stack of one or K."""
-    return np.asarray(matrices[np.minimum(steps, len(matrices) - 1)])
+def covariances_of(value: ArrayLike, name: str, size: int) -> Array:
+    """Symmetric and ≥ 0, (size, size) or with a time axis; a number stands for that times I."""
+    array = as_array(value, name, ndim=(0, 2, 3))
+    if array.ndim == 0:
+        array = array * np.eye(size)
+    if array.shape[-2:] != (size, size):
+        raise InvalidInput(
+            f"{name} must be {size}×{size} (or a number, or with a time axis); received shape "
+            f"{array.shape}."
+        )
+    variances = np.diagonal(array, axis1=-2, axis2=-1)
+    far = (variances > 1.0 / EXTREME) | ((variances < EXTREME) & (variances > 0))
+    if far.any():
+        raise InvalidInput(
+            f"{name} has a variance of {variances[far].flat[0]:.1g}, beyond the range in which "
+            "covariances can be computed: state states or readings in other units."
+        )
+    psd(array, name)
+    return array / 2 + array.swapaxes(-1, -2) / 2  # a sum first could overflow
 
 
-def between(matrix: Array, start: int, stop: int) -> Array:
-    """The matrices of start ≤ k < stop, one if they do not change."""
-    return matrix[start:stop] if matrix.ndim == 3 and len(matrix) > 1 else stack(matrix)
+def diffuse_columns(value: ArrayLike | bool | None, size: int) -> Array | None:
+    """D (size, q) of linearly independent columns, or None: from True, truth values, or columns."""
+    if value is None or value is False:
+        return None
+    given = as_array(value, "diffuse", ndim=(0, 1, 2))
+    if np.asarray(value).dtype == np.bool_ and given.shape in ((), (size,)):
+        columns: Array = np.eye(size)[:, np.broadcast_to(given > 0, size)]
+    else:
+        columns = as_array(value, "diffuse", ndim=2)
+    q = columns.shape[1]
+    if len(columns) != size or q == 0:
+        raise InvalidInput(
+            f"diffuse must be True, {size} truth values (some True), or columns of {size} entries; "
+            f"received shape {given.shape}."
+        )
+    if np.linalg.matrix_rank(columns / np.maximum(np.linalg.norm(columns, axis=0), SQUARED)) < q:
+        raise InvalidInput(f"The {q} columns of diffuse are not linearly independent.")
+    return columns
+
+
+# --- continuous time ---
+
+
+class Motion(NamedTuple):
+    """A, Q (J, n, n) and Ψ = ∫e^{Fs}ds (J, n, n) of J gaps."""
+
+    A: Array
+    Q: Array
+    integral: Array
+
+
+def over_gaps(F: Array, Qc: Array, gaps: Array) -> Motion:
+    """A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds and Ψ = ∫₀ʰ e^{Fs} ds over gaps h (J,) ≥ 0.
+
+    Van Loan's block exponential overflows over long gaps of stable systems. Here a gap is halved
+    until ‖F‖h ≤ ¼, where Taylor series are exact to rounding, and doubled again: nothing overflows
+    but what grows itself.
+
+        A(2h) − I = 2E + E² ,  E = A(h) − I ;   Ψ(2h) = Ψ + AΨ ;   Q(2h) = Q + A Q Aᵀ
+    """
+    parts = [_doubled(F, Qc, gaps[start : start + CHUNK]) for start in range(0, len(gaps), CHUNK)]
+    done = Motion(*(np.concatenate(each) for each in zip(*parts)))
+    finite = np.isfinite(done.A) & np.isfinite(done.Q) & np.isfinite(done.integral)
+    if not finite.all():
+        worst = gaps[~finite.all(axis=(1, 2))].min()
+        raise NumericalFailure(
+            f"Over a gap of {worst:.6g} the state leaves the range of numbers: F is not stable. "
+            "State the time in other units, or put readings (missing ones) in between."
+        )
+    return done
+
+
+def _doubled(F: Array, Qc: Array, gaps: Array) -> Motion:
+    unit = float(np.abs(F).sum(axis=1).max()) or 1.0  # of 1/time: no power of F leaves the range
+    F, Qc, gaps = F / unit, Qc / unit, unit * gaps
+    halvings = np.ceil(np.log2(np.maximum(gaps / SMALL, 1.0))).astype(np.intp)
+    E, integral, Q = _short(F, Qc, np.ldexp(gaps, -halvings))
+    with np.errstate(over="ignore", invalid="ignore"):  # looked at by the caller
+        for done in range(int(halvings.max(initial=0))):
+            own = np.flatnonzero(halvings > done)
+            e, q, psi = E[own], Q[own], integral[own]
+            moved = q + e @ q  # A Q, then A Q Aᵀ
+            grown = q + moved + moved @ e.swapaxes(-1, -2)
+            Q[own] = grown / 2 + grown.swapaxes(-1, -2) / 2
+            integral[own] = 2 * psi + e @ psi
+            E[own] = 2 * e + e @ e
+    return Motion(np.eye(len(F)) + E, Q, integral / unit)
+
+
+def _short(F: Array, Qc: Array, gaps: Array) -> tuple[Array, Array, Array]:
+    """E, Ψ and Q by their Taylor series: Ψ = Σ F^j h^{j+1}/(j+1)!, Q alike with FM + MFᵀ."""
+    n = len(F)
+    power: Array = np.eye(n)
+    spread, E = Qc, np.zeros((len(gaps), n, n))
+    integral, Q = np.zeros_like(E), np.zeros_like(E)
+    for j in range(TERMS):
+        weight = (gaps ** (j + 1) / math.factorial(j + 1))[:, None, None]
+        integral += weight * power
+        Q += weight * spread
+        power = F @ power
+        E += weight * power
+        moved = F @ spread
+        spread = moved + moved.T
+    return E, integral, Q
+
+
+def stationary_covariance(F: Array, Qc: Array) -> Array:
+    """P with FP + PFᵀ + Qc = 0: Q over a gap after which everything earlier is forgotten."""
+    rate = -float(np.linalg.eigvals(F).real.max())
+    if not rate > len(F) * EPS * float(np.abs(F).max()):
+        raise InvalidInput(
+            "cov0='stationary' needs a stable F (all eigenvalues left of the imaginary axis); the "
+            f"largest real part is {-rate:.3g}. Give cov0."
+        )
+    return np.asarray(over_gaps(F, Qc, np.array([FADED / rate])).Q[0])
+
+
+def gaps_between(times: ArrayLike | None, step: float | None) -> tuple[Array, Index | None]:
+    """The distinct gaps (J,), and which one follows each reading (K,); None where all are one.
+
+    The last reading has no successor: what follows it, for predictions, is `step`, or a gap as long
+    as the one before. Gaps that differ by rounding of the times count as equal.
+    """
+    after = None if step is None else as_positive(step, "step")
+    if times is None:
+        if after is None:
+            raise InvalidInput("give the times of the readings, or the step between them.")
+        return np.array([after]), None
+    when = as_array(times, "times", ndim=1)
+    gaps = np.diff(when)
+    if (gaps <= 0).any():
+        k = int(np.argmax(gaps <= 0))
+        raise InvalidInput(
+            f"times must increase: that of reading {k + 1} ({when[k + 1]:.6g}) is not after that "
+            f"of reading {k} ({when[k]:.6g})."
+        )
+    if after is None and len(when) < 2:
+        raise InvalidInput("times must be at least two, or give the step that follows them.")
+    every = np.append(gaps, gaps[-1] if after is None else after)
+    order = np.argsort(every)
+    apart = np.diff(every[order]) > 4 * EPS * max(np.abs(when).max(), every.max())
+    group = np.concatenate([[0], np.cumsum(apart)])
+    own = np.empty(len(every), dtype=np.intp)
+    own[order] = group
+    distinct = np.bincount(own, weights=every) / np.bincount(own)
+    return distinct, None if len(distinct) == 1 else own
+
+
+class Sampled(NamedTuple):
+    """A, Q, B of a StateSpace and cov0: (…) or with a time axis."""
+
+    A: Array
+    Q: Array
+    B: Array | None
+    cov0: ArrayLike | None
+
+
+def sampled(
+    F: ArrayLike, Qc: ArrayLike, B: ArrayLike | None, cov0: ArrayLike | str | None,
+    times: ArrayLike | None, step: float | None,
+) -> Sampled:  # fmt: skip
+    """The matrices of `StateSpace.from_continuous`."""
+    drift, spread = _drift(F), as_array(Qc, "Qc", ndim=(0, 2))
+    n = len(drift)
+    if spread.ndim == 0:
+        spread = spread * np.eye(n)
+    spread = psd(spread, "Qc", size=n).dense()
+    acts = None if B is None else np.atleast_2d(as_array(B, "B", ndim=(0, 2)))
+    if acts is not None and len(acts) != n:
+        raise InvalidInput(f"B must have {plural(n, 'row')}; received shape {acts.shape}.")
+    if isinstance(cov0, str):
+        if cov0 != "stationary":
+            raise InvalidInput(f"cov0 must be numbers or 'stationary'; received {cov0!r}.")
+        cov0 = stationary_covariance(drift, spread)
+    gaps, own = gaps_between(times, step)
+    A, Q, integral = over_gaps(drift, spread, gaps)
+    if own is None:
+        return Sampled(A[0], Q[0], None if acts is None else integral[0] @ acts, cov0)
+    return Sampled(A[own], Q[own], None if acts is None else (integral @ acts)[own], cov0)
+
+
+def _drift(F: ArrayLike) -> Array:
+    drift = np.atleast_2d(as_array(F, "F", ndim=(0, 2)))
+    if drift.shape[0] != drift.shape[1] or drift.size == 0:
+        raise InvalidInput(f"F must be square, n×n; received shape {drift.shape}.")
+    return drift

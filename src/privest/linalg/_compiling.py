@@ -19,6 +19,7 @@ from privest.errors import MissingDependency
 Loop = Callable[..., Any]
 
 
+@cache
 def installed() -> bool:
     """Whether numba is there."""
     return importlib.util.find_spec("numba") is not None
@@ -36,10 +37,17 @@ def wanted(compiled: bool | None, long: bool) -> bool:
     return there
 
 
+def where_installed(function: Loop, arguments: str, *, uses: tuple[Loop, ...] = ()) -> Loop:
+    """`machine_code` of a loop where numba is installed, else the loop as it is: slow."""
+    if not installed():
+        return function
+    return machine_code(function, arguments, uses=uses, inline=True)
+
+
 @cache
 def machine_code(
     function: Loop, arguments: str, *, reassociate: bool = False, uses: tuple[Loop, ...] = (),
-    constants: tuple[tuple[str, int], ...] = (),
+    constants: tuple[tuple[str, int], ...] = (), inline: bool = False,
 ) -> Loop:  # fmt: skip
     """The loop `function` compiled for these kinds of arguments, one word each.
 
@@ -54,6 +62,7 @@ def machine_code(
     calls, which must be in the file of the loop: a cache file knows when that one changes. They may
     call those before them in `uses`. `constants`: values of constants of the file of the loop, for
     this version of it (of the loop alone, not of what it uses), which has a cache file of its own.
+    `inline`: what it uses becomes part of it.
     """
     import numba
 
@@ -73,7 +82,7 @@ def machine_code(
     options = {"error_model": "numpy", "fastmath": relaxed}
     helpers: dict[str, Loop] = {}
     for helper in uses:
-        helpers[helper.__name__] = numba.njit(**options)(_with(helper, helpers))
+        helpers[helper.__name__] = numba.njit(forceinline=inline, **options)(_with(helper, helpers))
     loop = _with(function, {**helpers, **dict(constants)})
     if constants:  # cache files go by name: a constant is no part of what they compare
         loop.__qualname__ += "".join(f"_{name}_{value}" for name, value in constants)

@@ -145,7 +145,7 @@ class StreamMechanism:
         self._past, self.steps = past, start + len(sizes)
         return StreamRelease(
             start, len(sizes), values, missing, self.level.fingerprint, source.simulated,
-            source.grid,
+            source.grid, self.level,
         )  # fmt: skip
 
     def _shown(

@@ -1,72 +1,90 @@
-"""Regression with AR(1) errors from all releases of a stream, and its errors by blocks of time."""
+"""Autocorrelated measurements of a stream: AR(1) errors, fitted from all releases at the end.
+
+    y_k = h_kβ + u_k ,   u_k = φu_{k−1} + w_k ,   var u = γ₀
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy
 
 import privest as pv
 from privest.arrays import Array
 from privest.errors import InvalidInput
 from privest.estimator.inference import BlockSums, SerialErrors, serial_errors
 
-CHANCE = 9.0  # twice the log-likelihood that φ ≠ 0 must gain to be more than chance (3 deviations)
+CHANCE = 0.9973  # confidence at which φ ≠ 0 counts as autocorrelation: three standard errors
 
 
 @dataclass(frozen=True)
 class AutocorrelatedFit:
-    """y_k = h_kβ + u_k ,   u_k = φu_{k−1} + w_k ,   var u = γ₀.
+    """β̂ with its standard errors of the model and by blocks of the whitened rows; φ̂ and γ̂₀.
 
-    estimate, standard_error   of β, by maximum likelihood.
-    correlation, variance      φ̂, and γ̂₀ of a measurement given its features.
-    autocorrelated             whether φ̂ ≠ 0 is more than chance.
-    by_blocks                  errors of the same β̂ by blocks of time of the whitened rows: they
-                               hold, too, where the errors are not quite AR(1).
+    remembers   whether the profile interval of φ leaves out 0.
     """
 
     estimate: Array
     standard_error: Array
-    correlation: float
-    variance: float
-    autocorrelated: bool
     by_blocks: SerialErrors
+    correlation: float
+    noise_variance: float
+    remembers: bool
 
 
 def fit_autocorrelated(
     level: pv.EndlessLevel, release: pv.StreamRelease, rows: Array
 ) -> AutocorrelatedFit:
-    """β, φ and γ₀ from all releases of a stream of single measurements; rows H (K, n)."""
+    """Maximum likelihood of `RegressionAR(1)` with the rows H (K, n) as inputs."""
     if level.block != 1:
         raise InvalidInput(
-            "Autocorrelated errors are fitted to releases of one measurement a step: this level "
-            f"has steps of {level.block}, which share a noise."
+            "Autocorrelated errors are fitted to releases of one measurement per step; received "
+            f"steps of {level.block}."
         )
-    family = pv.dynamics.RegressionAR(1, rows.shape[1])
-    found = pv.dynamics.fit(family, level, release, inputs=rows)
-    phi, q, beta = float(found.estimate[0]), float(found.estimate[1]), found.estimate[2:]
-    ends = found.intervals(float(scipy.special.chdtr(1, CHANCE))).ends[0]
-    autocorrelated = bool(ends[0] > 0 or ends[1] < 0)
-    sums = BlockSums(rows.shape[1], 1)
-    sums.add(_whitened(family, phi, q, level, release, rows))
-    errors = replace(serial_errors(sums, beta), correlation=phi if autocorrelated else 0.0)
+    n = rows.shape[1]
+    fit = pv.dynamics.fit(pv.dynamics.RegressionAR(1, n), release, level=level, inputs=rows)
+    phi, q = (float(part) for part in fit.estimate[:2])
+    low, high = fit.interval(CHANCE)[0]
+    remembers = bool(low > 0 or high < 0)
+    variance = q / (1.0 - phi**2)
+    sums = BlockSums(n)
+    system = pv.dynamics.StateSpace(A=phi, C=1.0, Q=q, R=0.0, cov0=variance, D=1.0)
+    sums.add(_whitened(system, level, release, rows))
+    by_blocks = replace(
+        serial_errors(sums, fit.estimate[2:]), correlation=phi if remembers else 0.0
+    )
     return AutocorrelatedFit(
-        beta, found.standard_error[2:], phi, q / (1 - phi**2), autocorrelated, errors
+        fit.estimate[2:], fit.standard_error[2:], by_blocks, phi, variance, remembers
     )
 
 
+def autoregressive_system(
+    correlation: float, variance: float, measurements: int = 1
+) -> pv.dynamics.StateSpace:
+    """u of some steps in time as one state, stationary: cov u_k, u_{k+l} = γ₀φ^l.
+
+    >>> autoregressive_system(0.5, 1.0, 2).Q.tolist()  # 1 − φ², 1 − φ⁴, φ − φ³
+    [[0.75, 0.375], [0.375, 0.9375]]
+    """
+    place = np.arange(1, measurements + 1)
+    apart = correlation ** np.abs(np.subtract.outer(place, place))
+    before = correlation**place
+    A = np.zeros((measurements, measurements))
+    A[:, -1] = before
+    return pv.dynamics.StateSpace(
+        A=A, C=np.eye(measurements), Q=variance * (apart - np.outer(before, before)), R=0.0,
+        cov0=variance * apart,
+    )  # fmt: skip
+
+
 def _whitened(
-    family: pv.dynamics.RegressionAR, phi: float, q: float, level: pv.EndlessLevel,
-    release: pv.StreamRelease, rows: Array,
-) -> Array:  # fmt: skip
-    """[G, ζ] (K, n + 1) of unit noise: innovations for β = 0 less those for each β = e_i."""
+    system: pv.dynamics.StateSpace, level: pv.EndlessLevel, release: pv.StreamRelease, rows: Array
+) -> Array:
+    """[G, ζ] (K, n + 1): the rows of H and the releases as innovations of unit variance."""
 
-    def innovations(beta: Array) -> Array:
-        system = family.system([phi, q, *beta])
-        own = pv.dynamics.filter_releases(system, level, release, inputs=rows)
-        return np.nan_to_num(own.innovations).ravel()
+    def innovations(known: Array) -> Array:
+        found = pv.dynamics.filter(system, release, level=level, inputs=known[:, None])
+        return np.nan_to_num(found.innovations[:, 0])
 
-    n = rows.shape[1]
-    none = innovations(np.zeros(n))
-    return np.column_stack([*(none - innovations(unit) for unit in np.eye(n)), none])
+    own = innovations(np.zeros(len(rows)))  # an input h takes its whitened self off the innovation
+    return np.column_stack([*(own - innovations(column) for column in rows.T), own])

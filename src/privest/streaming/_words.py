@@ -11,6 +11,7 @@ from privest.arrays import plural
 from privest.errors import NumericalFailure
 from privest.privacy import reader
 from privest.report import Sentence
+from privest.streaming._autocorrelated import autoregressive_system
 from privest.streaming._run import StreamRun
 from privest.streaming._sides import Analyst, Owner
 
@@ -66,20 +67,9 @@ def _smoothed(level: pv.EndlessLevel, correlation: float, variance: float) -> li
 
 def _from_all_steps(level: pv.EndlessLevel, correlation: float, variance: float) -> float | None:
     """The error of an attacker who smooths; None where it has no limit."""
-    system = _autoregression(correlation, variance, level.block)
+    system = autoregressive_system(correlation, variance, level.block)
     try:
         settled = pv.dynamics.steady_state(system, level).smoothed
     except NumericalFailure:
         return None
     return min(float(np.sqrt(settled.diagonal().min())), math.sqrt(variance))
-
-
-def _autoregression(correlation: float, variance: float, block: int) -> pv.dynamics.StateSpace:
-    """`block` measurements in time as one state: their covariance is γ₀φ^l at lag l."""
-    place = np.arange(1, block + 1)
-    apart = correlation ** np.abs(np.subtract.outer(place, place))
-    before = correlation**place
-    A = np.zeros((block, block))
-    A[:, -1] = before
-    Q = variance * (apart - np.outer(before, before))
-    return pv.dynamics.StateSpace(A=A, C=np.eye(block), Q=Q, R=0.0, cov0=variance * apart)

@@ -18,8 +18,8 @@ def fits():
     found = [
         dynamics.fit(
             family,
-            level,
             pv.StreamMechanism(level).simulate(np.zeros(60), np.random.default_rng(1)),
+            level=level,
         )
         for family in ("level", "level-noise", "ar1-mean")
     ]

@@ -107,16 +107,16 @@ def test_right_systems_pass_and_wrong_ones_are_told(level, gap):
     if gap:
         y[200:260] = y[700::7] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
-    found = dynamics.filter_releases(CHAIN, level, release)
+    found = dynamics.filter(CHAIN, release, level=level)
     right = dynamics.diagnose(found, confidence=0.999)  # wrong by chance in one seed of a thousand
     assert right.alarms == ()
     assert "none speaks against the system (which does not prove it)" in right.verdict
     slower = dynamics.StateSpace(A=0.2, C=1.0, Q=0.96, R=0.2, cov0=1.0)  # the same variance
-    wrong = dynamics.diagnose(dynamics.filter_releases(slower, level, release))
+    wrong = dynamics.diagnose(dynamics.filter(slower, release, level=level))
     assert "whiteness" in [test.name for test in wrong.alarms]
     assert "correlated in time" in wrong.verdict
     louder = dynamics.StateSpace(A=0.9, C=1.0, Q=0.6, R=0.6, cov0=1.0)
-    wrong = dynamics.diagnose(dynamics.filter_releases(louder, level, release))
+    wrong = dynamics.diagnose(dynamics.filter(louder, release, level=level))
     assert "variance" in [test.name for test in wrong.alarms]
 
 
@@ -195,11 +195,11 @@ def test_it_goes_to_json_and_draws(tmp_path):
 
 def test_the_extended_filter_is_diagnosed():
     rng = np.random.default_rng(12)
-    bent = dynamics.ExtendedStateSpace(lambda x: 0.9 * x, lambda x: x, 0.19, 0.2, [0.0], 1.0)
+    bent = dynamics.NonlinearStateSpace(lambda x: 0.9 * x, lambda x: x, 0.19, 0.2, [0.0], 1.0)
     _, y = CHAIN.simulate(300, rng)
     release = pv.StreamMechanism(1.0).simulate(y, rng)
-    linear = dynamics.diagnose(dynamics.filter_releases(CHAIN, 1.0, release))
-    found = dynamics.diagnose(dynamics.filter_extended(bent, 1.0, release))
+    linear = dynamics.diagnose(dynamics.filter(CHAIN, release, level=1.0))
+    found = dynamics.diagnose(dynamics.filter(bent, release, level=1.0, method="extended"))
     assert [t.statistic for t in found.tests] == pytest.approx(
         [t.statistic for t in linear.tests], rel=1e-8
     )

@@ -13,7 +13,7 @@ C = np.array([[1.0, 0.5]])
 
 
 def linear(**jacobians):
-    return dynamics.ExtendedStateSpace(
+    return dynamics.NonlinearStateSpace(
         lambda x: A @ x, lambda x: C @ x, Q=0.1, R=0.2, mean0=[1.0, -1.0], cov0=0.5, **jacobians
     )
 
@@ -29,8 +29,8 @@ def test_a_linear_one_is_the_kalman_filter(given):
     _, y = system.simulate(12, rng)
     y[3] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
-    ours = dynamics.filter_extended(extended, level, release)
-    exact = dynamics.filter_releases(system, level, release)
+    ours = dynamics.filter(extended, release, level=level, method="extended")
+    exact = dynamics.filter(system, release, level=level)
     assert np.abs(ours.estimate - exact.estimate).max() < 1e-9
     assert np.abs(ours.covariance - exact.covariance).max() < 1e-9
     assert np.nanmax(np.abs(ours.innovations - exact.innovations)) < 1e-9
@@ -41,7 +41,7 @@ def test_a_linear_one_is_the_kalman_filter(given):
 
 def test_errors_of_a_pendulum_are_near_its_local_bound():
     """Noise so small that it is nearly linear: squared errors within a χ² interval, + 5 %."""
-    extended = dynamics.ExtendedStateSpace(
+    extended = dynamics.NonlinearStateSpace(
         lambda x: np.array([x[0] + 0.1 * x[1], x[1] - 0.1 * np.sin(x[0])]),
         lambda x: np.array([np.sin(x[0])]),
         Q=1e-8,
@@ -68,7 +68,9 @@ def test_errors_of_a_pendulum_are_near_its_local_bound():
             last = x
             x = extended.move(x)[0] + 1e-4 * rng.standard_normal(2)
         release = pv.StreamMechanism(level).simulate(y, rng)
-        error = dynamics.filter_extended(extended, level, release).estimate[-1] - last
+        error = (
+            dynamics.filter(extended, release, level=level, method="extended").estimate[-1] - last
+        )
         squares += error @ np.linalg.solve(bound.filtered[-1], error)
     low, high = stats.chi2.interval(1 - 1e-5, 2 * trials)
     assert 0.95 * low < squares < 1.05 * high
@@ -76,9 +78,9 @@ def test_errors_of_a_pendulum_are_near_its_local_bound():
 
 def test_bad_input():
     with pytest.raises(InvalidInput, match="f must return 2 states"):
-        dynamics.ExtendedStateSpace(lambda x: x[:1], lambda x: x, 0.1, 0.1, [0.0, 0.0], 1.0)
+        dynamics.NonlinearStateSpace(lambda x: x[:1], lambda x: x, 0.1, 0.1, [0.0, 0.0], 1.0)
     with pytest.raises(InvalidInput, match="no time axis"):
-        dynamics.ExtendedStateSpace(
+        dynamics.NonlinearStateSpace(
             lambda x: x, lambda x: x, np.ones((3, 2, 2)), 0.1, [0.0, 0.0], 1.0
         )
     with pytest.raises(InvalidInput, match="Jacobian of h must be 1×2"):
@@ -88,4 +90,4 @@ def test_bad_input():
     banded = pv.EndlessLevel(1.0, [0.5])
     release = pv.StreamMechanism(banded).simulate([0.0], np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="does not look back"):
-        dynamics.filter_extended(linear(), banded, release)
+        dynamics.filter(linear(), release, level=banded, method="extended")

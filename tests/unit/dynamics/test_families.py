@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 import privest as pv
 from privest import dynamics
 from privest.dynamics import AR, ARMA, LocalLevel, LocalTrend, RegressionAR, Seasonal
-from privest.dynamics._identification._data import data_of
-from privest.dynamics._identification._likelihood import log_likelihood
 from privest.errors import InvalidInput, NotIdentifiable
 
 STATIONARY = [
@@ -92,7 +90,7 @@ def test_the_likelihood_is_that_of_sarimax(family, theta, order):
     y[7:10] = np.nan
     level, release = 4.0, shown(y, 4.0)
     system = family.system(theta)
-    found = dynamics.filter_releases(system, level, release, inputs=np.ones(60))
+    found = dynamics.filter(system, release, level=level, inputs=np.ones(60))
     values = dict(zip(family.names, theta))
     peer = SARIMAX(
         release.values / 2 - values["mean"], order=order, measurement_error=True,
@@ -128,14 +126,13 @@ def test_the_likelihood_is_that_of_unobserved_components(family, theta, said):
     peer.ssm.loglikelihood_burn = 0
     # Theirs: irregular, level, trend, seasonal.
     expected = peer.loglike([theta[-1] + 1 / level, *theta[:-1]]) - 25 * np.log(level)
-    found = dynamics.filter_releases(system, level, release)
+    found = dynamics.filter(system, release, level=level)
     assert found.log_likelihood == pytest.approx(expected, rel=1e-9)
     # With nothing known of x_0, theirs by the exact diffuse filter.
     peer = UnobservedComponents(release.values / 2, use_exact_diffuse=True, **said)
     expected = peer.loglike([theta[-1] + 1 / level, *theta[:-1]]) - 25 * np.log(level)
-    (data,) = data_of(level, release, None, 1)
-    found = log_likelihood(family.matrices(family.working(np.array(theta))), data)
-    assert found == pytest.approx(expected, rel=1e-9)
+    found = dynamics.filter(family.system(theta), release, level=level)
+    assert found.log_likelihood == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_regression_is_that_of_sarimax():
@@ -145,7 +142,7 @@ def test_a_regression_is_that_of_sarimax():
     H, y = rng.normal(size=(40, 2)), rng.normal(size=40)
     release, family = shown(y, 1.0), RegressionAR(2, 2)
     theta = [0.5, 0.2, 0.8, 1.5, -2.0]
-    found = dynamics.filter_releases(family.system(theta), 1.0, release, inputs=H)
+    found = dynamics.filter(family.system(theta), release, level=1.0, inputs=H)
     peer = SARIMAX(release.values, exog=H, order=(2, 0, 0), measurement_error=True)
     expected = peer.loglike([1.5, -2.0, 0.5, 0.2, 1.0, 0.8])
     assert found.log_likelihood == pytest.approx(expected, rel=1e-9)

@@ -68,7 +68,7 @@ def test_numbers_are_those_of_the_library(folder, smooth):
     assert done.exit_code == 0, done.output
     release = read_release(kept.read_text(encoding="utf-8").splitlines(keepends=True))
     assert release.missing.tolist() == [[k == 5, False] for k in range(30)]  # a cell, not the row
-    found = dynamics.filter_releases(read_model(folder / "m.toml")[0], 2.0, release)
+    found = dynamics.filter(read_model(folder / "m.toml")[0], release, level=2.0)
     result = dynamics.smooth(found) if smooth else found
     more = ["--smooth"] if smooth else []
     done = run(folder / "y.csv", *common, *more, "--output", out, "--png", folder / "x.png")
@@ -281,7 +281,7 @@ def test_no_value_of_a_reading_is_refused(folder, cell):
     assert np.nanmax(np.abs(release.values)) < 2**0.5 * 100 + 9
     again = run(out, "--from", "releases", *common[:4])
     assert again.exit_code == 0, again.output
-    found = dynamics.filter_releases(read_model(folder / "m.toml")[0], 2.0, release)
+    found = dynamics.filter(read_model(folder / "m.toml")[0], release, level=2.0)
     assert np.array_equal(table(again.stdout)["place"], found.estimate[:, 0])
     assert np.array_equal(table(again.stdout)["place_se"], found.standard_error[:, 0])
 
@@ -314,7 +314,7 @@ def test_inputs_are_columns_or_a_file_of_their_own(driven):
     assert done.exit_code == 0, done.output
     release = read_release(kept.read_text(encoding="utf-8").splitlines(keepends=True))
     assert np.flatnonzero(release.missing).tolist() == [4]
-    found = dynamics.filter_releases(system, 2.0, release, inputs=u)
+    found = dynamics.filter(system, release, level=2.0, inputs=u)
     apart = ["--inputs", "u,v", "--inputs-file", folder / "u.csv"]
     for one in (
         run(folder / "y.csv", *trial, "--inputs", "u,v"),
@@ -342,7 +342,7 @@ def test_a_diagnosis_is_told_and_drawn(driven):
         "--diagnose", drawn,
     )  # fmt: skip
     release = read_release(kept.read_text(encoding="utf-8").splitlines(keepends=True))
-    found = dynamics.filter_releases(system, 2.0, release, inputs=u)
+    found = dynamics.filter(system, release, level=2.0, inputs=u)
     assert dynamics.diagnose(found).verdict in " ".join(done.stderr.split())
     assert drawn.stat().st_size > 10_000
     few = of_one(folder, "y\n1\n2\n3\n")  # too few for a test: the estimates are there all the same

@@ -23,13 +23,13 @@ def released(family, theta, steps, seed, inputs=None):
 def test_the_series_is_that_of_the_filter_at_the_estimate():
     """C x + D u with the mean as an input; against the system without a mean on z̃ less it."""
     y, release = released(AR(1, noise=True), [0.8, 0.36, 0.2, 3.0], 300, 0)
-    found = fit(AR(1, noise=True), LEVEL, release)
+    found = fit(AR(1, noise=True), release)
     phi, q, r, mean = found.estimate
     plain = dynamics.StateSpace(A=phi, C=1.0, Q=q, R=r, cov0=q / (1 - phi**2))
     less = pv.StreamRelease(
         0, 300, release.values - np.sqrt(2.0) * mean, release.missing, release.fingerprint, True
     )
-    own = dynamics.filter_releases(plain, LEVEL, less)
+    own = dynamics.filter(plain, less, level=LEVEL)
     assert found.filtered().log_likelihood == pytest.approx(found.log_likelihood, rel=1e-12)
     assert found.filtered().innovations == pytest.approx(own.innovations, abs=1e-9, nan_ok=True)
     series, smoothed = found.signal(), dynamics.smooth(own)
@@ -41,12 +41,12 @@ def test_the_series_is_that_of_the_filter_at_the_estimate():
 
 def test_a_fit_is_diagnosed_with_its_degrees_of_freedom():
     _, release = released(AR(2), [1.2, -0.5, 1.0, 0.0], 400, 1)
-    right = fit(AR(2), LEVEL, release).diagnose(lags=12, confidence=0.999)
+    right = fit(AR(2), release).diagnose(lags=12, confidence=0.999)
     assert right.alarms == ()
     assert right.parameters == 2  # the φ, neither q nor the mean
     assert right.tests[0].freedom == 10
     assert "fitted to the same releases" in right.verdict
-    wrong = fit(AR(1), LEVEL, release).diagnose(lags=12)
+    wrong = fit(AR(1), release).diagnose(lags=12)
     assert [alarm.name for alarm in wrong.alarms] == ["whiteness"]
 
 
@@ -55,7 +55,7 @@ def test_inputs_are_in_the_series():
     u = rng.standard_normal((200, 1))
     family = RegressionAR(1, 1)
     _, release = released(family, [0.5, 0.2, 4.0], 200, 2, u)
-    found = fit(family, LEVEL, release, inputs=u)
+    found = fit(family, release, inputs=u)
     left = found.signal().estimate[:, 0] - found.estimate[-1] * u[:, 0]
     assert np.corrcoef(left, u[:, 0])[0, 1] ** 2 < 0.05
 
@@ -69,7 +69,7 @@ def test_whiteness_of_fits_has_its_mean(level):
     seen = []
     for _ in range(200):
         release = pv.StreamMechanism(stream).simulate(system.simulate(400, rng)[1], rng)
-        seen.append(fit(family, stream, release).diagnose(lags=10).tests[0].statistic)
+        seen.append(fit(family, release).diagnose(lags=10).tests[0].statistic)
     error = np.std(seen) / np.sqrt(len(seen))
     assert np.mean(seen) == pytest.approx(9.0, abs=4 * error)
 
@@ -80,9 +80,9 @@ def test_a_series_of_which_the_start_is_unknown():
     family = dynamics.LocalLevel(noise=False)
     y = 1000 + rng.standard_normal(150).cumsum()
     release = pv.StreamMechanism(LEVEL).simulate(y, rng)
-    found = fit(family, LEVEL, release)
+    found = fit(family, release)
     vague = family.system(found.estimate, cov0=1e10)
-    own = dynamics.smooth(dynamics.filter_releases(vague, LEVEL, release))
+    own = dynamics.smooth(dynamics.filter(vague, release, level=LEVEL))
     # what a variance of 1e10 still adds: (z − 0)²/1e10 of a standard error
     assert found.signal().estimate == pytest.approx(own.estimate, abs=1e-5)
     assert found.signal().standard_error == pytest.approx(own.standard_error, rel=1e-5)

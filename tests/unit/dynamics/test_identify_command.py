@@ -61,7 +61,7 @@ def test_numbers_are_those_of_the_library(folder, tmp_path):
     asked = ["--family", "ar1-mean", "--level", "4"]
     kept, release = released(folder, "z.jsonl", *asked)
     assert np.flatnonzero(release.missing).tolist() == [7]
-    found = dynamics.fit("ar1-mean", 4.0, release)
+    found = dynamics.fit("ar1-mean", release, level=4.0)
     intervals, foreseen = found.intervals(), found.forecast(3)
     out, drawn, tested = (tmp_path / name for name in ("o.csv", "o.png", "d.png"))
     same = ["--measurements", "load", *asked, "--simulate", "--seed", "3"]
@@ -98,7 +98,7 @@ def test_inputs_are_public_columns(folder):
     asked = ["--family", "regression1+mean", "--level", "4"]
     kept, release = released(folder, "zu.jsonl", *asked)
     u = np.loadtxt(folder / "u.csv", skiprows=1)
-    found = dynamics.fit("regression1+mean", 4.0, release, inputs=u[:80])
+    found = dynamics.fit("regression1+mean", release, level=4.0, inputs=u[:80])
     assert found.estimate[-2:] == pytest.approx([2.0, 5.0], abs=1.5)
     given = ["--inputs-file", folder / "past.csv"]
     receiver = run(kept, "--from", "releases", *asked, *given, "--json")
@@ -120,7 +120,7 @@ def test_inputs_are_public_columns(folder):
 def test_lags_say_what_they_show(folder):
     kept, release = released(folder, "lags.jsonl", "--family", "ar1", "--level", "4", "--lags", "1")
     level = pv.EndlessLevel(4.0, [1.0])
-    found = dynamics.fit("ar1", level, release)
+    found = dynamics.fit("ar1", release, level=level)
     assert found.exposure == pytest.approx(16.0)  # (1 + 1)²·4: twice the 8 of one reading
     done = run(kept, "--from", "releases", "--family", "ar1", "--level", "4", "--lags", "1")
     said = words(done.stdout)

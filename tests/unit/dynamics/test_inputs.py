@@ -65,7 +65,7 @@ def test_levels_and_steps():
 def test_filters_take_releases_only():
     y = np.array([0.123456, 0.654321])
     with pytest.raises(InvalidInput, match="takes a release") as caught:
-        dynamics.filter_releases(WALK, 1.0, y)
+        dynamics.filter(WALK, y, level=1.0)
     assert "0.123" not in str(caught.value)
     with pytest.raises(InvalidInput, match="StreamRelease, not ndarray"):
         dynamics.PrivateKalman(WALK, 1.0).update(y)
@@ -73,9 +73,9 @@ def test_filters_take_releases_only():
     release = mechanism.simulate(y, np.random.default_rng(0))
     later = mechanism.simulate(y, np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="another level"):
-        dynamics.filter_releases(WALK, 1.0, release)
+        dynamics.filter(WALK, release, level=1.0)
     with pytest.raises(InvalidInput, match="starts at step 2"):
-        dynamics.filter_releases(WALK, 2.0, later)
+        dynamics.filter(WALK, later, level=2.0)
     kalman = dynamics.PrivateKalman(WALK, 2.0)
     with pytest.raises(InvalidInput, match="must be that of step 0"):
         kalman.update(later)
@@ -101,19 +101,19 @@ def test_inputs():
     level = pv.EndlessLevel(1.0)
     release = pv.StreamMechanism(level).simulate([0.0, 0.0, 0.0], np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="has 1 input:"):
-        dynamics.filter_releases(driven, level, release)
+        dynamics.filter(driven, release, level=level)
     with pytest.raises(InvalidInput, match=r"inputs must have shape \(3, 1\)"):
-        dynamics.filter_releases(driven, level, release, inputs=np.zeros((2, 1)))
+        dynamics.filter(driven, release, level=level, inputs=np.zeros((2, 1)))
     with pytest.raises(InvalidInput, match="inputs must have shape"):
-        dynamics.filter_releases(WALK, level, release, inputs=np.zeros((3, 1)))
-    found = dynamics.filter_releases(driven, level, release, inputs=[1.0, 1.0, 1.0])
+        dynamics.filter(WALK, release, level=level, inputs=np.zeros((3, 1)))
+    found = dynamics.filter(driven, release, level=level, inputs=[1.0, 1.0, 1.0])
     ahead = dynamics.predict(found, 2, inputs=[[10.0], [0.0]])
     steps = found.estimate[-1, 0] + np.array([1.0, 11.0])  # u_2 was given to the filter
     assert ahead.estimate[:, 0] == pytest.approx(steps)
     for wrong in ([[10.0]], np.zeros((3, 1)), np.zeros((2, 2)), None):
         with pytest.raises(InvalidInput, match=r"\(2, 1\)"):
             dynamics.predict(found, 2, inputs=wrong)
-    with pytest.raises(InvalidInput, match="ahead must be"):
+    with pytest.raises(InvalidInput, match="steps must be"):
         dynamics.predict(found, 0)
 
 
@@ -124,7 +124,7 @@ def test_predictions_and_forecasts_take_the_inputs_of_the_same_steps(family):
     release = pv.StreamMechanism(level).simulate(
         u[:60, 0] + np.sin(np.arange(60)) + rng.standard_normal(60), rng
     )
-    found = dynamics.fit(family, level, release, inputs=u[:60])
+    found = dynamics.fit(family, release, level=level, inputs=u[:60])
     seen = found.forecast(3, inputs=u[60:], method="plug-in").states
     extra = found.system.inputs - 1  # a column of ones where the family has a mean
     own = np.concatenate([u[60:], np.ones((3, extra))], axis=1)
@@ -140,11 +140,11 @@ def test_online_predictions_know_the_last_input():
     release = pv.StreamMechanism(level).simulate(np.zeros(4), np.random.default_rng(0))
     kalman = dynamics.PrivateKalman(driven, level)
     kalman.update(release, inputs=u[:4])
-    whole = dynamics.filter_releases(driven, level, release, inputs=u[:4])
-    bent = dynamics.ExtendedStateSpace(
+    whole = dynamics.filter(driven, release, level=level, inputs=u[:4])
+    bent = dynamics.NonlinearStateSpace(
         lambda x, u: 0.5 * x + 2.0 * u, lambda x, u: x, 0.1, 0.5, [0.0], 1.0, inputs=1
     )
-    curved = dynamics.filter_extended(bent, level, release, inputs=u[:4])
+    curved = dynamics.filter(bent, release, level=level, inputs=u[:4], method="extended")
     first = 0.5 * whole.estimate[-1, 0] + 2.0 * u[3]
     for ahead in (
         kalman.predict(2, inputs=u[4:]),
@@ -158,7 +158,7 @@ def test_prediction_ends_with_the_system():
     varying = StateSpace(A=np.ones((4, 1, 1)), C=1.0, Q=0.1, R=0.5, cov0=1.0)
     level = pv.EndlessLevel(1.0)
     release = pv.StreamMechanism(level).simulate(np.zeros(4), np.random.default_rng(0))
-    found = dynamics.filter_releases(varying, level, release)
+    found = dynamics.filter(varying, release, level=level)
     assert dynamics.predict(found, 1).covariance[0] == pytest.approx(found.covariance[-1] + 0.1)
     with pytest.raises(InvalidInput, match="asked for 2"):
         dynamics.predict(found, 2)
@@ -169,7 +169,7 @@ def test_overflow_and_dense_levels_are_said():
     with pytest.raises(NumericalFailure, match="overflows at step"):
         dynamics.bound(hidden, 1.0, 2000)
     dense = pv.StreamLevel.from_cumulative(np.ones((3, 3)))
-    with pytest.raises(InvalidInput, match="filter_releases"):
+    with pytest.raises(InvalidInput, match="use dynamics.filter on the whole"):
         dynamics.PrivateKalman(WALK, dense)
     assert dynamics.bound(WALK, dense, 3).filtered.shape == (3, 1, 1)
 
@@ -179,14 +179,6 @@ def test_weights_and_budgets():
         dynamics.best_directions(PAIR, 0.0)
     with pytest.raises(InvalidInput, match="the weight must be positive semi-definite"):
         dynamics.best_directions(PAIR, 1.0, weight=np.diag([1.0, -1.0]))
-
-
-def test_trajectory_bound_is_the_reference():
-    whole = dynamics.trajectory_bound(PAIR, 1.0, 4)
-    assert whole.bppcrlb.shape == (8, 8)
-    found = dynamics.bound(PAIR, 1.0, 4)
-    assert np.abs(found.smoothed - whole.smoothed).max() < 1e-14
-    assert np.abs(found.filtered - whole.filtered).max() < 1e-14
 
 
 def test_a_start_is_not_known_exactly_unless_said():
@@ -200,16 +192,16 @@ def test_a_start_is_not_known_exactly_unless_said():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mean": np.zeros(2)}, r"mean of the state must have shape \(1,\)"),
-        ({"mean": np.full(1, np.nan)}, "must be finite"),
+        ({"mean": np.zeros(2)}, r"mean of the state must have shape \(1, 1\)"),
+        ({"mean": np.full((1, 1), np.nan)}, "must be finite"),
         ({"mean": np.array(["a"])}, "must hold real numbers"),
         ({"mean": "abc"}, "must hold real numbers"),
-        ({"root": np.zeros(1)}, r"root of the state must have shape \(1, 1\)"),
-        ({"leaving": np.zeros((1, 1))}, "leaving"),
-        ({"steps": np.array(-1)}, "steps must be a whole number"),
-        ({"steps": np.array(1.5)}, "steps must be a whole number"),
-        ({"steps": np.array([1, 2])}, "steps must be a whole number"),
-        ({"steps": np.array(7)}, "of step 7; the system or level ends before"),
+        ({"factor": np.zeros(1)}, r"factor of the state must have shape \(1, 1\)"),
+        ({"leads_shift": np.zeros(1)}, "leads_shift"),
+        ({"step": np.array(-1)}, "step must be a whole number"),
+        ({"step": np.array(1.5)}, "step must be a whole number"),
+        ({"step": np.array([1, 2])}, "step must be a whole number"),
+        ({"step": np.array(7)}, "of step 7; the system or level ends before"),
         ({"log_likelihood": np.zeros(2)}, "must be a single number"),
         ({"log_likelihood": None}, "must hold real numbers"),
     ],
@@ -226,3 +218,10 @@ def test_states_of_a_filter(change, message):
     with pytest.raises(InvalidInput, match="lacks"):
         kalman.restore({name: part for name, part in before.items() if name not in change})
     kalman.restore(before)
+
+
+def test_states_of_earlier_versions_are_refused_by_name():
+    kalman = dynamics.PrivateKalman(WALK, 1.0)
+    old = {"steps": np.array(2), "mean": np.zeros(1), "root": np.eye(1), "log_likelihood": 0.0}
+    with pytest.raises(InvalidInput, match="step"):
+        kalman.restore(old)

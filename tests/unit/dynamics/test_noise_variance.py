@@ -54,15 +54,13 @@ def released(system, level):
     return pv.StreamMechanism(level).release(y, Wide(7))
 
 
-@pytest.mark.parametrize("form", [*LEVELS, "dense, by the readings"])
-def test_filter_smoother_and_likelihood(form, monkeypatch):
-    if form not in LEVELS:
-        monkeypatch.setattr(_dense, "PREFERRED", 0.0)
-    system, level = SYSTEM, LEVELS[form.split(",")[0]]
+@pytest.mark.parametrize("form", LEVELS)
+def test_filter_smoother_and_likelihood(form):
+    system, level = SYSTEM, LEVELS[form]
     release = released(system, level)
     assert release.unit_variance == V
     (filtered, covariances), smoothed, fit = dense(system, level, release)
-    found = dynamics.filter_releases(system, level, release)
+    found = dynamics.filter(system, release, level=level)
     close = {"rtol": 1e-10, "atol": 1e-10}
     assert np.allclose(found.estimate, filtered, **close)
     assert np.allclose(found.covariance, covariances, **close)
@@ -78,7 +76,7 @@ def test_filter_smoother_and_likelihood(form, monkeypatch):
 def test_step_by_step_and_taken_up_again(form):
     system, level = SYSTEM, LEVELS[form]
     release = released(system, level)
-    whole = dynamics.filter_releases(system, level, release)
+    whole = dynamics.filter(system, release, level=level)
     first = dynamics.PrivateKalman(system, level)
     first.update(release.part(0, 3, [M] * STEPS))
     second = dynamics.PrivateKalman(system, level)
@@ -92,13 +90,13 @@ def test_step_by_step_and_taken_up_again(form):
 def test_the_extended_filter_of_a_linear_system():
     system = SYSTEM
     A, C = system.A, system.C
-    extended = dynamics.ExtendedStateSpace(
+    extended = dynamics.NonlinearStateSpace(
         lambda x: A @ x, lambda x: C @ x, system.Q, system.R, system.mean0, system.cov0,
         transition_jacobian=lambda x: A, reading_jacobian=lambda x: C,
     )  # fmt: skip
     release = released(system, LEVELS["independent"])
-    found = dynamics.filter_extended(extended, LEVELS["independent"], release)
-    whole = dynamics.filter_releases(system, LEVELS["independent"], release)
+    found = dynamics.filter(extended, release, level=LEVELS["independent"], method="extended")
+    whole = dynamics.filter(system, release, level=LEVELS["independent"])
     assert np.allclose(found.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
     assert np.allclose(found.covariance, whole.covariance, rtol=1e-10, atol=1e-10)
 
@@ -108,12 +106,12 @@ def test_series_and_streams_are_one():
     system, level = SYSTEM, LEVELS["banded"]
     _, y = system.simulate(STEPS, np.random.default_rng(5), trials=3)
     many = dynamics.release_series(level, y, Wide(7))
-    found = dynamics.filter_releases(system, level, many)
+    found = dynamics.filter(system, many, level=level)
     for j in range(3):
         one = pv.release.StreamRelease(
             0, STEPS, many.values[j].ravel(), None, many.fingerprint, False, many.grid
         )
-        own = dynamics.filter_releases(system, level, one)
+        own = dynamics.filter(system, one, level=level)
         assert np.allclose(found.estimate[j], own.estimate, rtol=1e-10, atol=1e-10)
         assert found.log_likelihood[j] == pytest.approx(float(own.log_likelihood), rel=1e-10)
 
@@ -130,6 +128,6 @@ def test_inputs_are_in_the_same_units():
     plain, shifted = (
         pv.StreamMechanism(level).release(values, Wide(7)) for values in (y, y + inputs)
     )
-    one = dynamics.filter_releases(base, level, plain)
-    other = dynamics.filter_releases(pushed, level, shifted, inputs=inputs)
+    one = dynamics.filter(base, plain, level=level)
+    other = dynamics.filter(pushed, shifted, level=level, inputs=inputs)
     assert np.allclose(one.estimate, other.estimate, rtol=1e-10, atol=1e-10)

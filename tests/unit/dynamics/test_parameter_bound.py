@@ -67,7 +67,7 @@ def test_it_is_the_bound_of_a_fit_there():
     y = dynamics.AR(1, mean=False).system([0.6, 1.0]).simulate(60, rng)[1]
     y[10:14] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
-    fit = dynamics.fit("ar1", level, release)
+    fit = dynamics.fit("ar1", release, level=level)
     found = dynamics.parameter_bound("ar1", fit.estimate, level, 60, missing=release.missing)
     assert found.bound == pytest.approx(fit.bound, rel=1e-9)
     assert found.classical == pytest.approx(fit.classical, rel=1e-9)

@@ -71,14 +71,13 @@ def test_a_series_takes_a_level_in_any_form():
 def results():
     release = dynamics.simulate_series(LEVEL, Y, np.random.default_rng(1))
     stream = pv.StreamMechanism(LEVEL).simulate(Y[0], np.random.default_rng(1))
-    bent = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
-    filtered = dynamics.filter_releases(PAIR, LEVEL, release)
+    bent = dynamics.NonlinearStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
+    filtered = dynamics.filter(PAIR, release, level=LEVEL)
     yield from (filtered, dynamics.smooth(filtered), dynamics.predict(filtered, 3))
-    yield dynamics.filter_extended(bent, LEVEL, stream)
+    yield dynamics.filter(bent, stream, level=LEVEL, method="extended")
     yield dynamics.bound(PAIR, LEVEL, 6)
     yield dynamics.bound(PAIR, LEVEL, 6).classical
     yield dynamics.local_bound(bent, LEVEL, np.zeros((3, 1)))
-    yield dynamics.trajectory_bound(PAIR, LEVEL, 6)
     yield dynamics.steady_state(PAIR, LEVEL)
     yield dynamics.best_directions(PAIR, 1.0)
 

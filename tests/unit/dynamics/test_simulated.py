@@ -20,7 +20,7 @@ def released(level, simulated):
     "level", [pv.EndlessLevel(2.0), pv.StreamLevel.from_cumulative(np.eye(5) + 0.2)]
 )
 def test_results_say_it(level, simulated):
-    found = dynamics.filter_releases(WALK, level, released(level, simulated))
+    found = dynamics.filter(WALK, released(level, simulated), level=level)
     for result in (found, dynamics.smooth(found), dynamics.predict(found, 2)):
         assert result.simulated is simulated
         assert result.to_dict()["simulated"] is simulated
@@ -41,6 +41,6 @@ def test_a_filter_remembers_it(simulated):
 
 @pytest.mark.parametrize("simulated", [False, True])
 def test_the_extended_filter_says_it(simulated):
-    system = dynamics.ExtendedStateSpace(np.sin, np.tanh, Q=1.0, R=0.5, mean0=[0.0], cov0=1.0)
+    system = dynamics.NonlinearStateSpace(np.sin, np.tanh, Q=1.0, R=0.5, mean0=[0.0], cov0=1.0)
     release = released(pv.EndlessLevel(2.0), simulated)
-    assert dynamics.filter_extended(system, 2.0, release).simulated is simulated
+    assert dynamics.filter(system, release, level=2.0, method="extended").simulated is simulated

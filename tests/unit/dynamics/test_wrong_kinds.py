@@ -7,7 +7,7 @@ import privest as pv
 from privest import dynamics
 
 LINEAR = dynamics.StateSpace(0.5, 1.0, 1.0, 1.0, cov0=1.0)
-CURVED = dynamics.ExtendedStateSpace(
+CURVED = dynamics.NonlinearStateSpace(
     lambda x: 0.5 * x, lambda x: x, Q=1.0, R=1.0, mean0=[0.0], cov0=1.0
 )
 LEVEL = pv.EndlessLevel(1.0)
@@ -17,12 +17,21 @@ RELEASE = pv.StreamMechanism(LEVEL).simulate(np.zeros((3, 1)), np.random.default
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: dynamics.filter_unscented(LINEAR, LEVEL, RELEASE), "filter_releases"),
-        (lambda: dynamics.filter_extended(LINEAR, LEVEL, RELEASE), "filter_releases"),
-        (lambda: dynamics.filter_unscented(None, LEVEL, RELEASE), "ExtendedStateSpace"),
-        (lambda: dynamics.filter_releases(CURVED, LEVEL, RELEASE), "filter_extended"),
-        (lambda: dynamics.filter_releases(None, LEVEL, RELEASE), "NoneType"),
-        (lambda: dynamics.smooth(None), "filter_releases"),
+        (
+            lambda: dynamics.filter(LINEAR, RELEASE, level=LEVEL, method="unscented"),
+            'method="kalman"',
+        ),
+        (
+            lambda: dynamics.filter(LINEAR, RELEASE, level=LEVEL, method="extended"),
+            'method="kalman"',
+        ),
+        (
+            lambda: dynamics.filter(None, RELEASE, level=LEVEL, method="unscented"),
+            "NonlinearStateSpace",
+        ),
+        (lambda: dynamics.filter(CURVED, RELEASE, level=LEVEL), 'method="extended"'),
+        (lambda: dynamics.filter(None, RELEASE, level=LEVEL), "NoneType"),
+        (lambda: dynamics.smooth(None), "dynamics.filter"),
         (lambda: dynamics.predict(RELEASE, 1), "StreamRelease"),
     ],
 )

@@ -1,1 +1,0 @@
-"""Identification: the parameters of a state-space family from releases alone (post-processing)."""

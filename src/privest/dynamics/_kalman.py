@@ -1,0 +1,466 @@
+"""The private Kalman filter and smoother, in one pass or as a stream comes, and its likelihood.
+
+One step, one smoother and one adjoint (`_kernel`) serve filters, bounds, predictions, online
+updates and gradients. Where nothing is known of directions of x_0 = mean0 + D δ + N(0, cov0), the
+columns of D are further series that show zeros. With M the response of an estimate to δ and X̃ that
+of the whitened innovations,
+
+    ζ(δ) = ζ(0) − X̃ δ ,   x̂(δ) = x̂(0) + M δ ,    δ | releases ~ N(δ̂, (X̃ᵀX̃)⁻¹) by least squares,
+    x̂ = x̂(0) + M δ̂ ,   P = P⁰ + M (X̃ᵀX̃)⁻¹ Mᵀ ,   ℓ = −½(N log 2π + log|V| + log|X̃ᵀX̃| + RSS)
+
+X̃ᵀX̃ = RᵀR by QR, step by step; once R has full rank the ordinary filter goes on from a proper state.
+(δ ~ N(0, I) besides changes none of it, and keeps a system without other noise regular.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, Index
+from privest.dynamics import _kernel as kernel
+from privest.dynamics._releases import Data
+from privest.dynamics._steps import (
+    Derivatives,
+    Matrices,
+    Plan,
+    Steps,
+    applied,
+    input_terms,
+    numbers_shown,
+    step_slopes,
+    steps_of,
+)
+from privest.errors import NotIdentifiable, NumericalFailure
+from privest.linalg import _compiling as compiling
+from privest.linalg.tolerances import rank_tolerance
+
+LOG_2PI = math.log(2 * math.pi)
+HIDDEN = 1e-8  # part of a response to δ below which it is rounding of none
+# √(variance before / after) beyond which rounding loses more than 1e-8: a vague start, or an
+# unstable system over a long gap.
+NARROWED = 1e7
+
+PRODUCTS = (kernel.multiply, kernel.multiply_turned, kernel.still)
+
+
+class Pass(NamedTuple):
+    """A filter that went over all steps: entries of the covariances, and means of S series.
+
+    entry (K,); predicted, filtered, factor U (E, n, w), gain (E, r, w), scale (E, r); later, lost,
+    fresh for a smoother; ahead, mean (K, S, w) and zeta (K, S, r).
+    """
+
+    entry: Index
+    predicted: Array
+    filtered: Array
+    factor: Array
+    gain: Array
+    scale: Array
+    later: Array
+    lost: Array
+    fresh: Array
+    ahead: Array
+    mean: Array
+    zeta: Array
+
+    def cut(self, entries: int, smooth: bool) -> Pass:
+        """The tables up to so many entries."""
+        right = entries if smooth else 0
+        return self._replace(
+            predicted=self.predicted[:entries], filtered=self.filtered[:entries],
+            factor=self.factor[:entries], gain=self.gain[:entries], scale=self.scale[:entries],
+            later=self.later[:right], lost=self.lost[:right], fresh=self.fresh[:right],
+        )  # fmt: skip
+
+    def log_scales(self) -> float:
+        """Σ_k log det c_k of one series; a number known before it is seen does not count."""
+        logs = np.log(np.where(self.scale > 0, self.scale, 1.0)).sum(axis=1)
+        return float(np.bincount(self.entry, minlength=len(logs)) @ logs)
+
+
+def forward(
+    steps: Steps, begin: Array, values: Array, shift: Array, root: Array, *, smooth: bool = False
+) -> Pass:
+    """The filter of whitened values (K, S, r) from means (S, N) and a factor U (N, N).
+
+    shift (K, T, N), T = 0, 1 or S: what is known to be added to the states.
+    """
+    tables = steps.tables
+    (K, S, r), (_, n, w) = values.shape, tables.transition.shape
+    room = K  # entries are as many as steps at most; what is not used is never touched
+    entry = np.empty(K, dtype=np.int64)
+    right = room if smooth else 0
+    found = Pass(
+        entry, np.empty((room, n, w)), np.empty((room, n, w)), np.empty((room, n, w)),
+        np.zeros((room, r, w)), np.ones((room, r)), np.empty((right, n, w)),
+        np.empty((right, n, w)), np.zeros((right, r, w)), np.empty((K, S, w)), np.empty((K, S, w)),
+        np.empty((K, S, r)),
+    )  # fmt: skip
+    count = _forward_loop()(
+        *tables[:4], steps.kind, _wide(root, w), _wide(begin, w), values, _wide(shift, w), smooth,
+        *found,
+    )  # fmt: skip
+    return found.cut(count, smooth)
+
+
+def _forward_loop() -> compiling.Loop:
+    return compiling.where_installed(
+        kernel.forward,
+        "rows3 rows3 rows3 rows2 index rows2 rows2 rows3 rows3 flag outindex out3 out3 out3 "
+        "out3 out2 out3 out3 out3 out3 out3 out3",
+        uses=(kernel.reflect, kernel.observe, *PRODUCTS),
+    )
+
+
+def _wide(array: Array, width: int) -> Array:
+    """Columns filled up with zeros to the width of the tables."""
+    found = np.zeros((*array.shape[:-1], width))
+    found[..., : array.shape[-1]] = array
+    return found
+
+
+def backward(done: Pass, n: int) -> tuple[Array, Array]:
+    """Smoothed means (K, S, n) and covariances (K, n, n) of the first n states."""
+    K, S, w = done.mean.shape
+    states, which = np.empty((K, S, w)), np.empty(K, dtype=np.int64)
+    covariance = np.empty((K, done.factor.shape[1], w))
+    loop = compiling.where_installed(
+        kernel.backward, "index rows3 rows3 rows3 rows3 rows3 rows3 out3 out3 outindex",
+        uses=PRODUCTS,
+    )  # fmt: skip
+    loop(
+        done.entry, done.factor, done.later, done.lost, done.fresh, done.mean, done.zeta, states,
+        covariance, which,
+    )  # fmt: skip
+    return states[..., :n], covariance[which, :n, :n]
+
+
+def upper_root(*halves: Array) -> Array:
+    """U (N, N) upper triangular, diagonal ≥ 0, with UᵀU = Σ X Xᵀ of X (N, ·)."""
+    rows = np.concatenate([half.T for half in halves])
+    n = rows.shape[1]
+    if len(rows) < n:
+        rows = np.concatenate([rows, np.zeros((n - len(rows), n))])
+    upper = np.asarray(np.linalg.qr(rows, mode="r"))
+    return np.asarray(np.copysign(1.0, upper.diagonal())[:, None] * upper)
+
+
+def require_sound(done: Pass, steps: Steps) -> None:
+    """Refuse covariances that overflowed, or that rounding has lost after a wide gap."""
+    n = steps.states
+    finite = np.asarray(np.isfinite(done.filtered).all(axis=(1, 2)))
+    if not finite.all():
+        k = int(np.argmin(finite[done.entry]))
+        raise NumericalFailure(
+            f"The covariance of the state overflows at step {k}: the system is unstable and what "
+            "is released does not show it."
+        )
+    if len(done.factor[0]) == 1:
+        return
+    wide, narrow = (
+        np.einsum("eii->ei", part[:, :n, :n]) for part in (done.predicted, done.filtered)
+    )
+    if not (wide.max(axis=0) > NARROWED**2 * narrow.min(axis=0)).any():
+        return
+    before, after = wide[done.entry], narrow[done.entry]
+    largest = before.copy()
+    for lag in range(1, min(n + 1, len(before))):
+        np.maximum(largest[lag:], before[:-lag], out=largest[lag:])
+    lost = largest > NARROWED**2 * after
+    if (lost & (after > 0)).any():
+        k, i = (int(place) for place in np.argwhere(lost & (after > 0))[0])
+        raise NumericalFailure(
+            f"State {i} is known {math.sqrt(largest[k, i] / after[k, i]):.0e} times better after "
+            f"step {k} than before it: rounding loses the difference. The system is unstable over "
+            "a long gap, or its start is vague: use diffuse= for what is not known of x_0."
+        )
+
+
+# --- directions of x_0 of which nothing is known ---
+
+
+class Undetermined(NamedTuple):
+    """What is known of δ: R (q, q) and Qᵀζ (q, S) by QR; `reach` (q,): the squared length that the
+    columns of R would have if nothing had cancelled; density (S,): −½(N log 2π + log|V| + RSS).
+    """
+
+    triangle: Array
+    right: Array
+    reach: Array
+    density: Array
+
+    @classmethod
+    def nothing(cls, columns: int, series: int) -> Undetermined:
+        """Before the first step."""
+        q = columns
+        return cls(np.zeros((q, q)), np.zeros((q, series)), np.zeros(q), np.zeros(series))
+
+    def after(self, shown: Array, size: Array, fresh: Array) -> Undetermined:
+        """With rows X̃ (r, q), their `size` without cancellation, and ζ (r, S) more."""
+        rows = np.concatenate([self.triangle, shown])
+        turn, upper = np.linalg.qr(rows, mode="complete")
+        moved = turn.T @ np.concatenate([self.right, fresh])
+        q, reach = rows.shape[1], self.reach + np.square(size).sum(axis=0)
+        density = self.density - 0.5 * np.square(moved[q:]).sum(axis=0)
+        return Undetermined(upper[:q], moved[:q], reach, density)
+
+    def known(self) -> Known:
+        """The least squares of least norm, by singular values of R in units of `reach`."""
+        scale = np.sqrt(np.where(self.reach > 0, self.reach, 1.0))
+        left, values, right = np.linalg.svd(self.triangle / scale)
+        rank = int((values > rank_tolerance(len(scale))).sum())
+        rest, _ = np.linalg.qr((right[rank:] / scale).T)
+        root = (right[:rank] / scale).T / values[:rank]
+        root = root - rest @ (rest.T @ root)
+        return Known(root @ (left[:, :rank].T @ self.right), root, rest)
+
+
+class Known(NamedTuple):
+    """δ̂ (q, S), a factor of its covariance (q, ·), directions (q, h) of which nothing is known."""
+
+    mean: Array
+    root: Array
+    hidden: Array
+
+    def covariance(self, base: Array, response: Array) -> Array:
+        """P⁰ + M cov(δ) Mᵀ: the limit for δ ~ N(0, κI), κ → ∞, entry by entry."""
+        half = response @ self.root
+        result = np.asarray(base + half @ half.swapaxes(-1, -2))
+        if not self.hidden.shape[1]:
+            return result
+        open_ = response @ self.hidden
+        size = np.linalg.norm(open_, axis=-1, keepdims=True)
+        least = HIDDEN * np.linalg.norm(response, axis=-1, keepdims=True)
+        open_ = np.where(size > least, open_, 0.0)
+        product = open_ @ open_.swapaxes(-1, -2)
+        matters = np.abs(product) > HIDDEN * size * size.swapaxes(-1, -2)
+        return np.where(matters, np.copysign(np.inf, product), result)
+
+
+def require_determined(diffuse: Array, hidden: Array) -> None:
+    """Raise NotIdentifiable, naming directions of x_0, if some of δ (q, h) were never shown."""
+    if not hidden.shape[1]:
+        return
+    raise NotIdentifiable(
+        f"The releases do not determine x_0, of which nothing is known: {hidden.shape[1]} of its "
+        f"{diffuse.shape[1]} diffuse directions are never shown (`hidden_directions`). Take more "
+        "steps, another level, or give cov0.",
+        diffuse @ hidden,
+    )
+
+
+class _Early(NamedTuple):
+    """Steps until δ is determined: x̂, x̂⁻ (d, S, N), P, P⁻ (d, N, N); what is known after them."""
+
+    filtered: Array
+    predicted: Array
+    covariance: Array
+    predicted_covariance: Array
+    now: Undetermined
+    known: Known
+
+    @property
+    def determined(self) -> bool:
+        return not self.known.hidden.shape[1]
+
+
+def early_steps(steps: Steps, done: Pass, now: Undetermined, series: int) -> _Early:
+    """From a pass whose last series are responses to δ; step by step until R has full rank."""
+    N, own = len(steps.start), now.known()
+    tables, found = steps.tables, []
+    for k, e in enumerate(done.entry.tolist()):
+        j, before = steps.kind[k], own
+        ahead, after = done.ahead[k, series:, :N].T, done.mean[k, series:, :N].T
+        scale = np.where(done.scale[e] > 0, done.scale[e], 1.0)
+        size = np.abs(tables.rows[j, :, :N]) @ np.abs(ahead) / scale[:, None]
+        now = now.after(-done.zeta[k, series:].T, size, done.zeta[k, :series].T)
+        own = now.known()
+        found.append((
+            done.mean[k, :series, :N] + (after @ own.mean).T,
+            done.ahead[k, :series, :N] + (ahead @ before.mean).T,
+            own.covariance(done.filtered[e, :, :N], after),
+            before.covariance(done.predicted[e, :, :N], ahead),
+        ))  # fmt: skip
+        if not own.hidden.shape[1]:
+            break
+    count = len(found)
+    logs = np.log(np.where(done.scale > 0, done.scale, 1.0)).sum(axis=1)[done.entry[:count]]
+    shown = numbers_shown(steps.missing[:count], tables.rows.shape[1])
+    spent = logs.sum() + tables.logs[steps.kind[:count]].sum() + 0.5 * shown * LOG_2PI
+    now = now._replace(density=now.density - spent)
+    filtered, predicted, narrow, wide = (np.stack(part) for part in zip(*found))
+    return _Early(filtered, predicted, narrow, wide, now, own)
+
+
+def with_unit_part(steps: Steps, diffuse: Array) -> Array:
+    """U before the first step with δ ~ N(0, I)."""
+    columns = np.zeros((len(steps.start), diffuse.shape[1]))
+    columns[: len(diffuse)] = diffuse
+    return upper_root(steps.root, columns)
+
+
+def responses(steps: Steps, diffuse: Array) -> Array:
+    """The columns of D as starts of the whole state, (q, N)."""
+    found = np.zeros((diffuse.shape[1], len(steps.start)))
+    found[:, : len(diffuse)] = diffuse.T
+    return found
+
+
+def later_part(steps: Steps, first: int) -> Steps:
+    """The steps from `first` on."""
+    return replace(steps, kind=steps.kind[first:], missing=steps.missing[first:])
+
+
+# --- the log-likelihood of releases, and its gradient ---
+
+
+class _Evaluated(NamedTuple):
+    """ℓ, the pass that gave it with δ at its estimate, means before step 0, and how they came."""
+
+    value: float
+    done: Pass
+    begin: Array
+    root: Array
+    steps: Steps
+    plan: Plan
+
+
+def log_likelihood(matrices: Matrices, data: Data) -> float:
+    """ℓ of all series of a release: the sum of `Filtered.log_likelihood`.
+
+    For a diffuse start the limit of ℓ + (q/2) log κ, κI the covariance of δ.
+    """
+    return _evaluated(matrices, data).value
+
+
+def value_and_gradient(matrices: Matrices, slopes: Matrices, data: Data) -> tuple[float, Array]:
+    """ℓ and ∂ℓ/∂t (p,), of slopes ∂matrices/∂t with a leading axis of p parameters.
+
+    The adjoint recursion: about twice the cost of ℓ, whatever the number of parameters.
+    """
+    found = _evaluated(matrices, data)
+    by = adjoint(found.steps, found.done, found.begin, found.root, series=data.series)
+    moved = step_slopes(matrices, slopes, found.plan, data.inputs)
+    p = len(slopes.A)
+    gradient = sum(slope.reshape(p, -1) @ own.ravel() for own, slope in zip(by, moved))
+    return found.value, np.asarray(gradient)
+
+
+def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int) -> Derivatives:
+    """∂ℓ by the tables of the steps, from one pass back; `series` of the means are data."""
+    (J, r, N), K, tables = steps.rows.shape, steps.steps, steps.tables
+    by = Derivatives(
+        np.zeros((J, N, N)), np.zeros((J, N, N)), np.zeros((J, r, N)), np.zeros((J, r, r)),
+        np.zeros((K, N)), np.zeros((K, r)), np.zeros(N), np.zeros((N, N)),
+    )  # fmt: skip
+    loop = compiling.where_installed(
+        kernel.adjoint,
+        "rows3 rows3 index rows2 rows2 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
+        "out3 out3 out2 out2 out1 out2",
+        uses=(*PRODUCTS, kernel.less),
+    )
+    cov0 = _wide(root.T @ root, tables.rows.shape[2])
+    loop(
+        tables.transition, tables.rows, steps.kind, cov0, begin, series, done.entry,
+        done.filtered, done.gain, done.scale, done.mean, done.zeta, *by,
+    )  # fmt: skip
+    back = np.zeros((J, r, r))  # N⁻ᵀ
+    back[:] = np.eye(r)
+    compiling.where_installed(kernel.whiten, "rows3 index out3")(
+        np.ascontiguousarray(steps.noise), np.arange(J), back
+    )
+    return by._replace(
+        rows=back @ by.rows,
+        noise=back @ by.noise @ back.swapaxes(1, 2),
+        offset=applied(back, steps.kind, by.offset),
+    )
+
+
+def last_state(matrices: Matrices, data: Data) -> tuple[float, Array, Array]:
+    """ℓ, and x̂_{K−1|K−1} (n, S) with its covariance (n, n), that of an unknown δ included."""
+    found, n, S = _evaluated(matrices, data), len(matrices.mean0), data.series
+    done = found.done
+    open_ = done.mean[-1, S:, :n].T / math.sqrt(S)
+    covariance = done.filtered[done.entry[-1], :n, :n] + open_ @ open_.T
+    return found.value, done.mean[-1, :S, :n].T, covariance
+
+
+def first_state(matrices: Matrices, data: Data) -> Array:
+    """x_0 = mean0 + diffuse·δ̂ of each series, (n, S)."""
+    return _evaluated(matrices, data).begin[: data.series, : len(matrices.mean0)].T
+
+
+def least_response(matrices: Matrices, data: Data) -> float:
+    """The smallest eigenvalue of X̃ᵀX̃: what is known at least of any direction of δ."""
+    steps = steps_of(matrices, data.plan(matrices))
+    begin = responses(steps, matrices.diffuse)
+    silent = np.zeros((data.steps, len(begin), steps.rows.shape[1]))
+    shift = np.zeros((data.steps, 0, len(steps.start)))
+    done = forward(steps, begin, silent, shift, steps.root.T)
+    upper = _response_root(done.zeta, begin)
+    return float(np.linalg.svd(upper, compute_uv=False)[-1] ** 2)
+
+
+def _evaluated(matrices: Matrices, data: Data) -> _Evaluated:
+    plan, S, q = data.plan(matrices), data.series, matrices.diffuse.shape[1]
+    steps, values = steps_of(matrices, plan), data.by_series
+    N = len(steps.start)
+    shift: Array = np.zeros((data.steps, 0, N))
+    if data.inputs.shape[1]:
+        moved, offset = input_terms(matrices, plan, data.inputs)
+        values = values - offset[:, None]
+        shift = moved[:, None]
+    begin, root = np.repeat(steps.start[None], S, axis=0), steps.root.T
+    if q:
+        values = np.concatenate([values, np.zeros((data.steps, q, values.shape[2]))], axis=1)
+        begin = np.concatenate([begin, responses(steps, matrices.diffuse)])
+        root = with_unit_part(steps, matrices.diffuse)
+        shift = np.concatenate(
+            [np.repeat(shift, S, axis=1), np.zeros((data.steps, q * bool(shift.size), N))], axis=1
+        )
+    done = forward(steps, begin, steps.whitened(values), shift, root)
+    require_sound(done, steps)
+    logs = done.log_scales() + steps.log_noise()
+    if q:
+        done, begin, more = _profiled(done, begin, S)
+        logs += more
+    fresh = done.zeta[:, :S].ravel()
+    total = fresh @ fresh + data.shown * (LOG_2PI - 2.0 * math.log(data.unit))
+    return _Evaluated(-0.5 * float(total) - S * logs, done, begin, root, steps, plan)
+
+
+def _profiled(done: Pass, begin: Array, series: int) -> tuple[Pass, Array, float]:
+    """The data with δ̂ of each series, then the columns E R⁻¹, √series times; and log|R|.
+
+    dℓ is that of the data at δ̂ (where ℓ does not change with δ), and −½ d tr(S⁻¹XᵀV⁻¹X) with
+    S = RᵀR held: that of series which show zeros and start at the columns of E R⁻¹, squares only.
+    """
+    upper = _response_root(done.zeta[:, series:], begin[series:])
+    inverse = scipy.linalg.solve_triangular(upper, np.eye(len(upper)))
+    white = np.einsum("kqr,qp->krp", done.zeta[:, series:], inverse)
+    known = -np.einsum("krp,ksr->ps", white, done.zeta[:, :series])
+
+    def turned(part: Array) -> Array:
+        own = np.einsum("...qa,qp->...pa", part[..., series:, :], inverse)
+        data = part[..., :series, :] + np.einsum("...pa,ps->...sa", own, known)
+        return np.concatenate([data, math.sqrt(series) * own], axis=-2)
+
+    moved = done._replace(mean=turned(done.mean), zeta=turned(done.zeta))
+    return moved, turned(begin), float(np.log(np.abs(upper.diagonal())).sum())
+
+
+def _response_root(zeta: Array, begin: Array) -> Array:
+    """R (q, q) upper triangular with RᵀR = X̃ᵀX̃; NotIdentifiable where not all of δ is shown."""
+    flat = zeta.transpose(0, 2, 1).reshape(-1, zeta.shape[1])
+    upper = np.asarray(np.linalg.qr(flat, mode="r"))
+    size = np.linalg.norm(upper, axis=0)
+    unit = np.where(size > 0, size, 1.0)
+    _, values, right = np.linalg.svd(upper / unit)
+    values = np.concatenate([values, np.zeros(len(size) - len(values))])
+    require_determined(begin.T, (right[values <= HIDDEN] / unit).T)
+    return upper

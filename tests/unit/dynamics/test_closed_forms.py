@@ -1,0 +1,137 @@
+"""Profile intervals, flat directions and mixtures where the answers are known in closed form."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy
+
+import privest as pv
+from privest import dynamics
+from privest.errors import NotIdentifiable
+
+THRESHOLD = float(scipy.special.chdtri(1, 0.05))
+N, S = 12, 1e6  # of a normal sample; the privacy noise has a variance of 1e-6
+
+
+def white(theta):
+    """Independent measurements of mean μ and variance v."""
+    mu, v = theta
+    return dynamics.StateSpace(A=1.0, C=1.0, Q=0.0, R=v, mean0=[mu], cov0=0.0)
+
+
+def line(theta):
+    mu, v, slope = theta
+    return dynamics.StateSpace(
+        A=1.0, C=1.0, Q=0.0, R=v, mean0=[mu], cov0=0.0, B=0.0, D=slope
+    )  # fmt: skip
+
+
+NORMAL = dynamics.Custom(white, ("mu", "v"), [0.0, 1.0], {"v": "positive"})
+LINE = dynamics.Custom(line, ("mu", "v", "slope"), [0.0, 1.0, 0.0], {"v": "positive"})
+
+
+@pytest.fixture(scope="module")
+def sample():
+    """The fit, the mean of what was released, and its variance."""
+    rng = np.random.default_rng(3)
+    release = pv.StreamMechanism(S).simulate(0.7 + math.sqrt(2.0) * rng.standard_normal(N), rng)
+    y = release.values / math.sqrt(S)
+    return dynamics.fit(NORMAL, release), y.mean(), y.var()
+
+
+def test_profile_ends_of_mean_and_variance(sample):
+    """2(ℓ̂ − ℓ_p) = n log(1 + (ȳ − μ)²/σ̂²), and n(log σ²/σ̂² + σ̂²/σ² − 1)."""
+    found, mean, variance = sample
+    assert found.estimate == pytest.approx([mean, variance - 1 / S], rel=1e-6)
+    half = math.sqrt(variance * math.expm1(THRESHOLD / N))
+
+    def off(v):
+        return N * (math.log(v / variance) + variance / v - 1) - THRESHOLD
+
+    ends = [scipy.optimize.brentq(off, *pair) for pair in ((0.01, variance), (variance, 100))]
+    told = found.intervals()
+    assert told.ends[0] == pytest.approx([mean - half, mean + half], abs=1e-5)
+    assert told.ends[1] == pytest.approx(np.array(ends) - 1 / S, rel=1e-5)
+    assert not told.open_ends.any()
+
+
+def test_wald_is_the_curvature_in_working_scale(sample):
+    found, _, variance = sample
+    told, spread = found.intervals(method="wald"), math.sqrt(2 / N)  # of log σ²
+    half = scipy.special.ndtri(0.975) * spread
+    assert told.ends[1] == pytest.approx(variance * np.exp([-half, half]), rel=1e-5)
+    assert "v" in told.notes[0]  # .41 is more than .2
+    assert "mu" not in told.notes[0]  # a mean is no logarithm
+
+
+def test_a_variance_that_may_be_zero_has_an_open_end():
+    """z ~ N(0, 1 + sv) with Σz² < n: v̂ = 0, and only the upper end is met."""
+    z = np.linspace(-1, 1, 30)
+    level = pv.EndlessLevel(1.0)
+    family = dynamics.Custom(lambda theta: white([0.0, theta[0]]), ("v",), [1.0], {"v": "positive"})
+    release = pv.StreamRelease(0, 30, z, None, level.fingerprint, True)
+    told = dynamics.fit(family, release, level=level).intervals()
+
+    def twice(v):
+        return 30 * math.log1p(v) + z @ z / (1 + v)
+
+    high = scipy.optimize.brentq(lambda v: twice(v) - twice(0.0) - THRESHOLD, 1e-3, 10)
+    assert told.open_ends.tolist() == [[True, False]]
+    assert told.ends[0] == pytest.approx([0.0, high], abs=1e-5)
+
+
+def test_forecasts_are_the_posterior_predictive(sample):
+    """Flat in μ and σ: Student's t with n − 2 degrees of freedom, by a grid."""
+    found, mean, variance = sample
+    scale = math.sqrt(N * variance / (N - 2) * (1 + 1 / N))
+    ends = mean + scale * scipy.special.stdtrit(N - 2, [0.025, 0.975])
+    forecast = found.forecast(1)
+    # The grid leaves out a chance of 1e-5, which moves quantiles by that over the density, .03.
+    assert forecast.interval()[0, 0] == pytest.approx(ends, abs=2e-3)
+    assert forecast.estimate[0, 0] == pytest.approx(mean, abs=1e-5)
+    # The variance of t, ν/(ν − 2); its tails are cut at the edges.
+    assert forecast.standard_error[0, 0] == pytest.approx(scale * math.sqrt(10 / 8), rel=3e-3)
+    assert json.dumps(forecast.to_dict())
+    assert np.array_equal(forecast.interval(), found.forecast(1).interval())  # nothing is random
+
+
+def test_draws_give_the_posterior_predictive_too():
+    """A third parameter: draws in place of a grid; Student's t with n − 3 degrees of freedom."""
+    rng, u = np.random.default_rng(4), np.linspace(-1, 1, N)
+    release = pv.StreamMechanism(S).simulate(0.7 + 2 * u + rng.standard_normal(N), rng)
+    y = release.values / math.sqrt(S)
+    X = np.column_stack([np.ones(N), u])
+    beta, (rest,), _, _ = np.linalg.lstsq(X, y)
+    forecast = dynamics.fit(LINE, release, inputs=u).forecast(1, inputs=[[0.5]])
+    x = np.array([1.0, 0.5])
+    scale = math.sqrt(rest / (N - 3) * (1 + x @ np.linalg.solve(X.T @ X, x)))
+    ends = x @ beta + scale * scipy.special.stdtrit(N - 3, [0.025, 0.975])
+    # A lattice does better than one standard error of 300 independent draws.
+    error = scale * math.sqrt(0.025 * 0.975 / 300) / 0.03
+    assert forecast.interval()[0, 0] == pytest.approx(ends, abs=error)
+
+
+def test_directions_that_releases_do_not_show_are_named():
+    """Two variances of one sum."""
+    family = dynamics.Custom(
+        lambda theta: white([0.0, theta.sum()]), ("a", "b"), [1.0, 1.0],
+        {"a": "positive", "b": "positive"},
+    )  # fmt: skip
+    rng = np.random.default_rng(1)
+    found = dynamics.fit(family, pv.StreamMechanism(1.0).simulate(2 * rng.standard_normal(50), rng))
+    (flat,) = found.flat
+    assert "is not determined by these releases" in flat.words
+    assert math.isinf(flat.standard_error)
+    assert flat.to_dict()["standard_error"] == "Infinity"
+    with pytest.raises(NotIdentifiable, match="not determined"):
+        found.forecast(1)
+
+
+def test_many_parameters_have_a_forecast():
+    rng = np.random.default_rng(2)
+    level = pv.EndlessLevel(1e-2)
+    release = pv.StreamMechanism(level).simulate(rng.standard_normal(40).cumsum(), rng)
+    ahead = dynamics.fit("ar6-mean", release).forecast(2)
+    assert np.isfinite(ahead.interval()).all()
