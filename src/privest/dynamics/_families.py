@@ -126,9 +126,12 @@ class Scales:
         polynomials: Sequence[tuple[slice, float]] = (), count: int = 0,
     ) -> None:  # fmt: skip
         self.names, self.polynomials, self.count = tuple(names), tuple(polynomials), count
-        self.log = np.array([scale.kind == "log" for scale in scales], dtype=bool)
-        self.bounded = np.array([scale.kind == "between" for scale in scales], dtype=bool)
+        kinds = np.array([scale.kind for scale in scales])
+        self.log, self.bounded = kinds == "log", kinds == "between"
         self.unit, self.low, self.high = np.array([scale[1:] for scale in scales]).T
+        self._where = np.flatnonzero(self.log), np.flatnonzero(self.bounded)
+        self._middle = ((self.low + self.high) / 2)[self.bounded]
+        self._half = ((self.high - self.low) / 2)[self.bounded]
         functions = {"log": "log ", "free": ""}
         self.labels = tuple(
             functions.get(scale.kind, "artanh " if scale[2:] == (-1, 1) else "logit ") + name
@@ -143,9 +146,9 @@ class Scales:
 
     def natural(self, t: Array) -> Array:
         """θ (p,)."""
-        theta, low, high = self.unit * t, self.low[self.bounded], self.high[self.bounded]
-        theta[self.log] = np.exp(t[self.log])
-        theta[self.bounded] = (low + high) / 2 + (high - low) / 2 * np.tanh(t[self.bounded])
+        theta, (log, bounded) = self.unit * t, self._where
+        theta[log] = np.exp(t[log])
+        theta[bounded] = self._middle + self._half * np.tanh(t[bounded])
         for where, sign in self.polynomials:
             partial = tuple((sign * theta[where]).tolist())
             theta[where] = sign * durbin_levinson(partial, self.count).phi
@@ -153,10 +156,9 @@ class Scales:
 
     def slopes(self, t: Array) -> Array:
         """∂θ/∂t (p, p), with a block for each polynomial."""
-        own = self.unit.copy()
-        own[self.log] = np.exp(t[self.log])
-        own[self.bounded] = ((self.high - self.low) / 2)[self.bounded]
-        own[self.bounded] /= np.cosh(t[self.bounded]) ** 2
+        own, (log, bounded) = self.unit.copy(), self._where
+        own[log] = np.exp(t[log])
+        own[bounded] = self._half * (1.0 - np.tanh(t[bounded]) ** 2)
         J = np.diag(own)
         for where, sign in self.polynomials:
             partial = tuple((sign * np.tanh(t[where])).tolist())

@@ -9,6 +9,7 @@ four values of v. At each the other coordinates climb by L-BFGS from where the l
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Flags, as_confidence
-from privest.dynamics._maximum import Function, Maximum, ascend, curvature, newton
+from privest.dynamics._maximum import Function, Maximum, ascend, newton
 from privest.errors import NumericalFailure
 from privest.records import Record, quantile
 
@@ -198,12 +199,16 @@ class Profile:
         self.error = math.sqrt(float(rises @ along))  # the standard error of w
         self.tangent = along / self.error**2
         self.size = np.sqrt(inverse.diagonal())[self.others]
-        self.start = self.sign * float(top.t[self.pivot]) if self.simple else self.value(top.t)
+        self.start = self.at(top.t)
 
     def function(self, t: Array) -> tuple[float, Array]:
         """ℓ, ∂ℓ/∂t; counted."""
         self.evaluations += 1
         return self._function(t)
+
+    def at(self, t: Array) -> float:
+        """w."""
+        return self.sign * float(t[self.pivot]) if self.simple else self.value(t)
 
     def value(self, t: Array) -> float:
         """θ_j."""
@@ -413,39 +418,45 @@ def _row(family: Parameters, t: Array, j: int) -> Array:
 
 
 class ProfileEnds(NamedTuple):
-    """ends (p, 2), open_ends (p, 2), rough (p, 2); pairs (j, i): where θ_i ends, at 0, ℓ does not
-    depend on θ_j.
+    """ends, open_ends, rough (p, 2); undefined (j, i): where θ_i ends, at 0, ℓ does not depend on
+    θ_j; apart (j, θ_j) of another maximum that is not excluded.
     """
 
     ends: Array
     open_ends: Flags
     rough: Flags
     undefined: tuple[tuple[int, int], ...]
+    apart: tuple[tuple[int, float], ...]
 
 
-def profile(
+def _profile_ends(
     function: Function, family: Parameters, top: Maximum, threshold: float,
-    starts: Sequence[Array] = (), most: int = MOST_EVALUATIONS,
+    starts: Sequence[Array], others: Sequence[Array],
 ) -> ProfileEnds:  # fmt: skip
     """Both ends of every natural parameter.
 
     Where θ_i = 0 (a variance) is not excluded, and ℓ there is the same for all θ_j (a correlation
     of nothing), every θ_j is compatible with the releases: its interval is all it can be. If a
     correlation is not well known, or with `starts`, each end is checked for other maxima over all
-    else: it is one only if all are excluded there.
+    else: it is one only if all are excluded there. `others` are maxima that are not excluded.
     """
-    p = len(top.t)
-    profiles = [Profile(function, family, top, j, threshold) for j in range(p)]
-    ends = [[one.end(side, most=most) for side in (-1, 1)] for one in profiles]
+    profiles = [Profile(function, family, top, j, threshold) for j in range(len(top.t))]
+    ends = [[one.end(side) for side in (-1, 1)] for one in profiles]
     spread = top.covariance().diagonal()[_correlations(top.limits)]
     loose = bool(len(starts)) or bool((spread > WELL_KNOWN**2).any())
     undefined = _open_at_zero(profiles, ends, threshold, loose)
+    apart = []
+    for t, (j, side) in itertools.product(others, np.ndindex(len(ends), 2)):
+        value, sign = profiles[j].value(t), 2 * side - 1
+        if sign * value > sign * ends[j][side].value:
+            apart.append((j, value))
+            ends[j][side] = profiles[j].end(sign, profiles[j].climb(profiles[j].at(t), [t]))
     if loose:
         _check_branches(profiles, ends, starts)
     values, is_open, rough = (
         np.array([[end[part] for end in pair] for pair in ends]) for part in (0, 1, 4)
     )
-    return ProfileEnds(values, is_open, rough, undefined)
+    return ProfileEnds(values, is_open, rough, undefined, tuple(apart))
 
 
 def _open_at_zero(
@@ -566,8 +577,7 @@ def profile_intervals(
     for _ in range(RESTARTS):
         try:
             others = _other_maxima(function, top, starts, count, threshold)
-            found = profile(function, family, top, threshold, starts)
-            found, apart = _with_pieces(function, family, top, found, threshold, others, starts)
+            found = _profile_ends(function, family, top, threshold, starts, others)
             break
         except HigherMaximum as higher:
             t = ascend(function, higher.t, top.limits, count)
@@ -587,7 +597,7 @@ def profile_intervals(
     notes += [
         f"another peak of the likelihood, at {names[j]} = {value:.4g}, is not excluded; values "
         "between may be."
-        for j, value in apart
+        for j, value in found.apart
     ]
     notes += _notes(found, names)
     low, high = found.ends.T
@@ -612,30 +622,6 @@ def _other_maxima(
         if 2 * (top.value - value) <= threshold:
             found.append(t)
     return found
-
-
-def _with_pieces(
-    function: Function, family: Parameters, top: Maximum, found: ProfileEnds, threshold: float,
-    others: Sequence[Array], starts: Sequence[Array],
-) -> tuple[ProfileEnds, list[tuple[int, float]]]:  # fmt: skip
-    """The hull with the pieces about other maxima; and (j, θ_j) of those that lie apart."""
-    apart: list[tuple[int, float]] = []
-    for t in others:
-        theta = family.natural(t)
-        beyond = (theta < found.ends[:, 0]) | (theta > found.ends[:, 1])
-        if not beyond.any():
-            continue
-        apart += [(j, float(theta[j])) for j in np.flatnonzero(beyond).tolist()]
-        other = top._replace(t=t, curvature=curvature(function, t, top.limits))
-        piece = profile(function, family, other, threshold, starts)
-        low, high = piece.ends[:, 0] < found.ends[:, 0], piece.ends[:, 1] > found.ends[:, 1]
-        wider = np.stack([low, high], axis=-1)
-        found = ProfileEnds(
-            np.where(wider, piece.ends, found.ends),
-            np.where(wider, piece.open_ends, found.open_ends),
-            found.rough | piece.rough, found.undefined,
-        )  # fmt: skip
-    return found, apart
 
 
 def _notes(found: ProfileEnds, names: Sequence[str]) -> list[str]:
