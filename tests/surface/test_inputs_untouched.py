@@ -494,7 +494,7 @@ CASES = {
         linalg.psd(g(PAIR), "a matrix")),
     "design.correlated": lambda g: design.correlated(
         pv.LinearModel(g(H), noise=1.0), g(Y**2 + 1.0), g(PAIR @ PAIR.T)),
-    "design.certify": lambda g: design.certify(pv.LinearModel(g(H), noise=1.0), g(Y**2)),
+    "design.certify": lambda g: design.optimality_gap(pv.LinearModel(g(H), noise=1.0), g(Y**2)),
     "design.sample_size": lambda g: design.sample_size(model(g), g(Y), {0: 0.1}),
     "design.frontier": lambda g: design.frontier(model(g), g.keep({0: 0.1}), g([100.0, 200.0])),
     "design.rank_mechanisms": lambda g: design.rank_mechanisms(model(g), g(Y)),

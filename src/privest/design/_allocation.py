@@ -1,4 +1,4 @@
-"""The answer of a design: levels for readings, and the proof of how good they are."""
+"""The answer of a design: levels for readings, the proof of how good they are, words, a picture."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.design._criteria import Criterion
-from privest.errors import NotIdentifiable
-from privest.linalg import PSD, psd, weighted_roots
+from privest.errors import MissingDependency, NotIdentifiable
+from privest.files import atomic_file
+from privest.linalg import PSD, weighted_roots
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
-from privest.privacy._level import NAME
 from privest.records import plain
 
 Direction = Literal["budget", "target", "equalised", "caps"]
@@ -22,10 +22,12 @@ FIELDS = (
     "iterations", "method", "equal", "standard_error",
 )  # fmt: skip
 PRICED = 1e-4  # gap: a slope is known to about its root
+DRAWN = 4000  # points of a picture: more are a blot
+BLUE, GREY = "#2f6f9f", "#888888"
 
 
 class Allocation(PrivacyLevel):
-    """Levels that a design chose; a `PrivacyLevel` that every other door takes.
+    """Levels that a design chose; a `PrivacyLevel` that every other function takes.
 
     direction   "budget": the least criterion for a budget; "target": the least cost for an
                 accuracy; "equalised": the least largest cost of any reading for an accuracy;
@@ -57,16 +59,17 @@ class Allocation(PrivacyLevel):
     method: str
     equal: float
     criterion: Criterion
+    EXTRA: tuple[str, ...] = ()  # fields of a subclass
 
     def __init__(
         self,
-        matrix: PSD | Array,
+        matrix: PSD,
         model: LinearModel,
         criterion: Criterion,
         **found: Any,  # noqa: ANN401
     ) -> None:
         self._number = None
-        self._matrix = matrix if isinstance(matrix, PSD) else psd(matrix, NAME)
+        self._matrix = matrix
         self._model = model
         self.criterion = criterion
         for name, value in found.items():
@@ -112,26 +115,127 @@ class Allocation(PrivacyLevel):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
-        own = {name: plain(getattr(self, name)) for name in FIELDS}
+        own = {name: plain(getattr(self, name)) for name in (*FIELDS, *self.EXTRA)}
         return {**own, "criterion": self.criterion.to_dict(), "levels": plain(self.levels)}
 
     def explain(self) -> str:
         """What was found, how sure it is, who pays, in words."""
-        from privest.design._words import explanation
-
-        return explanation(self)
+        return "\n".join([_result(self), _comparison(self), proof_in_words(self), _who(self)])
 
     def picture(self, path: str | Path) -> Path:
-        """Who gives up how much, and why: levels in order, and against leverage. Needs matplotlib.
+        """Levels in order, and against leverage. Needs matplotlib.
 
         Public quantities only. The file's ending says its kind: .png, .svg, .pdf.
         """
-        from privest.design._picture import draw
-
-        return draw(self, Path(path))
+        figure, left, right = two_panels()
+        levels = self.levels
+        some = np.unique(np.linspace(0, len(levels) - 1, DRAWN).astype(int))
+        ordered = np.sort(levels)[::-1][some]
+        share = (some + 0.5) / len(levels) * 100
+        left.fill_between(share, ordered, color=BLUE, alpha=0.25, lw=0)
+        left.plot(share, ordered, color=BLUE, lw=1.8, label="this design")
+        left.axhline(levels.mean(), color=GREY, ls="--", lw=1.2, label="equal levels, same total")
+        left.set(xlabel="readings, those that show most first (%)", xlim=(0, 100), ylim=(0, None))
+        left.set(ylabel="privacy level s (larger shows more)", title="Who gives up how much")
+        left.legend(frameon=False)
+        leverage = self.leverage / self.leverage.mean()
+        order = np.argsort(leverage)[some]
+        right.plot(leverage[order], levels[order], ".", ms=3, color=BLUE, alpha=0.5)
+        right.axhline(levels.mean(), color=GREY, ls="--", lw=1.2)
+        right.set(xlabel="leverage: what the reading alone says (1: the average)", ylim=(0, None))
+        right.set(ylabel="privacy level s", title="and why")
+        if leverage.max() > 50 * np.median(leverage):
+            right.set_xscale("log")
+        return saved(figure, Path(path))
 
     def __repr__(self) -> str:
         return (
-            f"Allocation({self.criterion.symbol}, {len(self.levels)} readings, value "
+            f"{type(self).__name__}({self.criterion.symbol}, {len(self.levels)} readings, value "
             f"{self.value:.6g}, spent {self.spent:.6g}, gap {self.gap:.1e})"
         )
+
+
+def _result(found: Allocation) -> str:
+    words, amount = found.criterion.words(), found.criterion.amount
+    reached = f"{amount(found.value):.6g}"
+    if found.direction == "budget":
+        return (
+            f"Made small: {words}. It is {reached} for a total privacy loss of {found.spent:.6g} "
+            f"(of {found.asked:.6g})."
+        )
+    asked = f"Asked for: {words} of at most {amount(found.asked):.6g}"
+    if found.direction == "target":
+        return f"{asked}. It is {reached}, for a total privacy loss of {found.spent:.6g}."
+    return (
+        f"{asked}, with nobody giving up more than needed. No reading gives up more than "
+        f"{found.spent:.6g}."
+    )
+
+
+def _comparison(found: Allocation) -> str:
+    amount = found.criterion.amount
+    if found.direction == "equalised":
+        return "Equal levels are best here: raising one level above them lowers no other."
+    if found.direction == "target":
+        return (
+            f"Equal levels for the same accuracy lose {found.equal:.6g}, "
+            f"{found.equal / found.spent:.4g} times as much."
+        )
+    if found.criterion.symbol == "D":
+        return f"Equal levels at the same cost: {found.equal:.6g}."
+    ratio = amount(found.equal) / amount(found.value)
+    return f"Equal levels at the same cost: {amount(found.equal):.6g}, {ratio:.4g} times as much."
+
+
+def proof_in_words(found: Allocation) -> str:
+    """The floor, and whether the gap is what was asked for."""
+    budget = found.direction == "budget"
+    size = "in log det" if found.criterion.symbol == "D" and budget else "of it"
+    floor = found.criterion.amount(found.floor) if budget else found.floor
+    sure = (
+        f"Proved: no levels within the limits have a {'value' if budget else 'privacy loss'} below "
+        f"{floor:.6g}"
+    )
+    if found.certified:
+        return f"{sure} (gap {found.gap:.1e} {size}; {found.method}, {found.iterations} steps)."
+    return (
+        f"{sure}. NOT as close as asked: the gap is {found.gap:.1e} {size}, above "
+        f"{found.tolerance:.0e} ({found.method}, {found.iterations} steps)."
+    )
+
+
+def _who(found: Allocation) -> str:
+    levels = found.levels
+    m, shown = len(levels), found.support
+    top = np.sort(levels)[::-1]
+    part = float(top[: max(1, round(m / 10))].sum() / top.sum())
+    hidden = "" if shown == m else f" {m - shown} of {m} readings give up nothing."
+    return (
+        f"Levels (larger shows more): from {levels.min():.4g} to {top[0]:.4g}, the middle one "
+        f"{float(np.median(levels)):.4g}.{hidden} The tenth that gives up most bears "
+        f"{100 * part:.0f} % of it."
+    )
+
+
+def two_panels() -> tuple[Any, Any, Any]:
+    """A figure and its two axes."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise MissingDependency(
+            "a picture needs matplotlib: pip install 'privest[plot]'."
+        ) from missing
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, left, right
+
+
+def saved(figure: Any, path: Path) -> Path:  # noqa: ANN401 - of matplotlib
+    """The figure in a file whose ending says its kind."""
+    with atomic_file(path) as target:
+        figure.savefig(target, format=path.suffix.lstrip(".") or "png", dpi=160)
+    return path

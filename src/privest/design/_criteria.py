@@ -1,4 +1,4 @@
-"""What "accurate" means: the criteria that a design makes small, in the user's units.
+"""What "accurate" means: the criteria that a design makes small, and what bounds each from below.
 
 Σ = M⁻¹ is the covariance of the best estimate at the levels (`bounds.bound`):
 
@@ -7,21 +7,255 @@
     D()                  log det Σ                  the volume of the confidence region
     E(weight)            λ_max(W^½ΣW^½)             the worst direction
     StandardErrors(e)    max_j Σ_jj/e_j²            several standard errors at once: met if ≤ 1
+
+Each is convex and decreasing in the information M. A *witness* is a matrix G = FFᵀ ≥ 0 with which
+<G, M> bounds the criterion from below for EVERY M, whatever point it was made at (docs/theory.md 8):
+
+    Variances  (Σ_j w_j tr B_jᵀZ_j)² ≤ max_j tr(B_jᵀM⁻¹B_j) · <Σ w_j Z_jZ_jᵀ, M>     Cauchy-Schwarz
+    LogDet     log det M ≤ −log det G + n log(<G, M>/n)        the means of eig(GM), any G > 0
+    Least      <V, M> ≥ λ<V, W> where M ≥ λW, any V ≥ 0
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_scale, require_scales
-from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace
+from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_scale, require_scales
 from privest.errors import InvalidInput
 from privest.linalg import psd
-from privest.linalg.batched import substitute
 from privest.records import plain
+
+HIDDEN = 1e-7  # √eps: what rounding leaves of a direction that is not asked for
+PIVOT = 1e3 * EPS  # relative: below n times this a Cholesky factor is checked by eigenvalues
+TINY = float(np.finfo(float).tiny)
+
+
+# --- the inverse of an information matrix ------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """M⁻¹ = XᵀX on what M sees: X (k, n).
+
+    hidden  (n, h): BᵀM⁻¹B exists where hiddenᵀB = 0; in units of `scale` (n,).
+    """
+
+    root: Array
+    hidden: Array
+    scale: Array
+
+    @classmethod
+    def of_information(cls, M: Array) -> Inverse:
+        """From M ≥ 0 (n, n)."""
+        lower, failed = scipy.linalg.lapack.dpotrf(M, lower=1, clean=1)
+        size = np.maximum(np.diagonal(M), TINY)
+        if not failed and (np.diagonal(lower) ** 2 / size).min() > PIVOT * len(M):
+            return cls(np.asarray(scipy.linalg.lapack.dtrtri(lower, lower=1)[0]), M[:, :0], size)
+        scale = np.sqrt(size)
+        values, vectors = np.linalg.eigh(M / scale / scale[:, None])
+        sizes = np.sqrt(np.maximum(values, 0.0))
+        return cls._of_directions(scale, sizes, vectors.T, np.sqrt(10 * len(M) * EPS))
+
+    @classmethod
+    def of_triangle(cls, triangle: Array) -> Inverse:
+        """From R with RᵀR = M: the condition number is that of R, not its square."""
+        scale = np.maximum(np.linalg.norm(triangle, axis=0), TINY)
+        _, values, right = np.linalg.svd(triangle / scale)
+        return cls._of_directions(scale, values, right, PIVOT * len(triangle))
+
+    @classmethod
+    def _of_directions(cls, scale: Array, values: Array, right: Array, least: float) -> Inverse:
+        """From singular values of R/scale, and its right vectors in rows."""
+        kept = values > least * values.max()
+        return cls(right[kept] / values[kept, None] / scale, (right[~kept] / scale).T, scale)
+
+    def times(self, B: Array) -> Array | None:
+        """XB (k, r), so that BᵀM⁻¹B = (XB)ᵀXB; None where B is hidden in part."""
+        rest = np.abs(self.hidden.T @ B).max(initial=0.0)
+        if rest > HIDDEN * np.abs(B / self.scale[:, None]).max():
+            return None
+        return np.asarray(self.root @ B)
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """G = FFᵀ, and what <G, M> ≤ φ says of the criterion.
+
+    factor    F (n, r).
+    strength  r such that f(M) ≥ r/<G, M>; of log det: log det G.
+    logarithm whether the criterion is a log det.
+    """
+
+    factor: Array
+    strength: float
+    logarithm: bool = False
+
+    def floor(self, most: float) -> float:
+        """The criterion is at least this wherever <G, M> ≤ `most`."""
+        if self.logarithm:
+            n = len(self.factor)
+            return self.strength - n * float(np.log(most / n)) if most > 0 else np.inf
+        return self.strength / most if most > 0 else np.inf
+
+    def needed(self, target: float) -> float:
+        """<G, M> is at least this wherever the criterion is at most `target`."""
+        if self.logarithm:
+            n = len(self.factor)
+            return n * float(np.exp((self.strength - target) / n))
+        return self.strength / target
+
+
+class Scaled(ABC):
+    """f(M) in the scaled coordinates of a `Problem`; `offset` is added for the user's units."""
+
+    logarithm = False
+    offset = 0.0
+
+    def value(self, M: Array) -> float:
+        """f(M); inf where it does not exist."""
+        return self.value_of(Inverse.of_information(M))
+
+    def witness(self, M: Array, weights: Array | None = None) -> Witness | None:
+        """The witness that is tight at M where M is best; `weights`: duals of a search."""
+        return self.witness_of(Inverse.of_information(M), weights)
+
+    @abstractmethod
+    def value_of(self, inverse: Inverse) -> float:
+        """f from M⁻¹."""
+
+    @abstractmethod
+    def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
+        """The same from M⁻¹."""
+
+    @abstractmethod
+    def within(self, basis: Array) -> Scaled:
+        """The criterion where only the directions `basis` (n, f) are uncertain."""
+
+    @abstractmethod
+    def needs(self, rest: Array) -> bool:
+        """Whether it depends on some of the directions `rest`."""
+
+    def per_unit(self, witness: Witness, value: float) -> float:
+        """−df/d<G, M> at the optimum: turns a price of <G, M> into one of the criterion."""
+        return value**2 / witness.strength
+
+
+@dataclass(frozen=True, eq=False)
+class Variances(Scaled):
+    """max_j tr B_jᵀM⁻¹B_j: A and C with one j, several standard errors with one column each.
+
+    columns (n, r): all B_j side by side; `owner` (r,): the j of each column.
+    """
+
+    columns: Array
+    owner: Index
+
+    @property
+    def blocks(self) -> list[Array]:
+        return [self.columns[:, self.owner == j] for j in range(int(self.owner.max()) + 1)]
+
+    def value_of(self, inverse: Inverse) -> float:
+        half = inverse.times(self.columns)
+        return np.inf if half is None else float(self._each(half).max())
+
+    def _each(self, half: Array) -> Array:
+        return np.asarray(np.bincount(self.owner, np.sum(half**2, axis=0)))
+
+    def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
+        """`weights` w (J,); without them all on the largest."""
+        half = inverse.times(self.columns)
+        if half is None:
+            return None
+        each = self._each(half)
+        w = (each == each.max()) * 1.0 if weights is None else np.maximum(weights, 0.0)
+        w = w / w.sum()
+        return Witness((inverse.root.T @ half) * np.sqrt(w)[self.owner], float(w @ each) ** 2)
+
+    def within(self, basis: Array) -> Variances:
+        return Variances(basis.T @ self.columns, self.owner)
+
+    def needs(self, rest: Array) -> bool:
+        return bool(np.abs(rest.T @ self.columns).max() > HIDDEN * np.abs(self.columns).max())
+
+
+@dataclass(frozen=True, eq=False)
+class LogDet(Scaled):
+    """−log det M: D-optimality."""
+
+    offset: float = 0.0
+    logarithm = True
+
+    def value_of(self, inverse: Inverse) -> float:
+        if inverse.hidden.shape[1]:
+            return np.inf
+        return 2.0 * float(np.linalg.slogdet(inverse.root)[1])
+
+    def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
+        """G = M⁻¹."""
+        return None if inverse.hidden.shape[1] else self.of(inverse.root.T)
+
+    def of(self, F: Array) -> Witness | None:
+        """The witness G = FFᵀ."""
+        if F.shape[0] != F.shape[1]:
+            return None
+        sign, size = np.linalg.slogdet(F)
+        return None if sign == 0 else Witness(F, 2.0 * float(size), logarithm=True)
+
+    def within(self, basis: Array) -> LogDet:
+        return self
+
+    def needs(self, rest: Array) -> bool:
+        return True
+
+    def per_unit(self, witness: Witness, value: float) -> float:
+        """d/dt of n log t at the optimum t = n e^((strength − f)/n)."""
+        return float(np.exp((value - witness.strength) / len(witness.factor)))
+
+
+@dataclass(frozen=True, eq=False)
+class Least(Scaled):
+    """1/λ, λ the largest number with M ≥ λW: E-optimality; `root` (n, r), W its square."""
+
+    root: Array
+
+    @property
+    def weight(self) -> Array:
+        return np.asarray(self.root @ self.root.T)
+
+    def value_of(self, inverse: Inverse) -> float:
+        half = inverse.times(self.root)
+        return np.inf if half is None else float(np.linalg.norm(half, 2)) ** 2
+
+    def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
+        """`weights` V (n, n) ≥ 0; without it the eigenvector of the worst direction."""
+        if weights is not None:
+            values, vectors = np.linalg.eigh((weights + weights.T) / 2)
+            return self.of(vectors * np.sqrt(np.maximum(values, 0.0)))
+        half = inverse.times(self.root)
+        if half is None:
+            return None
+        worst = np.linalg.svd(half, full_matrices=False)[0][:, :1]
+        return self.of(inverse.root.T @ worst)
+
+    def of(self, F: Array) -> Witness | None:
+        """The witness V = FFᵀ."""
+        strength = float(np.sum((self.root.T @ F) ** 2))
+        return Witness(F, strength) if strength > 0 else None
+
+    def within(self, basis: Array) -> Least:
+        return Least(basis.T @ self.root)
+
+    def needs(self, rest: Array) -> bool:
+        part = np.abs(rest.T @ self.weight).max()
+        return bool(part > HIDDEN * np.abs(self.weight).max())
+
+
+# --- in the user's units -----------------------------------------------------------------------
 
 
 class Criterion(ABC):
@@ -62,7 +296,8 @@ class A(Criterion):
         self.weight = None if weight is None else as_array(weight, "the weight", ndim=(1, 2))
 
     def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        return Trace(substitute(triangle, weight_factor(self.weight, len(names)), transposed=True))
+        columns = solved(triangle, weight_factor(self.weight, len(names)))
+        return Variances(columns, np.zeros(columns.shape[1], dtype=np.intp))
 
     def words(self) -> str:
         return f"the {'' if self.weight is None else 'weighted '}sum of the squared errors"
@@ -80,8 +315,11 @@ class C(Criterion):
         require_scales(np.abs(self.vector).max(keepdims=True), "the vector")
 
     def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        require_length(self.vector, names, "the vector")
-        return Trace(substitute(triangle, self.vector[:, None], transposed=True))
+        if len(self.vector) != len(names):
+            raise InvalidInput(
+                f"the vector must have {len(names)} entries; received {len(self.vector)}."
+            )
+        return Variances(solved(triangle, self.vector[:, None]), np.zeros(1, dtype=np.intp))
 
     def words(self) -> str:
         return "the variance of one combination of the parameters"
@@ -108,8 +346,7 @@ class E(Criterion):
         self.weight = None if weight is None else as_array(weight, "the weight", ndim=(1, 2))
 
     def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        root = substitute(triangle, weight_factor(self.weight, len(names)), transposed=True)
-        return Least(root @ root.T)
+        return Least(solved(triangle, weight_factor(self.weight, len(names))))
 
     def words(self) -> str:
         return "the squared error in the worst direction"
@@ -141,7 +378,7 @@ class StandardErrors(Criterion):
         columns = np.zeros((len(names), len(self.wanted)))
         for j, (name, error) in enumerate(self.wanted.items()):
             columns[self.index_of(name, names), j] = 1.0 / error
-        return Largest(substitute(triangle, columns, transposed=True))
+        return Variances(solved(triangle, columns), np.arange(len(self.wanted)))
 
     @staticmethod
     def index_of(name: str | int, names: tuple[str, ...]) -> int:
@@ -166,6 +403,11 @@ class StandardErrors(Criterion):
         return f"StandardErrors({', '.join(f'{k}={e:g}' for k, e in self.wanted.items())})"
 
 
+def solved(triangle: Array, right: Array) -> Array:
+    """R⁻ᵀB for an upper triangle R."""
+    return np.asarray(scipy.linalg.solve_triangular(triangle, right, trans=1, check_finite=False))
+
+
 def weight_factor(weight: Array | None, n: int) -> Array:
     """B (n, r) with W = BBᵀ; the identity for no weight."""
     if weight is None:
@@ -173,18 +415,11 @@ def weight_factor(weight: Array | None, n: int) -> Array:
     if len(weight) != n:
         raise InvalidInput(f"the weight is for {n} parameters; received shape {weight.shape}.")
     require_scales(np.abs(weight).max(keepdims=True), "the weight")
-    matrix = psd(weight, "the weight", size=n)
-    root = matrix.times_factor(np.eye(n))
+    root = psd(weight, "the weight", size=n).times_factor(np.eye(n))
     root = root[:, root.any(axis=0)]
     if root.shape[1] == 0:
         raise InvalidInput("the weight is zero: nothing is asked for.")
     return root
-
-
-def require_length(vector: Array, names: tuple[str, ...], what: str) -> None:
-    """One entry a parameter."""
-    if len(vector) != len(names):
-        raise InvalidInput(f"{what} must have {len(names)} entries; received {len(vector)}.")
 
 
 def as_criterion(given: object) -> Criterion:

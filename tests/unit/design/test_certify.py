@@ -40,7 +40,7 @@ def test_the_value_is_right_where_columns_are_nearly_collinear(apart, full):
             design.E: max(mpmath.eigsy(exact, eigvals_only=True)),
         }
     for criterion, value in expected.items():
-        found = design.certify(model, given, criterion()).value
+        found = design.optimality_gap(model, given, criterion()).value
         assert found == pytest.approx(float(value), rel=1e-15 / apart)
 
 
@@ -55,9 +55,9 @@ def test_the_floor_is_tight_where_the_level_is_best(criterion, seed):
     H = np.random.default_rng(seed).normal(size=(20, 3))
     model = pv.LinearModel(H, noise=1.0, names=NAMES)
     best = design.allocate(model, 10.0, criterion=criterion)
-    assert abs(design.certify(model, best.levels, criterion, 10.0).gap) < 1e-6
+    assert abs(design.optimality_gap(model, best.levels, criterion, 10.0).gap) < 1e-6
     least = design.least_loss(model, best.value, criterion=criterion)
-    assert abs(design.certify(model, least.levels, criterion, target=best.value).gap) < 1e-6
-    worse = design.certify(model, np.full(20, 0.5), criterion)
+    assert abs(design.optimality_gap(model, least.levels, criterion, target=best.value).gap) < 1e-6
+    worse = design.optimality_gap(model, np.full(20, 0.5), criterion)
     assert best.floor - 1e-9 < worse.value
     assert worse.floor <= best.value + 1e-9

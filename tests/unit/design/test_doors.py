@@ -217,7 +217,7 @@ def test_an_allocation_that_hides_what_was_not_asked_for_is_a_record_all_the_sam
 @pytest.mark.parametrize("door", [
     lambda model, **limits: design.allocate(model, 4.0, **limits),
     lambda model, **limits: design.least_loss(model, 1.0, **limits),
-    lambda model, **limits: design.certify(model, [0.0, 2.0, 2.0], design.A(), 4.0, **limits),
+    lambda model, **limits: design.optimality_gap(model, [0.0, 2.0, 2.0], design.A(), 4.0, **limits),
 ])  # fmt: skip
 def test_a_person_at_the_largest_level_has_one_cap(door):
     """Levels 0, 2, 2 keep these limits; one level for each person would prove a floor above."""
@@ -328,10 +328,10 @@ EXTREME = {
     "errors of 1e200": lambda: design.least_loss(MODEST, {0: 1e200}),
     "log det 1e100": lambda: design.least_loss(MODEST, 1e100, criterion=design.D()),
     "equalised at 1e-300": lambda: design.equalised(MODEST, 1e-300),
-    "certify level 1e-300": lambda: design.certify(MODEST, 1e-300),
-    "certify one level 1e-300": lambda: design.certify(MODEST, [*np.ones(11), 1e-300]),
-    "certify budget 1e300": lambda: design.certify(MODEST, np.ones(12), design.A(), 1e300),
-    "certify target 1e300": lambda: design.certify(MODEST, np.ones(12), design.E(), target=1e300),
+    "certify level 1e-300": lambda: design.optimality_gap(MODEST, 1e-300),
+    "certify one level 1e-300": lambda: design.optimality_gap(MODEST, [*np.ones(11), 1e-300]),
+    "certify budget 1e300": lambda: design.optimality_gap(MODEST, np.ones(12), design.A(), 1e300),
+    "certify target 1e300": lambda: design.optimality_gap(MODEST, np.ones(12), design.E(), target=1e300),
     "cost 1e300": lambda: design.allocate(MODEST, 1.0, cost=1e300),
     "cap 1e-300": lambda: design.allocate(MODEST, 1.0, cap=1e-300),
     "persons 1e-300": lambda: design.Persons([0, 1], 1e-300),

@@ -29,7 +29,7 @@ def test_the_design_is_that_of_the_parameters_seen():
     least = design.least_loss(MODEL, 1.2 * found.value, criterion=ASKED)
     assert least.spent < found.spent
     given, wanted = (
-        design.certify(model, np.ones(12), criterion)
+        design.optimality_gap(model, np.ones(12), criterion)
         for model, criterion in ((MODEL, ASKED), (SMALL, SAME))
     )
     assert (given.value, given.floor) == pytest.approx((wanted.value, wanted.floor))

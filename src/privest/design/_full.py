@@ -1,0 +1,682 @@
+"""Full S: noise drawn jointly, under a budget, caps and persons' traces; with a proof.
+
+One curator ("full": one matrix for all readings), or one block for each person ("persons": every
+person draws the noise of the own readings jointly, independent of the others). S = LLᵀ: released is
+Lᵀy + N(0, I). A and C under a budget alone have a closed form, the rest is a semidefinite program.
+
+The floor trusts neither. PI(S) = HᵀX(S)H, X = (S⁻¹ + Σ)⁻¹, is a parallel sum, so for all Z and t
+
+    <ZZᵀ, PI(S)>  ≤  tr tᵀΣt + <EEᵀ, S> ,   E = HZ − Σt        (equality at t = X(S)HZ).
+
+If diag(p) ≥ EEᵀ then <EEᵀ, S> ≤ Σ p_k S_kk: prices p turn caps, budgets and persons' traces into
+one number, the ceiling of <ZZᵀ, PI>, and a witness turns that into a floor. diag(p) ≥ EEᵀ is an
+eigenvalue of a q×q matrix, λmax(Eᵀdiag(1/p)E) ≤ 1. What rounding may do to E is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+
+from privest.arrays import Array, ArrayLike, Index
+from privest.bounds import best_linear_release
+from privest.bounds._classical import classical_bound, in_range, local_model, require_seen
+from privest.design._allocate import AT_THE_LIMIT, root_of
+from privest.design._allocation import Allocation, Direction
+from privest.design._certificate import relative_gap
+from privest.design._criteria import (
+    A,
+    C,
+    Criterion,
+    Inverse,
+    Scaled,
+    Witness,
+    solved,
+    weight_factor,
+)
+from privest.design._problem import Labels, Persons, labels_of, per_reading
+from privest.design._program import (
+    TOLERANCES,
+    UNSOLVED,
+    JointPrices,
+    Limits,
+    Proposal,
+    ScoreProgram,
+)
+from privest.errors import InfeasibleTarget, InvalidInput, NumericalFailure
+from privest.linalg import PSD, Blocks, Diagonal, private_root
+from privest.linalg.tolerances import rounding
+from privest.model import LinearModel
+from privest.noise import Gaussian
+
+NEAR = 1e-6  # of a target: closer to what the limits allow it counts as not reachable
+TIGHTER = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)  # of a target, until what comes out meets it
+LIFTED = (0.0, 1e-9, 1e-7, 1e-5)  # of the middle price: a little on everything closes rounding
+
+
+class FullAllocation(Allocation):
+    """An allocation whose S is a full matrix, or one block for each person.
+
+    factor   L (m, r), S = LLᵀ: what is released is Lᵀy + N(0, I).
+    shape    "full": one curator draws all noise jointly. "persons": a block for each person.
+    """
+
+    factor: Array
+    shape: str
+    EXTRA = ("shape", "factor")
+
+    def explain(self) -> str:
+        """What was found, how sure it is, who pays, and which promise it is."""
+        who = (
+            "one trusted curator, who sees every reading and draws the noise jointly"
+            if self.shape == "full"
+            else "every person to draw the noise of the own readings jointly"
+        )
+        return (
+            f"{super().explain()}\nReleased: {self.factor.shape[1]} numbers Lᵀy + noise. The "
+            "limits are of the diagonal of S: what each reading shows to whoever knows all "
+            f"others, and sums of it; combinations may be shown better. It needs {who}."
+        )
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("(", f"({self.shape}, ", 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Tangent:
+    """<ZZᵀ, PI(S)> ≤ base + <EEᵀ, S> for every S, with E known to `doubt` (m,) row by row."""
+
+    residual: Array
+    base: float
+    doubt: Array
+
+    @classmethod
+    def of(cls, rows: Array, covariance: PSD, weights: Array, shown: Array) -> Tangent:
+        """The tangent of Z = `weights` (n, q) and t = `shown` (m, q)."""
+        fitted, spread = rows @ weights, times(covariance, shown)
+        longest, magnitude = 1, covariance
+        if isinstance(covariance, Blocks):
+            longest = max(covariance.sizes)
+            magnitude = Blocks([np.abs(part) for part in covariance.matrices])
+        size = np.abs(rows) @ np.abs(weights) + times(magnitude, np.abs(shown))
+        slip = rounding(rows.shape[1] + longest) * np.linalg.norm(size, axis=1)
+        base = float((shown * spread).sum()) * (1 + rounding(shown.size))
+        return cls(fitted - spread, max(base, 0.0), slip)
+
+    def scale(self, prices: Array, blocks: list[Index]) -> tuple[float, Array]:
+        """(κ, x) with κ·diag(p) + diag(x) ≥ EEᵀ, block by block of S, rounding of E included.
+
+        (E+δ)(E+δ)ᵀ ≤ (1+a)EEᵀ + (1+1/a)δδᵀ and δδᵀ ≤ diag(|δ_k| Σ|δ_j|), for any a > 0.
+        κ is infinite where a reading has no price and E is not zero there.
+        """
+        largest, extra = 0.0, np.zeros(len(prices))
+        for part in blocks:
+            active = part[self.residual[part].any(axis=1)]
+            extra[part] = self.doubt[part] * self.doubt[part].sum()
+            if not len(active):
+                continue
+            if (prices[active] <= 0).any():
+                return np.inf, extra
+            inner = self.residual[active] / np.sqrt(prices[active])[:, None]
+            largest = max(largest, float(np.linalg.norm(inner, 2)) ** 2)
+        largest *= 1 + rounding(len(prices))
+        total = largest * float(prices.sum())
+        if not total or not extra.any():
+            return largest, extra
+        balance = float(np.sqrt(extra.sum() / total))
+        return largest * (1 + balance), extra * (1 + 1 / balance)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """What prices prove of a tangent: <ZZᵀ, PI(S)> ≤ rest + price·Σ c_kS_kk within the limits.
+
+    each (m,): the part of it that a unit of each cap adds.
+    """
+
+    rest: float
+    price: float
+    each: Array
+
+    def ceiling(self, budget: float) -> float:
+        if np.isfinite(budget):
+            return self.rest + self.price * budget
+        return self.rest if self.price == 0 else np.inf
+
+    def least_cost(self, needed: float) -> float:
+        """Σ c_k S_kk is at least this wherever <ZZᵀ, PI(S)> ≥ `needed`."""
+        return max((needed - self.rest) / self.price, 0.0) if 0 < self.price < np.inf else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class FullProblem:
+    """A model and a criterion in coordinates Rθ, R = `triangle`, with the limits of S.
+
+    Floors are made in the user's own H: no rounding of the coordinates is in them.
+    """
+
+    model: LinearModel
+    asked: Criterion
+    limits: Limits
+    unit: Array
+
+    @cached_property
+    def triangle(self) -> Array:
+        """R with RᵀR = PI at independent levels `unit`: the program's P is then near one."""
+        return private_root(self.model.matrix, Diagonal(self.unit), self.sigma).triangle
+
+    @cached_property
+    def rows(self) -> Array:
+        return np.ascontiguousarray(solved(self.triangle, self.model.matrix.T).T)
+
+    @cached_property
+    def criterion(self) -> Scaled:
+        return self.asked.scaled(self.triangle, self.model.names)
+
+    @property
+    def sigma(self) -> PSD:
+        return self.model.inverse_information
+
+    def inverse(self, level: PSD) -> Inverse:
+        """PI⁻¹ at a level, from the root of PI."""
+        return Inverse.of_triangle(private_root(self.rows, level, self.sigma).triangle)
+
+    def value(self, factor: Array) -> float:
+        """The criterion at S = LLᵀ, without its offset, by the kernel of the bounds."""
+        return self.criterion.value_of(self.inverse(joint_level(factor)))
+
+    def equal_value(self, level: float) -> float:
+        """The same at independent levels that are all equal, within the limits."""
+        levels = self.limits.unit(np.full(len(self.rows), level))
+        return self.criterion.value_of(self.inverse(Diagonal(levels)))
+
+    def reduced(self, factor: Array) -> Array:
+        """L' (m, n) with L'L'ᵀ ≤ LLᵀ and the same PI, where S is one block.
+
+        θ̂ reads z̃ = Lᵀy + e through V⁻¹LᵀH alone, V = I + LᵀΣL. With Q an orthonormal basis of its
+        range L' = LQ: the release Qᵀz̃ has noise I again, shows less, and loses nothing.
+        """
+        if len(self.limits.blocks) > 1 or factor.shape[1] <= self.rows.shape[1]:
+            return factor
+        read = read_by(self.rows, self.sigma, factor)
+        size = np.linalg.norm(read, axis=0)
+        return np.asarray(factor @ np.linalg.qr(read / np.where(size > 0, size, 1.0))[0])
+
+    def tangent(self, witness: Witness, shown: Array) -> Tangent:
+        weights = np.linalg.solve(self.triangle, witness.factor)
+        return Tangent.of(self.model.matrix, self.sigma, weights, shown)
+
+    def bound(self, tangent: Tangent, prices: JointPrices) -> Bound:
+        """Prices times κ, more on the budget, and more for the caps prove it."""
+        limits, up = self.limits, 1.0 + rounding(len(self.rows))
+        kappa, extra = tangent.scale(prices.of(limits), limits.blocks)
+        capped = np.isfinite(limits.caps)
+        dearest = float((extra / limits.cost).max(initial=0.0, where=~capped))
+        rest = tangent.base + float(extra[capped] @ limits.caps[capped])
+        if np.isfinite(kappa):
+            rest += kappa * prices.held(limits)
+        price = kappa * prices.budget if prices.budget > 0 or not np.isfinite(kappa) else 0.0
+        each = kappa * prices.caps + np.where(capped, extra, 0.0)
+        return Bound(rest * up, (price + dearest) * up, each)
+
+    def proofs(self, factor: Array, found: Proposal) -> Iterator[tuple[Witness, Bound]]:
+        """What may prove a floor: the duals of the search, and what S itself says; any prices."""
+        witnesses = [] if found.witness is None else [(found.witness, found.shown)]
+        own = self.criterion.witness_of(self.inverse(joint_level(factor)))
+        if own is not None:
+            witnesses.append(
+                (own, factor @ (read_by(self.rows, self.sigma, factor) @ own.factor))
+            )
+        prices, limits = found.prices, self.limits
+        level = float(np.median(prices.of(limits) / limits.cost))
+        for witness, shown in witnesses:
+            tangent = self.tangent(witness, shown)
+            for share in LIFTED:
+                more = JointPrices(prices.budget + share * level, prices.caps, prices.persons)
+                yield witness, self.bound(tangent, more)
+
+
+def times(matrix: PSD, right: Array) -> Array:
+    """Σ X for X (m, k), in the structure of Σ."""
+    if not isinstance(matrix, Blocks):
+        return matrix.diagonal()[:, None] * right
+    result = np.zeros(right.shape)
+    for rows, stack in matrix.groups:
+        result[rows] = stack @ right[rows]
+    return result
+
+
+def read_by(rows: Array, covariance: PSD, factor: Array) -> Array:
+    """V⁻¹LᵀH (r, n), V = I + LᵀΣL: what the best estimate reads of z̃ = Lᵀy + e."""
+    spread = factor.T @ times(covariance, factor)
+    return np.linalg.solve(np.eye(len(spread)) + (spread + spread.T) / 2, factor.T @ rows)
+
+
+def joint_level(factor: Array) -> PSD:
+    """S = LLᵀ (m, m) that keeps its factor: z̃ = Lᵀy + e has r ≤ m coordinates."""
+    m = len(factor)
+    lower = np.zeros((m, m))
+    lower[:, : factor.shape[1]] = factor
+    return Blocks([factor @ factor.T], [lower])
+
+
+def level_of(factor: Array, blocks: list[Index]) -> PSD:
+    """S = LLᵀ: in blocks where each is a run of neighbours, else one matrix."""
+    runs = [np.arange(block[0], block[-1] + 1) for block in blocks]
+    if len(blocks) == 1 or not np.array_equal(np.concatenate(runs), np.arange(len(factor))):
+        return joint_level(factor)
+    lowers = []
+    for block in blocks:
+        own = factor[block]
+        own = own[:, own.any(axis=0)]
+        lower = np.zeros((len(block), len(block)))
+        lower[:, : own.shape[1]] = own
+        lowers.append(lower)
+    return Blocks([lower @ lower.T for lower in lowers], lowers)
+
+
+# --- what is asked -----------------------------------------------------------------------------
+
+
+def full_limits(
+    model: LinearModel, shape: str, cost: ArrayLike, cap: ArrayLike, groups: Labels | None,
+    persons: Persons | Labels | None,
+) -> tuple[LinearModel, Index, Limits]:  # fmt: skip
+    """The model of the readings that may be shown at all, and the limits of their S."""
+    if groups is not None:
+        raise InvalidInput("a full S has no groups that share a level: leave groups out.")
+    if persons is not None and not isinstance(persons, Persons):
+        persons = Persons(persons, measure="trace" if shape == "persons" else "largest")
+    if persons is not None and persons.measure == "largest":
+        raise InvalidInput(
+            'persons measured by their "largest" level get one level each, also among full '
+            "matrices (S_P = t·I is best): use the diagonal shape."
+        )
+    if shape == "persons" and persons is None:
+        raise InvalidInput("shape='persons' needs persons: a label for each reading.")
+    m = in_range(local_model(model)).readings
+    costs = per_reading(cost, m, "cost", least_open=True)
+    caps = per_reading(cap, m, "cap", least_open=False)
+    shown = np.flatnonzero(caps > 0)
+    if not len(shown):
+        raise InvalidInput("every cap is 0: nothing may be shown.")
+    sigma = model.inverse_information.restrict(shown)
+    given = sigma.diagonal() if sigma.pointwise is not None else sigma.dense()
+    small = LinearModel(
+        model.matrix[shown], Gaussian(cov=given), names=model.names, accuracy=model.accuracy
+    )
+    require_seen(small)
+    blocks, whose, most = [np.arange(len(shown))], None, None
+    if persons is not None:
+        labels = labels_of(persons.labels, m, "labels of persons")[shown]
+        if shape == "persons":
+            blocks = [np.flatnonzero(labels == k) for k in np.unique(labels)]
+        if np.isfinite(persons.most):
+            whose, most = labels, np.full(int(labels.max()) + 1, float(persons.most))
+    return small, shown, Limits(costs[shown], caps[shown], blocks, whose, most)
+
+
+def full_budget(
+    model: LinearModel, budget: float, asked: Criterion, tol: float, shape: str,
+    cost: ArrayLike, cap: ArrayLike, groups: Labels | None, persons: Persons | Labels | None,
+) -> FullAllocation:  # fmt: skip
+    """`allocate` over full matrices."""
+    small, shown, limits = full_limits(model, shape, cost, cap, groups, persons)
+    unit = limits.unit(budget / (len(limits.cost) * limits.cost))
+    problem = FullProblem(small, asked, limits, unit)
+
+    def attempt(tolerance: float) -> FullAllocation:
+        found, factor, floor, price = best_within(problem, budget, tolerance)
+        return _answer(model, problem, shown, factor, shape, "budget", budget, tol, floor, price, found)
+
+    return _closest(attempt)
+
+
+def full_target(
+    model: LinearModel, target: float, asked: Criterion, tol: float, shape: str,
+    cost: ArrayLike, cap: ArrayLike, groups: Labels | None, persons: Persons | Labels | None,
+) -> FullAllocation:  # fmt: skip
+    """`least_loss` over full matrices."""
+    small, shown, limits = full_limits(model, shape, cost, cap, groups, persons)
+    first = FullProblem(small, asked, limits, limits.unit(1.0 / limits.cost))
+    _require_classical(first, target - first.criterion.offset)
+    level = _equal_level(first, target - first.criterion.offset)
+    problem = FullProblem(small, asked, limits, limits.unit(level / limits.cost))
+    wanted = target - problem.criterion.offset
+
+    def attempt(tolerance: float) -> FullAllocation:
+        factor, found = _meeting(problem, wanted, tolerance)
+        floor, price = 0.0, 0.0
+        for witness, bound in problem.proofs(factor, found):
+            least = bound.least_cost(witness.needed(wanted))
+            if least > floor:
+                floor = least
+                price = bound.price * problem.criterion.per_unit(witness, wanted)
+        return _answer(model, problem, shown, factor, shape, "target", target, tol, floor, price, found)
+
+    try:
+        return _closest(attempt)
+    except NumericalFailure:
+        _refuse(problem, wanted)
+
+
+def _closest(attempt: Callable[[float], FullAllocation]) -> FullAllocation:
+    """The answer with the smallest gap: the solver at its strictest, less strict if need be."""
+    best: FullAllocation | None = None
+    for tolerance in TOLERANCES:
+        try:
+            found = attempt(tolerance)
+        except NumericalFailure:
+            continue
+        if best is None or found.gap < best.gap:
+            best = found
+        if best.certified:
+            return best
+    if best is None:
+        raise NumericalFailure(UNSOLVED)
+    return best
+
+
+def best_within(
+    problem: FullProblem, budget: float, tolerance: float
+) -> tuple[Proposal, Array, float, float]:
+    """The best for a budget (inf: for the other limits): proposal, L, floor, −d value/d budget."""
+    found = closed_form(problem, budget)
+    if found is None:
+        program = ScoreProgram(problem.rows, problem.sigma, problem.limits, problem.unit)
+        found = program.least_criterion(problem.criterion, budget, tolerance)
+    factor = problem.limits.feasible(problem.reduced(found.factor), budget)
+    floor, price, value = -np.inf, 0.0, problem.value(factor)
+    for witness, bound in problem.proofs(factor, found):
+        ceiling = bound.ceiling(budget)
+        if np.isfinite(ceiling) and witness.floor(ceiling) > floor:
+            floor = witness.floor(ceiling)
+            price = bound.price * problem.criterion.per_unit(witness, value)
+    return found, factor, floor, price
+
+
+def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
+    """A and C under a budget alone: the best linear release (docs/theory.md 3); else None.
+
+    Costs are units of readings: with y_k/√c_k for y_k the cost is the trace.
+    """
+    asked, limits = problem.asked, problem.limits
+    if limits.limited or len(limits.blocks) > 1 or not isinstance(asked, A | C):
+        return None
+    root, n = 1.0 / np.sqrt(limits.cost), problem.model.parameters
+    B = weight_factor(asked.weight, n) if isinstance(asked, A) else asked.vector[:, None]
+    matrix, sigma = root[:, None] * problem.model.matrix, problem.sigma
+    if sigma.pointwise is not None:
+        covariance = sigma.diagonal() * root**2
+    else:
+        covariance = sigma.dense() * root * root[:, None]
+    scaled = LinearModel(matrix, Gaussian(cov=covariance))
+    try:
+        best = best_linear_release(scaled, budget, B @ B.T)
+    except NumericalFailure:
+        return None  # the alternating search stalled: the program does not
+    values, vectors = np.linalg.eigh(best.noise)
+    factor = root[:, None] * (best.map.T @ (vectors / np.sqrt(values)))
+    # The multiplier of MH = Bᵀ: HZ = ΣMᵀ + (‖M‖_*/s)·(the polar factor of Mᵀ), with t = Mᵀ.
+    left, strength, right = np.linalg.svd(best.map.T, full_matrices=False)
+    fitted = times(scaled.covariance, best.map.T) + strength.sum() / budget * (left @ right)
+    weights = problem.triangle @ np.linalg.lstsq(matrix, fitted, rcond=None)[0]
+    gained = float(np.sum(solved(problem.triangle, best.root) * weights))
+    prices = JointPrices(1.0, np.zeros(len(root)), np.zeros(0))
+    shown = root[:, None] * best.map.T
+    return Proposal(factor, prices, Witness(weights, gained**2), shown, 1, "the best linear release")
+
+
+def _require_classical(problem: FullProblem, wanted: float) -> None:
+    """Raise InfeasibleTarget where not even the readings themselves are good enough."""
+    covariance = problem.triangle @ classical_bound(problem.model) @ problem.triangle.T
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    known = Inverse((vectors * np.sqrt(np.maximum(values, 0.0))).T, vectors[:, :0], np.ones(len(values)))
+    with np.errstate(divide="ignore"):
+        without = problem.criterion.value_of(known)
+    margin = AT_THE_LIMIT * (1.0 if problem.criterion.logarithm else abs(without))
+    if np.isfinite(without) and wanted <= without + margin:
+        offset = problem.criterion.offset
+        raise InfeasibleTarget(
+            f"{problem.asked.words()} cannot be {wanted + offset:.6g}: without any privacy it is "
+            f"{without + offset:.6g} (the classical Cramér-Rao bound of these readings).",
+            "classical",
+            without + offset,
+        )
+
+
+def _equal_level(problem: FullProblem, wanted: float) -> float:
+    """t at which independent levels t/c_k, within the limits, reach the target; or much."""
+
+    def value(t: float) -> float:
+        levels = problem.limits.unit(t / problem.limits.cost)
+        return problem.criterion.value_of(problem.inverse(Diagonal(levels)))
+
+    top = 1e6 / max(float(problem.sigma.diagonal().max()), 1e-6)
+    return top if value(top) > wanted else root_of(value, wanted, problem.criterion.logarithm)
+
+
+def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Array, Proposal]:
+    """The cheapest L found that meets the target to the letter, and where it came from."""
+    limits, logarithm = problem.limits, problem.criterion.logarithm
+    for tighter in TIGHTER:
+        asked = wanted - tighter if logarithm else wanted * (1.0 - tighter)
+        found = _cheapest(problem, asked, tolerance)
+        if found is None:
+            break
+        factor = limits.feasible(problem.reduced(found.factor))
+
+        def value(t: float, factor: Array = factor) -> float:
+            return problem.value(limits.feasible(np.sqrt(t) * factor))
+
+        if value(1.0 if limits.limited else 1.01) <= wanted:
+            return limits.feasible(np.sqrt(root_of(value, wanted, logarithm)) * factor), found
+    raise NumericalFailure(UNSOLVED)
+
+
+def _cheapest(problem: FullProblem, wanted: float, tolerance: float) -> Proposal | None:
+    """A proposal for the target; None where the solver says that there is none."""
+    size = float(problem.limits.cost @ problem.unit)
+    if closed_form(problem, size) is None:
+        program = ScoreProgram(problem.rows, problem.sigma, problem.limits, problem.unit)
+        return program.least_cost(problem.criterion, wanted, size, tolerance)
+
+    def value(budget: float) -> float:
+        found = closed_form(problem, budget)
+        return np.inf if found is None else problem.value(found.factor)
+
+    return closed_form(problem, root_of(value, wanted, False))
+
+
+def _refuse(problem: FullProblem, wanted: float) -> NoReturn:
+    """Raise InfeasibleTarget with the best that the limits allow, itself a design, and proved."""
+    _, factor, floor, _ = within_limits(problem)
+    nearest, offset = problem.value(factor), problem.criterion.offset
+    if nearest < wanted - NEAR * (1.0 if problem.criterion.logarithm else abs(wanted)):
+        raise NumericalFailure(f"{UNSOLVED} The target can be reached.")
+    proved = "" if floor <= wanted else f", and below {floor + offset:.6g} is proved impossible"
+    raise InfeasibleTarget(
+        f"{problem.asked.words()} cannot be {wanted + offset:.6g} within the caps and limits, not "
+        f"even with a full S: the best that was found is {nearest + offset:.6g}{proved}. Raise "
+        "them, or ask for more than that.",
+        "caps",
+        nearest + offset,
+    )
+
+
+def within_limits(problem: FullProblem) -> tuple[Proposal, Array, float, float]:
+    """The best that the limits allow without a budget, the highest floor of all tolerances."""
+    best: tuple[Proposal, Array, float, float] | None = None
+    for tolerance in TOLERANCES:
+        try:
+            found = best_within(problem, np.inf, tolerance)
+        except NumericalFailure:
+            continue
+        if best is None or found[2] > best[2]:
+            best = found
+        if relative_gap(problem.criterion, problem.value(best[1]), best[2]) <= NEAR:
+            break
+    if best is None:
+        raise NumericalFailure(UNSOLVED)
+    return best
+
+
+def _answer(
+    model: LinearModel, problem: FullProblem, shown: Index, factor: Array, shape: str,
+    direction: Direction, asked: float, tol: float, floor: float, price: float, found: Proposal,
+) -> FullAllocation:  # fmt: skip
+    criterion, limits = problem.criterion, problem.limits
+    value, spent = problem.value(factor), limits.spent(factor)
+    # A floor above the value by rounding of the value says no more than the value.
+    if direction == "budget":
+        floor = min(floor, value)
+        gap = relative_gap(criterion, value, floor)
+        equal = problem.equal_value(asked / float(limits.cost.sum())) + criterion.offset
+        floor += criterion.offset
+    else:
+        floor = min(floor, spent)
+        gap, equal = (spent - floor) / spent, _equal_spent(problem, value)
+    whole = np.zeros((model.readings, factor.shape[1]))
+    whole[shown] = factor
+    return FullAllocation(
+        level_of(whole, [shown[block] for block in limits.blocks]), model, problem.asked,
+        direction=direction, value=value + criterion.offset, floor=floor, gap=max(gap, 0.0),
+        tolerance=tol, spent=spent, asked=asked, price=price, iterations=found.steps,
+        method=found.method, equal=equal, factor=whole, shape=shape,
+    )  # fmt: skip
+
+
+def _equal_spent(problem: FullProblem, value: float) -> float:
+    """What equal levels cost for the same accuracy; inf where the limits do not let them."""
+    top = 1e9 / max(float(problem.sigma.diagonal().max()), 1e-9)
+    if problem.equal_value(top) > value:
+        return np.inf
+    t = root_of(problem.equal_value, value, problem.criterion.logarithm)
+    return float(problem.limits.cost @ problem.limits.unit(np.full(len(problem.rows), t)))
+
+
+# --- caps alone --------------------------------------------------------------------------------
+
+READINGS = 200  # of `correlated`: the program takes seconds
+TOLERANCE = 1e-6
+
+
+class CorrelatedAllocation(Allocation):
+    """The level that jointly drawn noise makes possible; an `Allocation` with direction "caps".
+
+    caps         (m,): S_kk ≤ e_k, what was promised of each reading by itself.
+    factor       L (m, r), S = LLᵀ: what is released is Lᵀy + N(0, I), r numbers, r ≤ n.
+    value        tr WΣ at S; `floor`: no S ≥ 0 with these caps is below it.
+    independent  tr WΣ of the best independent noise with the same caps: S = diag(e).
+    classical    tr WΣ without any privacy.
+    gain         independent/value; `privacy_gain`: the same of the parts above `classical`.
+    prices       (m,): −d value/d e_k, what raising a cap would take off the value.
+    spent, asked Σ S_kk and Σ e_k; there is no budget and so no `price` (NaN).
+    """
+
+    caps: Array
+    factor: Array
+    independent: float
+    classical: float
+    prices: Array
+    EXTRA = ("caps", "independent", "classical", "gain", "privacy_gain", "prices", "factor")
+
+    @property
+    def gain(self) -> float:
+        return self.independent / self.value
+
+    @property
+    def privacy_gain(self) -> float:
+        extra = self.value - self.classical
+        return (self.independent - self.classical) / extra if extra > 0 else np.inf
+
+    def explain(self) -> str:
+        """What was found, how sure it is, and which promise it is."""
+        sure = (
+            f"Proved: no noise at all that keeps these caps has a value below {self.floor:.6g} "
+            f"(gap {self.gap:.1e}; {self.method}, {self.iterations} steps)."
+        )
+        if not self.certified:
+            sure += f" NOT as close as {self.tolerance:.0e}."
+        largest = float(np.linalg.norm(self.factor, 2)) ** 2
+        return "\n".join([
+            f"Made small: {self.criterion.words()}. It is {self.value:.6g} with noise drawn "
+            f"jointly for all {len(self.caps)} readings; independent noise with the same caps has "
+            f"{self.independent:.6g}, {self.gain:.4g} times as much (of what privacy adds: "
+            f"{self.privacy_gain:.4g} times).",
+            sure,
+            f"Released: {self.factor.shape[1]} numbers Lᵀy + noise, not one for each reading.",
+            "The promise is of each reading by itself: whoever knows all the OTHER readings learns "
+            "reading k to information S_kk ≤ its cap. It is NOT the joint promise I_z ≤ "
+            "diag(caps), which independent noise keeps: a combination of readings is shown far "
+            f"better (the largest eigenvalue of S is {largest:.4g}, the largest cap "
+            f"{self.caps.max():.4g}).",
+            "It needs one trusted curator who sees every reading and draws the noise jointly; "
+            "people who add noise to their own reading cannot keep it.",
+        ])  # fmt: skip
+
+
+def correlated(
+    model: LinearModel, caps: ArrayLike, weight: ArrayLike | None = None
+) -> CorrelatedAllocation:
+    """The most accurate release if only every reading by itself is limited: S_kk ≤ e_k.
+
+        minimise tr W Σ_PPCR(S)   over S ≥ 0 of any shape with S_kk ≤ e_k
+
+    Symbols: `caps` e (a number, or one for each reading; 0: never shown), `weight` W (n, n) ≥ 0 or
+    its diagonal, the identity if not given.
+    Assumes one trusted curator, who sees all readings and draws the noise jointly, and people who
+    accept a promise of each reading by itself: under the joint promise I_z ≤ diag(e) independent
+    noise is as good as any (`bound(model, caps)`). `explain()` says it.
+    Guarantees: the caps hold to the letter; `floor` is below the value of every S with these caps.
+    The level has rank ≤ n: a release is n numbers, by the ordinary Gaussian mechanism.
+    Any covariance of the noise, also singular. Up to 200 readings; needs the extra `design`.
+    Source: docs/design.md; for n = 1, equal caps and no measurement noise the gain is
+    (Σ|h_k|)²/Σh_k², for normal h_k about 2m/π.
+
+    >>> model = LinearModel([[1.0], [1.0], [1.0], [1.0]], noise=1.0)
+    >>> found = correlated(model, 1.0)
+    >>> round(found.value, 6), round(found.independent, 6)  # (1 + 1/4)/4 against (1 + 1)/4
+    (0.3125, 0.5)
+    >>> found.levels.round(6).tolist(), found.rank
+    ([1.0, 1.0, 1.0, 1.0], 1)
+    """
+    m = in_range(local_model(model)).readings
+    if m > READINGS:
+        raise InvalidInput(
+            f"noise drawn jointly is designed for up to {READINGS} readings; received {m}. An "
+            "aggregate release (`privest.aggregate`) does the same for tables of any length."
+        )
+    limits = _caps(caps, m)
+    asked = A(weight)
+    small, shown, inside = full_limits(model, "full", 1.0, limits, None, None)
+    problem = FullProblem(small, asked, inside, inside.caps)
+    found, factor, floor, _ = within_limits(problem)
+    value = problem.value(factor)
+    prices = np.zeros(m)
+    for witness, bound in problem.proofs(factor, found):
+        if np.isfinite(ceiling := bound.ceiling(np.inf)) and witness.floor(ceiling) >= floor:
+            prices[shown] = bound.each * (floor / ceiling)
+    root = weight_factor(asked.weight, model.parameters)
+    classical = float(np.sum(root * (classical_bound(model) @ root)))
+    whole = np.zeros((m, factor.shape[1]))
+    whole[shown] = factor
+    independent = problem.criterion.value_of(problem.inverse(Diagonal(inside.caps)))
+    return CorrelatedAllocation(
+        joint_level(whole), model, asked, direction="caps", value=value, floor=min(floor, value),
+        gap=max((value - floor) / value, 0.0), tolerance=TOLERANCE, spent=inside.spent(factor),
+        asked=float(limits.sum()), price=np.nan, iterations=found.steps, method=found.method,
+        equal=independent, independent=independent, classical=classical, caps=limits,
+        factor=whole, prices=prices,
+    )  # fmt: skip
+
+
+def _caps(given: ArrayLike, m: int) -> Array:
+    caps = per_reading(given, m, "caps", least_open=False)
+    if not np.isfinite(caps).all():
+        raise InvalidInput("caps must be finite: `allocate` takes a budget instead.")
+    return caps

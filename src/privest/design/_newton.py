@@ -1,0 +1,1128 @@
+"""A primal-dual Newton method for every criterion, limit and direction of a design.
+
+    budget:  maximise mass·t   over levels e and t with  g_j(M(e)) ≥ t ,  Σ e ≤ budget
+    target:  minimise Σ e      over levels e       with  g_j(M(e)) ≥ t  for the t of the target
+
+with 0 ≤ e ≤ cap and persons' limits in both. The accuracy g_j = 1/f_j grows like M, and is linear
+along rays, so that Newton's method sees little but the constraints:
+
+    Variances  g = 1/tr(BᵀM⁻¹B)        LogDet  g = (det M)^(1/n)        Least  M ≥ tW, a matrix
+
+Slacks and duals stay > 0; what the constraints lack shrinks with their products (Mehrotra's
+predictor and corrector, Gondzio's corrections). With M = LLᵀ and w = QᵀL⁻¹h the curvature of all
+g_j is a sum of squares of *features*, linear in the products w_iw_j: n of one direction, n(n + 1)/2
+of a full criterion. A step costs O(K p²) for p features, which are made in blocks and never stored:
+memory is that of the rows. Ten steps as a rule; each point is judged by its certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, Index
+from privest.design._certificate import Point, Prices, budget_floor, relative_gap, target_floor
+from privest.design._criteria import Least, LogDet, Scaled, Variances
+from privest.design._problem import Problem
+
+METHOD = "primal-dual Newton"
+STEPS = 100
+LOOK = 30.0  # the certificate is asked when the method itself is within this many tolerances
+BLOCK = 2**12  # rows in one pass: their features stay in the cache
+INSIDE = 0.5  # of caps and limits, at most, to begin with
+ABOVE = 1.1  # the first price of a budget, in multiples of what the best atom is worth
+SHORTER = 25  # times a step is halved before the method gives up
+CORRECTED = 3  # of these with the predictor's correction
+MOST, LEAST, CENTRED = 0.9, 1e-6, 0.3  # parts of the present products that a step aims at
+SAFE, BOLD = 0.9, 0.995  # of the way to the nearest zero of a slack or dual: far from the end, near
+RECENTRED = 2  # corrections that bring products back to the middle, at most,
+LONG, FAR = 0.9, 10.0  # unless steps are this long; products this many times off
+NEGLIGIBLE = 1e-28  # squares below this part of the largest are rounding
+SMALL = 1e-15  # eigenvalues of the linear system below this part of the largest are rounding
+
+
+# --- the readings ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """The atoms that can matter, each costing 1 a unit of its level e, sorted by person.
+
+    rows, variance (m,), cap (g,) as in `Problem`; a level of it is scale·e.
+    kept   (g,): indices of the atoms in the problem, people (p,): of its persons.
+    first  (g,): where the readings of an atom begin; None: each reading is an atom.
+    begin  (p,): where the atoms of a person begin; `share` (g,) and `most` (p,) as in `Problem`.
+    """
+
+    rows: Array
+    variance: Array
+    cap: Array
+    scale: Array
+    kept: Index
+    first: Index | None
+    people: Index
+    begin: Index
+    share: Array
+    most: Array
+
+    @classmethod
+    def of(cls, problem: Problem, unit: float, budget: float = np.inf) -> Atoms:
+        """`unit`: what an atom spends on average, about. Caps beyond the budget are none."""
+        size = problem.per_atom(np.abs(problem.rows).max(axis=1))
+        kept = np.flatnonzero((problem.ceiling > 0) & (size > 0))
+        people, begin, share = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
+        scale = unit / problem.cost[kept]
+        if problem.person is not None:
+            kept = kept[np.argsort(problem.person[kept], kind="stable")]
+            scale = unit / problem.cost[kept]
+            people, begin = np.unique(problem.person[kept], return_index=True)
+            share = problem.share[kept] * scale
+        cap = problem.cap[kept]
+        cap = np.where(cap * problem.cost[kept] >= budget, np.inf, cap) / scale
+        if problem.atom is None:
+            chosen, first, each = kept, None, scale
+        else:
+            place = np.full(problem.atoms, problem.atoms)  # after all atoms that are kept
+            place[kept] = np.arange(len(kept))
+            chosen = np.argsort(place[problem.atom], kind="stable")
+            chosen = chosen[place[problem.atom[chosen]] < problem.atoms]
+            own = place[problem.atom[chosen]]
+            first, each = np.flatnonzero(np.diff(own, prepend=-1)), scale[own]
+        return cls(
+            problem.rows[chosen] * np.sqrt(each)[:, None], problem.variance[chosen] * each, cap,
+            scale, kept, first, people, begin, share, problem.most[people],
+        )  # fmt: skip
+
+    @property
+    def number(self) -> int:
+        return len(self.cap)
+
+    def gather(self, values: Array) -> Array:
+        """(…, g) from (…, m): sums over the readings of each atom."""
+        return values if self.first is None else np.add.reduceat(values, self.first, axis=-1)
+
+    def spread(self, values: Array) -> Array:
+        """(m,) from (g,)."""
+        if self.first is None:
+            return values
+        return np.repeat(values, np.diff(self.first, append=len(self.rows)))
+
+    def per_person(self, values: Array) -> Array:
+        """(p,) from (g,): sums weighted by the shares."""
+        return np.add.reduceat(values * self.share, self.begin)
+
+    def to_atoms(self, values: Array) -> Array:
+        """(g,) from (p,): what it is for each atom, times its share."""
+        return np.repeat(values, np.diff(self.begin, append=self.number)) * self.share
+
+    def precisions(self, e: Array) -> tuple[Array, Array, Array]:
+        """x, x′ and −x″ of every reading, x = e/(1 + ve)."""
+        spread = self.spread(e)
+        part = 1.0 / (1.0 + self.variance * spread)
+        square = part * part
+        return spread * part, square, 2.0 * self.variance * square * part
+
+    def blocks(self) -> Iterator[tuple[slice, slice, slice]]:
+        """Rows, atoms and persons of one pass each, with no atom and no person cut."""
+        m, begin = len(self.rows), np.append(self.begin, self.number)
+        first = np.append(np.arange(m) if self.first is None else self.first, m)
+        edges = first[begin] if len(self.begin) else first
+        wanted = np.arange(0, m, BLOCK)
+        rows = np.unique(np.append(edges[np.searchsorted(edges, wanted)], m))
+        atoms = np.searchsorted(first, rows)
+        persons = np.searchsorted(begin, atoms) if len(self.begin) else np.zeros_like(atoms)
+        for k in range(len(rows) - 1):
+            yield tuple(slice(x[k], x[k + 1]) for x in (rows, atoms, persons))  # type: ignore[misc]
+
+
+def gram(rows: Array, weights: Array) -> Array:
+    """Σ_k w_k h_kh_kᵀ, in one pass."""
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for start in range(0, len(rows), BLOCK):
+        part = slice(start, start + BLOCK)
+        total += (rows[part].T * weights[part]) @ rows[part]
+    return (total + total.T) / 2
+
+
+def forms(rows: Array, matrix: Array) -> Array:
+    """hᵀQh (m,) for a symmetric Q (n, n)."""
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), BLOCK):
+        part = slice(start, start + BLOCK)
+        np.einsum("ij,ij->i", rows[part] @ matrix, rows[part], out=found[part])
+    return found
+
+
+# --- the accuracy ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Numbers that are linear in the products w_iw_j of a row: [mix·(first products); scale·(rest)].
+
+    first, second: the i and j of the products; mix (a, k) is for the first k of them.
+    """
+
+    first: Index
+    second: Index
+    mix: Array
+    scale: Array
+
+    def __len__(self) -> int:
+        return len(self.mix) + len(self.scale)
+
+    def of_products(self, products: Array) -> Array:
+        """(c, …) from (products, …)."""
+        k = self.mix.shape[1]
+        rest = (products[k:].T * self.scale).T
+        return np.concatenate([self.mix @ products[:k], rest])
+
+    def of_rows(self, rows: Array) -> Array:
+        """(c, b) for rows w (b, n)."""
+        columns = np.ascontiguousarray(rows.T)
+        return self.of_products(columns[self.first] * columns[self.second])
+
+    def of_sum(self, total: Array) -> Array:
+        """(c,): the sum of the features of many rows, from Σ wwᵀ."""
+        return self.of_products(total[self.first, self.second])
+
+    def form(self, z: Array) -> Array:
+        """Q (n, n) with Σ z·features = wᵀQw."""
+        a = len(self.mix)
+        each = np.concatenate([z[:a] @ self.mix, self.scale * z[a:]])
+        matrix = np.zeros((int(self.second.max()) + 1,) * 2)
+        np.add.at(matrix, (self.first, self.second), each / 2)
+        return matrix + matrix.T
+
+
+def square_features(weights: Array, n: int, lead: Array) -> Features:
+    """√ω_i w_i² and √(ω_i + ω_j) w_iw_j (i < j, i < r) for r ω's, after `lead` (a, n) of the w_i²."""
+    r = len(weights)
+    first, second = np.triu_indices(n, 1)
+    chosen = first < r
+    first, second = first[chosen], second[chosen]
+    padded = np.concatenate([weights, np.zeros(n - r)])
+    every = np.arange(n)
+    return Features(
+        np.concatenate([every, first]), np.concatenate([every, second]), lead,
+        np.sqrt(padded[first] + padded[second]),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """The accuracy near one M, in coordinates w = basisᵀh.
+
+    values    g (J,).
+    pull      (n, n): Σ_j dual_j ∇g_j.
+    features  with −∇g_j first, then those of the curvature −Σ_j dual_j ∇²g_j.
+    """
+
+    values: Array
+    basis: Array
+    pull: Array
+    features: Features
+
+
+class Traces:
+    """g_j = 1/tr(B_jᵀM⁻¹B_j) for blocks B_j. (Traces of M near singular raise LinAlgError.)"""
+
+    def __init__(self, blocks: list[Array]) -> None:
+        self.blocks = blocks
+        self.size = len(blocks)
+
+    def values(self, M: Array) -> Array:
+        lower = np.linalg.cholesky(M)
+        return np.array([1.0 / np.sum(_forward(lower, block) ** 2) for block in self.blocks])
+
+    def near(self, M: Array, duals: Array) -> Local:
+        """With L⁻¹B = Q diag(s) Vᵀ, ω = (s g)² and d_ij = w_iᵀDw_j:
+
+        −∇²g[D, D] = 2(Σ ω_i d_ii² + Σ_{i<j} (ω_i + ω_j) d_ij² − (Σ ω_i d_ii)²/Σω); the last term
+        takes the direction √ω out of the d_ii.
+        """
+        lower = np.linalg.cholesky(M)
+        back = _forward(lower, np.eye(len(M))).T
+        if self.size > 1:
+            return self._several(lower, back, duals)
+        turn, sizes, _ = np.linalg.svd(_forward(lower, self.blocks[0]), full_matrices=True)
+        value = 1.0 / float(np.sum(sizes**2))
+        omega = (sizes[sizes**2 > NEGLIGIBLE * sizes[0] ** 2] * value) ** 2
+        bend, n = 2.0 * float(duals[0]) * omega, len(M)
+        return _single(value, back @ turn, omega, bend, n, float(duals[0]))
+
+    def _several(self, lower: Array, back: Array, duals: Array) -> Local:
+        """One direction each: g_j has the features √(2 w_jω_j)·(u_jᵀw)(qᵀw), q ⟂ u_j."""
+        n = len(lower)
+        products = np.triu_indices(n)
+        values, gradients, curvature, pull = [], [], [], np.zeros((n, n))
+        for block, dual in zip(self.blocks, duals):
+            own = _forward(lower, block)[:, 0]
+            turn = np.linalg.qr(own[:, None], mode="complete")[0]
+            value = 1.0 / float(own @ own)
+            unit = turn[:, 0] * np.sqrt(value)
+            values.append(value)
+            pull += dual * np.outer(unit, unit)
+            gradients.append(-_of_products(np.outer(unit, unit), products))
+            curvature += [
+                _of_products(np.sqrt(2.0 * dual) * np.outer(unit, q), products)
+                for q in turn.T[1:]
+            ]
+        root = np.array(curvature).reshape(-1, len(products[0]))
+        if len(root) > root.shape[1]:  # one quadratic form of the products for all of them
+            sizes, vectors = np.linalg.eigh(root.T @ root)
+            kept = sizes > 1e-16 * sizes[-1]
+            root = (vectors[:, kept] * np.sqrt(sizes[kept])).T
+        mix = np.concatenate([np.array(gradients), root])
+        features = Features(*products, mix, np.zeros(0))
+        return Local(np.array(values), back, pull, features)
+
+
+class Determinant:
+    """g = scale·(det M)^(1/n)."""
+
+    size = 1
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def values(self, M: Array) -> Array:
+        lower = np.linalg.cholesky(M)
+        return np.array([self.scale * np.exp(2.0 * np.log(np.diagonal(lower)).mean())])
+
+    def near(self, M: Array, duals: Array) -> Local:
+        n, value = len(M), float(self.values(M)[0])
+        back = _forward(np.linalg.cholesky(M), np.eye(n)).T
+        each = np.full(n, value / n)
+        return _single(value, back, each, float(duals[0]) * each, n, float(duals[0]))
+
+
+def _single(value: float, basis: Array, omega: Array, bend: Array, n: int, dual: float) -> Local:
+    """One g with ∇g = Σ ω_i w_iw_iᵀ and the curvature of weights `bend`, less its own direction."""
+    r = len(omega)
+    along = np.sqrt(bend / bend.sum())
+    inner = (np.eye(r) - np.outer(along, along)) * np.sqrt(bend) if r > 1 else np.zeros((0, r))
+    lead = np.zeros((1 + len(inner), n))
+    lead[0, :r], lead[1:, :r] = -omega, inner
+    pull = np.zeros((n, n))
+    pull[np.arange(r), np.arange(r)] = dual * omega
+    return Local(np.array([value]), basis, pull, square_features(bend, n, lead))
+
+
+def _of_products(matrix: Array, products: tuple[Array, Array]) -> Array:
+    """Coefficients of wᵀAw in the products w_iw_j, i ≤ j."""
+    first, second = products
+    both = matrix + matrix.T
+    return np.where(first == second, np.diagonal(matrix)[first], both[first, second])
+
+
+def _forward(lower: Array, right: Array) -> Array:
+    """L⁻¹B."""
+    return np.asarray(scipy.linalg.solve_triangular(lower, right, lower=True, check_finite=False))
+
+
+Shape = Traces | Determinant
+
+
+# --- slacks and duals --------------------------------------------------------------------------
+
+Move = tuple[Array, Array]  # what is added to a slack, and to its dual
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """slack ≥ 0 and dual ≥ 0 of constraints; `weight`: of their products on the path.
+
+    Single constraints have larger products on the path (weighted centres) than each of thousands
+    of levels: else their slacks would be so small, in comparison, that rounding decides.
+    """
+
+    slack: Array
+    dual: Array
+    weight: float = 1.0
+
+    @property
+    def gap(self) -> float:
+        return float(self.slack @ self.dual)
+
+    @property
+    def count(self) -> float:
+        return self.weight * len(self.slack)
+
+    def wanted(self, mu: float, cross: Array | float) -> Array:
+        """The slack at which the product with the present dual is weight·μ less `cross`."""
+        return np.asarray((self.weight * mu - cross) / self.dual)
+
+    def dual_move(self, slack_move: Array | float, mu: float, cross: Array | float) -> Array:
+        """What the dual has to do when the slack moves: (σ + dσ)(λ + dλ) → weight·μ."""
+        aim = (self.weight * mu - cross) / self.slack
+        return np.asarray(aim - self.dual - self.dual / self.slack * slack_move)
+
+    def moved(self, move: Move, primal: float, dual: float) -> Pair:
+        return Pair(self.slack + primal * move[0], self.dual + dual * move[1], self.weight)
+
+    def rooms(self, move: Move) -> tuple[float, float]:
+        """How far the slacks can go, and the duals."""
+        return _room(self.slack, move[0]), _room(self.dual, move[1])
+
+    def cross(self, move: Move) -> Array:
+        """The product of both parts of a step: what Newton's method neglects."""
+        return move[0] * move[1]
+
+
+def _room(values: Array, change: Array) -> float:
+    """The largest α with values + α·change ≥ 0; inf if there is none."""
+    falling = change < 0
+    return float(np.min(-values[falling] / change[falling])) if falling.any() else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixPair:
+    """slack Z ≥ 0 and dual V ≥ 0, both (n, n), in the direction of Helmberg, Kojima and Monteiro.
+
+    In the coordinates T in which Z = T⁻ᵀT⁻¹ and V = T diag(ω) Tᵀ a move is (dZ, dV) with
+    dV = μI − Ω − (Ω dZ + dZ Ω)/2. Raises LinAlgError where Z or V is not positive definite.
+    """
+
+    slack: Array
+    dual: Array
+    weight: float = 1.0
+    basis: Array = field(init=False)
+    back: Array = field(init=False)
+    omega: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        lower = np.linalg.cholesky((self.slack + self.slack.T) / 2)
+        inner = lower.T @ self.dual @ lower
+        omega, turn = np.linalg.eigh((inner + inner.T) / 2)
+        if not omega[0] > 0:
+            raise np.linalg.LinAlgError("the dual matrix is not positive definite")
+        basis = scipy.linalg.solve_triangular(lower, turn, lower=True, trans=1, check_finite=False)
+        for name, value in (("basis", basis), ("back", turn.T @ lower.T), ("omega", omega)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def gap(self) -> float:
+        return float(np.sum(self.slack * self.dual))
+
+    @property
+    def count(self) -> float:
+        return self.weight * len(self.slack)
+
+    def towards(self, mu: float, cross: Array | float) -> Array:
+        """μI − Ω, less what Newton's method neglects."""
+        return np.asarray(np.diag(self.weight * mu - self.omega) - cross)
+
+    def moved(self, move: Move, primal: float, dual: float) -> MatrixPair:
+        slack = self.slack + primal * self.back.T @ move[0] @ self.back
+        return MatrixPair(
+            slack, self.dual + dual * self.basis @ move[1] @ self.basis.T, self.weight
+        )
+
+    def rooms(self, move: Move) -> tuple[float, float]:
+        root = 1.0 / np.sqrt(self.omega)
+        least = (
+            np.linalg.eigvalsh(move[0])[0],
+            np.linalg.eigvalsh(move[1] * root * root[:, None])[0],
+        )
+        primal, dual = (-1.0 / float(value) if value < 0 else np.inf for value in least)
+        return primal, dual
+
+    def cross(self, move: Move) -> Array:
+        product = move[0] @ move[1]
+        return np.asarray((product + product.T) / 2)
+
+
+class Curves:
+    """The accuracy g_j(M) − t = slack_j ≥ 0 with duals w_j, at a point."""
+
+    def __init__(self, shape: Shape, M: Array, t: float, pair: Pair, mass: float) -> None:
+        self.pair, self.mass = pair, mass
+        near = shape.near(M, pair.dual)
+        self.values, self.basis, self.pull = near.values, near.basis, near.pull
+        self.features = near.features
+        self.lack = near.values - t - pair.slack
+        self.missing = mass - float(pair.dual.sum())
+        rest = len(near.features) - len(pair.slack)
+        self.diagonal = np.concatenate([pair.slack / pair.dual, np.ones(rest)])
+        self.border = np.concatenate([-np.ones(len(pair.slack)), np.zeros(rest)])
+
+    def infeasible(self, other: Curves) -> float:
+        """What the slacks lack, at the prices of `other`."""
+        return float(other.pair.dual @ np.abs(self.lack))
+
+    def right(self, mu: float, cross: Array | float) -> tuple[Array | None, Array, float]:
+        """What it adds to the right sides of the linear system: a form of the rows, (c,), a number."""
+        right = np.zeros(len(self.diagonal))
+        right[: len(self.lack)] = self.lack + self.pair.slack - self.pair.wanted(mu, cross)
+        return None, right, self.missing
+
+    def move(self, solved: Array, mu: float, cross: Array | float) -> Move:
+        """The step, from the solution (c,) of the linear system."""
+        pair, dual = self.pair, solved[: len(self.lack)]
+        return pair.wanted(mu, cross) - pair.slack - pair.slack / pair.dual * dual, dual
+
+
+class Order:
+    """The accuracy M − tW = slack ≥ 0 with a dual V, <V, W> to be `mass`, at a point."""
+
+    def __init__(self, weight: Array, M: Array, t: float, pair: MatrixPair, mass: float) -> None:
+        self.pair, self.mass, self.basis = pair, mass, pair.basis
+        n, omega = len(M), pair.omega
+        self.pull = np.diag(omega)
+        self.features = square_features(omega, n, np.diag(np.sqrt(omega)))
+        self.lack = M - t * weight - pair.slack
+        self.residual = self.basis.T @ self.lack @ self.basis
+        self.seen = self.basis.T @ weight @ self.basis
+        self.missing = mass - float(np.sum(pair.dual * weight))
+        self.diagonal = np.ones(len(self.features))
+        self.border = self.features.of_sum(self.seen)
+
+    def infeasible(self, other: Order) -> float:
+        """Σ |r_ij| √(ω_iω_j), r seen through T: weighted by the dual, like the products."""
+        root = other.basis * np.sqrt(other.pair.omega)
+        return float(np.abs(root.T @ self.lack @ root).sum())
+
+    def right(self, mu: float, cross: Array | float) -> tuple[Array | None, Array, float]:
+        towards = self.pair.towards(mu, cross)
+        right = -self.features.of_sum(self.residual)
+        return towards, right, self.missing - float(np.sum(towards * self.seen))
+
+    def move(self, solved: Array, mu: float, cross: Array | float) -> Move:
+        omega, features = self.pair.omega, self.features
+        n = len(omega)
+        entries = solved[: len(features)] / np.concatenate([np.sqrt(omega), features.scale])
+        slack = np.zeros((n, n))
+        slack[features.first[n:], features.second[n:]] = entries[n:]
+        slack += slack.T + np.diag(entries[:n])
+        half = omega[:, None] * slack
+        return slack, self.pair.towards(mu, cross) - (half + half.T) / 2
+
+
+# --- the linear system of a step ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """ds (g,), z (c,), dt, dπ (p,)."""
+
+    atoms: Array
+    solved: Array
+    goal: float
+    persons: Array
+
+    def plus(self, other: Step) -> Step:
+        return Step(
+            self.atoms + other.atoms, self.solved + other.solved, self.goal + other.goal,
+            self.persons + other.persons,
+        )  # fmt: skip
+
+
+class System:
+    """Diagonal plus low rank, persons by blocks; factored once, solved for several right sides.
+
+        D ds + N z + A dπ = r          (one row for each atom)
+        Nᵀds − E z − b dt = ρ          (features, accuracy, budget)
+             −bᵀz         = τ          (where t is free)
+        Aᵀds − F dπ       = σ          (persons; A has one entry in each row)
+
+    ds is eliminated (D is diagonal), then dπ (AᵀD⁻¹A is diagonal), which leaves a few unknowns z
+    and dt. The elimination of persons centres N within each person: nothing is subtracted.
+    """
+
+    def __init__(self, here: Iterate) -> None:
+        self.here, self.atoms, pairs = here, here.atoms, here.pairs
+        accuracy = here.accuracy
+        self.diagonal = here.atoms.gather(here.bend * here.worth)
+        self.diagonal += pairs["lower"].dual / pairs["lower"].slack
+        if "upper" in pairs:
+            capped = np.isfinite(here.atoms.cap)
+            self.diagonal[capped] += pairs["upper"].dual / pairs["upper"].slack
+        self.inverse = 1.0 / self.diagonal
+        self.corner, self.border = accuracy.diagonal, None
+        if here.budget is not None:
+            room = pairs["budget"].slack / pairs["budget"].dual
+            self.corner = np.append(accuracy.diagonal, room)
+            self.border = np.append(accuracy.border, 0.0)
+        self.persons = np.zeros(0)
+        if "persons" in pairs:
+            self.persons = pairs["persons"].slack / pairs["persons"].dual
+            self.own = here.atoms.per_person(here.atoms.share * self.inverse)
+            self.whole = self.own + self.persons
+        inner = self._inner()
+        if not np.isfinite(inner).all():
+            raise np.linalg.LinAlgError("the linear system is not finite")
+        self.inner = _factored(inner)
+        self.along = None if self.border is None else self.inner(self.border)
+
+    def _inner(self) -> Array:
+        """NᵀD⁻¹N + E, with N centred within each person; in blocks of rows."""
+        here, atoms = self.here, self.atoms
+        features, c = here.accuracy.features, len(self.corner)
+        total = np.diag(self.corner)
+        for rows, own, people in atoms.blocks():
+            N = np.empty((c, own.stop - own.start))
+            found = features.of_rows(here.white[rows])
+            found *= here.slope[rows]
+            if atoms.first is not None:
+                found = np.add.reduceat(found, atoms.first[own] - rows.start, axis=1)
+            N[: len(features)] = found
+            N[len(features) :] = 1.0  # of an atom, not of each of its readings
+            inverse = self.inverse[own]
+            if len(self.persons):
+                begin = atoms.begin[people] - own.start
+                share, size = atoms.share[own], np.diff(begin, append=N.shape[1])
+                each, slack = self.own[people], self.persons[people]
+                mean = np.add.reduceat(N * (inverse * share), begin, axis=1) / each
+                total += (mean * (each * slack / (each + slack))) @ mean.T
+                N -= np.repeat(mean, size, axis=1) * share
+            total += (N * inverse) @ N.T
+        return (total + total.T) / 2
+
+    def _times(self, z: Array) -> Array:
+        """Nz (g,)."""
+        here = self.here
+        features = here.accuracy.features
+        form = features.form(z[: len(features)])
+        found = self.atoms.gather(here.slope * forms(here.white, form))
+        return found if here.budget is None else found + z[-1]
+
+    def _transposed(self, ds: Array) -> Array:
+        """Nᵀds (c,)."""
+        here = self.here
+        found = here.accuracy.features.of_sum(
+            gram(here.white, here.slope * self.atoms.spread(ds))
+        )
+        return found if here.budget is None else np.append(found, ds.sum())
+
+    def solve(self, r: Array, rho: Array, tau: float, sigma: Array) -> Step:
+        first = self._once(r, rho, tau, sigma)
+        return first.plus(self._once(*self._left(first, r, rho, tau, sigma)))
+
+    def _once(self, r: Array, rho: Array, tau: float, sigma: Array) -> Step:
+        start, _ = self._levels(r, sigma)
+        solved, goal = self.inner(self._transposed(start) - rho), 0.0
+        if self.border is not None and self.along is not None:
+            goal = float(self.border @ solved + tau) / float(self.border @ self.along)
+            solved = solved - self.along * goal
+        atoms, persons = self._levels(r - self._times(solved), sigma)
+        return Step(atoms, solved, goal, persons)
+
+    def _levels(self, r: Array, sigma: Array) -> tuple[Array, Array]:
+        """ds and dπ for z = 0."""
+        ds = self.inverse * r
+        if not len(sigma):
+            return ds, sigma
+        persons = (self.atoms.per_person(ds) - sigma) / self.whole
+        return self.inverse * (r - self.atoms.to_atoms(persons)), persons
+
+    def _left(
+        self, step: Step, r: Array, rho: Array, tau: float, sigma: Array
+    ) -> tuple[Array, Array, float, Array]:
+        """What a step leaves of the right sides: one refinement."""
+        r = r - self.diagonal * step.atoms - self._times(step.solved)
+        rho = rho - self._transposed(step.atoms) + self.corner * step.solved
+        if self.border is not None:
+            rho = rho + self.border * step.goal
+            tau = tau + float(self.border @ step.solved)
+        if len(sigma):
+            r = r - self.atoms.to_atoms(step.persons)
+            sigma = sigma - self.atoms.per_person(step.atoms) + self.persons * step.persons
+        return r, rho, tau, sigma
+
+
+def _factored(matrix: Array) -> Callable[[Array], Array]:
+    """x ↦ S⁻¹x of S > 0, scaled to a unit diagonal; tiny eigenvalues count as `SMALL`.
+
+    The solution decides only how fast the method is, never what it returns.
+    """
+    scale = 1.0 / np.sqrt(np.diagonal(matrix))
+    scaled = matrix * scale * scale[:, None]
+    lower, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1)
+    if not failed:
+        return lambda right: np.asarray(
+            scale * scipy.linalg.lapack.dpotrs(lower, scale * right, lower=1)[0]
+        )
+    values, vectors = np.linalg.eigh(scaled)
+    values = np.maximum(values, SMALL * values[-1])
+    return lambda right: np.asarray(scale * (vectors @ ((vectors.T @ (scale * right)) / values)))
+
+
+# --- the method --------------------------------------------------------------------------------
+
+Cross = dict[str, Array | float]  # products of the steps of slacks and duals
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """A direction: of t, and of each pair."""
+
+    goal: float
+    pairs: dict[str, Move]
+
+
+class Iterate:
+    """A point with its slacks and duals, and what the next step needs to know there.
+
+    pairs: "accuracy", "lower" (e ≥ 0), "upper" (e ≤ cap, of the capped ones), "budget", "persons".
+    """
+
+    def __init__(
+        self, atoms: Atoms, shape: Shape | Array, pairs: dict[str, Pair | MatrixPair], t: float,
+        budget: float | None, mass: float,
+    ) -> None:  # fmt: skip
+        self.atoms, self.shape, self.t, self.budget = atoms, shape, t, budget
+        self.accuracy: Curves | Order
+        every = dict(pairs)
+        accuracy = every.pop("accuracy")
+        self.pairs: dict[str, Pair] = every  # type: ignore[assignment]
+        self.every = pairs
+        self.e = self.pairs["lower"].slack
+        x, self.slope, self.bend = atoms.precisions(self.e)
+        M = gram(atoms.rows, x)
+        if isinstance(shape, np.ndarray):
+            assert isinstance(accuracy, MatrixPair)
+            self.accuracy = Order(shape, M, t, accuracy, mass)
+        else:
+            assert isinstance(accuracy, Pair)
+            self.accuracy = Curves(shape, M, t, accuracy, mass)
+        self.white = atoms.rows @ self.accuracy.basis
+        self.worth = forms(self.white, self.accuracy.pull)
+        self.gap = sum(pair.gap for pair in pairs.values())
+        self.mu = self.gap / sum(pair.count for pair in pairs.values())
+        duals = {name: pair.dual for name, pair in self.pairs.items()}
+        self.residual = self.price + self.limits(duals) - atoms.gather(self.slope * self.worth)
+
+    @property
+    def price(self) -> float:
+        """ν; 1 where the cost is what is made small."""
+        return 1.0 if self.budget is None else float(self.pairs["budget"].dual[0])
+
+    @property
+    def distance(self) -> float:
+        """About how far from the best, as a part of the objective."""
+        objective = self.e.sum() if self.budget is None else abs(self.accuracy.mass * self.t)
+        return (self.gap + self.infeasible(self)) / max(float(objective), 1e-300)
+
+    def limits(self, duals: dict[str, Array]) -> Array:
+        """What the duals of levels and persons add to the price of each atom."""
+        total = -duals["lower"]
+        if "upper" in duals:
+            total[np.isfinite(self.atoms.cap)] += duals["upper"]
+        if "persons" in duals:
+            total = total + self.atoms.to_atoms(duals["persons"])
+        return total
+
+    def infeasible(self, other: Iterate) -> float:
+        """All residuals, in units of the objective, weighted as at `other`."""
+        found = float(np.abs(self.residual) @ other.e)
+        found += self.accuracy.infeasible(other.accuracy)  # type: ignore[arg-type]
+        return found if self.budget is None else found + abs(self.accuracy.missing * other.t)
+
+    def direction(self, system: System, mu: float, cross: Cross | None = None) -> Moves:
+        """Towards products of weight·μ less `cross`, what Newton's method is to allow for."""
+        pairs, atoms = self.pairs, self.atoms
+        cross = dict.fromkeys(self.every, 0.0) if cross is None else cross
+        still = {
+            name: pairs[name].dual_move(0.0, mu, cross[name])
+            for name in ("lower", "upper")
+            if name in pairs
+        }
+        pull, rho, tau = self.accuracy.right(mu, cross["accuracy"])
+        r = -self.residual - self.limits(still)
+        if pull is not None:
+            r = r + atoms.gather(self.slope * forms(self.white, pull))
+        if self.budget is not None:
+            rho = np.append(rho, self._short("budget", mu, cross))
+        sigma = self._short("persons", mu, cross) if "persons" in pairs else np.zeros(0)
+        step = system.solve(r, rho, tau, sigma)
+        moves = {"accuracy": self.accuracy.move(step.solved, mu, cross["accuracy"])}
+        for name, pair in pairs.items():
+            change = self._slack_move(name, step.atoms)
+            if name in ("budget", "persons"):
+                moves[name] = change, step.solved[-1:] if name == "budget" else step.persons
+            else:
+                moves[name] = change, pair.dual_move(change, mu, cross[name])
+        return Moves(step.goal, moves)
+
+    def _short(self, name: str, mu: float, cross: Cross) -> Array:
+        """The right side of a single constraint: its slack, less what it should be."""
+        pair = self.pairs[name]
+        return np.asarray(pair.slack - pair.wanted(mu, cross[name]))
+
+    def _slack_move(self, name: str, ds: Array) -> Array:
+        """What the slacks do when the levels move."""
+        if name == "lower":
+            return ds
+        if name == "upper":
+            return -ds[np.isfinite(self.atoms.cap)]
+        return -ds.sum(keepdims=True) if name == "budget" else -self.atoms.per_person(ds)
+
+    def crossed(self, moves: Moves) -> Cross:
+        """The products of both parts of a direction."""
+        return {name: pair.cross(moves.pairs[name]) for name, pair in self.every.items()}
+
+    def recentred(self, moves: Moves, cross: Cross, mu: float, primal: float, dual: float) -> Cross:
+        """`cross` changed so that products that would leave the middle are brought back to it."""
+        changed = dict(cross)
+        for name, pair in self.pairs.items():
+            ahead = pair.moved(moves.pairs[name], primal, dual)
+            product = ahead.slack * ahead.dual
+            centre = pair.weight * mu
+            change = np.clip(product, centre / FAR, FAR * centre) - product
+            changed[name] = changed[name] - np.maximum(change, -FAR * centre)
+        return changed
+
+    def rooms(self, moves: Moves) -> tuple[float, float]:
+        """How far all slacks can go, and all duals."""
+        every = [pair.rooms(moves.pairs[name]) for name, pair in self.every.items()]
+        return min(primal for primal, _ in every), min(dual for _, dual in every)
+
+    def gap_after(self, moves: Moves, primal: float, dual: float) -> float:
+        """Σ of the products after a step: bilinear, so that no matrix is factored."""
+        total = self.gap
+        for name, pair in self.every.items():
+            slack, change = moves.pairs[name]
+            own, other = pair.slack, pair.dual
+            if isinstance(pair, MatrixPair):
+                own, other = np.eye(len(pair.omega)), np.diag(pair.omega)
+            total += primal * float(np.sum(slack * other)) + dual * float(np.sum(own * change))
+            total += primal * dual * float(np.sum(slack * change))
+        return total
+
+    def moved(self, moves: Moves, primal: float, dual: float) -> Iterate | None:
+        """The point after a step; None where it does not exist."""
+        try:
+            pairs = {
+                name: pair.moved(moves.pairs[name], primal, dual)
+                for name, pair in self.every.items()
+            }
+            t = self.t + primal * moves.goal
+            return Iterate(self.atoms, self.shape, pairs, t, self.budget, self.accuracy.mass)
+        except np.linalg.LinAlgError:
+            return None
+
+
+def _step(here: Iterate) -> Iterate | None:
+    """The next point; None where no step helps any more."""
+    try:
+        system = System(here)
+        predictor = here.direction(system, 0.0)
+        primal, dual = (min(1.0, far) for far in here.rooms(predictor))
+        aim = (here.gap_after(predictor, primal, dual) / here.gap) ** 3
+        aim = float(np.clip(aim, LEAST, MOST)) if np.isfinite(aim) else MOST
+        moves = _corrected(here, system, predictor, aim * here.mu)
+        return _along(here, system, moves, aim)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _corrected(here: Iterate, system: System, predictor: Moves, mu: float) -> Moves:
+    """Mehrotra's direction, and Gondzio's corrections while they make longer steps possible."""
+    cross = here.crossed(predictor)
+    moves = here.direction(system, mu, cross)
+    primal, dual = (min(1.0, far) for far in here.rooms(moves))
+    for _ in range(RECENTRED):
+        if min(primal, dual) > LONG:
+            break
+        wished = (min(1.0, 1.5 * far + 0.1) for far in (primal, dual))
+        cross = here.recentred(moves, cross, mu, *wished)
+        other = here.direction(system, mu, cross)
+        farther = [min(1.0, far) for far in here.rooms(other)]
+        if sum(farther) < primal + dual + 0.02:
+            break
+        moves, (primal, dual) = other, farther
+    return moves
+
+
+def _along(here: Iterate, system: System, moves: Moves, aim: float) -> Iterate | None:
+    """As far as the merit (all products and residuals) falls; at last along the centred step."""
+    fraction = float(np.clip(1.0 - aim, SAFE, BOLD))
+    present = here.gap + here.infeasible(here)
+    primal, dual = (min(1.0, fraction * far) for far in here.rooms(moves))
+    for attempt in range(SHORTER):
+        if attempt == 1:
+            primal = dual = min(primal, dual)
+        if attempt == CORRECTED:
+            moves = here.direction(system, max(aim, CENTRED) * here.mu)
+            primal = dual = min(1.0, fraction * min(here.rooms(moves)))
+        ahead = here.moved(moves, primal, dual)
+        if ahead is not None:
+            merit = ahead.gap + ahead.infeasible(here)
+            if merit <= present * (1.0 - 0.01 * min(primal, dual)):
+                return ahead
+        primal, dual = primal / 2, dual / 2
+    return None
+
+
+# --- where it begins ---------------------------------------------------------------------------
+
+
+def shape_of(criterion: Scaled, value: float, n: int) -> Shape | Array:
+    """g_j with min_j g_j = 1 where the criterion is `value`; of `Least` the matrix W."""
+    if isinstance(criterion, LogDet):
+        return Determinant(float(np.exp(value / n)))
+    if isinstance(criterion, Least):
+        return criterion.weight / value
+    assert isinstance(criterion, Variances)
+    return Traces([block / np.sqrt(value) for block in criterion.blocks])
+
+
+def _at(shape: Shape | Array, M: Array, t: float, pair: Pair | MatrixPair) -> Curves | Order:
+    if isinstance(shape, np.ndarray):
+        assert isinstance(pair, MatrixPair)
+        return Order(shape, M, t, pair, 0.0)
+    assert isinstance(pair, Pair)
+    return Curves(shape, M, t, pair, 0.0)
+
+
+def _start(atoms: Atoms, e: Array, shape: Shape | Array, goal: float, budget: float | None) -> Iterate:
+    """Inside all limits, with duals that fit: of a budget a price at which nothing is worth more."""
+    g, mass = atoms.number, float(atoms.number)
+    weight = max(1.0, g / (len(shape) if isinstance(shape, np.ndarray) else shape.size))
+    x, slope, _ = atoms.precisions(e)
+    M = gram(atoms.rows, x)
+
+    def worth(pair: Pair | MatrixPair, t: float) -> Array:
+        there = _at(shape, M, t, pair)
+        return atoms.gather(slope * forms(atoms.rows @ there.basis, there.pull))
+
+    accuracy = _apart(shape, M, goal, mass, weight)
+    each = worth(accuracy, goal)
+    if budget is None:  # duals of a size at which the atoms are worth about what they cost
+        size = float(e.sum()) / float(each @ e)
+        kind = type(accuracy)
+        pairs = _pairs(atoms, e, float(e.sum()) / g)
+        pairs["accuracy"] = kind(accuracy.slack, accuracy.dual * size, weight)
+        return Iterate(atoms, shape, pairs, goal, None, mass)
+    for attempt in range(2):  # of a matrix the goal moves, and what readings are worth with it
+        free = np.isinf(atoms.cap)
+        price = max(ABOVE * float(each[free].max(initial=0.0)), float(each @ e) / budget)
+        mu = price * float(e.sum()) / g
+        if attempt == 0:
+            accuracy, goal = _centred(shape, M, mass, weight, mu)
+            each = worth(accuracy, goal)
+    pairs = _pairs(atoms, e, mu)
+    offered = price - each
+    if "persons" in pairs:
+        offered = offered + atoms.to_atoms(pairs["persons"].dual)
+    _fit(atoms, pairs, offered, mu)
+    room = np.array([budget - float(e.sum())])
+    pairs |= {"accuracy": accuracy, "budget": Pair(room, np.array([price]), float(g))}
+    return Iterate(atoms, shape, pairs, goal, budget, mass)
+
+
+def _pairs(atoms: Atoms, e: Array, mu: float) -> dict[str, Pair | MatrixPair]:
+    """Levels, caps and persons in the centre."""
+    pairs: dict[str, Pair | MatrixPair] = {"lower": Pair(e, mu / e)}
+    capped = np.isfinite(atoms.cap)
+    if capped.any():
+        room = (atoms.cap - e)[capped]
+        pairs["upper"] = Pair(room, mu / room)
+    if len(atoms.most):
+        room = atoms.most - atoms.per_person(e)
+        weight = max(1.0, atoms.number / len(atoms.most))
+        pairs["persons"] = Pair(room, weight * mu / room, weight)
+    return pairs
+
+
+def _fit(atoms: Atoms, pairs: dict[str, Pair | MatrixPair], offered: Array, mu: float) -> None:
+    """Duals of levels with −lower + upper = −`offered`, both > 0 where that is possible."""
+    e = pairs["lower"].slack
+    capped = np.isfinite(atoms.cap)
+    upper = np.zeros(atoms.number)
+    if "upper" in pairs:
+        upper[capped] = pairs["upper"].dual
+    lower = np.maximum(offered + upper, 0.1 * mu / e)
+    upper = np.maximum(lower - offered, upper)
+    pairs["lower"] = Pair(e, lower)
+    if "upper" in pairs:
+        pairs["upper"] = Pair(pairs["upper"].slack, upper[capped])
+
+
+def _apart(
+    shape: Shape | Array, M: Array, goal: float, mass: float, weight: float
+) -> Pair | MatrixPair:
+    """Slacks that may not fit the goal yet, equal duals."""
+    if not isinstance(shape, np.ndarray):
+        slack = np.maximum(shape.values(M) - goal, 0.1 * abs(goal))
+        return Pair(slack, np.full(shape.size, mass / shape.size), weight)
+    dual = np.linalg.inv(M / 2)
+    return MatrixPair(M / 2, dual * (mass / float(np.sum(dual * shape))), weight)
+
+
+def _centred(
+    shape: Shape | Array, M: Array, mass: float, weight: float, mu: float
+) -> tuple[Pair | MatrixPair, float]:
+    """Slack and dual at a goal so low that their products are weight·μ, as all others are."""
+    if not isinstance(shape, np.ndarray):
+        slack = np.full(shape.size, weight * mu * shape.size / mass)
+        goal = float(shape.values(M).min() - slack[0])
+        return Pair(slack, np.full(shape.size, mass / shape.size), weight), goal
+    # (M − tW)⁻¹ is the dual but for its size: <(M − tW)⁻¹, W> = Σ 1/(λ_i − t) = mass/(weight·μ).
+    half = scipy.linalg.eigh(shape, M, eigvals_only=True)
+    levels = 1.0 / half[half > 1e-14 * half[-1]]
+    wanted = mass / (weight * mu)
+    low, high = float(levels.min()) - 1.001 * len(levels) / wanted, float(levels.min())
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = float(np.sum(1.0 / (levels - middle))) > wanted
+        low, high = (low, middle) if enough else (middle, high)
+    slack = M - low * shape
+    dual = np.linalg.inv(slack)
+    return MatrixPair(slack, dual * (mass / float(np.sum(dual * shape))), weight), low
+
+
+# --- the search --------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Search:
+    """The best point so far, by its certificate."""
+
+    problem: Problem
+    criterion: Scaled
+    atoms: Atoms
+    size: float  # of the criterion where the shapes are 1
+    spend: float  # what one unit of e costs
+    budget: float | None
+    target: float
+    tol: float
+    best: Point | None = None
+    gap: float = np.inf
+    steps: int = -1
+    spare: int = 2  # steps for a better proof once this one is good enough
+
+    def good(self, here: Iterate) -> bool:
+        """Look at an iterate, and say whether it is good enough."""
+        self.steps += 1
+        if self.best is not None and here.distance > LOOK * self.tol:
+            return False
+        point = self._point(here)
+        gap = self._gap(point)
+        if self.best is None or gap < self.gap or np.isinf(self.gap):  # inf: the latest is nearest
+            self.best, self.gap = point, gap
+        self.spare -= self.gap <= self.tol / 2  # what polishing rounds is in the other half
+        return bool(self.gap <= self.tol / 10) or self.spare < 0
+
+    def _point(self, here: Iterate) -> Point:
+        levels = np.zeros(self.problem.atoms)
+        levels[self.atoms.kept] = here.e * self.atoms.scale
+        size, weights = self._in_units_of_the_criterion(here)
+        persons = None
+        if "persons" in here.pairs:
+            persons = np.zeros(len(self.problem.most))
+            persons[self.atoms.people] = here.pairs["persons"].dual * size
+        prices = Prices(here.price / self.spend * size, persons)
+        return Point(levels, self.steps, METHOD, prices, weights)
+
+    def _in_units_of_the_criterion(self, here: Iterate) -> tuple[float, Array | None]:
+        """By what prices are multiplied for the witness of the criterion, and its weights.
+
+        Here G = Σ w_j ∇g_j; the witnesses are Z_jZ_jᵀ with Z_j = M⁻¹c_j, and M⁻¹ of a log det.
+        """
+        side = here.accuracy
+        if isinstance(side, Order):
+            return 1.0, side.pair.dual
+        if isinstance(self.criterion, LogDet):
+            return self.problem.parameters / float(side.pair.dual @ side.values), None
+        each = side.pair.dual * side.values**2 / self.size
+        total = float(each.sum())
+        return 1.0 / total, each / total
+
+    def _gap(self, point: Point) -> float:
+        problem, criterion = self.problem, self.criterion
+        levels = point.levels
+        if self.budget is not None:
+            levels = problem.within(levels, self.budget)
+        M = problem.information(levels)
+        witness = criterion.witness(M, point.weights)
+        if self.budget is not None:
+            proof = budget_floor(problem, witness, self.budget, point.prices)
+            return relative_gap(criterion, criterion.value(M), proof.floor)
+        proof, spent = (
+            target_floor(problem, witness, self.target, point.prices), problem.spent(levels)
+        )  # fmt: skip
+        if proof.floor < (1.0 - LOOK * self.tol) * spent:
+            return 1.0 - proof.floor / spent
+        return 1.0 - proof.floor / (spent * self._multiple(levels))
+
+    def _multiple(self, levels: Array) -> float:
+        """By what the levels have to be multiplied to meet the target: secants, to about 1e-10."""
+        problem, criterion = self.problem, self.criterion
+
+        def excess(multiple: float) -> float:
+            found = criterion.value(problem.information(problem.times(levels, multiple)))
+            return found - self.target if criterion.logarithm else np.log(found / self.target)
+
+        last, multiple = 1.0 - 1e-6, 1.0  # downwards no limit is in the way
+        before, now = excess(last), excess(multiple)
+        for _ in range(5):
+            if not abs(now) > 1e-11 or now == before:
+                break
+            last, multiple = multiple, multiple - now * (multiple - last) / (now - before)
+            before, now = now, excess(multiple)
+        return multiple if abs(now) <= 1e-9 else np.inf
+
+
+def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float) -> Point:
+    """The least criterion for a budget."""
+    return _solved(problem, criterion, tol, 0.9 * budget / problem.atoms / problem.cost, budget)
+
+
+def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
+    """The least cost for a criterion of at most `target`: from equal costs that about reach it."""
+
+    def value(spend: float) -> float:
+        return criterion.value(problem.information(problem.feasible(spend / problem.cost)))
+
+    spend = float(np.median(problem.cost))
+    while value(spend) <= target and spend > 1e-150:
+        spend /= 2.0
+    found, more = value(spend), value(2.0 * spend)
+    while found > target and (not np.isfinite(found) or found - more > 1e-6 * abs(found)):
+        spend *= 2.0
+        found, more = more, value(2.0 * spend)
+        if spend > 1e150:
+            break
+    return _solved(problem, criterion, tol, spend / problem.cost, None, target)
+
+
+def _solved(
+    problem: Problem, criterion: Scaled, tol: float, levels: Array, budget: float | None,
+    target: float = 0.0,
+) -> Point:  # fmt: skip
+    """The best point found; the first levels where M is singular to rounding from the start."""
+    levels = np.minimum(levels, INSIDE * problem.cap)
+    if problem.person is not None:
+        used, allowed = problem.per_person(levels), INSIDE * problem.most
+        part = np.divide(allowed, used, out=np.ones(len(used)), where=used > allowed)
+        levels = levels * part[problem.person]
+    spend = (problem.spent(levels) if budget is None else budget) / problem.atoms
+    atoms = Atoms.of(problem, spend, np.inf if budget is None else budget)
+    n, size = problem.parameters, criterion.value(problem.information(levels))
+    search = Search(problem, criterion, atoms, size, spend, budget, target, tol)
+    shape = shape_of(criterion, size, n)
+    goal = 0.5
+    if budget is None:
+        goal = float(np.exp((size - target) / n)) if criterion.logarithm else size / target
+    with np.errstate(all="ignore"):  # what is not finite is never a better point
+        try:
+            room = None if budget is None else budget / spend
+            here = _start(atoms, levels[atoms.kept] / atoms.scale, shape, goal, room)
+        except np.linalg.LinAlgError:
+            return Point(levels, 0, METHOD)
+        for _ in range(STEPS):
+            if search.good(here):
+                break
+            ahead = _step(here)
+            if ahead is None:
+                break
+            here = ahead
+        else:
+            search.good(here)
+    assert search.best is not None
+    return search.best
