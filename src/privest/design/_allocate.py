@@ -95,8 +95,8 @@ def allocate(
     if limit_value(problem, scaled) == np.inf:
         refuse(task, np.inf, np.inf)
 
-    def attempt(strict: float) -> Allocation:
-        point = solve_budget(problem, scaled, most, strict)
+    def attempt(strict: float, part: float) -> Allocation:
+        point = solve_budget(problem, scaled, most, strict, part)
         levels, proof = polished_budget(problem, scaled, most, point, strict)
         return _answer(task, levels, "budget", most, tol, proof, point)
 
@@ -139,8 +139,8 @@ def least_loss(
     task = task.in_units(_equal_level(task, wanted))
     problem, scaled = task.problem, task.criterion
 
-    def attempt(strict: float) -> Allocation:
-        point = solve_target(problem, scaled, wanted, strict)
+    def attempt(strict: float, part: float) -> Allocation:
+        point = solve_target(problem, scaled, wanted, strict, part)
         levels, proof = polished_target(problem, scaled, wanted, point, strict)
         return _answer(task, levels, "target", wanted, tol, proof, point)
 
@@ -346,12 +346,14 @@ def _require_persons(task: Task, target: float) -> None:
 # --- from what a search proposes to levels that are feasible to the letter, with a proof -----
 
 
-def _certified(attempt: Callable[[float], Allocation], problem: Problem, tol: float) -> Allocation:
-    """What a search finds; once more, and stricter, where making it feasible cost the proof."""
-    found = attempt(tol)
+def _certified(
+    attempt: Callable[[float, float], Allocation], problem: Problem, tol: float
+) -> Allocation:
+    """What a search finds; again from elsewhere, and stricter, where that is not close enough."""
+    found = attempt(tol, 0.9)
     if found.certified or problem.readings > AGAIN:
         return found
-    return min(found, attempt(tol / 100), key=lambda one: one.gap)
+    return min(found, attempt(tol / 100, 0.4), key=lambda one: one.gap)
 
 
 def _choices(problem: Problem, own: Array, proof: Proof) -> list[Array]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -31,6 +32,7 @@ from privest.linalg import psd
 from privest.records import plain
 
 HIDDEN = 1e-7  # √eps: what rounding leaves of a direction that is not asked for
+NEGLIGIBLE = 1e-28  # squares below this part of the largest are rounding
 PIVOT = 1e3 * EPS  # relative: below n times this a Cholesky factor is checked by eigenvalues
 TINY = float(np.finfo(float).tiny)
 
@@ -110,6 +112,75 @@ class Witness:
         return self.strength / target
 
 
+# --- its curvature -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Numbers that are linear in the products w_iw_j of a row: [mix·(first products); scale·(rest)].
+
+    first, second: the i and j of the products; mix (a, k) is for the first k of them.
+    """
+
+    first: Index
+    second: Index
+    mix: Array
+    scale: Array
+
+    def __len__(self) -> int:
+        return len(self.mix) + len(self.scale)
+
+    def of_products(self, products: Array) -> Array:
+        """(c, …) from (products, …)."""
+        k = self.mix.shape[1]
+        rest = (products[k:].T * self.scale).T
+        return np.concatenate([self.mix @ products[:k], rest])
+
+    def of_rows(self, rows: Array) -> Array:
+        """(c, b) for rows w (b, n)."""
+        columns = np.ascontiguousarray(rows.T)
+        return self.of_products(columns[self.first] * columns[self.second])
+
+    def of_sum(self, total: Array) -> Array:
+        """(c,): the sum of the features of many rows, from Σ wwᵀ."""
+        return self.of_products(total[self.first, self.second])
+
+    def form(self, z: Array) -> Array:
+        """Q (n, n) with Σ z·features = wᵀQw."""
+        a = len(self.mix)
+        each = np.concatenate([z[:a] @ self.mix, self.scale * z[a:]])
+        matrix = np.zeros((int(self.second.max()) + 1,) * 2)
+        np.add.at(matrix, (self.first, self.second), each / 2)
+        return matrix + matrix.T
+
+
+def square_features(weights: Array, n: int, lead: Array) -> Features:
+    """√ω_i w_i² and √(ω_i + ω_j) w_iw_j (i < j, i < r) for r ω's, after `lead` (a, n) of the w_i²."""
+    r = len(weights)
+    first, second = np.triu_indices(n, 1)
+    chosen = first < r
+    first, second = first[chosen], second[chosen]
+    padded = np.concatenate([weights, np.zeros(n - r)])
+    every = np.arange(n)
+    return Features(
+        np.concatenate([every, first]), np.concatenate([every, second]), lead,
+        np.sqrt(padded[first] + padded[second]),
+    )  # fmt: skip
+
+
+class Local(NamedTuple):
+    """The accuracy near one M, in coordinates w = basisᵀh.
+
+    values g (J,), pull Σ_j dual_j ∇g_j (n, n); features with −∇g_j first, then those of the
+    curvature −Σ_j dual_j ∇²g_j.
+    """
+
+    values: Array
+    basis: Array
+    pull: Array
+    features: Features
+
+
 class Scaled(ABC):
     """f(M) in the scaled coordinates of a `Problem`; `offset` is added for the user's units."""
 
@@ -132,6 +203,17 @@ class Scaled(ABC):
     def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
         """The same from M⁻¹."""
 
+    def gains(self, M: Array, size: float) -> Array:
+        """g_j(M) > 0, (J,), which grow like M: `size`/f_j, of log det the n-th root of det M.
+
+        min_j g_j = 1 where the criterion is `size`. Raises LinAlgError where M is not definite.
+        """
+        raise NotImplementedError
+
+    def near(self, M: Array, duals: Array, size: float) -> Local:
+        """The g_j near M, for duals (J,)."""
+        raise NotImplementedError
+
     @abstractmethod
     def within(self, basis: Array) -> Scaled:
         """The criterion where only the directions `basis` (n, f) are uncertain."""
@@ -143,6 +225,29 @@ class Scaled(ABC):
     def per_unit(self, witness: Witness, value: float) -> float:
         """−df/d<G, M> at the optimum: turns a price of <G, M> into one of the criterion."""
         return value**2 / witness.strength
+
+
+def _single(value: float, basis: Array, omega: Array, bend: Array, dual: float) -> Local:
+    """One g with ∇g = Σ ω_i w_iw_iᵀ and the curvature of weights `bend`, less its own direction."""
+    r, n = len(omega), len(basis)
+    along = np.sqrt(bend / bend.sum())
+    inner = (np.eye(r) - np.outer(along, along)) * np.sqrt(bend) if r > 1 else np.zeros((0, r))
+    lead = np.zeros((1 + len(inner), n))
+    lead[0, :r], lead[1:, :r] = -omega, inner
+    pull = np.diag(np.concatenate([dual * omega, np.zeros(n - r)]))
+    return Local(np.array([value]), basis, pull, square_features(bend, n, lead))
+
+
+def _of_products(matrix: Array, products: tuple[Array, Array]) -> Array:
+    """Coefficients of wᵀAw in the products w_iw_j, i ≤ j."""
+    first, second = products
+    both = matrix + matrix.T
+    return np.where(first == second, np.diagonal(matrix)[first], both[first, second])
+
+
+def _forward(lower: Array, right: Array) -> Array:
+    """L⁻¹B."""
+    return np.asarray(scipy.linalg.solve_triangular(lower, right, lower=True, check_finite=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +281,47 @@ class Variances(Scaled):
         w = w / w.sum()
         return Witness((inverse.root.T @ half) * np.sqrt(w)[self.owner], float(w @ each) ** 2)
 
+    def gains(self, M: Array, size: float) -> Array:
+        half = _forward(np.linalg.cholesky(M), self.columns)
+        return size / self._each(half)
+
+    def near(self, M: Array, duals: Array, size: float) -> Local:
+        """With L⁻¹B = Q diag(s) Vᵀ, ω = (s g)² and d_ij = w_iᵀDw_j:
+
+        −∇²g[D, D] = 2(Σ ω_i d_ii² + Σ_{i<j} (ω_i + ω_j) d_ij² − (Σ ω_i d_ii)²/Σω); the last term
+        takes the direction √ω out of the d_ii.
+        """
+        lower = np.linalg.cholesky(M)
+        back = _forward(lower, np.eye(len(M))).T
+        half = _forward(lower, self.columns) / np.sqrt(size)
+        if len(duals) > 1:
+            return self._several(half, back, duals)
+        turn, sizes, _ = np.linalg.svd(half, full_matrices=True)
+        value = 1.0 / float(np.sum(sizes**2))
+        omega = (sizes[sizes**2 > NEGLIGIBLE * sizes[0] ** 2] * value) ** 2
+        return _single(value, back @ turn, omega, 2.0 * float(duals[0]) * omega, float(duals[0]))
+
+    def _several(self, half: Array, back: Array, duals: Array) -> Local:
+        """One direction each: g_j has the features √(2 w_jω_j)·(u_jᵀw)(qᵀw), q ⟂ u_j."""
+        n, J = half.shape
+        products = np.triu_indices(n)
+        values, pull = 1.0 / np.sum(half**2, axis=0), np.zeros((n, n))
+        gradients, curvature = [], []
+        for j in range(J):
+            turn = np.linalg.qr(half[:, [j]], mode="complete")[0]
+            unit = turn[:, 0] * np.sqrt(values[j])
+            pull += duals[j] * np.outer(unit, unit)
+            gradients.append(-_of_products(np.outer(unit, unit), products))
+            bent = np.sqrt(2.0 * duals[j]) * unit
+            curvature += [_of_products(np.outer(bent, q), products) for q in turn.T[1:]]
+        root = np.array(curvature).reshape(-1, len(products[0]))
+        if len(root) > root.shape[1]:  # one quadratic form of the products for all of them
+            sizes, vectors = np.linalg.eigh(root.T @ root)
+            kept = sizes > 1e-16 * sizes[-1]
+            root = (vectors[:, kept] * np.sqrt(sizes[kept])).T
+        mix = np.concatenate([np.array(gradients), root])
+        return Local(values, back, pull, Features(*products, mix, np.zeros(0)))
+
     def within(self, basis: Array) -> Variances:
         return Variances(basis.T @ self.columns, self.owner)
 
@@ -205,6 +351,16 @@ class LogDet(Scaled):
             return None
         sign, size = np.linalg.slogdet(F)
         return None if sign == 0 else Witness(F, 2.0 * float(size), logarithm=True)
+
+    def gains(self, M: Array, size: float) -> Array:
+        lower = np.linalg.cholesky(M)
+        return np.exp([size / len(M) + 2.0 * np.log(np.diagonal(lower)).mean()])
+
+    def near(self, M: Array, duals: Array, size: float) -> Local:
+        n, value = len(M), float(self.gains(M, size)[0])
+        back = _forward(np.linalg.cholesky(M), np.eye(n)).T
+        each = np.full(n, value / n)
+        return _single(value, back, each, float(duals[0]) * each, float(duals[0]))
 
     def within(self, basis: Array) -> LogDet:
         return self

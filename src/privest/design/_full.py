@@ -223,21 +223,16 @@ class FullProblem:
         each = kappa * prices.caps + np.where(capped, extra, 0.0)
         return Bound(rest * up, (price + dearest) * up, each)
 
-    def proofs(self, factor: Array, found: Proposal) -> Iterator[tuple[Witness, Bound]]:
-        """What may prove a floor: the duals of the search, and what S itself says; any prices."""
-        witnesses = [] if found.witness is None else [(found.witness, found.shown)]
-        own = self.criterion.witness_of(self.inverse(joint_level(factor)))
-        if own is not None:
-            witnesses.append(
-                (own, factor @ (read_by(self.rows, self.sigma, factor) @ own.factor))
-            )
+    def proofs(self, found: Proposal) -> Iterator[tuple[Witness, Bound]]:
+        """What may prove a floor: the duals of the search, with a little more on every price."""
+        if found.witness is None:
+            return
         prices, limits = found.prices, self.limits
         level = float(np.median(prices.of(limits) / limits.cost))
-        for witness, shown in witnesses:
-            tangent = self.tangent(witness, shown)
-            for share in LIFTED:
-                more = JointPrices(prices.budget + share * level, prices.caps, prices.persons)
-                yield witness, self.bound(tangent, more)
+        tangent = self.tangent(found.witness, found.shown)
+        for share in LIFTED:
+            more = JointPrices(prices.budget + share * level, prices.caps, prices.persons)
+            yield found.witness, self.bound(tangent, more)
 
 
 def times(matrix: PSD, right: Array) -> Array:
@@ -351,7 +346,7 @@ def full_target(
     def attempt(tolerance: float) -> FullAllocation:
         factor, found = _meeting(problem, wanted, tolerance)
         floor, price = 0.0, 0.0
-        for witness, bound in problem.proofs(factor, found):
+        for witness, bound in problem.proofs(found):
             least = bound.least_cost(witness.needed(wanted))
             if least > floor:
                 floor = least
@@ -391,7 +386,7 @@ def best_within(
         found = program.least_criterion(problem.criterion, budget, tolerance)
     factor = problem.limits.feasible(problem.reduced(found.factor), budget)
     floor, price, value = -np.inf, 0.0, problem.value(factor)
-    for witness, bound in problem.proofs(factor, found):
+    for witness, bound in problem.proofs(found):
         ceiling = bound.ceiling(budget)
         if np.isfinite(ceiling) and witness.floor(ceiling) > floor:
             floor = witness.floor(ceiling)
@@ -473,8 +468,12 @@ def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Arr
         def value(t: float, factor: Array = factor) -> float:
             return problem.value(limits.feasible(np.sqrt(t) * factor))
 
-        if value(1.0 if limits.limited else 1.01) <= wanted:
-            return limits.feasible(np.sqrt(root_of(value, wanted, logarithm)) * factor), found
+        low, high = 0.0, 1.0 if limits.limited else 1.01
+        if value(high) <= wanted:
+            for _ in range(60):  # the least multiple that still meets the target
+                middle = (low + high) / 2
+                low, high = (low, middle) if value(middle) <= wanted else (middle, high)
+            return limits.feasible(np.sqrt(high) * factor), found
     raise NumericalFailure(UNSOLVED)
 
 
@@ -658,7 +657,7 @@ def correlated(
     found, factor, floor, _ = within_limits(problem)
     value = problem.value(factor)
     prices = np.zeros(m)
-    for witness, bound in problem.proofs(factor, found):
+    for witness, bound in problem.proofs(found):
         if np.isfinite(ceiling := bound.ceiling(np.inf)) and witness.floor(ceiling) >= floor:
             prices[shown] = bound.each * (floor / ceiling)
     root = weight_factor(asked.weight, model.parameters)

@@ -9,7 +9,7 @@ along rays, so that Newton's method sees little but the constraints:
     Variances  g = 1/tr(BᵀM⁻¹B)        LogDet  g = (det M)^(1/n)        Least  M ≥ tW, a matrix
 
 Slacks and duals stay > 0; what the constraints lack shrinks with their products (Mehrotra's
-predictor and corrector, Gondzio's corrections). With M = LLᵀ and w = QᵀL⁻¹h the curvature of all
+predictor and corrector). With M = LLᵀ and w = QᵀL⁻¹h the curvature of all
 g_j is a sum of squares of *features*, linear in the products w_iw_j: n of one direction, n(n + 1)/2
 of a full criterion. A step costs O(K p²) for p features, which are made in blocks and never stored:
 memory is that of the rows. Ten steps as a rule; each point is judged by its certificate.
@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, Index
 from privest.design._certificate import Point, Prices, budget_floor, relative_gap, target_floor
-from privest.design._criteria import Least, LogDet, Scaled, Variances
+from privest.design._criteria import Least, LogDet, Scaled, square_features
 from privest.design._problem import Problem
 
 METHOD = "primal-dual Newton"
@@ -38,9 +39,6 @@ SHORTER = 25  # times a step is halved before the method gives up
 CORRECTED = 3  # of these with the predictor's correction
 MOST, LEAST, CENTRED = 0.9, 1e-6, 0.3  # parts of the present products that a step aims at
 SAFE, BOLD = 0.9, 0.995  # of the way to the nearest zero of a slack or dual: far from the end, near
-RECENTRED = 2  # corrections that bring products back to the middle, at most,
-LONG, FAR = 0.9, 10.0  # unless steps are this long; products this many times off
-NEGLIGIBLE = 1e-28  # squares below this part of the largest are rounding
 SMALL = 1e-15  # eigenvalues of the linear system below this part of the largest are rounding
 
 
@@ -156,177 +154,6 @@ def forms(rows: Array, matrix: Array) -> Array:
     return found
 
 
-# --- the accuracy ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """Numbers that are linear in the products w_iw_j of a row: [mix·(first products); scale·(rest)].
-
-    first, second: the i and j of the products; mix (a, k) is for the first k of them.
-    """
-
-    first: Index
-    second: Index
-    mix: Array
-    scale: Array
-
-    def __len__(self) -> int:
-        return len(self.mix) + len(self.scale)
-
-    def of_products(self, products: Array) -> Array:
-        """(c, …) from (products, …)."""
-        k = self.mix.shape[1]
-        rest = (products[k:].T * self.scale).T
-        return np.concatenate([self.mix @ products[:k], rest])
-
-    def of_rows(self, rows: Array) -> Array:
-        """(c, b) for rows w (b, n)."""
-        columns = np.ascontiguousarray(rows.T)
-        return self.of_products(columns[self.first] * columns[self.second])
-
-    def of_sum(self, total: Array) -> Array:
-        """(c,): the sum of the features of many rows, from Σ wwᵀ."""
-        return self.of_products(total[self.first, self.second])
-
-    def form(self, z: Array) -> Array:
-        """Q (n, n) with Σ z·features = wᵀQw."""
-        a = len(self.mix)
-        each = np.concatenate([z[:a] @ self.mix, self.scale * z[a:]])
-        matrix = np.zeros((int(self.second.max()) + 1,) * 2)
-        np.add.at(matrix, (self.first, self.second), each / 2)
-        return matrix + matrix.T
-
-
-def square_features(weights: Array, n: int, lead: Array) -> Features:
-    """√ω_i w_i² and √(ω_i + ω_j) w_iw_j (i < j, i < r) for r ω's, after `lead` (a, n) of the w_i²."""
-    r = len(weights)
-    first, second = np.triu_indices(n, 1)
-    chosen = first < r
-    first, second = first[chosen], second[chosen]
-    padded = np.concatenate([weights, np.zeros(n - r)])
-    every = np.arange(n)
-    return Features(
-        np.concatenate([every, first]), np.concatenate([every, second]), lead,
-        np.sqrt(padded[first] + padded[second]),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Local:
-    """The accuracy near one M, in coordinates w = basisᵀh.
-
-    values    g (J,).
-    pull      (n, n): Σ_j dual_j ∇g_j.
-    features  with −∇g_j first, then those of the curvature −Σ_j dual_j ∇²g_j.
-    """
-
-    values: Array
-    basis: Array
-    pull: Array
-    features: Features
-
-
-class Traces:
-    """g_j = 1/tr(B_jᵀM⁻¹B_j) for blocks B_j. (Traces of M near singular raise LinAlgError.)"""
-
-    def __init__(self, blocks: list[Array]) -> None:
-        self.blocks = blocks
-        self.size = len(blocks)
-
-    def values(self, M: Array) -> Array:
-        lower = np.linalg.cholesky(M)
-        return np.array([1.0 / np.sum(_forward(lower, block) ** 2) for block in self.blocks])
-
-    def near(self, M: Array, duals: Array) -> Local:
-        """With L⁻¹B = Q diag(s) Vᵀ, ω = (s g)² and d_ij = w_iᵀDw_j:
-
-        −∇²g[D, D] = 2(Σ ω_i d_ii² + Σ_{i<j} (ω_i + ω_j) d_ij² − (Σ ω_i d_ii)²/Σω); the last term
-        takes the direction √ω out of the d_ii.
-        """
-        lower = np.linalg.cholesky(M)
-        back = _forward(lower, np.eye(len(M))).T
-        if self.size > 1:
-            return self._several(lower, back, duals)
-        turn, sizes, _ = np.linalg.svd(_forward(lower, self.blocks[0]), full_matrices=True)
-        value = 1.0 / float(np.sum(sizes**2))
-        omega = (sizes[sizes**2 > NEGLIGIBLE * sizes[0] ** 2] * value) ** 2
-        bend, n = 2.0 * float(duals[0]) * omega, len(M)
-        return _single(value, back @ turn, omega, bend, n, float(duals[0]))
-
-    def _several(self, lower: Array, back: Array, duals: Array) -> Local:
-        """One direction each: g_j has the features √(2 w_jω_j)·(u_jᵀw)(qᵀw), q ⟂ u_j."""
-        n = len(lower)
-        products = np.triu_indices(n)
-        values, gradients, curvature, pull = [], [], [], np.zeros((n, n))
-        for block, dual in zip(self.blocks, duals):
-            own = _forward(lower, block)[:, 0]
-            turn = np.linalg.qr(own[:, None], mode="complete")[0]
-            value = 1.0 / float(own @ own)
-            unit = turn[:, 0] * np.sqrt(value)
-            values.append(value)
-            pull += dual * np.outer(unit, unit)
-            gradients.append(-_of_products(np.outer(unit, unit), products))
-            curvature += [
-                _of_products(np.sqrt(2.0 * dual) * np.outer(unit, q), products)
-                for q in turn.T[1:]
-            ]
-        root = np.array(curvature).reshape(-1, len(products[0]))
-        if len(root) > root.shape[1]:  # one quadratic form of the products for all of them
-            sizes, vectors = np.linalg.eigh(root.T @ root)
-            kept = sizes > 1e-16 * sizes[-1]
-            root = (vectors[:, kept] * np.sqrt(sizes[kept])).T
-        mix = np.concatenate([np.array(gradients), root])
-        features = Features(*products, mix, np.zeros(0))
-        return Local(np.array(values), back, pull, features)
-
-
-class Determinant:
-    """g = scale·(det M)^(1/n)."""
-
-    size = 1
-
-    def __init__(self, scale: float) -> None:
-        self.scale = scale
-
-    def values(self, M: Array) -> Array:
-        lower = np.linalg.cholesky(M)
-        return np.array([self.scale * np.exp(2.0 * np.log(np.diagonal(lower)).mean())])
-
-    def near(self, M: Array, duals: Array) -> Local:
-        n, value = len(M), float(self.values(M)[0])
-        back = _forward(np.linalg.cholesky(M), np.eye(n)).T
-        each = np.full(n, value / n)
-        return _single(value, back, each, float(duals[0]) * each, n, float(duals[0]))
-
-
-def _single(value: float, basis: Array, omega: Array, bend: Array, n: int, dual: float) -> Local:
-    """One g with ∇g = Σ ω_i w_iw_iᵀ and the curvature of weights `bend`, less its own direction."""
-    r = len(omega)
-    along = np.sqrt(bend / bend.sum())
-    inner = (np.eye(r) - np.outer(along, along)) * np.sqrt(bend) if r > 1 else np.zeros((0, r))
-    lead = np.zeros((1 + len(inner), n))
-    lead[0, :r], lead[1:, :r] = -omega, inner
-    pull = np.zeros((n, n))
-    pull[np.arange(r), np.arange(r)] = dual * omega
-    return Local(np.array([value]), basis, pull, square_features(bend, n, lead))
-
-
-def _of_products(matrix: Array, products: tuple[Array, Array]) -> Array:
-    """Coefficients of wᵀAw in the products w_iw_j, i ≤ j."""
-    first, second = products
-    both = matrix + matrix.T
-    return np.where(first == second, np.diagonal(matrix)[first], both[first, second])
-
-
-def _forward(lower: Array, right: Array) -> Array:
-    """L⁻¹B."""
-    return np.asarray(scipy.linalg.solve_triangular(lower, right, lower=True, check_finite=False))
-
-
-Shape = Traces | Determinant
-
-
 # --- slacks and duals --------------------------------------------------------------------------
 
 Move = tuple[Array, Array]  # what is added to a slack, and to its dual
@@ -439,9 +266,11 @@ class MatrixPair:
 class Curves:
     """The accuracy g_j(M) − t = slack_j ≥ 0 with duals w_j, at a point."""
 
-    def __init__(self, shape: Shape, M: Array, t: float, pair: Pair, mass: float) -> None:
+    def __init__(
+        self, criterion: Scaled, size: float, M: Array, t: float, pair: Pair, mass: float
+    ) -> None:
         self.pair, self.mass = pair, mass
-        near = shape.near(M, pair.dual)
+        near = criterion.near(M, pair.dual, size)
         self.values, self.basis, self.pull = near.values, near.basis, near.pull
         self.features = near.features
         self.lack = near.values - t - pair.slack
@@ -502,23 +331,19 @@ class Order:
         return slack, self.pair.towards(mu, cross) - (half + half.T) / 2
 
 
+Accuracy = Callable[[Array, float, Pair | MatrixPair], Curves | Order]
+
+
 # --- the linear system of a step ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """ds (g,), z (c,), dt, dπ (p,)."""
 
     atoms: Array
     solved: Array
     goal: float
     persons: Array
-
-    def plus(self, other: Step) -> Step:
-        return Step(
-            self.atoms + other.atoms, self.solved + other.solved, self.goal + other.goal,
-            self.persons + other.persons,
-        )  # fmt: skip
 
 
 class System:
@@ -599,8 +424,10 @@ class System:
         return found if here.budget is None else np.append(found, ds.sum())
 
     def solve(self, r: Array, rho: Array, tau: float, sigma: Array) -> Step:
+        """With one refinement."""
         first = self._once(r, rho, tau, sigma)
-        return first.plus(self._once(*self._left(first, r, rho, tau, sigma)))
+        rest = self._once(*self._left(first, r, rho, tau, sigma))
+        return Step(*(one + more for one, more in zip(first, rest)))  # type: ignore[operator]
 
     def _once(self, r: Array, rho: Array, tau: float, sigma: Array) -> Step:
         start, _ = self._levels(r, sigma)
@@ -622,7 +449,7 @@ class System:
     def _left(
         self, step: Step, r: Array, rho: Array, tau: float, sigma: Array
     ) -> tuple[Array, Array, float, Array]:
-        """What a step leaves of the right sides: one refinement."""
+        """What a step leaves of the right sides."""
         r = r - self.diagonal * step.atoms - self._times(step.solved)
         rho = rho - self._transposed(step.atoms) + self.corner * step.solved
         if self.border is not None:
@@ -656,8 +483,7 @@ def _factored(matrix: Array) -> Callable[[Array], Array]:
 Cross = dict[str, Array | float]  # products of the steps of slacks and duals
 
 
-@dataclass(frozen=True, eq=False)
-class Moves:
+class Moves(NamedTuple):
     """A direction: of t, and of each pair."""
 
     goal: float
@@ -671,24 +497,17 @@ class Iterate:
     """
 
     def __init__(
-        self, atoms: Atoms, shape: Shape | Array, pairs: dict[str, Pair | MatrixPair], t: float,
-        budget: float | None, mass: float,
+        self, atoms: Atoms, accuracy: Accuracy, pairs: dict[str, Pair | MatrixPair], t: float,
+        budget: float | None,
     ) -> None:  # fmt: skip
-        self.atoms, self.shape, self.t, self.budget = atoms, shape, t, budget
-        self.accuracy: Curves | Order
-        every = dict(pairs)
-        accuracy = every.pop("accuracy")
-        self.pairs: dict[str, Pair] = every  # type: ignore[assignment]
+        self.atoms, self.asked, self.t, self.budget = atoms, accuracy, t, budget
         self.every = pairs
+        self.pairs: dict[str, Pair] = {
+            name: pair for name, pair in pairs.items() if name != "accuracy"
+        }  # type: ignore[misc]
         self.e = self.pairs["lower"].slack
         x, self.slope, self.bend = atoms.precisions(self.e)
-        M = gram(atoms.rows, x)
-        if isinstance(shape, np.ndarray):
-            assert isinstance(accuracy, MatrixPair)
-            self.accuracy = Order(shape, M, t, accuracy, mass)
-        else:
-            assert isinstance(accuracy, Pair)
-            self.accuracy = Curves(shape, M, t, accuracy, mass)
+        self.accuracy = accuracy(gram(atoms.rows, x), t, pairs["accuracy"])
         self.white = atoms.rows @ self.accuracy.basis
         self.worth = forms(self.white, self.accuracy.pull)
         self.gap = sum(pair.gap for pair in pairs.values())
@@ -761,21 +580,6 @@ class Iterate:
             return -ds[np.isfinite(self.atoms.cap)]
         return -ds.sum(keepdims=True) if name == "budget" else -self.atoms.per_person(ds)
 
-    def crossed(self, moves: Moves) -> Cross:
-        """The products of both parts of a direction."""
-        return {name: pair.cross(moves.pairs[name]) for name, pair in self.every.items()}
-
-    def recentred(self, moves: Moves, cross: Cross, mu: float, primal: float, dual: float) -> Cross:
-        """`cross` changed so that products that would leave the middle are brought back to it."""
-        changed = dict(cross)
-        for name, pair in self.pairs.items():
-            ahead = pair.moved(moves.pairs[name], primal, dual)
-            product = ahead.slack * ahead.dual
-            centre = pair.weight * mu
-            change = np.clip(product, centre / FAR, FAR * centre) - product
-            changed[name] = changed[name] - np.maximum(change, -FAR * centre)
-        return changed
-
     def rooms(self, moves: Moves) -> tuple[float, float]:
         """How far all slacks can go, and all duals."""
         every = [pair.rooms(moves.pairs[name]) for name, pair in self.every.items()]
@@ -801,7 +605,7 @@ class Iterate:
                 for name, pair in self.every.items()
             }
             t = self.t + primal * moves.goal
-            return Iterate(self.atoms, self.shape, pairs, t, self.budget, self.accuracy.mass)
+            return Iterate(self.atoms, self.asked, pairs, t, self.budget)
         except np.linalg.LinAlgError:
             return None
 
@@ -814,28 +618,10 @@ def _step(here: Iterate) -> Iterate | None:
         primal, dual = (min(1.0, far) for far in here.rooms(predictor))
         aim = (here.gap_after(predictor, primal, dual) / here.gap) ** 3
         aim = float(np.clip(aim, LEAST, MOST)) if np.isfinite(aim) else MOST
-        moves = _corrected(here, system, predictor, aim * here.mu)
-        return _along(here, system, moves, aim)
+        cross = {name: pair.cross(predictor.pairs[name]) for name, pair in here.every.items()}
+        return _along(here, system, here.direction(system, aim * here.mu, cross), aim)
     except np.linalg.LinAlgError:
         return None
-
-
-def _corrected(here: Iterate, system: System, predictor: Moves, mu: float) -> Moves:
-    """Mehrotra's direction, and Gondzio's corrections while they make longer steps possible."""
-    cross = here.crossed(predictor)
-    moves = here.direction(system, mu, cross)
-    primal, dual = (min(1.0, far) for far in here.rooms(moves))
-    for _ in range(RECENTRED):
-        if min(primal, dual) > LONG:
-            break
-        wished = (min(1.0, 1.5 * far + 0.1) for far in (primal, dual))
-        cross = here.recentred(moves, cross, mu, *wished)
-        other = here.direction(system, mu, cross)
-        farther = [min(1.0, far) for far in here.rooms(other)]
-        if sum(farther) < primal + dual + 0.02:
-            break
-        moves, (primal, dual) = other, farther
-    return moves
 
 
 def _along(here: Iterate, system: System, moves: Moves, aim: float) -> Iterate | None:
@@ -861,119 +647,57 @@ def _along(here: Iterate, system: System, moves: Moves, aim: float) -> Iterate |
 # --- where it begins ---------------------------------------------------------------------------
 
 
-def shape_of(criterion: Scaled, value: float, n: int) -> Shape | Array:
-    """g_j with min_j g_j = 1 where the criterion is `value`; of `Least` the matrix W."""
-    if isinstance(criterion, LogDet):
-        return Determinant(float(np.exp(value / n)))
+def accuracy_of(criterion: Scaled, size: float, mass: float) -> Accuracy:
+    """The accuracy as a function of M, t, and of slacks and duals; t = 1 where f is `size`."""
     if isinstance(criterion, Least):
-        return criterion.weight / value
-    assert isinstance(criterion, Variances)
-    return Traces([block / np.sqrt(value) for block in criterion.blocks])
+        weight = criterion.weight / size
+        return lambda M, t, pair: Order(weight, M, t, pair, mass)  # type: ignore[arg-type]
+    return lambda M, t, pair: Curves(criterion, size, M, t, pair, mass)  # type: ignore[arg-type]
 
 
-def _at(shape: Shape | Array, M: Array, t: float, pair: Pair | MatrixPair) -> Curves | Order:
-    if isinstance(shape, np.ndarray):
-        assert isinstance(pair, MatrixPair)
-        return Order(shape, M, t, pair, 0.0)
-    assert isinstance(pair, Pair)
-    return Curves(shape, M, t, pair, 0.0)
+def _start(
+    atoms: Atoms, e: Array, criterion: Scaled, size: float, goal: float, budget: float | None
+) -> Iterate:
+    """Inside all limits, with duals in the centre, at prices at which about nothing is worth more.
 
-
-def _start(atoms: Atoms, e: Array, shape: Shape | Array, goal: float, budget: float | None) -> Iterate:
-    """Inside all limits, with duals that fit: of a budget a price at which nothing is worth more."""
+    Slack and dual of the accuracy need not fit the goal yet.
+    """
     g, mass = atoms.number, float(atoms.number)
-    weight = max(1.0, g / (len(shape) if isinstance(shape, np.ndarray) else shape.size))
     x, slope, _ = atoms.precisions(e)
     M = gram(atoms.rows, x)
-
-    def worth(pair: Pair | MatrixPair, t: float) -> Array:
-        there = _at(shape, M, t, pair)
-        return atoms.gather(slope * forms(atoms.rows @ there.basis, there.pull))
-
-    accuracy = _apart(shape, M, goal, mass, weight)
-    each = worth(accuracy, goal)
-    if budget is None:  # duals of a size at which the atoms are worth about what they cost
-        size = float(e.sum()) / float(each @ e)
-        kind = type(accuracy)
-        pairs = _pairs(atoms, e, float(e.sum()) / g)
-        pairs["accuracy"] = kind(accuracy.slack, accuracy.dual * size, weight)
-        return Iterate(atoms, shape, pairs, goal, None, mass)
-    for attempt in range(2):  # of a matrix the goal moves, and what readings are worth with it
-        free = np.isinf(atoms.cap)
-        price = max(ABOVE * float(each[free].max(initial=0.0)), float(each @ e) / budget)
+    pair: Pair | MatrixPair
+    if isinstance(criterion, Least):
+        dual = np.linalg.inv(M / 2)
+        dual *= mass * size / float(np.sum(dual * criterion.weight))
+        pair = MatrixPair(M / 2, dual, max(1.0, g / len(M)))
+    else:
+        gains = criterion.gains(M, size)
+        slack = np.maximum(gains - goal, 0.1 * abs(goal))
+        pair = Pair(slack, np.full(len(gains), mass / len(gains)), max(1.0, g / len(gains)))
+    accuracy = accuracy_of(criterion, size, mass)
+    there = accuracy(M, goal, pair)
+    worth = atoms.gather(slope * forms(atoms.rows @ there.basis, there.pull))
+    if budget is None:  # the duals are of a size at which atoms are worth what they cost
+        mu = float(e.sum()) / g
+        fitting = pair.dual * (float(e.sum()) / float(worth @ e))
+        pairs: dict[str, Pair | MatrixPair] = {
+            "accuracy": type(pair)(pair.slack, fitting, pair.weight)
+        }
+    else:
+        dearest = float(worth[np.isinf(atoms.cap)].max(initial=0.0))
+        price = max(ABOVE * dearest, float(worth @ e) / budget)
         mu = price * float(e.sum()) / g
-        if attempt == 0:
-            accuracy, goal = _centred(shape, M, mass, weight, mu)
-            each = worth(accuracy, goal)
-    pairs = _pairs(atoms, e, mu)
-    offered = price - each
-    if "persons" in pairs:
-        offered = offered + atoms.to_atoms(pairs["persons"].dual)
-    _fit(atoms, pairs, offered, mu)
-    room = np.array([budget - float(e.sum())])
-    pairs |= {"accuracy": accuracy, "budget": Pair(room, np.array([price]), float(g))}
-    return Iterate(atoms, shape, pairs, goal, budget, mass)
-
-
-def _pairs(atoms: Atoms, e: Array, mu: float) -> dict[str, Pair | MatrixPair]:
-    """Levels, caps and persons in the centre."""
-    pairs: dict[str, Pair | MatrixPair] = {"lower": Pair(e, mu / e)}
+        room = Pair(np.array([budget - float(e.sum())]), np.array([price]), float(g))
+        pairs = {"accuracy": pair, "budget": room}
+    pairs["lower"] = Pair(e, mu / e)
     capped = np.isfinite(atoms.cap)
     if capped.any():
-        room = (atoms.cap - e)[capped]
-        pairs["upper"] = Pair(room, mu / room)
+        left = (atoms.cap - e)[capped]
+        pairs["upper"] = Pair(left, mu / left)
     if len(atoms.most):
-        room = atoms.most - atoms.per_person(e)
-        weight = max(1.0, atoms.number / len(atoms.most))
-        pairs["persons"] = Pair(room, weight * mu / room, weight)
-    return pairs
-
-
-def _fit(atoms: Atoms, pairs: dict[str, Pair | MatrixPair], offered: Array, mu: float) -> None:
-    """Duals of levels with −lower + upper = −`offered`, both > 0 where that is possible."""
-    e = pairs["lower"].slack
-    capped = np.isfinite(atoms.cap)
-    upper = np.zeros(atoms.number)
-    if "upper" in pairs:
-        upper[capped] = pairs["upper"].dual
-    lower = np.maximum(offered + upper, 0.1 * mu / e)
-    upper = np.maximum(lower - offered, upper)
-    pairs["lower"] = Pair(e, lower)
-    if "upper" in pairs:
-        pairs["upper"] = Pair(pairs["upper"].slack, upper[capped])
-
-
-def _apart(
-    shape: Shape | Array, M: Array, goal: float, mass: float, weight: float
-) -> Pair | MatrixPair:
-    """Slacks that may not fit the goal yet, equal duals."""
-    if not isinstance(shape, np.ndarray):
-        slack = np.maximum(shape.values(M) - goal, 0.1 * abs(goal))
-        return Pair(slack, np.full(shape.size, mass / shape.size), weight)
-    dual = np.linalg.inv(M / 2)
-    return MatrixPair(M / 2, dual * (mass / float(np.sum(dual * shape))), weight)
-
-
-def _centred(
-    shape: Shape | Array, M: Array, mass: float, weight: float, mu: float
-) -> tuple[Pair | MatrixPair, float]:
-    """Slack and dual at a goal so low that their products are weight·μ, as all others are."""
-    if not isinstance(shape, np.ndarray):
-        slack = np.full(shape.size, weight * mu * shape.size / mass)
-        goal = float(shape.values(M).min() - slack[0])
-        return Pair(slack, np.full(shape.size, mass / shape.size), weight), goal
-    # (M − tW)⁻¹ is the dual but for its size: <(M − tW)⁻¹, W> = Σ 1/(λ_i − t) = mass/(weight·μ).
-    half = scipy.linalg.eigh(shape, M, eigvals_only=True)
-    levels = 1.0 / half[half > 1e-14 * half[-1]]
-    wanted = mass / (weight * mu)
-    low, high = float(levels.min()) - 1.001 * len(levels) / wanted, float(levels.min())
-    for _ in range(60):
-        middle = (low + high) / 2
-        enough = float(np.sum(1.0 / (levels - middle))) > wanted
-        low, high = (low, middle) if enough else (middle, high)
-    slack = M - low * shape
-    dual = np.linalg.inv(slack)
-    return MatrixPair(slack, dual * (mass / float(np.sum(dual * shape))), weight), low
+        left, weight = atoms.most - atoms.per_person(e), max(1.0, g / len(atoms.most))
+        pairs["persons"] = Pair(left, weight * mu / left, weight)
+    return Iterate(atoms, accuracy, pairs, goal, budget)
 
 
 # --- the search --------------------------------------------------------------------------------
@@ -1001,6 +725,10 @@ class Search:
         self.steps += 1
         if self.best is not None and here.distance > LOOK * self.tol:
             return False
+        return self.look(here)
+
+    def look(self, here: Iterate) -> bool:
+        """Keep the point if its certificate is better."""
         point = self._point(here)
         gap = self._gap(point)
         if self.best is None or gap < self.gap or np.isinf(self.gap):  # inf: the latest is nearest
@@ -1043,38 +771,25 @@ class Search:
         if self.budget is not None:
             proof = budget_floor(problem, witness, self.budget, point.prices)
             return relative_gap(criterion, criterion.value(M), proof.floor)
-        proof, spent = (
-            target_floor(problem, witness, self.target, point.prices), problem.spent(levels)
-        )  # fmt: skip
-        if proof.floor < (1.0 - LOOK * self.tol) * spent:
-            return 1.0 - proof.floor / spent
-        return 1.0 - proof.floor / (spent * self._multiple(levels))
-
-    def _multiple(self, levels: Array) -> float:
-        """By what the levels have to be multiplied to meet the target: secants, to about 1e-10."""
-        problem, criterion = self.problem, self.criterion
-
-        def excess(multiple: float) -> float:
-            found = criterion.value(problem.information(problem.times(levels, multiple)))
-            return found - self.target if criterion.logarithm else np.log(found / self.target)
-
-        last, multiple = 1.0 - 1e-6, 1.0  # downwards no limit is in the way
-        before, now = excess(last), excess(multiple)
-        for _ in range(5):
-            if not abs(now) > 1e-11 or now == before:
-                break
-            last, multiple = multiple, multiple - now * (multiple - last) / (now - before)
-            before, now = now, excess(multiple)
-        return multiple if abs(now) <= 1e-9 else np.inf
+        proof = target_floor(problem, witness, self.target, point.prices)
+        missed, spent = criterion.value(M) - self.target, problem.spent(levels)
+        if witness is not None and missed > 0:  # what it costs to meet the target, by the price
+            assert point.prices is not None
+            spent += missed / (point.prices.budget * criterion.per_unit(witness, self.target))
+        return 1.0 - proof.floor / spent
 
 
-def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float) -> Point:
-    """The least criterion for a budget."""
-    return _solved(problem, criterion, tol, 0.9 * budget / problem.atoms / problem.cost, budget)
+def solve_budget(
+    problem: Problem, criterion: Scaled, budget: float, tol: float, part: float = 0.9
+) -> Point:
+    """The least criterion for a budget, from equal costs that spend `part` of it."""
+    return _solved(problem, criterion, tol, part * budget / problem.atoms / problem.cost, budget)
 
 
-def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
-    """The least cost for a criterion of at most `target`: from equal costs that about reach it."""
+def solve_target(
+    problem: Problem, criterion: Scaled, target: float, tol: float, part: float = 0.9
+) -> Point:
+    """The least cost for a criterion of at most `target`, from equal costs that about reach it."""
 
     def value(spend: float) -> float:
         return criterion.value(problem.information(problem.feasible(spend / problem.cost)))
@@ -1088,7 +803,7 @@ def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float)
         found, more = more, value(2.0 * spend)
         if spend > 1e150:
             break
-    return _solved(problem, criterion, tol, spend / problem.cost, None, target)
+    return _solved(problem, criterion, tol, part / 0.9 * spend / problem.cost, None, target)
 
 
 def _solved(
@@ -1105,24 +820,20 @@ def _solved(
     atoms = Atoms.of(problem, spend, np.inf if budget is None else budget)
     n, size = problem.parameters, criterion.value(problem.information(levels))
     search = Search(problem, criterion, atoms, size, spend, budget, target, tol)
-    shape = shape_of(criterion, size, n)
     goal = 0.5
     if budget is None:
         goal = float(np.exp((size - target) / n)) if criterion.logarithm else size / target
     with np.errstate(all="ignore"):  # what is not finite is never a better point
         try:
             room = None if budget is None else budget / spend
-            here = _start(atoms, levels[atoms.kept] / atoms.scale, shape, goal, room)
+            here = _start(atoms, levels[atoms.kept] / atoms.scale, criterion, size, goal, room)
         except np.linalg.LinAlgError:
             return Point(levels, 0, METHOD)
         for _ in range(STEPS):
-            if search.good(here):
-                break
-            ahead = _step(here)
+            ahead = None if search.good(here) else _step(here)
             if ahead is None:
                 break
             here = ahead
-        else:
-            search.good(here)
+        search.look(here)  # also where the method itself thinks it is far
     assert search.best is not None
     return search.best
