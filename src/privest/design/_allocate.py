@@ -60,16 +60,14 @@ def allocate(
     reading); `cap`: no level above it; `groups`: labels, readings with the same label share one
     level; `persons`: labels or `Persons`, limits for everybody. `tol`: relative gap to stop at (of
     log det: absolute).
-    `shape`: "diagonal": independent release noise, a level for each reading, any size. "full": one
-    curator draws all noise jointly, S any matrix; "persons": a full block for each person. Both
-    limit Σ c_k S_kk, S_kk and Σ_P S_kk only, a weaker promise that `explain()` states. Small
-    models; with the extra `design` (A and C under a budget alone need none).
-    Assumes noise that is independent between readings, for a diagonal S.
-    Levels depend on H, the noise and what is asked for: all public; choosing them reveals nothing.
-    Guarantees: `floor` is below the criterion of every admissible choice; `gap` says how far. A gap
-    above `tol` is possible for hard problems; `explain()` says it.
-    Cost: about ten passes of O(m p²), p ≤ n(n + 1)/2; see docs/design.md.
-    Source: docs/theory.md 8; the dual of `thm:crbound`.
+    `shape`: "diagonal": independent release noise, a level for each reading, any size; assumes
+    noise that is independent between readings. "full": one curator draws all noise jointly, S any
+    matrix; "persons": a full block for each person. Both limit Σ c_k S_kk, S_kk and Σ_P S_kk only,
+    a weaker promise that `explain()` states. Small models; with the extra `design` (A and C under a
+    budget alone need none).
+    Guarantees: `floor` is below the criterion of every admissible choice; `gap` says how far.
+    Cost: about ten passes of O(m p²), p ≤ n(n + 1)/2, memory of H. Source: docs/theory.md 8; the
+    dual of `thm:crbound`.
 
     >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
     >>> found = allocate(model, 3.0)

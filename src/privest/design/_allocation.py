@@ -29,9 +29,7 @@ BLUE, GREY = "#2f6f9f", "#888888"
 class Allocation(PrivacyLevel):
     """Levels that a design chose; a `PrivacyLevel` that every other function takes.
 
-    direction   "budget": the least criterion for a budget; "target": the least cost for an
-                accuracy; "equalised": the least largest cost of any reading for an accuracy;
-                "caps": the least criterion for limits of each reading (`correlated`).
+    direction   what was asked: "budget", "target", "equalised" (the largest loss), "caps".
     levels      (m,): the level of each reading (larger shows more); of a full matrix its diagonal.
     value       the criterion at these levels.
     spent       Σ c_k s_k; "equalised": the largest c_k s_k.
@@ -39,11 +37,10 @@ class Allocation(PrivacyLevel):
                 ("target", "equalised"). A proof, whatever the search did.
     gap         how far above the floor this is at most: relative; of log det absolute.
     asked       the budget or the target.
-    price       −d value/d budget: what one more unit of budget would take off the value; NaN where
-                the gap is above 1e-4, as it is then not known to about one per cent.
+    price       −d value/d budget; NaN where the gap is above 1e-4: it is then not known to 1 %.
     support     how many readings give up anything.
-    equal       the value that equal levels have for the same cost ("budget"), or what equal levels
-                spend for the same accuracy ("target").
+    equal       the value of equal levels for the same cost ("budget"), or what these spend for the
+                same accuracy ("target").
     iterations, method: of the search.
     """
 
@@ -127,7 +124,18 @@ class Allocation(PrivacyLevel):
 
         Public quantities only. The file's ending says its kind: .png, .svg, .pdf.
         """
-        figure, left, right = two_panels()
+        try:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+        except ImportError as missing:
+            raise MissingDependency(
+                "a picture needs matplotlib: pip install 'privest[plot]'."
+            ) from missing
+        figure = Figure(figsize=(9, 3.8), layout="constrained")
+        FigureCanvasAgg(figure)
+        left, right = figure.subplots(1, 2)
+        for axes in (left, right):
+            axes.spines[["top", "right"]].set_visible(False)
         levels = self.levels
         some = np.unique(np.linspace(0, len(levels) - 1, DRAWN).astype(int))
         ordered = np.sort(levels)[::-1][some]
@@ -146,7 +154,9 @@ class Allocation(PrivacyLevel):
         right.set(ylabel="privacy level s", title="and why")
         if leverage.max() > 50 * np.median(leverage):
             right.set_xscale("log")
-        return saved(figure, Path(path))
+        with atomic_file(Path(path)) as target:
+            figure.savefig(target, format=Path(path).suffix.lstrip(".") or "png", dpi=160)
+        return Path(path)
 
     def __repr__(self) -> str:
         return (
@@ -215,27 +225,3 @@ def _who(found: Allocation) -> str:
         f"{float(np.median(levels)):.4g}.{hidden} The tenth that gives up most bears "
         f"{100 * part:.0f} % of it."
     )
-
-
-def two_panels() -> tuple[Any, Any, Any]:
-    """A figure and its two axes."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise MissingDependency(
-            "a picture needs matplotlib: pip install 'privest[plot]'."
-        ) from missing
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    return figure, left, right
-
-
-def saved(figure: Any, path: Path) -> Path:  # noqa: ANN401 - of matplotlib
-    """The figure in a file whose ending says its kind."""
-    with atomic_file(path) as target:
-        figure.savefig(target, format=path.suffix.lstrip(".") or "png", dpi=160)
-    return path

@@ -16,14 +16,14 @@ eigenvalue of a q×q matrix, λmax(Eᵀdiag(1/p)E) ≤ 1. What rounding may do t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, Index
-from privest.bounds import best_linear_release
+from privest.bounds import best_linear_release, bound
 from privest.bounds._classical import classical_bound, in_range, local_model, require_seen
 from privest.design._allocate import AT_THE_LIMIT, root_of
 from privest.design._allocation import Allocation, Direction
@@ -131,42 +131,32 @@ class Tangent:
         return largest * (1 + balance), extra * (1 + 1 / balance)
 
 
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """What prices prove of a tangent: <ZZᵀ, PI(S)> ≤ rest + price·Σ c_kS_kk within the limits.
-
-    each (m,): the part of it that a unit of each cap adds.
-    """
+class Ceiling(NamedTuple):
+    """What prices prove of a tangent: <ZZᵀ, PI(S)> ≤ rest + price·Σ c_kS_kk within the limits."""
 
     rest: float
     price: float
-    each: Array
-
-    def ceiling(self, budget: float) -> float:
-        if np.isfinite(budget):
-            return self.rest + self.price * budget
-        return self.rest if self.price == 0 else np.inf
-
-    def least_cost(self, needed: float) -> float:
-        """Σ c_k S_kk is at least this wherever <ZZᵀ, PI(S)> ≥ `needed`."""
-        return max((needed - self.rest) / self.price, 0.0) if 0 < self.price < np.inf else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class FullProblem:
     """A model and a criterion in coordinates Rθ, R = `triangle`, with the limits of S.
 
-    Floors are made in the user's own H: no rounding of the coordinates is in them.
+    R is the root of PI at independent levels `unit`: the program's P is then near one. Floors are
+    made in the user's own H: no rounding of the coordinates is in them. `model` has the readings
+    `shown` of the `whole` model, those whose cap is above 0.
     """
 
     model: LinearModel
     asked: Criterion
     limits: Limits
     unit: Array
+    shape: str
+    whole: LinearModel
+    shown: Index
 
     @cached_property
     def triangle(self) -> Array:
-        """R with RᵀR = PI at independent levels `unit`: the program's P is then near one."""
         return private_root(self.model.matrix, Diagonal(self.unit), self.sigma).triangle
 
     @cached_property
@@ -181,18 +171,21 @@ class FullProblem:
     def sigma(self) -> PSD:
         return self.model.inverse_information
 
-    def inverse(self, level: PSD) -> Inverse:
-        """PI⁻¹ at a level, from the root of PI."""
-        return Inverse.of_triangle(private_root(self.rows, level, self.sigma).triangle)
+    def program(self) -> ScoreProgram:
+        return ScoreProgram(self.rows, self.sigma, self.limits, self.unit)
+
+    def value_of(self, level: PSD) -> float:
+        """The criterion without its offset, by the kernel of the bounds, from a root of PI."""
+        root = private_root(self.rows, level, self.sigma)
+        return self.criterion.value_of(Inverse.of_triangle(root.triangle))
 
     def value(self, factor: Array) -> float:
-        """The criterion at S = LLᵀ, without its offset, by the kernel of the bounds."""
-        return self.criterion.value_of(self.inverse(joint_level(factor)))
+        """The same at S = LLᵀ."""
+        return self.value_of(joint_level(factor))
 
     def equal_value(self, level: float) -> float:
         """The same at independent levels that are all equal, within the limits."""
-        levels = self.limits.unit(np.full(len(self.rows), level))
-        return self.criterion.value_of(self.inverse(Diagonal(levels)))
+        return self.value_of(Diagonal(self.limits.unit(np.full(len(self.rows), level))))
 
     def reduced(self, factor: Array) -> Array:
         """L' (m, n) with L'L'ᵀ ≤ LLᵀ and the same PI, where S is one block.
@@ -210,29 +203,25 @@ class FullProblem:
         weights = np.linalg.solve(self.triangle, witness.factor)
         return Tangent.of(self.model.matrix, self.sigma, weights, shown)
 
-    def bound(self, tangent: Tangent, prices: JointPrices) -> Bound:
+    def ceiling(self, tangent: Tangent, prices: JointPrices) -> Ceiling:
         """Prices times κ, more on the budget, and more for the caps prove it."""
         limits, up = self.limits, 1.0 + rounding(len(self.rows))
         kappa, extra = tangent.scale(prices.of(limits), limits.blocks)
         capped = np.isfinite(limits.caps)
         dearest = float((extra / limits.cost).max(initial=0.0, where=~capped))
         rest = tangent.base + float(extra[capped] @ limits.caps[capped])
-        if np.isfinite(kappa):
-            rest += kappa * prices.held(limits)
-        price = kappa * prices.budget if prices.budget > 0 or not np.isfinite(kappa) else 0.0
-        each = kappa * prices.caps + np.where(capped, extra, 0.0)
-        return Bound(rest * up, (price + dearest) * up, each)
+        rest += kappa * prices.held(limits)
+        return Ceiling(rest * up, (kappa * prices.budget + dearest) * up)
 
-    def proofs(self, found: Proposal) -> Iterator[tuple[Witness, Bound]]:
-        """What may prove a floor: the duals of the search, with a little more on every price."""
-        if found.witness is None:
-            return
+    def ceilings(self, found: Proposal) -> Iterator[Ceiling]:
+        """Ceilings of the witness of a search, at its prices and with a little more on each."""
+        assert found.witness is not None
         prices, limits = found.prices, self.limits
         level = float(np.median(prices.of(limits) / limits.cost))
         tangent = self.tangent(found.witness, found.shown)
         for share in LIFTED:
             more = JointPrices(prices.budget + share * level, prices.caps, prices.persons)
-            yield found.witness, self.bound(tangent, more)
+            yield self.ceiling(tangent, more)
 
 
 def times(matrix: PSD, right: Array) -> Array:
@@ -277,11 +266,11 @@ def level_of(factor: Array, blocks: list[Index]) -> PSD:
 # --- what is asked -----------------------------------------------------------------------------
 
 
-def full_limits(
-    model: LinearModel, shape: str, cost: ArrayLike, cap: ArrayLike, groups: Labels | None,
-    persons: Persons | Labels | None,
-) -> tuple[LinearModel, Index, Limits]:  # fmt: skip
-    """The model of the readings that may be shown at all, and the limits of their S."""
+def full_problem(
+    model: LinearModel, asked: Criterion, shape: str, cost: ArrayLike, cap: ArrayLike,
+    groups: Labels | None, persons: Persons | Labels | None,
+) -> FullProblem:  # fmt: skip
+    """What is asked of a full S, checked; levels are counted in units of 1/cost."""
     if groups is not None:
         raise InvalidInput("a full S has no groups that share a level: leave groups out.")
     if persons is not None and not isinstance(persons, Persons):
@@ -312,51 +301,67 @@ def full_limits(
             blocks = [np.flatnonzero(labels == k) for k in np.unique(labels)]
         if np.isfinite(persons.most):
             whose, most = labels, np.full(int(labels.max()) + 1, float(persons.most))
-    return small, shown, Limits(costs[shown], caps[shown], blocks, whose, most)
+    limits = Limits(costs[shown], caps[shown], blocks, whose, most)
+    return FullProblem(small, asked, limits, limits.unit(1.0 / limits.cost), shape, model, shown)
 
 
 def full_budget(
-    model: LinearModel, budget: float, asked: Criterion, tol: float, shape: str,
-    cost: ArrayLike, cap: ArrayLike, groups: Labels | None, persons: Persons | Labels | None,
+    model: LinearModel, budget: float, asked: Criterion, tol: float, *given: Any,  # noqa: ANN401
 ) -> FullAllocation:  # fmt: skip
     """`allocate` over full matrices."""
-    small, shown, limits = full_limits(model, shape, cost, cap, groups, persons)
-    unit = limits.unit(budget / (len(limits.cost) * limits.cost))
-    problem = FullProblem(small, asked, limits, unit)
+    problem = full_problem(model, asked, *given)
+    share = budget / (len(problem.shown) * problem.limits.cost)
+    problem = replace(problem, unit=problem.limits.unit(share))
+    return _closest(lambda tolerance: _best(problem, budget, tol, tolerance))
 
-    def attempt(tolerance: float) -> FullAllocation:
-        found, factor, floor, price = best_within(problem, budget, tolerance)
-        return _answer(model, problem, shown, factor, shape, "budget", budget, tol, floor, price, found)
 
-    return _closest(attempt)
+def _best(problem: FullProblem, budget: float, tol: float, tolerance: float) -> FullAllocation:
+    """The least criterion for a budget, by the closed form or by the program."""
+    found, criterion = closed_form(problem, budget), problem.criterion
+    if found is None:
+        found = problem.program().least_criterion(criterion, budget, tolerance)
+    factor = problem.limits.feasible(problem.reduced(found.factor), budget)
+    floor, price, value = -np.inf, 0.0, problem.value(factor)
+    for ceiling in problem.ceilings(found) if found.witness is not None else ():
+        most = ceiling.rest + ceiling.price * budget
+        if np.isfinite(most) and found.witness.floor(most) > floor:
+            floor = found.witness.floor(most)
+            price = ceiling.price * criterion.per_unit(found.witness, value)
+    return _answer(problem, factor, "budget", budget, tol, floor, price, found)
 
 
 def full_target(
-    model: LinearModel, target: float, asked: Criterion, tol: float, shape: str,
-    cost: ArrayLike, cap: ArrayLike, groups: Labels | None, persons: Persons | Labels | None,
+    model: LinearModel, target: float, asked: Criterion, tol: float, *given: Any,  # noqa: ANN401
 ) -> FullAllocation:  # fmt: skip
     """`least_loss` over full matrices."""
-    small, shown, limits = full_limits(model, shape, cost, cap, groups, persons)
-    first = FullProblem(small, asked, limits, limits.unit(1.0 / limits.cost))
-    _require_classical(first, target - first.criterion.offset)
-    level = _equal_level(first, target - first.criterion.offset)
-    problem = FullProblem(small, asked, limits, limits.unit(level / limits.cost))
-    wanted = target - problem.criterion.offset
+    first = full_problem(model, asked, *given)
+    limits, wanted = first.limits, target - first.criterion.offset
+    _require_classical(first, wanted)
 
-    def attempt(tolerance: float) -> FullAllocation:
-        factor, found = _meeting(problem, wanted, tolerance)
-        floor, price = 0.0, 0.0
-        for witness, bound in problem.proofs(found):
-            least = bound.least_cost(witness.needed(wanted))
+    def value(t: float) -> float:
+        return first.value_of(Diagonal(limits.unit(t / limits.cost)))
+
+    top = 1e6 / max(float(first.sigma.diagonal().max()), 1e-6)
+    level = top if value(top) > wanted else root_of(value, wanted, first.criterion.logarithm)
+    problem = replace(first, unit=limits.unit(level / limits.cost))
+    try:
+        return _closest(lambda tolerance: _cheapest(problem, target, tol, tolerance))
+    except NumericalFailure:
+        _refuse(problem, target - problem.criterion.offset)
+
+
+def _cheapest(problem: FullProblem, target: float, tol: float, tolerance: float) -> FullAllocation:
+    """The least cost for a target, met to the letter."""
+    wanted = target - problem.criterion.offset
+    factor, found = _meeting(problem, wanted, tolerance)
+    floor, price = 0.0, 0.0
+    for ceiling in problem.ceilings(found) if found.witness is not None else ():
+        if 0 < ceiling.price < np.inf:
+            least = (found.witness.needed(wanted) - ceiling.rest) / ceiling.price
             if least > floor:
                 floor = least
-                price = bound.price * problem.criterion.per_unit(witness, wanted)
-        return _answer(model, problem, shown, factor, shape, "target", target, tol, floor, price, found)
-
-    try:
-        return _closest(attempt)
-    except NumericalFailure:
-        _refuse(problem, wanted)
+                price = ceiling.price * problem.criterion.per_unit(found.witness, wanted)
+    return _answer(problem, factor, "target", target, tol, floor, price, found)
 
 
 def _closest(attempt: Callable[[float], FullAllocation]) -> FullAllocation:
@@ -374,24 +379,6 @@ def _closest(attempt: Callable[[float], FullAllocation]) -> FullAllocation:
     if best is None:
         raise NumericalFailure(UNSOLVED)
     return best
-
-
-def best_within(
-    problem: FullProblem, budget: float, tolerance: float
-) -> tuple[Proposal, Array, float, float]:
-    """The best for a budget (inf: for the other limits): proposal, L, floor, −d value/d budget."""
-    found = closed_form(problem, budget)
-    if found is None:
-        program = ScoreProgram(problem.rows, problem.sigma, problem.limits, problem.unit)
-        found = program.least_criterion(problem.criterion, budget, tolerance)
-    factor = problem.limits.feasible(problem.reduced(found.factor), budget)
-    floor, price, value = -np.inf, 0.0, problem.value(factor)
-    for witness, bound in problem.proofs(found):
-        ceiling = bound.ceiling(budget)
-        if np.isfinite(ceiling) and witness.floor(ceiling) > floor:
-            floor = witness.floor(ceiling)
-            price = bound.price * problem.criterion.per_unit(witness, value)
-    return found, factor, floor, price
 
 
 def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
@@ -422,17 +409,17 @@ def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
     weights = problem.triangle @ np.linalg.lstsq(matrix, fitted, rcond=None)[0]
     gained = float(np.sum(solved(problem.triangle, best.root) * weights))
     prices = JointPrices(1.0, np.zeros(len(root)), np.zeros(0))
-    shown = root[:, None] * best.map.T
-    return Proposal(factor, prices, Witness(weights, gained**2), shown, 1, "the best linear release")
+    witness, shown = Witness(weights, gained**2), root[:, None] * best.map.T
+    return Proposal(factor, prices, witness, shown, 1, "the best linear release")
 
 
 def _require_classical(problem: FullProblem, wanted: float) -> None:
     """Raise InfeasibleTarget where not even the readings themselves are good enough."""
     covariance = problem.triangle @ classical_bound(problem.model) @ problem.triangle.T
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    known = Inverse((vectors * np.sqrt(np.maximum(values, 0.0))).T, vectors[:, :0], np.ones(len(values)))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
     with np.errstate(divide="ignore"):
-        without = problem.criterion.value_of(known)
+        without = problem.criterion.value_of(Inverse(root, root[:, :0], np.ones(len(root))))
     margin = AT_THE_LIMIT * (1.0 if problem.criterion.logarithm else abs(without))
     if np.isfinite(without) and wanted <= without + margin:
         offset = problem.criterion.offset
@@ -444,23 +431,12 @@ def _require_classical(problem: FullProblem, wanted: float) -> None:
         )
 
 
-def _equal_level(problem: FullProblem, wanted: float) -> float:
-    """t at which independent levels t/c_k, within the limits, reach the target; or much."""
-
-    def value(t: float) -> float:
-        levels = problem.limits.unit(t / problem.limits.cost)
-        return problem.criterion.value_of(problem.inverse(Diagonal(levels)))
-
-    top = 1e6 / max(float(problem.sigma.diagonal().max()), 1e-6)
-    return top if value(top) > wanted else root_of(value, wanted, problem.criterion.logarithm)
-
-
 def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Array, Proposal]:
     """The cheapest L found that meets the target to the letter, and where it came from."""
     limits, logarithm = problem.limits, problem.criterion.logarithm
     for tighter in TIGHTER:
         asked = wanted - tighter if logarithm else wanted * (1.0 - tighter)
-        found = _cheapest(problem, asked, tolerance)
+        found = _proposed(problem, asked, tolerance)
         if found is None:
             break
         factor = limits.feasible(problem.reduced(found.factor))
@@ -477,12 +453,11 @@ def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Arr
     raise NumericalFailure(UNSOLVED)
 
 
-def _cheapest(problem: FullProblem, wanted: float, tolerance: float) -> Proposal | None:
+def _proposed(problem: FullProblem, wanted: float, tolerance: float) -> Proposal | None:
     """A proposal for the target; None where the solver says that there is none."""
     size = float(problem.limits.cost @ problem.unit)
     if closed_form(problem, size) is None:
-        program = ScoreProgram(problem.rows, problem.sigma, problem.limits, problem.unit)
-        return program.least_cost(problem.criterion, wanted, size, tolerance)
+        return problem.program().least_cost(problem.criterion, wanted, size, tolerance)
 
     def value(budget: float) -> float:
         found = closed_form(problem, budget)
@@ -493,40 +468,28 @@ def _cheapest(problem: FullProblem, wanted: float, tolerance: float) -> Proposal
 
 def _refuse(problem: FullProblem, wanted: float) -> NoReturn:
     """Raise InfeasibleTarget with the best that the limits allow, itself a design, and proved."""
-    _, factor, floor, _ = within_limits(problem)
-    nearest, offset = problem.value(factor), problem.criterion.offset
-    if nearest < wanted - NEAR * (1.0 if problem.criterion.logarithm else abs(wanted)):
+    limits, offset = problem.limits, problem.criterion.offset
+    most = limits.unit(np.full(len(limits.cost), np.inf))
+    if not np.isfinite(most).all():
+        raise NumericalFailure(UNSOLVED)
+    whole = 2.0 * float(limits.cost.max() * most.sum())  # more than anybody can spend
+    best = _closest(lambda tolerance: _best(problem, whole, NEAR, tolerance))
+    target = wanted + offset
+    if best.value < target - NEAR * (1.0 if problem.criterion.logarithm else abs(wanted)):
         raise NumericalFailure(f"{UNSOLVED} The target can be reached.")
-    proved = "" if floor <= wanted else f", and below {floor + offset:.6g} is proved impossible"
+    proved = "" if best.floor <= target else f", and below {best.floor:.6g} is proved impossible"
     raise InfeasibleTarget(
-        f"{problem.asked.words()} cannot be {wanted + offset:.6g} within the caps and limits, not "
-        f"even with a full S: the best that was found is {nearest + offset:.6g}{proved}. Raise "
-        "them, or ask for more than that.",
+        f"{problem.asked.words()} cannot be {target:.6g} within the caps and limits, not even with "
+        f"a full S: the best that was found is {best.value:.6g}{proved}. Raise them, or ask for "
+        "more than that.",
         "caps",
-        nearest + offset,
+        best.value,
     )
 
 
-def within_limits(problem: FullProblem) -> tuple[Proposal, Array, float, float]:
-    """The best that the limits allow without a budget, the highest floor of all tolerances."""
-    best: tuple[Proposal, Array, float, float] | None = None
-    for tolerance in TOLERANCES:
-        try:
-            found = best_within(problem, np.inf, tolerance)
-        except NumericalFailure:
-            continue
-        if best is None or found[2] > best[2]:
-            best = found
-        if relative_gap(problem.criterion, problem.value(best[1]), best[2]) <= NEAR:
-            break
-    if best is None:
-        raise NumericalFailure(UNSOLVED)
-    return best
-
-
 def _answer(
-    model: LinearModel, problem: FullProblem, shown: Index, factor: Array, shape: str,
-    direction: Direction, asked: float, tol: float, floor: float, price: float, found: Proposal,
+    problem: FullProblem, factor: Array, direction: Direction, asked: float, tol: float,
+    floor: float, price: float, found: Proposal,
 ) -> FullAllocation:  # fmt: skip
     criterion, limits = problem.criterion, problem.limits
     value, spent = problem.value(factor), limits.spent(factor)
@@ -539,13 +502,14 @@ def _answer(
     else:
         floor = min(floor, spent)
         gap, equal = (spent - floor) / spent, _equal_spent(problem, value)
-    whole = np.zeros((model.readings, factor.shape[1]))
-    whole[shown] = factor
+    whole = np.zeros((problem.whole.readings, factor.shape[1]))
+    whole[problem.shown] = factor
     return FullAllocation(
-        level_of(whole, [shown[block] for block in limits.blocks]), model, problem.asked,
-        direction=direction, value=value + criterion.offset, floor=floor, gap=max(gap, 0.0),
-        tolerance=tol, spent=spent, asked=asked, price=price, iterations=found.steps,
-        method=found.method, equal=equal, factor=whole, shape=shape,
+        level_of(whole, [problem.shown[block] for block in limits.blocks]), problem.whole,
+        problem.asked, direction=direction, value=value + criterion.offset, floor=floor,
+        gap=max(gap, 0.0), tolerance=tol, spent=spent, asked=asked, price=price,
+        iterations=found.steps, method=found.method, equal=equal, factor=whole,
+        shape=problem.shape,
     )  # fmt: skip
 
 
@@ -569,20 +533,15 @@ class CorrelatedAllocation(Allocation):
 
     caps         (m,): S_kk ≤ e_k, what was promised of each reading by itself.
     factor       L (m, r), S = LLᵀ: what is released is Lᵀy + N(0, I), r numbers, r ≤ n.
-    value        tr WΣ at S; `floor`: no S ≥ 0 with these caps is below it.
-    independent  tr WΣ of the best independent noise with the same caps: S = diag(e).
-    classical    tr WΣ without any privacy.
+    independent  tr WΣ of the best independent noise with the same caps, `classical` without any.
     gain         independent/value; `privacy_gain`: the same of the parts above `classical`.
-    prices       (m,): −d value/d e_k, what raising a cap would take off the value.
-    spent, asked Σ S_kk and Σ e_k; there is no budget and so no `price` (NaN).
     """
 
     caps: Array
     factor: Array
     independent: float
     classical: float
-    prices: Array
-    EXTRA = ("caps", "independent", "classical", "gain", "privacy_gain", "prices", "factor")
+    EXTRA = ("caps", "independent", "classical", "gain", "privacy_gain", "factor")
 
     @property
     def gain(self) -> float:
@@ -630,12 +589,9 @@ def correlated(
     its diagonal, the identity if not given.
     Assumes one trusted curator, who sees all readings and draws the noise jointly, and people who
     accept a promise of each reading by itself: under the joint promise I_z ≤ diag(e) independent
-    noise is as good as any (`bound(model, caps)`). `explain()` says it.
+    noise is as good as any (`bound(model, caps)`).
     Guarantees: the caps hold to the letter; `floor` is below the value of every S with these caps.
-    The level has rank ≤ n: a release is n numbers, by the ordinary Gaussian mechanism.
-    Any covariance of the noise, also singular. Up to 200 readings; needs the extra `design`.
-    Source: docs/design.md; for n = 1, equal caps and no measurement noise the gain is
-    (Σ|h_k|)²/Σh_k², for normal h_k about 2m/π.
+    Up to 200 readings, any covariance of the noise; needs the extra `design`. See docs/design.md.
 
     >>> model = LinearModel([[1.0], [1.0], [1.0], [1.0]], noise=1.0)
     >>> found = correlated(model, 1.0)
@@ -650,32 +606,22 @@ def correlated(
             f"noise drawn jointly is designed for up to {READINGS} readings; received {m}. An "
             "aggregate release (`privest.aggregate`) does the same for tables of any length."
         )
-    limits = _caps(caps, m)
-    asked = A(weight)
-    small, shown, inside = full_limits(model, "full", 1.0, limits, None, None)
-    problem = FullProblem(small, asked, inside, inside.caps)
-    found, factor, floor, _ = within_limits(problem)
-    value = problem.value(factor)
-    prices = np.zeros(m)
-    for witness, bound in problem.proofs(found):
-        if np.isfinite(ceiling := bound.ceiling(np.inf)) and witness.floor(ceiling) >= floor:
-            prices[shown] = bound.each * (floor / ceiling)
-    root = weight_factor(asked.weight, model.parameters)
-    classical = float(np.sum(root * (classical_bound(model) @ root)))
-    whole = np.zeros((m, factor.shape[1]))
-    whole[shown] = factor
-    independent = problem.criterion.value_of(problem.inverse(Diagonal(inside.caps)))
-    return CorrelatedAllocation(
-        joint_level(whole), model, asked, direction="caps", value=value, floor=min(floor, value),
-        gap=max((value - floor) / value, 0.0), tolerance=TOLERANCE, spent=inside.spent(factor),
-        asked=float(limits.sum()), price=np.nan, iterations=found.steps, method=found.method,
-        equal=independent, independent=independent, classical=classical, caps=limits,
-        factor=whole, prices=prices,
-    )  # fmt: skip
-
-
-def _caps(given: ArrayLike, m: int) -> Array:
-    caps = per_reading(given, m, "caps", least_open=False)
-    if not np.isfinite(caps).all():
+    limits, asked = per_reading(caps, m, "caps", least_open=False), A(weight)
+    if not np.isfinite(limits).all():
         raise InvalidInput("caps must be finite: `allocate` takes a budget instead.")
-    return caps
+    found = full_budget(
+        model, float(limits.sum()), asked, TOLERANCE, "full", 1.0, limits, None, None
+    )
+    root = weight_factor(asked.weight, model.parameters)
+
+    def error(covariance: Array) -> float:
+        return float(np.sum(root * (covariance @ root)))
+
+    independent = error(bound(model, limits).ppcrlb)
+    return CorrelatedAllocation(
+        joint_level(found.factor), model, asked, direction="caps", value=found.value,
+        floor=found.floor, gap=found.gap, tolerance=TOLERANCE, spent=found.spent,
+        asked=float(limits.sum()), price=np.nan, iterations=found.iterations,
+        method=found.method, equal=independent, independent=independent,
+        classical=error(classical_bound(model)), caps=limits, factor=found.factor,
+    )  # fmt: skip

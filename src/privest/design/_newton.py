@@ -9,9 +9,8 @@ along rays, so that Newton's method sees little but the constraints:
     Variances  g = 1/tr(BᵀM⁻¹B)        LogDet  g = (det M)^(1/n)        Least  M ≥ tW, a matrix
 
 Slacks and duals stay > 0; what the constraints lack shrinks with their products (Mehrotra's
-predictor and corrector). With M = LLᵀ and w = QᵀL⁻¹h the curvature of all
-g_j is a sum of squares of *features*, linear in the products w_iw_j: n of one direction, n(n + 1)/2
-of a full criterion. A step costs O(K p²) for p features, which are made in blocks and never stored:
+predictor and corrector). The curvature of all g_j is a sum of squares of *features* of the rows
+(`_criteria`). A step costs O(K p²) for p features, which are made in blocks and never stored:
 memory is that of the rows. Ten steps as a rule; each point is judged by its certificate.
 """
 
@@ -24,15 +23,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Flags, Index
 from privest.design._certificate import Point, Prices, budget_floor, relative_gap, target_floor
 from privest.design._criteria import Least, LogDet, Scaled, square_features
-from privest.design._problem import Problem
+from privest.design._problem import BLOCK, Problem, gram, passes
 
 METHOD = "primal-dual Newton"
 STEPS = 100
 LOOK = 30.0  # the certificate is asked when the method itself is within this many tolerances
-BLOCK = 2**12  # rows in one pass: their features stay in the cache
 INSIDE = 0.5  # of caps and limits, at most, to begin with
 ABOVE = 1.1  # the first price of a budget, in multiples of what the best atom is worth
 SHORTER = 25  # times a step is halved before the method gives up
@@ -71,13 +69,12 @@ class Atoms:
         """`unit`: what an atom spends on average, about. Caps beyond the budget are none."""
         size = problem.per_atom(np.abs(problem.rows).max(axis=1))
         kept = np.flatnonzero((problem.ceiling > 0) & (size > 0))
-        people, begin, share = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
-        scale = unit / problem.cost[kept]
+        people = begin = np.zeros(0, dtype=np.intp)
         if problem.person is not None:
             kept = kept[np.argsort(problem.person[kept], kind="stable")]
-            scale = unit / problem.cost[kept]
             people, begin = np.unique(problem.person[kept], return_index=True)
-            share = problem.share[kept] * scale
+        scale = unit / problem.cost[kept]
+        share = problem.share[kept] * scale if len(people) else np.zeros(0)
         cap = problem.cap[kept]
         cap = np.where(cap * problem.cost[kept] >= budget, np.inf, cap) / scale
         if problem.atom is None:
@@ -97,6 +94,10 @@ class Atoms:
     @property
     def number(self) -> int:
         return len(self.cap)
+
+    @property
+    def capped(self) -> Flags:
+        return np.isfinite(self.cap)
 
     def gather(self, values: Array) -> Array:
         """(…, g) from (…, m): sums over the readings of each atom."""
@@ -136,20 +137,10 @@ class Atoms:
             yield tuple(slice(x[k], x[k + 1]) for x in (rows, atoms, persons))  # type: ignore[misc]
 
 
-def gram(rows: Array, weights: Array) -> Array:
-    """Σ_k w_k h_kh_kᵀ, in one pass."""
-    total = np.zeros((rows.shape[1], rows.shape[1]))
-    for start in range(0, len(rows), BLOCK):
-        part = slice(start, start + BLOCK)
-        total += (rows[part].T * weights[part]) @ rows[part]
-    return (total + total.T) / 2
-
-
 def forms(rows: Array, matrix: Array) -> Array:
     """hᵀQh (m,) for a symmetric Q (n, n)."""
     found = np.empty(len(rows))
-    for start in range(0, len(rows), BLOCK):
-        part = slice(start, start + BLOCK)
+    for part in passes(len(rows)):
         np.einsum("ij,ij->i", rows[part] @ matrix, rows[part], out=found[part])
     return found
 
@@ -284,7 +275,7 @@ class Curves:
         return float(other.pair.dual @ np.abs(self.lack))
 
     def right(self, mu: float, cross: Array | float) -> tuple[Array | None, Array, float]:
-        """What it adds to the right sides of the linear system: a form of the rows, (c,), a number."""
+        """Its part of the right sides of the linear system: a form of the rows, (c,), a number."""
         right = np.zeros(len(self.diagonal))
         right[: len(self.lack)] = self.lack + self.pair.slack - self.pair.wanted(mu, cross)
         return None, right, self.missing
@@ -364,8 +355,7 @@ class System:
         self.diagonal = here.atoms.gather(here.bend * here.worth)
         self.diagonal += pairs["lower"].dual / pairs["lower"].slack
         if "upper" in pairs:
-            capped = np.isfinite(here.atoms.cap)
-            self.diagonal[capped] += pairs["upper"].dual / pairs["upper"].slack
+            self.diagonal[here.atoms.capped] += pairs["upper"].dual / pairs["upper"].slack
         self.inverse = 1.0 / self.diagonal
         self.corner, self.border = accuracy.diagonal, None
         if here.budget is not None:
@@ -409,8 +399,7 @@ class System:
 
     def _times(self, z: Array) -> Array:
         """Nz (g,)."""
-        here = self.here
-        features = here.accuracy.features
+        here, features = self.here, self.here.accuracy.features
         form = features.form(z[: len(features)])
         found = self.atoms.gather(here.slope * forms(here.white, form))
         return found if here.budget is None else found + z[-1]
@@ -418,9 +407,8 @@ class System:
     def _transposed(self, ds: Array) -> Array:
         """Nᵀds (c,)."""
         here = self.here
-        found = here.accuracy.features.of_sum(
-            gram(here.white, here.slope * self.atoms.spread(ds))
-        )
+        total = gram(here.white, here.slope * self.atoms.spread(ds))
+        found = here.accuracy.features.of_sum(total)
         return found if here.budget is None else np.append(found, ds.sum())
 
     def solve(self, r: Array, rho: Array, tau: float, sigma: Array) -> Step:
@@ -530,7 +518,7 @@ class Iterate:
         """What the duals of levels and persons add to the price of each atom."""
         total = -duals["lower"]
         if "upper" in duals:
-            total[np.isfinite(self.atoms.cap)] += duals["upper"]
+            total[self.atoms.capped] += duals["upper"]
         if "persons" in duals:
             total = total + self.atoms.to_atoms(duals["persons"])
         return total
@@ -577,7 +565,7 @@ class Iterate:
         if name == "lower":
             return ds
         if name == "upper":
-            return -ds[np.isfinite(self.atoms.cap)]
+            return -ds[self.atoms.capped]
         return -ds.sum(keepdims=True) if name == "budget" else -self.atoms.per_person(ds)
 
     def rooms(self, moves: Moves) -> tuple[float, float]:
@@ -690,9 +678,8 @@ def _start(
         room = Pair(np.array([budget - float(e.sum())]), np.array([price]), float(g))
         pairs = {"accuracy": pair, "budget": room}
     pairs["lower"] = Pair(e, mu / e)
-    capped = np.isfinite(atoms.cap)
-    if capped.any():
-        left = (atoms.cap - e)[capped]
+    if atoms.capped.any():
+        left = (atoms.cap - e)[atoms.capped]
         pairs["upper"] = Pair(left, mu / left)
     if len(atoms.most):
         left, weight = atoms.most - atoms.per_person(e), max(1.0, g / len(atoms.most))
@@ -789,21 +776,11 @@ def solve_budget(
 def solve_target(
     problem: Problem, criterion: Scaled, target: float, tol: float, part: float = 0.9
 ) -> Point:
-    """The least cost for a criterion of at most `target`, from equal costs that about reach it."""
+    """The least cost for a criterion of at most `target`, from equal levels.
 
-    def value(spend: float) -> float:
-        return criterion.value(problem.information(problem.feasible(spend / problem.cost)))
-
-    spend = float(np.median(problem.cost))
-    while value(spend) <= target and spend > 1e-150:
-        spend /= 2.0
-    found, more = value(spend), value(2.0 * spend)
-    while found > target and (not np.isfinite(found) or found - more > 1e-6 * abs(found)):
-        spend *= 2.0
-        found, more = more, value(2.0 * spend)
-        if spend > 1e150:
-            break
-    return _solved(problem, criterion, tol, part / 0.9 * spend / problem.cost, None, target)
+    The unit of levels is one that about reaches it.
+    """
+    return _solved(problem, criterion, tol, np.full(problem.atoms, part), None, target)
 
 
 def _solved(
@@ -830,10 +807,12 @@ def _solved(
         except np.linalg.LinAlgError:
             return Point(levels, 0, METHOD)
         for _ in range(STEPS):
-            ahead = None if search.good(here) else _step(here)
+            if search.good(here):
+                break
+            ahead = _step(here)
             if ahead is None:
+                search.look(here)  # also where the method itself thinks it is far
                 break
             here = ahead
-        search.look(here)  # also where the method itself thinks it is far
     assert search.best is not None
     return search.best

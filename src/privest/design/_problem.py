@@ -9,11 +9,10 @@ level: of one reading, or of a group of readings that share it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,10 +36,8 @@ from privest.model import LinearModel
 from privest.privacy import gdp
 from privest.records import Record
 
-T = TypeVar("T")
 Labels = Sequence[Hashable] | ArrayLike
-LONG = 2_000_000  # numbers in the rows: a pass takes milliseconds, and two threads halve it
-BLOCK = 2**14  # rows in one pass: what they need stays in the cache
+BLOCK = 2**12  # rows in one pass
 SUMMED = 64 * EPS  # relative rounding of a sum of many levels, in any order that halves
 LEAST_GAP = 1e-13  # that can be told from rounding
 
@@ -86,6 +83,19 @@ class Persons(Record):
         """
         length = as_positive(move, "move")
         return cls(labels, (gdp.mu_of(epsilon, delta) / length) ** 2, measure)
+
+
+def passes(count: int) -> list[slice]:
+    """Rows in passes whose numbers stay in the cache."""
+    return [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
+
+
+def gram(rows: Array, weights: Array) -> Array:
+    """Σ_k w_k h_kh_kᵀ (n, n)."""
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for part in passes(len(rows)):
+        total += (rows[part].T * weights[part]) @ rows[part]
+    return (total + total.T) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,38 +163,16 @@ class Problem:
         return self.gram(self.precisions(levels))
 
     def gram(self, weights: Array) -> Array:
-        """Σ_k w_k h_kh_kᵀ, in one pass."""
-
-        def part(starts: range) -> Array:
-            total = np.zeros((self.parameters, self.parameters))
-            for start in starts:
-                block = self.rows[start : start + BLOCK]
-                total += (block.T * weights[start : start + BLOCK]) @ block
-            return total
-
-        total = sum(self._passes(part), np.zeros((self.parameters, self.parameters)))
-        return np.asarray((total + total.T) / 2)
+        """Σ_k w_k h_kh_kᵀ."""
+        return gram(self.rows, weights)
 
     def squares(self, factor: Array) -> Array:
         """q (m,): h_kᵀGh_k for G = FFᵀ, from the factor F (n, r)."""
         q = np.empty(self.readings)
-
-        def part(starts: range) -> None:
-            for start in starts:
-                block = self.rows[start : start + BLOCK] @ factor
-                np.einsum("ij,ij->i", block, block, out=q[start : start + BLOCK])
-
-        self._passes(part)
+        for part in passes(self.readings):
+            block = self.rows[part] @ factor
+            np.einsum("ij,ij->i", block, block, out=q[part])
         return q
-
-    def _passes(self, part: Callable[[range], T]) -> list[T]:
-        """`part` of all blocks of rows; of two halves at once where there are many."""
-        starts = range(0, self.readings, BLOCK)
-        if self.rows.size < LONG:
-            return [part(starts)]
-        half = len(starts) // 2
-        with ThreadPoolExecutor(2) as pool:  # NumPy lets go of the interpreter in its loops
-            return list(pool.map(part, (starts[:half], starts[half:])))
 
     def spent(self, levels: Array) -> float:
         """Σ_g cost_g s_g."""

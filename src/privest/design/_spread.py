@@ -14,8 +14,7 @@ that attain that most are where a search goes next, with Newton steps where it i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -33,7 +32,7 @@ from privest.arrays import (
     as_scale,
 )
 from privest.design._allocate import TOLERANCE, refuse
-from privest.design._allocation import BLUE, DRAWN, GREY, Allocation, saved, two_panels
+from privest.design._allocation import Allocation
 from privest.design._certificate import Prices, budget_prices, levels_at, most_worth
 from privest.design._criteria import A, Variances
 from privest.design._problem import Problem, Task, as_tolerance, task_of
@@ -45,7 +44,6 @@ from privest.privacy import StreamLevel
 
 Worth = ArrayLike | Literal["every", "final"] | None
 MOST_REPEATS = 64  # of the rows of an endless stream
-STEEPEST = 4.0  # exponent of a power rule
 STEPS = 400
 PLAIN = 12  # steps towards the best levels for q before Newton's method joins in
 ROUNDS = 12  # of Newton's method at a time
@@ -61,17 +59,14 @@ class Spread(Allocation):
     worth         (m,): how much the estimate after each reading counts.
     error         (m,): tr WΣ_k after each reading; inf before θ is identifiable.
     equal_error   (m,): the same for equal levels; `equal` is what they add up to.
-    exponent      a of the best rule s_k ∝ k^-a, k = 1, 2, …; `power` is its value.
     endless       whether readings after these were asked about: they give up nothing then.
     """
 
     worth: Array
     error: Array
     equal_error: Array
-    exponent: float
-    power: float
     endless: bool
-    EXTRA = ("worth", "error", "equal_error", "exponent", "power", "endless")
+    EXTRA = ("worth", "error", "equal_error", "endless")
 
     @property
     def stream(self) -> StreamLevel:
@@ -79,7 +74,7 @@ class Spread(Allocation):
         return StreamLevel(self.levels)
 
     def explain(self) -> str:
-        """What was found, against equal levels and a simple rule, and how sure it is."""
+        """What was found, against equal levels, and how sure it is."""
         levels, shown = self.levels, np.flatnonzero(self.levels)
         early = levels[: max(1, round(len(levels) / 10))].sum() / levels.sum()
         after = " Readings after these are not worth their price: none of them." * self.endless
@@ -90,39 +85,11 @@ class Spread(Allocation):
             f"Equal levels: {self.equal:.6g}, {self.equal / self.value:.4g} times as much. The "
             f"last estimate pays: {self.error[-1] / self.equal_error[-1]:.4g} times the squared "
             "error that it has with equal levels.",
-            f"The rule s ∝ k^-{self.exponent:.2f}: {self.power:.6g}, "
-            f"{self.power / self.value:.4g} times as much.",
             f"Proved: no levels of this total have less than {self.floor:.6g} (gap {self.gap:.1e};"
             f" {self.method}, {self.iterations} steps).{sure}",
             f"The first tenth of the readings bears {100 * early:.0f} %; the last that "
             f"gives up anything is number {shown[-1] + 1} of {len(levels)}.{after}",
         ])  # fmt: skip
-
-    def picture(self, path: str | Path) -> Path:
-        """Levels over time, and the errors that they buy. Needs matplotlib.
-
-        Public quantities only. The file's ending says its kind: .png, .svg, .pdf.
-        """
-        figure, left, right = two_panels()
-        levels, m = self.levels, len(self.levels)
-        some = np.unique(np.linspace(0, m - 1, DRAWN).astype(int))
-        number = np.arange(1, m + 1)
-        power = number**-self.exponent
-        left.fill_between(number[some], levels[some], color=BLUE, alpha=0.25, lw=0)
-        left.plot(number[some], levels[some], color=BLUE, lw=1.8, label="this design")
-        rule = (power * levels.sum() / power.sum())[some]
-        label = f"the rule $k^{{-{self.exponent:.2f}}}$"
-        left.plot(number[some], rule, color=BLUE, ls=":", label=label)
-        left.axhline(levels.mean(), color=GREY, ls="--", lw=1.2, label="equal levels, same total")
-        left.set(xlabel="reading", xlim=(0, m + 1), ylim=(0, None), title="What is given up when")
-        left.set(ylabel="privacy level s (larger shows more)")
-        left.legend(frameon=False)
-        there = some[np.isfinite(self.error[some])]
-        right.plot(number[there], self.error[there], color=BLUE, lw=1.8)
-        right.plot(number[there], self.equal_error[there], color=GREY, ls="--", lw=1.2)
-        right.set(xlabel="reading", yscale="log", xlim=(0, m + 1), title="and what it buys")
-        right.set(ylabel="squared error of the estimate so far")
-        return saved(figure, Path(path))
 
     def __repr__(self) -> str:
         return (
@@ -150,13 +117,10 @@ def spread(
     estimate from the releases up to k. `weights` g: one number ≥ 0 for each reading; "every" (also
     None): all estimates count alike, from the first that exists; "final": the last alone, which is
     `allocate`; a number γ in (0, 1): an estimate counts γ times the one before. `weight` W, `cost`
-    and `cap` as for `allocate`.
-    endless=True, with γ: the readings of the model come again and again and there is no horizon.
-    What is found is proved best among all levels of all time, and finite: after the last reading
-    given back none is worth its price.
+    and `cap` as for `allocate`. endless=True, with γ: the readings of the model come again and
+    again; after the last reading given back none is worth its price.
     Assumes independent noise of the readings, and releases of one reading each (U = 0).
-    Guarantees: `floor` is below the value of every admissible choice.
-    Cost: some ten passes of O(m n³); memory m n².
+    Guarantees: `floor` is below the value of every admissible choice. Memory m n².
 
     >>> model = LinearModel(np.ones((50, 1)), noise=1.0)
     >>> found = spread(model, 50.0)
@@ -282,7 +246,6 @@ def _answer(
     levels = problem.within(found.levels, budget)
     value = course.value(levels)
     equal = problem.within(np.ones(problem.readings), budget)
-    exponent, power = best_power(course, budget)
     return Spread(
         Diagonal(task.levels(levels, budget)), task.model, task.asked,
         direction="budget", value=value, floor=found.floor, tolerance=tol,
@@ -290,28 +253,8 @@ def _answer(
         spent=min(problem.spent(levels), budget), price=found.price, iterations=found.steps,
         method=found.method, equal=course.value(equal), worth=course.worth,
         error=course.every_error(levels), equal_error=course.every_error(equal),
-        exponent=exponent, power=power, endless=endless,
+        endless=endless,
     )  # fmt: skip
-
-
-def best_power(course: Course, budget: float) -> tuple[float, float]:
-    """a of the rule s_k ∝ k^-a with the least value, and the value."""
-    problem = course.problem
-    time = np.arange(1.0, problem.readings + 1.0)
-
-    def value(a: float) -> float:
-        return course.value(problem.within(time**-a, budget))
-
-    tried = np.linspace(0.0, STEEPEST, 17)
-    values = np.array([value(a) for a in tried])
-    best = int(values.argmin())
-    around = tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)]
-    found = scipy.optimize.minimize_scalar(
-        value, bounds=around, method="bounded", options={"xatol": 1e-3}
-    )
-    if found.fun < values[best]:
-        return float(found.x), float(found.fun)
-    return float(tried[best]), float(values[best])
 
 
 # --- the search --------------------------------------------------------------------------------
@@ -334,10 +277,10 @@ class Course:
     def counts(self) -> Flags:
         return self.worth > 0
 
-    def informations(self, levels: Array) -> Array:
+    def informations(self, x: Array) -> Array:
         """PI_k (c, n, n) after the readings whose estimates count."""
         rows = self.problem.rows
-        each = (self.problem.precisions(levels)[:, None] * rows)[:, :, None] * rows[:, None, :]
+        each = (x[:, None] * rows)[:, :, None] * rows[:, None, :]
         return np.cumsum(each, axis=0)[self.counts]
 
     def errors(self, informations: Array) -> tuple[Array, Array] | None:
@@ -355,7 +298,7 @@ class Course:
 
     def value(self, levels: Array) -> float:
         """F; inf where an estimate does not exist."""
-        found = self.errors(self.informations(levels))
+        found = self.errors(self.informations(self.problem.precisions(levels)))
         return np.inf if found is None else float(self.worth[self.counts] @ found[0])
 
     def every_error(self, levels: Array) -> Array:
@@ -363,7 +306,7 @@ class Course:
         m, errors = self.problem.readings, np.full(self.problem.readings, np.inf)
         first = int(np.flatnonzero(self.counts)[0])
         later = replace(self, worth=(np.arange(m) >= first) * 1.0)
-        found = later.errors(later.informations(levels))
+        found = later.errors(later.informations(self.problem.precisions(levels)))
         if found is not None:
             errors[first:] = found[0]
         return errors
@@ -394,26 +337,18 @@ class Course:
             )  # fmt: skip
         return (total + total.T) / 2
 
-    def best_part(self, here: Array, ahead: Array) -> float:
-        """α ∈ [0, 1] at which F(x + α(x⁺ − x)) is least: generalised eigenvalues of every step."""
-        lower = np.linalg.cholesky(here)
-        inner = np.linalg.solve(lower, ahead - here)
-        inner = np.linalg.solve(lower, inner.swapaxes(1, 2))
-        values, vectors = np.linalg.eigh((inner + inner.swapaxes(1, 2)) / 2)
-        half = np.linalg.solve(lower, np.broadcast_to(self.root, (len(lower), *self.root.shape)))
-        share = np.sum((vectors.swapaxes(1, 2) @ half) ** 2, axis=2)
-        weight = share * self.worth[self.counts][:, None]
+    def best_part(self, x: Array, further: Array) -> float:
+        """α ∈ [0, 1] at which F(x + α(x⁺ − x)), convex in α, is about least."""
 
         def slope(part: float) -> float:
-            return -float(np.sum(weight * values / (1.0 + part * values) ** 2))
+            found = self.errors(self.informations(x + part * (further - x)))
+            if found is None:  # at the end an information may be singular
+                return np.inf
+            return -float(self.slopes(found[1]) @ (further - x))
 
-        # At the end an information may be singular: not quite so far then.
-        last = 1.0 if self.errors(ahead) is not None else 1.0 - 1e-6
-        if slope(last) <= 0:
-            return last
-        if slope(0.0) >= 0:
-            return 0.0
-        return float(scipy.optimize.brentq(slope, 0.0, last, xtol=1e-14))
+        if slope(1.0) <= 0:
+            return 1.0
+        return float(scipy.optimize.bisect(slope, 0.0, 1.0, xtol=1e-9, disp=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -441,8 +376,8 @@ def solve(course: Course, budget: float, tol: float) -> Found:
     levels = problem.within(np.ones(problem.readings), budget)
     floor, price, last, step = -np.inf, 0.0, np.zeros(0), 0
     for step in range(1, STEPS + 1):
-        here = course.informations(levels)
-        found = course.errors(here)
+        x = problem.precisions(levels)
+        found = course.errors(course.informations(x))
         assert found is not None
         errors, solved = found
         value = float(course.worth[course.counts] @ errors)
@@ -453,10 +388,8 @@ def solve(course: Course, budget: float, tol: float) -> Found:
             floor, price, last = value**2 / top, prices.budget, solved[-1]
         if value - floor <= tol * value:
             break
-        ahead = _vertex(problem, q, prices, budget)
-        part = course.best_part(here, course.informations(ahead))
-        x, further = problem.precisions(levels), problem.precisions(ahead)
-        x = x + part * (further - x)
+        further = problem.precisions(_vertex(problem, q, prices, budget))
+        x = x + course.best_part(x, further) * (further - x)
         levels = x / (1.0 - problem.variance * x)
         if step >= PLAIN:
             levels = newton_steps(course, budget, levels, q, prices.of(problem))
@@ -518,7 +451,7 @@ def _newton_step(course: Course, levels: Array, free: Index) -> Array | None:
     A level that the step would make negative stops it and is zero from then on.
     """
     problem = course.problem
-    here = course.informations(levels)
+    here = course.informations(problem.precisions(levels))
     found = course.errors(here)
     assert found is not None
     value = float(course.worth[course.counts] @ found[0])
