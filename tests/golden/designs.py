@@ -208,9 +208,7 @@ def others():
     ):
         yield (
             f"spread {name}",
-            lambda g=given, o=options: facts(
-                design.spread(stream, 20.0, g, **o)
-            ),
+            lambda g=given, o=options: facts(design.spread(stream, 20.0, g, **o)),
         )
     yield "size", lambda: plain(design.sample_size(model, 0.5, several_errors(model, 0.5)))
     yield (

@@ -285,9 +285,9 @@ def refuse(task: Task, target: float, nearest: float) -> None:
     margin = AT_THE_LIMIT * (1.0 if criterion.logarithm else abs(classical))
     if target <= classical + margin:
         raise InfeasibleTarget(
-            f"{asked} cannot be {wish}: without any privacy it is {open_} (the classical Cramér-Rao "
-            "bound of these readings), and every level adds to it. Ask for more than that, or take "
-            "more readings (`design.sample_size`).",
+            f"{asked} cannot be {wish}: without any privacy it is {open_} (the classical "
+            "Cramér-Rao bound of these readings), and every level adds to it. Ask for more than "
+            "that, or take more readings (`design.sample_size`).",
             "classical",
             nearest + criterion.offset,
         )

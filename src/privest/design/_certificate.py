@@ -8,7 +8,7 @@ and prices π_g = ν cost_g + ν_P share_g of the levels,
     ψ = least cost with qᵀx ≥ r        ≥  (r − Σ_P ν_P most_P − conj)/ν
 
 A single reading: s = (√(q/π) − 1)/v, clipped to [0, u]. A group: the root of Σ q/(1 + vs)² = π.
-NO feasible levels can be below a floor, whatever they were found by: a failed search shows as a gap.
+NO feasible levels can be below a floor, whatever found them: a failed search shows as a gap.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from privest.arrays import EPS, Array
 from privest.design._criteria import Scaled, Witness
 from privest.design._problem import Problem
 
 ROUNDS = 100  # of any root below; each takes a handful
-SPAN = 60.0  # log of the highest price over the lowest that is looked at
+SPAN = 300.0  # log of the highest price over the lowest that is looked at
 CLOSE = 1e-11  # of the log of a price: at a kink the bound loses as much
 
 
@@ -210,13 +211,32 @@ def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
 
 
 def budget_prices(problem: Problem, q: Array, budget: float) -> Prices:
-    """The ν, ν_P at which the bound of φ is least."""
+    """The ν, ν_P at which the bound of φ is least: the best levels for q spend the budget.
+
+    With exact readings spending jumps, and persons at their limit show as nothing: there the bound
+    itself is minimised.
+    """
 
     def bound(prices: Prices) -> float:
         return most_worth(problem, q, budget, prices)
 
+    def excess(log_price: float) -> float:
+        spent = problem.spent(levels_at(problem, q, float(np.exp(log_price)) * problem.cost))
+        return float(np.log(max(spent, 1e-300 * budget) / budget))
+
     free = Prices(0.0, person_prices(problem, q, 0.0))
+    top = _highest_price(problem, q)
+    if top > 0 and not problem.exact and problem.person is None:
+        low, high = np.log(top) - SPAN, np.log(top)
+        if excess(low) <= 0:
+            return free
+        return Prices(float(np.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-15))))
     return min(_best_price(problem, q, bound), free, key=bound)
+
+
+def _highest_price(problem: Problem, q: Array) -> float:
+    """The least price of the budget at which nobody shows anything, a rounding above it."""
+    return float((problem.per_atom(q) / problem.cost).max()) * (1 + 8 * EPS)
 
 
 def target_prices(problem: Problem, q: Array, needed: float) -> Prices:
@@ -229,7 +249,7 @@ def _best_price(problem: Problem, q: Array, bound: Callable[[Prices], float]) ->
 
     With exact readings the bound has kinks, and is infinite where they are too cheap.
     """
-    top = float((problem.per_atom(q) / problem.cost).max()) * (1 + 8 * EPS)
+    top = _highest_price(problem, q)
     if top <= 0:  # nothing is worth anything
         return Prices(1.0, person_prices(problem, q, 1.0))
 

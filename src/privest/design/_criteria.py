@@ -9,7 +9,7 @@
     StandardErrors(e)    max_j Σ_jj/e_j²            several standard errors at once: met if ≤ 1
 
 Each is convex and decreasing in the information M. A *witness* is a matrix G = FFᵀ ≥ 0 with which
-<G, M> bounds the criterion from below for EVERY M, whatever point it was made at (docs/theory.md 8):
+<G, M> bounds the criterion from below for EVERY M (docs/theory.md 8):
 
     Variances  (Σ_j w_j tr B_jᵀZ_j)² ≤ max_j tr(B_jᵀM⁻¹B_j) · <Σ w_j Z_jZ_jᵀ, M>     Cauchy-Schwarz
     LogDet     log det M ≤ −log det G + n log(<G, M>/n)        the means of eig(GM), any G > 0
@@ -117,7 +117,7 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Numbers that are linear in the products w_iw_j of a row: [mix·(first products); scale·(rest)].
+    """Numbers linear in the products w_iw_j of a row: [mix·(first products); scale·(rest)].
 
     first, second: the i and j of the products; mix (a, k) is for the first k of them.
     """
@@ -155,7 +155,7 @@ class Features:
 
 
 def square_features(weights: Array, n: int, lead: Array) -> Features:
-    """√ω_i w_i² and √(ω_i + ω_j) w_iw_j (i < j, i < r) for r ω's, after `lead` (a, n) of the w_i²."""
+    """√(ω_i + ω_j) w_iw_j (i < j, i < r) for r ω's, after the `lead` (a, n) of the w_i²."""
     r = len(weights)
     first, second = np.triu_indices(n, 1)
     chosen = first < r
@@ -238,7 +238,7 @@ def _single(value: float, basis: Array, omega: Array, bend: Array, dual: float) 
     return Local(np.array([value]), basis, pull, square_features(bend, n, lead))
 
 
-def _of_products(matrix: Array, products: tuple[Array, Array]) -> Array:
+def _of_products(matrix: Array, products: tuple[Index, Index]) -> Array:
     """Coefficients of wᵀAw in the products w_iw_j, i ≤ j."""
     first, second = products
     both = matrix + matrix.T

@@ -213,15 +213,16 @@ class FullProblem:
         rest += kappa * prices.held(limits)
         return Ceiling(rest * up, (kappa * prices.budget + dearest) * up)
 
-    def ceilings(self, found: Proposal) -> Iterator[Ceiling]:
+    def ceilings(self, found: Proposal) -> Iterator[tuple[Witness, Ceiling]]:
         """Ceilings of the witness of a search, at its prices and with a little more on each."""
-        assert found.witness is not None
+        if found.witness is None:
+            return
         prices, limits = found.prices, self.limits
         level = float(np.median(prices.of(limits) / limits.cost))
         tangent = self.tangent(found.witness, found.shown)
         for share in LIFTED:
             more = JointPrices(prices.budget + share * level, prices.caps, prices.persons)
-            yield self.ceiling(tangent, more)
+            yield found.witness, self.ceiling(tangent, more)
 
 
 def times(matrix: PSD, right: Array) -> Array:
@@ -322,11 +323,11 @@ def _best(problem: FullProblem, budget: float, tol: float, tolerance: float) -> 
         found = problem.program().least_criterion(criterion, budget, tolerance)
     factor = problem.limits.feasible(problem.reduced(found.factor), budget)
     floor, price, value = -np.inf, 0.0, problem.value(factor)
-    for ceiling in problem.ceilings(found) if found.witness is not None else ():
+    for witness, ceiling in problem.ceilings(found):
         most = ceiling.rest + ceiling.price * budget
-        if np.isfinite(most) and found.witness.floor(most) > floor:
-            floor = found.witness.floor(most)
-            price = ceiling.price * criterion.per_unit(found.witness, value)
+        if np.isfinite(most) and witness.floor(most) > floor:
+            floor = witness.floor(most)
+            price = ceiling.price * criterion.per_unit(witness, value)
     return _answer(problem, factor, "budget", budget, tol, floor, price, found)
 
 
@@ -355,12 +356,12 @@ def _cheapest(problem: FullProblem, target: float, tol: float, tolerance: float)
     wanted = target - problem.criterion.offset
     factor, found = _meeting(problem, wanted, tolerance)
     floor, price = 0.0, 0.0
-    for ceiling in problem.ceilings(found) if found.witness is not None else ():
+    for witness, ceiling in problem.ceilings(found):
         if 0 < ceiling.price < np.inf:
-            least = (found.witness.needed(wanted) - ceiling.rest) / ceiling.price
+            least = (witness.needed(wanted) - ceiling.rest) / ceiling.price
             if least > floor:
                 floor = least
-                price = ceiling.price * problem.criterion.per_unit(found.witness, wanted)
+                price = ceiling.price * problem.criterion.per_unit(witness, wanted)
     return _answer(problem, factor, "target", target, tol, floor, price, found)
 
 

@@ -86,7 +86,9 @@ def optimality_gap(
         wanted = target_of(target, asked)[1]
         floor = target_floor(problem, witness, wanted - offset).floor
         if shared and spent - floor > TOLERANCE * spent:
-            floor = max(floor, _searched(partial(least_loss, model, wanted, criterion=asked, **limits)))
+            floor = max(
+                floor, _searched(partial(least_loss, model, wanted, criterion=asked, **limits))
+            )
         gap = np.inf if witness is None else (spent - floor) / spent
         return OptimalityGap(value + offset, spent, floor, gap)
     most = as_scale(spent if budget is None else budget, "the budget")

@@ -490,9 +490,8 @@ class Iterate:
     ) -> None:  # fmt: skip
         self.atoms, self.asked, self.t, self.budget = atoms, accuracy, t, budget
         self.every = pairs
-        self.pairs: dict[str, Pair] = {
-            name: pair for name, pair in pairs.items() if name != "accuracy"
-        }  # type: ignore[misc]
+        self.pairs = {name: pair for name, pair in pairs.items() if isinstance(pair, Pair)}
+        self.pairs.pop("accuracy", None)
         self.e = self.pairs["lower"].slack
         x, self.slope, self.bend = atoms.precisions(self.e)
         self.accuracy = accuracy(gram(atoms.rows, x), t, pairs["accuracy"])
@@ -533,7 +532,7 @@ class Iterate:
         """Towards products of weight·μ less `cross`, what Newton's method is to allow for."""
         pairs, atoms = self.pairs, self.atoms
         cross = dict.fromkeys(self.every, 0.0) if cross is None else cross
-        still = {
+        still: dict[str, Array] = {
             name: pairs[name].dual_move(0.0, mu, cross[name])
             for name in ("lower", "upper")
             if name in pairs
@@ -606,7 +605,9 @@ def _step(here: Iterate) -> Iterate | None:
         primal, dual = (min(1.0, far) for far in here.rooms(predictor))
         aim = (here.gap_after(predictor, primal, dual) / here.gap) ** 3
         aim = float(np.clip(aim, LEAST, MOST)) if np.isfinite(aim) else MOST
-        cross = {name: pair.cross(predictor.pairs[name]) for name, pair in here.every.items()}
+        cross: Cross = {
+            name: pair.cross(predictor.pairs[name]) for name, pair in here.every.items()
+        }
         return _along(here, system, here.direction(system, aim * here.mu, cross), aim)
     except np.linalg.LinAlgError:
         return None

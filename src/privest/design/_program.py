@@ -72,7 +72,7 @@ class Limits:
         length = (factor**2).sum(axis=1)
         factor = factor * np.sqrt(_part(length, margin * self.caps))[:, None]
         if self.person is not None and self.most is not None:
-            used = np.bincount(self.person, (factor**2).sum(axis=1), len(self.most))
+            used = np.bincount(self.person, (factor**2).sum(axis=1), len(self.most)) * 1.0
             factor = factor * np.sqrt(_part(used, margin * self.most)[self.person])[:, None]
         spent = self.spent(factor)
         return factor * np.sqrt(margin * budget / spent) if spent > margin * budget else factor

@@ -348,6 +348,8 @@ class Course:
 
         if slope(1.0) <= 0:
             return 1.0
+        if slope(0.0) >= 0:
+            return 0.0
         return float(scipy.optimize.bisect(slope, 0.0, 1.0, xtol=1e-9, disp=False))
 
 
