@@ -189,12 +189,12 @@ def others():
     yield "full, cov", lambda: facts(design.allocate(correlated, 6.0, shape="full"))
     yield (
         "correlated",
-        lambda: facts(design.correlated(small, 0.8), "independent", "classical"),
+        lambda: facts(design.correlated(small, 0.8)),
     )
     yield (
         "correlated, cov",
         lambda: facts(
-            design.correlated(correlated, np.linspace(0.0, 1.0, 12)), "independent", "classical"
+            design.correlated(correlated, np.linspace(0.0, 1.0, 12))
         ),
     )
     stream = pv.LinearModel(np.random.default_rng(75).standard_normal((40, 2)), noise=0.5)

@@ -84,7 +84,7 @@ NAMES = {
         "A", "Allocation", "C", "Criterion", "D", "E", "Persons", "StandardErrors",
         "OptimalityGap", "allocate", "equalised", "least_loss", "optimality_gap",
         "Frontier", "SampleSize", "frontier", "sample_size",
-        "CorrelatedAllocation", "FullAllocation", "correlated",
+        "FullAllocation", "correlated",
         "Spread", "spread",
     },
     "network": {

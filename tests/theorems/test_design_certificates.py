@@ -1,7 +1,8 @@
 """A certificate holds at every level, good or bad: no feasible choice is below its floor.
 
 `optimality_gap` at random levels against the values (by `design_reference`) of random feasible
-levels, for every criterion, constraint and size of the noise, in both directions. 1e-9 is the rounding of two
+levels, for every criterion, constraint and size of the noise, in both directions. 1e-9 is the
+rounding of two
 routes to a value; the floor itself is a proof and needs no tolerance.
 """
 

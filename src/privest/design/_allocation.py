@@ -11,12 +11,12 @@ from privest.arrays import Array
 from privest.design._criteria import Criterion
 from privest.errors import MissingDependency, NotIdentifiable
 from privest.files import atomic_file
-from privest.linalg import PSD, weighted_roots
+from privest.linalg import PSD
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 from privest.records import plain
 
-Direction = Literal["budget", "target", "equalised", "caps"]
+Direction = Literal["budget", "target", "equalised"]
 FIELDS = (
     "direction", "value", "floor", "gap", "tolerance", "spent", "asked", "price", "support",
     "iterations", "method", "equal", "standard_error",
@@ -29,7 +29,7 @@ BLUE, GREY = "#2f6f9f", "#888888"
 class Allocation(PrivacyLevel):
     """Levels that a design chose; a `PrivacyLevel` that every other function takes.
 
-    direction   what was asked: "budget", "target", "equalised" (the largest loss), "caps".
+    direction   what was asked: "budget", "target", or "equalised" (the largest loss).
     levels      (m,): the level of each reading (larger shows more); of a full matrix its diagonal.
     value       the criterion at these levels.
     spent       Σ c_k s_k; "equalised": the largest c_k s_k.
@@ -103,13 +103,6 @@ class Allocation(PrivacyLevel):
         except NotIdentifiable:  # only some of the parameters were asked for
             return functional(self._model, self, np.eye(self._model.parameters)).standard_error
 
-    @property
-    def leverage(self) -> Array:
-        """h_kᵀ(HᵀH)⁺h_k, (m,): how much a reading alone says about θ; public."""
-        H = self._model.matrix
-        scale, basis = weighted_roots(H, [1.0])[0].row_space
-        return np.asarray(np.square(np.linalg.qr(H / scale @ basis)[0]).sum(axis=1))
-
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
         own = {name: plain(getattr(self, name)) for name in (*FIELDS, *self.EXTRA)}
@@ -120,10 +113,7 @@ class Allocation(PrivacyLevel):
         return "\n".join([_result(self), _comparison(self), proof_in_words(self), _who(self)])
 
     def picture(self, path: str | Path) -> Path:
-        """Levels in order, and against leverage. Needs matplotlib.
-
-        Public quantities only. The file's ending says its kind: .png, .svg, .pdf.
-        """
+        """Levels in order, beside equal ones; the file's ending says its kind. Needs matplotlib."""
         try:
             from matplotlib.backends.backend_agg import FigureCanvasAgg
             from matplotlib.figure import Figure
@@ -131,29 +121,19 @@ class Allocation(PrivacyLevel):
             raise MissingDependency(
                 "a picture needs matplotlib: pip install 'privest[plot]'."
             ) from missing
-        figure = Figure(figsize=(9, 3.8), layout="constrained")
+        figure = Figure(figsize=(5, 3.8), layout="constrained")
         FigureCanvasAgg(figure)
-        left, right = figure.subplots(1, 2)
-        for axes in (left, right):
-            axes.spines[["top", "right"]].set_visible(False)
-        levels = self.levels
+        axes, levels = figure.subplots(), self.levels
         some = np.unique(np.linspace(0, len(levels) - 1, DRAWN).astype(int))
         ordered = np.sort(levels)[::-1][some]
         share = (some + 0.5) / len(levels) * 100
-        left.fill_between(share, ordered, color=BLUE, alpha=0.25, lw=0)
-        left.plot(share, ordered, color=BLUE, lw=1.8, label="this design")
-        left.axhline(levels.mean(), color=GREY, ls="--", lw=1.2, label="equal levels, same total")
-        left.set(xlabel="readings, those that show most first (%)", xlim=(0, 100), ylim=(0, None))
-        left.set(ylabel="privacy level s (larger shows more)", title="Who gives up how much")
-        left.legend(frameon=False)
-        leverage = self.leverage / self.leverage.mean()
-        order = np.argsort(leverage)[some]
-        right.plot(leverage[order], levels[order], ".", ms=3, color=BLUE, alpha=0.5)
-        right.axhline(levels.mean(), color=GREY, ls="--", lw=1.2)
-        right.set(xlabel="leverage: what the reading alone says (1: the average)", ylim=(0, None))
-        right.set(ylabel="privacy level s", title="and why")
-        if leverage.max() > 50 * np.median(leverage):
-            right.set_xscale("log")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.fill_between(share, ordered, color=BLUE, alpha=0.25, lw=0)
+        axes.plot(share, ordered, color=BLUE, lw=1.8, label="this design")
+        axes.axhline(levels.mean(), color=GREY, ls="--", lw=1.2, label="equal levels, same total")
+        axes.set(xlabel="readings, those that show most first (%)", xlim=(0, 100), ylim=(0, None))
+        axes.set(ylabel="privacy level s (larger shows more)", title="Who gives up how much")
+        axes.legend(frameon=False)
         with atomic_file(Path(path)) as target:
             figure.savefig(target, format=Path(path).suffix.lstrip(".") or "png", dpi=160)
         return Path(path)

@@ -51,10 +51,8 @@ class Prices:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a search found.
+    """What a search found: levels (g,), not yet feasible, and the prices that it ended with.
 
-    levels   (g,), to be made feasible by the one who takes them.
-    prices   ν and ν_P that it ended with; None: they are looked for.
     weights  duals of the criterion: w (J,) of `Variances`, V (n, n) of `Least`; None: from levels.
     """
 
@@ -136,11 +134,10 @@ def conjugate(problem: Problem, q: Array, prices: Array) -> float:
 
 
 def _group_conjugate(problem: Problem, q: Array, prices: Array, s: Array) -> float:
-    """conj of groups from ANY levels near the best: tangents, which lie above concave functions.
+    """conj of groups from ANY levels near the best: tangents lie above concave functions.
 
     With A(s) = Σ q/(1 + vs)² the tangent of Σ qx at s is Σ qvx² + A(s)·t at t: where A(s) ≤ π its
-    best value less πt is Σ qvx², at t = 0, else (A − π)·cap is to be added. So levels only have to
-    be on the right side of the root, not at it, where exact and noisy readings share a level.
+    best value less πt is Σ qvx², at t = 0, else (A − π)·cap is to be added.
     """
     v = problem.variance
     for doubling in range(60):
@@ -174,14 +171,10 @@ def least_cost(problem: Problem, q: Array, needed: float, prices: Prices) -> flo
     return (needed - found) / prices.budget
 
 
-# --- prices ------------------------------------------------------------------------------------
-
-
 def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
-    """ν_P ≥ 0 that keep every person within the limit when the budget costs `price`.
+    """ν_P ≥ 0 that keep every person within the limit when the budget costs `price`, by bisection.
 
-    For each person the root of a decreasing function, all at once, by bisection of the logarithm
-    first; at a jump (exact readings) the price above it.
+    At a jump (exact readings) the price above it.
     """
     if problem.person is None:
         return None
@@ -222,7 +215,7 @@ def budget_prices(problem: Problem, q: Array, budget: float) -> Prices:
 
     def excess(log_price: float) -> float:
         spent = problem.spent(levels_at(problem, q, float(np.exp(log_price)) * problem.cost))
-        return float(np.log(max(spent, 1e-300 * budget) / budget))
+        return float(np.log(max(spent / budget, 1e-300)))
 
     free = Prices(0.0, person_prices(problem, q, 0.0))
     top = _highest_price(problem, q)
@@ -288,9 +281,6 @@ def lifted(problem: Problem, q: Array, prices: Prices) -> Prices:
     worth = problem.per_atom(np.where(problem.variance > 0, 0.0, q)) * (1 + 16 * EPS)
     more = float(((worth - prices.of(problem)) / problem.cost)[open_ended].max())
     return prices if more <= 0 else Prices(prices.budget + more * (1 + 16 * EPS), prices.persons)
-
-
-# --- floors ------------------------------------------------------------------------------------
 
 
 def budget_floor(

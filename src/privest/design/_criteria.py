@@ -37,15 +37,9 @@ PIVOT = 1e3 * EPS  # relative: below n times this a Cholesky factor is checked b
 TINY = float(np.finfo(float).tiny)
 
 
-# --- the inverse of an information matrix ------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Inverse:
-    """M⁻¹ = XᵀX on what M sees: X (k, n).
-
-    hidden  (n, h): BᵀM⁻¹B exists where hiddenᵀB = 0; in units of `scale` (n,).
-    """
+    """M⁻¹ = XᵀX, X = `root` (k, n), where hiddenᵀB = 0, hidden (n, h), in units of `scale` (n,)."""
 
     root: Array
     hidden: Array
@@ -86,12 +80,7 @@ class Inverse:
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """G = FFᵀ, and what <G, M> ≤ φ says of the criterion.
-
-    factor    F (n, r).
-    strength  r such that f(M) ≥ r/<G, M>; of log det: log det G.
-    logarithm whether the criterion is a log det.
-    """
+    """G = FFᵀ, F = `factor` (n, r), with f(M) ≥ strength/<G, M>; of log det: log det G."""
 
     factor: Array
     strength: float
@@ -110,9 +99,6 @@ class Witness:
             n = len(self.factor)
             return n * float(np.exp((self.strength - target) / n))
         return self.strength / target
-
-
-# --- its curvature -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +155,9 @@ def square_features(weights: Array, n: int, lead: Array) -> Features:
 
 
 class Local(NamedTuple):
-    """The accuracy near one M, in coordinates w = basisᵀh.
+    """g (J,) near one M, in coordinates w = basisᵀh; pull Σ_j dual_j ∇g_j (n, n).
 
-    values g (J,), pull Σ_j dual_j ∇g_j (n, n); features with −∇g_j first, then those of the
-    curvature −Σ_j dual_j ∇²g_j.
+    features: −∇g_j first, then those whose squares are the curvature −Σ_j dual_j ∇²g_j.
     """
 
     values: Array
@@ -204,11 +189,8 @@ class Scaled(ABC):
         """The same from M⁻¹."""
 
     def gains(self, M: Array, size: float) -> Array:
-        """g_j(M) > 0, (J,), which grow like M: `size`/f_j, of log det the n-th root of det M.
-
-        min_j g_j = 1 where the criterion is `size`. Raises LinAlgError where M is not definite.
-        """
-        raise NotImplementedError
+        """g_j(M), (J,), which grow like M: `size`/f_j, of log det the n-th root of det M."""
+        raise NotImplementedError  # of `Least` there are none: it is an order of matrices
 
     def near(self, M: Array, duals: Array, size: float) -> Local:
         """The g_j near M, for duals (J,)."""

@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, Index
-from privest.bounds import best_linear_release, bound
+from privest.bounds import best_linear_release
 from privest.bounds._classical import classical_bound, in_range, local_model, require_seen
-from privest.design._allocate import AT_THE_LIMIT, root_of
+from privest.design._allocate import AT_THE_LIMIT, TOLERANCE, root_of
 from privest.design._allocation import Allocation, Direction
 from privest.design._certificate import relative_gap
 from privest.design._criteria import (
@@ -55,6 +55,7 @@ from privest.noise import Gaussian
 
 NEAR = 1e-6  # of a target: closer to what the limits allow it counts as not reachable
 TIGHTER = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)  # of a target, until what comes out meets it
+READINGS = 200  # of `correlated`: the program takes seconds
 LIFTED = (0.0, 1e-9, 1e-7, 1e-5)  # of the middle price: a little on everything closes rounding
 
 
@@ -78,8 +79,10 @@ class FullAllocation(Allocation):
         )
         return (
             f"{super().explain()}\nReleased: {self.factor.shape[1]} numbers Lᵀy + noise. The "
-            "limits are of the diagonal of S: what each reading shows to whoever knows all "
-            f"others, and sums of it; combinations may be shown better. It needs {who}."
+            "limits are of the diagonal of S: what each reading by itself shows to an attacker who "
+            "knows all others. They are NOT the joint promise I_z ≤ diag(S), which independent "
+            f"noise keeps: a combination is shown better (the largest eigenvalue of S is "
+            f"{float(np.linalg.norm(self.factor, 2)) ** 2:.4g}). It needs {who}."
         )
 
     def __repr__(self) -> str:
@@ -131,13 +134,6 @@ class Tangent:
         return largest * (1 + balance), extra * (1 + 1 / balance)
 
 
-class Ceiling(NamedTuple):
-    """What prices prove of a tangent: <ZZᵀ, PI(S)> ≤ rest + price·Σ c_kS_kk within the limits."""
-
-    rest: float
-    price: float
-
-
 @dataclass(frozen=True, eq=False)
 class FullProblem:
     """A model and a criterion in coordinates Rθ, R = `triangle`, with the limits of S.
@@ -187,42 +183,25 @@ class FullProblem:
         """The same at independent levels that are all equal, within the limits."""
         return self.value_of(Diagonal(self.limits.unit(np.full(len(self.rows), level))))
 
-    def reduced(self, factor: Array) -> Array:
-        """L' (m, n) with L'L'ᵀ ≤ LLᵀ and the same PI, where S is one block.
+    def ceilings(self, found: Proposal) -> Iterator[tuple[Witness, float, float]]:
+        """(witness, r, ν) with <ZZᵀ, PI(S)> ≤ r + ν Σ c_kS_kk for every S within the limits.
 
-        θ̂ reads z̃ = Lᵀy + e through V⁻¹LᵀH alone, V = I + LᵀΣL. With Q an orthonormal basis of its
-        range L' = LQ: the release Qᵀz̃ has noise I again, shows less, and loses nothing.
+        At the prices of a search, and with a little more on each: times κ, and what rounding asks.
         """
-        if len(self.limits.blocks) > 1 or factor.shape[1] <= self.rows.shape[1]:
-            return factor
-        read = read_by(self.rows, self.sigma, factor)
-        size = np.linalg.norm(read, axis=0)
-        return np.asarray(factor @ np.linalg.qr(read / np.where(size > 0, size, 1.0))[0])
-
-    def tangent(self, witness: Witness, shown: Array) -> Tangent:
-        weights = np.linalg.solve(self.triangle, witness.factor)
-        return Tangent.of(self.model.matrix, self.sigma, weights, shown)
-
-    def ceiling(self, tangent: Tangent, prices: JointPrices) -> Ceiling:
-        """Prices times κ, more on the budget, and more for the caps prove it."""
-        limits, up = self.limits, 1.0 + rounding(len(self.rows))
-        kappa, extra = tangent.scale(prices.of(limits), limits.blocks)
-        capped = np.isfinite(limits.caps)
-        dearest = float((extra / limits.cost).max(initial=0.0, where=~capped))
-        rest = tangent.base + float(extra[capped] @ limits.caps[capped])
-        rest += kappa * prices.held(limits)
-        return Ceiling(rest * up, (kappa * prices.budget + dearest) * up)
-
-    def ceilings(self, found: Proposal) -> Iterator[tuple[Witness, Ceiling]]:
-        """Ceilings of the witness of a search, at its prices and with a little more on each."""
         if found.witness is None:
             return
-        prices, limits = found.prices, self.limits
+        prices, limits, up = found.prices, self.limits, 1.0 + rounding(len(self.rows))
+        weights = np.linalg.solve(self.triangle, found.witness.factor)
+        tangent = Tangent.of(self.model.matrix, self.sigma, weights, found.shown)
         level = float(np.median(prices.of(limits) / limits.cost))
-        tangent = self.tangent(found.witness, found.shown)
+        capped = np.isfinite(limits.caps)
         for share in LIFTED:
             more = JointPrices(prices.budget + share * level, prices.caps, prices.persons)
-            yield found.witness, self.ceiling(tangent, more)
+            kappa, extra = tangent.scale(more.of(limits), limits.blocks)
+            dearest = float((extra / limits.cost).max(initial=0.0, where=~capped))
+            rest = tangent.base + float(extra[capped] @ limits.caps[capped])
+            rest += kappa * more.held(limits)
+            yield found.witness, rest * up, (kappa * more.budget + dearest) * up
 
 
 def times(matrix: PSD, right: Array) -> Array:
@@ -233,12 +212,6 @@ def times(matrix: PSD, right: Array) -> Array:
     for rows, stack in matrix.groups:
         result[rows] = stack @ right[rows]
     return result
-
-
-def read_by(rows: Array, covariance: PSD, factor: Array) -> Array:
-    """V⁻¹LᵀH (r, n), V = I + LᵀΣL: what the best estimate reads of z̃ = Lᵀy + e."""
-    spread = factor.T @ times(covariance, factor)
-    return np.linalg.solve(np.eye(len(spread)) + (spread + spread.T) / 2, factor.T @ rows)
 
 
 def joint_level(factor: Array) -> PSD:
@@ -321,13 +294,12 @@ def _best(problem: FullProblem, budget: float, tol: float, tolerance: float) -> 
     found, criterion = closed_form(problem, budget), problem.criterion
     if found is None:
         found = problem.program().least_criterion(criterion, budget, tolerance)
-    factor = problem.limits.feasible(problem.reduced(found.factor), budget)
+    factor = problem.limits.feasible(found.factor, budget)
     floor, price, value = -np.inf, 0.0, problem.value(factor)
-    for witness, ceiling in problem.ceilings(found):
-        most = ceiling.rest + ceiling.price * budget
+    for witness, rest, own in problem.ceilings(found):
+        most = rest + own * budget
         if np.isfinite(most) and witness.floor(most) > floor:
-            floor = witness.floor(most)
-            price = ceiling.price * criterion.per_unit(witness, value)
+            floor, price = witness.floor(most), own * criterion.per_unit(witness, value)
     return _answer(problem, factor, "budget", budget, tol, floor, price, found)
 
 
@@ -356,12 +328,10 @@ def _cheapest(problem: FullProblem, target: float, tol: float, tolerance: float)
     wanted = target - problem.criterion.offset
     factor, found = _meeting(problem, wanted, tolerance)
     floor, price = 0.0, 0.0
-    for witness, ceiling in problem.ceilings(found):
-        if 0 < ceiling.price < np.inf:
-            least = (witness.needed(wanted) - ceiling.rest) / ceiling.price
-            if least > floor:
-                floor = least
-                price = ceiling.price * problem.criterion.per_unit(witness, wanted)
+    for witness, rest, own in problem.ceilings(found):
+        least = (witness.needed(wanted) - rest) / own if 0 < own < np.inf else 0.0
+        if least > floor:
+            floor, price = least, own * problem.criterion.per_unit(witness, wanted)
     return _answer(problem, factor, "target", target, tol, floor, price, found)
 
 
@@ -440,7 +410,7 @@ def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Arr
         found = _proposed(problem, asked, tolerance)
         if found is None:
             break
-        factor = limits.feasible(problem.reduced(found.factor))
+        factor = limits.feasible(found.factor)
 
         def value(t: float, factor: Array = factor) -> float:
             return problem.value(limits.feasible(np.sqrt(t) * factor))
@@ -525,78 +495,23 @@ def _equal_spent(problem: FullProblem, value: float) -> float:
 
 # --- caps alone --------------------------------------------------------------------------------
 
-READINGS = 200  # of `correlated`: the program takes seconds
-TOLERANCE = 1e-6
-
-
-class CorrelatedAllocation(Allocation):
-    """The level that jointly drawn noise makes possible; an `Allocation` with direction "caps".
-
-    caps         (m,): S_kk ≤ e_k, what was promised of each reading by itself.
-    factor       L (m, r), S = LLᵀ: what is released is Lᵀy + N(0, I), r numbers, r ≤ n.
-    independent  tr WΣ of the best independent noise with the same caps, `classical` without any.
-    gain         independent/value; `privacy_gain`: the same of the parts above `classical`.
-    """
-
-    caps: Array
-    factor: Array
-    independent: float
-    classical: float
-    EXTRA = ("caps", "independent", "classical", "gain", "privacy_gain", "factor")
-
-    @property
-    def gain(self) -> float:
-        return self.independent / self.value
-
-    @property
-    def privacy_gain(self) -> float:
-        extra = self.value - self.classical
-        return (self.independent - self.classical) / extra if extra > 0 else np.inf
-
-    def explain(self) -> str:
-        """What was found, how sure it is, and which promise it is."""
-        sure = (
-            f"Proved: no noise at all that keeps these caps has a value below {self.floor:.6g} "
-            f"(gap {self.gap:.1e}; {self.method}, {self.iterations} steps)."
-        )
-        if not self.certified:
-            sure += f" NOT as close as {self.tolerance:.0e}."
-        largest = float(np.linalg.norm(self.factor, 2)) ** 2
-        return "\n".join([
-            f"Made small: {self.criterion.words()}. It is {self.value:.6g} with noise drawn "
-            f"jointly for all {len(self.caps)} readings; independent noise with the same caps has "
-            f"{self.independent:.6g}, {self.gain:.4g} times as much (of what privacy adds: "
-            f"{self.privacy_gain:.4g} times).",
-            sure,
-            f"Released: {self.factor.shape[1]} numbers Lᵀy + noise, not one for each reading.",
-            "The promise is of each reading by itself: whoever knows all the OTHER readings learns "
-            "reading k to information S_kk ≤ its cap. It is NOT the joint promise I_z ≤ "
-            "diag(caps), which independent noise keeps: a combination of readings is shown far "
-            f"better (the largest eigenvalue of S is {largest:.4g}, the largest cap "
-            f"{self.caps.max():.4g}).",
-            "It needs one trusted curator who sees every reading and draws the noise jointly; "
-            "people who add noise to their own reading cannot keep it.",
-        ])  # fmt: skip
-
 
 def correlated(
     model: LinearModel, caps: ArrayLike, weight: ArrayLike | None = None
-) -> CorrelatedAllocation:
+) -> FullAllocation:
     """The most accurate release if only every reading by itself is limited: S_kk ≤ e_k.
 
         minimise tr W Σ_PPCR(S)   over S ≥ 0 of any shape with S_kk ≤ e_k
 
-    Symbols: `caps` e (a number, or one for each reading; 0: never shown), `weight` W (n, n) ≥ 0 or
-    its diagonal, the identity if not given.
-    Assumes one trusted curator, who sees all readings and draws the noise jointly, and people who
-    accept a promise of each reading by itself: under the joint promise I_z ≤ diag(e) independent
-    noise is as good as any (`bound(model, caps)`).
-    Guarantees: the caps hold to the letter; `floor` is below the value of every S with these caps.
+    Symbols: `caps` e (a number, or one for each reading; 0: never shown), `weight` W as for A. It
+    is `allocate` with shape="full", caps, and a budget that does not bind.
+    Assumes one trusted curator, and people who accept a promise of each reading by itself: under
+    the joint promise I_z ≤ diag(e) independent noise is as good as any (`bound(model, caps)`).
     Up to 200 readings, any covariance of the noise; needs the extra `design`. See docs/design.md.
 
     >>> model = LinearModel([[1.0], [1.0], [1.0], [1.0]], noise=1.0)
     >>> found = correlated(model, 1.0)
-    >>> round(found.value, 6), round(found.independent, 6)  # (1 + 1/4)/4 against (1 + 1)/4
+    >>> round(found.value, 6), round(found.equal, 6)  # (1 + 1/4)/4 against (1 + 1)/4
     (0.3125, 0.5)
     >>> found.levels.round(6).tolist(), found.rank
     ([1.0, 1.0, 1.0, 1.0], 1)
@@ -607,22 +522,8 @@ def correlated(
             f"noise drawn jointly is designed for up to {READINGS} readings; received {m}. An "
             "aggregate release (`privest.aggregate`) does the same for tables of any length."
         )
-    limits, asked = per_reading(caps, m, "caps", least_open=False), A(weight)
+    limits = per_reading(caps, m, "caps", least_open=False)
     if not np.isfinite(limits).all():
         raise InvalidInput("caps must be finite: `allocate` takes a budget instead.")
-    found = full_budget(
-        model, float(limits.sum()), asked, TOLERANCE, "full", 1.0, limits, None, None
-    )
-    root = weight_factor(asked.weight, model.parameters)
-
-    def error(covariance: Array) -> float:
-        return float(np.sum(root * (covariance @ root)))
-
-    independent = error(bound(model, limits).ppcrlb)
-    return CorrelatedAllocation(
-        joint_level(found.factor), model, asked, direction="caps", value=found.value,
-        floor=found.floor, gap=found.gap, tolerance=TOLERANCE, spent=found.spent,
-        asked=float(limits.sum()), price=np.nan, iterations=found.iterations,
-        method=found.method, equal=independent, independent=independent,
-        classical=error(classical_bound(model)), caps=limits, factor=found.factor,
-    )  # fmt: skip
+    most = float(limits.sum()) or 1.0  # of caps that are all 0 the limits themselves say so
+    return full_budget(model, most, A(weight), TOLERANCE, "full", 1.0, limits, None, None)

@@ -40,17 +40,13 @@ SAFE, BOLD = 0.9, 0.995  # of the way to the nearest zero of a slack or dual: fa
 SMALL = 1e-15  # eigenvalues of the linear system below this part of the largest are rounding
 
 
-# --- the readings ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Atoms:
     """The atoms that can matter, each costing 1 a unit of its level e, sorted by person.
 
-    rows, variance (m,), cap (g,) as in `Problem`; a level of it is scale·e.
-    kept   (g,): indices of the atoms in the problem, people (p,): of its persons.
+    As in `Problem`, whose levels are scale·e; `kept` (g,), `people` (p,): indices in it.
     first  (g,): where the readings of an atom begin; None: each reading is an atom.
-    begin  (p,): where the atoms of a person begin; `share` (g,) and `most` (p,) as in `Problem`.
+    begin  (p,): where the atoms of a person begin.
     """
 
     rows: Array
@@ -154,8 +150,7 @@ Move = tuple[Array, Array]  # what is added to a slack, and to its dual
 class Pair:
     """slack ≥ 0 and dual ≥ 0 of constraints; `weight`: of their products on the path.
 
-    Single constraints have larger products on the path (weighted centres) than each of thousands
-    of levels: else their slacks would be so small, in comparison, that rounding decides.
+    Single constraints weigh as much as thousands of levels: else rounding decides their slacks.
     """
 
     slack: Array
@@ -199,10 +194,9 @@ def _room(values: Array, change: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class MatrixPair:
-    """slack Z ≥ 0 and dual V ≥ 0, both (n, n), in the direction of Helmberg, Kojima and Monteiro.
+    """slack Z ≥ 0 and dual V ≥ 0 (n, n): the direction of Helmberg, Kojima and Monteiro.
 
-    In the coordinates T in which Z = T⁻ᵀT⁻¹ and V = T diag(ω) Tᵀ a move is (dZ, dV) with
-    dV = μI − Ω − (Ω dZ + dZ Ω)/2. Raises LinAlgError where Z or V is not positive definite.
+    In coordinates T with Z = T⁻ᵀT⁻¹, V = T diag(ω) Tᵀ: dV = μI − Ω − (Ω dZ + dZ Ω)/2.
     """
 
     slack: Array
@@ -254,18 +248,27 @@ class MatrixPair:
         return np.asarray((product + product.T) / 2)
 
 
+class Aim(NamedTuple):
+    """What is to be accurate: g_j = 1 where the criterion is `size`; `mass` of the duals."""
+
+    criterion: Scaled
+    size: float
+    mass: float
+
+    def at(self, M: Array, t: float, pair: Pair | MatrixPair) -> Curves | Order:
+        return Order(self, M, t, pair) if isinstance(pair, MatrixPair) else Curves(self, M, t, pair)
+
+
 class Curves:
     """The accuracy g_j(M) − t = slack_j ≥ 0 with duals w_j, at a point."""
 
-    def __init__(
-        self, criterion: Scaled, size: float, M: Array, t: float, pair: Pair, mass: float
-    ) -> None:
-        self.pair, self.mass = pair, mass
-        near = criterion.near(M, pair.dual, size)
+    def __init__(self, aim: Aim, M: Array, t: float, pair: Pair) -> None:
+        self.pair = pair
+        near = aim.criterion.near(M, pair.dual, aim.size)
         self.values, self.basis, self.pull = near.values, near.basis, near.pull
         self.features = near.features
         self.lack = near.values - t - pair.slack
-        self.missing = mass - float(pair.dual.sum())
+        self.missing = aim.mass - float(pair.dual.sum())
         rest = len(near.features) - len(pair.slack)
         self.diagonal = np.concatenate([pair.slack / pair.dual, np.ones(rest)])
         self.border = np.concatenate([-np.ones(len(pair.slack)), np.zeros(rest)])
@@ -289,15 +292,16 @@ class Curves:
 class Order:
     """The accuracy M − tW = slack ≥ 0 with a dual V, <V, W> to be `mass`, at a point."""
 
-    def __init__(self, weight: Array, M: Array, t: float, pair: MatrixPair, mass: float) -> None:
-        self.pair, self.mass, self.basis = pair, mass, pair.basis
+    def __init__(self, aim: Aim, M: Array, t: float, pair: MatrixPair) -> None:
+        assert isinstance(aim.criterion, Least)
+        self.pair, self.basis, weight = pair, pair.basis, aim.criterion.weight / aim.size
         n, omega = len(M), pair.omega
         self.pull = np.diag(omega)
         self.features = square_features(omega, n, np.diag(np.sqrt(omega)))
         self.lack = M - t * weight - pair.slack
         self.residual = self.basis.T @ self.lack @ self.basis
         self.seen = self.basis.T @ weight @ self.basis
-        self.missing = mass - float(np.sum(pair.dual * weight))
+        self.missing = aim.mass - float(np.sum(pair.dual * weight))
         self.diagonal = np.ones(len(self.features))
         self.border = self.features.of_sum(self.seen)
 
@@ -322,9 +326,6 @@ class Order:
         return slack, self.pair.towards(mu, cross) - (half + half.T) / 2
 
 
-Accuracy = Callable[[Array, float, Pair | MatrixPair], Curves | Order]
-
-
 # --- the linear system of a step ---------------------------------------------------------------
 
 
@@ -345,8 +346,7 @@ class System:
              −bᵀz         = τ          (where t is free)
         Aᵀds − F dπ       = σ          (persons; A has one entry in each row)
 
-    ds is eliminated (D is diagonal), then dπ (AᵀD⁻¹A is diagonal), which leaves a few unknowns z
-    and dt. The elimination of persons centres N within each person: nothing is subtracted.
+    ds is eliminated (D is diagonal), then dπ (AᵀD⁻¹A is diagonal), which leaves z and dt.
     """
 
     def __init__(self, here: Iterate) -> None:
@@ -450,10 +450,7 @@ class System:
 
 
 def _factored(matrix: Array) -> Callable[[Array], Array]:
-    """x ↦ S⁻¹x of S > 0, scaled to a unit diagonal; tiny eigenvalues count as `SMALL`.
-
-    The solution decides only how fast the method is, never what it returns.
-    """
+    """x ↦ S⁻¹x of S > 0, scaled to a unit diagonal; tiny eigenvalues count as `SMALL`."""
     scale = 1.0 / np.sqrt(np.diagonal(matrix))
     scaled = matrix * scale * scale[:, None]
     lower, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1)
@@ -485,16 +482,16 @@ class Iterate:
     """
 
     def __init__(
-        self, atoms: Atoms, accuracy: Accuracy, pairs: dict[str, Pair | MatrixPair], t: float,
+        self, atoms: Atoms, aim: Aim, pairs: dict[str, Pair | MatrixPair], t: float,
         budget: float | None,
     ) -> None:  # fmt: skip
-        self.atoms, self.asked, self.t, self.budget = atoms, accuracy, t, budget
+        self.atoms, self.aim, self.t, self.budget = atoms, aim, t, budget
         self.every = pairs
         self.pairs = {name: pair for name, pair in pairs.items() if isinstance(pair, Pair)}
         self.pairs.pop("accuracy", None)
         self.e = self.pairs["lower"].slack
         x, self.slope, self.bend = atoms.precisions(self.e)
-        self.accuracy = accuracy(gram(atoms.rows, x), t, pairs["accuracy"])
+        self.accuracy = aim.at(gram(atoms.rows, x), t, pairs["accuracy"])
         self.white = atoms.rows @ self.accuracy.basis
         self.worth = forms(self.white, self.accuracy.pull)
         self.gap = sum(pair.gap for pair in pairs.values())
@@ -510,7 +507,7 @@ class Iterate:
     @property
     def distance(self) -> float:
         """About how far from the best, as a part of the objective."""
-        objective = self.e.sum() if self.budget is None else abs(self.accuracy.mass * self.t)
+        objective = self.e.sum() if self.budget is None else abs(self.aim.mass * self.t)
         return (self.gap + self.infeasible(self)) / max(float(objective), 1e-300)
 
     def limits(self, duals: dict[str, Array]) -> Array:
@@ -572,18 +569,6 @@ class Iterate:
         every = [pair.rooms(moves.pairs[name]) for name, pair in self.every.items()]
         return min(primal for primal, _ in every), min(dual for _, dual in every)
 
-    def gap_after(self, moves: Moves, primal: float, dual: float) -> float:
-        """Σ of the products after a step: bilinear, so that no matrix is factored."""
-        total = self.gap
-        for name, pair in self.every.items():
-            slack, change = moves.pairs[name]
-            own, other = pair.slack, pair.dual
-            if isinstance(pair, MatrixPair):
-                own, other = np.eye(len(pair.omega)), np.diag(pair.omega)
-            total += primal * float(np.sum(slack * other)) + dual * float(np.sum(own * change))
-            total += primal * dual * float(np.sum(slack * change))
-        return total
-
     def moved(self, moves: Moves, primal: float, dual: float) -> Iterate | None:
         """The point after a step; None where it does not exist."""
         try:
@@ -592,7 +577,7 @@ class Iterate:
                 for name, pair in self.every.items()
             }
             t = self.t + primal * moves.goal
-            return Iterate(self.atoms, self.asked, pairs, t, self.budget)
+            return Iterate(self.atoms, self.aim, pairs, t, self.budget)
         except np.linalg.LinAlgError:
             return None
 
@@ -602,9 +587,7 @@ def _step(here: Iterate) -> Iterate | None:
     try:
         system = System(here)
         predictor = here.direction(system, 0.0)
-        primal, dual = (min(1.0, far) for far in here.rooms(predictor))
-        aim = (here.gap_after(predictor, primal, dual) / here.gap) ** 3
-        aim = float(np.clip(aim, LEAST, MOST)) if np.isfinite(aim) else MOST
+        aim = float(np.clip((1.0 - min(here.rooms(predictor))) ** 3, LEAST, MOST))
         cross: Cross = {
             name: pair.cross(predictor.pairs[name]) for name, pair in here.every.items()
         }
@@ -633,25 +616,9 @@ def _along(here: Iterate, system: System, moves: Moves, aim: float) -> Iterate |
     return None
 
 
-# --- where it begins ---------------------------------------------------------------------------
-
-
-def accuracy_of(criterion: Scaled, size: float, mass: float) -> Accuracy:
-    """The accuracy as a function of M, t, and of slacks and duals; t = 1 where f is `size`."""
-    if isinstance(criterion, Least):
-        weight = criterion.weight / size
-        return lambda M, t, pair: Order(weight, M, t, pair, mass)  # type: ignore[arg-type]
-    return lambda M, t, pair: Curves(criterion, size, M, t, pair, mass)  # type: ignore[arg-type]
-
-
-def _start(
-    atoms: Atoms, e: Array, criterion: Scaled, size: float, goal: float, budget: float | None
-) -> Iterate:
-    """Inside all limits, with duals in the centre, at prices at which about nothing is worth more.
-
-    Slack and dual of the accuracy need not fit the goal yet.
-    """
-    g, mass = atoms.number, float(atoms.number)
+def _start(atoms: Atoms, e: Array, aim: Aim, goal: float, budget: float | None) -> Iterate:
+    """Inside all limits, duals in the centre, at prices at which about nothing is worth more."""
+    g, (criterion, size, mass) = atoms.number, aim
     x, slope, _ = atoms.precisions(e)
     M = gram(atoms.rows, x)
     pair: Pair | MatrixPair
@@ -663,8 +630,7 @@ def _start(
         gains = criterion.gains(M, size)
         slack = np.maximum(gains - goal, 0.1 * abs(goal))
         pair = Pair(slack, np.full(len(gains), mass / len(gains)), max(1.0, g / len(gains)))
-    accuracy = accuracy_of(criterion, size, mass)
-    there = accuracy(M, goal, pair)
+    there = aim.at(M, goal, pair)
     worth = atoms.gather(slope * forms(atoms.rows @ there.basis, there.pull))
     if budget is None:  # the duals are of a size at which atoms are worth what they cost
         mu = float(e.sum()) / g
@@ -685,7 +651,7 @@ def _start(
     if len(atoms.most):
         left, weight = atoms.most - atoms.per_person(e), max(1.0, g / len(atoms.most))
         pairs["persons"] = Pair(left, weight * mu / left, weight)
-    return Iterate(atoms, accuracy, pairs, goal, budget)
+    return Iterate(atoms, aim, pairs, goal, budget)
 
 
 # --- the search --------------------------------------------------------------------------------
@@ -736,10 +702,7 @@ class Search:
         return Point(levels, self.steps, METHOD, prices, weights)
 
     def _in_units_of_the_criterion(self, here: Iterate) -> tuple[float, Array | None]:
-        """By what prices are multiplied for the witness of the criterion, and its weights.
-
-        Here G = Σ w_j ∇g_j; the witnesses are Z_jZ_jᵀ with Z_j = M⁻¹c_j, and M⁻¹ of a log det.
-        """
+        """By what prices are multiplied for the witness (here G = Σ w_j ∇g_j), and its weights."""
         side = here.accuracy
         if isinstance(side, Order):
             return 1.0, side.pair.dual
@@ -777,11 +740,9 @@ def solve_budget(
 def solve_target(
     problem: Problem, criterion: Scaled, target: float, tol: float, part: float = 0.9
 ) -> Point:
-    """The least cost for a criterion of at most `target`, from equal levels.
-
-    The unit of levels is one that about reaches it.
-    """
-    return _solved(problem, criterion, tol, np.full(problem.atoms, part), None, target)
+    """The least cost for a criterion of at most `target`, from equal costs, levels near one."""
+    spend = part * float(problem.cost.mean())
+    return _solved(problem, criterion, tol, spend / problem.cost, None, target)
 
 
 def _solved(
@@ -804,7 +765,8 @@ def _solved(
     with np.errstate(all="ignore"):  # what is not finite is never a better point
         try:
             room = None if budget is None else budget / spend
-            here = _start(atoms, levels[atoms.kept] / atoms.scale, criterion, size, goal, room)
+            aim = Aim(criterion, size, float(atoms.number))
+            here = _start(atoms, levels[atoms.kept] / atoms.scale, aim, goal, room)
         except np.linalg.LinAlgError:
             return Point(levels, 0, METHOD)
         for _ in range(STEPS):

@@ -48,10 +48,9 @@ class Persons(Record):
 
     labels   (m,): the person of each reading; texts or numbers.
     most     the limit for one person: a number, inf for none.
-    measure  "trace": Σ s_k over the readings of a person is limited, and the budget counts every
-             reading. "largest": a person's loss is the largest level of any of the person's
-             readings, limited, and the budget counts it once; then one level for all of a person's
-             readings is best.
+    measure  "trace": Σ s_k of a person is limited, and the budget counts every reading. "largest":
+             the largest level of a person is limited, and the budget counts it once; then one level
+             for all of a person's readings is best.
     """
 
     labels: Labels
@@ -262,11 +261,7 @@ class Task:
         return replace(self, problem=self.problem.in_units(unit), unit=self.unit * unit)
 
     def levels(self, found: Array, budget: float = np.inf) -> Array:
-        """(m,): levels of readings in the user's unit, from levels of atoms.
-
-        Within the limits as they were stated, to the letter: what the change of units rounded up
-        goes, and sums stay below theirs by more than their own rounding.
-        """
+        """(m,): levels of readings in the user's unit, within the limits to the letter."""
         limits = self.stated
         levels = np.minimum(found * self.unit, limits.cap)
         if limits.person is not None:
@@ -405,10 +400,7 @@ def _shared(problem: Problem, atom: Index) -> Problem:
 
 
 def _largest(problem: Problem, cap: Array, whose: Index) -> Problem:
-    """One level a person, paid once, at the largest cost of the person's readings.
-
-    Caps that differ within a person are refused: one level for all readings is then not the best.
-    """
+    """One level a person, paid once, at the largest cost of the person's readings."""
     shared = _shared(problem, whose)
     low = np.full(shared.atoms, np.inf)
     np.minimum.at(low, whose, cap)
