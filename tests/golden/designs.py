@@ -193,9 +193,7 @@ def others():
     )
     yield (
         "correlated, cov",
-        lambda: facts(
-            design.correlated(correlated, np.linspace(0.0, 1.0, 12))
-        ),
+        lambda: facts(design.correlated(correlated, np.linspace(0.0, 1.0, 12))),
     )
     stream = pv.LinearModel(np.random.default_rng(75).standard_normal((40, 2)), noise=0.5)
     for name, given, options in (
@@ -203,7 +201,6 @@ def others():
         ("final", "final", {}),
         ("discount", 0.9, {}),
         ("caps", None, {"cap": 2.0, "cost": np.linspace(1, 2, 40)}),
-        ("endless", 0.8, {"endless": True}),
         ("weights", np.r_[np.zeros(10), np.arange(30.0)], {}),
     ):
         yield (
@@ -282,7 +279,6 @@ def refusals():
         "full with groups": lambda: design.allocate(
             model_of(72, m=12, n=2), 1.0, shape="full", groups=np.arange(12)
         ),
-        "endless without discount": lambda: design.spread(model, 1.0, endless=True),
     }
     for name, call in calls.items():
         yield f"refused {name}", lambda c=call: refusal(c)

@@ -233,11 +233,7 @@ def target_of(target: object, criterion: object) -> tuple[Criterion, float]:
 
 
 def limit_value(problem: Problem, criterion: Scaled) -> float:
-    """f at the highest levels that the caps allow (persons' limits each on their own).
-
-    Without limits it is the classical bound: x_k = 1/v_k, and readings without noise become exact
-    equations.
-    """
+    """f at the highest levels that the caps allow; without limits it is the classical bound."""
     top = problem.ceiling
     endless = np.isinf(problem.per_reading(top)) & (problem.variance == 0)
     if not endless.any():
@@ -253,11 +249,7 @@ def limit_value(problem: Problem, criterion: Scaled) -> float:
 
 
 def _highest(problem: Problem, criterion: Scaled, target: float) -> Array | None:
-    """The highest levels of all, where these just attain the target, which is then no limit.
-
-    None where a level has no end, where the levels of a person are limited together, where the
-    target is missed, and where it leaves room for a search.
-    """
+    """The highest levels of all, where these exist and just attain the target; else None."""
     top = problem.ceiling
     if not np.isfinite(top).all() or (problem.feasible(top) < top * (1 - ROUNDING)).any():
         return None
@@ -412,11 +404,7 @@ def polished_budget(
 def polished_target(
     problem: Problem, criterion: Scaled, target: float, point: Point, tol: float
 ) -> tuple[Array, Proof]:
-    """The cheapest of the choices, each at the multiple of it that meets the target.
-
-    Other prices than the search's are looked for only where these prove too little: of groups and
-    persons with exact readings that takes ten seconds.
-    """
+    """The cheapest of the choices, each at the multiple of it that meets the target."""
     own = _meeting(problem, criterion, target, point.levels)
     if not _meets(problem, criterion, target, own):
         own = _brought_to(problem, criterion, target, own)
@@ -479,8 +467,7 @@ def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Arra
 def _at_the_caps(task: Task, top: Array, target: float, tol: float) -> Allocation:
     """The highest levels, which alone meet the target, and what they cannot do without.
 
-    The floor is one for a target that is higher by more than rounding: at the target itself no
-    price is high enough, and rounding would decide. No levels cost more than the highest.
+    The floor is one for a target that is higher by more than rounding, which else would decide.
     """
     problem, scaled = task.problem, task.criterion
     easier = target + 10 * ROUNDING * (1.0 if scaled.logarithm else abs(target))
@@ -509,9 +496,6 @@ def root_of(value: Callable[[float], float], target: float, logarithm: bool) -> 
             break
         t += 1e-16 * 2**step * max(1.0, abs(t))
     return float(np.exp(t))
-
-
-# --- the answer --------------------------------------------------------------------------------
 
 
 def _answer(
@@ -554,9 +538,6 @@ def _equal_spent(problem: Problem, criterion: Scaled, value: float) -> float:
     reached = criterion.value(problem.information(met))
     close = reached <= value + 1e-9 * (1.0 if criterion.logarithm else abs(value))
     return problem.spent(met) if close else np.inf
-
-
-# --- levels that somebody else chose ------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

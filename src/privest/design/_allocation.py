@@ -1,16 +1,14 @@
-"""The answer of a design: levels for readings, the proof of how good they are, words, a picture."""
+"""The answer of a design: levels for readings, the proof of how good they are, words."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from privest.arrays import Array
 from privest.design._criteria import Criterion
-from privest.errors import MissingDependency, NotIdentifiable
-from privest.files import atomic_file
+from privest.errors import NotIdentifiable
 from privest.linalg import PSD
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
@@ -22,8 +20,6 @@ FIELDS = (
     "iterations", "method", "equal", "standard_error",
 )  # fmt: skip
 PRICED = 1e-4  # gap: a slope is known to about its root
-DRAWN = 4000  # points of a picture: more are a blot
-BLUE, GREY = "#2f6f9f", "#888888"
 
 
 class Allocation(PrivacyLevel):
@@ -111,32 +107,6 @@ class Allocation(PrivacyLevel):
     def explain(self) -> str:
         """What was found, how sure it is, who pays, in words."""
         return "\n".join([_result(self), _comparison(self), proof_in_words(self), _who(self)])
-
-    def picture(self, path: str | Path) -> Path:
-        """Levels in order, beside equal ones; the file's ending says its kind. Needs matplotlib."""
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ImportError as missing:
-            raise MissingDependency(
-                "a picture needs matplotlib: pip install 'privest[plot]'."
-            ) from missing
-        figure = Figure(figsize=(5, 3.8), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes, levels = figure.subplots(), self.levels
-        some = np.unique(np.linspace(0, len(levels) - 1, DRAWN).astype(int))
-        ordered = np.sort(levels)[::-1][some]
-        share = (some + 0.5) / len(levels) * 100
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.fill_between(share, ordered, color=BLUE, alpha=0.25, lw=0)
-        axes.plot(share, ordered, color=BLUE, lw=1.8, label="this design")
-        axes.axhline(levels.mean(), color=GREY, ls="--", lw=1.2, label="equal levels, same total")
-        axes.set(xlabel="readings, those that show most first (%)", xlim=(0, 100), ylim=(0, None))
-        axes.set(ylabel="privacy level s (larger shows more)", title="Who gives up how much")
-        axes.legend(frameon=False)
-        with atomic_file(Path(path)) as target:
-            figure.savefig(target, format=Path(path).suffix.lstrip(".") or "png", dpi=160)
-        return Path(path)
 
     def __repr__(self) -> str:
         return (

@@ -393,9 +393,6 @@ class Least(Scaled):
         return bool(part > HIDDEN * np.abs(self.weight).max())
 
 
-# --- in the user's units -----------------------------------------------------------------------
-
-
 class Criterion(ABC):
     """A function of the error covariance Σ that should be small."""
 

@@ -237,9 +237,6 @@ def level_of(factor: Array, blocks: list[Index]) -> PSD:
     return Blocks([lower @ lower.T for lower in lowers], lowers)
 
 
-# --- what is asked -----------------------------------------------------------------------------
-
-
 def full_problem(
     model: LinearModel, asked: Criterion, shape: str, cost: ArrayLike, cap: ArrayLike,
     groups: Labels | None, persons: Persons | Labels | None,
@@ -491,9 +488,6 @@ def _equal_spent(problem: FullProblem, value: float) -> float:
         return np.inf
     t = root_of(problem.equal_value, value, problem.criterion.logarithm)
     return float(problem.limits.cost @ problem.limits.unit(np.full(len(problem.rows), t)))
-
-
-# --- caps alone --------------------------------------------------------------------------------
 
 
 def correlated(

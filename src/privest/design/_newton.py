@@ -326,9 +326,6 @@ class Order:
         return slack, self.pair.towards(mu, cross) - (half + half.T) / 2
 
 
-# --- the linear system of a step ---------------------------------------------------------------
-
-
 class Step(NamedTuple):
     """ds (g,), z (c,), dt, dπ (p,)."""
 
@@ -652,9 +649,6 @@ def _start(atoms: Atoms, e: Array, aim: Aim, goal: float, budget: float | None) 
         left, weight = atoms.most - atoms.per_person(e), max(1.0, g / len(atoms.most))
         pairs["persons"] = Pair(left, weight * mu / left, weight)
     return Iterate(atoms, aim, pairs, goal, budget)
-
-
-# --- the search --------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)

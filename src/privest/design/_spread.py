@@ -19,18 +19,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from privest.arrays import (
-    EPS,
-    Array,
-    ArrayLike,
-    Flags,
-    Index,
-    as_array,
-    as_choice,
-    as_flag,
-    as_number,
-    as_scale,
-)
+from privest.arrays import EPS, Array, ArrayLike, Flags, Index, as_array, as_choice, as_scale
 from privest.design._allocate import TOLERANCE, refuse
 from privest.design._allocation import Allocation
 from privest.design._certificate import Prices, budget_prices, levels_at, most_worth
@@ -39,11 +28,9 @@ from privest.design._problem import Problem, Task, as_tolerance, task_of
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import Diagonal, weighted_roots
 from privest.model import LinearModel
-from privest.noise import Gaussian
 from privest.privacy import StreamLevel
 
 Worth = ArrayLike | Literal["every", "final"] | None
-MOST_REPEATS = 64  # of the rows of an endless stream
 STEPS = 400
 PLAIN = 12  # steps towards the best levels for q before Newton's method joins in
 ROUNDS = 12  # of Newton's method at a time
@@ -59,14 +46,12 @@ class Spread(Allocation):
     worth         (m,): how much the estimate after each reading counts.
     error         (m,): tr WΣ_k after each reading; inf before θ is identifiable.
     equal_error   (m,): the same for equal levels; `equal` is what they add up to.
-    endless       whether readings after these were asked about: they give up nothing then.
     """
 
     worth: Array
     error: Array
     equal_error: Array
-    endless: bool
-    EXTRA = ("worth", "error", "equal_error", "endless")
+    EXTRA = ("worth", "error", "equal_error")
 
     @property
     def stream(self) -> StreamLevel:
@@ -77,7 +62,6 @@ class Spread(Allocation):
         """What was found, against equal levels, and how sure it is."""
         levels, shown = self.levels, np.flatnonzero(self.levels)
         early = levels[: max(1, round(len(levels) / 10))].sum() / levels.sum()
-        after = " Readings after these are not worth their price: none of them." * self.endless
         sure = "" if self.certified else f" NOT as close as asked ({self.tolerance:.0e})."
         return "\n".join([
             f"The weighted sum of the squared errors of all estimates is {self.value:.6g} for a "
@@ -88,7 +72,7 @@ class Spread(Allocation):
             f"Proved: no levels of this total have less than {self.floor:.6g} (gap {self.gap:.1e};"
             f" {self.method}, {self.iterations} steps).{sure}",
             f"The first tenth of the readings bears {100 * early:.0f} %; the last that "
-            f"gives up anything is number {shown[-1] + 1} of {len(levels)}.{after}",
+            f"gives up anything is number {shown[-1] + 1} of {len(levels)}.",
         ])  # fmt: skip
 
     def __repr__(self) -> str:
@@ -106,7 +90,6 @@ def spread(
     weight: ArrayLike | None = None,
     cost: ArrayLike = 1.0,
     cap: ArrayLike = np.inf,
-    endless: bool = False,
     tol: float = TOLERANCE,
 ) -> Spread:
     """The levels of a stream that serve all its estimates best, for one budget over all time.
@@ -117,8 +100,7 @@ def spread(
     estimate from the releases up to k. `weights` g: one number ≥ 0 for each reading; "every" (also
     None): all estimates count alike, from the first that exists; "final": the last alone, which is
     `allocate`; a number γ in (0, 1): an estimate counts γ times the one before. `weight` W, `cost`
-    and `cap` as for `allocate`. endless=True, with γ: the readings of the model come again and
-    again; after the last reading given back none is worth its price.
+    and `cap` as for `allocate`.
     Assumes independent noise of the readings, and releases of one reading each (U = 0).
     Guarantees: `floor` is below the value of every admissible choice. Memory m n².
 
@@ -129,12 +111,9 @@ def spread(
     >>> round(found.equal / found.value, 2)  # what equal levels lose
     1.41
     """
-    most, worth = as_scale(budget, "the budget"), weights
-    tol = as_tolerance(tol)
-    if as_flag(endless, "endless"):
-        return _endless(model, most, worth, weight, cost, cap, tol)
-    task, course = _course(model, most, worth, weight, cost, cap)
-    return _answer(task, course, most, tol, solve(course, most, tol), endless=False)
+    most, tol = as_scale(budget, "the budget"), as_tolerance(tol)
+    task, course = _course(model, most, weights, weight, cost, cap)
+    return _answer(task, course, most, tol, solve(course, most, tol))
 
 
 def _course(
@@ -179,7 +158,9 @@ def as_worth(worth: Worth | float, m: int, first: int) -> Array:
         return (np.arange(m) == m - 1) * 1.0 if name == "final" else later * 1.0
     given = as_array(worth, "weights", ndim=(0, 1))
     if given.ndim == 0:
-        return np.asarray(_discount(float(given)) ** np.arange(m) * later)
+        if not 0 < given < 1:
+            raise InvalidInput(f"a discount lies between 0 and 1; received {float(given):g}.")
+        return np.asarray(given ** np.arange(m) * later)
     if len(given) != m or (given < 0).any() or not given.any():
         raise InvalidInput(
             f"weights are one number ≥ 0 for each of {m} readings, not all of them 0; received "
@@ -193,55 +174,7 @@ def as_worth(worth: Worth | float, m: int, first: int) -> Array:
     return np.asarray(given, dtype=float)
 
 
-def _discount(given: float) -> float:
-    if not 0 < given < 1:
-        raise InvalidInput(f"a discount lies between 0 and 1; received {given:g}.")
-    return given
-
-
-def _endless(
-    model: LinearModel, budget: float, worth: Worth | float, weight: ArrayLike | None,
-    cost: ArrayLike, cap: ArrayLike, tol: float,
-) -> Spread:  # fmt: skip
-    """The finite problem whose last estimate stands for all later ones, and that this is enough.
-
-    After the last reading nothing is shown, so that its estimate stays: it counts Σ_{k ≥ m-1} γ^k.
-    A later reading h is worth at most γ^m/(1 − γ)·hᵀZZᵀh, Z = PI⁻¹B at the end: where this is below
-    the price for every row the floor of the finite problem is one of the endless problem too, with
-    the same witness. Else the rows are taken once more.
-    """
-    if worth is None or isinstance(worth, str) or np.ndim(worth) != 0:
-        raise InvalidInput("an endless stream needs a discount: weights=γ in (0, 1).")
-    factor, period = _discount(as_number(worth, "the discount")), model.readings
-    variance = np.array(task_of(model, A(weight), cost=cost, cap=cap).problem.variance)
-    repeats = 1
-    while repeats <= MOST_REPEATS:
-        noise = Gaussian(cov=np.tile(variance, repeats))
-        longer = LinearModel(np.tile(model.matrix, (repeats, 1)), noise, names=model.names)
-        m = longer.readings
-        costs, caps = (
-            np.tile(value, repeats) if np.shape(value) == (period,) else value
-            for value in (cost, cap)
-        )
-        first = first_estimate(longer.matrix, np.broadcast_to(caps, (m,)) > 0)
-        g = factor ** np.arange(m) * (np.arange(m) >= first)
-        g[-1] = factor ** (m - 1) / (1.0 - factor)
-        task, course = _course(longer, budget, g, weight, costs, caps)
-        found = solve(course, budget, tol)
-        problem = course.problem
-        later = np.sum((problem.rows[:period] @ found.last) ** 2, axis=1) * factor**m
-        if (later / (1.0 - factor) <= found.price * problem.cost[:period]).all():
-            return _answer(task, course, budget, tol, found, endless=True)
-        repeats *= 2
-    raise NumericalFailure(
-        f"Readings are still worth their price after {MOST_REPEATS} times the rows of the model: "
-        "give a model of more readings, a smaller budget, or a stronger discount."
-    )
-
-
-def _answer(
-    task: Task, course: Course, budget: float, tol: float, found: Found, *, endless: bool
-) -> Spread:
+def _answer(task: Task, course: Course, budget: float, tol: float, found: Found) -> Spread:
     problem = task.problem
     levels = problem.within(found.levels, budget)
     value = course.value(levels)
@@ -253,11 +186,7 @@ def _answer(
         spent=min(problem.spent(levels), budget), price=found.price, iterations=found.steps,
         method=found.method, equal=course.value(equal), worth=course.worth,
         error=course.every_error(levels), equal_error=course.every_error(equal),
-        endless=endless,
     )  # fmt: skip
-
-
-# --- the search --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,28 +284,23 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What was found: levels (m,), and the floor, with the witness that it is by.
-
-    price  ν of the budget there; `last` Z (n, r) of the last estimate.
-    """
+    """What was found: levels (m,), and the floor, with the price ν of the budget that it is by."""
 
     levels: Array
     floor: float
     price: float
-    last: Array
     steps: int
     method: str
 
 
 def solve(course: Course, budget: float, tol: float) -> Found:
-    """Towards the best levels for the slopes, with exact line search, from equal levels.
+    """Towards the best levels for the slopes, from equal ones; with Newton steps where it is slow.
 
-    Where that is slow (levels far below 1/v, few readings that show anything) steps of Newton's
-    method on the readings that do take its place in turn.
+    That is where levels are far below 1/v, and few readings show anything.
     """
     problem = course.problem
     levels = problem.within(np.ones(problem.readings), budget)
-    floor, price, last, step = -np.inf, 0.0, np.zeros(0), 0
+    floor, price, step = -np.inf, 0.0, 0
     for step in range(1, STEPS + 1):
         x = problem.precisions(levels)
         found = course.errors(course.informations(x))
@@ -387,7 +311,7 @@ def solve(course: Course, budget: float, tol: float) -> Found:
         prices = budget_prices(problem, q, budget)
         top = most_worth(problem, q, budget, prices)
         if value**2 / top > floor:
-            floor, price, last = value**2 / top, prices.budget, solved[-1]
+            floor, price = value**2 / top, prices.budget
         if value - floor <= tol * value:
             break
         further = problem.precisions(_vertex(problem, q, prices, budget))
@@ -396,7 +320,7 @@ def solve(course: Course, budget: float, tol: float) -> Found:
         if step >= PLAIN:
             levels = newton_steps(course, budget, levels, q, prices.of(problem))
     method = "Frank-Wolfe" + " and Newton" * (step > PLAIN)
-    return Found(levels, floor, price, last, step, method)
+    return Found(levels, floor, price, step, method)
 
 
 def _vertex(problem: Problem, q: Array, prices: Prices, budget: float) -> Array:
@@ -419,8 +343,7 @@ def _vertex(problem: Problem, q: Array, prices: Prices, budget: float) -> Array:
 def newton_steps(course: Course, budget: float, levels: Array, q: Array, prices: Array) -> Array:
     """Newton's method in the levels that are not zero nor at a cap, Σ c_k s_k kept.
 
-    Of too many readings those that are worth nearly their price (the others are traces). The
-    levels as they were where nothing better is found.
+    Of too many readings those that are worth nearly their price: the others are traces.
     """
     problem = course.problem
     given, best = levels, course.value(levels)

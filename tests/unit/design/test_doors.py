@@ -204,11 +204,6 @@ def test_what_nothing_shows_is_not_identifiable():
         design.allocate(pv.LinearModel(H[:, [0, 0]], noise=1.0), 1.0)
 
 
-def test_a_picture_is_drawn(tmp_path):
-    found = design.allocate(MODEL, 20.0)
-    assert found.picture(tmp_path / "who.png").stat().st_size > 5000
-
-
 def test_an_allocation_that_hides_what_was_not_asked_for_is_a_record_all_the_same():
     model = pv.LinearModel([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], noise=1.0)
     found = design.allocate(model, 4.0, criterion=design.C([1.0, 0.0]))
@@ -357,5 +352,3 @@ def test_levels_keep_their_budget_to_the_letter(seed):
     for one in found:
         assert exact_cost(cost, one.levels) <= Fraction(budget)
         assert one.spent <= budget
-    endless = design.spread(model, budget, 0.8, endless=True)
-    assert exact_cost(np.ones(len(endless.levels)), endless.levels) <= Fraction(budget)

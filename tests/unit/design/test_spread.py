@@ -89,31 +89,6 @@ def test_a_long_stream_of_few_readings_that_show_anything():
     assert "Newton" in found.method
 
 
-def test_without_a_horizon_the_discounted_best_is_finite():
-    """The endless answer is that of a far longer stream, cut nowhere."""
-    rows = np.c_[np.ones(10), np.arange(10) % 3]
-    model = pv.LinearModel(rows, noise=0.5)
-    found = spread(model, 20.0, 0.9, endless=True)
-    assert found.endless
-    assert len(found.levels) % 10 == 0
-    longer = pv.LinearModel(np.tile(rows, (60, 1)), noise=0.5)
-    finite = spread(longer, 20.0, 0.9)
-    # The far end counts 0.9^600 at most: below 1e-27 of the rest.
-    assert found.value == pytest.approx(finite.value, rel=3e-6)
-    assert found.floor <= finite.value * (1 + 1e-9)
-    assert not finite.levels[len(found.levels) :].any()
-    assert "not worth their price" in found.explain()
-    with pytest.raises(pv.errors.InvalidInput, match="needs a discount"):
-        spread(model, 20.0, endless=True)
-    with pytest.raises(pv.errors.NumericalFailure, match="more readings"):
-        spread(model, 1e6, 0.99999, endless=True)
-
-
-def test_a_picture_is_drawn(tmp_path):
-    found = spread(stream(1, m=30), 30.0)
-    assert found.picture(tmp_path / "when.png").stat().st_size > 5000
-
-
 def test_in_words():
     found = spread(pv.LinearModel(np.ones((50, 1)), noise=1.0), 50.0)
     words = found.explain()
@@ -137,12 +112,11 @@ def test_what_is_refused():
 
 
 @pytest.mark.parametrize("cap", [0.0, np.array([1.0] + [0.0] * 11)])
-@pytest.mark.parametrize("options", [{}, {"weights": 0.9, "endless": True}])
-def test_caps_that_hide_a_parameter(cap, options):
+def test_caps_that_hide_a_parameter(cap):
     """One reading cannot show two parameters: not a matter of rounding."""
     model = pv.LinearModel(np.random.default_rng(9).standard_normal((12, 2)), noise=1.0)
     with pytest.raises(pv.errors.InfeasibleTarget, match="show all of the parameters") as refused:
-        spread(model, 1.0, cap=cap, **options)
+        spread(model, 1.0, cap=cap)
     assert refused.value.reason == "hidden"
 
 
