@@ -122,9 +122,7 @@ def _group_levels(problem: Problem, q: Array, prices: Array) -> Array:
 
 
 def conjugate(problem: Problem, q: Array, prices: Array) -> float:
-    """conj, or above it by rounding; inf where a reading without noise and cap is worth more than
-    it costs.
-    """
+    """conj, or above it by rounding; inf where an exact reading without cap is too cheap."""
     s = levels_at(problem, q, prices)
     if problem.atom is not None:
         return _group_conjugate(problem, q, prices, s)
@@ -220,7 +218,7 @@ def budget_prices(problem: Problem, q: Array, budget: float) -> Prices:
     free = Prices(0.0, person_prices(problem, q, 0.0))
     top = _highest_price(problem, q)
     if top > 0 and not problem.exact and problem.person is None:
-        low, high = np.log(top) - SPAN, np.log(top)
+        low, high = np.log(top) - SPAN, np.log(top) + 1e-10  # above what exp and log round
         if excess(low) <= 0:
             return free
         return Prices(float(np.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-15))))
@@ -238,10 +236,7 @@ def target_prices(problem: Problem, q: Array, needed: float) -> Prices:
 
 
 def _best_price(problem: Problem, q: Array, bound: Callable[[Prices], float]) -> Prices:
-    """The price at which a bound that has one valley is least, by golden sections of log ν.
-
-    With exact readings the bound has kinks, and is infinite where they are too cheap.
-    """
+    """The price at which a bound that has one valley is least, by golden sections of log ν."""
     top = _highest_price(problem, q)
     if top <= 0:  # nothing is worth anything
         return Prices(1.0, person_prices(problem, q, 1.0))
@@ -270,7 +265,7 @@ def _best_price(problem: Problem, q: Array, bound: Callable[[Prices], float]) ->
 
 
 def lifted(problem: Problem, q: Array, prices: Prices) -> Prices:
-    """The same with a price of the budget at which no reading without noise and cap is worth more.
+    """The same with a budget's price at which no exact reading without cap is worth more.
 
     Below it the conjugate is infinite; prices of a search are right up to rounding only.
     """

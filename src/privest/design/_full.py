@@ -237,11 +237,10 @@ def level_of(factor: Array, blocks: list[Index]) -> PSD:
     return Blocks([lower @ lower.T for lower in lowers], lowers)
 
 
-def full_problem(
-    model: LinearModel, asked: Criterion, shape: str, cost: ArrayLike, cap: ArrayLike,
-    groups: Labels | None, persons: Persons | Labels | None,
-) -> FullProblem:  # fmt: skip
-    """What is asked of a full S, checked; levels are counted in units of 1/cost."""
+def _persons_of(
+    shape: str, groups: Labels | None, persons: Persons | Labels | None
+) -> Persons | None:
+    """Whose traces are limited; what a full S cannot mean is refused."""
     if groups is not None:
         raise InvalidInput("a full S has no groups that share a level: leave groups out.")
     if persons is not None and not isinstance(persons, Persons):
@@ -253,6 +252,15 @@ def full_problem(
         )
     if shape == "persons" and persons is None:
         raise InvalidInput("shape='persons' needs persons: a label for each reading.")
+    return persons
+
+
+def full_problem(
+    model: LinearModel, asked: Criterion, shape: str, cost: ArrayLike, cap: ArrayLike,
+    groups: Labels | None, persons: Persons | Labels | None,
+) -> FullProblem:  # fmt: skip
+    """What is asked of a full S, checked; levels are counted in units of 1/cost."""
+    persons = _persons_of(shape, groups, persons)
     m = in_range(local_model(model)).readings
     costs = per_reading(cost, m, "cost", least_open=True)
     caps = per_reading(cap, m, "cap", least_open=False)

@@ -28,8 +28,7 @@ from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record, as_frame
 
 Target = float | Mapping[str | int, float] | StandardErrors
-# A number of readings that rounding puts above a whole one is that whole one.
-WHOLE = 1e-12
+WHOLE = 1e-12  # a number of readings that rounding puts above a whole one is that whole one
 
 
 @dataclass(frozen=True, eq=False)

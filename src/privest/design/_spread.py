@@ -324,10 +324,7 @@ def solve(course: Course, budget: float, tol: float) -> Found:
 
 
 def _vertex(problem: Problem, q: Array, prices: Prices, budget: float) -> Array:
-    """Levels with the largest qᵀx within the budget.
-
-    Readings without noise take what the others leave, those of the greatest worth first.
-    """
+    """Levels with the largest qᵀx within the budget; exact readings take what the others leave."""
     levels = levels_at(problem, q, prices.of(problem))
     levels = np.where(problem.variance > 0, levels, 0.0)
     rest = budget - problem.spent(levels)
