@@ -20,7 +20,7 @@ import scipy
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_array, as_choice, as_confidence
 from privest.dynamics._families import Family
-from privest.dynamics._intervals import HigherMaximum, Profile, profile
+from privest.dynamics._intervals import HigherMaximum, Profile
 from privest.dynamics._kalman import last_state
 from privest.dynamics._maximum import Maximum, Objective, ascend, newton
 from privest.dynamics._releases import Data
@@ -30,10 +30,8 @@ from privest.records import Record
 
 METHODS = ("mixture", "plug-in")
 BISECTIONS = 60  # of a bracket of the width of the mixture: to the last digit
-REACH = 20.0  # 2(ℓ̂ − ℓ_p) at the edge of a grid: what is beyond has a chance of 1e-5
-EDGE_EVALUATIONS = 80  # an edge for draws, which may be rough
-SPACING = 0.6  # of a conditional standard error: the midpoint rule errs by e^{−2π²/0.36}
-LEAST_POINTS, MOST_POINTS = 12, 40  # a parameter of a grid
+REACH = 20.0  # 2(ℓ̂ − ℓ_p) at the ends of profiles by which the first draws spread
+END_EVALUATIONS = 80  # for such an end, which may be rough
 DRAWS, ROUNDS = 400, 4
 ENOUGH = 250  # effective draws, and no further round is made
 FEWEST = 50  # effective draws, below which weights are made more even
@@ -55,7 +53,7 @@ class Forecast(Record):
                      privacy noise too, in units of a measurement.
     states, state_error   (…, h, n): of the states.
     method           "mixture" or "plug-in", at θ̂ alone.
-    effective        how many points count (1/Σw²; for a grid all), of `points`.
+    effective        how many draws of the parameters count (1/Σw²), of `points`.
     notes            what a reader should know, in words.
     """
 
@@ -107,10 +105,7 @@ class Predictive(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """Weights (N,) that sum to one and the predictive distribution at each point.
-
-    effective = 1/Σw² for draws; for a grid it is the number of its points.
-    """
+    """Weights (N,) that sum to one and the predictive distribution at each point; 1/Σw²."""
 
     weights: Array
     found: list[Predictive]
@@ -285,13 +280,9 @@ class Coordinates:
         with np.errstate(divide="ignore"):
             t[self.places] = np.where(self.variance, np.log(np.square(psi)), psi)
         low, high = self.top.limits.T
-        t = np.where(self._is_variance(t), np.maximum(t, low), t)  # nothing changes below
+        own = self.places[self.variance]
+        t[own] = np.maximum(t[own], low[own])  # nothing changes below
         return t if ((t >= low) & (t <= high)).all() else None
-
-    def _is_variance(self, t: Array) -> Flags:
-        found = np.zeros(len(t), dtype=bool)
-        found[self.places[self.variance]] = True
-        return found
 
     def log_density(self, t: Array) -> float:
         """log|∂θ/∂t| of what is not a variance."""
@@ -332,75 +323,15 @@ class Coordinates:
 def posterior(objective: Objective, visit: Visit, top: Maximum, free: Flags) -> Posterior:
     """Points and weights of the parameters that are `free`; the visit takes care of the others.
 
-    Up to two parameters on a grid, more by importance draws at the points of a fixed lattice:
-    nothing is random. Raises HigherMaximum where a profile finds more than the top, NotIdentifiable
-    where a parameter without limits is not determined at all.
+    Importance draws at the points of a fixed lattice (nothing is random), from Student's
+    distributions: the first as wide as the profiles say, the next fitted to all draws so far;
+    weights exp ℓ over the density of all of them, until enough count. Raises HigherMaximum where a
+    profile finds more than the top, NotIdentifiable where a parameter without limits is not
+    determined at all.
     """
     if not free.any():
         return _posterior(np.zeros(1), [visit(top.t)[1]], 1.0)
     coordinates = Coordinates(objective.family, top, free)
-    if len(coordinates.places) <= 2:
-        return _grid(objective, visit, coordinates)
-    return _draws(objective, visit, coordinates)
-
-
-def _posterior(
-    logs: Array, found: list[Predictive | None], effective: float, notes: tuple[str, ...] = ()
-) -> Posterior:
-    """Weights exp(logs) to a sum of one, those that are negligible left out."""
-    weights = scipy.special.softmax(logs)
-    kept = [(w, one) for w, one in zip(weights, found) if w > NEGLIGIBLE and one is not None]
-    own = np.array([w for w, _ in kept])
-    return Posterior(own / own.sum(), [one for _, one in kept], effective, len(logs), notes)
-
-
-def _grid(objective: Objective, visit: Visit, coordinates: Coordinates) -> Posterior:
-    """The midpoint rule on the box in which a profile is above −REACH/2."""
-    family, top, places = objective.family, coordinates.top, coordinates.places
-    ends = profile(objective, family, top, REACH).ends
-    box = []
-    for j, is_variance in zip(places.tolist(), coordinates.variance):
-        if is_variance:
-            edges = np.sqrt(ends[j])
-        else:
-            theta = np.tile(family.natural(top.t), (2, 1))
-            theta[:, j] = ends[j]
-            edges = np.array([_edge(family, row, top.limits, j) for row in theta])
-        if not np.isfinite(edges).all():
-            raise NotIdentifiable(
-                f"{family.names[j]} is not determined by these releases: there is no forecast "
-                "without it."
-            )
-        box.append(edges)
-    conditional = 1 / np.sqrt(np.linalg.inv(coordinates.covariance()).diagonal())
-    axes = []
-    for (low, high), error in zip(box, conditional):
-        wanted = math.ceil(min((high - low) / (SPACING * error), MOST_POINTS))
-        count = max(wanted, LEAST_POINTS)
-        axes.append(low + (high - low) * (np.arange(count) + 0.5) / count)
-    points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=-1)
-    heights, found = coordinates.visited(visit, points)
-    if not np.isfinite(heights).any():
-        raise NotIdentifiable("No point near the maximum has a likelihood.")
-    return _posterior(heights, found, float(len(points)))
-
-
-def _edge(family: Family, theta: Array, limits: Array, j: int) -> float:
-    """t_j of the edge θ_j of a box; its limit where θ_j is at the end of what it can be."""
-    try:
-        return float(family.working(theta)[j])
-    except InvalidInput:
-        higher = theta[j] > family.natural(np.clip(np.zeros(len(theta)), *limits.T))[j]
-        return float(limits[j, int(higher)])
-
-
-# --- importance draws ---
-
-
-def _draws(objective: Objective, visit: Visit, coordinates: Coordinates) -> Posterior:
-    """From Student's distributions, the first as wide as the profiles say, the next fitted to all
-    draws so far; weights exp ℓ over the density of all of them, until enough count.
-    """
     unit = _lattice(len(coordinates.places))
     laws = [_first_law(objective, coordinates)]
     points, heights = np.empty((0, unit.shape[1])), np.empty(0)
@@ -412,7 +343,7 @@ def _draws(objective: Objective, visit: Visit, coordinates: Coordinates) -> Post
         found += there
         if not np.isfinite(heights).any():
             said = "no draw of the parameters has a likelihood: the estimates are taken for true."
-            return _posterior(np.zeros(1), [visit(coordinates.top.t)[1]], 1.0, (said,))
+            return _posterior(np.zeros(1), [visit(top.t)[1]], 1.0, (said,))
         logs = heights - np.logaddexp.reduce([coordinates.log_law(points, *law) for law in laws])
         effective = _effective(logs)
         if effective >= ENOUGH:
@@ -425,6 +356,16 @@ def _draws(objective: Objective, visit: Visit, coordinates: Coordinates) -> Post
         "made more even, and the forecast is rough."
     )
     return _posterior(_tempered(logs), found, effective, (said,))
+
+
+def _posterior(
+    logs: Array, found: list[Predictive | None], effective: float, notes: tuple[str, ...] = ()
+) -> Posterior:
+    """Weights exp(logs) to a sum of one, those that are negligible left out."""
+    weights = scipy.special.softmax(logs)
+    kept = [(w, one) for w, one in zip(weights, found) if w > NEGLIGIBLE and one is not None]
+    own = np.array([w for w, _ in kept])
+    return Posterior(own / own.sum(), [one for _, one in kept], effective, len(logs), notes)
 
 
 def _lattice(p: int) -> Array:
@@ -446,7 +387,7 @@ def _first_law(objective: Objective, coordinates: Coordinates) -> tuple[Array, A
     for j in coordinates.places.tolist():
         own = Profile(objective, objective.family, top, j, REACH)
         for side in (-1, 1):
-            end = own.end(side, most=EDGE_EVALUATIONS)
+            end = own.end(side, most=END_EVALUATIONS)
             if not math.isfinite(end.value) and not np.isfinite(top.limits[j]).any():
                 raise NotIdentifiable(
                     f"{objective.family.names[j]} is not determined by these releases: there is "

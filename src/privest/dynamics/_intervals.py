@@ -9,6 +9,7 @@ four values of v. At each the other coordinates climb by L-BFGS from where the l
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Flags, as_confidence
-from privest.dynamics._maximum import Function, Maximum, ascend, curvature, newton
+from privest.dynamics._maximum import Function, Maximum, ascend, newton
 from privest.errors import NumericalFailure
 from privest.records import Record, quantile
 
@@ -198,12 +199,16 @@ class Profile:
         self.error = math.sqrt(float(rises @ along))  # the standard error of w
         self.tangent = along / self.error**2
         self.size = np.sqrt(inverse.diagonal())[self.others]
-        self.start = self.sign * float(top.t[self.pivot]) if self.simple else self.value(top.t)
+        self.start = self.at(top.t)
 
     def function(self, t: Array) -> tuple[float, Array]:
         """ℓ, ∂ℓ/∂t; counted."""
         self.evaluations += 1
         return self._function(t)
+
+    def at(self, t: Array) -> float:
+        """w."""
+        return self.sign * float(t[self.pivot]) if self.simple else self.value(t)
 
     def value(self, t: Array) -> float:
         """θ_j."""
@@ -309,11 +314,10 @@ class Profile:
 
     def end(self, side: int, inside: Point | None = None, most: int = MOST_EVALUATIONS) -> End:
         """The end on one side (−1, 1), from a point that is not excluded."""
-        first = self.wanted * self.error
         farthest = float(self.limits[(side + 1) // 2])
-        first = side * (min(first, LONGEST) if math.isfinite(farthest) else first)
-        if inside is None:
-            inside = Point(self.start, 0.0, 1.0 / (side * self.error), self.top.t)
+        longest = LONGEST if math.isfinite(farthest) else math.inf
+        first = side * min(self.wanted * self.error, longest)
+        inside = inside or Point(self.start, 0.0, 1.0 / (side * self.error), self.top.t)
         outside: Point | None = None
         point, last = inside, self.evaluations + most
         for _ in range(MOST_POINTS):
@@ -321,14 +325,13 @@ class Profile:
             w = side * min(side * w, side * farthest)
             point = self._ahead(w, inside, outside)
             if abs(point.root - self.wanted) <= ROOT_ERROR:
-                w = point.w + (self.wanted - point.root) / point.slope if point.slope else point.w
-                return End(self.value_at(w, point.t), False, point.t, point.w)
+                return self._met(point)
             if point.root < self.wanted:
                 inside = point
+                if w == farthest and outside is None:
+                    break
             else:
                 outside = point
-            if w == farthest and outside is None:
-                return End(self.limit(side, inside.t), True, inside.t)
             if self.evaluations > last:
                 return self._rough_end(side, inside, first)
             if outside is None or not self._is_narrow(inside, outside, first):
@@ -340,6 +343,11 @@ class Profile:
                 return End(self.value_at(inside.w, inside.t), not fall, inside.t, outside.w)
             inside, outside = again, None
         return End(self.limit(side, inside.t), True, inside.t)
+
+    def _met(self, point: Point) -> End:
+        """The end a Newton step from a point next to it."""
+        w = point.w + ((self.wanted - point.root) / point.slope if point.slope else 0.0)
+        return End(self.value_at(w, point.t), False, point.t, point.w)
 
     def _ahead(self, w: float, inside: Point, outside: Point | None) -> Point:
         """The maximum at w from where the tangent leads; where that is low from both neighbours."""
@@ -410,47 +418,62 @@ def _row(family: Parameters, t: Array, j: int) -> Array:
 
 
 class ProfileEnds(NamedTuple):
-    """ends (p, 2), open_ends (p, 2), rough (p, 2); pairs (j, i): where θ_i ends, at 0, ℓ does not
-    depend on θ_j.
+    """ends, open_ends, rough (p, 2); undefined (j, i): where θ_i ends, at 0, ℓ does not depend on
+    θ_j; apart (j, θ_j) of another maximum that is not excluded.
     """
 
     ends: Array
     open_ends: Flags
     rough: Flags
     undefined: tuple[tuple[int, int], ...]
+    apart: tuple[tuple[int, float], ...]
 
 
-def profile(
+def _profile_ends(
     function: Function, family: Parameters, top: Maximum, threshold: float,
-    starts: Sequence[Array] = (), most: int = MOST_EVALUATIONS,
+    starts: Sequence[Array], others: Sequence[Array],
 ) -> ProfileEnds:  # fmt: skip
     """Both ends of every natural parameter.
 
     Where θ_i = 0 (a variance) is not excluded, and ℓ there is the same for all θ_j (a correlation
     of nothing), every θ_j is compatible with the releases: its interval is all it can be. If a
     correlation is not well known, or with `starts`, each end is checked for other maxima over all
-    else: it is one only if all are excluded there.
+    else: it is one only if all are excluded there. `others` are maxima that are not excluded.
     """
-    p = len(top.t)
-    profiles = [Profile(function, family, top, j, threshold) for j in range(p)]
-    ends = [[one.end(side, most=most) for side in (-1, 1)] for one in profiles]
+    profiles = [Profile(function, family, top, j, threshold) for j in range(len(top.t))]
+    ends = [[one.end(side) for side in (-1, 1)] for one in profiles]
     spread = top.covariance().diagonal()[_correlations(top.limits)]
     loose = bool(len(starts)) or bool((spread > WELL_KNOWN**2).any())
-    zero = {}
-    for i in range(p):
-        if loose or ends[i][0].is_open:
-            lost = _undetermined_at_zero(profiles, i, ends, threshold)
-            if lost is not None:
-                zero[i] = lost
-    undefined = tuple((j, i) for i, lost in zero.items() for j in lost if j not in zero)
-    for j, side in [(i, 0) for i in zero] + [(j, side) for j, _ in undefined for side in (0, 1)]:
-        ends[j][side] = End(profiles[j].limit(2 * side - 1, top.t), True, ends[j][side].t)
+    undefined = _open_at_zero(profiles, ends, threshold, loose)
+    apart = []
+    for t, (j, side) in itertools.product(others, np.ndindex(len(ends), 2)):
+        value, sign = profiles[j].value(t), 2 * side - 1
+        if sign * value > sign * ends[j][side].value:
+            apart.append((j, value))
+            ends[j][side] = profiles[j].end(sign, profiles[j].climb(profiles[j].at(t), [t]))
     if loose:
         _check_branches(profiles, ends, starts)
     values, is_open, rough = (
         np.array([[end[part] for end in pair] for pair in ends]) for part in (0, 1, 4)
     )
-    return ProfileEnds(values, is_open, rough, undefined)
+    return ProfileEnds(values, is_open, rough, undefined, tuple(apart))
+
+
+def _open_at_zero(
+    profiles: Sequence[Profile], ends: list[list[End]], threshold: float, loose: bool
+) -> tuple[tuple[int, int], ...]:
+    """Opens the ends of variances that may be 0, and of what means nothing there: pairs (j, i)."""
+    zero: dict[int, list[int]] = {}
+    for i in range(len(ends)):
+        if loose or ends[i][0].is_open:
+            lost = _undetermined_at_zero(profiles, i, ends, threshold)
+            zero |= {} if lost is None else {i: lost}
+    undefined = tuple((j, i) for i, lost in zero.items() for j in lost if j not in zero)
+    opened = [(i, 0) for i in zero] + [(j, side) for j, _ in undefined for side in (0, 1)]
+    for j, side in opened:
+        limit = profiles[j].limit(2 * side - 1, profiles[j].top.t)
+        ends[j][side] = End(limit, True, ends[j][side].t)
+    return undefined
 
 
 def _correlations(limits: Array) -> Flags:
@@ -501,26 +524,28 @@ def _check_branches(
 
     An end that moved is a guess for the others, so that they are checked again from there.
     """
-    places = [(j, side) for j in range(len(ends)) for side in (0, 1)]
-    last = set(places)
     limits = profiles[0].top.limits
+    places = [(j, side) for j in range(len(ends)) for side in (0, 1)]
+    last = places
     for _ in range(BRANCH_ROUNDS):
         guesses = {(j, side): _variants(ends[j][side].t, limits) for j, side in places}
-        every = [list(kind) for kind in zip(*guesses.values())]
+        every = _by_kind(list(guesses.values()))
         every[0] += starts
-        fresh = [list(kind) for kind in zip(*(guesses[place] for place in places if place in last))]
-        moved = set()
+        fresh = _by_kind([guesses[place] for place in last])
+        moved = []
         for j, side in places:
-            end = ends[j][side]
-            if end.is_open:
-                continue
-            own = every if (j, side) in last else fresh
-            ends[j][side] = profiles[j].beyond(end, 2 * side - 1, own)
-            if ends[j][side] is not end:
-                moved.add((j, side))
+            before, own = ends[j][side], every if (j, side) in last else fresh
+            if not before.is_open:
+                ends[j][side] = profiles[j].beyond(before, 2 * side - 1, own)
+            if ends[j][side] is not before:
+                moved.append((j, side))
         if not moved:
             break
         last = moved
+
+
+def _by_kind(variants: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    return [list(kind) for kind in zip(*variants)]
 
 
 def _variants(t: Array, limits: Array) -> list[Array]:
@@ -552,8 +577,7 @@ def profile_intervals(
     for _ in range(RESTARTS):
         try:
             others = _other_maxima(function, top, starts, count, threshold)
-            found = profile(function, family, top, threshold, starts)
-            found, apart = _with_pieces(function, family, top, found, threshold, others, starts)
+            found = _profile_ends(function, family, top, threshold, starts, others)
             break
         except HigherMaximum as higher:
             t = ascend(function, higher.t, top.limits, count)
@@ -573,7 +597,7 @@ def profile_intervals(
     notes += [
         f"another peak of the likelihood, at {names[j]} = {value:.4g}, is not excluded; values "
         "between may be."
-        for j, value in apart
+        for j, value in found.apart
     ]
     notes += _notes(found, names)
     low, high = found.ends.T
@@ -598,30 +622,6 @@ def _other_maxima(
         if 2 * (top.value - value) <= threshold:
             found.append(t)
     return found
-
-
-def _with_pieces(
-    function: Function, family: Parameters, top: Maximum, found: ProfileEnds, threshold: float,
-    others: Sequence[Array], starts: Sequence[Array],
-) -> tuple[ProfileEnds, list[tuple[int, float]]]:  # fmt: skip
-    """The hull with the pieces about other maxima; and (j, θ_j) of those that lie apart."""
-    apart: list[tuple[int, float]] = []
-    for t in others:
-        theta = family.natural(t)
-        beyond = (theta < found.ends[:, 0]) | (theta > found.ends[:, 1])
-        if not beyond.any():
-            continue
-        apart += [(j, float(theta[j])) for j in np.flatnonzero(beyond).tolist()]
-        other = top._replace(t=t, curvature=curvature(function, t, top.limits))
-        piece = profile(function, family, other, threshold, starts)
-        low, high = piece.ends[:, 0] < found.ends[:, 0], piece.ends[:, 1] > found.ends[:, 1]
-        wider = np.stack([low, high], axis=-1)
-        found = ProfileEnds(
-            np.where(wider, piece.ends, found.ends),
-            np.where(wider, piece.open_ends, found.open_ends),
-            found.rough | piece.rough, found.undefined,
-        )  # fmt: skip
-    return found, apart
 
 
 def _notes(found: ProfileEnds, names: Sequence[str]) -> list[str]:

@@ -109,20 +109,16 @@ def _information(seen: Steps, given: Derivatives, shift: Array, cov: Array) -> A
     used = slice(0 if given.transition.any() or given.rows.any() else N, None)
     driven, mean = driven[:, used], mean[used]
     now = _Covariances(cov, given.cov, np.zeros((len(mean), len(mean))))
-    total, before = np.zeros((p, p)), math.inf
-    settled, maps = False, None
+    total, before, settled = np.zeros((p, p)), math.inf, False
+    last = -1
     for k, kind in enumerate(seen.kind.tolist()):
-        if k == 0 or kind != seen.kind[k - 1]:
-            settled, before = False, math.inf
+        if kind != last:
+            settled, before, last = False, math.inf, kind
         if not settled:
-            last = now
+            then = now
             now, maps = _covariance_step(seen, given, kind, now, used)
-            change = _change(now, last)
-            # Changes that shrink by a factor add up to a geometric series.
-            shrinks = change < before < math.inf
-            rest = change**2 / (before - change) if shrinks else math.inf
-            settled, before = change == 0.0 or rest <= SETTLED, change
-        assert maps is not None
+            change = _change(now, then)
+            settled, before = _has_settled(change, before), change
         total += maps.added
         if moving:
             mean = maps.lead @ mean + driven[k]
@@ -132,6 +128,13 @@ def _information(seen: Steps, given: Derivatives, shift: Array, cov: Array) -> A
             pulled = np.concatenate([np.zeros(N), (offset @ maps.gain.T).ravel()])[-len(mean) :]
             mean = maps.update @ mean - pulled
     return (total + total.T) / 2
+
+
+def _has_settled(change: float, before: float) -> bool:
+    """Whether all further changes are negligible: those that shrink are a geometric series."""
+    if not change < before < math.inf:
+        return change == 0.0
+    return change**2 / (before - change) <= SETTLED
 
 
 def _change(new: _Covariances, old: _Covariances) -> float:

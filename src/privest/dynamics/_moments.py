@@ -1,0 +1,203 @@
+"""Moments of releases of single numbers, and first coefficients from autocovariances."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from privest.arrays import AnyArray, Array, Flags
+from privest.dynamics._releases import Data, shown_series
+from privest.dynamics._steps import of_entries
+
+DIFFERENCES = (1, 2, 3)  # orders: what they leave is at least the variance of what is white
+
+
+class Moments(NamedTuple):
+    """Releases ŷ_k = z̃_k/ℓ_k = y_k + noise of variance 1/s_k, and their sizes.
+
+    values (K, series) with zeros where nothing is released, columns (K, p) of the inputs as the
+    releases contain them, noise 1/s_k and weight ∝ 1/(γ_0 + 1/s_k) (K, series).
+    variance: weighted, about the inputs, with privacy noise; whitest: the least variance that
+    differences leave, an upper estimate of what is white; lagged: releases look back, Σ a_jy_{k−j}
+    + e in units of √Σa_j², so that their autocovariances are not those of y.
+
+    Privacy noise is white: autocovariances of lags h ≥ 1 need no correction.
+    """
+
+    values: Array
+    columns: Array
+    noise: Array
+    weight: Array
+    lagged: bool
+    variance: float = 1.0
+    whitest: float = 1.0
+
+    @property
+    def steps(self) -> int:
+        """K."""
+        return len(self.values)
+
+    @property
+    def signal(self) -> float:
+        """γ_0 of the measurements about their inputs, at least a tenth of the variance."""
+        noise = float((self.weight * self.noise).sum() / self.weight.sum())
+        return max(self.variance - noise, 0.1 * self.variance)
+
+    def autocovariances(self, lags: int) -> Array:
+        """γ_0 + noise, γ_1, …, γ_lags over pairs (k, k − h) (fewer where there are no pairs)."""
+        found = []
+        weighted = self.weight * self.values
+        for h in range(min(lags, self.steps - 1) + 1):
+            end = self.steps - h
+            weights = float((self.weight[h:] * self.weight[:end]).sum())
+            if not weights > 0:
+                break
+            found.append(float((weighted[h:] * weighted[:end]).sum()) / weights)
+        return np.array(found)
+
+    def filtered_square(self, taps: Array) -> tuple[float, float, int]:
+        """Mean of (Σ_j f_jŷ_{k−j})², of the privacy noise in it; over how many steps."""
+        steps, used = self.steps - len(taps) + 1, np.flatnonzero(taps).tolist()
+        if steps < 1:
+            return 0.0, 0.0, 0
+        places = [slice(len(taps) - 1 - j, len(taps) - 1 - j + steps) for j in used]
+        weight = np.min([self.weight[at] for at in places], axis=0)
+        total = float(weight.sum())
+        if not total > 0:
+            return 0.0, 0.0, 0
+        pairs = list(zip(taps[used], places))
+        whole = sum(f * self.values[at] for f, at in pairs)
+        noise = sum(f**2 * self.noise[at] for f, at in pairs)
+        sums = [float((weight * part).sum()) / total for part in (np.square(whole), noise)]
+        return sums[0], sums[1], int(np.count_nonzero(weight))
+
+    def peak_frequency(self) -> float:
+        """The frequency, in radians a step, at which the periodogram is largest."""
+        waves = np.fft.rfft(self.values * self.weight, axis=0)
+        power = np.square(np.abs(waves)).sum(axis=1)
+        return 2 * math.pi * int(power[1:].argmax() + 1) / self.steps
+
+    def residuals(self) -> tuple[Moments, Array]:
+        """The same after weighted least squares on the inputs, and their coefficients."""
+        if not self.columns.shape[1]:
+            return self, np.zeros(0)
+        each = self.weight.sum(axis=1)
+        root = np.sqrt(each)
+        mean = (self.weight * self.values).sum(axis=1) / np.where(each > 0, each, 1.0)
+        found = np.linalg.lstsq(root[:, None] * self.columns, root * mean, rcond=None)[0]
+        rest = np.where(self.weight > 0, self.values - (self.columns @ found)[:, None], 0.0)
+        return self._replace(values=rest), found
+
+
+def moments_of(data: list[Data]) -> Moments:
+    """The moments of releases of single numbers."""
+    level, K, unit = data[0].level, data[0].steps, data[0].unit
+    if level.form == "dense":
+        gain = np.linalg.norm(level.dense_rows(0, K), axis=1)
+    else:
+        gain = np.sqrt(np.square(level.blocks(0, K)[:, :, 0, 0]).sum(axis=0))
+    gain, lagged, columns = unit * gain, level.reach > 0 or level.form == "dense", data[0].inputs
+    size = np.where(gain > 0, gain, 1.0)[:, None]
+    if columns.shape[1] and lagged:
+        columns = unit * shown_series(level, columns.T[:, :, None])[:, :, 0].T / size
+    flags = [np.repeat(~of_entries(own.missing)[:, :1], own.series, axis=1) for own in data]
+    there = np.concatenate(flags, axis=1) & (gain > 0)[:, None]
+    every = np.concatenate([own.values[:, 0] for own in data], axis=1)
+    values, noise = np.where(there, every / size, 0.0), np.where(there, size**-2, 0.0)
+    found = Moments(values, columns, noise, _weights(values, noise, there), lagged)
+    rest, _ = found.residuals()
+    square = float((rest.weight * np.square(rest.values)).sum())
+    if not square > 0:
+        return found
+    variance = whitest = square / float(rest.weight.sum())
+    for order in DIFFERENCES:
+        mean, _, count = rest.filtered_square(differences(order))
+        if count and mean > 0:
+            whitest = min(whitest, mean / math.comb(2 * order, order))
+    return found._replace(variance=variance, whitest=whitest)
+
+
+def _weights(values: Array, noise: Array, there: Flags) -> Array:
+    """1/(γ_0 + 1/s_k), for a first γ_0: the mean of s²(ŷ² − 1/s) over that of s²."""
+    if not there.any() or noise[there].min() == noise[there].max():
+        return there.astype(float)
+    s = np.where(there, 1.0 / np.where(there, noise, 1.0), 0.0)
+    centre = (s * values).sum(axis=0) / np.maximum(s.sum(axis=0), s[s > 0].min())
+    first = float((s**2 * (np.square(values - centre) - noise)).sum() / np.square(s).sum())
+    weight = np.where(there, 1.0 / (max(first, 0.1 / float(s.max())) + noise), 0.0)
+    return np.asarray(weight / weight.max())
+
+
+def differences(order: int, span: int = 1) -> Array:
+    """Taps of (1 − B^span)^order.
+
+    >>> differences(2, 2).tolist()
+    [1.0, 0.0, -2.0, 0.0, 1.0]
+    """
+    taps = np.zeros(order * span + 1)
+    taps[::span] = [(-1) ** j * math.comb(order, j) for j in range(order + 1)]
+    return taps
+
+
+# --- first coefficients from autocovariances ---
+
+HANKEL_SIZE = 5  # γ_1 … γ_9; larger for higher orders
+LARGEST_POLE = 0.98  # poles beyond are moved there, along their ray
+
+
+def ho_kalman(gamma: Array, order: int) -> Array | None:
+    """φ (order,), stable, from γ_1, γ_2, … = `gamma`; None where these are too few or nothing.
+
+    γ_h = c A^{h−1} b for h ≥ 1, so the Hankel matrix of γ_1, γ_2, … has rank n, and its shift gives
+    A. γ_0, which contains the privacy noise, is not used (it ruins Yule-Walker's equations).
+    """
+    size = min(max(HANKEL_SIZE, order + 2), (len(gamma) + 1) // 2)
+    if size < order + 1 or not np.abs(gamma).max(initial=0.0) > 0:
+        return None
+    U, values, _ = np.linalg.svd(scipy.linalg.hankel(gamma[:size], gamma[size - 1 : 2 * size - 1]))
+    if not values[order - 1] > 0:
+        return None
+    observability = U[:, :order] * np.sqrt(values[:order])
+    shift = np.linalg.lstsq(observability[:-1], observability[1:], rcond=None)[0]
+    return _from_poles(np.linalg.eigvals(shift), order)
+
+
+def stable(phi: Array) -> Array:
+    """The coefficients with poles moved into the circle where they are not.
+
+    >>> stable(np.array([1.2])).tolist()
+    [0.98]
+    """
+    return _from_poles(np.roots(np.concatenate([[1.0], -phi])), len(phi))
+
+
+def _from_poles(poles: AnyArray, order: int) -> Array:
+    poles = poles * (LARGEST_POLE / np.maximum(np.abs(poles), LARGEST_POLE))
+    phi = np.zeros(order)
+    phi[: len(poles)] = -np.poly(poles).real[1:]
+    return phi
+
+
+def moving_average(covariances: Array) -> Array:
+    """θ (q,) of 1 + θ_1B + …, invertible, from the autocovariances c_0 … c_q of a moving average.
+
+    Where no moving average has them (c_0 too small for a positive spectrum) c_0 is enlarged until
+    one has; roots of the spectrum outside the unit circle are those of θ.
+
+    >>> moving_average(np.array([1.25, 0.5])).round(9).tolist()
+    [0.5]
+    """
+    q = len(covariances) - 1
+    lags, grid = np.arange(1, q + 1), np.linspace(0, np.pi, 257)
+    lowest = float((2 * np.cos(np.outer(grid, lags)) @ covariances[1:]).min(initial=0.0))
+    first = float(covariances[0])
+    first = first if first > -lowest else max(-1.05 * lowest, 1e-300)
+    whole = np.concatenate([[first], covariances[1:]])
+    roots = np.roots(np.concatenate([whole[::-1], whole[1:]]))
+    roots = roots[np.abs(roots) > 0]  # a lag that is zero leaves zeros
+    outside = roots[np.argsort(-np.abs(roots))][: len(roots) // 2]
+    theta = np.atleast_1d(np.poly(1.0 / outside)).real[1:]  # Π (1 − B/root)
+    return np.concatenate([theta, np.zeros(q - len(theta))])
