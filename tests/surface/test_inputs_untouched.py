@@ -244,7 +244,8 @@ def innovations(g):
     z[3] = z[7, 1] = np.nan
     means, covariances = g(np.ones((40, 1)), np.ones((40, 1, 1)))
     return g.keep(dynamics.Filtered(
-        means, covariances, means, covariances, g(z), True, lambda: None, lambda ahead, inputs: None
+        means, covariances, means, covariances, g(z), np.zeros(()), WALK, 0, True, lambda: None,
+        lambda steps, inputs: None,
     ))  # fmt: skip
 
 
@@ -509,7 +510,7 @@ CASES = {
     # dynamics
     "dynamics.StateSpace.__init__": lambda g: dynamics.StateSpace(
         g(0.9 * np.eye(2)), g(np.eye(2)), g(PAIR), g(PAIR), g([0.0, 1.0]), g(PAIR),
-        B=g([[1.0], [0.0]]), D=g([[0.0], [1.0]]), cross=g(0.1 * np.eye(2))).uncorrelated.Q_root,
+        B=g([[1.0], [0.0]]), D=g([[0.0], [1.0]]), cross=g(0.1 * np.eye(2))).matrices.Q_root,
     "dynamics.StateSpace.from_continuous": lambda g: dynamics.StateSpace.from_continuous(
         g(-PAIR), g(np.eye(2)), g(PAIR), g(PAIR), g([0.0, 1.0]), "stationary",
         times=g([0.0, 1.0, 3.0]), B=g(PAIR), D=g(PAIR), diffuse=g([[1.0], [2.0]])),
@@ -517,15 +518,10 @@ CASES = {
         g.keep(DRIVEN.to_control()), Q=g([[1.0]]), R=g([[1.0]]), cov0=g([[1.0]]), mean0=g([0.0])),
     "dynamics.StateSpace.from_scipy": lambda g: dynamics.StateSpace.from_scipy(
         g.keep(DRIVEN.to_scipy()), Q=g([[1.0]]), R=g([[1.0]]), cov0=g([[1.0]]), mean0=g([0.0])),
-    "dynamics.StateSpace.offsets": lambda g: DRIVEN.offsets(3, g(np.ones((3, 1)))),
     "dynamics.StateSpace.simulate": lambda g: DRIVEN.simulate(3, RNG(0), inputs=g(np.ones((3, 1)))),
     "dynamics.bound": lambda g: dynamics.bound(
         TWO, g(PAIR), 4, missing=g([False, True, False, False])).classical,
     "dynamics.steady_state": lambda g: dynamics.steady_state(TWO, g(PAIR)),
-    "dynamics.trajectory_bound": lambda g: dynamics.trajectory_bound(
-        TWO, g(PAIR), 4, missing=g([False, True, False, False])).smoothed,
-    "dynamics.Trajectory.estimates": lambda g: dynamics.trajectory_bound(
-        WALK, 1.0, 3, missing=[False, True, False]).estimates(g([[0.1], [np.nan], [0.2]])),
     "dynamics.best_directions": lambda g: dynamics.best_directions(TWO, 1.0, weight=g(PAIR)),
     "dynamics.NonlinearStateSpace.__init__": lambda g: dynamics.NonlinearStateSpace(
         np.sin, np.sin, g([[1.0]]), g([[1.0]]), g([0.0]), g([[1.0]])),
@@ -535,8 +531,6 @@ CASES = {
     "dynamics.NonlinearStateSpace.value_moved": lambda g: PUSHED.value_moved(g([0.1]), g([1.0])),
     "dynamics.NonlinearStateSpace.value_read": lambda g: PUSHED.value_read(g([0.1]), g([1.0])),
     "dynamics.NonlinearStateSpace.inputs_of": lambda g: PUSHED.inputs_of(2, g([1.0, 2.0])),
-    "dynamics.filter_unscented": lambda g: dynamics.smooth(dynamics.filter(PUSHED, stream(g), level=1.0, inputs=g(np.ones((3, 1))), method="unscented")),
-    "dynamics.filter_extended": lambda g: dynamics.filter(BENT, stream(g), level=1.0, method="extended"),
     "dynamics.local_bound": lambda g: dynamics.local_bound(BENT, 1.0, g([[0.1], [0.2]])).classical,
     "dynamics.PrivateKalman.__init__": lambda g: dynamics.PrivateKalman(TWO, g(PAIR)),
     "dynamics.PrivateKalman.update": lambda g: dynamics.PrivateKalman(DRIVEN, 1.0).update(
@@ -545,13 +539,15 @@ CASES = {
     "dynamics.PrivateKalman.restore": lambda g: restored(
         g, kalman(g), dynamics.PrivateKalman(WALK, 1.0)).update(
             StreamRelease(3, 1, g([0.1]), None, kalman(g).level.fingerprint, True)),
-    "dynamics.filter_releases": lambda g: [
-        dynamics.smooth(dynamics.filter(WALK, release, level=level)) for level, release in [
-            *((1.0, series(g, count)) for count in (1, 4, 9)),
-            *((level, stream(g, level=level)) for level in LEVELS)]],
-    "dynamics.fit_autoregressive": lambda g: [
-        dynamics.fit_autoregressive(level, stream(g, [0.5, np.nan, 0.7, 0.2], level), g(H))
-        for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]))],
+    "dynamics.filter": lambda g: [
+        dynamics.smooth(found) for found in (
+            *(dynamics.filter(WALK, series(g, count), level=1.0) for count in (1, 4)),
+            *(dynamics.filter(WALK, stream(g, level=level), level=level) for level in LEVELS),
+            dynamics.filter(PUSHED, stream(g), level=1.0, inputs=g(np.ones((3, 1))),
+                            method="unscented"),
+            dynamics.filter(BENT, stream(g), level=1.0, method="extended"),
+        )],
+    "dynamics.Family.checked": partial(of_families, "checked", (dynamics.AR(1), decaying())),
     **{
         f"dynamics.{owner}.{call}": partial(of_families, call, families)
         for owner, families in (
@@ -961,7 +957,7 @@ CASES = {
 RESULT = "a Result, whose constructor has an entry"
 DOCUMENT = "reads one value of a parsed document: nothing there can be written to"
 NO_DATA = {
-    "dynamics.AutoregressiveFit.__init__": RESULT, "dynamics.Fit.__init__": RESULT,
+    "dynamics.Fit.__init__": RESULT,
     "estimator.ClippedResult.__init__": RESULT,
     "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
     "workflow.Estimate.__init__": RESULT, "scale.Fit.__init__": RESULT,

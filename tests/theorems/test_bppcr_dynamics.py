@@ -95,10 +95,6 @@ def test_information_of_the_readings(seed, varying):
     total = dynamics.bound(system, level, steps).total_level
     S = expected + level.first(steps).cumulative()
     assert np.abs(total - blocks(S, m)).max() < 1e-8 * np.abs(S).max()
-    whole = dynamics.trajectory_bound(system, level, steps)
-    assert np.abs(whole.total_level - S).max() < 1e-8 * np.abs(S).max()
-    posterior, _ = joint(system, steps).posterior(level.first(steps).rows.dense())
-    assert np.abs(whole.bppcrlb - posterior).max() < 1e-9 * np.abs(whole.prior_covariance).max()
 
 
 @given(st.integers(0, 10**6))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import privest as pv
+from privest.report.numbers import down
 from serial_streams import dense_cr2
 from workflow_command import runner
 
@@ -98,15 +99,16 @@ def test_autoregressive_noise_is_fitted_at_the_end_and_elsewhere(privest):
     assert apart.out == live.out
     assert len(live.out.splitlines()) == 2
     H, y = table()
-    found = pv.dynamics.fit_autoregressive(*drawn(y[:340]), H[:340], names=NAMES)
-    np.testing.assert_allclose(numbers(last(live.out)), found.estimate, rtol=1e-9)
-    assert f"correlation {found.correlation:.3g}" in told(live.err)
-    phi, spread = found.correlation, np.sqrt(found.noise_variance)
-    q = spread**2 * (1 - phi**2)  # of the AR(1); v: the variance given all releases
+    family = pv.dynamics.RegressionAR(1, 4)
+    found = pv.dynamics.fit(family, drawn(y[:340])[1], inputs=H[:340])
+    np.testing.assert_allclose(numbers(last(live.out)), found.estimate[2:], rtol=1e-9)
+    phi, q = found.estimate[:2]
+    assert f"correlation {phi:.3g}" in told(live.err)
+    spread = np.sqrt(q / (1 - phi**2))  # of the AR(1); v: the variance given all releases
     v = q / np.sqrt((1 + phi**2 + 16 * q) ** 2 - 4 * phi**2)
     assert (
-        f"From all steps a reader guesses one measurement with sd {np.sqrt(v):.3g}; without its "
-        f"own step, {1 / np.sqrt(1 / v - 16):.3g}; without the stream, {spread:.3g}."
+        f"From all steps a reader guesses one measurement with sd {down(np.sqrt(v))}; without its "
+        f"own step, {down(1 / np.sqrt(1 / v - 16))}; without the stream, {down(spread)}."
     ) in told(live.err)
 
 
@@ -219,6 +221,7 @@ def test_times_pass_through_and_dates_are_not_refused(privest, tmp_path):
     [
         (("--ar1", "--checkpoint", "s"), "all releases at the end"),
         (("--ar1", "--emit", "releases"), "leave out --emit releases"),
+        (("--ar1", "--shared-day", "24"), "leave out --shared-day"),
         (("--shared-day", 24, "--lags", "0.5"), "a level has one of them"),
         (("--correlation", 0.5), "needs --residual-variance"),
         (("--reference", "r.csv", "--residual-variance", 1), "give one of them"),

@@ -60,7 +60,7 @@ def test_long_streams_use_them_by_themselves():
 
 
 def test_without_numba_only_who_insists_is_refused(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(compiling, "installed", lambda: False)
     assert not compiled.wanted(None, 10**7)
     model, level, z = problem("scalar", np.random.default_rng(1), steps=20)
     stream_estimates(model, level, z)
