@@ -175,8 +175,7 @@ CALLS = {
         "model": MODEL, "budget": 1.0, "cost": 1.0, "cap": 1.0, "groups": [0, 0, 1, 1],
         "shape": "diagonal", "tol": 1e-6,
     },
-    "design.anytime": {"model": MODEL, "budget": 1.0, "weight": np.eye(2)},
-    "design.certify": {
+    "design.optimality_gap": {
         "model": MODEL, "level": np.ones(4), "budget": 4.0, "cost": 1.0, "cap": 2.0,
     },
     "design.equalised": {"model": MODEL, "target": 5.0, "cost": 1.0, "cap": 100.0},

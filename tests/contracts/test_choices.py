@@ -31,8 +31,6 @@ CHOICES = {
     "least_loss shape": ("full", lambda o: design.least_loss(MODEL, 2.0, shape=o)),
     "persons measure": ("largest", lambda o: design.Persons([1, 2], 1.0, measure=o)),
     "spread weights": ("final", lambda o: design.spread(MODEL, 2.0, weights=o)),
-    "rank_mechanisms estimator": (
-        "maximum likelihood", lambda o: design.rank_mechanisms(MODEL, 1.0, estimator=o)),
     "trend": ("trend", lambda o: dynamics.Seasonal(4, trend=o)),
     "rounds method": ("plain", lambda o: network.Spectrum(-0.5, 0.5).rounds(o, 1e-3)),
     "average method": (

@@ -1028,8 +1028,7 @@ def record_parameter_bound(given):
         given.pop("family"), given.pop("theta"), make_level(given.pop("level")),
         given.pop("steps"), **given,
     )  # fmt: skip
-    return {"bound": found.bound, "classical": found.classical, "whittle": found.whittle,
-            "exposure": found.exposure}  # fmt: skip
+    return {"bound": found.bound, "classical": found.classical, "exposure": found.exposure}
 
 
 def record_refused(given):

@@ -176,7 +176,7 @@ def require_matrices(found, kept, place):
             require_filtered({name: found[name]}, {name: own}, place)
         elif isinstance(own, float) or own is None:
             require(found[name] or 0.0, own or 0.0, own or 1.0, 1e-8, [*place, name])
-        elif name in ("bound", "classical", "whittle"):
+        elif name in ("bound", "classical"):
             require_matrix(found[name], own, 1e-8, [*place, name])
         else:
             require(found[name], own, size(own), EXACT, [*place, name])

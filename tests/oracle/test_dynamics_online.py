@@ -1,4 +1,4 @@
-"""Releases as they come, one by one: the numbers of the whole stream, on both routes."""
+"""Releases as they come, one by one: the numbers of the whole stream."""
 
 from itertools import pairwise
 
@@ -10,14 +10,6 @@ from dynamic_systems import random_system
 from privest import dynamics
 
 STEPS = 30
-ROUTES = [False, pytest.param(True, id="compiled")]
-
-
-@pytest.fixture(params=ROUTES)
-def compiled(request):
-    if request.param:
-        pytest.importorskip("numba")
-    return request.param
 
 
 def levels(m):
@@ -33,7 +25,7 @@ def levels(m):
 
 @pytest.mark.parametrize("kind", ["constant", "changing", "lags", "nothing"])
 @pytest.mark.parametrize("varying", [False, True])
-def test_one_by_one_equals_the_whole(kind, varying, compiled):
+def test_one_by_one_equals_the_whole(kind, varying):
     rng = np.random.default_rng(11)
     system = random_system(rng, steps=STEPS, n=3, m=2, varying=varying, singular=True)
     level = levels(2)[kind]
@@ -42,7 +34,7 @@ def test_one_by_one_equals_the_whole(kind, varying, compiled):
     mechanism = pv.StreamMechanism(level)
     releases = [mechanism.simulate(y[k : k + 1], rng) for k in range(STEPS)]
     whole = dynamics.filter(system, dynamics.joined(releases), level=level)
-    kalman, fit = dynamics.PrivateKalman(system, level, compiled=compiled), 0.0
+    kalman, fit = dynamics.PrivateKalman(system, level), 0.0
     for k, release in enumerate(releases):
         found = kalman.update(release)
         fit += float(found.log_likelihood)
@@ -55,7 +47,7 @@ def test_one_by_one_equals_the_whole(kind, varying, compiled):
         assert np.array_equal(dynamics.smooth(found).estimate, found.estimate)
         assert np.allclose(kalman.estimate, found.estimate[0], rtol=1e-13, atol=0)
         if k == 12:
-            state, kalman = kalman.state(), dynamics.PrivateKalman(system, level, compiled=compiled)
+            state, kalman = kalman.state(), dynamics.PrivateKalman(system, level)
             kalman.restore(state)
     assert kalman.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-11)
     assert kalman.log_likelihood == pytest.approx(fit)
@@ -63,12 +55,12 @@ def test_one_by_one_equals_the_whole(kind, varying, compiled):
     assert np.allclose(ahead.covariance, after.covariance, rtol=1e-12)
 
 
-def test_protected_noise_counts_its_grid(compiled):
+def test_protected_noise_counts_its_grid():
     system = random_system(np.random.default_rng(2), steps=5, n=2, m=2)
     level, y = pv.EndlessLevel(np.eye(2)), np.arange(10.0).reshape(5, 2)
     mechanism = pv.StreamMechanism(level)
     releases = [mechanism.release(y[k : k + 1]) for k in range(5)]
-    kalman = dynamics.PrivateKalman(system, level, compiled=compiled)
+    kalman = dynamics.PrivateKalman(system, level)
     for release in releases:
         kalman.update(release)
     whole = dynamics.filter(system, dynamics.joined(releases), level=level)
@@ -77,12 +69,12 @@ def test_protected_noise_counts_its_grid(compiled):
     assert not kalman.simulated
 
 
-def test_what_protects_is_still_asked(compiled):
+def test_what_protects_is_still_asked():
     walk = dynamics.StateSpace(A=1.0, C=1.0, Q=1.0, R=1.0, cov0=1.0)
     level, rng = pv.EndlessLevel(1.0), np.random.default_rng(0)
     mechanism = pv.StreamMechanism(level)
     first, second = mechanism.simulate([0.1], rng), mechanism.simulate([0.2], rng)
-    kalman = dynamics.PrivateKalman(walk, level, compiled=compiled)
+    kalman = dynamics.PrivateKalman(walk, level)
     other = pv.StreamMechanism(pv.EndlessLevel(2.0)).simulate([0.1], rng)
     mark = level.fingerprint
     refused = {
@@ -105,11 +97,11 @@ def test_what_protects_is_still_asked(compiled):
     assert np.array_equal(first.values, before)
 
 
-def test_an_overflow_is_said(compiled):
+def test_an_overflow_is_said():
     level = pv.EndlessLevel(1.0)
     grows = dynamics.StateSpace(A=1e140, C=1e-300, Q=1.0, R=1.0, cov0=1.0)
     mechanism, rng = pv.StreamMechanism(level), np.random.default_rng(0)
-    kalman = dynamics.PrivateKalman(grows, level, compiled=compiled)
+    kalman = dynamics.PrivateKalman(grows, level)
     releases = [mechanism.simulate([0.0], rng) for _ in range(3)]
     kalman.update(releases[0])
     kalman.update(releases[1])
@@ -118,28 +110,9 @@ def test_an_overflow_is_said(compiled):
     assert kalman.steps == 2
 
 
-def test_after_many_steps_the_loops_are_taken_up_by_themselves(monkeypatch):
-    pytest.importorskip("numba")
-    from privest.dynamics import _machine as machine
-    from privest.dynamics._single import compiled_single, plain_single
-
-    monkeypatch.setattr(machine, "ENOUGH", machine._Taken.steps + 4)
-    rng = np.random.default_rng(3)
-    system = random_system(rng, steps=9, n=2, m=1)
-    level = pv.EndlessLevel(1.0)
-    mechanism, kalman = pv.StreamMechanism(level), dynamics.PrivateKalman(system, level)
-    assert kalman._single is plain_single
-    releases = [mechanism.simulate([0.1 * k], rng) for k in range(9)]
-    for release in releases:
-        kalman.update(release)
-    assert kalman._single is compiled_single
-    whole = dynamics.filter(system, dynamics.joined(releases), level=level)
-    assert np.allclose(kalman.estimate, whole.estimate[-1], rtol=1e-12)
-
-
 @pytest.mark.parametrize("kind", ["constant", "lags"])
 @pytest.mark.parametrize("lag", [0, 1, 6])
-def test_a_fixed_lag_is_the_smoother_of_everything_so_far(kind, lag, compiled):
+def test_a_fixed_lag_is_the_smoother_of_everything_so_far(kind, lag):
     """x_{k−L} from the releases up to k, at every k, through gaps, inputs and a restored state."""
     rng = np.random.default_rng(21)
     system = random_system(rng, steps=STEPS, n=3, m=2, singular=True, inputs=1)
@@ -149,12 +122,12 @@ def test_a_fixed_lag_is_the_smoother_of_everything_so_far(kind, lag, compiled):
     mechanism = pv.StreamMechanism(level)
     cuts = [0, 1, 2, 5, 6, *range(7, 20), 25]
     releases = [mechanism.simulate(y[a:b], rng) for a, b in pairwise(cuts)]
-    kalman = dynamics.PrivateKalman(system, level, lag=lag, compiled=compiled)
+    kalman = dynamics.PrivateKalman(system, level, lag=lag)
     for i, release in enumerate(releases):
         stop = cuts[i + 1]
         kalman.update(release, inputs=u[cuts[i] : stop])
         if i in (3, 11):
-            again = dynamics.PrivateKalman(system, level, lag=lag, compiled=compiled)
+            again = dynamics.PrivateKalman(system, level, lag=lag)
             again.restore({name: part.copy() for name, part in kalman.state().items()})
             kalman = again
         so_far = dynamics.filter(
@@ -165,7 +138,8 @@ def test_a_fixed_lag_is_the_smoother_of_everything_so_far(kind, lag, compiled):
         assert found.estimate.shape == (count, 3)
         assert np.allclose(found.estimate, expected.estimate[-count:], rtol=1e-9, atol=1e-10)
         assert np.allclose(found.covariance, expected.covariance[-count:], rtol=1e-9, atol=1e-10)
-        assert sum(part.steps for part in kalman._past.parts) <= lag + 6  # of the longest release
+        held = kalman.state()["past_values"]
+        assert len(held) <= lag + 6  # steps of the longest release
 
 
 def test_a_fixed_lag_from_a_diffuse_start():
@@ -203,12 +177,12 @@ def test_what_a_lag_refuses():
         kalman.update(mechanism.release([0.3]))
     assert kalman.steps == 2
     state = kalman.state()
-    with pytest.raises(pv.errors.InvalidInput, match="made without a lag"):
+    with pytest.raises(pv.errors.InvalidInput, match="lacks past"):
         kalman.restore(dynamics.PrivateKalman(walk, level).state())
-    for name in ("past_values", "past_missing", "past_root", "past_scale"):
+    for name in ("past_values", "past_missing", "past_factor", "past_scale"):
         with pytest.raises(pv.errors.InvalidInput):
             kalman.restore(state | {name: np.zeros((9, 9))})
         with pytest.raises(pv.errors.InvalidInput, match="lacks"):
             kalman.restore({key: part for key, part in state.items() if key != name})
     with pytest.raises(pv.errors.InvalidInput, match="does not lead"):
-        kalman.restore(state | {"past_steps": np.array(1)})
+        kalman.restore(state | {"past_step": np.array(1)})

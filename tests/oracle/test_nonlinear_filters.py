@@ -10,10 +10,10 @@ from privest import dynamics
 from privest.errors import InvalidInput
 
 RULES = {
-    "extended": dynamics.filter_extended,
-    "unscented": dynamics.filter_unscented,
-    "cubature": lambda *given, **more: dynamics.filter_unscented(*given, kappa=0.0, **more),
-    "wide": lambda *given, **more: dynamics.filter_unscented(*given, kappa=5.0, **more),
+    "extended": {"method": "extended"},
+    "unscented": {"method": "unscented"},
+    "cubature": {"method": "unscented", "kappa": 0.0},
+    "wide": {"method": "unscented", "kappa": 5.0},
 }
 
 
@@ -43,7 +43,7 @@ def test_linear_systems_have_the_kalman_filter_and_smoother(rule, seed):
     y[[0, 5, 6]], y[8, 1], y[9, 0] = np.nan, np.nan, np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
     exact = dynamics.filter(system, release, level=level, **given)
-    found = rule(bent, level, release, **given)
+    found = dynamics.filter(bent, release, level=level, **given, **rule)
     size = 1e-11 * max(1.0, np.abs(exact.predicted_covariance).max())
     for name in ("estimate", "covariance", "predicted_estimate", "predicted_covariance"):
         assert np.abs(getattr(found, name) - getattr(exact, name)).max() < size
@@ -71,7 +71,7 @@ def test_states_that_are_forgotten(rule):
     )  # fmt: skip
     level, rng = pv.EndlessLevel(1.0), np.random.default_rng(0)
     release = pv.StreamMechanism(level).simulate(rng.standard_normal(6), rng)
-    ours = dynamics.smooth(rule(bent, level, release))
+    ours = dynamics.smooth(dynamics.filter(bent, release, level=level, **rule))
     exact = dynamics.smooth(dynamics.filter(system, release, level=level))
     assert np.abs(ours.covariance - exact.covariance).max() < 1e-13
     assert np.abs(ours.estimate - exact.estimate).max() < 1e-13
@@ -205,7 +205,7 @@ def test_against_the_textbook(name):
     level = pv.EndlessLevel([[3.0, 1.0], [1.0, 2.0]])
     release, missing = released(np.random.default_rng(7), level)
     slopes = {"transition_jacobian": turn_slope, "reading_jacobian": ranges_slope}
-    found = RULES[name](vehicle(**slopes), level, release, inputs=INPUTS)
+    found = dynamics.filter(vehicle(**slopes), release, inputs=INPUTS, **RULES[name])
     smoothed = dynamics.smooth(found)
     ahead = dynamics.predict(found, 1, inputs=INPUTS[-1:])
     ours = (
@@ -277,7 +277,7 @@ def test_squared_errors_are_as_large_as_stated():
     for name in ("extended", "unscented"):
         for i in range(trials):
             release = pv.StreamMechanism(level).simulate(y[i], rng)
-            found = RULES[name](system, level, release, inputs=INPUTS)
+            found = dynamics.filter(system, release, inputs=INPUTS, **RULES[name])
             for part, k in ((found, STEPS - 1), (dynamics.smooth(found), STEPS // 2)):
                 error = part.estimate[k] - states[i, k]
                 square = error @ np.linalg.solve(part.covariance[k], error)
@@ -305,15 +305,15 @@ def test_bad_input():
     release, _ = released(np.random.default_rng(0), level)
     for rule in RULES.values():
         with pytest.raises(InvalidInput, match="has 2 inputs: give them as"):
-            rule(vehicle(), level, release)
+            dynamics.filter(vehicle(), release, level=level, **rule)
         with pytest.raises(InvalidInput, match="inputs must have shape"):
-            rule(vehicle(), level, release, inputs=INPUTS[:3])
+            dynamics.filter(vehicle(), release, level=level, inputs=INPUTS[:3], **rule)
     with pytest.raises(InvalidInput, match="kappa must be at least 0"):
         dynamics.filter(
             vehicle(), release, level=level, inputs=INPUTS, kappa=-1.0, method="unscented"
         )
     found = dynamics.filter(vehicle(), release, level=level, inputs=INPUTS, method="unscented")
-    with pytest.raises(InvalidInput, match="ahead must be"):
+    with pytest.raises(InvalidInput, match="steps must be"):
         dynamics.predict(found, 0, inputs=INPUTS[:1])
     with pytest.raises(InvalidInput, match="give them as"):
         dynamics.predict(found, 1)

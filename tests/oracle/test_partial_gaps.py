@@ -3,23 +3,16 @@
 import itertools
 import json
 
-import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import privest as pv
 from dynamic_systems import (
-    blocks,
-    joint,
     random_psd,
     random_system,
     statsmodels_of,
-    without,
 )
 from privest import dynamics
-from privest.dynamics import _machine as machine
 from privest.errors import InvalidInput
 from privest.stream_file import facts_of, linked, read_release, step_records
 
@@ -44,39 +37,6 @@ def independent(rng, steps, m, kind):
 
 
 KINDS = ["mixed", "endless", "diagonal", "endless diagonal"]
-
-
-@given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from(KINDS))
-@settings(max_examples=40)
-def test_bounds_and_the_trajectory_are_those_of_the_rest(seed, varying, singular, kind):
-    """`bound`, `trajectory_bound` and what is known without privacy, all entries or a part."""
-    rng = np.random.default_rng(seed)
-    steps, n, m = int(rng.integers(1, 9)), int(rng.integers(1, 4)), int(rng.integers(2, 4))
-    system = random_system(rng, steps=steps, n=n, m=m, varying=varying, singular=singular)
-    level, missing = independent(rng, steps, m, kind), random_gaps(rng, steps, m)
-    found = dynamics.bound(system, level, steps, missing=missing)
-    dense = dynamics.trajectory_bound(system, level, steps, missing=missing)
-    finite = level.first(steps) if isinstance(level, pv.EndlessLevel) else level
-    A, whole = without(finite.rows.dense(), missing.ravel(), [m] * steps), joint(system, steps)
-    scale = max(np.abs(whole.P).max(), 1.0)
-    P = blocks(whole.posterior(A)[0], n)
-    assert np.abs(found.smoothed - P).max() < RTOL * scale
-    assert np.abs(dense.smoothed - P).max() < RTOL * scale
-    step = np.repeat(np.arange(steps), m)
-    for k in range(steps):
-        for ours, rows in ((found.filtered, A[step <= k]), (found.predicted, A[step < k])):
-            part = blocks(whole.posterior(rows)[0], n)[k]
-            assert np.abs(ours[k] - part).max() < RTOL * scale
-    np.testing.assert_allclose(dense.filtered, found.filtered, atol=RTOL * scale)
-    if not singular:  # else a reading may be known beforehand
-        there = ~missing.ravel()
-        H, R = whole.H[there], whole.R[np.ix_(there, there)]
-        gain = np.linalg.solve(H @ whole.P @ H.T + R, H @ whole.P)
-        open_ = blocks(whole.P - whole.P @ H.T @ gain, n)
-        assert np.abs(found.classical.smoothed - open_).max() < 10 * RTOL * scale
-        own = [(A.T @ A)[k * m : (k + 1) * m, k * m : (k + 1) * m] for k in range(steps)]
-        shown = found.total_level - found.prior_information
-        assert np.abs(shown - own).max() < 1e-9 * np.abs(found.total_level).max()
 
 
 def test_whole_steps_are_what_they_were():
@@ -219,82 +179,6 @@ def test_series_that_miss_different_parts():
     for bad in ([[[True, False]] * steps] * 3, [[[True]] * steps], [[[0, 1]] * steps]):
         with pytest.raises(InvalidInput):
             dynamics.SeriesRelease.from_dict(shared.to_dict() | {"missing": bad})
-
-
-@pytest.mark.parametrize("rule", ["filter_extended", "filter_unscented"])
-def test_a_nonlinear_filter_of_a_linear_system_is_the_filter(rule):
-    """f and h linear: nothing is approximated."""
-    rng = np.random.default_rng(12)
-    system, level = random_system(rng, steps=20, n=2, m=3), pv.EndlessLevel(random_psd(rng, 3, 3))
-    _, y = system.simulate(20, rng)
-    y[random_gaps(rng, 20, 3)] = np.nan
-    release = pv.StreamMechanism(level).simulate(y, rng)
-    nonlinear = dynamics.NonlinearStateSpace(
-        lambda x: system.A @ x, lambda x: system.C @ x, system.Q, system.R, system.mean0,
-        system.cov0, transition_jacobian=lambda x: system.A, reading_jacobian=lambda x: system.C,
-    )  # fmt: skip
-    found = getattr(dynamics, rule)(nonlinear, level, release)
-    linear = dynamics.filter(system, release, level=level)
-    np.testing.assert_allclose(found.estimate, linear.estimate, atol=1e-10)
-    np.testing.assert_allclose(found.covariance, linear.covariance, atol=1e-10)
-    np.testing.assert_allclose(found.innovations, linear.innovations, atol=1e-9)
-    later = dynamics.smooth(found).estimate
-    np.testing.assert_allclose(later, dynamics.smooth(linear).estimate, atol=1e-9)
-
-
-def in_many_digits(system, missing):
-    """Riccati and Bryson-Frazier recursions at level 1, as in the books."""
-    n, steps = system.states, len(missing)
-    with mpmath.workdps(120):
-        A, C, Q, R, X = (
-            mpmath.matrix(M.tolist()) for M in (system.A, system.C, system.Q, system.R, system.cov0)
-        )
-        before, after, gains = [], [], []
-        for gone in missing:
-            X = A * X * A.T + Q if before else X
-            there = np.flatnonzero(~gone).tolist()
-            G = mpmath.matrix([[C[i, j] for j in range(n)] for i in there])
-            V = mpmath.matrix([[R[i, j] + (i == j) for j in there] for i in there])
-            before.append(X)
-            gains.append(G.T * (G * X * G.T + V) ** -1 * G)
-            X = X - X * gains[-1] * X
-            after.append(X)
-        N, smoothed = mpmath.zeros(n), [None] * steps
-        for k in range(steps - 1, -1, -1):
-            smoothed[k] = after[k] - after[k] * N * after[k]
-            kept = mpmath.eye(n) - before[k] * gains[k]
-            N = A.T * (gains[k] + kept.T * N * kept) * A
-        parts = (before, after, smoothed)
-        return [np.array([P.tolist() for P in part], dtype=float) for part in parts]
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize(
-    ("speed", "vague", "gap"), [(1.3, 1.0, slice(20, 140)), (1.0, 1e16, slice(0, 30))]
-)
-def test_what_the_other_sensor_does_not_see_keeps_its_digits(
-    speed, vague, gap, compiled, monkeypatch
-):
-    """A sensor is silent while what it alone sees grows to 1e28, or is vague from the start.
-
-    120 digits; to 1e-11 standard deviations, as for whole gaps. (Steps of which a part is missing
-    taken as any others: 1e-3 and 3e-8.)
-    """
-    monkeypatch.setattr(machine, "ENOUGH", 0 if compiled else np.inf)
-    steps = gap.stop + 30
-    system = dynamics.StateSpace(
-        A=[[speed, 0.3, 0.0], [0.0, 0.95, 0.0], [0.0, 0.0, 0.9]],
-        C=[[1.0, 0.0, 0.3], [0.0, 0.0, 1.0]], Q=np.diag([0.1, 0.1, 0.2]),
-        R=[[0.5, 0.1], [0.1, 0.4]], cov0=vague * np.eye(3),
-    )  # fmt: skip
-    missing = np.zeros((steps, 2), dtype=bool)
-    missing[gap, 0] = True
-    found = dynamics.bound(system, 1.0, steps, missing=missing)
-    for ours, exact in zip(
-        (found.predicted, found.filtered, found.smoothed), in_many_digits(system, missing)
-    ):
-        unit = np.sqrt(np.einsum("kii->ki", exact))
-        assert np.abs((ours - exact) / unit[:, :, None] / unit[:, None, :]).max() < 1e-11
 
 
 def test_what_dropping_the_rest_cost():

@@ -36,7 +36,7 @@ def judged(example, people, found):
     assert best.level.value == pytest.approx(best.error**2, rel=1e-9)
     assert best.level.certified
     # The equal levels prove it themselves: no levels of that total are better than the best found.
-    proof = pv.design.certify(model, equal.level, wanted, total)
+    proof = pv.design.optimality_gap(model, equal.level, wanted, total)
     assert proof.floor <= best.error**2
     # Nobody more than needed: one level for all, the same error, a larger total.
     fair = found["equalised"]

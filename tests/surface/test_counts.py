@@ -43,7 +43,6 @@ DOORS = {
     "grid": lambda k: pv.network.grid(k, 2),
     "graph": lambda k: pv.network.Graph([(0, 1)], k),
     "rounds": lambda k: DampedNoise(1.0, 0.5).simulate([1.0, 2.0, 3.0], RING, RNG, k),
-    "rule of a stream": lambda k: pv.design.anytime(MODEL, 1.0).level_at(k),
     "steps of a fit": lambda k: pv.dynamics.parameter_bound("ar1-mean", [0.5, 1.0], 1.0, k),
     "world": lambda k: pv.dynamics.StateSpace(A=0.5, C=1.0, Q=1.0, R=1.0, cov0=1.0).simulate(
         k, RNG

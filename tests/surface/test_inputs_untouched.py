@@ -496,15 +496,13 @@ CASES = {
         linalg.psd(g(PAIR), "a matrix")),
     "design.correlated": lambda g: design.correlated(
         pv.LinearModel(g(H), noise=1.0), g(Y**2 + 1.0), g(PAIR @ PAIR.T)),
-    "design.certify": lambda g: design.certify(pv.LinearModel(g(H), noise=1.0), g(Y**2)),
+    "design.optimality_gap": lambda g: design.optimality_gap(
+        pv.LinearModel(g(H), noise=1.0), g(Y**2)),
     "design.sample_size": lambda g: design.sample_size(model(g), g(Y), {0: 0.1}),
     "design.frontier": lambda g: design.frontier(model(g), g.keep({0: 0.1}), g([100.0, 200.0])),
-    "design.rank_mechanisms": lambda g: design.rank_mechanisms(model(g), g(Y)),
     "design.spread": lambda g: design.spread(
         pv.LinearModel(g(H), noise=1.0), 4.0, g([0.0, 1.0, 1.0, 2.0]), weight=g(PAIR), cost=g(Y**2),
         cap=g(10 * Y)),
-    "design.anytime": lambda g: design.anytime(
-        pv.LinearModel(g(H), noise=1.0), 4.0, weight=g(PAIR)),
     "design.Persons.__init__": lambda g: design.Persons(g(Y), 1.0),
     "design.Persons.from_epsilon": lambda g: design.Persons.from_epsilon(
         g(Y), 1.0, delta=1e-6, move=1.0),

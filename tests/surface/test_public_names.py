@@ -81,11 +81,11 @@ NAMES = {
         "total_level", "trajectory_bound",
     },
     "design": {
-        "A", "Allocation", "C", "Certificate", "Criterion", "D", "E", "Persons", "StandardErrors",
-        "allocate", "certify", "equalised", "least_loss",
-        "Frontier", "MechanismRanking", "SampleSize", "frontier", "rank_mechanisms", "sample_size",
-        "CorrelatedAllocation", "FullAllocation", "correlated",
-        "Anytime", "Spread", "anytime", "spread",
+        "A", "Allocation", "C", "Criterion", "D", "E", "Persons", "StandardErrors",
+        "OptimalityGap", "allocate", "equalised", "least_loss", "optimality_gap",
+        "Frontier", "SampleSize", "frontier", "sample_size",
+        "FullAllocation", "correlated",
+        "Spread", "spread",
     },
     "network": {
         "ConsensusResult", "Contribution", "Contributions", "DampedNoise", "DecayingNoise",

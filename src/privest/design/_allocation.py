@@ -1,8 +1,7 @@
-"""The answer of a design: levels for readings, and the proof of how good they are."""
+"""The answer of a design: levels for readings, the proof of how good they are, words."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -10,13 +9,12 @@ import numpy as np
 from privest.arrays import Array
 from privest.design._criteria import Criterion
 from privest.errors import NotIdentifiable
-from privest.linalg import PSD, psd, weighted_roots
+from privest.linalg import PSD
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
-from privest.privacy._level import NAME
 from privest.records import plain
 
-Direction = Literal["budget", "target", "equalised", "caps"]
+Direction = Literal["budget", "target", "equalised"]
 FIELDS = (
     "direction", "value", "floor", "gap", "tolerance", "spent", "asked", "price", "support",
     "iterations", "method", "equal", "standard_error",
@@ -25,11 +23,9 @@ PRICED = 1e-4  # gap: a slope is known to about its root
 
 
 class Allocation(PrivacyLevel):
-    """Levels that a design chose; a `PrivacyLevel` that every other door takes.
+    """Levels that a design chose; a `PrivacyLevel` that every other function takes.
 
-    direction   "budget": the least criterion for a budget; "target": the least cost for an
-                accuracy; "equalised": the least largest cost of any reading for an accuracy;
-                "caps": the least criterion for limits of each reading (`correlated`).
+    direction   what was asked: "budget", "target", or "equalised" (the largest loss).
     levels      (m,): the level of each reading (larger shows more); of a full matrix its diagonal.
     value       the criterion at these levels.
     spent       Σ c_k s_k; "equalised": the largest c_k s_k.
@@ -37,11 +33,10 @@ class Allocation(PrivacyLevel):
                 ("target", "equalised"). A proof, whatever the search did.
     gap         how far above the floor this is at most: relative; of log det absolute.
     asked       the budget or the target.
-    price       −d value/d budget: what one more unit of budget would take off the value; NaN where
-                the gap is above 1e-4, as it is then not known to about one per cent.
+    price       −d value/d budget; NaN where the gap is above 1e-4: it is then not known to 1 %.
     support     how many readings give up anything.
-    equal       the value that equal levels have for the same cost ("budget"), or what equal levels
-                spend for the same accuracy ("target").
+    equal       the value of equal levels for the same cost ("budget"), or what these spend for the
+                same accuracy ("target").
     iterations, method: of the search.
     """
 
@@ -57,16 +52,17 @@ class Allocation(PrivacyLevel):
     method: str
     equal: float
     criterion: Criterion
+    EXTRA: tuple[str, ...] = ()  # fields of a subclass
 
     def __init__(
         self,
-        matrix: PSD | Array,
+        matrix: PSD,
         model: LinearModel,
         criterion: Criterion,
         **found: Any,  # noqa: ANN401
     ) -> None:
         self._number = None
-        self._matrix = matrix if isinstance(matrix, PSD) else psd(matrix, NAME)
+        self._matrix = matrix
         self._model = model
         self.criterion = criterion
         for name, value in found.items():
@@ -103,35 +99,79 @@ class Allocation(PrivacyLevel):
         except NotIdentifiable:  # only some of the parameters were asked for
             return functional(self._model, self, np.eye(self._model.parameters)).standard_error
 
-    @property
-    def leverage(self) -> Array:
-        """h_kᵀ(HᵀH)⁺h_k, (m,): how much a reading alone says about θ; public."""
-        H = self._model.matrix
-        scale, basis = weighted_roots(H, [1.0])[0].row_space
-        return np.asarray(np.square(np.linalg.qr(H / scale @ basis)[0]).sum(axis=1))
-
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
-        own = {name: plain(getattr(self, name)) for name in FIELDS}
+        own = {name: plain(getattr(self, name)) for name in (*FIELDS, *self.EXTRA)}
         return {**own, "criterion": self.criterion.to_dict(), "levels": plain(self.levels)}
 
     def explain(self) -> str:
         """What was found, how sure it is, who pays, in words."""
-        from privest.design._words import explanation
-
-        return explanation(self)
-
-    def picture(self, path: str | Path) -> Path:
-        """Who gives up how much, and why: levels in order, and against leverage. Needs matplotlib.
-
-        Public quantities only. The file's ending says its kind: .png, .svg, .pdf.
-        """
-        from privest.design._picture import draw
-
-        return draw(self, Path(path))
+        return "\n".join([_result(self), _comparison(self), proof_in_words(self), _who(self)])
 
     def __repr__(self) -> str:
         return (
-            f"Allocation({self.criterion.symbol}, {len(self.levels)} readings, value "
+            f"{type(self).__name__}({self.criterion.symbol}, {len(self.levels)} readings, value "
             f"{self.value:.6g}, spent {self.spent:.6g}, gap {self.gap:.1e})"
         )
+
+
+def _result(found: Allocation) -> str:
+    words, amount = found.criterion.words(), found.criterion.amount
+    reached = f"{amount(found.value):.6g}"
+    if found.direction == "budget":
+        return (
+            f"Made small: {words}. It is {reached} for a total privacy loss of {found.spent:.6g} "
+            f"(of {found.asked:.6g})."
+        )
+    asked = f"Asked for: {words} of at most {amount(found.asked):.6g}"
+    if found.direction == "target":
+        return f"{asked}. It is {reached}, for a total privacy loss of {found.spent:.6g}."
+    return (
+        f"{asked}, with nobody giving up more than needed. No reading gives up more than "
+        f"{found.spent:.6g}."
+    )
+
+
+def _comparison(found: Allocation) -> str:
+    amount = found.criterion.amount
+    if found.direction == "equalised":
+        return "Equal levels are best here: raising one level above them lowers no other."
+    if found.direction == "target":
+        return (
+            f"Equal levels for the same accuracy lose {found.equal:.6g}, "
+            f"{found.equal / found.spent:.4g} times as much."
+        )
+    if found.criterion.symbol == "D":
+        return f"Equal levels at the same cost: {found.equal:.6g}."
+    ratio = amount(found.equal) / amount(found.value)
+    return f"Equal levels at the same cost: {amount(found.equal):.6g}, {ratio:.4g} times as much."
+
+
+def proof_in_words(found: Allocation) -> str:
+    """The floor, and whether the gap is what was asked for."""
+    budget = found.direction == "budget"
+    size = "in log det" if found.criterion.symbol == "D" and budget else "of it"
+    floor = found.criterion.amount(found.floor) if budget else found.floor
+    sure = (
+        f"Proved: no levels within the limits have a {'value' if budget else 'privacy loss'} below "
+        f"{floor:.6g}"
+    )
+    if found.certified:
+        return f"{sure} (gap {found.gap:.1e} {size}; {found.method}, {found.iterations} steps)."
+    return (
+        f"{sure}. NOT as close as asked: the gap is {found.gap:.1e} {size}, above "
+        f"{found.tolerance:.0e} ({found.method}, {found.iterations} steps)."
+    )
+
+
+def _who(found: Allocation) -> str:
+    levels = found.levels
+    m, shown = len(levels), found.support
+    top = np.sort(levels)[::-1]
+    part = float(top[: max(1, round(m / 10))].sum() / top.sum())
+    hidden = "" if shown == m else f" {m - shown} of {m} readings give up nothing."
+    return (
+        f"Levels (larger shows more): from {levels.min():.4g} to {top[0]:.4g}, the middle one "
+        f"{float(np.median(levels)):.4g}.{hidden} The tenth that gives up most bears "
+        f"{100 * part:.0f} % of it."
+    )

@@ -1,4 +1,4 @@
-"""What "accurate" means: the criteria that a design makes small, in the user's units.
+"""What "accurate" means: the criteria that a design makes small, and what bounds each from below.
 
 Σ = M⁻¹ is the covariance of the best estimate at the levels (`bounds.bound`):
 
@@ -7,21 +7,390 @@
     D()                  log det Σ                  the volume of the confidence region
     E(weight)            λ_max(W^½ΣW^½)             the worst direction
     StandardErrors(e)    max_j Σ_jj/e_j²            several standard errors at once: met if ≤ 1
+
+Each is convex and decreasing in the information M. A *witness* is a matrix G = FFᵀ ≥ 0 with which
+<G, M> bounds the criterion from below for EVERY M (docs/theory.md 8):
+
+    Variances  (Σ_j w_j tr B_jᵀZ_j)² ≤ max_j tr(B_jᵀM⁻¹B_j) · <Σ w_j Z_jZ_jᵀ, M>     Cauchy-Schwarz
+    LogDet     log det M ≤ −log det G + n log(<G, M>/n)        the means of eig(GM), any G > 0
+    Least      <V, M> ≥ λ<V, W> where M ≥ λW, any V ≥ 0
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_scale, require_scales
-from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace
+from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_scale, require_scales
 from privest.errors import InvalidInput
 from privest.linalg import psd
-from privest.linalg.batched import substitute
 from privest.records import plain
+
+HIDDEN = 1e-7  # √eps: what rounding leaves of a direction that is not asked for
+NEGLIGIBLE = 1e-28  # squares below this part of the largest are rounding
+PIVOT = 1e3 * EPS  # relative: below n times this a Cholesky factor is checked by eigenvalues
+TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """M⁻¹ = XᵀX, X = `root` (k, n), where hiddenᵀB = 0, hidden (n, h), in units of `scale` (n,)."""
+
+    root: Array
+    hidden: Array
+    scale: Array
+
+    @classmethod
+    def of_information(cls, M: Array) -> Inverse:
+        """From M ≥ 0 (n, n)."""
+        lower, failed = scipy.linalg.lapack.dpotrf(M, lower=1, clean=1)
+        size = np.maximum(np.diagonal(M), TINY)
+        if not failed and (np.diagonal(lower) ** 2 / size).min() > PIVOT * len(M):
+            return cls(np.asarray(scipy.linalg.lapack.dtrtri(lower, lower=1)[0]), M[:, :0], size)
+        scale = np.sqrt(size)
+        values, vectors = np.linalg.eigh(M / scale / scale[:, None])
+        sizes = np.sqrt(np.maximum(values, 0.0))
+        return cls._of_directions(scale, sizes, vectors.T, np.sqrt(10 * len(M) * EPS))
+
+    @classmethod
+    def of_triangle(cls, triangle: Array) -> Inverse:
+        """From R with RᵀR = M: the condition number is that of R, not its square."""
+        scale = np.maximum(np.linalg.norm(triangle, axis=0), TINY)
+        _, values, right = np.linalg.svd(triangle / scale)
+        return cls._of_directions(scale, values, right, PIVOT * len(triangle))
+
+    @classmethod
+    def _of_directions(cls, scale: Array, values: Array, right: Array, least: float) -> Inverse:
+        """From singular values of R/scale, and its right vectors in rows."""
+        kept = values > least * values.max()
+        return cls(right[kept] / values[kept, None] / scale, (right[~kept] / scale).T, scale)
+
+    def times(self, B: Array) -> Array | None:
+        """XB (k, r), so that BᵀM⁻¹B = (XB)ᵀXB; None where B is hidden in part."""
+        rest = np.abs(self.hidden.T @ B).max(initial=0.0)
+        if rest > HIDDEN * np.abs(B / self.scale[:, None]).max():
+            return None
+        return np.asarray(self.root @ B)
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """G = FFᵀ, F = `factor` (n, r), with f(M) ≥ strength/<G, M>; of log det: log det G."""
+
+    factor: Array
+    strength: float
+    logarithm: bool = False
+
+    def floor(self, most: float) -> float:
+        """The criterion is at least this wherever <G, M> ≤ `most`."""
+        if self.logarithm:
+            n = len(self.factor)
+            return self.strength - n * float(np.log(most / n)) if most > 0 else np.inf
+        return self.strength / most if most > 0 else np.inf
+
+    def needed(self, target: float) -> float:
+        """<G, M> is at least this wherever the criterion is at most `target`."""
+        if self.logarithm:
+            n = len(self.factor)
+            return n * float(np.exp((self.strength - target) / n))
+        return self.strength / target
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Numbers linear in the products w_iw_j of a row: [mix·(first products); scale·(rest)].
+
+    first, second: the i and j of the products; mix (a, k) is for the first k of them.
+    """
+
+    first: Index
+    second: Index
+    mix: Array
+    scale: Array
+
+    def __len__(self) -> int:
+        return len(self.mix) + len(self.scale)
+
+    def of_products(self, products: Array) -> Array:
+        """(c, …) from (products, …)."""
+        k = self.mix.shape[1]
+        rest = (products[k:].T * self.scale).T
+        return np.concatenate([self.mix @ products[:k], rest])
+
+    def of_rows(self, rows: Array) -> Array:
+        """(c, b) for rows w (b, n)."""
+        columns = np.ascontiguousarray(rows.T)
+        return self.of_products(columns[self.first] * columns[self.second])
+
+    def of_sum(self, total: Array) -> Array:
+        """(c,): the sum of the features of many rows, from Σ wwᵀ."""
+        return self.of_products(total[self.first, self.second])
+
+    def form(self, z: Array) -> Array:
+        """Q (n, n) with Σ z·features = wᵀQw."""
+        a = len(self.mix)
+        each = np.concatenate([z[:a] @ self.mix, self.scale * z[a:]])
+        matrix = np.zeros((int(self.second.max()) + 1,) * 2)
+        np.add.at(matrix, (self.first, self.second), each / 2)
+        return matrix + matrix.T
+
+
+def square_features(weights: Array, n: int, lead: Array) -> Features:
+    """√(ω_i + ω_j) w_iw_j (i < j, i < r) for r ω's, after the `lead` (a, n) of the w_i²."""
+    r = len(weights)
+    first, second = np.triu_indices(n, 1)
+    chosen = first < r
+    first, second = first[chosen], second[chosen]
+    padded = np.concatenate([weights, np.zeros(n - r)])
+    every = np.arange(n)
+    return Features(
+        np.concatenate([every, first]), np.concatenate([every, second]), lead,
+        np.sqrt(padded[first] + padded[second]),
+    )  # fmt: skip
+
+
+class Local(NamedTuple):
+    """g (J,) near one M, in coordinates w = basisᵀh; pull Σ_j dual_j ∇g_j (n, n).
+
+    features: −∇g_j first, then those whose squares are the curvature −Σ_j dual_j ∇²g_j.
+    """
+
+    values: Array
+    basis: Array
+    pull: Array
+    features: Features
+
+
+class Scaled(ABC):
+    """f(M) in the scaled coordinates of a `Problem`; `offset` is added for the user's units."""
+
+    logarithm = False
+    offset = 0.0
+
+    def value(self, M: Array) -> float:
+        """f(M); inf where it does not exist."""
+        return self.value_of(Inverse.of_information(M))
+
+    def witness(self, M: Array, weights: Array | None = None) -> Witness | None:
+        """The witness that is tight at M where M is best; `weights`: duals of a search."""
+        return self.witness_of(Inverse.of_information(M), weights)
+
+    @abstractmethod
+    def value_of(self, inverse: Inverse) -> float:
+        """f from M⁻¹."""
+
+    @abstractmethod
+    def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
+        """The same from M⁻¹."""
+
+    def gains(self, M: Array, size: float) -> Array:
+        """g_j(M), (J,), which grow like M: `size`/f_j, of log det the n-th root of det M."""
+        raise NotImplementedError  # of `Least` there are none: it is an order of matrices
+
+    def near(self, M: Array, duals: Array, size: float) -> Local:
+        """The g_j near M, for duals (J,)."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def within(self, basis: Array) -> Scaled:
+        """The criterion where only the directions `basis` (n, f) are uncertain."""
+
+    @abstractmethod
+    def needs(self, rest: Array) -> bool:
+        """Whether it depends on some of the directions `rest`."""
+
+    def per_unit(self, witness: Witness, value: float) -> float:
+        """−df/d<G, M> at the optimum: turns a price of <G, M> into one of the criterion."""
+        return value**2 / witness.strength
+
+
+def _single(value: float, basis: Array, omega: Array, bend: Array, dual: float) -> Local:
+    """One g with ∇g = Σ ω_i w_iw_iᵀ and the curvature of weights `bend`, less its own direction."""
+    r, n = len(omega), len(basis)
+    along = np.sqrt(bend / bend.sum())
+    inner = (np.eye(r) - np.outer(along, along)) * np.sqrt(bend) if r > 1 else np.zeros((0, r))
+    lead = np.zeros((1 + len(inner), n))
+    lead[0, :r], lead[1:, :r] = -omega, inner
+    pull = np.diag(np.concatenate([dual * omega, np.zeros(n - r)]))
+    return Local(np.array([value]), basis, pull, square_features(bend, n, lead))
+
+
+def _of_products(matrix: Array, products: tuple[Index, Index]) -> Array:
+    """Coefficients of wᵀAw in the products w_iw_j, i ≤ j."""
+    first, second = products
+    both = matrix + matrix.T
+    return np.where(first == second, np.diagonal(matrix)[first], both[first, second])
+
+
+def _forward(lower: Array, right: Array) -> Array:
+    """L⁻¹B."""
+    return np.asarray(scipy.linalg.solve_triangular(lower, right, lower=True, check_finite=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Variances(Scaled):
+    """max_j tr B_jᵀM⁻¹B_j: A and C with one j, several standard errors with one column each.
+
+    columns (n, r): all B_j side by side; `owner` (r,): the j of each column.
+    """
+
+    columns: Array
+    owner: Index
+
+    @property
+    def blocks(self) -> list[Array]:
+        return [self.columns[:, self.owner == j] for j in range(int(self.owner.max()) + 1)]
+
+    def value_of(self, inverse: Inverse) -> float:
+        half = inverse.times(self.columns)
+        return np.inf if half is None else float(self._each(half).max())
+
+    def _each(self, half: Array) -> Array:
+        return np.asarray(np.bincount(self.owner, np.sum(half**2, axis=0)))
+
+    def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
+        """`weights` w (J,); without them all on the largest."""
+        half = inverse.times(self.columns)
+        if half is None:
+            return None
+        each = self._each(half)
+        w = (each == each.max()) * 1.0 if weights is None else np.maximum(weights, 0.0)
+        w = w / w.sum()
+        return Witness((inverse.root.T @ half) * np.sqrt(w)[self.owner], float(w @ each) ** 2)
+
+    def gains(self, M: Array, size: float) -> Array:
+        half = _forward(np.linalg.cholesky(M), self.columns)
+        return size / self._each(half)
+
+    def near(self, M: Array, duals: Array, size: float) -> Local:
+        """With L⁻¹B = Q diag(s) Vᵀ, ω = (s g)² and d_ij = w_iᵀDw_j:
+
+        −∇²g[D, D] = 2(Σ ω_i d_ii² + Σ_{i<j} (ω_i + ω_j) d_ij² − (Σ ω_i d_ii)²/Σω); the last term
+        takes the direction √ω out of the d_ii.
+        """
+        lower = np.linalg.cholesky(M)
+        back = _forward(lower, np.eye(len(M))).T
+        half = _forward(lower, self.columns) / np.sqrt(size)
+        if len(duals) > 1:
+            return self._several(half, back, duals)
+        turn, sizes, _ = np.linalg.svd(half, full_matrices=True)
+        value = 1.0 / float(np.sum(sizes**2))
+        omega = (sizes[sizes**2 > NEGLIGIBLE * sizes[0] ** 2] * value) ** 2
+        return _single(value, back @ turn, omega, 2.0 * float(duals[0]) * omega, float(duals[0]))
+
+    def _several(self, half: Array, back: Array, duals: Array) -> Local:
+        """One direction each: g_j has the features √(2 w_jω_j)·(u_jᵀw)(qᵀw), q ⟂ u_j."""
+        n, J = half.shape
+        products = np.triu_indices(n)
+        values, pull = 1.0 / np.sum(half**2, axis=0), np.zeros((n, n))
+        gradients, curvature = [], []
+        for j in range(J):
+            turn = np.linalg.qr(half[:, [j]], mode="complete")[0]
+            unit = turn[:, 0] * np.sqrt(values[j])
+            pull += duals[j] * np.outer(unit, unit)
+            gradients.append(-_of_products(np.outer(unit, unit), products))
+            bent = np.sqrt(2.0 * duals[j]) * unit
+            curvature += [_of_products(np.outer(bent, q), products) for q in turn.T[1:]]
+        root = np.array(curvature).reshape(-1, len(products[0]))
+        if len(root) > root.shape[1]:  # one quadratic form of the products for all of them
+            sizes, vectors = np.linalg.eigh(root.T @ root)
+            kept = sizes > 1e-16 * sizes[-1]
+            root = (vectors[:, kept] * np.sqrt(sizes[kept])).T
+        mix = np.concatenate([np.array(gradients), root])
+        return Local(values, back, pull, Features(*products, mix, np.zeros(0)))
+
+    def within(self, basis: Array) -> Variances:
+        return Variances(basis.T @ self.columns, self.owner)
+
+    def needs(self, rest: Array) -> bool:
+        return bool(np.abs(rest.T @ self.columns).max() > HIDDEN * np.abs(self.columns).max())
+
+
+@dataclass(frozen=True, eq=False)
+class LogDet(Scaled):
+    """−log det M: D-optimality."""
+
+    offset: float = 0.0
+    logarithm = True
+
+    def value_of(self, inverse: Inverse) -> float:
+        if inverse.hidden.shape[1]:
+            return np.inf
+        return 2.0 * float(np.linalg.slogdet(inverse.root)[1])
+
+    def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
+        """G = M⁻¹."""
+        return None if inverse.hidden.shape[1] else self.of(inverse.root.T)
+
+    def of(self, F: Array) -> Witness | None:
+        """The witness G = FFᵀ."""
+        if F.shape[0] != F.shape[1]:
+            return None
+        sign, size = np.linalg.slogdet(F)
+        return None if sign == 0 else Witness(F, 2.0 * float(size), logarithm=True)
+
+    def gains(self, M: Array, size: float) -> Array:
+        lower = np.linalg.cholesky(M)
+        return np.exp([size / len(M) + 2.0 * np.log(np.diagonal(lower)).mean()])
+
+    def near(self, M: Array, duals: Array, size: float) -> Local:
+        n, value = len(M), float(self.gains(M, size)[0])
+        back = _forward(np.linalg.cholesky(M), np.eye(n)).T
+        each = np.full(n, value / n)
+        return _single(value, back, each, float(duals[0]) * each, float(duals[0]))
+
+    def within(self, basis: Array) -> LogDet:
+        return self
+
+    def needs(self, rest: Array) -> bool:
+        return True
+
+    def per_unit(self, witness: Witness, value: float) -> float:
+        """d/dt of n log t at the optimum t = n e^((strength − f)/n)."""
+        return float(np.exp((value - witness.strength) / len(witness.factor)))
+
+
+@dataclass(frozen=True, eq=False)
+class Least(Scaled):
+    """1/λ, λ the largest number with M ≥ λW: E-optimality; `root` (n, r), W its square."""
+
+    root: Array
+
+    @property
+    def weight(self) -> Array:
+        return np.asarray(self.root @ self.root.T)
+
+    def value_of(self, inverse: Inverse) -> float:
+        half = inverse.times(self.root)
+        return np.inf if half is None else float(np.linalg.norm(half, 2)) ** 2
+
+    def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
+        """`weights` V (n, n) ≥ 0; without it the eigenvector of the worst direction."""
+        if weights is not None:
+            values, vectors = np.linalg.eigh((weights + weights.T) / 2)
+            return self.of(vectors * np.sqrt(np.maximum(values, 0.0)))
+        half = inverse.times(self.root)
+        if half is None:
+            return None
+        worst = np.linalg.svd(half, full_matrices=False)[0][:, :1]
+        return self.of(inverse.root.T @ worst)
+
+    def of(self, F: Array) -> Witness | None:
+        """The witness V = FFᵀ."""
+        strength = float(np.sum((self.root.T @ F) ** 2))
+        return Witness(F, strength) if strength > 0 else None
+
+    def within(self, basis: Array) -> Least:
+        return Least(basis.T @ self.root)
+
+    def needs(self, rest: Array) -> bool:
+        part = np.abs(rest.T @ self.weight).max()
+        return bool(part > HIDDEN * np.abs(self.weight).max())
 
 
 class Criterion(ABC):
@@ -62,7 +431,8 @@ class A(Criterion):
         self.weight = None if weight is None else as_array(weight, "the weight", ndim=(1, 2))
 
     def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        return Trace(substitute(triangle, weight_factor(self.weight, len(names)), transposed=True))
+        columns = solved(triangle, weight_factor(self.weight, len(names)))
+        return Variances(columns, np.zeros(columns.shape[1], dtype=np.intp))
 
     def words(self) -> str:
         return f"the {'' if self.weight is None else 'weighted '}sum of the squared errors"
@@ -80,8 +450,11 @@ class C(Criterion):
         require_scales(np.abs(self.vector).max(keepdims=True), "the vector")
 
     def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        require_length(self.vector, names, "the vector")
-        return Trace(substitute(triangle, self.vector[:, None], transposed=True))
+        if len(self.vector) != len(names):
+            raise InvalidInput(
+                f"the vector must have {len(names)} entries; received {len(self.vector)}."
+            )
+        return Variances(solved(triangle, self.vector[:, None]), np.zeros(1, dtype=np.intp))
 
     def words(self) -> str:
         return "the variance of one combination of the parameters"
@@ -108,8 +481,7 @@ class E(Criterion):
         self.weight = None if weight is None else as_array(weight, "the weight", ndim=(1, 2))
 
     def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        root = substitute(triangle, weight_factor(self.weight, len(names)), transposed=True)
-        return Least(root @ root.T)
+        return Least(solved(triangle, weight_factor(self.weight, len(names))))
 
     def words(self) -> str:
         return "the squared error in the worst direction"
@@ -141,7 +513,7 @@ class StandardErrors(Criterion):
         columns = np.zeros((len(names), len(self.wanted)))
         for j, (name, error) in enumerate(self.wanted.items()):
             columns[self.index_of(name, names), j] = 1.0 / error
-        return Largest(substitute(triangle, columns, transposed=True))
+        return Variances(solved(triangle, columns), np.arange(len(self.wanted)))
 
     @staticmethod
     def index_of(name: str | int, names: tuple[str, ...]) -> int:
@@ -166,6 +538,11 @@ class StandardErrors(Criterion):
         return f"StandardErrors({', '.join(f'{k}={e:g}' for k, e in self.wanted.items())})"
 
 
+def solved(triangle: Array, right: Array) -> Array:
+    """R⁻ᵀB for an upper triangle R."""
+    return np.asarray(scipy.linalg.solve_triangular(triangle, right, trans=1, check_finite=False))
+
+
 def weight_factor(weight: Array | None, n: int) -> Array:
     """B (n, r) with W = BBᵀ; the identity for no weight."""
     if weight is None:
@@ -173,18 +550,11 @@ def weight_factor(weight: Array | None, n: int) -> Array:
     if len(weight) != n:
         raise InvalidInput(f"the weight is for {n} parameters; received shape {weight.shape}.")
     require_scales(np.abs(weight).max(keepdims=True), "the weight")
-    matrix = psd(weight, "the weight", size=n)
-    root = matrix.times_factor(np.eye(n))
+    root = psd(weight, "the weight", size=n).times_factor(np.eye(n))
     root = root[:, root.any(axis=0)]
     if root.shape[1] == 0:
         raise InvalidInput("the weight is zero: nothing is asked for.")
     return root
-
-
-def require_length(vector: Array, names: tuple[str, ...], what: str) -> None:
-    """One entry a parameter."""
-    if len(vector) != len(names):
-        raise InvalidInput(f"{what} must have {len(names)} entries; received {len(vector)}.")
 
 
 def as_criterion(given: object) -> Criterion:

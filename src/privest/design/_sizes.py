@@ -28,8 +28,7 @@ from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record, as_frame
 
 Target = float | Mapping[str | int, float] | StandardErrors
-# A number of readings that rounding puts above a whole one is that whole one.
-WHOLE = 1e-12
+WHOLE = 1e-12  # a number of readings that rounding puts above a whole one is that whole one
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,22 +123,16 @@ class Frontier(Record):
     def explain(self) -> str:
         """The trade in words: few readings that show much, or many that show little."""
         wanted = ", ".join(f"{name} ± {e:.4g}" for name, e in zip(self.names, self.target))
-        lines = [
-            f"For {wanted}: more than {self.least:.4g} readings are needed, whatever the level."
-        ]
         shown = np.flatnonzero(self.feasible)
-        lines += [
-            f"{self.sizes[i]:.0f} readings: level {self.level[i]:.4g} each, together "
-            f"{self.total[i]:.4g}"
-            for i in (shown if len(shown) <= 6 else shown[[0, len(shown) // 2, -1]])
-        ]
-        if len(shown) < len(self.sizes):
-            lines.append(f"{len(self.sizes) - len(shown)} of the sizes are too few.")
-        lines.append(
-            "Together they give up less the more there are, and never less than "
-            f"{self.total_floor:.4g}."
-        )
-        return "\n".join(lines)
+        few = len(self.sizes) - len(shown)
+        return "\n".join([
+            f"For {wanted}: more than {self.least:.4g} readings are needed, whatever the level.",
+            *(f"{self.sizes[i]:.0f} readings: level {self.level[i]:.4g} each, together "
+              f"{self.total[i]:.4g}" for i in shown[:: max(1, len(shown) // 5)]),
+            *([f"{few} of the sizes are too few."] if few else []),
+            f"Together they give up less the more there are, and never less than "
+            f"{self.total_floor:.4g}.",
+        ])  # fmt: skip
 
     def frame(self, library: str = "pandas") -> Any:  # noqa: ANN401
         """One row for each size."""
@@ -168,15 +161,12 @@ def sample_size(
 
         K_j = m var_j/e_j² ,   rows alike, one variance v, one level s:   K = (A₀)_jj (v + 1/s)/e²
 
-    Symbols: `model` stands for the readings to come: the answer is for K/m copies of it (in between
-    whole copies: for rows drawn alike). `level` as for `bound`, of the model's m readings; `target`
-    {name: standard error}, or one number for a model with one parameter; `theta` for a nonlinear
-    model. Only the parameters of the target need be identifiable.
-    Assumes what `bound` assumes, and copies that are independent of each other.
+    Symbols: `model` stands for the readings to come: the answer is for K/m independent copies of
+    it. `level` as for `bound`, of the model's m readings; `target` {name: standard error}, or one
+    number for a model with one parameter; `theta` for a nonlinear model.
     Guarantees: no mechanism within the level and no unbiased estimate reach the targets with fewer;
-    the Gaussian mechanism does with so many, for Gaussian noise.
-    Every target can be met at every level that shows its parameter. Raises NotIdentifiable
-    otherwise.
+    the Gaussian mechanism does with this number, for Gaussian noise. Raises NotIdentifiable where
+    the level hides a parameter of the target.
 
     >>> model = LinearModel(np.ones((10, 1)), noise=4.0, names=["mean"])
     >>> sample_size(model, 0.25, {"mean": 0.1}).readings  # s = 1/v: twice 4/0.1²
@@ -214,13 +204,9 @@ def frontier(
 
         rows alike, one variance v:   s = 1/(K e²/(A₀)_jj − v) ,  K_min = (A₀)_jj v/e²
 
-    Every reading has the same level s. For other noise the root of var_j(s) = K e_j²/m, between the
-    levels that the least and the largest variance would need. K s falls from ∞ at K_min to
-    max_j (A₀)_jj/e_j² as K grows: many readings at a low level give up least in total.
-
-    Symbols: `target` and `theta` as for `sample_size`; `sizes` numbers of readings ≥ 1. Sizes that
-    no level makes sufficient have the level inf. Raises NotIdentifiable where H does not see a
-    parameter of the target.
+    Every reading has the same level s. K s falls from ∞ at K_min to max_j (A₀)_jj/e_j² as K grows:
+    many readings at a low level give up least in total. `target` and `theta` as for `sample_size`;
+    `sizes` whole numbers ≥ 1. Sizes that no level makes sufficient have the level inf.
 
     >>> model = LinearModel(np.ones((10, 1)), noise=4.0)
     >>> found = frontier(model, 0.1, [400, 500, 800, 80000])

@@ -321,6 +321,7 @@ def _smoothed(batch: Batch, n: int, one: bool, simulated: bool) -> Smoothed:
 def smoothed_of(batch: Batch, n: int) -> tuple[Array, Array]:
     """Smoothed means (K, S, n) and covariances (K, n, n) over a batch of steps."""
     done, S = batch.run(smooth=True), batch.series
+    require_sound(done, batch.steps, smooth=True)
     states, P = backward(done, n)
     if batch.state.open is None:
         return states, P
@@ -541,7 +542,7 @@ class PrivateKalman(Estimated):
         logs = math.log(math.prod(done.scale[0].tolist())) + float(steps.tables.logs[0])
         fit = -0.5 * (float(zeta[0] @ zeta[0]) + r * LOG_2PI) - logs + r * math.log(unit)
         now = KalmanState(
-            state.step + 1, done.mean[0, :, :N], done.factor[0, :, :N], state.leads
+            state.step + 1, done.mean[0, :, :N].copy(), done.factor[0, :, :N], state.leads
         )  # fmt: skip
         result = Filtered(
             done.mean[0, :, :n], done.filtered[:, :n, :n], done.ahead[0, :, :n],
@@ -617,7 +618,7 @@ class PrivateKalman(Estimated):
     def _unpacked(self, state: Mapping[str, Array], prefix: str = "") -> KalmanState:
         """The inverse of `_packed`, checked."""
         blank = self._first()
-        _require_parts(state, tuple(prefix + name for name in _packed(blank)))
+        _require_parts(state, tuple(prefix + name for name in _packed(blank._replace(open=None))))
         held: Any = np.asarray(state[f"{prefix}step"], dtype=object)[()]  # a number as it is
         step = as_count(held, f"{prefix}step", least=0)
         limits = self.system.steps, self.level.steps
@@ -627,6 +628,7 @@ class PrivateKalman(Estimated):
         if not is_open:
             blank = blank._replace(mean=blank.mean[:1], open=None)
         wanted = _packed(blank)
+        _require_parts(state, tuple(prefix + name for name in wanted))
         parts = {
             name: _part(state, prefix + name, part.shape)
             for name, part in wanted.items()
@@ -675,8 +677,7 @@ def _packed(state: KalmanState) -> dict[str, Array]:
 
 
 def _require_parts(state: Mapping[str, Array], names: tuple[str, ...]) -> None:
-    absent = set(names) - set(state) - set(Undetermined._fields)
-    absent -= {f"past_{name}" for name in Undetermined._fields}
+    absent = set(names) - set(state)
     if absent:
         raise InvalidInput(
             f"the state of a filter lacks {', '.join(sorted(absent))}: it is of another kind of "

@@ -150,8 +150,12 @@ def upper_root(*halves: Array) -> Array:
     return np.asarray(np.copysign(1.0, upper.diagonal())[:, None] * upper)
 
 
-def require_sound(done: Pass, steps: Steps) -> None:
-    """Refuse covariances that overflowed, or that rounding has lost after a wide gap."""
+def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
+    """Refuse covariances that overflowed, or that rounding has lost after a wide gap.
+
+    A single state keeps its digits in the filter; the smoother loses those of the steps that led
+    to it, not those of its start.
+    """
     n = steps.states
     finite = np.asarray(np.isfinite(done.filtered).all(axis=(1, 2)))
     if not finite.all():
@@ -160,7 +164,8 @@ def require_sound(done: Pass, steps: Steps) -> None:
             f"The covariance of the state overflows at step {k}: the system is unstable and what "
             "is released does not show it."
         )
-    if len(done.factor[0]) == 1:
+    single = len(done.factor[0]) == 1
+    if single and not smooth:
         return
     wide, narrow = (
         np.einsum("eii->ei", part[:, :n, :n]) for part in (done.predicted, done.filtered)
@@ -168,6 +173,8 @@ def require_sound(done: Pass, steps: Steps) -> None:
     if not (wide.max(axis=0) > NARROWED**2 * narrow.min(axis=0)).any():
         return
     before, after = wide[done.entry], narrow[done.entry]
+    if single:
+        before[0] = after[0]
     largest = before.copy()
     for lag in range(1, min(n + 1, len(before))):
         np.maximum(largest[lag:], before[:-lag], out=largest[lag:])

@@ -1,4 +1,4 @@
-"""`design.spread` and `design.anytime`: one budget over time."""
+"""`design.spread`: one budget over time."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.design import A, allocate, anytime, spread
-from privest.design._constraints import posed
-from privest.design._over_time._anytime import between
-from privest.design._over_time._course import Course
+from privest.design import A, allocate, spread
 from strategies import psd_matrix
 
 
@@ -35,10 +32,7 @@ def test_the_value_is_that_of_the_bounds_of_all_prefixes():
     assert found.levels.sum() == pytest.approx(6.0, rel=1e-12)
     equal = np.full(12, 0.5)
     assert found.equal == pytest.approx(dense_value(model, equal, found.worth, W), rel=1e-9)
-    k = np.arange(1, 13.0) ** -found.exponent
-    power = dense_value(model, 6.0 * k / k.sum(), found.worth, W)
-    assert found.power == pytest.approx(power, rel=1e-9)
-    assert found.value <= found.power <= found.equal
+    assert found.value <= found.equal
     assert found.error[1:] @ found.worth[1:] == pytest.approx(found.value, rel=1e-9)
     assert found.error[0] == np.inf
     # It is a level for every door, of streams too.
@@ -67,7 +61,6 @@ def test_the_final_estimate_alone_is_plain_allocation():
     # With one parameter and rows alike equal levels are best.
     alike = spread(pv.LinearModel(np.ones((10, 1)), noise=2.0), 5.0, "final")
     assert alike.levels == pytest.approx(np.full(10, 0.5))
-    assert alike.exponent == pytest.approx(0.0, abs=1e-3)
 
 
 def test_the_price_is_the_slope_of_the_value():
@@ -96,80 +89,12 @@ def test_a_long_stream_of_few_readings_that_show_anything():
     assert "Newton" in found.method
 
 
-def test_without_a_horizon_the_discounted_best_is_finite():
-    """The endless answer is that of a far longer stream, cut nowhere."""
-    rows = np.c_[np.ones(10), np.arange(10) % 3]
-    model = pv.LinearModel(rows, noise=0.5)
-    found = spread(model, 20.0, 0.9, endless=True)
-    assert found.endless
-    assert len(found.levels) % 10 == 0
-    longer = pv.LinearModel(np.tile(rows, (60, 1)), noise=0.5)
-    finite = spread(longer, 20.0, 0.9)
-    # The far end counts 0.9^600 at most: below 1e-27 of the rest.
-    assert found.value == pytest.approx(finite.value, rel=3e-6)
-    assert found.floor <= finite.value * (1 + 1e-9)
-    assert not finite.levels[len(found.levels) :].any()
-    assert "not worth their price" in found.explain()
-    with pytest.raises(pv.errors.InvalidInput, match="needs a discount"):
-        spread(model, 20.0, endless=True)
-    with pytest.raises(pv.errors.NumericalFailure, match="more readings"):
-        spread(model, 1e6, 0.99999, endless=True)
-
-
-@pytest.mark.parametrize(("m", "v", "budget"), [(60, 1.0, 60.0), (60, 0.01, 60.0), (40, 5.0, 4.0)])
-def test_a_rule_for_every_horizon(m, v, budget):
-    model = pv.LinearModel(np.c_[np.ones(m), np.cos(np.arange(m))], noise=v)
-    found = anytime(model, budget)
-    assert found.levels.sum() < budget
-    assert found.level_at(m) == pytest.approx(found.levels[-1])
-    # What the levels of all time add up to, by the integral of the rest.
-    k = np.arange(1, 10**6 + 1.0)
-    rest = found.first * (10**6 + 0.5) ** (1 - found.exponent) / (found.exponent - 1)
-    assert found.first * np.sum(k**-found.exponent) + rest == pytest.approx(budget, rel=1e-6)
-    # Every horizon by itself, also those that were not looked at.
-    for K in (2, 3, 5, 11, 23, m - 1, m):
-        part = pv.LinearModel(model.matrix[:K], noise=v)
-        g = (np.arange(K) >= 1) * 1.0
-        value = dense_value(part, found.levels, g, np.eye(2)) if K > 1 else 0.0
-        best = spread(part, budget, g)
-        assert value / best.value <= found.worst * (1 + 1e-9)
-    assert (found.loss <= found.worst * (1 + 1e-9)).all()
-    assert (found.loss >= 1).all()
-    assert found.worst <= found.forever
-    assert len(found.frame()) == len(found.horizons)
-    assert f"{found.worst:.4g} times" in found.explain()
-    # Rows that come again and again, three times as long.
-    longer = pv.LinearModel(np.tile(model.matrix, (3, 1)), noise=v)
-    g = (np.arange(3 * m) >= 1) * 1.0
-    levels = np.array([found.level_at(k) for k in range(1, 3 * m + 1)])
-    value = dense_value(longer, levels, g, np.eye(2))
-    assert value / spread(longer, budget).floor <= found.forever
-
-
-def test_floors_between_horizons_are_floors():
-    """From three horizons only; the best of every horizon in between lies above."""
-    H = np.cos(np.arange(30.0))[:, None] + 1.5
-    given = posed(pv.LinearModel(H, noise=0.2), A())
-    whole = Course(given.problem, given.criterion.root, np.ones(30))
-    horizons = np.array([1, 10, 30])
-    values = [spread(pv.LinearModel(H[:K], noise=0.2), 8.0).value for K in range(1, 31)]
-    found = between(whole, 8.0, horizons, np.array([values[K - 1] for K in horizons]))
-    assert (found <= np.array(values) * (1 + 1e-5)).all()
-    # They are of use: most of what the horizons before them leave is told.
-    assert (found >= 0.6 * np.array(values)).all()
-
-
-def test_a_picture_is_drawn(tmp_path):
-    found = spread(stream(1, m=30), 30.0)
-    assert found.picture(tmp_path / "when.png").stat().st_size > 5000
-
-
 def test_in_words():
     found = spread(pv.LinearModel(np.ones((50, 1)), noise=1.0), 50.0)
     words = found.explain()
     assert "1.413 times as much" in words
     assert "Proved: no levels of this total have less than" in words
-    assert found.to_dict()["exponent"] == found.exponent
+    assert found.to_dict()["worth"] == [1.0] * 50
     assert isinstance(found, pv.design.Allocation)
     assert isinstance(found, pv.PrivacyLevel)
     assert found.criterion.symbol == A().symbol
@@ -184,18 +109,14 @@ def test_what_is_refused():
         spread(model, 1.0, np.ones(12))
     with pytest.raises(pv.errors.InvalidInput, match="budget"):
         spread(model, 0.0)
-    late = pv.LinearModel(np.eye(3), noise=1.0)
-    with pytest.raises(pv.errors.InvalidInput, match="nothing to spread"):
-        anytime(late, 1.0)
 
 
 @pytest.mark.parametrize("cap", [0.0, np.array([1.0] + [0.0] * 11)])
-@pytest.mark.parametrize("options", [{}, {"weights": 0.9, "endless": True}])
-def test_caps_that_hide_a_parameter(cap, options):
+def test_caps_that_hide_a_parameter(cap):
     """One reading cannot show two parameters: not a matter of rounding."""
     model = pv.LinearModel(np.random.default_rng(9).standard_normal((12, 2)), noise=1.0)
     with pytest.raises(pv.errors.InfeasibleTarget, match="show all of the parameters") as refused:
-        spread(model, 1.0, cap=cap, **options)
+        spread(model, 1.0, cap=cap)
     assert refused.value.reason == "hidden"
 
 
@@ -204,13 +125,10 @@ def test_limits_that_leave_a_part_of_the_budget():
     found = spread(stream(8), 100.0, cap=2.0)
     assert found.levels == pytest.approx(np.full(12, 2.0))
     assert found.gap <= 1e-12
-    assert found.price == 0.0
+    assert found.price == pytest.approx(0.0, abs=1e-12)
     assert found.spent == pytest.approx(24.0)
 
 
 def test_a_stream_of_one_reading():
     one = pv.LinearModel([[2.0]], noise=1.0)
     assert spread(one, 4.0).value == pytest.approx(1.25 / 4)
-    found = anytime(one, 4.0)
-    assert found.horizons.tolist() == [1]
-    assert found.worst == pytest.approx(found.value[0] / (1.25 / 4), rel=1e-3)

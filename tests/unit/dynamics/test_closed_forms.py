@@ -96,6 +96,7 @@ def test_forecasts_are_the_posterior_predictive(sample):
     assert np.array_equal(forecast.interval(), found.forecast(1).interval())  # nothing is random
 
 
+@pytest.mark.slow
 def test_draws_give_the_posterior_predictive_too():
     """A coefficient more: Student's t with n − 3 degrees of freedom."""
     rng, u = np.random.default_rng(4), np.linspace(-1, 1, N)
@@ -129,6 +130,7 @@ def test_directions_that_releases_do_not_show_are_named():
     assert 1.0 < found.forecast(1).standard_error[0, 0] / plain < 1.1
 
 
+@pytest.mark.slow
 def test_many_parameters_have_a_forecast():
     rng = np.random.default_rng(2)
     level = pv.EndlessLevel(1e-2)

@@ -169,7 +169,7 @@ def test_overflow_and_dense_levels_are_said():
     with pytest.raises(NumericalFailure, match="overflows at step"):
         dynamics.bound(hidden, 1.0, 2000)
     dense = pv.StreamLevel.from_cumulative(np.ones((3, 3)))
-    with pytest.raises(InvalidInput, match="use dynamics.filter on the whole"):
+    with pytest.raises(InvalidInput, match=r"use dynamics\.filter on the whole"):
         dynamics.PrivateKalman(WALK, dense)
     assert dynamics.bound(WALK, dense, 3).filtered.shape == (3, 1, 1)
 

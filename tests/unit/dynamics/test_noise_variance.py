@@ -11,7 +11,6 @@ import scipy.stats
 import privest as pv
 from dynamic_systems import blocks, joint, random_psd, random_system
 from privest import dynamics
-from privest.dynamics import _dense
 from protected_double import V, Wide
 
 STEPS, N, M = 6, 2, 2

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import privest as pv
-from dynamic_systems import random_psd, random_system
+from dynamic_systems import random_psd
 from privest import dynamics
 from privest.dynamics import StateSpace
-from privest.dynamics import _dense as dense
 from privest.errors import InvalidInput, LevelBelowPrior, NotAPrivacyLevel, NumericalFailure
 
 WALK = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)

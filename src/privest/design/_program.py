@@ -16,15 +16,14 @@ What comes out is a proposal: `_full` makes it feasible, values and certifies it
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, Index
-from privest.design._joint._problem import JointLimits, JointPrices
-from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace, Witness
+from privest.arrays import EPS, Array, Index
+from privest.design._criteria import Least, LogDet, Scaled, Variances, Witness
 from privest.errors import MissingDependency, NumericalFailure
 from privest.linalg import PSD, Blocks
 
@@ -35,6 +34,73 @@ UNSOLVED = (
 )
 NO_NOISE = 1e-12  # of the largest eigenvalue of N
 NO_WEIGHT = 1e-10  # of the largest eigenvalue of ZZᵀ
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Σ c_k S_kk is the cost; S_kk ≤ u_k (∞ allowed); Σ_{k∈P} S_kk ≤ b_P; S block by block.
+
+    person (m,): 0 … p − 1, or None.
+    """
+
+    cost: Array
+    caps: Array
+    blocks: list[Index]
+    person: Index | None = None
+    most: Array | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether anything but the budget limits S."""
+        return self.person is not None or bool(np.isfinite(self.caps).any())
+
+    def spent(self, factor: Array) -> float:
+        """Σ c_k S_kk of S = LLᵀ."""
+        return float(self.cost @ (factor**2).sum(axis=1))
+
+    def unit(self, levels: Array) -> Array:
+        """Levels to count in: those given, within the limits."""
+        unit = np.minimum(levels, self.caps)
+        if self.person is not None and self.most is not None:
+            count = np.bincount(self.person, minlength=len(self.most))
+            unit = np.minimum(unit, (self.most / np.maximum(count, 1))[self.person])
+        return np.asarray(unit)
+
+    def feasible(self, factor: Array, budget: float = np.inf) -> Array:
+        """L with rows shortened until every limit holds, in exact numbers and as computed."""
+        margin = 1.0 - 4.0 * (factor.size + 4) * EPS
+        length = (factor**2).sum(axis=1)
+        factor = factor * np.sqrt(_part(length, margin * self.caps))[:, None]
+        if self.person is not None and self.most is not None:
+            used = np.bincount(self.person, (factor**2).sum(axis=1), len(self.most)) * 1.0
+            factor = factor * np.sqrt(_part(used, margin * self.most)[self.person])[:, None]
+        spent = self.spent(factor)
+        return factor * np.sqrt(margin * budget / spent) if spent > margin * budget else factor
+
+
+def _part(used: Array, allowed: Array) -> Array:
+    """By what to multiply to come within the limit: 1 where it holds."""
+    return np.divide(allowed, used, out=np.ones(len(used)), where=used > allowed)
+
+
+@dataclass(frozen=True, eq=False)
+class JointPrices:
+    """ν of the budget, y (m,) of caps and ν_P (p,) of persons: p_k = νc_k + y_k + ν_P."""
+
+    budget: float
+    caps: Array
+    persons: Array
+
+    def of(self, limits: Limits) -> Array:
+        """p (m,)."""
+        prices = self.budget * limits.cost + self.caps
+        return prices if limits.person is None else prices + self.persons[limits.person]
+
+    def held(self, limits: Limits) -> float:
+        """Σ y_k u_k + Σ ν_P b_P."""
+        finite = np.isfinite(limits.caps)
+        total = float(self.caps[finite] @ limits.caps[finite])
+        return total if limits.most is None else total + float(self.persons @ limits.most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +123,7 @@ def cvxpy_or_error() -> Any:  # noqa: ANN401 - a module without types
     except ImportError as missing:
         raise MissingDependency(
             "a full matrix S is found by CVXPY with Clarabel: pip install 'privest[design]'. "
-            "Diagonal levels (the default) and `correlated` need neither."
+            "Diagonal levels (the default) need neither."
         ) from missing
     return cvxpy
 
@@ -69,12 +135,11 @@ class ScoreProgram:
     x = unit/(1 + σ²·unit).
     """
 
-    def __init__(self, rows: Array, covariance: PSD, limits: JointLimits, unit: Array) -> None:
-        self.cp = cvxpy_or_error()
+    def __init__(self, rows: Array, covariance: PSD, limits: Limits, unit: Array) -> None:
+        self.cp = cp = cvxpy_or_error()
         self.limits, self.unit = limits, unit
         self.weight = unit / (1.0 + covariance.diagonal() * unit)
         m, n = rows.shape
-        cp = self.cp
         self.score = cp.Variable((n, m))
         self.levels = cp.Variable(m, nonneg=True)
         self.information = cp.Variable((n, n), symmetric=True)
@@ -82,46 +147,41 @@ class ScoreProgram:
         self.noises = [cp.Variable((n, n), symmetric=True) for _ in limits.blocks]
         # N is about Σ y y'/s: its own unit for each block keeps it near one as well.
         self.quiet = [float(np.exp(np.log(unit[b] / self.weight[b]).mean())) for b in limits.blocks]
-        spent = self._sampling(covariance, n)
+        self.sampling: list[Any] = []
+        self.roots = noise_roots(covariance, np.sqrt(self.weight))
+        spent = [self._sampling(*root) for root in self.roots]
         spent += [noise / quiet for noise, quiet in zip(self.noises, self.quiet)]
         self.order = self.information - cp.sum(spent) >> 0
         self.equal = self.score @ scaled == self.information
-        self.constraints = [self.equal, self.order, *self._shown()]
+        self.constraints = [self.equal, self.order, *self.sampling]
+        self._levels()
         self._limit()
 
-    def _column(self, k: int) -> Any:  # noqa: ANN401
-        return self.cp.reshape(self.score[:, k], (self.score.shape[0], 1), order="F")
-
-    def _sampling(self, covariance: PSD, n: int) -> list[Any]:
-        """U_j ≥ Y_jΣ_jY_jᵀ for every block j of Σ that is not zero."""
-        cp, found = self.cp, []
-        self.sampling: list[Any] = []
-        self.roots = noise_roots(covariance, np.sqrt(self.weight))
-        for rows, root in self.roots:
-            part = cp.Variable((n, n), symmetric=True)
-            size = np.linalg.norm(root, axis=0)
-            read = self.score[:, rows] @ (root / size)
-            self.sampling.append(cp.bmat([[part, read], [read.T, np.diag(1.0 / size**2)]]) >> 0)
-            found.append(part)
-        return found
-
-    def _shown(self) -> list[Any]:
+    def _sampling(self, rows: Index, root: Array) -> Any:  # noqa: ANN401
+        """U ≥ YΣYᵀ for a block of Σ that is not zero."""
         cp = self.cp
-        constraints = list(self.sampling)
+        part = cp.Variable(self.information.shape, symmetric=True)
+        size = np.linalg.norm(root, axis=0)
+        read = self.score[:, rows] @ (root / size)
+        self.sampling.append(cp.bmat([[part, read], [read.T, np.diag(1.0 / size**2)]]) >> 0)
+        return part
+
+    def _levels(self) -> None:
+        """[[N_b, Y_k], [Y_kᵀ, s_k]] ≥ 0 for every reading."""
+        cp, n = self.cp, self.score.shape[0]
         for block, noise, quiet in zip(self.limits.blocks, self.noises, self.quiet):
-            for k in block:
-                y = self._column(int(k))
+            for k in map(int, block):
+                y = cp.reshape(self.score[:, k], (n, 1), order="F")
                 size = float(self.unit[k] / self.weight[k] / quiet)
-                level = cp.reshape(self.levels[int(k)] * size, (1, 1), order="F")
-                constraints.append(cp.bmat([[noise, y], [y.T, level]]) >> 0)
-        return constraints
+                level = cp.reshape(self.levels[k] * size, (1, 1), order="F")
+                self.constraints.append(cp.bmat([[noise, y], [y.T, level]]) >> 0)
 
     def _limit(self) -> None:
         cp, limits = self.cp, self.limits
         self.capped = np.flatnonzero(np.isfinite(limits.caps))
-        self.caps, self.persons = None, None
+        self.caps = self.levels[self.capped] <= (limits.caps / self.unit)[self.capped]
+        self.persons = None
         if len(self.capped):
-            self.caps = self.levels[self.capped] <= (limits.caps / self.unit)[self.capped]
             self.constraints.append(self.caps)
         if limits.person is not None and limits.most is not None:
             spread = np.zeros((len(limits.most), len(self.unit)))
@@ -134,7 +194,7 @@ class ScoreProgram:
         """The least criterion for a budget; inf: for the other limits alone."""
         paid = [] if np.isinf(budget) else [self.cost / budget <= 1.0]
         objective, constraints, duals = self._criterion(criterion)
-        if self._solved(objective, [*paid, *constraints], tolerance) is None:
+        if not self._solved(objective, [*paid, *constraints], tolerance):
             raise NumericalFailure(UNSOLVED)
         price = float(np.maximum(paid[0].dual_value, 0.0)) / budget if paid else 0.0
         return self._proposal(price, criterion, duals())
@@ -144,7 +204,7 @@ class ScoreProgram:
     ) -> Proposal | None:
         """The least cost (about `unit`) for a criterion of at most `target`; None: infeasible."""
         _, constraints, duals = self._criterion(criterion, target)
-        if self._solved(self.cp.Minimize(self.cost / unit), constraints, tolerance) is None:
+        if not self._solved(self.cp.Minimize(self.cost / unit), constraints, tolerance):
             return None
         return self._proposal(1.0 / unit, criterion, duals())
 
@@ -158,40 +218,28 @@ class ScoreProgram:
                 return None, [cp.log_det(P) >= -target], lambda: None
             return cp.Maximize(cp.log_det(P)), [], lambda: None
         if isinstance(criterion, Least):
-            size = float(np.trace(criterion.weight))
+            size = float(np.sum(criterion.root**2))
             least = cp.Variable() if target is None else size / target
             order = P - least * (criterion.weight / size) >> 0
             return cp.Maximize(least), [order], lambda: None
-        assert isinstance(criterion, Trace | Largest)
-        columns = criterion.root if isinstance(criterion, Trace) else criterion.columns
-        size = float(np.linalg.norm(columns))
-        B = columns / size
-        if isinstance(criterion, Trace):
+        assert isinstance(criterion, Variances)
+        size = float(np.linalg.norm(criterion.columns))
+        top = cp.Variable() if target is None else target / size**2
+        constraints, corners = [], []
+        for block in criterion.blocks:
+            B = block / size
             T = cp.Variable((B.shape[1], B.shape[1]), symmetric=True)
-            inner = [cp.bmat([[P, B], [B.T, T]]) >> 0]
-            if target is not None:
-                inner.append(cp.trace(T) <= target / size**2)
-            return cp.Minimize(cp.trace(T)), inner, lambda: None
-        top = cp.Variable((1, 1)) if target is None else np.array([[target / size**2]])
-        each = [cp.bmat([[P, b[:, None]], [b[None], top]]) >> 0 for b in B.T]
+            corners.append(cp.bmat([[P, B], [B.T, T]]) >> 0)
+            constraints += [corners[-1], cp.trace(T) <= top]
         return (
-            cp.Minimize(cp.sum(top)), each,
-            lambda: np.array([max(float(one.dual_value[-1, -1]), 0.0) for one in each]),
+            cp.Minimize(top), constraints,
+            lambda: np.array([max(float(one.dual_value[-1, -1]), 0.0) for one in corners]),
         )  # fmt: skip
 
-    def _solved(self, objective: Any, constraints: Sequence[Any], tolerance: float) -> Any:  # noqa: ANN401
-        """The solved problem; None if it is infeasible."""
+    def _solved(self, objective: Any, constraints: list[Any], tolerance: float) -> bool:  # noqa: ANN401
+        """Whether there is a solution (how good: the certificate says); False: infeasible."""
         cp = self.cp
         problem = cp.Problem(objective, [*self.constraints, *constraints])
-        status = self._attempt(problem, tolerance)
-        if status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):  # how good is for the certificate to say
-            return problem
-        if status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
-            return None
-        raise NumericalFailure(UNSOLVED)
-
-    def _attempt(self, problem: Any, tolerance: float) -> str | None:  # noqa: ANN401
-        cp = self.cp
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -199,15 +247,19 @@ class ScoreProgram:
                     solver=cp.CLARABEL, tol_gap_rel=tolerance, tol_gap_abs=tolerance,
                     tol_feas=tolerance,
                 )  # fmt: skip
-        except cp.error.SolverError:
-            return None
+        except cp.error.SolverError as failed:
+            raise NumericalFailure(UNSOLVED) from failed
+        if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+            return False
+        if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+            raise NumericalFailure(UNSOLVED)
         self.steps = int(problem.solver_stats.num_iters)
-        return str(problem.status)
+        return True
 
     def _proposal(self, price: float, criterion: Scaled, duals: Array | None) -> Proposal:
         """S_b = Y_bᵀN_b⁺Y_b as one factor, in the user's units, and the dual prices."""
         score, root = np.asarray(self.score.value), np.sqrt(self.weight)
-        factor = np.zeros((len(self.unit), 0))
+        parts = []
         for block, noise, quiet in zip(self.limits.blocks, self.noises, self.quiet):
             values, vectors = np.linalg.eigh(np.asarray(noise.value) / quiet)
             # Directions with no noise are not shown: what the solver leaves there is rounding.
@@ -215,17 +267,16 @@ class ScoreProgram:
             inner = (vectors[:, kept] / np.sqrt(values[kept])).T @ score[:, block]
             part = np.zeros((len(self.unit), min(inner.shape)))
             part[block] = narrow(inner.T * root[block, None])
-            factor = np.hstack([factor, part])
+            parts.append(part)
         caps = np.zeros(len(self.unit))
-        if self.caps is not None:
+        if len(self.capped):
             caps[self.capped] = np.maximum(self.caps.dual_value, 0) / self.unit[self.capped]
-        most = self.limits.most
         persons = np.zeros(0)
-        if self.persons is not None and most is not None:
-            persons = np.maximum(np.atleast_1d(self.persons.dual_value), 0) / most
+        if self.persons is not None and self.limits.most is not None:
+            persons = np.maximum(np.atleast_1d(self.persons.dual_value), 0) / self.limits.most
         witness, shown = self._witness(criterion, duals)
         prices = JointPrices(price, caps, persons)
-        return Proposal(factor, prices, witness, shown, self.steps)
+        return Proposal(np.hstack(parts), prices, witness, shown, self.steps)
 
     def _witness(self, criterion: Scaled, duals: Array | None) -> tuple[Witness | None, Array]:
         """Z and t from the dual matrices.
@@ -251,16 +302,12 @@ class ScoreProgram:
 
 
 def witness_of(criterion: Scaled, weights: Array, duals: Array | None) -> Witness | None:
-    """The best witness with G = ZZᵀ for a criterion; `duals`: w (J,) of `Largest`."""
-    if isinstance(criterion, LogDet):
-        square = weights.shape[0] == weights.shape[1]
-        return criterion.witness(np.zeros((0, 0)), weights) if square else None
-    if isinstance(criterion, Least):
+    """The best witness with G = ZZᵀ for a criterion; `duals`: w (J,) of `Variances`."""
+    if isinstance(criterion, LogDet | Least):
         return criterion.of(weights)
-    assert isinstance(criterion, Trace | Largest)
-    B = criterion.root if isinstance(criterion, Trace) else criterion.columns
-    if duals is not None:
-        B = B * np.sqrt(duals / duals.sum())
+    assert isinstance(criterion, Variances)
+    w = np.ones(1) if duals is None or len(duals) == 1 else duals / duals.sum()
+    B = criterion.columns * np.sqrt(w)[criterion.owner]
     # Of all ZO with OOᵀ ≤ I the one for which tr BᵀZO is largest.
     return Witness(weights, float(np.linalg.svd(weights.T @ B, compute_uv=False).sum()) ** 2)
 

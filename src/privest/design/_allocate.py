@@ -1,0 +1,631 @@
+"""Designs for readings with independent noise: the best accuracy for a budget, and the least loss.
+
+What the Newton method proposes is made feasible to the letter here, compared with the levels that
+its own prices ask for, and proved: `floor` holds whatever the search did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import scipy
+
+from privest.arrays import (
+    EPS,
+    Array,
+    ArrayLike,
+    as_choice,
+    as_number,
+    as_scale,
+    require_scales,
+)
+from privest.bounds._classical import level_for
+from privest.design._allocation import Allocation, Direction
+from privest.design._certificate import (
+    Point,
+    Proof,
+    budget_floor,
+    levels_at,
+    relative_gap,
+    target_floor,
+)
+from privest.design._criteria import (
+    A,
+    Criterion,
+    Inverse,
+    Least,
+    LogDet,
+    Scaled,
+    StandardErrors,
+    as_criterion,
+)
+from privest.design._newton import solve_budget, solve_target
+from privest.design._problem import Labels, Persons, Problem, Task, as_tolerance, dearest, task_of
+from privest.errors import InfeasibleTarget, InvalidInput, NumericalFailure
+from privest.linalg import Diagonal, private_root
+from privest.model import LinearModel
+from privest.privacy import PrivacyLevel
+from privest.records import Record
+
+TOLERANCE = 1e-6
+SHAPES = ("diagonal", "full", "persons")
+FARTHEST = 1000.0  # of log det
+AGAIN = 100_000  # readings up to which a search takes seconds at most, and may be asked twice
+AT_THE_LIMIT = 1e-8  # relative: closer than this a verdict would be rounding
+ROUNDING = 1e-12  # relative: by so much a value may be above a target that it meets
+NOTHING = 1e-6  # of the mean level: below it a level is what an interior method left behind
+Shape = Literal["diagonal", "full", "persons"]
+
+
+def allocate(
+    model: LinearModel,
+    budget: float,
+    *,
+    criterion: Criterion = A(),  # noqa: B008 - has no state that changes
+    cost: ArrayLike = 1.0,
+    cap: ArrayLike = np.inf,
+    groups: Labels | None = None,
+    persons: Persons | Labels | None = None,
+    shape: Shape = "diagonal",
+    tol: float = TOLERANCE,
+) -> Allocation:
+    """The levels that make the criterion least for a budget of privacy loss.
+
+        minimise f(Σ_PPCR(s))   over s ≥ 0 ,  Σ_k c_k s_k ≤ budget ,  s_k ≤ cap_k
+
+    Symbols: `budget` bounds the sum of all levels, weighted by `cost` c (a number, or one for each
+    reading); `cap`: no level above it; `groups`: labels, readings with the same label share one
+    level; `persons`: labels or `Persons`, limits for everybody. `tol`: relative gap to stop at (of
+    log det: absolute).
+    `shape`: "diagonal": independent release noise, a level for each reading, any size; assumes
+    noise that is independent between readings. "full": one curator draws all noise jointly, S any
+    matrix; "persons": a full block for each person. Both limit Σ c_k S_kk, S_kk and Σ_P S_kk only,
+    a weaker promise that `explain()` states. Small models; with the extra `design` (A and C under a
+    budget alone need none).
+    Guarantees: `floor` is below the criterion of every admissible choice; `gap` says how far.
+    Cost: about ten passes of O(m p²), p ≤ n(n + 1)/2, memory of H. Source: docs/theory.md 8; the
+    dual of `thm:crbound`.
+
+    >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
+    >>> found = allocate(model, 3.0)
+    >>> found.levels.round(4).tolist()  # the reading that says most gives up most
+    [0.2, 0.2, 2.6]
+    """
+    asked = as_criterion(criterion)
+    most = as_scale(budget, "the budget")
+    tol = as_tolerance(tol)
+    if as_choice(shape, SHAPES, "shape") != "diagonal":
+        from privest.design._full import full_budget
+
+        return full_budget(model, most, asked, tol, shape, cost, cap, groups, persons)
+    task = visible(task_of(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
+    task = task.in_units(most / float(task.problem.cost.sum()))
+    problem, scaled = task.problem, task.criterion
+    if problem.most_budget <= most and problem.person is None:
+        value = scaled.value(problem.information(problem.cap))
+        if not np.isfinite(value):
+            refuse(task, np.inf, value)
+        at_caps = Point(problem.cap, 0, "the caps")
+        return _answer(task, problem.cap, "budget", most, tol, Proof(value), at_caps)
+    if limit_value(problem, scaled) == np.inf:
+        refuse(task, np.inf, np.inf)
+
+    def attempt(strict: float, part: float) -> Allocation:
+        point = solve_budget(problem, scaled, most, strict, part)
+        levels, proof = polished_budget(problem, scaled, most, point, strict)
+        return _answer(task, levels, "budget", most, tol, proof, point)
+
+    return _certified(attempt, problem, tol)
+
+
+def least_loss(
+    model: LinearModel,
+    target: float | Mapping[str | int, float] | StandardErrors,
+    *,
+    criterion: Criterion = A(),  # noqa: B008
+    cost: ArrayLike = 1.0,
+    cap: ArrayLike = np.inf,
+    groups: Labels | None = None,
+    persons: Persons | Labels | None = None,
+    shape: Shape = "diagonal",
+    tol: float = TOLERANCE,
+) -> Allocation:
+    """The least privacy loss Σ c_k s_k with which the criterion is at most `target`.
+
+    `target`: a value of the criterion, or wanted standard errors {name: e}. The rest is as in
+    `allocate`. Raises InfeasibleTarget where no levels reach it, saying why (below the classical
+    bound, below what caps allow, hidden) and the nearest value that can be reached.
+
+    >>> model = LinearModel([[1.0], [1.0]], noise=1.0)
+    >>> least_loss(model, 1.0).levels.round(4).tolist()  # variance (1 + 1/s)/2 = 1
+    [1.0, 1.0]
+    """
+    asked, wanted = target_of(target, criterion)
+    tol = as_tolerance(tol)
+    if as_choice(shape, SHAPES, "shape") != "diagonal":
+        from privest.design._full import full_target
+
+        return full_target(model, wanted, asked, tol, shape, cost, cap, groups, persons)
+    task = visible(task_of(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
+    wanted -= task.criterion.offset
+    top = _highest(task.problem, task.criterion, wanted)
+    if top is not None:
+        return _at_the_caps(task, top, wanted, tol)
+    task = task.in_units(_equal_level(task, wanted))
+    problem, scaled = task.problem, task.criterion
+
+    def attempt(strict: float, part: float) -> Allocation:
+        point = solve_target(problem, scaled, wanted, strict, part)
+        levels, proof = polished_target(problem, scaled, wanted, point, strict)
+        return _answer(task, levels, "target", wanted, tol, proof, point)
+
+    return _certified(attempt, problem, tol)
+
+
+def equalised(
+    model: LinearModel,
+    target: float | Mapping[str | int, float] | StandardErrors,
+    *,
+    criterion: Criterion = A(),  # noqa: B008
+    cost: ArrayLike = 1.0,
+    cap: ArrayLike = np.inf,
+    groups: Labels | None = None,
+) -> Allocation:
+    """Nobody gives up more than needed: the least max_k c_k s_k for an accuracy.
+
+    More information never harms, so s_k = min(t/c_k, cap_k) is best, with the one t at which the
+    criterion is `target`: a monotone root, exact.
+
+    >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
+    >>> equalised(model, 0.5).levels.round(4).tolist()
+    [0.2222, 0.2222, 0.2222]
+    """
+    asked, wanted = target_of(target, criterion)
+    task = visible(task_of(model, asked, cost=cost, cap=cap, groups=groups))
+    wanted -= task.criterion.offset
+    problem, scaled = task.problem, task.criterion
+    each = np.broadcast_to(np.asarray(cost, dtype=float), (problem.readings,))
+    each = each if problem.atom is None else dearest(each, problem.atom)
+
+    def levels(t: float) -> Array:
+        return np.asarray(np.minimum(t / each, problem.cap))
+
+    def value(t: float) -> float:
+        return scaled.value(problem.information(levels(t)))
+
+    if _highest(problem, scaled, wanted) is None:
+        _require_feasible(task, wanted, limit_value(problem, scaled))
+        t = root_of(value, wanted, scaled.logarithm)
+    else:  # beyond the largest cap the value is flat, and no root
+        top = float((each * problem.cap).max())
+        wanted, low, t = max(wanted, value(top)), 0.0, top
+        while low < (middle := (low + t) / 2) < t:
+            low, t = (low, middle) if value(middle) <= wanted else (middle, t)
+    found = levels(t)
+    point = Point(found, 1, "one monotone root")
+    answer = _answer(task, found, "equalised", wanted, 1e-9, Proof(t), point)
+    answer.spent = answer.floor = answer.equal = float((found * each).max())
+    answer.gap = 0.0
+    return answer
+
+
+def target_of(target: object, criterion: object) -> tuple[Criterion, float]:
+    """The criterion, and its value that is asked for."""
+    if isinstance(target, Mapping):
+        target = StandardErrors(target)
+    if isinstance(target, StandardErrors):
+        return target, 1.0
+    asked = as_criterion(criterion)
+    if asked.symbol != "D":
+        return asked, as_scale(target, "the target")  # type: ignore[arg-type]
+    value = as_number(target, "the target")  # type: ignore[arg-type]
+    if not abs(value) < FARTHEST:
+        raise InvalidInput(f"the target must lie within ± {FARTHEST:g}: choose other units.")
+    return asked, value
+
+
+# --- what the limits allow ---------------------------------------------------------------------
+
+
+def limit_value(problem: Problem, criterion: Scaled) -> float:
+    """f at the highest levels that the caps allow; without limits it is the classical bound."""
+    top = problem.ceiling
+    endless = np.isinf(problem.per_reading(top)) & (problem.variance == 0)
+    if not endless.any():
+        return criterion.value(problem.information(top))
+    if isinstance(criterion, LogDet):
+        return -np.inf
+    values, vectors = np.linalg.eigh(problem.gram(endless.astype(float)))
+    free = vectors[:, values <= 100 * len(values) * EPS * values[-1]]
+    if free.shape[1] == 0:
+        return 0.0
+    finite = np.where(endless, 0.0, problem.precisions(top))
+    return criterion.within(free).value(free.T @ problem.gram(finite) @ free)
+
+
+def _highest(problem: Problem, criterion: Scaled, target: float) -> Array | None:
+    """The highest levels of all, where these exist and just attain the target; else None."""
+    top = problem.ceiling
+    if not np.isfinite(top).all() or (problem.feasible(top) < top * (1 - ROUNDING)).any():
+        return None
+    top = problem.feasible(top)
+    value = criterion.value(problem.information(top))
+    size = 1.0 if criterion.logarithm else abs(value)
+    return top if -AT_THE_LIMIT * size <= value - target <= ROUNDING * size else None
+
+
+def visible(task: Task) -> Task:
+    """The same task in the directions that readings with a level above 0 can show.
+
+    A cap of 0 hides a reading. What is asked for may not need the directions that this takes away.
+    """
+    problem = task.problem
+    shown = problem.per_reading(problem.ceiling) > 0
+    if shown.all():
+        return task
+    values, vectors = np.linalg.eigh(problem.gram(shown.astype(float)))
+    kept = values > 100 * len(values) * EPS * max(values[-1], np.finfo(float).tiny)
+    if kept.all():
+        return task
+    basis = vectors[:, kept]
+    if task.criterion.needs(vectors[:, ~kept]):
+        refuse(task, np.inf, np.inf)
+    left = replace(problem, rows=problem.rows @ basis)
+    return replace(task, problem=left, criterion=task.criterion.within(basis), whole=task)
+
+
+def refuse(task: Task, target: float, nearest: float) -> None:
+    """Raise InfeasibleTarget: below the classical bound, below what the limits allow, hidden."""
+    task = task.whole or task
+    problem, criterion, asked = task.problem, task.criterion, task.asked.words()
+    free = replace(problem, cap=np.full(problem.atoms, np.inf), person=None)
+    classical = limit_value(free, criterion)
+    numbers = [task.asked.amount(x + criterion.offset) for x in (target, nearest, classical)]
+    digits = 6 if f"{numbers[0]:.6g}" not in {f"{x:.6g}" for x in numbers[1:]} else 15
+    wish, best, open_ = (f"{x:.{digits}g}" for x in numbers)
+    if nearest == np.inf:
+        raise InfeasibleTarget(
+            f"No levels within the limits show all of the parameters: {asked} cannot be reached at "
+            "all. Raise the cap (or the limit of a person) of some reading that shows them; "
+            "`bounds.identifiability` says which.",
+            "hidden",
+            np.inf,
+        )
+    margin = AT_THE_LIMIT * (1.0 if criterion.logarithm else abs(classical))
+    if target <= classical + margin:
+        raise InfeasibleTarget(
+            f"{asked} cannot be {wish}: without any privacy it is {open_} (the classical "
+            "Cramér-Rao bound of these readings), and every level adds to it. Ask for more than "
+            "that, or take more readings (`design.sample_size`).",
+            "classical",
+            nearest + criterion.offset,
+        )
+    raise InfeasibleTarget(
+        f"{asked} cannot be {wish} within the caps and limits: the best they allow is {best} "
+        f"(without privacy: {open_}). Raise them, or ask for more than that.",
+        "caps",
+        nearest + criterion.offset,
+    )
+
+
+def _require_feasible(task: Task, target: float, limit: float) -> None:
+    """Raise InfeasibleTarget unless `target` is above the limit by more than rounding."""
+    margin = AT_THE_LIMIT * (1.0 if task.criterion.logarithm else abs(limit))
+    if not limit + margin < target:
+        refuse(task, target, limit)
+
+
+def _equal_level(task: Task, target: float) -> float:
+    """The level t that reaches the target when all have it (within caps): the unit to count in."""
+    problem, scaled = task.problem, task.criterion
+    _require_feasible(task, target, limit_value(problem, scaled))
+
+    def value(t: float) -> float:
+        return scaled.value(problem.information(problem.feasible(np.full(problem.atoms, t))))
+
+    if problem.person is not None and not value(1e18 / max(problem.variance.max(), 1e-9)) < target:
+        _require_persons(task, target)
+        return float(np.median(problem.ceiling[problem.ceiling > 0]))
+    return root_of(value, target, scaled.logarithm)
+
+
+def _require_persons(task: Task, target: float) -> None:
+    """With persons' limits the best that they allow is itself a design, without a budget."""
+    criterion, reached, floor = task.criterion, np.inf, -np.inf
+    for spare in (2.0, 1.0):  # not tight: the limits of the persons are; or just tight
+        whole = spare * task.problem.most_budget
+        problem = task.problem.in_units(whole / float(task.problem.cost.sum()))
+        point = solve_budget(problem, criterion, whole, 1e-9)
+        levels, proof = polished_budget(problem, criterion, whole, point, 1e-9)
+        reached = min(reached, criterion.value(problem.information(levels)))
+        floor = max(floor, proof.floor)
+        if reached <= target:
+            return
+        if floor > target or relative_gap(criterion, reached, floor) <= 1e-6:
+            refuse(task, target, reached)
+    raise NumericalFailure(
+        "it was neither found how to reach the target within the limits of the persons nor proved "
+        f"that it cannot be: {task.asked.words()} is "
+        f"{task.asked.amount(reached + criterion.offset):.6g} at the best levels found."
+    )
+
+
+# --- from what a search proposes to levels that are feasible to the letter, with a proof -----
+
+
+def _certified(
+    attempt: Callable[[float, float], Allocation], problem: Problem, tol: float
+) -> Allocation:
+    """What a search finds; again from elsewhere, and stricter, where that is not close enough."""
+    found = attempt(tol, 0.9)
+    if found.certified or problem.readings > AGAIN:
+        return found
+    return min(found, attempt(tol / 100, 0.4), key=lambda one: one.gap)
+
+
+def _choices(problem: Problem, own: Array, proof: Proof) -> list[Array]:
+    """Levels, the same without traces (0 means: never revealed), and what the prices ask for."""
+    choices = [own, np.where(own < NOTHING * own.mean(), 0.0, own)]
+    if proof.witness is not None and proof.prices is not None:
+        q = problem.squares(proof.witness.factor)
+        asked = levels_at(problem, q, proof.prices.of(problem))
+        if np.isfinite(asked).all() and asked.any():
+            choices.append(asked)
+    return choices
+
+
+def _last_best(values: list[float], slack: float) -> int:
+    """The last choice that is all but as good as the best: it has the fewest traces."""
+    return max(i for i, value in enumerate(values) if value <= min(values) + slack)
+
+
+def polished_budget(
+    problem: Problem, criterion: Scaled, budget: float, point: Point, tol: float
+) -> tuple[Array, Proof]:
+    """The best of the choices within the budget."""
+    own = problem.within(point.levels, budget)
+    M = problem.information(own)
+    witness = criterion.witness(M, point.weights)
+    proof = budget_floor(problem, witness, budget, point.prices)
+    if not relative_gap(criterion, criterion.value(M), proof.floor) <= tol / 10:
+        others = [budget_floor(problem, each, budget) for each in (witness, criterion.witness(M))]
+        proof = max(proof, *others, key=lambda one: one.floor)  # the prices found were poor
+    choices = [problem.within(levels, budget) for levels in _choices(problem, own, proof)]
+    values = [criterion.value(problem.information(levels)) for levels in choices]
+    slack = tol / 100 * (1.0 if criterion.logarithm else abs(min(values)))
+    return choices[_last_best(values, slack)], proof
+
+
+def polished_target(
+    problem: Problem, criterion: Scaled, target: float, point: Point, tol: float
+) -> tuple[Array, Proof]:
+    """The cheapest of the choices, each at the multiple of it that meets the target."""
+    own = _meeting(problem, criterion, target, point.levels)
+    if not _meets(problem, criterion, target, own):
+        own = _brought_to(problem, criterion, target, own)
+    M = problem.information(own)
+    witness = criterion.witness(M, point.weights)
+    proof = target_floor(problem, witness, target, point.prices)
+    if not proof.floor >= (1 - tol / 2) * problem.spent(own):
+        others = [target_floor(problem, each, target) for each in (witness, criterion.witness(M))]
+        proof = max(proof, *others, key=lambda one: one.floor)
+    met = [own]
+    for levels in _choices(problem, own, proof)[1:]:
+        levels = _meeting(problem, criterion, target, levels)
+        if _meets(problem, criterion, target, levels):
+            met.append(levels)
+    spent = [problem.spent(levels) for levels in met]
+    return met[_last_best(spent, tol / 100 * min(spent))], proof
+
+
+def _meets(problem: Problem, criterion: Scaled, target: float, levels: Array) -> bool:
+    """Whether the criterion is at most the target, to rounding."""
+    slack = ROUNDING * (1.0 if criterion.logarithm else abs(target))
+    return criterion.value(problem.information(levels)) <= target + slack
+
+
+def _meeting(problem: Problem, criterion: Scaled, target: float, levels: Array) -> Array:
+    """The least multiple of the levels (within the limits) that meets the target, if one does."""
+    levels = problem.feasible(levels)
+
+    def value(t: float) -> float:
+        return criterion.value(problem.information(problem.times(levels, t)))
+
+    if value(1e6) > target:
+        return levels
+    return problem.times(levels, root_of(value, target, criterion.logarithm))
+
+
+def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Array) -> Array:
+    """The first point that meets the target on the way to levels that meet it at any cost.
+
+    For limits of persons: no multiple of what a search left behind need meet a target.
+    """
+    whole = problem.most_budget
+    if not np.isfinite(whole):
+        whole = 1e6 * problem.spent(_meeting(problem, criterion, target, np.ones(problem.atoms)))
+    point = solve_budget(problem, criterion, whole, 1e-9)
+    far, _ = polished_budget(problem, criterion, whole, point, 1e-9)
+    if not _meets(problem, criterion, target, far):
+        raise NumericalFailure(
+            "the target is so near to the best that the limits allow that no levels for it were "
+            "found. Ask for a little more than that."
+        )
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        met = _meets(problem, criterion, target, levels + middle * (far - levels))
+        low, high = (low, middle) if met else (middle, high)
+    return np.asarray(levels + high * (far - levels))
+
+
+def _at_the_caps(task: Task, top: Array, target: float, tol: float) -> Allocation:
+    """The highest levels, which alone meet the target, and what they cannot do without.
+
+    The floor is one for a target that is higher by more than rounding, which else would decide.
+    """
+    problem, scaled = task.problem, task.criterion
+    easier = target + 10 * ROUNDING * (1.0 if scaled.logarithm else abs(target))
+    witness = scaled.witness(problem.information(top))
+    floor = min(target_floor(problem, witness, easier).floor, problem.spent(top))
+    return _answer(task, top, "target", target, tol, Proof(floor), Point(top, 0, "the caps"))
+
+
+def root_of(value: Callable[[float], float], target: float, logarithm: bool) -> float:
+    """t with value(t) = target, for a value that falls with t; from above, so that it is met."""
+
+    def excess(log_t: float) -> float:
+        found = value(float(np.exp(log_t)))
+        if not np.isfinite(found):
+            return 1e3
+        return found - target if logarithm else float(np.log(found / target))
+
+    low, high = -1.0, 1.0
+    while excess(high) > 0 and high < 700:
+        low, high = high, high + 2.0 * (high - low)
+    while excess(low) <= 0 and low > -700:
+        low, high = low - 2.0 * (high - low), low
+    t = float(scipy.optimize.brentq(excess, low, high, xtol=1e-15, rtol=1e-15, maxiter=200))
+    for step in range(60):
+        if excess(t) <= 0:
+            break
+        t += 1e-16 * 2**step * max(1.0, abs(t))
+    return float(np.exp(t))
+
+
+def _answer(
+    task: Task, levels: Array, direction: Direction, asked: float, tol: float, proof: Proof,
+    point: Point,
+) -> Allocation:  # fmt: skip
+    problem, criterion = task.problem, task.criterion
+    value, spent, floor = (
+        criterion.value(problem.information(levels)), problem.spent(levels), proof.floor
+    )  # fmt: skip
+    if direction == "budget":
+        gap = relative_gap(criterion, value, floor)
+        even = problem.within(np.ones(problem.atoms), asked)
+        equal = criterion.value(problem.information(even)) + criterion.offset
+        floor, limit = floor + criterion.offset, asked
+        spent = min(spent, asked)
+    else:
+        gap = (spent - floor) / spent if spent > 0 else 0.0
+        equal = _equal_spent(problem, criterion, value)
+        asked, limit = asked + criterion.offset, np.inf
+    if gap < -1e-7:
+        raise NumericalFailure(
+            f"the floor came out {-gap:.1e} above the value that was reached: rounding has eaten "
+            "the proof. Rescale the problem (levels, or columns of H, over many orders)."
+        )
+    price = 0.0
+    if proof.witness is not None and proof.prices is not None:
+        price = proof.prices.budget * criterion.per_unit(proof.witness, value)
+    return Allocation(
+        Diagonal(task.levels(levels, limit)), task.model, task.asked, direction=direction,
+        value=value + criterion.offset, floor=floor, gap=max(gap, 0.0), tolerance=tol,
+        spent=spent, asked=asked, price=price, iterations=point.steps, method=point.method,
+        equal=equal,
+    )  # fmt: skip
+
+
+def _equal_spent(problem: Problem, criterion: Scaled, value: float) -> float:
+    """What equal levels spend for the same accuracy; inf where the limits do not let them."""
+    met = _meeting(problem, criterion, value, np.ones(problem.atoms))
+    reached = criterion.value(problem.information(met))
+    close = reached <= value + 1e-9 * (1.0 if criterion.logarithm else abs(value))
+    return problem.spent(met) if close else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalityGap(Record):
+    """What is proved about a level.
+
+    value   the criterion at the level; inf where the level hides something.
+    spent   Σ c_k S_kk; of persons measured by their largest level, that of each of them once.
+    floor   no independent noise within the budget makes the criterion smaller (for a `target`: no
+            levels that reach it cost less); −inf (or 0) where this level proves nothing.
+    gap     (value − floor)/value, of log det the difference; of a target (spent − floor)/spent.
+            Negative where the level spends more than the budget, or misses the target.
+    """
+
+    value: float
+    spent: float
+    floor: float
+    gap: float
+
+
+def optimality_gap(
+    model: LinearModel,
+    level: PrivacyLevel | ArrayLike,
+    criterion: Criterion = A(),  # noqa: B008 - has no state that changes
+    budget: float | None = None,
+    *,
+    target: float | None = None,
+    cost: ArrayLike = 1.0,
+    cap: ArrayLike = np.inf,
+    groups: Labels | None = None,
+    persons: Persons | Labels | None = None,
+) -> OptimalityGap:
+    """How good is a level that somebody chose, for a budget (or a target) and these limits?
+
+    The floor holds at ANY level and is tight where the level is best. A, C and D need no search for
+    it. E and several standard errors have a worst case that is shared by several directions: their
+    floor is that of a design of the same problem (`allocate`, `least_loss`), and takes its time.
+    The budget is what the level spends if neither it nor a target is given.
+    Numerics: from a triangular root of the information; its condition number is not squared.
+    Source: docs/theory.md 8.
+
+    >>> model = LinearModel([[1.0], [1.0]], noise=1.0)
+    >>> optimality_gap(model, [1.0, 1.0]).gap < 1e-12  # equal readings: equal levels are best
+    True
+    """
+    if budget is not None and target is not None:
+        raise InvalidInput("give a budget or a target, not both.")
+    asked = as_criterion(criterion)
+    limits: dict[str, Any] = {"cost": cost, "cap": cap, "groups": groups, "persons": persons}
+    task = task_of(model, asked, **limits)
+    problem, scaled, offset = task.problem, task.criterion, task.criterion.offset
+    matrix = level_for(level, model)
+    require_scales(matrix.diagonal(), "the level")
+    once = persons is not None and problem.atom is not None and groups is None
+    spent = _spent(problem, matrix.diagonal(), cost, once=once)
+    inverse = Inverse.of_triangle(
+        private_root(problem.rows, matrix, model.inverse_information).triangle
+    )
+    value, witness = scaled.value_of(inverse), scaled.witness_of(inverse)
+    shared = isinstance(scaled, Least) or asked.symbol == "T"
+    if target is not None:
+        wanted = target_of(target, asked)[1]
+        floor = target_floor(problem, witness, wanted - offset).floor
+        if shared and spent - floor > TOLERANCE * spent:
+            floor = max(
+                floor, _searched(partial(least_loss, model, wanted, criterion=asked, **limits))
+            )
+        gap = np.inf if witness is None else (spent - floor) / spent
+        return OptimalityGap(value + offset, spent, floor, gap)
+    most = as_scale(spent if budget is None else budget, "the budget")
+    floor = budget_floor(problem, witness, most).floor + offset
+    if shared and value - floor > TOLERANCE * value:
+        floor = max(floor, _searched(partial(allocate, model, most, criterion=asked, **limits)))
+    gap = np.inf if witness is None else relative_gap(scaled, value, floor - offset)
+    return OptimalityGap(value + offset, spent, floor, gap)
+
+
+def _searched(design: Callable[[], Allocation]) -> float:
+    """The floor that a design proves; −inf where it finds none."""
+    with suppress(InfeasibleTarget, NumericalFailure):
+        return design().floor
+    return -np.inf
+
+
+def _spent(problem: Problem, levels: Array, cost: ArrayLike, *, once: bool) -> float:
+    """Σ c_k S_kk; `once`: each person pays for the largest level of the own readings."""
+    if not once or problem.atom is None:
+        return float(np.broadcast_to(np.asarray(cost, dtype=float), levels.shape) @ levels)
+    largest = np.zeros(problem.atoms)
+    np.maximum.at(largest, problem.atom, levels)
+    return problem.spent(largest)

@@ -1,0 +1,531 @@
+"""Full S: noise drawn jointly, under a budget, caps and persons' traces; with a proof.
+
+One curator ("full": one matrix for all readings), or one block for each person ("persons": every
+person draws the noise of the own readings jointly, independent of the others). S = LLᵀ: released is
+Lᵀy + N(0, I). A and C under a budget alone have a closed form, the rest is a semidefinite program.
+
+The floor trusts neither. PI(S) = HᵀX(S)H, X = (S⁻¹ + Σ)⁻¹, is a parallel sum, so for all Z and t
+
+    <ZZᵀ, PI(S)>  ≤  tr tᵀΣt + <EEᵀ, S> ,   E = HZ − Σt        (equality at t = X(S)HZ).
+
+If diag(p) ≥ EEᵀ then <EEᵀ, S> ≤ Σ p_k S_kk: prices p turn caps, budgets and persons' traces into
+one number, the ceiling of <ZZᵀ, PI>, and a witness turns that into a floor. diag(p) ≥ EEᵀ is an
+eigenvalue of a q×q matrix, λmax(Eᵀdiag(1/p)E) ≤ 1. What rounding may do to E is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+
+from privest.arrays import Array, ArrayLike, Index
+from privest.bounds import best_linear_release
+from privest.bounds._classical import classical_bound, in_range, local_model, require_seen
+from privest.design._allocate import AT_THE_LIMIT, TOLERANCE, root_of
+from privest.design._allocation import Allocation, Direction
+from privest.design._certificate import relative_gap
+from privest.design._criteria import (
+    A,
+    C,
+    Criterion,
+    Inverse,
+    Scaled,
+    Witness,
+    solved,
+    weight_factor,
+)
+from privest.design._problem import Labels, Persons, labels_of, per_reading
+from privest.design._program import (
+    TOLERANCES,
+    UNSOLVED,
+    JointPrices,
+    Limits,
+    Proposal,
+    ScoreProgram,
+)
+from privest.errors import InfeasibleTarget, InvalidInput, NumericalFailure
+from privest.linalg import PSD, Blocks, Diagonal, private_root
+from privest.linalg.tolerances import rounding
+from privest.model import LinearModel
+from privest.noise import Gaussian
+
+NEAR = 1e-6  # of a target: closer to what the limits allow it counts as not reachable
+TIGHTER = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)  # of a target, until what comes out meets it
+READINGS = 200  # of `correlated`: the program takes seconds
+LIFTED = (0.0, 1e-9, 1e-7, 1e-5)  # of the middle price: a little on everything closes rounding
+
+
+class FullAllocation(Allocation):
+    """An allocation whose S is a full matrix, or one block for each person.
+
+    factor   L (m, r), S = LLᵀ: what is released is Lᵀy + N(0, I).
+    shape    "full": one curator draws all noise jointly. "persons": a block for each person.
+    """
+
+    factor: Array
+    shape: str
+    EXTRA = ("shape", "factor")
+
+    def explain(self) -> str:
+        """What was found, how sure it is, who pays, and which promise it is."""
+        who = (
+            "one trusted curator, who sees every reading and draws the noise jointly"
+            if self.shape == "full"
+            else "every person to draw the noise of the own readings jointly"
+        )
+        return (
+            f"{super().explain()}\nReleased: {self.factor.shape[1]} numbers Lᵀy + noise. The "
+            "limits are of the diagonal of S: what each reading by itself shows to an attacker who "
+            "knows all others. They are NOT the joint promise I_z ≤ diag(S), which independent "
+            f"noise keeps: a combination is shown better (the largest eigenvalue of S is "
+            f"{float(np.linalg.norm(self.factor, 2)) ** 2:.4g}). It needs {who}."
+        )
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("(", f"({self.shape}, ", 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Tangent:
+    """<ZZᵀ, PI(S)> ≤ base + <EEᵀ, S> for every S, with E known to `doubt` (m,) row by row."""
+
+    residual: Array
+    base: float
+    doubt: Array
+
+    @classmethod
+    def of(cls, rows: Array, covariance: PSD, weights: Array, shown: Array) -> Tangent:
+        """The tangent of Z = `weights` (n, q) and t = `shown` (m, q)."""
+        fitted, spread = rows @ weights, times(covariance, shown)
+        longest, magnitude = 1, covariance
+        if isinstance(covariance, Blocks):
+            longest = max(covariance.sizes)
+            magnitude = Blocks([np.abs(part) for part in covariance.matrices])
+        size = np.abs(rows) @ np.abs(weights) + times(magnitude, np.abs(shown))
+        slip = rounding(rows.shape[1] + longest) * np.linalg.norm(size, axis=1)
+        base = float((shown * spread).sum()) * (1 + rounding(shown.size))
+        return cls(fitted - spread, max(base, 0.0), slip)
+
+    def scale(self, prices: Array, blocks: list[Index]) -> tuple[float, Array]:
+        """(κ, x) with κ·diag(p) + diag(x) ≥ EEᵀ, block by block of S, rounding of E included.
+
+        (E+δ)(E+δ)ᵀ ≤ (1+a)EEᵀ + (1+1/a)δδᵀ and δδᵀ ≤ diag(|δ_k| Σ|δ_j|), for any a > 0.
+        κ is infinite where a reading has no price and E is not zero there.
+        """
+        largest, extra = 0.0, np.zeros(len(prices))
+        for part in blocks:
+            active = part[self.residual[part].any(axis=1)]
+            extra[part] = self.doubt[part] * self.doubt[part].sum()
+            if not len(active):
+                continue
+            if (prices[active] <= 0).any():
+                return np.inf, extra
+            inner = self.residual[active] / np.sqrt(prices[active])[:, None]
+            largest = max(largest, float(np.linalg.norm(inner, 2)) ** 2)
+        largest *= 1 + rounding(len(prices))
+        total = largest * float(prices.sum())
+        if not total or not extra.any():
+            return largest, extra
+        balance = float(np.sqrt(extra.sum() / total))
+        return largest * (1 + balance), extra * (1 + 1 / balance)
+
+
+@dataclass(frozen=True, eq=False)
+class FullProblem:
+    """A model and a criterion in coordinates Rθ, R = `triangle`, with the limits of S.
+
+    R is the root of PI at independent levels `unit`: the program's P is then near one. Floors are
+    made in the user's own H: no rounding of the coordinates is in them. `model` has the readings
+    `shown` of the `whole` model, those whose cap is above 0.
+    """
+
+    model: LinearModel
+    asked: Criterion
+    limits: Limits
+    unit: Array
+    shape: str
+    whole: LinearModel
+    shown: Index
+
+    @cached_property
+    def triangle(self) -> Array:
+        return private_root(self.model.matrix, Diagonal(self.unit), self.sigma).triangle
+
+    @cached_property
+    def rows(self) -> Array:
+        return np.ascontiguousarray(solved(self.triangle, self.model.matrix.T).T)
+
+    @cached_property
+    def criterion(self) -> Scaled:
+        return self.asked.scaled(self.triangle, self.model.names)
+
+    @property
+    def sigma(self) -> PSD:
+        return self.model.inverse_information
+
+    def program(self) -> ScoreProgram:
+        return ScoreProgram(self.rows, self.sigma, self.limits, self.unit)
+
+    def value_of(self, level: PSD) -> float:
+        """The criterion without its offset, by the kernel of the bounds, from a root of PI."""
+        root = private_root(self.rows, level, self.sigma)
+        return self.criterion.value_of(Inverse.of_triangle(root.triangle))
+
+    def value(self, factor: Array) -> float:
+        """The same at S = LLᵀ."""
+        return self.value_of(joint_level(factor))
+
+    def equal_value(self, level: float) -> float:
+        """The same at independent levels that are all equal, within the limits."""
+        return self.value_of(Diagonal(self.limits.unit(np.full(len(self.rows), level))))
+
+    def ceilings(self, found: Proposal) -> Iterator[tuple[Witness, float, float]]:
+        """(witness, r, ν) with <ZZᵀ, PI(S)> ≤ r + ν Σ c_kS_kk for every S within the limits.
+
+        At the prices of a search, and with a little more on each: times κ, and what rounding asks.
+        """
+        if found.witness is None:
+            return
+        prices, limits, up = found.prices, self.limits, 1.0 + rounding(len(self.rows))
+        weights = np.linalg.solve(self.triangle, found.witness.factor)
+        tangent = Tangent.of(self.model.matrix, self.sigma, weights, found.shown)
+        level = float(np.median(prices.of(limits) / limits.cost))
+        capped = np.isfinite(limits.caps)
+        for share in LIFTED:
+            more = JointPrices(prices.budget + share * level, prices.caps, prices.persons)
+            kappa, extra = tangent.scale(more.of(limits), limits.blocks)
+            dearest = float((extra / limits.cost).max(initial=0.0, where=~capped))
+            rest = tangent.base + float(extra[capped] @ limits.caps[capped])
+            rest += kappa * more.held(limits)
+            yield found.witness, rest * up, (kappa * more.budget + dearest) * up
+
+
+def times(matrix: PSD, right: Array) -> Array:
+    """Σ X for X (m, k), in the structure of Σ."""
+    if not isinstance(matrix, Blocks):
+        return matrix.diagonal()[:, None] * right
+    result = np.zeros(right.shape)
+    for rows, stack in matrix.groups:
+        result[rows] = stack @ right[rows]
+    return result
+
+
+def joint_level(factor: Array) -> PSD:
+    """S = LLᵀ (m, m) that keeps its factor: z̃ = Lᵀy + e has r ≤ m coordinates."""
+    m = len(factor)
+    lower = np.zeros((m, m))
+    lower[:, : factor.shape[1]] = factor
+    return Blocks([factor @ factor.T], [lower])
+
+
+def level_of(factor: Array, blocks: list[Index]) -> PSD:
+    """S = LLᵀ: in blocks where each is a run of neighbours, else one matrix."""
+    runs = [np.arange(block[0], block[-1] + 1) for block in blocks]
+    if len(blocks) == 1 or not np.array_equal(np.concatenate(runs), np.arange(len(factor))):
+        return joint_level(factor)
+    lowers = []
+    for block in blocks:
+        own = factor[block]
+        own = own[:, own.any(axis=0)]
+        lower = np.zeros((len(block), len(block)))
+        lower[:, : own.shape[1]] = own
+        lowers.append(lower)
+    return Blocks([lower @ lower.T for lower in lowers], lowers)
+
+
+def _persons_of(
+    shape: str, groups: Labels | None, persons: Persons | Labels | None
+) -> Persons | None:
+    """Whose traces are limited; what a full S cannot mean is refused."""
+    if groups is not None:
+        raise InvalidInput("a full S has no groups that share a level: leave groups out.")
+    if persons is not None and not isinstance(persons, Persons):
+        persons = Persons(persons, measure="trace" if shape == "persons" else "largest")
+    if persons is not None and persons.measure == "largest":
+        raise InvalidInput(
+            'persons measured by their "largest" level get one level each, also among full '
+            "matrices (S_P = t·I is best): use the diagonal shape."
+        )
+    if shape == "persons" and persons is None:
+        raise InvalidInput("shape='persons' needs persons: a label for each reading.")
+    return persons
+
+
+def full_problem(
+    model: LinearModel, asked: Criterion, shape: str, cost: ArrayLike, cap: ArrayLike,
+    groups: Labels | None, persons: Persons | Labels | None,
+) -> FullProblem:  # fmt: skip
+    """What is asked of a full S, checked; levels are counted in units of 1/cost."""
+    persons = _persons_of(shape, groups, persons)
+    m = in_range(local_model(model)).readings
+    costs = per_reading(cost, m, "cost", least_open=True)
+    caps = per_reading(cap, m, "cap", least_open=False)
+    shown = np.flatnonzero(caps > 0)
+    if not len(shown):
+        raise InvalidInput("every cap is 0: nothing may be shown.")
+    sigma = model.inverse_information.restrict(shown)
+    given = sigma.diagonal() if sigma.pointwise is not None else sigma.dense()
+    small = LinearModel(
+        model.matrix[shown], Gaussian(cov=given), names=model.names, accuracy=model.accuracy
+    )
+    require_seen(small)
+    blocks, whose, most = [np.arange(len(shown))], None, None
+    if persons is not None:
+        labels = labels_of(persons.labels, m, "labels of persons")[shown]
+        if shape == "persons":
+            blocks = [np.flatnonzero(labels == k) for k in np.unique(labels)]
+        if np.isfinite(persons.most):
+            whose, most = labels, np.full(int(labels.max()) + 1, float(persons.most))
+    limits = Limits(costs[shown], caps[shown], blocks, whose, most)
+    return FullProblem(small, asked, limits, limits.unit(1.0 / limits.cost), shape, model, shown)
+
+
+def full_budget(
+    model: LinearModel, budget: float, asked: Criterion, tol: float, *given: Any,  # noqa: ANN401
+) -> FullAllocation:  # fmt: skip
+    """`allocate` over full matrices."""
+    problem = full_problem(model, asked, *given)
+    share = budget / (len(problem.shown) * problem.limits.cost)
+    problem = replace(problem, unit=problem.limits.unit(share))
+    return _closest(lambda tolerance: _best(problem, budget, tol, tolerance))
+
+
+def _best(problem: FullProblem, budget: float, tol: float, tolerance: float) -> FullAllocation:
+    """The least criterion for a budget, by the closed form or by the program."""
+    found, criterion = closed_form(problem, budget), problem.criterion
+    if found is None:
+        found = problem.program().least_criterion(criterion, budget, tolerance)
+    factor = problem.limits.feasible(found.factor, budget)
+    floor, price, value = -np.inf, 0.0, problem.value(factor)
+    for witness, rest, own in problem.ceilings(found):
+        most = rest + own * budget
+        if np.isfinite(most) and witness.floor(most) > floor:
+            floor, price = witness.floor(most), own * criterion.per_unit(witness, value)
+    return _answer(problem, factor, "budget", budget, tol, floor, price, found)
+
+
+def full_target(
+    model: LinearModel, target: float, asked: Criterion, tol: float, *given: Any,  # noqa: ANN401
+) -> FullAllocation:  # fmt: skip
+    """`least_loss` over full matrices."""
+    first = full_problem(model, asked, *given)
+    limits, wanted = first.limits, target - first.criterion.offset
+    _require_classical(first, wanted)
+
+    def value(t: float) -> float:
+        return first.value_of(Diagonal(limits.unit(t / limits.cost)))
+
+    top = 1e6 / max(float(first.sigma.diagonal().max()), 1e-6)
+    level = top if value(top) > wanted else root_of(value, wanted, first.criterion.logarithm)
+    problem = replace(first, unit=limits.unit(level / limits.cost))
+    try:
+        return _closest(lambda tolerance: _cheapest(problem, target, tol, tolerance))
+    except NumericalFailure:
+        _refuse(problem, target - problem.criterion.offset)
+
+
+def _cheapest(problem: FullProblem, target: float, tol: float, tolerance: float) -> FullAllocation:
+    """The least cost for a target, met to the letter."""
+    wanted = target - problem.criterion.offset
+    factor, found = _meeting(problem, wanted, tolerance)
+    floor, price = 0.0, 0.0
+    for witness, rest, own in problem.ceilings(found):
+        least = (witness.needed(wanted) - rest) / own if 0 < own < np.inf else 0.0
+        if least > floor:
+            floor, price = least, own * problem.criterion.per_unit(witness, wanted)
+    return _answer(problem, factor, "target", target, tol, floor, price, found)
+
+
+def _closest(attempt: Callable[[float], FullAllocation]) -> FullAllocation:
+    """The answer with the smallest gap: the solver at its strictest, less strict if need be."""
+    best: FullAllocation | None = None
+    for tolerance in TOLERANCES:
+        try:
+            found = attempt(tolerance)
+        except NumericalFailure:
+            continue
+        if best is None or found.gap < best.gap:
+            best = found
+        if best.certified:
+            return best
+    if best is None:
+        raise NumericalFailure(UNSOLVED)
+    return best
+
+
+def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
+    """A and C under a budget alone: the best linear release (docs/theory.md 3); else None.
+
+    Costs are units of readings: with y_k/√c_k for y_k the cost is the trace.
+    """
+    asked, limits = problem.asked, problem.limits
+    if limits.limited or len(limits.blocks) > 1 or not isinstance(asked, A | C):
+        return None
+    root, n = 1.0 / np.sqrt(limits.cost), problem.model.parameters
+    B = weight_factor(asked.weight, n) if isinstance(asked, A) else asked.vector[:, None]
+    matrix, sigma = root[:, None] * problem.model.matrix, problem.sigma
+    if sigma.pointwise is not None:
+        covariance = sigma.diagonal() * root**2
+    else:
+        covariance = sigma.dense() * root * root[:, None]
+    scaled = LinearModel(matrix, Gaussian(cov=covariance))
+    try:
+        best = best_linear_release(scaled, budget, B @ B.T)
+    except NumericalFailure:
+        return None  # the alternating search stalled: the program does not
+    values, vectors = np.linalg.eigh(best.noise)
+    factor = root[:, None] * (best.map.T @ (vectors / np.sqrt(values)))
+    # The multiplier of MH = Bᵀ: HZ = ΣMᵀ + (‖M‖_*/s)·(the polar factor of Mᵀ), with t = Mᵀ.
+    left, strength, right = np.linalg.svd(best.map.T, full_matrices=False)
+    fitted = times(scaled.covariance, best.map.T) + strength.sum() / budget * (left @ right)
+    weights = problem.triangle @ np.linalg.lstsq(matrix, fitted, rcond=None)[0]
+    gained = float(np.sum(solved(problem.triangle, best.root) * weights))
+    prices = JointPrices(1.0, np.zeros(len(root)), np.zeros(0))
+    witness, shown = Witness(weights, gained**2), root[:, None] * best.map.T
+    return Proposal(factor, prices, witness, shown, 1, "the best linear release")
+
+
+def _require_classical(problem: FullProblem, wanted: float) -> None:
+    """Raise InfeasibleTarget where not even the readings themselves are good enough."""
+    covariance = problem.triangle @ classical_bound(problem.model) @ problem.triangle.T
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    with np.errstate(divide="ignore"):
+        without = problem.criterion.value_of(Inverse(root, root[:, :0], np.ones(len(root))))
+    margin = AT_THE_LIMIT * (1.0 if problem.criterion.logarithm else abs(without))
+    if np.isfinite(without) and wanted <= without + margin:
+        offset = problem.criterion.offset
+        raise InfeasibleTarget(
+            f"{problem.asked.words()} cannot be {wanted + offset:.6g}: without any privacy it is "
+            f"{without + offset:.6g} (the classical Cramér-Rao bound of these readings).",
+            "classical",
+            without + offset,
+        )
+
+
+def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Array, Proposal]:
+    """The cheapest L found that meets the target to the letter, and where it came from."""
+    limits, logarithm = problem.limits, problem.criterion.logarithm
+    for tighter in TIGHTER:
+        asked = wanted - tighter if logarithm else wanted * (1.0 - tighter)
+        found = _proposed(problem, asked, tolerance)
+        if found is None:
+            break
+        factor = limits.feasible(found.factor)
+
+        def value(t: float, factor: Array = factor) -> float:
+            return problem.value(limits.feasible(np.sqrt(t) * factor))
+
+        low, high = 0.0, 1.0 if limits.limited else 1.01
+        if value(high) <= wanted:
+            for _ in range(60):  # the least multiple that still meets the target
+                middle = (low + high) / 2
+                low, high = (low, middle) if value(middle) <= wanted else (middle, high)
+            return limits.feasible(np.sqrt(high) * factor), found
+    raise NumericalFailure(UNSOLVED)
+
+
+def _proposed(problem: FullProblem, wanted: float, tolerance: float) -> Proposal | None:
+    """A proposal for the target; None where the solver says that there is none."""
+    size = float(problem.limits.cost @ problem.unit)
+    if closed_form(problem, size) is None:
+        return problem.program().least_cost(problem.criterion, wanted, size, tolerance)
+
+    def value(budget: float) -> float:
+        found = closed_form(problem, budget)
+        return np.inf if found is None else problem.value(found.factor)
+
+    return closed_form(problem, root_of(value, wanted, False))
+
+
+def _refuse(problem: FullProblem, wanted: float) -> NoReturn:
+    """Raise InfeasibleTarget with the best that the limits allow, itself a design, and proved."""
+    limits, offset = problem.limits, problem.criterion.offset
+    most = limits.unit(np.full(len(limits.cost), np.inf))
+    if not np.isfinite(most).all():
+        raise NumericalFailure(UNSOLVED)
+    whole = 2.0 * float(limits.cost.max() * most.sum())  # more than anybody can spend
+    best = _closest(lambda tolerance: _best(problem, whole, NEAR, tolerance))
+    target = wanted + offset
+    if best.value < target - NEAR * (1.0 if problem.criterion.logarithm else abs(wanted)):
+        raise NumericalFailure(f"{UNSOLVED} The target can be reached.")
+    proved = "" if best.floor <= target else f", and below {best.floor:.6g} is proved impossible"
+    raise InfeasibleTarget(
+        f"{problem.asked.words()} cannot be {target:.6g} within the caps and limits, not even with "
+        f"a full S: the best that was found is {best.value:.6g}{proved}. Raise them, or ask for "
+        "more than that.",
+        "caps",
+        best.value,
+    )
+
+
+def _answer(
+    problem: FullProblem, factor: Array, direction: Direction, asked: float, tol: float,
+    floor: float, price: float, found: Proposal,
+) -> FullAllocation:  # fmt: skip
+    criterion, limits = problem.criterion, problem.limits
+    value, spent = problem.value(factor), limits.spent(factor)
+    # A floor above the value by rounding of the value says no more than the value.
+    if direction == "budget":
+        floor = min(floor, value)
+        gap = relative_gap(criterion, value, floor)
+        equal = problem.equal_value(asked / float(limits.cost.sum())) + criterion.offset
+        floor += criterion.offset
+    else:
+        floor = min(floor, spent)
+        gap, equal = (spent - floor) / spent, _equal_spent(problem, value)
+    whole = np.zeros((problem.whole.readings, factor.shape[1]))
+    whole[problem.shown] = factor
+    return FullAllocation(
+        level_of(whole, [problem.shown[block] for block in limits.blocks]), problem.whole,
+        problem.asked, direction=direction, value=value + criterion.offset, floor=floor,
+        gap=max(gap, 0.0), tolerance=tol, spent=spent, asked=asked, price=price,
+        iterations=found.steps, method=found.method, equal=equal, factor=whole,
+        shape=problem.shape,
+    )  # fmt: skip
+
+
+def _equal_spent(problem: FullProblem, value: float) -> float:
+    """What equal levels cost for the same accuracy; inf where the limits do not let them."""
+    top = 1e9 / max(float(problem.sigma.diagonal().max()), 1e-9)
+    if problem.equal_value(top) > value:
+        return np.inf
+    t = root_of(problem.equal_value, value, problem.criterion.logarithm)
+    return float(problem.limits.cost @ problem.limits.unit(np.full(len(problem.rows), t)))
+
+
+def correlated(
+    model: LinearModel, caps: ArrayLike, weight: ArrayLike | None = None
+) -> FullAllocation:
+    """The most accurate release if only every reading by itself is limited: S_kk ≤ e_k.
+
+        minimise tr W Σ_PPCR(S)   over S ≥ 0 of any shape with S_kk ≤ e_k
+
+    Symbols: `caps` e (a number, or one for each reading; 0: never shown), `weight` W as for A. It
+    is `allocate` with shape="full", caps, and a budget that does not bind.
+    Assumes one trusted curator, and people who accept a promise of each reading by itself: under
+    the joint promise I_z ≤ diag(e) independent noise is as good as any (`bound(model, caps)`).
+    Up to 200 readings, any covariance of the noise; needs the extra `design`. See docs/design.md.
+
+    >>> model = LinearModel([[1.0], [1.0], [1.0], [1.0]], noise=1.0)
+    >>> found = correlated(model, 1.0)
+    >>> round(found.value, 6), round(found.equal, 6)  # (1 + 1/4)/4 against (1 + 1)/4
+    (0.3125, 0.5)
+    >>> found.levels.round(6).tolist(), found.rank
+    ([1.0, 1.0, 1.0, 1.0], 1)
+    """
+    m = in_range(local_model(model)).readings
+    if m > READINGS:
+        raise InvalidInput(
+            f"noise drawn jointly is designed for up to {READINGS} readings; received {m}. An "
+            "aggregate release (`privest.aggregate`) does the same for tables of any length."
+        )
+    limits = per_reading(caps, m, "caps", least_open=False)
+    if not np.isfinite(limits).all():
+        raise InvalidInput("caps must be finite: `allocate` takes a budget instead.")
+    most = float(limits.sum()) or 1.0  # of caps that are all 0 the limits themselves say so
+    return full_budget(model, most, A(weight), TOLERANCE, "full", 1.0, limits, None, None)

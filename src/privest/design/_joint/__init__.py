@@ -1,1 +1,0 @@
-"""Levels that are full matrices: noise drawn jointly, by one trusted curator."""

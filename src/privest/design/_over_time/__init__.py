@@ -1,1 +1,0 @@
-"""One budget over the readings of a stream."""
