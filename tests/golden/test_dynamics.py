@@ -53,15 +53,18 @@ def size(kept):
 def deviations(halves):
     """√P_ii (…, n) of upper triangles, and the least that is told apart: 1e-4 of the largest.
 
-    Of the same state, or of any where it is known without error at every step.
+    Of the same state, or of any where it is known without error at every step. Where P_ii is
+    infinite, before a diffuse start is shown, the largest of all states stands in.
     """
-    halves = np.where(np.isfinite(halves), halves, 0.0)
     n = int((np.sqrt(8 * halves.shape[-1] + 1) - 1) / 2)
     rows, columns = np.triu_indices(n)
-    own = np.sqrt(np.maximum(halves[..., rows == columns], 0.0))
+    own = halves[..., rows == columns]
+    known = np.isfinite(own)
+    own = np.sqrt(np.where(known, np.maximum(own, 0.0), 0.0))
     largest = own.max(axis=tuple(range(own.ndim - 1)))
     largest = np.where(largest > 0, largest, largest.max(initial=0.0))
-    return np.maximum(own, 1e-4 * largest), rows, columns
+    own = np.where(known, np.maximum(own, 1e-4 * largest), max(1.0, own.max()))
+    return own, rows, columns
 
 
 def require_states(found, kept, tolerance, place):
