@@ -1,4 +1,4 @@
-"""AR(1) noise of a stream: against the dense covariance, `dynamics.bound`, and coverage."""
+"""Regression with AR(1) errors: against the dense likelihood, `dynamics.bound`, and coverage."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import scipy
 
 import privest as pv
 from dynamic_systems import without
-from privest.dynamics import StateSpace, fit_autoregressive
-from privest.errors import InvalidInput, NotIdentifiable
-from serial_streams import autoregressive, hourly, remembering
+from privest.dynamics import StateSpace, fit
+from privest.errors import InvalidInput
+from privest.streaming import fit_autocorrelated
+from serial_streams import autoregressive, dense_cr2, hourly, remembering
 
 THETA = np.array([1.0, 0.1, 0.5, -0.3])
-SHARED = 4.0 * (np.eye(12) - (1 - 1 / 12) * np.ones((12, 12)) / 12)  # B: mean of 12 hidden at s = 4
 
 
 def streamed(level, count, seed, missing=(), correlation=0.8):
@@ -22,7 +22,7 @@ def streamed(level, count, seed, missing=(), correlation=0.8):
 
 
 def dense(level, release, H, correlation, variance):
-    """GLS covariance, estimate and restricted log-likelihood from whole matrices."""
+    """GLS covariance, estimate and log-likelihood there, and a root of V⁻¹, from whole matrices."""
     rows = level.first(release.steps).rows.dense()
     shown = ~np.isnan(release.values)
     if level.form == "independent":
@@ -33,14 +33,13 @@ def dense(level, release, H, correlation, variance):
     covariance = np.linalg.inv(G.T @ np.linalg.solve(V, G))
     estimate = covariance @ G.T @ np.linalg.solve(V, z)
     rest = z - G @ estimate
-    logs = [np.linalg.slogdet(part)[1] for part in (2 * np.pi * V, np.linalg.inv(covariance))]
-    return covariance, estimate, -(sum(logs) + rest @ np.linalg.solve(V, rest)) / 2
+    likelihood = -(np.linalg.slogdet(2 * np.pi * V)[1] + rest @ np.linalg.solve(V, rest)) / 2
+    return covariance, estimate, likelihood, (np.linalg.cholesky(V), G, z)
 
 
 LEVELS = {
     "plain": (pv.EndlessLevel(4.0), (5, 100)),
     "looks back": (pv.EndlessLevel(4.0, [0.5, -0.2]), (5, 100)),
-    "shared day": (pv.EndlessLevel(SHARED), (30,)),
 }
 
 
@@ -48,59 +47,81 @@ LEVELS = {
 def test_it_is_generalised_least_squares_at_the_peak_of_the_likelihood(kind):
     level, missing = LEVELS[kind]
     H, release = streamed(level, 240, 7, missing)
-    found = fit_autoregressive(level, release, H)
-    phi, variance = found.correlation, found.noise_variance
-    covariance, estimate, likelihood = dense(level, release, H, phi, variance)
-    # two routes through V, of condition below 1e2, and HᵀV⁻¹H, below 1e5
-    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-8)
-    np.testing.assert_allclose(found.estimate, estimate, rtol=1e-8)
+    found = fit("regression1", release, level=level, inputs=H)
+    phi, q = found.estimate[:2]
+    variance = q / (1 - phi**2)
+    covariance, estimate, likelihood, _ = dense(level, release, H, phi, variance)
+    # Newton leaves 1e-7 of a standard error.
+    error = np.sqrt(covariance.diagonal())
+    np.testing.assert_allclose(found.estimate[2:] / error, estimate / error, atol=1e-6)
     assert found.log_likelihood == pytest.approx(likelihood, abs=1e-7)
     for other in ((phi + 0.03, variance), (phi - 0.03, variance), (phi, 1.1 * variance)):
         assert dense(level, release, H, *other)[2] < likelihood
-    assert found.remembers
-    assert abs(phi - 0.8) < 0.2  # four deviations of an estimate from 240 readings
+    # β and (φ, q) are nearly independent: the errors of β with these known are a little smaller.
+    assert (found.standard_error[2:] >= error * (1 - 1e-4)).all()
+    np.testing.assert_allclose(found.standard_error[2:], error, rtol=0.05)
+    low, high = found.intervals().ends[0]
+    assert 0 < low < 0.8 < high
 
 
 def test_errors_are_those_of_the_bound_of_a_dynamic_model():
-    """State (θ, u) with a wide prior: 1e-8 of it is left after 240 readings (real-tables 6)."""
+    """State (β, u) with a wide prior: 1e-8 of it is left after 240 measurements."""
     level = pv.EndlessLevel(4.0)
     H, release = streamed(level, 240, 8)
-    found = fit_autoregressive(level, release, H)
-    phi, variance = found.correlation, found.noise_variance
+    found = fit("regression1", release, level=level, inputs=H)
+    phi, q = found.estimate[:2]
     system = StateSpace(
         A=np.diag([1.0, 1.0, 1.0, 1.0, phi]),
         C=np.column_stack([H, np.ones(240)])[:, None, :],
-        Q=np.diag([0.0, 0.0, 0.0, 0.0, variance * (1 - phi**2)]),
+        Q=np.diag([0.0, 0.0, 0.0, 0.0, q]),
         R=0.0,
-        cov0=np.diag([1e6, 1e6, 1e6, 1e6, variance]),
+        cov0=np.diag([1e6, 1e6, 1e6, 1e6, q / (1 - phi**2)]),
     )
     errors = pv.dynamics.bound(system, level, 240).standard_error[-1, :4]
-    np.testing.assert_allclose(found.standard_error, errors, rtol=1e-6)
+    np.testing.assert_allclose(np.sqrt(found.bound.diagonal()[2:]), errors, rtol=1e-6)
 
 
-def test_noise_that_does_not_remember_is_not_said_to():
+def test_errors_by_blocks_are_those_of_whitened_rows():
+    """CR2 by blocks of time of V^{−½}[AH, z], from whole matrices."""
+    level = pv.EndlessLevel(4.0)
+    H, release = streamed(level, 240, 9)
+    found = fit_autocorrelated(level, release, H)
+    root, G, z = dense(level, release, H, found.correlation, found.noise_variance)[3]
+    white = np.linalg.solve(root, np.column_stack([G, z]))
+    groups = np.split(np.arange(240), range(found.by_blocks.length, 240, found.by_blocks.length))
+    covariance, freedom = dense_cr2(white[:, :-1], white[:, -1], groups)
+    np.testing.assert_allclose(found.by_blocks.covariance, covariance, rtol=1e-6)
+    np.testing.assert_allclose(found.by_blocks.degrees_of_freedom, freedom, rtol=1e-6)
+    assert found.remembers
+    assert found.by_blocks.correlation == found.correlation
+
+
+def test_errors_that_are_not_autocorrelated_are_not_said_to_be():
     level = pv.EndlessLevel(4.0)
     H, release = streamed(level, 170, 2, correlation=0.0)
-    found = fit_autoregressive(level, release, H)
+    found = fit_autocorrelated(level, release, H)
     assert not found.remembers
     assert found.by_blocks.correlation == 0.0
-    # nothing but release noise: γ₀ is 0 or a small part of it
+    # nothing but privacy noise: γ₀ is 0 or a small part of it
     quiet = pv.StreamMechanism(level).simulate(H @ THETA, np.random.default_rng(5))
-    assert fit_autoregressive(level, quiet, H).noise_variance < 0.25 * 0.5  # of 1/s
+    assert fit_autocorrelated(level, quiet, H).noise_variance < 0.25 * 0.5  # of 1/s
 
 
 def test_what_cannot_be_fitted_is_said():
     level = pv.EndlessLevel(4.0)
     H, release = streamed(level, 60, 2)  # no weekend in it
-    with pytest.raises(NotIdentifiable, match="do not show all of θ"):
-        fit_autoregressive(level, release, H)
-    with pytest.raises(InvalidInput, match="from its step 0 on"):
-        fit_autoregressive(level, release.part(1, 60, [1] * 60), H[1:])
-    with pytest.raises(InvalidInput, match="one a reading"):
-        fit_autoregressive(level, release, H[:50])
+    found = fit("regression1", release, level=level, inputs=H)
+    assert np.isinf(found.standard_error[5])
+    assert any("beta4" in one.words for one in found.flat)
+    with pytest.raises(InvalidInput, match="a row for each of the 60 steps"):
+        fit("regression1", release, level=level, inputs=H[:50])
     few = pv.StreamMechanism(level).simulate([0.1, 0.2], np.random.default_rng(5))
-    with pytest.raises(InvalidInput, match="more readings than"):
-        fit_autoregressive(level, few, np.eye(2))
+    with pytest.raises(InvalidInput, match="at least 6 steps"):
+        fit("regression1", few, level=level, inputs=np.eye(2))
+    shared = pv.EndlessLevel.shared(4.0, 12)
+    many = pv.StreamMechanism(shared).simulate(np.zeros(48), np.random.default_rng(5))
+    with pytest.raises(InvalidInput, match="steps of 12"):
+        fit_autocorrelated(shared, many, hourly(48))
 
 
 @pytest.mark.slow
@@ -109,7 +130,7 @@ def test_intervals_cover():
     level, covered, by_model, first = pv.EndlessLevel(4.0), [], [], []
     for seed in range(150):
         H, release = streamed(level, 336, 100 + seed)
-        found = fit_autoregressive(level, release, H)
+        found = fit_autocorrelated(level, release, H)
         errors, off = found.by_blocks, np.abs(found.estimate - THETA)
         quantile = scipy.special.stdtrit(errors.degrees_of_freedom, 0.975)
         covered.append(off <= quantile * errors.standard_error)
