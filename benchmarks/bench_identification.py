@@ -58,7 +58,7 @@ def rows():
             dynamics.fit(family, release, level=level)
         yield compare(
             f"fit, {family}, K = {STEPS:,}",
-            lambda family=family, level=level, release=release: dynamics.fit(family, release, level=level),
+            lambda family=family, release=release: dynamics.fit(family, release),
             "statsmodels' fit", peers(release.values / np.sqrt(LEVEL))[family],
             at_least=1, repeats=5,
         )  # fmt: skip

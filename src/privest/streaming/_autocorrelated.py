@@ -1,6 +1,6 @@
 """Autocorrelated measurements of a stream: AR(1) errors, fitted from all releases at the end.
 
-    y_k = h_kβ + u_k ,   u_k = φu_{k−1} + w_k ,   var u = γ₀
+y_k = h_kβ + u_k ,   u_k = φu_{k−1} + w_k ,   var u = γ₀
 """
 
 from __future__ import annotations
