@@ -127,14 +127,6 @@ def varying_rows():
         yield compare(f"filter, {name}", work, "statsmodels", peer.filter, at_least=3, items=steps)
         yield compare(f"filter and smoother, {name}", both, "statsmodels", peer.smooth,
                       at_least=3, items=steps)  # fmt: skip
-        if kind == "everything changes":
-            yield compare(
-                f"filter and smoother without numba, {name}",
-                lambda own=own, level=level, release=release: dynamics.smooth(
-                    dynamics.filter(own, release, level=level)
-                ),
-                "statsmodels", peer.smooth, items=steps, repeats=3,
-            )  # fmt: skip
 
 
 def single_rows():
@@ -147,8 +139,8 @@ def single_rows():
     mechanism = pv.StreamMechanism(level)
     releases = [mechanism.simulate(y[k : k + 1], rng) for k in range(steps)]
 
-    def online(compiled):
-        kalman = dynamics.PrivateKalman(own, level, compiled=compiled)
+    def online():
+        kalman = dynamics.PrivateKalman(own, level)
         for release in releases:
             kalman.update(release)
 
@@ -160,11 +152,9 @@ def single_rows():
             kalman.update(release.values)
             kalman.predict()
 
-    for compiled in (True, False):
-        route = "compiled" if compiled else "without numba"
-        yield compare(f"PrivateKalman.update, one release at a time, {route}",
-                      lambda compiled=compiled: online(compiled), "filterpy, update and predict",
-                      peer, limit=1.0 if compiled else None, items=steps, repeats=5)  # fmt: skip
+    yield compare("PrivateKalman.update, one release at a time", online,
+                  "filterpy, update and predict", peer, limit=1.0, items=steps,
+                  repeats=5)  # fmt: skip
 
 
 def series_rows():
