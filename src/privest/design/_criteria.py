@@ -116,20 +116,17 @@ class Features:
     def __len__(self) -> int:
         return len(self.mix) + len(self.scale)
 
-    def of_products(self, products: Array) -> Array:
-        """(c, …) from (products, …)."""
-        k = self.mix.shape[1]
-        rest = (products[k:].T * self.scale).T
-        return np.concatenate([self.mix @ products[:k], rest])
-
-    def of_rows(self, rows: Array) -> Array:
+    def of_rows(self, rows: Array, out: Array) -> None:
         """(c, b) for rows w (b, n)."""
-        columns = np.ascontiguousarray(rows.T)
-        return self.of_products(columns[self.first] * columns[self.second])
+        columns, (a, k) = np.ascontiguousarray(rows.T), self.mix.shape
+        np.matmul(self.mix, columns[self.first[:k]] * columns[self.second[:k]], out=out[:a])
+        np.multiply(columns[self.first[k:]], columns[self.second[k:]], out=out[a:])
+        out[a:] *= self.scale[:, None]
 
     def of_sum(self, total: Array) -> Array:
         """(c,): the sum of the features of many rows, from Σ wwᵀ."""
-        return self.of_products(total[self.first, self.second])
+        products, k = total[self.first, self.second], self.mix.shape[1]
+        return np.concatenate([self.mix @ products[:k], self.scale * products[k:]])
 
     def form(self, z: Array) -> Array:
         """Q (n, n) with Σ z·features = wᵀQw."""

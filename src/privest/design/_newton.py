@@ -376,12 +376,11 @@ class System:
         features, c = here.accuracy.features, len(self.corner)
         total = np.diag(self.corner)
         for rows, own, people in atoms.blocks():
-            N = np.empty((c, own.stop - own.start))
-            found = features.of_rows(here.white[rows])
-            found *= here.slope[rows]
+            N = np.empty((c, rows.stop - rows.start))
+            root = np.sqrt(here.slope[rows])[:, None]  # features are products of two entries
+            features.of_rows(here.white[rows] * root, N[: len(features)])
             if atoms.first is not None:
-                found = np.add.reduceat(found, atoms.first[own] - rows.start, axis=1)
-            N[: len(features)] = found
+                N = np.add.reduceat(N, atoms.first[own] - rows.start, axis=1)
             N[len(features) :] = 1.0  # of an atom, not of each of its readings
             inverse = self.inverse[own]
             if len(self.persons):
@@ -391,7 +390,8 @@ class System:
                 mean = np.add.reduceat(N * (inverse * share), begin, axis=1) / each
                 total += (mean * (each * slack / (each + slack))) @ mean.T
                 N -= np.repeat(mean, size, axis=1) * share
-            total += (N * inverse) @ N.T
+            N *= np.sqrt(inverse)
+            total += N @ N.T
         return (total + total.T) / 2
 
     def _times(self, z: Array) -> Array:

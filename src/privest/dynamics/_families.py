@@ -277,15 +277,6 @@ class Family(ABC):
         del data
         return self
 
-    def checked(self, theta: ArrayLike, name: str = "theta") -> Array:
-        """θ as an array (p,); InvalidInput for another shape."""
-        given = as_array(theta, name, ndim=1)
-        if given.shape != (self.size,):
-            raise InvalidInput(
-                f"{name} must hold {', '.join(self.names)}; received shape {given.shape}."
-            )
-        return given
-
     def regressors(self, data: Data) -> Data:
         """The data with the inputs that the model asks for (a column of ones for a mean)."""
         wanted, given = self.columns, data.inputs.shape[1]
@@ -295,6 +286,16 @@ class Family(ABC):
                 + (" Pass inputs=..." if wanted else " Leave inputs= out.")
             )
         return data
+
+
+def as_parameters(family: Family, theta: ArrayLike, name: str = "theta") -> Array:
+    """θ of a family as an array (p,); InvalidInput for another shape."""
+    given = as_array(theta, name, ndim=1)
+    if given.shape != (family.size,):
+        raise InvalidInput(
+            f"{name} must hold {', '.join(family.names)}; received shape {given.shape}."
+        )
+    return given
 
 
 # --- families with matrices affine in θ ---
@@ -398,7 +399,7 @@ class AffineFamily(Family):
         `cov0`: a covariance of x_0 in place of the family's own start (stationary, or diffuse: a
         diffuse system can be filtered but not simulated).
         """
-        found = self.matrices(self.working(self.checked(theta)))
+        found = self.matrices(self.working(as_parameters(self, theta)))
         if cov0 is None:
             return system_of(found)
         start = as_array(cov0, "cov0", ndim=(0, 2))
@@ -945,7 +946,7 @@ class Custom(Family):
                 f"kinds are given for {', '.join(unknown)}, which are no parameters; these are "
                 f"{', '.join(self.names)}."
             )
-        self.start = self.checked(start, "start").copy()
+        self.start = as_parameters(self, start, "start").copy()
         scales = [
             _scale_of(name, self.kinds.get(name, "free"), abs(float(size)))
             for name, size in zip(self.names, self.start)

@@ -12,7 +12,7 @@ import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_choice, as_confidence, as_count
 from privest.dynamics._diagnosis import Diagnosis, diagnose
-from privest.dynamics._families import Family, as_family
+from privest.dynamics._families import Family, as_family, as_parameters
 from privest.dynamics._filter import Filtered, filter_linear, smooth
 from privest.dynamics._forecast import Forecast, forecast
 from privest.dynamics._intervals import (
@@ -69,7 +69,7 @@ def fit(
     objective = Objective(family, data)
     starts = family.starts(data)
     if start is not None:
-        starts = [family.working(family.checked(start, "start")), *starts]
+        starts = [family.working(as_parameters(family, start, "start")), *starts]
     count = sum(own.shown for own in data)
     top = maximise(objective, starts, family.limits(data), count, family.searches)
     covariance = estimate_covariance(

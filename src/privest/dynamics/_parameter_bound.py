@@ -23,7 +23,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, Flags, as_count, as_flags
-from privest.dynamics._families import Family, as_family
+from privest.dynamics._families import Family, as_family, as_parameters
 from privest.dynamics._kalman import first_state, least_response
 from privest.dynamics._releases import Data, Level, inputs_of
 from privest.dynamics._steps import Derivatives, Matrices, Steps, input_terms, step_slopes, steps_of
@@ -460,7 +460,7 @@ def parameter_bound(
     count = as_count(steps, "steps", least=1)
     u = inputs_of(inputs, count)
     model = as_family(family, inputs=u.shape[1])
-    given = model.checked(theta)
+    given = as_parameters(model, theta)
     flags = np.zeros(count, dtype=bool)
     if missing is not None:
         flags = as_flags(missing, "missing", ((count,),))
