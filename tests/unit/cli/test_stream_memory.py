@@ -108,7 +108,7 @@ def test_autoregressive_noise_is_fitted_at_the_end_and_elsewhere(privest):
     v = q / np.sqrt((1 + phi**2 + 16 * q) ** 2 - 4 * phi**2)
     assert (
         f"From all steps a reader guesses one measurement with sd {down(np.sqrt(v))}; without its "
-        f"own step, {down(1 / np.sqrt(1 / v - 16))}; without the stream, {down(spread)}."
+        f"own step, {down(1 / np.sqrt(1 / v - 16))}; without the stream, {spread:.3g}."
     ) in told(live.err)
 
 
