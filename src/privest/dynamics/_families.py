@@ -971,6 +971,11 @@ class Custom(Family):
                 f"the function of {self!r} must return a StateSpace; it returned a "
                 f"{type(found).__name__}."
             )
+        if found.cross is not None:
+            raise InvalidInput(
+                f"the function of {self!r} must return systems without correlated noise (cross): "
+                "their likelihood has no gradient here."
+            )
         return found
 
     def matrices(self, t: Array) -> Matrices:
