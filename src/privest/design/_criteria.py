@@ -117,11 +117,13 @@ class Features:
         return len(self.mix) + len(self.scale)
 
     def of_rows(self, rows: Array, out: Array) -> None:
-        """(c, b) for rows w (b, n)."""
+        """(c, b) for rows w (b, n), but for the scale of the rest."""
         columns, (a, k) = np.ascontiguousarray(rows.T), self.mix.shape
         np.matmul(self.mix, columns[self.first[:k]] * columns[self.second[:k]], out=out[:a])
-        np.multiply(columns[self.first[k:]], columns[self.second[k:]], out=out[a:])
-        out[a:] *= self.scale[:, None]
+        for i in range(int(self.first[k:].max(initial=-1)) + 1):  # w_i with all that follow it
+            stop = a + len(columns) - 1 - i
+            np.multiply(columns[i], columns[i + 1 :], out=out[a:stop])
+            a = stop
 
     def of_sum(self, total: Array) -> Array:
         """(c,): the sum of the features of many rows, from Σ wwᵀ."""

@@ -374,7 +374,7 @@ class System:
         """NᵀD⁻¹N + E, with N centred within each person; in blocks of rows."""
         here, atoms = self.here, self.atoms
         features, c = here.accuracy.features, len(self.corner)
-        total = np.diag(self.corner)
+        total = np.zeros((c, c))
         for rows, own, people in atoms.blocks():
             N = np.empty((c, rows.stop - rows.start))
             root = np.sqrt(here.slope[rows])[:, None]  # features are products of two entries
@@ -392,7 +392,9 @@ class System:
                 N -= np.repeat(mean, size, axis=1) * share
             N *= np.sqrt(inverse)
             total += N @ N.T
-        return (total + total.T) / 2
+        scale = np.ones(c)
+        scale[len(features.mix) : len(features)] = features.scale
+        return (total + total.T) / 2 * scale * scale[:, None] + np.diag(self.corner)
 
     def _times(self, z: Array) -> Array:
         """Nz (g,)."""
@@ -408,9 +410,11 @@ class System:
         found = here.accuracy.features.of_sum(total)
         return found if here.budget is None else np.append(found, ds.sum())
 
-    def solve(self, r: Array, rho: Array, tau: float, sigma: Array) -> Step:
-        """With one refinement."""
+    def solve(self, r: Array, rho: Array, tau: float, sigma: Array, *, refined: bool) -> Step:
+        """`refined`: what the first solution leaves is solved once more."""
         first = self._once(r, rho, tau, sigma)
+        if not refined:
+            return first
         rest = self._once(*self._left(first, r, rho, tau, sigma))
         return Step(*(one + more for one, more in zip(first, rest)))  # type: ignore[operator]
 
@@ -538,7 +542,7 @@ class Iterate:
         if self.budget is not None:
             rho = np.append(rho, self._short("budget", mu, cross))
         sigma = self._short("persons", mu, cross) if "persons" in pairs else np.zeros(0)
-        step = system.solve(r, rho, tau, sigma)
+        step = system.solve(r, rho, tau, sigma, refined=mu > 0)  # a predictor need not be
         moves = {"accuracy": self.accuracy.move(step.solved, mu, cross["accuracy"])}
         for name, pair in pairs.items():
             change = self._slack_move(name, step.atoms)
