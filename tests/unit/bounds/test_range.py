@@ -95,9 +95,9 @@ def test_systems(change):
         dynamics.StateSpace(**({"A": 1.0, "C": 1.0, "Q": 1.0, "R": 1.0, "cov0": 1.0} | change))
 
 
-@pytest.mark.parametrize("C", [1e-200, 1e-100, 1e100])
+@pytest.mark.parametrize("C", [1e-200, 1e-100, 1e6])
 def test_systems_in_range(C):
-    """A reading that shows hardly anything, or nearly everything."""
+    """A measurement that shows hardly anything, or nearly everything."""
     system = dynamics.StateSpace(A=0.5, C=C, Q=1.0, R=1.0, cov0=1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -105,4 +105,10 @@ def test_systems_in_range(C):
     if C < 1:
         assert found.filtered.ravel() == pytest.approx([1.0, 1.25, 1.3125], rel=1e-12)
     else:
-        assert found.filtered.ravel() == pytest.approx(2.0 / C**2, rel=1e-12)
+        assert found.filtered.ravel() == pytest.approx(2.0 / C**2, rel=1e-11)
+
+
+def test_states_known_too_much_better_after_a_step_than_before():
+    system = dynamics.StateSpace(A=0.5, C=1e100, Q=1.0, R=1.0, cov0=1.0)
+    with pytest.raises(NumericalFailure, match="times better after step 1 than before it"):
+        dynamics.bound(system, 1.0, 3)
