@@ -451,14 +451,13 @@ def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array)
     C, R = (_own_slopes(slopes[i], matrices[i], plan.own) for i in (1, 3))
     p, n, m, K = len(A), A.shape[-1], C.shape[-2], plan.steps
     moved, added = np.zeros((p, K, n)), np.zeros((p, K, m))
-    if inputs.shape[1]:
-        B = slopes.B[:, : K - 1] if matrices.B.ndim == 3 else slopes.B[:, None]
-        D = slopes.D[:, :K] if matrices.D.ndim == 3 else slopes.D[:, None]
-        moved[:, 1:] = (B @ inputs[:-1, :, None])[..., 0]
-        added[:] = (D @ inputs[:, :, None])[..., 0]
+    if slopes.B.any():
+        moved[:, 1:] = _slopes_times(slopes.B, matrices.B, inputs[:-1])
+    if slopes.D.any():
+        added[:] = _slopes_times(slopes.D, matrices.D, inputs)
     shown = plan.shown
     if not plan.reach:
-        offset = (shown[plan.kind] @ added[..., None])[..., 0]
+        offset = np.stack([applied(shown, plan.kind, own) for own in added])
         noise = shown @ R @ shown.swapaxes(1, 2)
         return Derivatives(A, Q, shown @ C, noise, moved, offset, slopes.mean0, slopes.cov0)
     J, N, size = len(plan.own), n + shown.shape[-1], n + m
@@ -488,6 +487,13 @@ def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array)
     mean[:, :n], cov[:, :n, :n] = slopes.mean0, slopes.cov0
     still = np.zeros((p, J, m, N)), np.zeros((p, J, m, m))
     return Derivatives(transition, spread, *still, shift, np.zeros_like(added), mean, cov)
+
+
+def _slopes_times(slope: Array, like: Array, inputs: Array) -> Array:
+    """(p, K, …): slopes of B or D times the inputs of the first K steps."""
+    if like.ndim == 2:
+        return np.asarray(inputs @ slope.swapaxes(1, 2))
+    return np.asarray((slope[:, : len(inputs)] @ inputs[:, :, None])[..., 0])
 
 
 def _own_slopes(slope: Array, like: Array, steps: Index) -> Array:
