@@ -414,16 +414,27 @@ def regression(theta):
     return autoregressive((phi, q, 0.0)) | {"B": np.zeros((1, 2)), "D": np.array([[first, second]])}
 
 
+def driven(theta):
+    phi, q, gain = theta
+    return autoregressive((phi, q, 0.0)) | {
+        "B": np.array([[gain]]), "D": np.zeros((1, 1)), "cov0": np.zeros((1, 1)),
+        "diffuse": np.ones((1, 1)),
+    }  # fmt: skip
+
+
 FAMILIES = {
     "ar1": (autoregressive, None),
     "level": (local_level, None),
     "trend": (local_trend, None),
     "regression1": (regression, 2),
+    "arx1": (driven, 1),
 }
+LOOK_BACK = 0.6  # z_k = √s (y_k + .6 y_{k−1}) + e_k
 
 
+@pytest.mark.parametrize("lags", [(), (LOOK_BACK,)], ids=["at once", "lags"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_fits_are_at_the_maximum_of_the_dense_likelihood(family):
+def test_fits_are_at_the_maximum_of_the_dense_likelihood(family, lags):
     """ℓ̂ is ℓ of the dense Gaussian at θ̂, its slope is nothing there, and −∇²ℓ gives the errors.
 
     The slope by complex steps, the curvature by differences of it. A fit is within 1e-4 standard
@@ -437,15 +448,19 @@ def test_fits_are_at_the_maximum_of_the_dense_likelihood(family):
     if family in ("level", "trend"):
         y = np.cumsum(y + (0.0 if family == "level" else np.cumsum(0.3 * y)))
     if columns:
-        y = y - 1.0 + inputs @ [1.0, -0.5]
+        y = y - 1.0 + inputs @ [1.0, -0.5][:columns]
     y = y + 0.7 * rng.standard_normal(steps)
-    z = np.sqrt(s) * y + rng.standard_normal(steps)
-    z[[4, 5, 30]] = np.nan
-    found = call_fit(family, s, make_release(s, z[:, None]), inputs)
+    level = pv.EndlessLevel(s, list(lags))
+    rows, shown = np.sqrt(s) * np.eye(steps), np.ones(steps, dtype=bool)
+    shown[[4, 5, 30]] = False
+    for back, weight in enumerate(lags, start=1):
+        rows += np.sqrt(s) * weight * np.eye(steps, k=-back)
+    rows[:, ~shown] = 0.0  # what is missing is left out of later releases, too
+    z = np.where(shown, rows @ y + rng.standard_normal(steps), np.nan)
+    found = call_fit(family, level, make_release(level, z[:, None]), inputs)
     assert found.converged
     known = inputs if columns else np.ones((steps, 1)) if family == "ar1" else None
-    shown = ~np.isnan(z)
-    rows = np.sqrt(s) * np.eye(steps)[shown]
+    rows = rows[shown]
 
     def height(theta):
         return log_likelihood(made(theta), rows, z[shown], known)
