@@ -486,12 +486,15 @@ def test_fits_are_at_the_maximum_of_the_dense_likelihood(family, lags):
 
 
 THETA = {"ar1": [0.8, 0.36, 1.0], "level": [0.3, 0.5], "trend": [0.2, 0.02, 0.5],
-         "regression1": [0.7, 0.5, 1.0, -0.5]}  # fmt: skip
+         "regression1": [0.7, 0.5, 1.0, -0.5], "arx1": [0.7, 0.5, 0.8]}  # fmt: skip
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_parameter_bounds_are_the_inverse_of_the_dense_information(family):
-    """I_ij = ½tr(M ∂_iV M ∂_jV) + ∂_iμᵀM∂_jμ, M = V⁻¹ (of contrasts); slopes by complex steps."""
+    """I_ij = ½tr(M ∂_iV M ∂_jV) + ∂_iμᵀM∂_jμ, M = V⁻¹ (of contrasts); slopes by complex steps.
+
+    Where θ moves the response X to x_0 = δ, δ = 0 is one more parameter: the trace has V⁻¹.
+    """
     made, columns = FAMILIES[family]
     steps, s, theta = 40, 0.7, np.array(THETA[family])
     rng = np.random.default_rng(3)
@@ -509,8 +512,9 @@ def test_parameter_bounds_are_the_inverse_of_the_dense_information(family):
     M = contrasts(V, X)
     moved = [parts(theta + 1j * STEP * own) for own in np.eye(len(theta))]
     slopes = [(V.imag / STEP, mean.imag / STEP) for V, mean, _ in moved]
+    W = np.linalg.inv(V) if any(X.imag.any() for _, _, X in moved) else M
     information = np.array(
-        [[0.5 * np.trace(M @ A @ M @ B) + a @ M @ b for B, b in slopes] for A, a in slopes]
+        [[0.5 * np.trace(W @ A @ W @ B) + a @ M @ b for B, b in slopes] for A, a in slopes]
     )
     found = call_parameter_bound(family, theta, s, steps, inputs=inputs, missing=missing)
     expected = np.linalg.inv(information)
