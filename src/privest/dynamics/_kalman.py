@@ -146,7 +146,7 @@ def upper_root(*halves: Array) -> Array:
     n = rows.shape[1]
     if len(rows) < n:
         rows = np.concatenate([rows, np.zeros((n - len(rows), n))])
-    upper = np.asarray(np.linalg.qr(rows, mode="r"))
+    upper = np.triu(scipy.linalg.lapack.dgeqrf(rows)[0][:n])
     return np.asarray(np.copysign(1.0, upper.diagonal())[:, None] * upper)
 
 
@@ -409,7 +409,7 @@ def least_response(matrices: Matrices, data: Data) -> float:
     silent = np.zeros((data.steps, len(begin), steps.rows.shape[1]))
     shift = np.zeros((data.steps, 0, len(steps.start)))
     done = forward(steps, begin, silent, shift, steps.root.T)
-    upper = _response_root(done.zeta, begin)
+    upper = _response_root(done.zeta.transpose(0, 2, 1).reshape(-1, len(begin)), begin)
     return float(np.linalg.svd(upper, compute_uv=False)[-1] ** 2)
 
 
@@ -447,24 +447,24 @@ def _profiled(done: Pass, begin: Array, series: int) -> tuple[Pass, Array, float
     dℓ is that of the data at δ̂ (where ℓ does not change with δ), and −½ d tr(S⁻¹XᵀV⁻¹X) with
     S = RᵀR held: that of series which show zeros and start at the columns of E R⁻¹, squares only.
     """
-    upper = _response_root(done.zeta[:, series:], begin[series:])
-    inverse = scipy.linalg.solve_triangular(upper, np.eye(len(upper)))
-    white = np.einsum("kqr,qp->krp", done.zeta[:, series:], inverse)
-    known = -np.einsum("krp,ksr->ps", white, done.zeta[:, :series])
-
-    def turned(part: Array) -> Array:
-        own = np.einsum("...qa,qp->...pa", part[..., series:, :], inverse)
-        data = part[..., :series, :] + np.einsum("...pa,ps->...sa", own, known)
-        return np.concatenate([data, math.sqrt(series) * own], axis=-2)
-
-    moved = done._replace(mean=turned(done.mean), zeta=turned(done.zeta))
-    return moved, turned(begin), float(np.log(np.abs(upper.diagonal())).sum())
+    zeta = done.zeta.transpose(0, 2, 1).reshape(-1, len(begin))  # (K r, S + q)
+    upper = _response_root(zeta[:, series:], begin[series:])
+    inverse = scipy.linalg.lapack.dtrtri(upper)[0]
+    turn = np.eye(len(begin))
+    turn[series:, :series] = -inverse @ ((zeta[:, series:] @ inverse).T @ zeta[:, :series])
+    turn[series:, series:] = math.sqrt(series) * inverse
+    loop = compiling.where_installed(kernel.turn, "rows2 out3 int")
+    loop(turn, done.mean, done.factor.shape[1])
+    loop(turn, done.zeta, done.zeta.shape[2])
+    return done, turn.T @ begin, float(np.log(np.abs(upper.diagonal())).sum())
 
 
 def _response_root(zeta: Array, begin: Array) -> Array:
-    """R (q, q) upper triangular with RᵀR = X̃ᵀX̃; NotIdentifiable where not all of δ is shown."""
-    flat = zeta.transpose(0, 2, 1).reshape(-1, zeta.shape[1])
-    upper = np.asarray(np.linalg.qr(flat, mode="r"))
+    """R (q, q) upper triangular with RᵀR = ζᵀζ, ζ (K r, q) the responses of the innovations.
+
+    NotIdentifiable where not all of δ is shown.
+    """
+    upper = np.asarray(np.linalg.qr(zeta, mode="r"))
     size = np.linalg.norm(upper, axis=0)
     unit = np.where(size > 0, size, 1.0)
     _, values, right = np.linalg.svd(upper / unit)

@@ -482,6 +482,20 @@ def apply(tables: Array, kind: Index, vectors: Array, out: Array) -> None:
             out[k, i] = total
 
 
+def turn(matrix: Array, vectors: Array, n: int) -> None:
+    """Tᵀv_k in place, T (s, s) and v (K, s, w), of which n columns are used."""
+    count = vectors.shape[1]
+    moved = np.zeros(count)
+    for k in range(vectors.shape[0]):
+        for c in range(n):
+            for p in range(count):
+                moved[p] = 0.0
+                for s in range(count):
+                    moved[p] += matrix[s, p] * vectors[k, s, c]
+            for p in range(count):
+                vectors[k, p, c] = moved[p]
+
+
 def whiten(noise: Array, kind: Index, values: Array) -> None:
     """N⁻¹v in place: values (K, ·, r) of steps of these kinds, N (J, r, r) lower triangular.
 

@@ -36,13 +36,14 @@ Function = Callable[[Array], tuple[float, Array]]  # t ↦ ℓ, ∂ℓ/∂t
 
 
 class Objective:
-    """t ↦ ℓ(t), ∂ℓ/∂t of a family on data; counts its evaluations.
+    """t ↦ ℓ(t), ∂ℓ/∂t of a family on data; counts its evaluations, and makes each once.
 
     Where a model cannot be computed (a covariance overflows) ℓ is −∞: no search stays there.
     """
 
     def __init__(self, family: Family, data: list[Data]) -> None:
         self.family, self.data, self.evaluations = family, data, 0
+        self._made: dict[bytes, tuple[float, Array]] = {}
 
     def value(self, t: Array) -> float:
         """ℓ(t)."""
@@ -55,6 +56,12 @@ class Objective:
 
     def __call__(self, t: Array) -> tuple[float, Array]:
         """ℓ(t) and ∂ℓ/∂t (p,)."""
+        key = t.tobytes()
+        if key not in self._made:
+            self._made[key] = self._evaluated(t)
+        return self._made[key]
+
+    def _evaluated(self, t: Array) -> tuple[float, Array]:
         self.evaluations += 1
         total, slope = 0.0, np.zeros(len(t))
         try:

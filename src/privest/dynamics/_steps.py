@@ -457,7 +457,9 @@ def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array)
         added[:] = _slopes_times(slopes.D, matrices.D, inputs)
     shown = plan.shown
     if not plan.reach:
-        offset = np.stack([applied(shown, plan.kind, own) for own in added])
+        offset = added
+        if slopes.D.any():
+            offset = np.stack([applied(shown, plan.kind, own) for own in added])
         noise = shown @ R @ shown.swapaxes(1, 2)
         return Derivatives(A, Q, shown @ C, noise, moved, offset, slopes.mean0, slopes.cov0)
     J, N, size = len(plan.own), n + shown.shape[-1], n + m
