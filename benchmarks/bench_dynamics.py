@@ -177,7 +177,7 @@ def series_rows():
             dynamics.smooth(dynamics.filter(own, one, level=level))
 
     yield compare(f"filter and smoother, {count} series of {steps} steps at once", together,
-                  "one by one", one_by_one, scale=count / few, at_least=15, items=count * steps,
+                  "one by one", one_by_one, scale=count / few, at_least=8, items=count * steps,
                   repeats=5)  # fmt: skip
 
 

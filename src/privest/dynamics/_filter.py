@@ -234,8 +234,8 @@ def outcome_of(batch: Batch, n: int) -> Outcome:
     require_sound(done, batch.steps)
     S, N = batch.series, len(batch.state.factor)
     return Outcome(
-        done.mean[:, :S, :n], done.ahead[:, :S, :n], done.filtered[done.entry, :n, :n],
-        done.predicted[done.entry, :n, :n], done.zeta[:, :S], _log_density(batch.steps, done, S),
+        done.mean[:, :S, :n], done.ahead[:, :S, :n], done.of_steps(done.filtered, n),
+        done.of_steps(done.predicted, n), done.zeta[:, :S], _log_density(batch.steps, done, S),
         done.mean[-1, :, :N].copy(), done.factor[done.entry[-1], :, :N].copy(),
     )  # fmt: skip
 

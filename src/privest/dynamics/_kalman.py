@@ -77,6 +77,12 @@ class Pass(NamedTuple):
             later=self.later[:right], lost=self.lost[:right], fresh=self.fresh[:right],
         )  # fmt: skip
 
+    def of_steps(self, covariances: Array, n: int) -> Array:
+        """(K, n, n) of entries (E, N, w): a view where every step has its own."""
+        if len(covariances) == len(self.entry):
+            return covariances[:, :n, :n]
+        return np.asarray(covariances[self.entry, :n, :n])
+
     def log_scales(self) -> float:
         """Σ_k log det c_k of one series; a number known before it is seen does not count."""
         logs = np.log(np.where(self.scale > 0, self.scale, 1.0)).sum(axis=1)
@@ -157,8 +163,8 @@ def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
     to it, not those of its start.
     """
     n = steps.states
-    finite = np.asarray(np.isfinite(done.filtered).all(axis=(1, 2)))
-    if not finite.all():
+    if not math.isfinite(done.filtered.sum()):
+        finite = np.isfinite(done.filtered).all(axis=(1, 2))
         k = int(np.argmin(finite[done.entry]))
         raise NumericalFailure(
             f"The covariance of the state overflows at step {k}: the system is unstable and what "

@@ -200,12 +200,8 @@ def forward(
             if smooth:
                 multiply_turned(below[:, width:], below[:, width:], n, n, width, lost[e])
         entry[k] = e
+        multiply(now, transition[j], series, n, width, ahead[k])
         for s in range(series):
-            for c in range(width):
-                total = 0.0
-                for i in range(n):
-                    total += now[s, i] * transition[j, i, c]
-                ahead[k, s, c] = total
             if moves:
                 for c in range(width):
                     ahead[k, s, c] += shift[k, min(s, moves - 1), c]
@@ -240,28 +236,22 @@ def backward(
     steps, series, width = mean.shape
     n, r = factor.shape[1], fresh.shape[1]
     X, new, half = np.zeros((n, width)), np.zeros((n, width)), np.zeros((n, width))
-    turned, unit, moved = np.zeros((n, width)), np.zeros((series, width)), np.zeros(width)
+    turned, unit, moved = np.zeros((n, width)), np.zeros((series, width)), np.zeros((series, width))
     for i in range(n):
         X[i, i] = 1.0
     at, last, settled = -1, -1, False
     for back in range(steps):
         k = steps - 1 - back
         e = entry[k]
+        multiply(unit, factor[e], series, n, width, states[k])
+        multiply(unit, later[e], series, n, width, moved)
         for s in range(series):
             for c in range(width):
-                total = mean[k, s, c]
-                for i in range(n):
-                    total += factor[e, i, c] * unit[s, i]
-                states[k, s, c] = total
-            for c in range(width):
-                total = 0.0
-                for i in range(n):
-                    total += later[e, i, c] * unit[s, i]
-                for i in range(r):
-                    total += fresh[e, i, c] * zeta[k, s, i]
-                moved[c] = total
-            for c in range(width):
-                unit[s, c] = moved[c]
+                states[k, s, c] += mean[k, s, c]
+                unit[s, c] = moved[s, c]
+            for i in range(r):
+                for c in range(width):
+                    unit[s, c] += fresh[e, i, c] * zeta[k, s, i]
         if not (settled and e == last):
             at += 1
             multiply(X, factor[e], n, n, width, half)

@@ -272,6 +272,8 @@ class Tables(NamedTuple):
 
 def _filled(tables: Array, width: int) -> Array:
     """Columns filled up with zeros."""
+    if tables.shape[-1] == width:
+        return np.ascontiguousarray(tables)
     found = np.zeros((*tables.shape[:-1], width))
     found[..., : tables.shape[-1]] = tables
     return found
