@@ -3,7 +3,7 @@
 import privest as pv
 model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.04))
 level = pv.PrivacyLevel(1.0)
-pv.bound(model, level).ppcrlb
+pv.bound(model, level).covariance
 """
 
 from typing import TYPE_CHECKING

@@ -131,3 +131,20 @@ def as_frame(columns: Mapping[str, Any], library: str = "pandas") -> Any:  # noq
             f"a frame needs {library}: install it, or use to_dict()."
         ) from missing
     return pandas.DataFrame(dict(columns))
+
+
+def decimals(values: Array) -> list[str]:
+    """Four decimals, or four digits where a number is too small or too large for them."""
+    return [f"{v:.4f}" if v == 0 or 1e-3 <= abs(v) < 1e5 else f"{v:.4g}" for v in values]
+
+
+def text_table(names: tuple[str, ...], columns: dict[str, list[str]]) -> list[str]:
+    """Right-aligned columns under a rule, as in statsmodels."""
+    first = max(map(len, names))
+    widths = [max(map(len, [head, *cells])) for head, cells in columns.items()]
+    rule = "=" * (first + sum(width + 2 for width in widths))
+    lines = [
+        label.ljust(first) + "".join("  " + cell.rjust(width) for cell, width in zip(row, widths))
+        for label, row in zip(["", *names], [list(columns), *zip(*columns.values())])
+    ]
+    return [rule, lines[0], "-" * len(rule), *lines[1:], rule]

@@ -5,44 +5,42 @@ from typing import TYPE_CHECKING
 from privest.lazy import lazy
 
 if TYPE_CHECKING:
-    from privest.bounds._bayesian import (
-        BayesianBound,
-        bayesian_bound,
-        bayesian_bound_from_information,
-    )
-    from privest.bounds._classical import Identifiability, classical_bound, identifiability
-    from privest.bounds._columns import ColumnSplit, informed_errors, split_budget
+    from privest.bounds._bound import Bound as Bound
+    from privest.bounds._bound import bound as bound
+    from privest.bounds._classical import Identifiability as Identifiability
+    from privest.bounds._classical import classical_bound as classical_bound
+    from privest.bounds._classical import identifiability as identifiability
+    from privest.bounds._classical import in_range as in_range
+    from privest.bounds._classical import level_for as level_for
+    from privest.bounds._classical import local_model as local_model
+    from privest.bounds._classical import parameter_list as parameter_list
+    from privest.bounds._classical import require_seen as require_seen
+    from privest.bounds._classical import require_size as require_size
     from privest.bounds._consensus import consensus_bound
-    from privest.bounds._crlb import Bound, averaged_bound, bound
-    from privest.bounds._dp import TraceBound, metric_dp_bound, trace_bound
-    from privest.bounds._functional import FunctionalBound, functional
-    from privest.bounds._recursive import StreamBound, stream_bound, stream_estimates
-    from privest.bounds._sweep import BoundSweep, bound_sweep
-    from privest.bounds._trace_budget import (
-        LinearRelease,
-        TraceBudgetBound,
-        best_linear_release,
-        trace_budget_bound,
-    )
+    from privest.bounds._contrast import ContrastBound as ContrastBound
+    from privest.bounds._prior import above_prior as above_prior
+    from privest.bounds._prior import prior_information, release_level
+    from privest.bounds._stream import stream_bound as stream_bound
+    from privest.bounds._stream import stream_estimates
+    from privest.bounds._sweep import Sweep as Sweep
+    from privest.bounds._sweep import sweep
+    from privest.bounds._trace import TraceBound, trace_bound
+    from privest.bounds._trace import best_linear_release as best_linear_release
+    from privest.bounds._trace import weight_root as weight_root
 else:
     __getattr__ = lazy(__name__, {
-        "_bayesian": "BayesianBound bayesian_bound bayesian_bound_from_information",
-        "_classical": "Identifiability classical_bound identifiability",
-        "_columns": "ColumnSplit informed_errors split_budget",
+        "_bound": "Bound bound",
+        "_classical": "Identifiability classical_bound identifiability in_range level_for "
+        "local_model parameter_list require_seen require_size",
         "_consensus": "consensus_bound",
-        "_crlb": "Bound averaged_bound bound",
-        "_dp": "TraceBound metric_dp_bound trace_bound",
-        "_functional": "FunctionalBound functional",
-        "_recursive": "StreamBound stream_bound stream_estimates",
-        "_sweep": "BoundSweep bound_sweep",
-        "_trace_budget": "LinearRelease TraceBudgetBound best_linear_release trace_budget_bound",
+        "_contrast": "ContrastBound",
+        "_prior": "above_prior prior_information release_level",
+        "_stream": "stream_bound stream_estimates",
+        "_sweep": "Sweep sweep",
+        "_trace": "TraceBound best_linear_release trace_bound weight_root",
     })  # fmt: skip
 
 __all__ = [
-    "BayesianBound", "Bound", "BoundSweep", "ColumnSplit", "FunctionalBound", "Identifiability",
-    "LinearRelease", "StreamBound", "TraceBound", "TraceBudgetBound", "averaged_bound",
-    "bayesian_bound", "bayesian_bound_from_information", "best_linear_release", "bound",
-    "bound_sweep", "classical_bound", "consensus_bound", "functional", "identifiability",
-    "informed_errors", "metric_dp_bound", "split_budget", "stream_bound", "stream_estimates",
-    "trace_bound", "trace_budget_bound",
+    "TraceBound", "consensus_bound", "prior_information", "release_level", "stream_estimates",
+    "sweep", "trace_bound",
 ]  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -20,28 +19,7 @@ from privest.linalg.batched import solve_lower
 from privest.linalg.tolerances import EXTREME, SQUARED, TAKES_PART, rank_tolerance
 from privest.model import LinearModel, NonlinearModel
 from privest.privacy import PrivacyLevel, as_level
-from privest.records import Record, standard_errors
-
-
-class Floor(Record):
-    """A bound under privacy, `ppcrlb` (…, n, n), beside the `classical` one without."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def ppcrlb(self) -> Array: ...
-        @property
-        def classical(self) -> Array: ...
-
-    @property
-    def standard_error(self) -> Array:
-        """√diag Σ_PPCR: the least standard error of each parameter."""
-        return standard_errors(self.ppcrlb)
-
-    @property
-    def classical_error(self) -> Array:
-        """√diag Σ_CR: the least standard errors without privacy."""
-        return standard_errors(self.classical)
+from privest.records import Record
 
 
 def local_model(model: LinearModel | NonlinearModel, theta: ArrayLike | None = None) -> LinearModel:
@@ -171,11 +149,16 @@ def open_root(matrix: Array, sigma: PSD) -> InformationRoot | None:
         least = np.min(sigma.pointwise)
         return weighted_roots(matrix, [1.0 / sigma.pointwise])[0] if least > 0 else None
     if isinstance(sigma, Blocks) and sigma.positive_definite:
-        return root_of_rows(_precision_rows(matrix, sigma))
+        return root_of_rows(precision_rows(matrix, sigma))
     return None
 
 
-def _precision_rows(matrix: Array, sigma: Blocks) -> Array:
+def precision_rows(matrix: Array, sigma: PSD) -> Array:
+    """Σ^-½H, whose Gram matrix is HᵀΣ⁻¹H."""
+    if sigma.pointwise is not None and np.min(sigma.pointwise) > 0:
+        return np.asarray(matrix / np.sqrt(sigma.diagonal())[:, None])
+    if not (isinstance(sigma, Blocks) and sigma.positive_definite):
+        raise InvalidInput("the noise is singular: some measurements have none.")
     rows = np.empty(matrix.shape)
     for (index, _), factor in zip(sigma.groups, sigma.factors):
         rows[index] = solve_lower(factor.lower, matrix[index])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
 from privest.arrays import EPS, Array, ArrayLike, Flags, as_array, plural
-from privest.bounds._classical import Floor, classical_bound, local_model, require_size
-from privest.bounds._crlb import inverse_information
-from privest.bounds._trace_budget import eigen_coordinates, inverse_gram
+from privest.bounds._bound import Bound, GivenBound, inverse_information, unknown
+from privest.bounds._classical import classical_bound, local_model, require_size
+from privest.bounds._trace import eigen_coordinates, inverse_gram
 from privest.errors import NotAPrivacyLevel
 from privest.linalg import (
     PSD,
@@ -24,55 +23,49 @@ from privest.linalg import (
 from privest.linalg.batched import inverse_of_many
 from privest.linalg.tolerances import INVISIBLE
 from privest.model import LinearModel, NonlinearModel
+from privest.records import plain
 
 
-@dataclass(frozen=True, eq=False)
-class BoundSweep(Floor):
-    """The floors of k scalar levels.
+class Sweep(GivenBound):
+    """The bounds of k scalar levels; `levels` (k,)."""
 
-    levels         s (k,).
-    information    PI (k, n, n).
-    ppcrlb         Σ_PPCR (k, n, n).
-    cost_floor     (HᵀSH)⁻¹ (k, n, n), below the cost Σ_PPCR − Σ_CR.
-    classical      Σ_CR (n, n): the floor without privacy.
-    names          of the parameters.
-
-    A level of 0 shows nothing: variances are infinite there, and covariances not a number.
-    """
-
-    levels: Array
-    information: Array
-    ppcrlb: Array
-    cost_floor: Array
-    classical: Array
-    names: tuple[str, ...]
-
-    DERIVED: ClassVar[tuple[str, ...]] = (
-        "identifiable", "trace", "standard_error", "classical_error",
-    )  # fmt: skip
+    def __init__(
+        self, names: tuple[str, ...], levels: Array, information: Array, covariance: Array,
+        floor: Array, classical: Array,
+    ) -> None:  # fmt: skip
+        super().__init__(names, covariance, classical, information=information)
+        self.levels, self._floor = levels, floor
 
     @property
-    def identifiable(self) -> Flags:
-        """(k,): whether there is a finite bound."""
-        return np.asarray(self.levels > 0)
+    def cost_floor(self) -> Array:
+        return self._floor
 
     @property
     def trace(self) -> Array:
         """tr Σ_PPCR (k,)."""
-        return np.asarray(self.ppcrlb.trace(axis1=1, axis2=2))
+        return np.asarray(self.covariance.trace(axis1=1, axis2=2))
 
     def __len__(self) -> int:
         return len(self.levels)
 
+    def __getitem__(self, k: int) -> Bound:
+        return GivenBound(
+            self.names, self.covariance[k], self.classical, information=self.information[k]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON."""
+        return super().to_dict() | {"levels": plain(self.levels)}
+
     def __repr__(self) -> str:
         ends = f"{self.levels.min():g} to {self.levels.max():g}"
         count = plural(len(self.names), "parameter")
-        return f"BoundSweep({plural(len(self), 'level')} from {ends}, {count})"
+        return f"Bound({plural(len(self), 'level')} from {ends}, {count})"
 
 
-def bound_sweep(
-    model: LinearModel | NonlinearModel, levels: ArrayLike, theta: ArrayLike | None = None
-) -> BoundSweep:
+def sweep(
+    model: LinearModel | NonlinearModel, levels: ArrayLike, *, theta: ArrayLike | None = None
+) -> Sweep:
     """What accuracy do the levels s·I allow, for every number s of `levels` (k,)?
 
         PI(s) = Hᵀ U diag(s / (1 + s λ)) Uᵀ H ,   Σ = U diag(λ) Uᵀ
@@ -86,8 +79,8 @@ def bound_sweep(
     Source: `thm:crbound`, `coro:PPCR`.
 
     >>> from privest.noise import Gaussian
-    >>> sweep = bound_sweep(LinearModel([[2.0]], noise=Gaussian(cov=0.5)), [0.0, 1.0, 4.0])
-    >>> sweep.trace.tolist()  # (1/s + 1/2)/4
+    >>> found = sweep(LinearModel([[2.0]], noise=Gaussian(cov=0.5)), [0.0, 1.0, 4.0])
+    >>> found.covariance.ravel().tolist()  # (1/s + 1/2)/4
     [inf, 0.375, 0.1875]
     """
     numbers = as_array(levels, "the levels", ndim=1, error=NotAPrivacyLevel)
@@ -99,14 +92,14 @@ def bound_sweep(
     inverse = inverse_gram(local)
     shown = numbers > 0
     information = np.zeros((len(numbers), *inverse.shape))
-    ppcrlb = np.full(information.shape, np.where(np.eye(len(inverse)) > 0, np.inf, np.nan))
-    floor = ppcrlb.copy()
+    covariance = np.full(information.shape, unknown(len(inverse)))
+    floor = covariance.copy()
     with np.errstate(over="ignore", under="ignore"):  # looked at by require_range
-        information[shown], ppcrlb[shown] = _private(local, numbers[shown], inverse)
+        information[shown], covariance[shown] = _private(local, numbers[shown], inverse)
         floor[shown] = inverse / numbers[shown][:, None, None]
-    for found in (information, ppcrlb, floor):
+    for found in (information, covariance, floor):
         require_range(found[shown], "the bounds")
-    return BoundSweep(numbers, information, ppcrlb, floor, classical, local.names)
+    return Sweep(local.names, numbers, information, covariance, floor, classical)
 
 
 def _private(model: LinearModel, levels: Array, inverse: Array) -> tuple[Array, Array]:

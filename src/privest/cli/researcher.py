@@ -99,9 +99,9 @@ def _print_bound(
         table.add_row(shown(label), f"{free:.5g}", f"{private:.5g}", ratio)
     sums = new_table("Mean-square error, summed", "quantity", "trace")
     for name, matrix in (
-        ("private bound", found.ppcrlb),
+        ("private bound", found.covariance),
         ("without privacy", found.classical),
-        ("cost of privacy", found.privacy_cost),
+        ("cost of privacy", found.cost),
         ("floor of that cost", found.cost_floor),
     ):
         sums.add_row(name, f"{np.trace(matrix):.6g}")

@@ -24,7 +24,7 @@ from privest.arrays import (
     as_scale,
     require_scales,
 )
-from privest.bounds._classical import level_for
+from privest.bounds import level_for
 from privest.design._allocation import Allocation, Direction
 from privest.design._certificate import (
     Point,

@@ -8,7 +8,6 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.design._criteria import Criterion
-from privest.errors import NotIdentifiable
 from privest.linalg import PSD
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
@@ -92,12 +91,12 @@ class Allocation(PrivacyLevel):
     @property
     def standard_error(self) -> Array:
         """√diag Σ at these levels, (n,): what the best estimate has; inf of what they hide."""
-        from privest.bounds import bound, functional
+        from privest.bounds import bound
 
-        try:
-            return bound(self._model, self).standard_error
-        except NotIdentifiable:  # only some of the parameters were asked for
-            return functional(self._model, self, np.eye(self._model.parameters)).standard_error
+        found = bound(self._model, self)
+        if found.identifiable:
+            return found.standard_error
+        return found.contrast(np.eye(self._model.parameters)).standard_error
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""

@@ -23,8 +23,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, Index
-from privest.bounds import best_linear_release
-from privest.bounds._classical import classical_bound, in_range, local_model, require_seen
+from privest.bounds import (
+    best_linear_release,
+    classical_bound,
+    in_range,
+    local_model,
+    require_seen,
+)
 from privest.design._allocate import AT_THE_LIMIT, TOLERANCE, root_of
 from privest.design._allocation import Allocation, Direction
 from privest.design._certificate import relative_gap

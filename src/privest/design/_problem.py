@@ -27,8 +27,7 @@ from privest.arrays import (
     as_positive,
     require_scales,
 )
-from privest.bounds import functional
-from privest.bounds._classical import in_range, require_seen
+from privest.bounds import bound, in_range, require_seen
 from privest.design._criteria import C, Criterion, Scaled, solved
 from privest.errors import InvalidInput
 from privest.linalg import weighted_roots
@@ -316,7 +315,7 @@ def _estimable(model: LinearModel, criterion: Criterion) -> tuple[LinearModel, C
     root = weighted_roots(model.matrix, [1.0])[0].with_tolerance(model.accuracy)
     if root.rank == model.parameters:
         return model, criterion
-    if not functional(model, 1.0, criterion.vector).identifiable:
+    if not bound(model, 1.0).contrast(criterion.vector).identifiable:
         return model, criterion
     scale, basis = root.row_space
     small = LinearModel(model.matrix / scale @ basis, model.noise)

@@ -19,8 +19,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, Flags, as_array, as_positive, plural
-from privest.bounds import FunctionalBound, functional
-from privest.bounds._classical import local_model
+from privest.bounds import ContrastBound, bound, local_model
 from privest.design._criteria import StandardErrors
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.model import LinearModel, NonlinearModel
@@ -174,10 +173,11 @@ def sample_size(
     """
     local = local_model(model, theta)
     names, index, wanted = as_targets(target, local.names)
-    found = functional(local, level, np.eye(local.parameters)[index])
+    found = bound(local, level).contrast(np.eye(local.parameters)[index])
+    assert isinstance(found, ContrastBound)
     _require_shown(found, names)
     with np.errstate(over="ignore", divide="ignore"):
-        exact = local.readings * found.variance / wanted**2
+        exact = local.readings * found.covariance.diagonal() / wanted**2
     if not np.isfinite(exact).all():
         raise InvalidInput(
             "a wanted standard error is so small that no number counts the readings."
@@ -187,7 +187,7 @@ def sample_size(
         names=names,
         target=wanted,
         exact=exact,
-        classical=local.readings * found.classical / wanted**2,
+        classical=local.readings * found.classical.diagonal() / wanted**2,
         readings=readings,
         standard_error=wanted * np.sqrt(exact / readings),
         total=as_level(level).for_size(local.readings).trace() * readings / local.readings,
@@ -218,16 +218,17 @@ def frontier(
     sizes = _as_sizes(sizes)
     m, rows = local.readings, np.eye(local.parameters)[index]
     plain = LinearModel(local.matrix, noise=1.0, names=local.names)
-    shape = functional(plain, 1.0, rows)  # (HᵀH)⁻¹_jj: of unit noise without privacy
+    shape = bound(plain, 1.0).contrast(rows)  # (HᵀH)⁻¹_jj: of unit noise without privacy
+    assert isinstance(shape, ContrastBound)
     _require_shown(shape, names)
-    spread = shape.classical / wanted**2
-    open_variance = functional(local, 1.0, rows).classical / wanted**2
+    spread = shape.classical.diagonal() / wanted**2
+    open_variance = bound(local, 1.0).contrast(rows).classical.diagonal() / wanted**2
 
     def need(u: float) -> Array:
         """m var_j/e_j² at the level 1/u: how many readings each target needs."""
         if u == 0:
             return m * open_variance
-        return m * functional(local, 1.0 / u, rows).variance / wanted**2
+        return m * bound(local, 1.0 / u).contrast(rows).covariance.diagonal() / wanted**2
 
     most = local.inverse_information.norm()
     inverse = [_inverse_level(need, m * spread, m * open_variance, most, float(K)) for K in sizes]
@@ -287,12 +288,12 @@ def _as_sizes(sizes: ArrayLike) -> Array:
     return found
 
 
-def _require_shown(found: FunctionalBound, names: tuple[str, ...]) -> None:
-    shown = np.atleast_1d(found.identifiable)
+def _require_shown(found: ContrastBound, names: tuple[str, ...]) -> None:
+    shown = found.shown
     if not shown.all():
         j = int(np.flatnonzero(~shown)[0])
         line = found.explain().split("\n")[j]
         raise NotIdentifiable(
             f"No number of readings like these is enough for {names[j]}: {line}.",
-            np.atleast_2d(found.hidden)[~shown].T,
+            found.hidden[~shown].T,
         )

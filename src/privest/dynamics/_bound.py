@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, Flags, as_array, plural
-from privest.bounds._bayesian import above_prior
+from privest.bounds import above_prior
 from privest.dynamics._dense import dense_pass, rows_shown
 from privest.dynamics._filter import Batch, first_state, outcome_of, smoothed_of
 from privest.dynamics._kalman import (

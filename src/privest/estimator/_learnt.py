@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from privest.arrays import AnyArray, Array, fingerprint_of
-from privest.bounds._classical import parameter_list
+from privest.bounds import parameter_list
 from privest.errors import CheckpointError, InfiniteInformation, InvalidInput, NotIdentifiable
 from privest.estimator._reference import pooled_variance
 from privest.estimator._step_rows import StepRows, under

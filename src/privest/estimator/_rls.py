@@ -57,7 +57,7 @@ class PrivateRLS(LearntSoFar):
     `noise` to `update`); `classical`: keep Σ_CR too, for `result` (it is free, and always there,
     where all readings have one level and one law); `blocks`: keep sums by blocks of time too, for
     `block_errors`, which hold where readings remember; `compiled`: machine code for long blocks,
-    see `bounds.stream_bound`.
+    see `bound`.
     Guarantees: unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the floor for
     every mechanism within the level (`thm:opt`). For other noise it is the covariance with cov w.
     Raises NotIdentifiable, with the hidden directions, until θ is identifiable.
@@ -260,7 +260,7 @@ class PrivateRLS(LearntSoFar):
         if variance is None or not np.all(np.asarray(variance) > 0):
             raise InvalidInput(
                 "classical=True is for noise that is independent between readings, none of them "
-                "without noise; bounds.classical_bound takes any."
+                "without noise; `bound` takes any."
             )
         weight = np.sqrt(variance)
         weight = np.divide(1.0, weight, out=weight if weight.ndim else None)

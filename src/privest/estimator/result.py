@@ -11,7 +11,15 @@ import scipy
 
 from privest.arrays import CONFIDENCE, AnyArray, Array, as_confidence
 from privest.errors import InvalidInput
-from privest.records import Estimated, Record, as_frame, plain, standard_errors
+from privest.records import (
+    Estimated,
+    Record,
+    as_frame,
+    decimals,
+    plain,
+    standard_errors,
+    text_table,
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -208,20 +216,3 @@ class Result(Estimated, Record):
             f"{type(self).__name__}({len(self.names)} parameters, standard errors "
             f"{errors.min():.3g} to {errors.max():.3g})"
         )
-
-
-def decimals(values: Array) -> list[str]:
-    """Four decimals, or four digits where a number is too small or too large for them."""
-    return [f"{v:.4f}" if v == 0 or 1e-3 <= abs(v) < 1e5 else f"{v:.4g}" for v in values]
-
-
-def text_table(names: tuple[str, ...], columns: dict[str, list[str]]) -> list[str]:
-    """Right-aligned columns under a rule, as in statsmodels."""
-    first = max(map(len, names))
-    widths = [max(map(len, [head, *cells])) for head, cells in columns.items()]
-    rule = "=" * (first + sum(width + 2 for width in widths))
-    lines = [
-        label.ljust(first) + "".join("  " + cell.rjust(width) for cell, width in zip(row, widths))
-        for label, row in zip(["", *names], [list(columns), *zip(*columns.values())])
-    ]
-    return [rule, lines[0], "-" * len(rule), *lines[1:], rule]

@@ -13,7 +13,7 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array, as_array, as_positive, fingerprint_of
-from privest.bounds import BoundSweep
+from privest.bounds import Sweep
 from privest.errors import InvalidInput
 from privest.report.figures import ellipse_points, new_figure, save
 
@@ -79,7 +79,7 @@ def paper_levels() -> Array:
     return np.arange(1, 101) / 10
 
 
-def save_ellipses(curve: BoundSweep, chosen: BoundSweep, path: Path, pair: tuple[int, int]) -> None:
+def save_ellipses(curve: Sweep, chosen: Sweep, path: Path, pair: tuple[int, int]) -> None:
     """Write the figure: ellipses of two parameters at the chosen levels, and the whole curve."""
     figure = new_figure(12.5, 5.4)
     from matplotlib import colormaps
@@ -93,9 +93,9 @@ def save_ellipses(curve: BoundSweep, chosen: BoundSweep, path: Path, pair: tuple
     save(figure, path)
 
 
-def _draw_ellipses(axes: Axes, chosen: BoundSweep, colours: Array, pair: tuple[int, int]) -> None:
+def _draw_ellipses(axes: Axes, chosen: Sweep, colours: Array, pair: tuple[int, int]) -> None:
     index = np.ix_(pair, pair)
-    for s, covariance, colour in zip(chosen.levels, chosen.ppcrlb, colours):
+    for s, covariance, colour in zip(chosen.levels, chosen.covariance, colours):
         x, y = ellipse_points(covariance[index]).T
         axes.plot(x, y, color=colour, lw=1.8, label=f"s = {s:g}")
         axes.fill(x, y, color=colour, alpha=0.05)
@@ -111,7 +111,7 @@ def _draw_ellipses(axes: Axes, chosen: BoundSweep, colours: Array, pair: tuple[i
     axes.legend(title="level S = sI", loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
-def _draw_curve(axes: Axes, curve: BoundSweep) -> None:
+def _draw_curve(axes: Axes, curve: Sweep) -> None:
     floor = np.trace(curve.classical)
     axes.loglog(curve.levels, curve.trace, color="black", lw=2, label="private bound  tr Σ_PPCR")
     axes.loglog(

@@ -20,6 +20,7 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
+from privest.bounds import stream_bound
 from privest.paper._band import ratio_error
 from privest.paper._engine import generator
 from privest.paper._people import Plan, Split, split
@@ -53,11 +54,11 @@ def linear_paths(model: pv.LinearModel, level: pv.StreamLevel) -> LinearPaths:
 
     Assumes Gaussian noise and one reading a step. Cost: K³ and the memory of K·n·K numbers.
     """
-    limits = pv.bounds.stream_bound(model, level)
+    limits = stream_bound(model, level)
     first, size = limits.require_first(), level.readings
     whitener = level.rows.whiten(model.covariance, np.eye(size))
     sums = np.cumsum(limits.rows[:, :, None] * whitener[:, None, :], axis=0)[first:]
-    weights = limits.ppcrlb @ sums
+    weights = limits.found @ sums
     shown = level.rows.dense()
     half = model.covariance.factor_rows(shown.T).T  # A Σ^½
     spread = weights @ half
@@ -67,7 +68,7 @@ def linear_paths(model: pv.LinearModel, level: pv.StreamLevel) -> LinearPaths:
         shown=shown,
         measured=spread @ spread.transpose(0, 2, 1),
         noise=weights @ weights.transpose(0, 2, 1),
-        bound=limits.ppcrlb,
+        bound=limits.found,
     )
 
 

@@ -116,7 +116,7 @@ def figure_one(
     chosen = _distinct([method_of(given) for given in methods])
     values = _positive(levels)
     worst = {(m.name, s): _worst(m, s, setting) for m in chosen for s in values}
-    floor = {s: float(np.trace(pv.bound(setting.model, s).ppcrlb)) for s in values}
+    floor = {s: float(np.trace(pv.bound(setting.model, s).covariance)) for s in values}
     tasks = {
         (m.name, s): _task(f"{m.name} at {s!r}", device, {"method": m, "s": s, "setting": setting})
         for m in chosen
@@ -249,7 +249,9 @@ def attains(points: Sequence[Point], false_alarm: float, setting: Setting | None
     others = [p for p in points if p.mechanism != "gaussian" and p.kept]
     deviations = []
     for p in own:
-        shape = pv.bound(model, p.s).ppcrlb / p.bound  # in units of the bound: nothing overflows
+        shape = (
+            pv.bound(model, p.s).covariance / p.bound
+        )
         spread = float(np.sqrt(2.0 / p.trials) * np.linalg.norm(shape))
         deviations.append(abs(p.mse / p.bound - 1.0) / spread)
     threshold = beyond(false_alarm / (2.0 * max(len(own), 1)))

@@ -16,7 +16,7 @@ class PrivateEstimate(Result):
                    of d.
     classical      T Σ_CR Tᵀ, the bound without privacy.
     private_bound  a lower bound on tr(W·MSE) for any mechanism and unbiased estimate under
-                   tr I_z(Y) ≤ s (`bounds.trace_budget_bound`); attained for Gaussian noise.
+                   tr I_z(Y) ≤ s (`bounds.trace_bound`); attained for Gaussian noise.
     loss           tr(W·covariance), to compare with it.
     budget         s; `safety`: the noise was made for s/safety.
     factor         loss over that for large K; 1 where that is what was taken.

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_choice
-from privest.bounds._trace_budget import weight_root
+from privest.bounds import weight_root
 from privest.errors import InvalidInput
 from privest.linalg.batched import substitute
 

@@ -106,7 +106,7 @@ def estimate_columns(
     """Each column by `estimate`, as if it were alone; then their residuals together, in one pass.
 
     Least squares column by column is efficient whatever the columns have in common, because all of
-    them have the same features (`bounds.split_budget`).
+    them have the same features.
     """
     parts = tuple(estimate(one_column(release, column)) for column in release.columns)
     silent = _silent(release, parts)

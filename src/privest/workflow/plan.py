@@ -17,10 +17,9 @@ from privest.arrays import Array, as_positive
 from privest.data import meant
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator import ClippingCost, CostByShare, clipping_cost, clipping_cost_by_share
-from privest.estimator.result import decimals, text_table
 from privest.privacy import Range
 from privest.privacy.reader import told_apart
-from privest.records import as_frame, plain, quantile
+from privest.records import as_frame, decimals, plain, quantile, text_table
 from privest.workflow.aggregate import FORMS
 from privest.workflow.form import PlannedErrors, inverse_of
 from privest.workflow.held import library_of

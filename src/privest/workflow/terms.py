@@ -14,7 +14,6 @@ import numpy as np
 
 from privest.aggregate import Split
 from privest.arrays import Array
-from privest.bounds import split_budget
 from privest.data import meant
 from privest.errors import InvalidInput
 from privest.lattice import GRID
@@ -300,6 +299,11 @@ def solve(
     return terms
 
 
+def _equal_shares(units: tuple[float, ...]) -> list[float]:
+    """S_jj = 1/(q u_j²): each of q columns has the same part of one budget Σ_j u_j²S_jj ≤ 1."""
+    return [1.0 / (len(units) * u * u) for u in units]
+
+
 def _levels(
     model: Model,
     privacy: Privacy,
@@ -320,11 +324,10 @@ def _levels(
                 for name, error in privacy.standard_error.items()
             )
         ]
-    several = len(model.target) > 1
-    units = units_of(model, privacy) if several else (1.0,)
+    units = units_of(model, privacy) if len(model.target) > 1 else (1.0,)
     if privacy.level is not None:
-        return split_budget(privacy.level, units).level.tolist() if several else [privacy.level]
-    shares = split_budget(1.0, units).level.tolist() if several else [1.0]
+        return [privacy.level * share for share in _equal_shares(units)]
+    shares = _equal_shares(units)
     if privacy.tolerance is not None:
         assert privacy.attacker is not None
         record = [(share, privacy.tolerance * own) for share, own in zip(shares, units)]

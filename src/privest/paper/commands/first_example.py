@@ -20,7 +20,7 @@ DELTA = 1e-6
 def show(console: Console, folder: Path) -> None:
     """Print the table and write the picture."""
     model = first_model()
-    found = pv.bounds.bound_sweep(model, SHOWN)
+    found = pv.bounds.sweep(model, SHOWN)
     floor = np.trace(found.classical)
     console.print(
         "[bold]Ten private readings y = Hθ + w of five parameters[/] (H 10×5, w ~ N(0, 0.2² I))."
@@ -60,7 +60,7 @@ def show(console: Console, folder: Path) -> None:
     )
     picture = folder / "demo.png"
     try:
-        save_ellipses(pv.bounds.bound_sweep(model, paper_levels()), found, picture, (0, 1))
+        save_ellipses(pv.bounds.sweep(model, paper_levels()), found, picture, (0, 1))
     except MissingDependency as missing:
         console.print(Text(f"\nNo picture: {missing}"))
         return

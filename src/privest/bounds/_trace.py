@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_positive
+from privest.arrays import Array, ArrayLike, as_count, as_positive
 from privest.bounds._classical import (
     classical_bound,
     in_range,
@@ -36,22 +36,25 @@ from privest.linalg import PSD, Blocks, Scalar, psd, weighted_roots
 from privest.linalg.batched import substitute
 from privest.linalg.tolerances import CERTIFICATE, GIVE_UP
 from privest.model import LinearModel
+from privest.privacy import metric
 from privest.records import Record
 
 MAX_ROUNDS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class TraceBudgetBound(Record):
+class TraceBound(Record):
     """The floor on tr(W·MSE) under tr I_z(Y) ≤ s, for any mechanism and unbiased estimate.
 
     budget         s.
-    total          the floor, = sampling + privacy.
-    gap            the certificate: no mechanism is below total − gap.
+    total          the floor, = sampling + privacy; attained for Gaussian noise.
     sampling       the part that measurement noise costs.
     privacy        the part that the budget costs.
+    gap            the certificate: no mechanism is below total − gap.
     simple_floor   tr WΣ_CR + (tr Ã^½)²/s ≤ total: a floor without iteration, attained if
                    range(ΣH) ⊂ range(H).
+    printed        Σ_CR + (ΣH_kᵀH_k)⁻¹/s, (n, n): `coro:DP` as printed, a floor in the PSD order;
+                   the privacy part of its trace is up to n times below the tight one.
     paper_release  what the paper's noise shape (n/s)(HᵀH)⁻¹ on least squares would cost.
     """
 
@@ -61,7 +64,11 @@ class TraceBudgetBound(Record):
     privacy: float
     gap: float
     simple_floor: float
+    printed: Array
     paper_release: float
+
+    def __repr__(self) -> str:
+        return f"TraceBound(budget {self.budget:g}, total {self.total:.4g})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +78,7 @@ class LinearRelease(Record):
     map        M (r, m), r = rank W, with M H = Bᵀ.
     noise      (r, r): (‖M‖_*/s)(MMᵀ)^½, so that tr I_z(Y) = tr Mᵀ noise⁻¹ M = s, the `budget`.
     root       B (n, r). For W > 0: θ̂ = B⁻ᵀz, with `theta_map` T = B⁻ᵀM and `theta_noise` on θ̂.
-    sampling, privacy, total, gap: as in `TraceBudgetBound`, with cov w for Σ.
+    sampling, privacy, total, gap: as in `TraceBound`, with cov w for Σ.
     """
 
     map: Array
@@ -111,37 +118,39 @@ class LinearRelease(Record):
         return self.root
 
 
-def trace_budget_bound(
-    model: LinearModel, budget: float, weight: ArrayLike | None = None
-) -> TraceBudgetBound:
+def trace_bound(
+    model: LinearModel, *, budget: float | None = None, epsilon: float | None = None,
+    measurements: int | None = None, weight: ArrayLike | None = None,
+) -> TraceBound:  # fmt: skip
     """The least tr(W·MSE) that any mechanism with tr I_z(Y) ≤ s allows.
 
         min over S ≥ 0, tr S ≤ s of tr(W Σ_PPCR(S))
           = min over MH = Bᵀ of tr MΣMᵀ + ‖M‖_*²/s ,   W = BBᵀ, Σ = (I_y(Hθ))⁻¹
 
-    Symbols: `budget` s > 0, `weight` W (n, n) PSD, the identity if not given.
+    Symbols: `budget` s > 0, or `epsilon` of the paper's metric privacy (`def:DP`): a probability
+    ratio ≤ e^{ε‖y_k − y_k'‖} at every distance implies s = Kε² (`prop:DP2Fisher`), K the number of
+    `measurements` y_k, by default one a row of H. Classical ε-differential privacy at a fixed
+    distance implies no bound. `weight` W (n, n) PSD, the identity if not given.
     Guarantees: a lower bound for every admissible mechanism and unbiased estimate, also when only
-    E tr I_z(Y) ≤ s holds. Attained by `best_linear_release` for Gaussian noise.
+    E tr I_z(Y) ≤ s holds. Attained by a linear release for Gaussian noise.
     Numerics: exact in one step for Σ = σ²I; otherwise to a certified gap, reported as `gap`, of
     1e-9 relative as a rule; an error beyond 1e-6. O(mn³) a round, tens of rounds.
     Source: docs/theory.md 3; tightens `coro:DP`.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0, 0.0], [0.0, 2.0]], noise=Gaussian(cov=1.0))
-    >>> floor = trace_budget_bound(model, budget=9.0)
+    >>> floor = trace_bound(model, budget=9.0)
     >>> round(floor.sampling, 12), round(floor.privacy, 12)  # A = diag(1, 1/4): (1 + 1/2)²/9
     (1.25, 0.25)
     """
-    s = as_positive(budget, "budget")
-    require_size(s, "the budget")
+    s = _budget(model, budget, epsilon, measurements)
     root = weight_root(weight, in_range(local_model(model)).parameters)
     classical = classical_bound(model)
     solution = _solve(model, model.inverse_information, root, s)
     inverse = inverse_gram(model)
-    shaped = root.T @ inverse @ root
     ordinary = _least_squares_rows(model.matrix, np.ones(model.readings), root)
     paper = _quadratic(ordinary, model.inverse_information)
-    return TraceBudgetBound(
+    return TraceBound(
         budget=s,
         total=solution.total,
         sampling=solution.sampling,
@@ -149,8 +158,30 @@ def trace_budget_bound(
         gap=solution.gap,
         simple_floor=float(np.trace(root.T @ classical @ root))
         + least_squares_strength(model, root) ** 2 / s,
-        paper_release=paper + model.parameters * float(np.trace(shaped)) / s,
+        printed=classical + inverse / s,
+        paper_release=paper + model.parameters * float(np.trace(root.T @ inverse @ root)) / s,
     )
+
+
+def _budget(
+    model: LinearModel, budget: float | None, epsilon: float | None, measurements: int | None
+) -> float:
+    """s, as given or Kε²."""
+    if budget is not None and epsilon is None:
+        s = as_positive(budget, "budget")
+    elif epsilon is not None and budget is None:
+        rows = local_model(model).readings
+        count = as_count(rows if measurements is None else measurements, "measurements", least=1)
+        if rows % count:
+            raise InvalidInput(
+                f"measurements must divide the {rows} rows of H into K equal parts; received "
+                f"{count!r}."
+            )
+        s = metric.trace_bound(epsilon, count)
+    else:
+        raise InvalidInput("give budget=, or epsilon= of metric privacy: one of them.")
+    require_size(s, "the budget")
+    return s
 
 
 def best_linear_release(
@@ -158,7 +189,7 @@ def best_linear_release(
 ) -> LinearRelease:
     """The linear release of θ (or of Bᵀθ) that loses least under tr I_z(Y) ≤ s.
 
-    Its covariance uses cov w; for Gaussian noise its loss equals `trace_budget_bound`. The map and
+    Its covariance uses cov w; for Gaussian noise its loss equals `trace_bound`. The map and
     the noise depend on public inputs only (H, Σ, s, W).
 
     >>> from privest.noise import Gaussian

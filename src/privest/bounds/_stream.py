@@ -6,63 +6,84 @@ gives everything: PI_k, Σ_PPCR,k and θ̂_k are cumulative sums of whitened row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array
-from privest.bounds._classical import in_range, local_model, require_size
+from privest.arrays import Array, ArrayLike, Flags, as_array
+from privest.bounds._bound import Bound, GivenBound, unknown
+from privest.bounds._classical import in_range, local_model, precision_rows, require_size
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, InformationRoot, pointwise_weight, require_range, root_of_rows
 from privest.linalg import _compiled as machine
-from privest.linalg._cumulative import Kernel, information, numpy_kernel
+from privest.linalg._cumulative import Kernel, StoredColumns, information, numpy_kernel
 from privest.linalg._sequential import BandedRows, DenseRows, Rows
 from privest.linalg._stream_solutions import every_step
 from privest.linalg.tolerances import rank_tolerance
 from privest.model import LinearModel
-from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel, as_stream_level
-from privest.records import Record, plain, standard_errors
+from privest.privacy import (
+    EndlessLevel,
+    PrivacyLevel,
+    SequentialLevel,
+    StreamLevel,
+    as_stream_level,
+)
 
 
-@dataclass(frozen=True, eq=False)
-class StreamBound(Record):
-    """PI_k and Σ_PPCR,k for all steps k = 0..K−1, each computed when first asked for.
+class StreamBound(Bound):
+    """PI_k and Σ_PPCR,k for all steps k = 0..K−1.
 
-    steps         K.
-    first         the first k at which θ is identifiable, or None if it never is.
-    names         of the parameters.
+    first    the first k at which θ is identifiable, or None if it never is.
+    rows     whitened rows C⁻¹A H̄, (M, n); their Gram matrix over the first steps is PI_k.
     """
 
-    steps: int
-    first: int | None
-    names: tuple[str, ...]
-    _white: _Whitened
+    def __init__(self, white: _Whitened) -> None:
+        self._white, self.names = white, white.model.names
+        self.steps, self.first = white.level.steps, white.first()
+
+    def __len__(self) -> int:
+        return self.steps
 
     @property
     def rows(self) -> Array:
-        """Whitened rows C⁻¹A H̄, (M, n); their Gram matrix over the first steps is PI_k."""
         return self._white.rows
+
+    @property
+    def identifiable(self) -> Flags:
+        """(K,): from `first` on."""
+        return np.arange(self.steps) >= (self.steps if self.first is None else self.first)
 
     @cached_property
     def information(self) -> Array:
-        """PI_k for every k, also before θ is identifiable, (K, n, n)."""
         return self._white.information()
 
     @cached_property
-    def ppcrlb(self) -> Array:
-        """Σ_PPCR,k for k = first..K−1, (K − first, n, n)."""
+    def covariance(self) -> Array:
+        return self._whole(self.found)
+
+    @cached_property
+    def found(self) -> Array:
+        """Σ_PPCR,k for k = first..K−1, (K − first, n, n); NotIdentifiable where there is none."""
         found = self._white.every_step(self.require_first())[0]
         return require_range(found, "the variances of the parameters")
 
-    @property
-    def standard_error(self) -> Array:
-        """√diag Σ_PPCR,k for k = first..K−1, (K − first, n)."""
-        return standard_errors(self.ppcrlb)
+    @cached_property
+    def classical(self) -> Array:
+        if self.first is None:
+            return self._whole(np.zeros((0,)))
+        return self._whole(self._white.classical(self.first))
 
-    def at(self, step: int) -> Array:
-        """Σ_PPCR,k; raises NotIdentifiable, with the hidden directions, before `first`."""
+    def _whole(self, found: Array) -> Array:
+        """From step 0 on: infinite before `first`."""
+        n = len(self.names)
+        result = np.empty((self.steps, n, n))
+        result[: self.steps - len(found)] = unknown(n)
+        result[self.steps - len(found) :] = found if len(found) else 0.0
+        return result
+
+    def __getitem__(self, step: int) -> Bound:
+        """The bound after step k; NotIdentifiable, with the hidden directions, before `first`."""
         k = range(self.steps)[step]
         if self.first is None or k < self.first:
             hidden = self._white.root(k).hidden
@@ -71,7 +92,8 @@ class StreamBound(Record):
                 "directions are hidden.",
                 hidden,
             )
-        return np.asarray(self.ppcrlb[k - self.first])
+        found = self.found[k - self.first]
+        return GivenBound(self.names, found, self.classical[k], information=self.information[k])
 
     def require_first(self) -> int:
         """`first`, or NotIdentifiable."""
@@ -85,67 +107,57 @@ class StreamBound(Record):
         return self.first
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON: the bounds from `first` on."""
-        return super().to_dict() | {"ppcrlb": plain(None if self.first is None else self.ppcrlb)}
+        """Plain numbers and lists, for JSON."""
+        return super().to_dict() | {"steps": self.steps, "first": self.first}
 
     def __repr__(self) -> str:
         when = "never" if self.first is None else f"from step {self.first}"
-        return f"StreamBound({self.steps} steps, identifiable {when})"
+        return f"Bound({self.steps} steps, identifiable {when})"
 
 
-def stream_bound(
-    model: LinearModel, level: StreamLevel | PrivacyLevel | ArrayLike,
-    *, compiled: bool | None = None,
-) -> StreamBound:  # fmt: skip
+def stream_bound(model: LinearModel, level: SequentialLevel) -> StreamBound:
     """What accuracy is possible after each step of a stream?
 
         PI_k = Σ_{j ≤ k} G_jᵀG_j ,   G = C⁻¹A H̄ ,   V = A Σ̄ Aᵀ + I = C Cᵀ ,   S̄_K = AᵀA
 
-    Symbols: `model` has the rows of all steps stacked (M, n) and their noise; `level` says which
-    rows belong to which step. `compiled`: machine code by numba (extra `compiled`); None uses it
-    where it is installed and the stream long, True insists, False never does. Same results.
     Guarantees: Σ_PPCR,k = PI_k⁻¹ is the floor for every mechanism with I_{Z̄_k}(Ȳ_k) ≤ S̄_k
     (`thm:PPF_recur`); attained by the sequential Gaussian mechanism with RLS (`thm:opt`).
     Numerics: U = 0 O(M), banded O(M b²), dense M³/3 flops; relative error about eps times the
     condition of the root of PI_k, whatever K. The first identifiable step is found by a rank test
-    of the whitened rows, not by counting readings.
+    of the whitened rows, not by counting measurements.
     Source: `algo:recursive_PI`, `algo:recursive_PPCR`, `coro:PPCR_recur`.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0], [1.0]], noise=Gaussian(cov=1.0))
-    >>> stream_bound(model, StreamLevel([1.0, 1.0])).ppcrlb.ravel().round(12).tolist()
+    >>> stream_bound(model, StreamLevel([1.0, 1.0])).covariance.ravel().round(12).tolist()
     [2.0, 1.0]
     """
-    own = _level_of(level, model)
-    white = _Whitened(model, own, model.inverse_information, None, compiled)
-    return white.bound()
+    return StreamBound(_Whitened(model, _level_of(level, model), model.inverse_information, None))
 
 
 def stream_estimates(
-    model: LinearModel, level: StreamLevel | PrivacyLevel | ArrayLike, releases: ArrayLike,
-    *, compiled: bool | None = None,
-) -> tuple[Array, StreamBound]:  # fmt: skip
+    model: LinearModel, level: StreamLevel | PrivacyLevel | ArrayLike, releases: ArrayLike
+) -> tuple[Array, StreamBound]:
     """θ̂_k for k = first..K−1, (K − first, n), from the releases z̃ (M,), and their covariances.
 
     The estimates of `algo:PP_RLS`: θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ(C⁻¹z̃)_j, with cov w for Σ̄. The
     second value holds what they attain, from the same pass: for Gaussian noise the bound itself
-    (`thm:opt`), for any other noise a covariance above it, the floor being `stream_bound(model,
-    level)`. `compiled`: see `stream_bound`.
+    (`thm:opt`), for any other noise a covariance above it, the floor being `bound(model, level)`.
     """
-    # (NaN, a reading that is missing: PrivateRLS leaves it and what later steps show of it out.)
+    # (NaN, a measurement that is missing: PrivateRLS leaves it and what shows it later out.)
     given = as_array(releases, "the releases (PrivateRLS takes missing ones)", ndim=1)
     own = _level_of(level, model)
     if len(given) != own.readings:
         raise InvalidInput(f"the releases must have {own.readings} entries; received {len(given)}.")
-    white = _Whitened(model, own, model.covariance, given, compiled)
-    bound = white.bound()
+    white = _Whitened(model, own, model.covariance, given)
+    bound = StreamBound(white)
     covariances, estimates = white.every_step(bound.require_first())
     assert estimates is not None
-    vars(bound)["ppcrlb"] = covariances  # the same pass gives both
+    vars(bound)["found"] = covariances  # the same pass gives both
     return estimates, bound
 
 
-def _level_of(given: StreamLevel | PrivacyLevel | ArrayLike, model: LinearModel) -> StreamLevel:
+def _level_of(given: SequentialLevel | PrivacyLevel | ArrayLike, model: LinearModel) -> StreamLevel:
     """The level of all readings of the model; that of every step goes on to its last row."""
     level = as_stream_level(given, steps=local_model(model).readings)
     if isinstance(level, EndlessLevel):
@@ -182,13 +194,12 @@ class _Whitened:
     """
 
     def __init__(
-        self, model: LinearModel, level: StreamLevel, covariance: PSD, release: Array | None,
-        compiled: bool | None,
-    ) -> None:  # fmt: skip
+        self, model: LinearModel, level: StreamLevel, covariance: PSD, release: Array | None
+    ) -> None:
         self.model, self.level, self.n = in_range(model), level, model.parameters
         require_size(level.rows.level_diagonal(), "the level")
         rows = _rows_for(model, level)
-        use = machine.wanted(compiled, level.readings)
+        use = machine.wanted(None, level.readings)
         self.kernel: Kernel = machine.kernel if use else numpy_kernel
         if release is not None:
             release = _centred(release, model, rows)
@@ -197,9 +208,6 @@ class _Whitened:
         self.ends = None if level.steps == level.readings else np.cumsum(level.sizes)
         widest = 1 if self.ends is None else max(level.sizes)
         self.tolerance = rank_tolerance(max(self.n, widest))
-
-    def bound(self) -> StreamBound:
-        return StreamBound(self.level.steps, self.first(), self.model.names, self)
 
     @property
     def rows(self) -> Array:
@@ -213,6 +221,11 @@ class _Whitened:
 
     def every_step(self, first: int) -> tuple[Array, Array | None]:
         return every_step(self.columns, self.ends, self.n, first, self.kernel)
+
+    def classical(self, first: int) -> Array:
+        """Σ_CR,k for k = first..K−1."""
+        rows = precision_rows(self.model.matrix, self.model.inverse_information)
+        return every_step(StoredColumns(rows.T), self.ends, self.n, first, self.kernel)[0]
 
     @cached_property
     def _diagonals(self) -> tuple[Array, Array]:

@@ -1,0 +1,350 @@
+"""The privacy-preserving Cramér-Rao lower bound and its cost (`thm:crbound`, `coro:PPCR`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_number, plural
+from privest.bounds._classical import (
+    Identifiability,
+    classical_bound,
+    in_range,
+    level_for,
+    local_model,
+    require_seen,
+    verdict,
+)
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.linalg import (
+    PSD,
+    InformationRoot,
+    level_root,
+    pointwise_weight,
+    private_root,
+    weighted_roots,
+)
+from privest.model import LinearModel, NonlinearModel
+from privest.privacy import PrivacyLevel, SequentialLevel
+from privest.records import as_frame, decimals, plain, standard_errors, text_table
+
+Kind = Literal["unbiased", "bayesian"]
+
+
+class Bound(ABC):
+    """The floor on the error covariance of any estimate under any admissible mechanism.
+
+    covariance        Σ_PPCR = PI⁻¹, (…, n, n): the bound under the level.
+    information       PI, (…, n, n): the privacy-preserving Fisher information matrix.
+    classical         Σ_CR: the bound without privacy.
+    cost              Σ_PPCR − Σ_CR: what privacy costs; a difference, so where privacy is weak it
+                      has the absolute, not the relative, accuracy of the two.
+    cost_floor        (HᵀSH)⁻¹ ≤ cost (`coro:PPCR`), whatever the noise.
+    identifiable      whether the bound is finite; `identifiability` says what is hidden if not.
+    kind              "unbiased": of unbiased estimates. "bayesian": of the mean-square error over a
+                      prior.
+    names             of the parameters.
+
+    The bound of a stream has a leading axis of steps, that of a sweep one of levels; [k] selects.
+    There variances that do not exist are infinite, and covariances NaN; a single bound raises
+    NotIdentifiable. Arrays are computed when first asked for.
+    """
+
+    kind: Kind = "unbiased"
+    names: tuple[str, ...]
+    FIELDS: ClassVar[tuple[str, ...]] = (
+        "names", "kind", "identifiable", "covariance", "standard_error", "classical",
+        "classical_error", "information", "cost", "cost_floor",
+    )  # fmt: skip
+
+    @property
+    @abstractmethod
+    def covariance(self) -> Array: ...
+
+    @property
+    @abstractmethod
+    def information(self) -> Array: ...
+
+    @property
+    @abstractmethod
+    def classical(self) -> Array: ...
+
+    @property
+    @abstractmethod
+    def identifiable(self) -> bool | Flags: ...
+
+    @property
+    def cost_floor(self) -> Array:
+        raise InvalidInput(
+            "cost_floor is that of one level or of a sweep, for unbiased estimates (`coro:PPCR`)."
+        )
+
+    @property
+    def identifiability(self) -> Identifiability:
+        raise InvalidInput("identifiability is of one bound: select it with [k].")
+
+    @property
+    def cost(self) -> Array:
+        with np.errstate(invalid="ignore"):  # of what is hidden
+            return np.asarray(self.covariance - self.classical)
+
+    @property
+    def standard_error(self) -> Array:
+        """√diag covariance: the least standard error of each parameter."""
+        return standard_errors(self.covariance)
+
+    @property
+    def classical_error(self) -> Array:
+        """√diag classical: the least standard errors without privacy."""
+        return standard_errors(self.classical)
+
+    def contrast(self, weights: ArrayLike | Mapping[str, float]) -> Bound:
+        """The bound of aᵀθ: a vector a, {name: coefficient}, or a matrix (k, n), one a row."""
+        rows = contrast_rows(weights, self.names)
+        covariance = np.asarray(rows @ self.covariance @ rows.T)
+        hidden = ~np.broadcast_to(self.identifiable, covariance.shape[:-2])
+        covariance[hidden] = unknown(len(rows))
+        return GivenBound(
+            contrast_names(rows, self.names), covariance, rows @ self.classical @ rows.T, self.kind
+        )
+
+    def summary(self) -> str:
+        """A table for people: least standard errors with and without privacy, and their ratio."""
+        if self.covariance.ndim > 2:
+            raise InvalidInput("a summary is of one bound: select it with [k].")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.standard_error / self.classical_error
+        columns = {
+            "std err": decimals(self.standard_error),
+            "no privacy": decimals(self.classical_error),
+            "ratio": decimals(ratio),
+        }
+        head = f"Least standard errors ({self.kind}), {plural(len(self.names), 'parameter')}"
+        return "\n".join([head, *text_table(self.names, columns)])
+
+    def to_frame(self, library: str = "pandas") -> Any:  # noqa: ANN401
+        """A row for each parameter: its least standard errors, with and without privacy."""
+        if self.covariance.ndim > 2:
+            raise InvalidInput("a frame is of one bound: select it with [k].")
+        columns = {
+            "parameter": list(self.names),
+            "standard_error": self.standard_error,
+            "classical_error": self.classical_error,
+        }
+        return as_frame(columns, library)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON; None for what does not exist."""
+        return {name: plain(self._existing(name)) for name in self.FIELDS}
+
+    def _existing(self, name: str) -> object:
+        try:
+            return getattr(self, name)
+        except (InvalidInput, NotIdentifiable):
+            return None
+
+    def __repr__(self) -> str:
+        count = plural(len(self.names), "parameter")
+        private, without = np.trace(self.covariance), np.trace(self.classical)
+        return f"Bound({count}, trace {private:.4g}, without privacy {without:.4g})"
+
+
+class GivenBound(Bound):
+    """A bound whose covariances are there already: a contrast, or one step of a stream."""
+
+    def __init__(
+        self, names: tuple[str, ...], covariance: Array, classical: Array, kind: Kind = "unbiased",
+        information: Array | None = None,
+    ) -> None:  # fmt: skip
+        self.names, self.kind = names, kind
+        self._covariance, self._classical, self._information = covariance, classical, information
+
+    @property
+    def covariance(self) -> Array:
+        return self._covariance
+
+    @property
+    def classical(self) -> Array:
+        return self._classical
+
+    @property
+    def information(self) -> Array:
+        return np.linalg.inv(self.covariance) if self._information is None else self._information
+
+    @property
+    def identifiable(self) -> bool | Flags:
+        finite = np.isfinite(np.einsum("...ii->...i", self.covariance)).all(axis=-1)
+        return bool(finite) if finite.ndim == 0 else np.asarray(finite)
+
+
+class LinearBound(Bound):
+    """The bound of one model and one level."""
+
+    def __init__(self, model: LinearModel, level: PSD) -> None:
+        self._model, self._level, self.names = model, level, model.names
+
+    @cached_property
+    def _roots(self) -> tuple[InformationRoot, ...]:
+        """Of PI and of HᵀSH; where one pass over H gives them all, of HᵀΣ⁻¹H and of HᵀH, too."""
+        matrix, sigma = self._model.matrix, self._model.inverse_information
+        weight, variance = self._level.pointwise, sigma.pointwise
+        if weight is not None and variance is not None and np.min(variance) > 0:
+            weights = [pointwise_weight(weight, variance), weight, 1.0 / variance, 1.0]
+            return tuple(weighted_roots(matrix, weights))
+        return private_root(matrix, self._level, sigma), level_root(matrix, self._level)
+
+    @cached_property
+    def identifiability(self) -> Identifiability:
+        return verdict(self._model, self._roots[1])
+
+    @property
+    def identifiable(self) -> bool:
+        return self.identifiability.identifiable
+
+    @property
+    def information(self) -> Array:
+        return self._roots[0].information
+
+    @cached_property
+    def classical(self) -> Array:
+        if len(self._roots) == 2:
+            return classical_bound(self._model)
+        _, _, open_, seen = self._roots
+        require_seen(self._model, seen)
+        return open_.inverse(graded=True)
+
+    @cached_property
+    def covariance(self) -> Array:
+        self._require_identifiable()
+        return inverse_information(self._roots[0])
+
+    @cached_property
+    def cost_floor(self) -> Array:
+        self._require_identifiable()
+        return inverse_information(self._roots[1])
+
+    def contrast(self, weights: ArrayLike | Mapping[str, float]) -> Bound:
+        """The bound of aᵀθ, though perhaps θ itself is not identifiable."""
+        from privest.bounds._contrast import contrast_bound
+
+        return contrast_bound(self._model, self._level, weights)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON; None for what does not exist."""
+        return super().to_dict() | {"identifiability": self.identifiability.to_dict()}
+
+    def _require_identifiable(self) -> None:
+        found = self.identifiability
+        if not found:
+            require_seen(self._model)
+            raise NotIdentifiable(
+                f"There is no finite bound: {found.explain()}.", found.hidden_directions
+            )
+
+    def __repr__(self) -> str:
+        if not self.identifiable:
+            count = plural(len(self.names), "parameter")
+            return f"Bound({count}, {self.identifiability.explain()})"
+        return super().__repr__()
+
+
+def bound(
+    model: LinearModel | NonlinearModel, level: PrivacyLevel | SequentialLevel | ArrayLike, *,
+    theta: ArrayLike | None = None, prior: ArrayLike | None = None,
+) -> Bound:  # fmt: skip
+    """What accuracy is possible at all under the level, and what does privacy cost?
+
+        Σ_PPCR = (Hᵀ L (LᵀΣL + I)⁻¹ Lᵀ H)⁻¹ ,   S = L Lᵀ ,  Σ = (I_y(Hθ))⁻¹
+        Σ_PPCR ≥ Σ_CR + (HᵀSH)⁻¹                          (equality when H is square)
+
+    Symbols: `model` holds H (m, n) and the distribution of w; `level` is S, or what makes one (a
+    number, a vector, a matrix). A nonlinear model needs `theta`: H = F'(θ), and the bound is that
+    of unbiased estimates near this θ.
+    A `StreamLevel` gives the bound after every step: the rows of H are those of all steps, and
+    S̄_k is what the first k steps may show (`coro:PPCR_recur`).
+    With `prior` P, θ ~ N(·, P), (n, n) of any rank: Σ_BPPCR = (PI + P⁻¹)⁻¹, the floor on the
+    mean-square error; S counts the release alone (`bounds.release_level` for a total).
+    Assumes a continuous noise density that does not depend on θ (`assum:w0`).
+    Guarantees: E(θ̂ − θ)(θ̂ − θ)ᵀ ≥ Σ_PPCR in the PSD order, for every mechanism with I_z(y) ≤ S
+    and every unbiased θ̂(z). It holds as well where only the average E I_z(y) ≤ S is promised
+    (`ineq:ES`); single y may then be exposed.
+    Attained by the Gaussian mechanism with least squares if w is Gaussian (`thm:opt`).
+    Source: `thm:crbound` in the whitened form, by `lemma:PPCR_S`; `coro:PPCR`. No inverse of S.
+
+    >>> from privest.noise import Gaussian
+    >>> b = bound(LinearModel([[2.0]], noise=Gaussian(cov=0.5)), 4.0)
+    >>> [float(x[0, 0].round(12)) for x in (b.classical, b.covariance, b.cost_floor)]
+    [0.125, 0.1875, 0.0625]
+    """
+    local = in_range(local_model(model, theta))
+    if isinstance(level, SequentialLevel):
+        if prior is not None or theta is not None:
+            raise InvalidInput("the bound of a stream is of a linear model without a prior.")
+        from privest.bounds._stream import stream_bound
+
+        return stream_bound(local, level)
+    matrix = level_for(level, local)
+    if prior is None:
+        return LinearBound(local, matrix)
+    if theta is not None:
+        raise InvalidInput("a prior goes with a linear model: leave theta out.")
+    from privest.bounds._prior import PriorBound
+
+    return PriorBound(local, matrix, prior)
+
+
+def inverse_information(root: InformationRoot) -> Array:
+    """PI⁻¹ from the root of PI, where θ is identifiable."""
+    try:
+        return root.inverse()
+    except NotIdentifiable:
+        raise NumericalFailure(
+            "θ is identifiable under this level, but the information matrix is too ill-conditioned "
+            f"to invert in double precision (condition {root.condition:.2g} of its root). "
+            "Rescale or drop nearly dependent parameters."
+        ) from None
+
+
+def unknown(n: int) -> Array:
+    """The covariance of what is not identifiable: infinite variances, NaN beside them."""
+    return np.where(np.eye(n) > 0, np.inf, np.nan)
+
+
+def contrast_rows(weights: ArrayLike | Mapping[str, float], names: tuple[str, ...]) -> Array:
+    """a as rows (k, n), from numbers or from coefficients by name."""
+    if isinstance(weights, Mapping):
+        strange = [str(name) for name in weights if name not in names]
+        if strange:
+            raise InvalidInput(
+                f"there is no parameter {strange[0]!r}; there are: {', '.join(names)}."
+            )
+        given = [as_number(weights.get(name, 0.0), f"the coefficient of {name}") for name in names]
+        return np.array([given])
+    rows = np.atleast_2d(as_array(weights, "a contrast", ndim=(1, 2)))
+    if rows.shape[-1] != len(names) or not rows.size:
+        raise InvalidInput(
+            f"a contrast must have {len(names)} coefficients, one a parameter, in one row or in "
+            f"several; received shape {rows.shape}."
+        )
+    return rows
+
+
+def contrast_names(rows: Array, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Each as "2·age − bmi"."""
+    return tuple(_written(a, names) for a in rows)
+
+
+def _written(a: Array, names: tuple[str, ...]) -> str:
+    index = np.flatnonzero(a)
+    terms = [_term(a[j], names[j]) for j in index[:6]]
+    text = " ".join(terms).removeprefix("+ ") or "0"
+    return text + (" + …" if len(index) > 6 else "")
+
+
+def _term(coefficient: float, name: str) -> str:
+    size = "" if abs(coefficient) == 1 else f"{abs(coefficient):.4g}·"
+    return f"{'−' if coefficient < 0 else '+'} {size}{name}"

@@ -1,0 +1,190 @@
+"""Bounds with a prior: Σ_BPPCR, what the prior alone tells, and levels that count it.
+
+Section on dynamic models; θ ~ N(·, P) and Gaussian noise for J_Y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from privest.arrays import Array, ArrayLike, Flags
+from privest.bounds._bound import Bound, Kind, LinearBound
+from privest.bounds._classical import in_range, level_for, local_model
+from privest.errors import InvalidInput, LevelBelowPrior
+from privest.linalg import PSD, loewner, psd, require_range, root_of_rows, whitening
+from privest.linalg.batched import cholesky, solve_lower
+from privest.linalg.tolerances import condition, inverse_rounding
+from privest.model import LinearModel
+from privest.privacy import PrivacyLevel
+
+
+class PriorBound(LinearBound):
+    """Σ_BPPCR = (PI + P⁻¹)⁻¹; `prior` is P (n, n).
+
+    θ = Bξ with P = BBᵀ makes the prior n extra rows [G; I]: no difference of large matrices, and P
+    may be singular.
+    """
+
+    kind: Kind = "bayesian"
+
+    def __init__(self, model: LinearModel, level: PSD, prior: ArrayLike) -> None:
+        super().__init__(model, level)
+        self.prior, self._root = _prior(model, prior)
+        self._reduced = model.matrix @ self._root
+
+    @property
+    def identifiable(self) -> bool:
+        return True
+
+    @cached_property
+    def covariance(self) -> Array:
+        rows = whitening(self._level, self._model.inverse_information).rows(self._reduced)
+        return _posterior(rows, self._root)
+
+    @cached_property
+    def classical(self) -> Array:
+        spread = _marginal(self._reduced, self._model.inverse_information)[1]
+        return _symmetric(self._root @ spread @ self._root.T)
+
+    @property
+    def cost_floor(self) -> Array:
+        raise InvalidInput("cost_floor is for unbiased estimates (`coro:PPCR`), without a prior.")
+
+    contrast = Bound.contrast
+
+
+def prior_information(model: LinearModel, *, prior: ArrayLike) -> Array:
+    """J_Y = (HPHᵀ + Σ)⁻¹, (m, m): what the prior alone tells about the measurements (`def:prior`).
+
+    >>> from privest.noise import Gaussian
+    >>> prior_information(LinearModel([[1.0]], noise=Gaussian(cov=1.0)), prior=1.0).tolist()
+    [[0.5]]
+    """
+    local = in_range(local_model(model))
+    if not local.noise.gaussian:
+        raise InvalidInput("J_Y = (HPHᵀ + Σ)⁻¹ is that of Gaussian noise.")
+    _, root = _prior(local, prior)
+    return _marginal(local.matrix @ root, local.inverse_information)[0]
+
+
+def release_level(
+    model: LinearModel, total: PrivacyLevel | ArrayLike, *, prior: ArrayLike
+) -> PrivacyLevel:
+    """S − J_Y: what a release may add, if everything known of Y is to stay below S = `total`.
+
+    This is the paper's BI_z(Y) ≤ S: the total counts what the prior and the noise tell by
+    themselves. With more measurements than parameters it must be at least Σ⁻¹ in directions that
+    Hθ cannot reach, however vague the prior is.
+    Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: then no mechanism exists,
+    not even silence. Nothing is clipped beyond rounding.
+
+    >>> from privest.noise import Gaussian
+    >>> model = LinearModel([[1.0]], noise=Gaussian(cov=1.0))
+    >>> level = release_level(model, 1.5, prior=1.0)  # S − 1/(1 + 1)
+    >>> level.dense().round(12).tolist()
+    [[1.0]]
+    """
+    local = in_range(local_model(model))
+    known = prior_information(local, prior=prior)
+    revealed = "the prior and the known noise reveal"
+    factor, _ = above_prior(level_for(total, local).dense(), known, revealed, "y[{0}]".format)
+    return PrivacyLevel(factor @ factor.T)
+
+
+def _prior(model: LinearModel, prior: ArrayLike) -> tuple[Array, Array]:
+    """P (n, n), and B with P = BBᵀ without zero columns."""
+    n = model.parameters
+    matrix = psd(prior, "the prior covariance", size=n)
+    root = matrix.times_factor(np.eye(n))
+    return matrix.dense(), root[:, root.any(axis=0)]
+
+
+def _marginal(reduced: Array, sigma: PSD) -> tuple[Array, Array]:
+    """J_Y = (H'H'ᵀ + Σ)⁻¹ and (I − H'ᵀJ_YH'), the posterior of ξ ~ N(0, I), H' = HB.
+
+    In units of the noise, with H' = U diag(s) Vᵀ and all left and right singular vectors:
+    J_Y = U diag(1/(1 + s²)) Uᵀ, sums of squares that keep their digits however vague the prior is.
+    Where Σ is singular, or worse conditioned than the sum, the Cholesky factor of the sum does.
+    """
+    unit, total = _noise_whitener(sigma), sigma.dense() + reduced @ reduced.T
+    spread = None
+    if unit is not None:
+        left, values, right = np.linalg.svd(unit @ reduced)
+        seen, known = np.zeros(len(left)), np.zeros(len(right))
+        seen[: len(values)] = known[: len(values)] = values
+        half, rest = (left / np.hypot(1.0, seen)).T @ unit, right / np.hypot(1.0, known)[:, None]
+        spread = rest.T @ rest
+        if sigma.pointwise is not None or condition(sigma.dense()) <= condition(total):
+            return half.T @ half, spread
+    lower = cholesky(total[None])
+    if lower is None:
+        raise LevelBelowPrior(
+            "The prior and the noise leave some combination of the readings without any "
+            "uncertainty (HPHᵀ + Σ is singular): the prior alone exceeds every finite level."
+        )
+    whitener = solve_lower(lower, np.eye(sigma.size)[None])[0]
+    gain = whitener @ reduced
+    own = np.eye(reduced.shape[1]) - gain.T @ gain if spread is None else spread
+    return whitener.T @ whitener, own
+
+
+def _noise_whitener(sigma: PSD) -> Array | None:
+    """R⁻¹ with Σ = RRᵀ, or None if Σ is singular."""
+    size = np.eye(sigma.size)
+    if sigma.pointwise is not None:
+        variance = sigma.diagonal()
+        return size / np.sqrt(variance)[:, None] if (variance > 0).all() else None
+    lower = cholesky(sigma.dense()[None])
+    return None if lower is None else solve_lower(lower, size[None])[0]
+
+
+def above_prior(
+    level: Array, known: Array, revealed: str, name: Callable[[int], str]
+) -> tuple[Array, Flags]:
+    """F with FFᵀ = S − J_Y, and which of its columns are not zero, or LevelBelowPrior.
+
+    Decided for readings in the units 1/√J_Y,kk, so that their own units do not matter. J_Y is an
+    inverse: whoever adds to it knows it up to (1 ± tol) J_Y only, tol = 10·m·eps times its
+    condition number in these units (`inverse_rounding`), so of an S that is not diagonal (one that
+    was computed) S ≥ (1 − tol) J_Y is asked for.
+    The error says what was `revealed` before, and the violated direction in the names of the
+    readings.
+    """
+    own = np.diagonal(known)
+    unit = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
+    with np.errstate(over="ignore"):
+        total, prior = level * unit * unit[:, None], known * unit * unit[:, None]
+    require_range(total + prior, "the level and what is known before, together,")
+    typed = np.count_nonzero(level) == np.count_nonzero(level.diagonal())
+    lost = 0.0 if typed else inverse_rounding(prior)
+    order = loewner((1.0 - lost) * prior, total)
+    if not order:
+        direction = order.direction * unit
+        direction /= np.linalg.norm(direction)
+        strongest = np.argsort(-np.abs(direction))[:5]
+        listed = ", ".join(f"{direction[k]:+.2f}·{name(int(k))}" for k in strongest)
+        raise LevelBelowPrior(
+            f"The level asks for less than {revealed} about the readings before anything is "
+            f"released: S − J_Y is negative in the direction {listed}"
+            f"{' + …' if len(direction) > 5 else ''}. No mechanism satisfies it, not even silence. "
+            f"A level s·I must have s ≥ {np.linalg.eigvalsh(known)[-1]:.6g} here."
+        )
+    values, vectors = np.linalg.eigh(_symmetric(total - prior))
+    kept = values > order.tolerance + lost * np.linalg.norm(prior, 2)
+    return vectors * np.sqrt(np.where(kept, values, 0.0)) / unit[:, None], kept
+
+
+def _posterior(rows: Array, root: Array) -> Array:
+    """B (GᵀG + I)⁻¹ Bᵀ by QR of the stacked rows."""
+    n = root.shape[1]
+    if n == 0:  # θ is known
+        return np.zeros((len(root), len(root)))
+    inner = root_of_rows(np.concatenate([rows, np.eye(n)])).inverse()
+    return _symmetric(root @ inner @ root.T)
+
+
+def _symmetric(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2
