@@ -164,7 +164,7 @@ def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
     """
     n = steps.states
     if not math.isfinite(done.filtered.sum()):
-        finite = np.isfinite(done.filtered).all(axis=(1, 2))
+        finite = np.asarray(np.isfinite(done.filtered).all(axis=(1, 2)))
         k = int(np.argmin(finite[done.entry]))
         raise NumericalFailure(
             f"The covariance of the state overflows at step {k}: the system is unstable and what "
