@@ -30,7 +30,7 @@ def dense_rows():
 
     def whole(level, cov):
         b = pv.bound(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=cov)), pv.PrivacyLevel(level))
-        return b.ppcrlb, b.classical, b.cost_floor
+        return b.covariance, b.classical, b.cost_floor
 
     size = f"m = {m}, n = {n}"
     one = "one m×m Cholesky (LAPACK dpotrf)"
@@ -70,7 +70,7 @@ def tall_rows():
 
     def whole(level, cov):
         b = pv.bound(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=cov)), pv.PrivacyLevel(level))
-        return b.ppcrlb, b.classical, b.cost_floor
+        return b.covariance, b.classical, b.cost_floor
 
     size = f"m = {m:,}, n = {n}"
     once = "one pass HᵀH"
@@ -100,7 +100,7 @@ def small_rows():
 
     def whole(given, level):
         b = pv.bound(given, level)
-        return b.ppcrlb, b.classical, b.privacy_cost, b.cost_floor
+        return b.covariance, b.classical, b.cost, b.cost_floor
 
     def made():
         return whole(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.04)), pv.PrivacyLevel(1.0))
@@ -128,7 +128,7 @@ def small_rows():
     for name, given in (("number noise", model), ("dense noise", correlated)):
         yield compare(
             f"sweep of 1000 levels, {name}, m = 6, n = 3, 30 times",
-            often(lambda given=given: pv.bounds.bound_sweep(given, levels).ppcrlb, 30),
+            often(lambda given=given: pv.bounds.sweep(given, levels).covariance, 30),
             "one bound",
             often(lambda given=given: whole(given, level), 30),
             limit=10,

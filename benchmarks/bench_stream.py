@@ -15,7 +15,7 @@ ROUTES = {False: "NumPy", True: "compiled"}
 
 def everything(model, level, releases, compiled=None):
     estimates, bound = pv.bounds.stream_estimates(model, level, releases, compiled=compiled)
-    return estimates, bound.ppcrlb
+    return estimates, bound.covariance
 
 
 def dense_rows():

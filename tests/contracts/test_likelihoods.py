@@ -138,4 +138,4 @@ def test_the_gaussian_mechanism_attains_the_bound_matrix():
     from privest.mechanism import GaussianMechanism
 
     G = observation(GaussianMechanism.calibrated(level, 5), model).matrix
-    assert np.abs(np.linalg.inv(G.T @ G) - bound(model, level).ppcrlb).max() < 1e-12 * 1e3
+    assert np.abs(np.linalg.inv(G.T @ G) - bound(model, level).covariance).max() < 1e-12 * 1e3

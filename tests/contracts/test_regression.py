@@ -146,8 +146,8 @@ def test_covariance_is_the_bound(kind, intercept):
     H = design(X) if intercept else X
     b = pv.bound(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.25)), same)
     for found, expected in [
-        (fitted.covariance_, b.ppcrlb),
-        (fitted.bound_, b.ppcrlb),
+        (fitted.covariance_, b.covariance),
+        (fitted.bound_, b.covariance),
         (fitted.classical_, b.classical),
     ]:
         assert np.abs(found - expected).max() < 1e-9 * np.abs(expected).max()
@@ -164,7 +164,7 @@ def test_other_noise_attains_its_variance_not_its_information():
     b = pv.bound(pv.LinearModel(H, noise=law), pv.PrivacyLevel(2.0))
     attained = (1 / 2.0 + law.variance) * np.linalg.inv(H.T @ H)
     assert np.abs(fitted.covariance_ - attained).max() < 1e-9 * attained.max()
-    assert np.abs(fitted.bound_ - b.ppcrlb).max() < 1e-9 * b.ppcrlb.max()
+    assert np.abs(fitted.bound_ - b.covariance).max() < 1e-9 * b.covariance.max()
     assert np.abs(fitted.classical_ - b.classical).max() < 1e-9 * b.classical.max()
     assert fitted.noise_variance_ == law.variance
     # (1/S + 1/I)/(1/S + variance), I = 1/b², variance = 2b²

@@ -102,7 +102,7 @@ def targets():
 
 def value_at(model, criterion, level):
     """The criterion at equal levels, from the bound."""
-    covariance = pv.bound(model, level).ppcrlb
+    covariance = pv.bound(model, level).covariance
     if criterion.symbol == "D":
         return float(np.linalg.slogdet(covariance)[1])
     if criterion.symbol == "E":
@@ -219,7 +219,7 @@ def plain(record):
 
 
 def value_at2(model, level):
-    return float(np.trace(pv.bound(model, level).ppcrlb))
+    return float(np.trace(pv.bound(model, level).covariance))
 
 
 def collinear():

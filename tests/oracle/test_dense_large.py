@@ -39,5 +39,5 @@ def test_twenty_thousand_steps():
         solved, failed = scipy.sparse.linalg.cg(V, right, rtol=1e-13, maxiter=3000)
         assert not failed
         expected = mix if right is not z else estimates[-1]  # Σ PI mix, or Σ (AH)ᵀV⁻¹z̃
-        found = bound.ppcrlb[-1] @ (shown.T @ solved)
+        found = bound.covariance[-1] @ (shown.T @ solved)
         assert np.abs(found - expected).max() < 1e-9 * np.abs(expected).max()

@@ -70,10 +70,10 @@ def test_the_bound_is_that_of_the_stacked_model(seed):
     )
     level = pv.PrivacyLevel(scipy.linalg.block_diag(*[S for _, S, _ in parts]))
     found = network.fusion_bound(made)
-    assert np.allclose(found.ppcrlb, pv.bound(model, level).ppcrlb, rtol=RTOL, atol=1e-13)
+    assert np.allclose(found.covariance, pv.bound(model, level).covariance, rtol=RTOL, atol=1e-13)
     assert np.allclose(found.classical, pv.bound(model, level).classical, rtol=RTOL, atol=1e-13)
     covariance = network.fuse(made, releases(made)).covariance
-    assert np.allclose(covariance, found.ppcrlb, rtol=RTOL, atol=1e-13)
+    assert np.allclose(covariance, found.covariance, rtol=RTOL, atol=1e-13)
 
 
 def test_the_stream_learner_agrees():

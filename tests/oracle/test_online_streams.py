@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.bounds import stream_bound, stream_estimates
+from privest.bounds import stream_estimates
 from privest.linalg._sequential import DenseRows
 from strategies import relative_error
 from theorems.test_streams import Stream, streams
@@ -39,7 +39,7 @@ def test_any_partition_gives_the_batch_results(s):
     mechanism = pv.StreamMechanism(level)
     rls = pv.PrivateRLS(level, s.H.shape[1], noise=pv.noise.Gaussian(cov=1.0))
     released, noise = [], per_step(s)
-    bound = stream_bound(s.model(), level)
+    bound = pv.bound(s.model(), level)
     for first, last in partition(rng, level.steps):
         part = slice(s.starts[first], s.starts[last])
         release = mechanism.simulate(y[part], rng)
@@ -55,7 +55,7 @@ def test_any_partition_gives_the_batch_results(s):
         assert rls.identifiable
         condition = np.linalg.cond(bound.information[last - 1])
         if condition < 1e6:
-            assert relative_error(rls.covariance, bound.at(last - 1)) < 1e-9
+            assert relative_error(rls.covariance, bound[last - 1].covariance) < 1e-9
     if rls.identifiable and condition < 1e6:
         estimates, _ = stream_estimates(s.model(), level, np.concatenate(released))
         assert np.abs(rls.estimate - estimates[-1]).max() < 1e-8 * (1 + np.abs(rls.estimate).max())
@@ -84,7 +84,7 @@ def test_a_missing_reading_is_a_step_at_level_zero(s, share):
             assert (release.missing == missing[first:last]).all()
         released.append(release.values)
         rls.update(release, s.H[part], noise=noise(first, last))
-    bound = stream_bound(s.model(), zeroed)
+    bound = pv.bound(s.model(), zeroed)
     scale = max(np.abs(bound.information[-1]).max(), 1e-9)
     assert np.abs(rls.information - bound.information[-1]).max() < 1e-9 * scale
     if bound.first is not None and np.linalg.cond(bound.information[-1]) < 1e6:
@@ -167,7 +167,7 @@ def test_noise_can_change_from_step_to_step():
         release = mechanism.simulate(y[k], rng)
         rls.update(release, H[k], noise=pv.noise.Gaussian(cov=variances[k]))
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=variances))
-    assert relative_error(rls.covariance, stream_bound(model, level.first(20)).at(19)) < 1e-12
+    assert relative_error(rls.covariance, pv.bound(model, level.first(20))[19].covariance) < 1e-12
 
 
 def test_hidden_directions_are_named_until_they_are_seen():
@@ -319,7 +319,7 @@ def test_following_a_stream_gives_every_step(s):
             (history.first + k, history.estimates[k], history.covariances[k])
             for k in range(len(history))
         ]
-    bound = stream_bound(model, level)
+    bound = pv.bound(model, level)
     if bound.first is None:
         assert not seen
         return
@@ -329,7 +329,7 @@ def test_following_a_stream_gives_every_step(s):
         if np.linalg.cond(bound.information[step]) < 1e6:
             expected = estimates[step - bound.first]
             assert np.abs(estimate - expected).max() < 1e-8 * (1 + np.abs(expected).max())
-            assert relative_error(covariance, bound.at(step)) < 1e-9
+            assert relative_error(covariance, bound[step].covariance) < 1e-9
     assert relative_error(rls.covariance, seen[-1][2]) < 1e-9
 
 
@@ -381,4 +381,4 @@ def test_a_hundred_thousand_single_steps():
     model = pv.LinearModel(H, noise=noise)
     estimates, bound = stream_estimates(model, level.first(steps), released)
     assert relative_error(rls.estimate, estimates[-1]) < 1e-9
-    assert relative_error(rls.covariance, bound.at(steps - 1)) < 1e-9
+    assert relative_error(rls.covariance, bound[steps - 1].covariance) < 1e-9

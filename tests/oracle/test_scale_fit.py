@@ -86,7 +86,7 @@ def test_levels_and_variances_of_each_row():
     H = np.column_stack([np.ones(rows), frame[["a", "b"]]])
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=frame["v"].to_numpy()))
     bound = pv.bound(model, pv.PrivacyLevel(frame["s"].to_numpy()))
-    np.testing.assert_allclose(found.covariance, bound.ppcrlb, rtol=1e-12, atol=1e-16)
+    np.testing.assert_allclose(found.covariance, bound.covariance, rtol=1e-12, atol=1e-16)
     np.testing.assert_allclose(
         found.classical_error, np.sqrt(np.diagonal(bound.classical)), rtol=1e-12
     )  # fmt: skip

@@ -46,5 +46,5 @@ def test_agrees_with_the_sdp(seed, noise, weighted):
     W = psd_matrix(rng, n) if weighted else np.eye(n)
     Sigma = cov * np.eye(m) if noise == "number" else np.diag(cov) if noise == "vector" else cov
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=cov))
-    floor = pv.bounds.trace_budget_bound(model, s, weight=W)
+    floor = pv.bounds.trace_bound(model, budget=s, weight=W)
     assert floor.total == pytest.approx(sdp(H, Sigma, s, W), rel=1e-5)

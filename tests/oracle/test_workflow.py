@@ -43,7 +43,7 @@ def test_standard_errors_are_those_of_the_bound(table):
     for level in (0.01, LEVEL, 1e3):
         floor = pv.bound(model, pv.PrivacyLevel(level / UNIT))  # the grid makes 1/s a little larger
         np.testing.assert_allclose(
-            plan.errors(plan.column, level).total, np.sqrt(np.diag(floor.ppcrlb)), rtol=RTOL
+            plan.errors(plan.column, level).total, np.sqrt(np.diag(floor.covariance)), rtol=RTOL
         )
         np.testing.assert_allclose(
             plan.classical_error, np.sqrt(np.diag(floor.classical)), rtol=RTOL

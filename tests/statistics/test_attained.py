@@ -71,7 +71,7 @@ def test_covariance_equals_the_bound(name, how):
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=cov))
     level = pv.PrivacyLevel(level)
     errors = release_and_estimate(model, level, theta, rng, how) - theta
-    bound = pv.bound(model, level).ppcrlb
+    bound = pv.bound(model, level).covariance
     assert covariance_statistic(errors, bound) < threshold(3, how)
     bias = errors.mean(0)
     assert TRIALS * bias @ np.linalg.solve(bound, bias) < scipy.stats.chi2.isf(FALSE_ALARM[how], 3)
@@ -98,7 +98,7 @@ def test_laplace_data_perturbation_stays_above_the_bound(s, how):
     else:
         z = y + rng.laplace(0, 1 / np.sqrt(s), (TRIALS, 10))
     squared = (((z @ np.linalg.pinv(H).T) - theta) ** 2).sum(1)
-    floor = np.trace(pv.bound(model, pv.PrivacyLevel(s)).ppcrlb)
+    floor = np.trace(pv.bound(model, pv.PrivacyLevel(s)).covariance)
     standard_error = squared.std() / np.sqrt(TRIALS)
     assert squared.mean() - 5 * standard_error > floor
     # exactly as far above it as y + Laplace(b) of variance 2b² is; 5.5 deviations are 4e-8
@@ -117,9 +117,9 @@ def test_non_gaussian_noise_has_the_covariance_of_the_formula_with_cov_w(how):
     model, level = pv.LinearModel(H, noise=pv.noise.Laplace(0.5)), pv.PrivacyLevel(2.0)
     errors = release_and_estimate(model, level, theta, rng, how) - theta
     same_variance = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5))
-    attained = pv.bound(same_variance, level).ppcrlb
+    attained = pv.bound(same_variance, level).covariance
     assert covariance_statistic(errors, attained) < 3 * threshold(2, how)
-    floor = pv.bound(model, level).ppcrlb
+    floor = pv.bound(model, level).covariance
     assert np.linalg.eigvalsh(attained - floor)[0] > 0
 
 
@@ -133,7 +133,7 @@ def test_best_linear_release_attains_the_trace_floor(s):
     noise = rng.standard_normal((TRIALS, 3)) @ np.linalg.cholesky(release.theta_noise).T
     errors = y @ release.theta_map.T + noise - theta
     loss = np.einsum("ti,ij,tj->t", errors, W, errors)
-    floor = pv.bounds.trace_budget_bound(model, s, weight=W)
+    floor = pv.bounds.trace_bound(model, budget=s, weight=W)
     assert abs(loss.mean() - floor.total) < 5 * loss.std() / np.sqrt(TRIALS)
 
 
@@ -155,4 +155,4 @@ def test_covariance_equals_the_bound_on_random_problems(seed, how):
     errors = np.concatenate(
         [release_and_estimate(model, level, theta, rng, how) - theta for _ in range(10)]
     )
-    assert covariance_statistic(errors, found.ppcrlb) < threshold(n, how)
+    assert covariance_statistic(errors, found.covariance) < threshold(n, how)

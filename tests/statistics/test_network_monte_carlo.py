@@ -44,7 +44,7 @@ def test_every_agents_covariance_is_the_bound(name, how):
     made = sensors(16, seed=6)
     parts = contributions(made, releases(made, seed=11, trials=TRIALS, how=how))
     found = network.consensus(parts, links_of_every_kind(count=16)[name], tolerance=1e-6)
-    bound = network.fusion_bound(made).ppcrlb
+    bound = network.fusion_bound(made).covariance
     for agent in (0, 7, 15):
         errors = found.estimates[agent] - THETA
         assert covariance_statistic(errors, bound) < threshold(3, how)
@@ -56,7 +56,7 @@ def test_the_statistic_sees_one_sensor_missing():
     """The bound without one of 16 sensors is refused: the test above can fail."""
     made = sensors(16, seed=6)
     found = network.fuse(made, releases(made, seed=11, trials=TRIALS))
-    less = network.fusion_bound(made[1:]).ppcrlb
+    less = network.fusion_bound(made[1:]).covariance
     assert covariance_statistic(found.estimate - THETA, less) > threshold(3)
 
 
@@ -71,7 +71,7 @@ def test_one_way_losses_are_unbiased_but_not_efficient():
     sample = np.cov(errors.T)
     bias = errors.mean(axis=0)
     assert TRIALS * bias @ np.linalg.solve(sample, bias) < scipy.stats.chi2.isf(FALSE_ALARM, 3)
-    bound = network.fusion_bound(made).ppcrlb
+    bound = network.fusion_bound(made).covariance
     squared = np.einsum("ta,ab,tb->t", errors, np.linalg.inv(bound), errors)
     assert squared.mean() - 5 * squared.std() / np.sqrt(TRIALS) > 3.0
 
@@ -87,7 +87,7 @@ def test_non_gaussian_noise_is_unbiased_with_the_covariance_of_cov_w(how):
     errors = found.estimate - THETA
     # χ² only approximately (excess kurtosis of w): three times the threshold, as in test_attained
     assert covariance_statistic(errors, found.covariance) < 3 * threshold(3, how)
-    floor = network.fusion_bound(made).ppcrlb
+    floor = network.fusion_bound(made).covariance
     assert np.linalg.eigvalsh(found.covariance - floor)[0] > 0
 
 

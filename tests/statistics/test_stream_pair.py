@@ -12,7 +12,6 @@ import pytest
 import scipy.stats
 
 import privest as pv
-from privest.bounds import stream_bound
 from strategies import psd_matrix
 from theorems.test_streams import Stream
 
@@ -73,7 +72,7 @@ def test_estimates_are_normal_and_efficient(reach, how, trials):
     """θ̂_k − θ ~ N(0, Σ_PPCR,k) at an early, a middle and the last step: all that `thm:opt` says."""
     s = Stream(6, 15, 1, reach, 2, singular=False)
     model, level, theta = s.model(), s.level, np.array([0.6, -0.7])
-    bound = stream_bound(model, level)
+    bound = pv.bound(model, level)
     variances = np.diagonal(s.cov)
     cuts = (0, 3, 8, 15)
     errors = np.empty((3, trials, 2))
@@ -89,7 +88,7 @@ def test_estimates_are_normal_and_efficient(reach, how, trials):
             )
             errors[i, trial] = rls.estimate - theta
     for i, last in enumerate(cuts[1:]):
-        white = np.linalg.solve(np.linalg.cholesky(bound.at(last - 1)), errors[i].T)
+        white = np.linalg.solve(np.linalg.cholesky(bound[last - 1].covariance), errors[i].T)
         values = np.linalg.eigvalsh(white @ white.T / trials)
         statistic = trials * (values.sum() - np.log(values).sum() - 2)
         assert statistic < scipy.stats.chi2.isf(FALSE_ALARM[how], 3)
@@ -107,14 +106,14 @@ def test_vector_readings_with_a_singular_level_are_efficient(how, trials):
     steps, theta = 6, np.array([1.0, -1.0])
     H = rng.standard_normal((3 * steps, 2))
     blocks = pv.noise.Gaussian(cov=np.broadcast_to(sigma, (steps, 3, 3)))
-    bound = stream_bound(pv.LinearModel(H, noise=blocks), level.first(steps))
+    bound = pv.bound(pv.LinearModel(H, noise=blocks), level.first(steps))
     errors = np.empty((trials, 2))
     for trial in range(trials):
         y = H @ theta + blocks.sample(3 * steps, rng)
         mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, 2, noise)
         rls.update(sent(mechanism, y, rng, how), H)
         errors[trial] = rls.estimate - theta
-    white = np.linalg.solve(np.linalg.cholesky(bound.at(steps - 1)), errors.T)
+    white = np.linalg.solve(np.linalg.cholesky(bound[steps - 1].covariance), errors.T)
     values = np.linalg.eigvalsh(white @ white.T / trials)
     statistic = trials * (values.sum() - np.log(values).sum() - 2)
     assert statistic < scipy.stats.chi2.isf(FALSE_ALARM[how], 3)

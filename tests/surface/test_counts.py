@@ -23,7 +23,7 @@ DOORS = {
     "sizes": lambda k: pv.StreamLevel.from_cumulative(np.eye(4), [k]),
     "blocks": lambda k: pv.PrivacyLevel(np.ones(4)).to_mu(move=pv.privacy.OneBlock(1.0, [k])),
     "metric": lambda k: pv.privacy.metric.trace_bound(1.0, k),
-    "metric bound": lambda k: pv.bounds.metric_dp_bound(MODEL, 1.0, readings=k),
+    "metric bound": lambda k: pv.bounds.trace_bound(MODEL, epsilon=1.0, measurements=k),
     "consensus bound": lambda k: pv.bounds.consensus_bound(1.0, agents=k),
     "mechanism": lambda k: GaussianMechanism(1.0, k),
     "trials": lambda k: GaussianMechanism(1.0, 2).simulate([0.0, 0.0], RNG, k),

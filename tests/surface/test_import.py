@@ -45,8 +45,8 @@ def test_the_library_never_needs_the_extras():
             "    sys.modules[name] = None",
             "import numpy as np, privest as pv",
             "m = pv.LinearModel(np.eye(3), noise=pv.noise.Laplace(1.0))",
-            "pv.bound(m, pv.PrivacyLevel(np.eye(3) + 1.0)).ppcrlb",
-            "pv.bounds.trace_budget_bound(m, 1.0)",
+            "pv.bound(m, pv.PrivacyLevel(np.eye(3) + 1.0)).covariance",
+            "pv.bounds.trace_bound(m, budget=1.0)",
             "pv.PrivacyLevel(1.0).to_epsilon(delta=1e-6, move=1.0)",
         ]
     )

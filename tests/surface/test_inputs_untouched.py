@@ -433,30 +433,25 @@ CASES = {
     "audit.certify": lambda g: audit.certify(CHANNELS[0], 1.0, search=g([[0.0], [1.0]])),
     "audit.fisher_information": lambda g: audit.fisher_information(CHANNELS[0], g([1.0])),
     # bounds
-    "bounds.bound": lambda g: [pv.bound(model(g), g(S)) for S in (Y, SPREAD)],
-    "bounds.averaged_bound": lambda g: bounds.averaged_bound(model(g), g(SPREAD)),
+    "bounds.bound": lambda g: [
+        [pv.bound(model(g), g(S)).standard_error for S in (Y, SPREAD)],
+        [pv.bound(model(g), level).covariance for level in
+         (pv.StreamLevel(g(Y)), pv.StreamLevel.from_lags(g(Y), [0.5]),
+          pv.StreamLevel.from_cumulative(g(SPREAD)))],
+        pv.bound(model(g), g(SPREAD), prior=g(PAIR)).covariance],
+    "bounds.Bound.contrast": lambda g: [
+        pv.bound(model(g), g(S)).contrast(g(H[:, :2])) for S in (Y, SPREAD, [1.0, 0.0, 0.0, 0.0])],
     "bounds.identifiability": lambda g: pv.identifiability(model(g), g([1.0, 0.0, 0.0, 0.0])),
-    "bounds.functional": lambda g: [
-        bounds.functional(model(g), g(S), g(H[:, :2])) for S in (Y, SPREAD, [1.0, 0.0, 0.0, 0.0])],
-    "bounds.bayesian_bound": lambda g: bounds.bayesian_bound(
-        pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(SPREAD))), g(9 * np.eye(4)), g(PAIR)),
-    "bounds.bayesian_bound_from_information": lambda g: bounds.bayesian_bound_from_information(
-        model(g), g(9 * np.eye(4)), g(PAIR), g(SPREAD)),
+    "bounds.prior_information": lambda g: bounds.prior_information(
+        pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(SPREAD))), prior=g(PAIR)),
+    "bounds.release_level": lambda g: bounds.release_level(
+        pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(SPREAD))), g(9 * np.eye(4)), prior=g(PAIR)),
     "bounds.consensus_bound": lambda g: [bounds.consensus_bound(g(S)) for S in (Y, SPREAD)],
-    "bounds.stream_bound": lambda g: [
-        bounds.stream_bound(model(g), level).ppcrlb for level in
-        (g(Y), pv.StreamLevel.from_lags(g(Y), [0.5]), pv.StreamLevel.from_cumulative(g(SPREAD)))],
     "bounds.stream_estimates": lambda g: bounds.stream_estimates(model(g), g(Y), g(Y)),
-    "bounds.bound_sweep": lambda g: [
-        bounds.bound_sweep(pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(cov))), g([0.0, 1.0]))
+    "bounds.sweep": lambda g: [
+        bounds.sweep(pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(cov))), g([0.0, 1.0]))
         for cov in (0.5, Y, SPREAD)],
-    "bounds.best_linear_release": lambda g: bounds.best_linear_release(
-        pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(SPREAD))), 4.0, weight=g(PAIR)),
-    "bounds.split_budget": lambda g: [
-        bounds.split_budget(2.0, g(Y**2 + 1), g(weight)) for weight in (Y**2 + 1, SPREAD)],
-    "bounds.informed_errors": lambda g: [
-        bounds.informed_errors(g(SPREAD), g(level)) for level in (Y**2 + 1, SPREAD)],
-    "bounds.trace_budget_bound": lambda g: bounds.trace_budget_bound(model(g), 4.0, g(PAIR)),
+    "bounds.trace_bound": lambda g: bounds.trace_bound(model(g), budget=4.0, weight=g(PAIR)),
     # data
     "data.Features.__init__": lambda g: data.Features(("sex",), g.keep({"sex": ("f", "m")})),
     "data.Features.matrix": lambda g: data.Features(("age", "sex"), {"sex": ("f", "m")}).matrix(

@@ -114,12 +114,8 @@ NAMES = {
         "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation", "source",
     },
     "bounds": {
-        "BayesianBound", "Bound", "BoundSweep", "ColumnSplit", "FunctionalBound", "Identifiability",
-        "LinearRelease", "StreamBound", "functional", "informed_errors", "split_budget",
-        "TraceBound", "TraceBudgetBound", "averaged_bound", "bayesian_bound",
-        "bayesian_bound_from_information", "best_linear_release", "bound", "bound_sweep",
-        "classical_bound", "consensus_bound", "identifiability", "metric_dp_bound", "stream_bound",
-        "stream_estimates", "trace_bound", "trace_budget_bound",
+        "TraceBound", "consensus_bound", "prior_information", "release_level", "stream_estimates",
+        "sweep", "trace_bound",
     },
     "privacy": {
         "AdjacentSteps", "Along", "EndlessLevel", "Exposure", "GridStatement", "Move", "OneBlock",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import privest as pv
 from dynamic_systems import blocks, joint, leading, random_psd, random_system
 from privest import dynamics
-from privest.bounds import bayesian_bound
+from privest.bounds import release_level
 from privest.errors import LevelBelowPrior
 from privest.linalg import loewner
 
@@ -77,7 +77,8 @@ def test_filtered_is_the_last_block_for_its_own_horizon(seed, correlated):
         part = leading(whole, k + 1, n, m)
         S = np.linalg.inv(part.marginal) + level.first(k + 1).cumulative()
         model = pv.LinearModel(part.H, noise=pv.noise.Gaussian(cov=part.R))
-        dense = bayesian_bound(model, pv.PrivacyLevel((S + S.T) / 2), part.P).bppcrlb
+        added = release_level(model, (S + S.T) / 2, prior=part.P)
+        dense = pv.bound(model, added, prior=part.P).covariance
         assert np.abs(found.filtered[k] - dense[-n:, -n:]).max() < 1e-8 * np.abs(whole.P).max()
 
 
@@ -110,7 +111,8 @@ def test_a_total_level_is_kept_and_equals_the_batch_bound(seed):
     added = level.cumulative() + known
     assert np.abs(added - s * np.eye(steps * m)).max() < 1e-9 * s
     model = pv.LinearModel(whole.H, noise=pv.noise.Gaussian(cov=whole.R))
-    expected = bayesian_bound(model, pv.PrivacyLevel(s * np.eye(steps * m)), whole.P).bppcrlb
+    added = release_level(model, s, prior=whole.P)
+    expected = pv.bound(model, added, prior=whole.P).covariance
     found = dynamics.bound(system, level, steps)
     assert np.abs(found.smoothed - blocks(expected, n)).max() < 1e-8 * np.abs(whole.P).max()
 

@@ -23,7 +23,7 @@ def test_is_the_limit_of_the_main_bound_for_infinite_noise(values, seed):
     """The proof: y_i = θ + w_i with σ² → ∞, Σ_PPCR − σ²/N → the consensus bound."""
     count, variance = len(values), 1e7
     model = pv.LinearModel(np.ones((count, 1)), noise=pv.noise.Gaussian(cov=variance))
-    gap = pv.bound(model, pv.PrivacyLevel(values)).ppcrlb[0, 0] - variance / count
+    gap = pv.bound(model, pv.PrivacyLevel(values)).covariance[0, 0] - variance / count
     expected = consensus_bound(pv.PrivacyLevel(values))
     # first order in 1/(s σ²), and the difference of two numbers near σ²/N in double precision
     spread = max(1 / s for s in values)

@@ -29,17 +29,19 @@ def test_equals_the_printed_formula(p):
     assume(well_posed(p))
     b = bound(p)
     assert b.identifiable
-    assert relative_error(b.ppcrlb, literal.ppcrlb(p.H, p.S, p.Sigma)) < RTOL
+    assert relative_error(b.covariance, literal.ppcrlb(p.H, p.S, p.Sigma)) < RTOL
     assert relative_error(b.classical, literal.classical(p.H, p.Sigma)) < RTOL
-    assert relative_error(b.information @ b.ppcrlb, np.eye(p.n)) < RTOL
-    assert np.array_equal(b.ppcrlb, b.ppcrlb.T)
+    assert relative_error(b.information @ b.covariance, np.eye(p.n)) < RTOL
+    assert np.array_equal(b.covariance, b.covariance.T)
 
 
 @given(problems(level_kinds=("singular matrix", "singular blocks", "zeros")))
 def test_singular_level_is_the_limit_of_the_proof(p):
     assume(well_posed(p))
     limit = literal.epsilon_limit_50_digits(p.H, literal.square_root(p.S), p.Sigma)
-    assert relative_error(bound(p).ppcrlb, limit) < 10 * RTOL  # S^½ itself carries √eps·κ rounding
+    assert (
+        relative_error(bound(p).covariance, limit) < 10 * RTOL
+    )  # S^½ itself carries √eps·κ rounding
 
 
 @given(problems())
@@ -47,7 +49,7 @@ def test_monotone_in_the_level(p):
     assume(well_posed(p))
     more = p.S + psd_matrix(p.rng, p.m, rank=int(p.rng.integers(1, p.m + 1)))
     laxer = bound(Problem(p.H, more, p.cov, p.rng))
-    assert loewner(laxer.ppcrlb, bound(p).ppcrlb, rtol=RTOL)
+    assert loewner(laxer.covariance, bound(p).covariance, rtol=RTOL)
 
 
 @given(problems())
@@ -55,7 +57,7 @@ def test_monotone_in_the_noise(p):
     assume(well_posed(p))
     more = p.Sigma + psd_matrix(p.rng, p.m, rank=int(p.rng.integers(1, p.m + 1)))
     noisier = bound(Problem(p.H, p.level, more, p.rng))
-    assert loewner(bound(p).ppcrlb, noisier.ppcrlb, rtol=RTOL)
+    assert loewner(bound(p).covariance, noisier.covariance, rtol=RTOL)
 
 
 @given(problems(level_kinds=REGULAR), st.floats(0, 14))
@@ -64,8 +66,8 @@ def test_no_privacy_gives_the_classical_bound(p, exponent):
     t = 10.0**exponent
     b = bound(Problem(p.H, t * np.asarray(p.level), p.cov, p.rng))
     excess = 1 / (t * np.linalg.eigvalsh(p.S)[0] * np.linalg.eigvalsh(p.Sigma)[0])
-    assert loewner(b.classical, b.ppcrlb, rtol=RTOL)
-    assert loewner(b.ppcrlb, (1 + excess) * b.classical, rtol=RTOL)
+    assert loewner(b.classical, b.covariance, rtol=RTOL)
+    assert loewner(b.covariance, (1 + excess) * b.classical, rtol=RTOL)
 
 
 @given(problems(level_kinds=REGULAR))
@@ -76,7 +78,7 @@ def test_invariant_under_a_change_of_readings(p):
     S, Sigma = inverse.T @ p.S @ inverse, T @ p.Sigma @ T.T
     moved = Problem(T @ p.H, (S + S.T) / 2, (Sigma + Sigma.T) / 2, p.rng)
     # T has condition number up to 55 and enters S and Σ squared.
-    assert relative_error(bound(moved).ppcrlb, bound(p).ppcrlb) < 55**2 * RTOL
+    assert relative_error(bound(moved).covariance, bound(p).covariance) < 55**2 * RTOL
 
 
 @given(problems())
@@ -85,7 +87,7 @@ def test_covariant_under_a_change_of_parameters(p):
     A = psd_matrix(p.rng, p.n)
     inverse = np.linalg.inv(A)
     moved = bound(Problem(p.H @ A, p.level, p.cov, p.rng))
-    assert relative_error(moved.ppcrlb, inverse @ bound(p).ppcrlb @ inverse.T) < RTOL
+    assert relative_error(moved.covariance, inverse @ bound(p).covariance @ inverse.T) < RTOL
 
 
 @given(problems(), st.integers(1, 6))
@@ -96,7 +98,7 @@ def test_units_of_the_readings_do_not_matter(p, decades):
     S = p.S / unit / unit[:, None]
     Sigma = p.Sigma * unit * unit[:, None]
     moved = bound(Problem(p.H * unit[:, None], S, Sigma, p.rng))
-    assert relative_error(moved.ppcrlb, bound(p).ppcrlb) < RTOL
+    assert relative_error(moved.covariance, bound(p).covariance) < RTOL
 
 
 @given(problems(noise_kinds=("number", "vector")))
@@ -104,7 +106,7 @@ def test_every_structure_gives_the_same_number(p):
     """A level kept as a number, a vector or blocks agrees with the same level as a matrix."""
     assume(well_posed(p))
     as_matrix = bound(Problem(p.H, p.S, p.Sigma, p.rng))
-    assert relative_error(bound(p).ppcrlb, as_matrix.ppcrlb) < RTOL
+    assert relative_error(bound(p).covariance, as_matrix.covariance) < RTOL
     assert relative_error(bound(p).cost_floor, as_matrix.cost_floor) < RTOL
 
 
@@ -138,7 +140,7 @@ def test_digits_at_condition_1e8_against_50_digits(which, seed):
     b = bound(Problem(H, S, Sigma, rng))
     kappa = 1e16 if which == "S and Sigma" else 1e8
     tolerance = min(100 * kappa * np.finfo(float).eps, 1e-3)
-    assert relative_error(b.ppcrlb, literal.ppcrlb_50_digits(H, S, Sigma)) < tolerance
+    assert relative_error(b.covariance, literal.ppcrlb_50_digits(H, S, Sigma)) < tolerance
     assert relative_error(b.classical, literal.classical_50_digits(H, Sigma)) < 1e8 * 100 * 2.3e-16
 
 
@@ -149,14 +151,14 @@ def test_digits_with_ill_conditioned_design_and_diagonal_structure(s):
     H = np.vander(np.linspace(0.5, 1.5, 40), 8)  # condition about 1e7
     b = bound(Problem(H, s, 0.3, rng))
     expected = literal.ppcrlb_50_digits(H, s * np.eye(40), 0.3 * np.eye(40))
-    assert relative_error(b.ppcrlb, expected) < 100 * np.linalg.cond(H) * np.finfo(float).eps
+    assert relative_error(b.covariance, expected) < 100 * np.linalg.cond(H) * np.finfo(float).eps
 
 
 def test_far_apart_level_and_noise_lose_nothing_when_diagonal():
     H = np.ones((3, 1))
     for s, v in [(1e-300, 1e300), (1e300, 1e-300), (1e200, 1e100)]:
         b = bound(Problem(H, s, v, None))
-        assert b.ppcrlb[0, 0] == pytest.approx((1 / s + v) / 3, rel=1e-14)
+        assert b.covariance[0, 0] == pytest.approx((1 / s + v) / 3, rel=1e-14)
 
 
 def test_lost_unit_noise_is_said_not_patched():

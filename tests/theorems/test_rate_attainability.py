@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.bounds import trace_budget_bound
+from privest.bounds import trace_bound
 from privest.pipeline import (
     LeastSquaresRelease,
     MaximumLikelihoodRelease,
@@ -103,7 +103,7 @@ def test_gaussian_releases_attain_the_private_bound(seed, n, singular):
     weight = psd_matrix(rng, n, max(1, n - 1) if singular else n)
     model = pv.LinearModel(H, noise=pv.noise.GaussianLaw(variance=2.0))
     release = OptimalScoreRelease(model, 3.0, weight=weight)
-    floor = trace_budget_bound(model, 3.0, weight=weight)
+    floor = trace_bound(model, budget=3.0, weight=weight)
     assert release.private_bound == pytest.approx(floor.total, rel=1e-6)
     assert release.limit_loss == pytest.approx(release.private_bound, rel=1e-8)
     A = np.linalg.inv(H.T @ H)

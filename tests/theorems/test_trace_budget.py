@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.bounds import best_linear_release, trace_budget_bound
+from privest.bounds import best_linear_release, trace_bound
 from strategies import orthogonal, problems, psd_matrix
 
 budgets = st.floats(-2, 2).map(lambda e: 10.0**e)
@@ -24,7 +24,7 @@ def square_root(matrix):
 @given(problems(noise_kinds=("number",)), budgets)
 def test_closed_form_for_white_noise(p, s):
     A = np.linalg.inv(p.H.T @ p.H)
-    floor = trace_budget_bound(model_of(p), s)
+    floor = trace_bound(model_of(p), budget=s)
     privacy = np.trace(square_root(A)) ** 2 / s
     assert floor.sampling == pytest.approx(p.cov * np.trace(A), rel=1e-9)
     assert floor.privacy == pytest.approx(privacy, rel=1e-9)
@@ -74,7 +74,7 @@ def test_the_release_spends_the_budget_and_is_unbiased(p, s, weighted):
 def test_nothing_beats_it(p, s):
     """Other unbiased maps and noise shapes that spend the same budget cost more, and so does the
     bound of every level with that trace."""
-    best = trace_budget_bound(model_of(p), s)
+    best = trace_bound(model_of(p), budget=s)
     H, Sigma = p.H, p.Sigma
     for shape in range(4):
         C = psd_matrix(p.rng, p.m)
@@ -83,7 +83,7 @@ def test_nothing_beats_it(p, s):
         D *= np.trace(T.T @ np.linalg.solve(D, T)) / s
         assert np.trace(T @ Sigma @ T.T) + np.trace(D) >= (best.total - best.gap) * (1 - 1e-9)
     S = psd_matrix(p.rng, p.m)
-    private = pv.bound(model_of(p), pv.PrivacyLevel(s * S / np.trace(S))).ppcrlb
+    private = pv.bound(model_of(p), pv.PrivacyLevel(s * S / np.trace(S))).covariance
     assert np.trace(private) >= (best.total - best.gap) * (1 - 1e-9)
     assert best.simple_floor <= best.total * (1 + 1e-9)
     assert best.total <= best.paper_release * (1 + 1e-9)
@@ -97,7 +97,7 @@ def test_attained_as_a_level(p, s):
     values, vectors = np.linalg.eigh((S + S.T) / 2)
     values[: p.m - p.n] = 0  # rank n by construction
     b = pv.bound(model_of(p), pv.PrivacyLevel((vectors * values) @ vectors.T))
-    assert np.trace(b.ppcrlb) == pytest.approx(release.total, rel=1e-6)
+    assert np.trace(b.covariance) == pytest.approx(release.total, rel=1e-6)
 
 
 @pytest.mark.parametrize(("s", "target"), [(1e-7, "ols"), (1e9, "gls")])
@@ -116,7 +116,7 @@ def test_gain_over_the_paper_for_an_ill_scaled_design():
     rng = np.random.default_rng(5)
     q = orthogonal(rng, 12)[:, :3]
     model = pv.LinearModel(q * [1.0, 100.0, 100.0], noise=pv.noise.Gaussian(cov=1e-9))
-    floor = trace_budget_bound(model, 1.0)
+    floor = trace_bound(model, budget=1.0)
     A = np.array([1.0, 1e-4, 1e-4])
     predicted = 3 * A.sum() / np.sqrt(A).sum() ** 2
     assert floor.paper_release / floor.total == pytest.approx(predicted, rel=1e-6)
@@ -138,7 +138,7 @@ def test_non_gaussian_noise_has_a_floor_from_its_information_and_a_release_from_
     rng = np.random.default_rng(8)
     H = rng.standard_normal((20, 2))
     model = pv.LinearModel(H, noise=pv.noise.Laplace(1.0))
-    floor, release = trace_budget_bound(model, 4.0), best_linear_release(model, 4.0)
+    floor, release = trace_bound(model, budget=4.0), best_linear_release(model, 4.0)
     A = np.trace(np.linalg.inv(H.T @ H))
     assert floor.sampling == pytest.approx(A, rel=1e-9)  # 1/I = b² = 1
     assert release.sampling == pytest.approx(2 * A, rel=1e-9)  # variance 2b²
@@ -162,7 +162,7 @@ def test_the_weight_enters_every_floor():
     rng = np.random.default_rng(11)
     H, W = rng.standard_normal((9, 3)), np.diag([1.0, 100.0, 1e-4])
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5))
-    floor = trace_budget_bound(model, 3.0, weight=W)
+    floor = trace_bound(model, budget=3.0, weight=W)
     A = np.linalg.inv(H.T @ H)
     half = np.sqrt(W)
     strength = np.sqrt(np.linalg.eigvalsh(half @ A @ half)).sum()

@@ -186,6 +186,7 @@ class LinearBound(Bound):
 
     def __init__(self, model: LinearModel, level: PSD) -> None:
         self._model, self._level, self.names = model, level, model.names
+        self._verdict = verdict(model, self._roots[1])
 
     @cached_property
     def _roots(self) -> tuple[InformationRoot, ...]:
@@ -197,13 +198,13 @@ class LinearBound(Bound):
             return tuple(weighted_roots(matrix, weights))
         return private_root(matrix, self._level, sigma), level_root(matrix, self._level)
 
-    @cached_property
+    @property
     def identifiability(self) -> Identifiability:
-        return verdict(self._model, self._roots[1])
+        return self._verdict
 
     @property
     def identifiable(self) -> bool:
-        return self.identifiability.identifiable
+        return self._verdict.identifiable
 
     @property
     def information(self) -> Array:

@@ -14,7 +14,7 @@ from privest.arrays import Array, ArrayLike, Flags
 from privest.bounds._bound import Bound, Kind, LinearBound
 from privest.bounds._classical import in_range, level_for, local_model
 from privest.errors import InvalidInput, LevelBelowPrior
-from privest.linalg import PSD, loewner, psd, require_range, root_of_rows, whitening
+from privest.linalg import PSD, Blocks, loewner, psd, require_range, root_of_rows, whitening
 from privest.linalg.batched import cholesky, solve_lower
 from privest.linalg.tolerances import condition, inverse_rounding
 from privest.model import LinearModel
@@ -91,7 +91,7 @@ def release_level(
     known = prior_information(local, prior=prior)
     revealed = "the prior and the known noise reveal"
     factor, _ = above_prior(level_for(total, local).dense(), known, revealed, "y[{0}]".format)
-    return PrivacyLevel(factor @ factor.T)
+    return PrivacyLevel.from_matrix(Blocks([factor @ factor.T], [factor]))
 
 
 def _prior(model: LinearModel, prior: ArrayLike) -> tuple[Array, Array]:

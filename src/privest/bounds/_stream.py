@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, as_array
-from privest.bounds._bound import Bound, GivenBound, unknown
+from privest.bounds._bound import Bound, unknown
 from privest.bounds._classical import in_range, local_model, precision_rows, require_size
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, InformationRoot, pointwise_weight, require_range, root_of_rows
@@ -60,7 +60,7 @@ class StreamBound(Bound):
 
     @cached_property
     def covariance(self) -> Array:
-        return self._whole(self.found)
+        return self._whole(np.zeros(0) if self.first is None else self.found)
 
     @cached_property
     def found(self) -> Array:
@@ -71,7 +71,7 @@ class StreamBound(Bound):
     @cached_property
     def classical(self) -> Array:
         if self.first is None:
-            return self._whole(np.zeros((0,)))
+            return self._whole(np.zeros(0))
         return self._whole(self._white.classical(self.first))
 
     def _whole(self, found: Array) -> Array:
@@ -92,8 +92,7 @@ class StreamBound(Bound):
                 "directions are hidden.",
                 hidden,
             )
-        found = self.found[k - self.first]
-        return GivenBound(self.names, found, self.classical[k], information=self.information[k])
+        return StepBound(self, k)
 
     def require_first(self) -> int:
         """`first`, or NotIdentifiable."""
@@ -115,11 +114,38 @@ class StreamBound(Bound):
         return f"Bound({self.steps} steps, identifiable {when})"
 
 
-def stream_bound(model: LinearModel, level: SequentialLevel) -> StreamBound:
+class StepBound(Bound):
+    """The bound after step k of a stream."""
+
+    def __init__(self, stream: StreamBound, step: int) -> None:
+        self.names, self._stream, self.step = stream.names, stream, step
+
+    @property
+    def covariance(self) -> Array:
+        return np.asarray(self._stream.found[self.step - self._stream.require_first()])
+
+    @property
+    def information(self) -> Array:
+        return np.asarray(self._stream.information[self.step])
+
+    @property
+    def classical(self) -> Array:
+        return np.asarray(self._stream.classical[self.step])
+
+    @property
+    def identifiable(self) -> bool:
+        return True
+
+
+def stream_bound(
+    model: LinearModel, level: SequentialLevel, *, compiled: bool | None = None
+) -> StreamBound:
     """What accuracy is possible after each step of a stream?
 
         PI_k = Σ_{j ≤ k} G_jᵀG_j ,   G = C⁻¹A H̄ ,   V = A Σ̄ Aᵀ + I = C Cᵀ ,   S̄_K = AᵀA
 
+    `compiled`: machine code by numba (extra `compiled`); None uses it where it is installed and the
+    stream long, True insists, False never does. Same results.
     Guarantees: Σ_PPCR,k = PI_k⁻¹ is the floor for every mechanism with I_{Z̄_k}(Ȳ_k) ≤ S̄_k
     (`thm:PPF_recur`); attained by the sequential Gaussian mechanism with RLS (`thm:opt`).
     Numerics: U = 0 O(M), banded O(M b²), dense M³/3 flops; relative error about eps times the
@@ -132,24 +158,27 @@ def stream_bound(model: LinearModel, level: SequentialLevel) -> StreamBound:
     >>> stream_bound(model, StreamLevel([1.0, 1.0])).covariance.ravel().round(12).tolist()
     [2.0, 1.0]
     """
-    return StreamBound(_Whitened(model, _level_of(level, model), model.inverse_information, None))
+    own = _level_of(level, model)
+    return StreamBound(_Whitened(model, own, model.inverse_information, None, compiled))
 
 
 def stream_estimates(
-    model: LinearModel, level: StreamLevel | PrivacyLevel | ArrayLike, releases: ArrayLike
-) -> tuple[Array, StreamBound]:
+    model: LinearModel, level: StreamLevel | PrivacyLevel | ArrayLike, releases: ArrayLike, *,
+    compiled: bool | None = None,
+) -> tuple[Array, StreamBound]:  # fmt: skip
     """θ̂_k for k = first..K−1, (K − first, n), from the releases z̃ (M,), and their covariances.
 
     The estimates of `algo:PP_RLS`: θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ(C⁻¹z̃)_j, with cov w for Σ̄. The
     second value holds what they attain, from the same pass: for Gaussian noise the bound itself
     (`thm:opt`), for any other noise a covariance above it, the floor being `bound(model, level)`.
+    `compiled`: see `stream_bound`.
     """
     # (NaN, a measurement that is missing: PrivateRLS leaves it and what shows it later out.)
     given = as_array(releases, "the releases (PrivateRLS takes missing ones)", ndim=1)
     own = _level_of(level, model)
     if len(given) != own.readings:
         raise InvalidInput(f"the releases must have {own.readings} entries; received {len(given)}.")
-    white = _Whitened(model, own, model.covariance, given)
+    white = _Whitened(model, own, model.covariance, given, compiled)
     bound = StreamBound(white)
     covariances, estimates = white.every_step(bound.require_first())
     assert estimates is not None
@@ -194,12 +223,13 @@ class _Whitened:
     """
 
     def __init__(
-        self, model: LinearModel, level: StreamLevel, covariance: PSD, release: Array | None
-    ) -> None:
+        self, model: LinearModel, level: StreamLevel, covariance: PSD, release: Array | None,
+        compiled: bool | None,
+    ) -> None:  # fmt: skip
         self.model, self.level, self.n = in_range(model), level, model.parameters
         require_size(level.rows.level_diagonal(), "the level")
         rows = _rows_for(model, level)
-        use = machine.wanted(None, level.readings)
+        use = machine.wanted(compiled, level.readings)
         self.kernel: Kernel = machine.kernel if use else numpy_kernel
         if release is not None:
             release = _centred(release, model, rows)

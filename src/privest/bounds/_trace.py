@@ -53,6 +53,7 @@ class TraceBound(Record):
     gap            the certificate: no mechanism is below total − gap.
     simple_floor   tr WΣ_CR + (tr Ã^½)²/s ≤ total: a floor without iteration, attained if
                    range(ΣH) ⊂ range(H).
+    classical      Σ_CR (n, n).
     printed        Σ_CR + (ΣH_kᵀH_k)⁻¹/s, (n, n): `coro:DP` as printed, a floor in the PSD order;
                    the privacy part of its trace is up to n times below the tight one.
     paper_release  what the paper's noise shape (n/s)(HᵀH)⁻¹ on least squares would cost.
@@ -64,6 +65,7 @@ class TraceBound(Record):
     privacy: float
     gap: float
     simple_floor: float
+    classical: Array
     printed: Array
     paper_release: float
 
@@ -158,6 +160,7 @@ def trace_bound(
         gap=solution.gap,
         simple_floor=float(np.trace(root.T @ classical @ root))
         + least_squares_strength(model, root) ** 2 / s,
+        classical=classical,
         printed=classical + inverse / s,
         paper_release=paper + model.parameters * float(np.trace(root.T @ inverse @ root)) / s,
     )

@@ -54,6 +54,7 @@ def bound(privacy: Privacy, h: Path, noise_variance: str, json: bool = False) ->
         require_parameters(matrix.shape[1], "H")
         model = pv.LinearModel(matrix, noise=noise, names=names)
     found, spent = pv.bound(model, level), privacy.spent(level)
+    _ = found.classical  # refused, with the reason, where H itself does not determine θ
     if not json:
         _print_bound(to_people(), found, model, level, spent)
         return

@@ -249,9 +249,7 @@ def attains(points: Sequence[Point], false_alarm: float, setting: Setting | None
     others = [p for p in points if p.mechanism != "gaussian" and p.kept]
     deviations = []
     for p in own:
-        shape = (
-            pv.bound(model, p.s).covariance / p.bound
-        )
+        shape = pv.bound(model, p.s).covariance / p.bound
         spread = float(np.sqrt(2.0 / p.trials) * np.linalg.norm(shape))
         deviations.append(abs(p.mse / p.bound - 1.0) / spread)
     threshold = beyond(false_alarm / (2.0 * max(len(own), 1)))

@@ -54,7 +54,7 @@ def test_json_has_the_numbers_of_the_library(folder, level, cov):
     found = json.loads(done.stdout)
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=Sigma))
     b = pv.bound(model, pv.PrivacyLevel(S if level != "row" else S[0]))
-    for key in ("ppcrlb", "classical", "privacy_cost", "cost_floor", "information"):
+    for key in ("covariance", "classical", "cost", "cost_floor", "information"):
         assert found[key] == getattr(b, key).tolist()
     assert found["identifiable"] is True
 
@@ -90,8 +90,8 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
     assert "not identifiable: rank 1 of 2" in table.stdout
     found = json.loads(program.stdout)
     assert found["identifiable"] is False
-    assert found["ppcrlb"] is None
-    assert np.shape(found["hidden_directions"]) == (2, 1)
+    assert found["covariance"] is None
+    assert np.shape(found["identifiability"]["hidden_directions"]) == (2, 1)
     named = csv(folder, "named.csv", "intercept,age\n1,0.2\n1,0.4\n1,0.9\n1,1.0\n")
     shown = privest("bound", "--h", named, "--noise-variance", 0.04, "--level", level).stdout
     assert "hidden by the level: intercept, age" in shown

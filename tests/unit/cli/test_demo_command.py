@@ -32,7 +32,7 @@ def demo(folder, before=""):
 def test_demo_prints_the_bounds_and_writes_a_picture(tmp_path):
     done = demo(tmp_path)
     for s in (0.1, 1.0, 10.0):
-        least = np.trace(pv.bound(first_model(), pv.PrivacyLevel(s)).ppcrlb)
+        least = np.trace(pv.bound(first_model(), pv.PrivacyLevel(s)).covariance)
         assert f"{least:.3f}" in done.stdout
     picture = (tmp_path / "demo.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
@@ -49,7 +49,7 @@ def test_the_set_up_is_that_of_the_paper():
 
 
 def test_the_curve_falls_to_the_classical_bound():
-    curve = pv.bounds.bound_sweep(first_model(), [0.1, 1.0, 10.0, 1e8])
+    curve = pv.bounds.sweep(first_model(), [0.1, 1.0, 10.0, 1e8])
     assert (np.diff(curve.trace) < 0).all()
     assert np.isclose(curve.trace[-1], np.trace(curve.classical), rtol=1e-5)
 
@@ -83,8 +83,8 @@ def test_the_figure_draws_the_private_ellipses(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "privest.paper._first.ellipse_points", lambda c: drawn.append(c) or original(c)
     )
-    curve = pv.bounds.bound_sweep(first_model(), [0.1, 1.0])
+    curve = pv.bounds.sweep(first_model(), [0.1, 1.0])
     save_ellipses(curve, curve, tmp_path / "a.png", pair=(0, 1))
-    for covariance, bound in zip(drawn, curve.ppcrlb):
+    for covariance, bound in zip(drawn, curve.covariance):
         assert np.array_equal(covariance, bound[:2, :2])
     assert np.array_equal(drawn[-1], curve.classical[:2, :2])

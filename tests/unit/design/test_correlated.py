@@ -108,8 +108,8 @@ def test_caps_hold_to_the_letter_and_a_cap_of_zero_hides():
     assert (np.diagonal(S) <= caps).all()
     assert not S[[1, 7]].any()
     assert found.rank == 3
-    assert found.value == pytest.approx(np.trace(pv.bound(model, found).ppcrlb), rel=1e-10)
-    assert found.value < np.trace(pv.bound(model, caps).ppcrlb)
+    assert found.value == pytest.approx(np.trace(pv.bound(model, found).covariance), rel=1e-10)
+    assert found.value < np.trace(pv.bound(model, caps).covariance)
     assert found.certified
 
 

@@ -20,7 +20,7 @@ MODEST = pv.LinearModel(H[:12], noise=1.0)
 
 def value_of(criterion, model, level):
     """The criterion from the bound, a route of its own."""
-    covariance = pv.bound(model, level).ppcrlb
+    covariance = pv.bound(model, level).covariance
     return {
         "A": lambda: np.trace(covariance),
         "C": lambda: criterion.vector @ covariance @ criterion.vector,
@@ -141,7 +141,7 @@ def test_targets_out_of_reach_are_told_apart(target, limits, reason):
     if reason == "classical":
         assert refused.value.nearest == pytest.approx(least, rel=1e-9)
     if "cap" in limits and reason == "caps":
-        best = np.trace(pv.bound(MODEL, np.ones(60)).ppcrlb)
+        best = np.trace(pv.bound(MODEL, np.ones(60)).covariance)
         assert refused.value.nearest == pytest.approx(best, rel=1e-9)
 
 

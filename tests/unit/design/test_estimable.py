@@ -23,7 +23,7 @@ def test_the_design_is_that_of_the_parameters_seen():
     assert found.value == pytest.approx(peer.value, rel=1e-9)
     assert found.certified
     np.testing.assert_allclose(found.levels, peer.levels, atol=1e-6)
-    assert found.value == pytest.approx(pv.bounds.functional(MODEL, found, ASKED.vector).variance)
+    assert found.value == pytest.approx(pv.bound(MODEL, found).contrast(ASKED.vector).covariance)
     assert "Proved" in found.explain()
     least = design.least_loss(MODEL, 1.2 * found.value, criterion=ASKED)
     assert least.spent < found.spent

@@ -109,7 +109,7 @@ def least(criterion, P):
 
 def by_bound(model, level, criterion):
     """The criterion from pv.bound."""
-    covariance = pv.bound(model, level).ppcrlb
+    covariance = pv.bound(model, level).covariance
     c = np.array([1.0, -1.0, 2.0])
     return {
         "A": lambda: np.trace(covariance),
@@ -165,7 +165,7 @@ def test_under_a_budget_alone_it_is_the_closed_form_and_needs_no_solver(monkeypa
     for noise in NOISES:
         model = model_of(noise)
         found = design.allocate(model, BUDGET, shape="full")
-        floor = bounds.trace_budget_bound(model, BUDGET)
+        floor = bounds.trace_bound(model, budget=BUDGET)
         assert found.value == pytest.approx(floor.total, rel=1e-8)
         assert found.gap <= 1e-8
         back = design.least_loss(model, found.value, shape="full")

@@ -20,7 +20,7 @@ def dense_value(model, levels, g, W):
     total = 0.0
     for k in np.flatnonzero(g):
         part = pv.LinearModel(model.matrix[: k + 1], noise=model.inverse_information.diagonal()[0])
-        total += g[k] * np.trace(W @ pv.bound(part, levels[: k + 1]).ppcrlb)
+        total += g[k] * np.trace(W @ pv.bound(part, levels[: k + 1]).covariance)
     return total
 
 
@@ -36,7 +36,7 @@ def test_the_value_is_that_of_the_bounds_of_all_prefixes():
     assert found.error[1:] @ found.worth[1:] == pytest.approx(found.value, rel=1e-9)
     assert found.error[0] == np.inf
     # It is a level for every door, of streams too.
-    errors = pv.bounds.stream_bound(model, found.stream).ppcrlb
+    errors = pv.bound(model, found.stream).covariance
     assert np.trace(W @ errors[-1]) == pytest.approx(found.error[-1], rel=1e-9)
 
 

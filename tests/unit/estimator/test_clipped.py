@@ -56,7 +56,7 @@ def test_without_clipping_it_is_weighted_least_squares_at_the_bound():
     assert np.abs(found.estimate - plain).max() < 1e-12
     assert np.abs(found.covariance @ information - np.eye(3)).max() < 1e-8  # that of the table
     bound = pv.bound(pv.LinearModel(H, noise=1.0), level)
-    assert np.abs(found.bound - bound.ppcrlb).max() < 1e-13
+    assert np.abs(found.bound - bound.covariance).max() < 1e-13
     assert np.abs(found.classical - bound.classical).max() < 1e-13
     assert found.efficiency == pytest.approx(1.0, abs=1e-8)
     assert (found.clipped, found.names) == (0.0, ("a", "b", "c"))

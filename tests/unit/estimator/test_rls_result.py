@@ -36,7 +36,7 @@ def test_one_level_and_one_law(law, block):
     expected = pv.bound(pv.LinearModel(H, law), 2.0)
     variance = law if law == 0.5 else LAPLACE.variance
     np.testing.assert_allclose(found.classical, expected.classical, rtol=1e-10)
-    np.testing.assert_allclose(found.bound, expected.ppcrlb, rtol=1e-10)
+    np.testing.assert_allclose(found.bound, expected.covariance, rtol=1e-10)
     np.testing.assert_allclose(found.sampling, variance * np.linalg.inv(H.T @ H), rtol=1e-9)
     np.testing.assert_allclose(found.privacy, np.linalg.inv(H.T @ H) / 2.0, rtol=1e-9)
     # Of a Laplacian: 1/I = b², half its variance.
@@ -61,7 +61,7 @@ def test_levels_that_change(block):
             rls.update(release, H[at : at + block])
     assert plain.result().classical is plain.result().sampling is None
     seen = H[~np.isnan(y)]
-    classical = pv.bounds.classical_bound(pv.LinearModel(seen, 0.5))
+    classical = pv.bound(pv.LinearModel(seen, 0.5), 1.0).classical
     np.testing.assert_allclose(kept.result().classical, classical, rtol=1e-10)
     np.testing.assert_array_equal(kept.result().covariance, plain.result().covariance)
     assert kept.result().efficiency == 1.0
@@ -74,7 +74,7 @@ def test_noise_that_changes():
     fed(rls, H, y, rng, pv.noise.Gaussian(cov=variances))
     expected = pv.bound(pv.LinearModel(H, pv.noise.Gaussian(cov=variances)), 2.0)
     np.testing.assert_allclose(rls.result().classical, expected.classical, rtol=1e-10)
-    np.testing.assert_allclose(rls.result().covariance, expected.ppcrlb, rtol=1e-10)
+    np.testing.assert_allclose(rls.result().covariance, expected.covariance, rtol=1e-10)
     assert rls.result().sampling is None
     other = pv.PrivateRLS(2.0, 3, 1.0)
     fed(other, H, y, rng, LAPLACE)
@@ -135,7 +135,7 @@ def test_classical_needs_noise_that_is_independent():
     H, y, rng = sample()
     tied = pv.noise.Gaussian(cov=[[1.0, 0.5], [0.5, 1.0]])
     rls = pv.PrivateRLS(pv.EndlessLevel(np.eye(2)), 3, tied, classical=True)
-    with pytest.raises(InvalidInput, match="classical_bound takes any"):
+    with pytest.raises(InvalidInput, match="`bound` takes any"):
         fed(rls, H, y, rng)
 
 

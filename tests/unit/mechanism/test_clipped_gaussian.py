@@ -116,7 +116,7 @@ def test_the_estimate_of_a_correlated_release_has_its_covariance(real):
     assert ((scaled**2).sum(axis=0) < odds[1][0]).all()
     assert ((scaled**2).sum(axis=0) > odds[1][1]).all()
     assert np.mean([fit.clipped for fit in fits]) == pytest.approx(0.21, abs=0.05)
-    bound = pv.bound(model, level).ppcrlb
+    bound = pv.bound(model, level).covariance
     assert np.abs(fits[0].bound - bound).max() < 1e-9 * np.abs(bound).max()
     if not real:
         together = maximum_likelihood_of(model, mechanism, z[:10], starts=0)

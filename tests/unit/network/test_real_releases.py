@@ -56,7 +56,7 @@ def test_fusion_counts_the_variance_of_the_noise(missing):
     assert np.allclose(found.privacy, covariance @ own.sum(axis=0) @ covariance, **CLOSE)
     assert found.simulated is False
     if not missing:  # the bound stays that of S
-        assert np.allclose(found.bound, network.fusion_bound(made).ppcrlb, **CLOSE)
+        assert np.allclose(found.bound, network.fusion_bound(made).covariance, **CLOSE)
     assert (np.diagonal(found.covariance) > 1.01 * np.diagonal(found.bound)).all()
     centre = network.FusionCentre(3)
     for i, (sensor, release) in enumerate(zip(made, sent)):

@@ -21,7 +21,7 @@ def test_fused_is_a_result():
     found = network.fuse(made, releases(made))
     bound = network.fusion_bound(made)
     assert isinstance(found, Result)
-    assert np.allclose(found.covariance, bound.ppcrlb, rtol=1e-9)
+    assert np.allclose(found.covariance, bound.covariance, rtol=1e-9)
     assert np.allclose(found.classical, bound.classical, rtol=1e-9)
     assert found.efficiency == 1.0
     assert found.simulated

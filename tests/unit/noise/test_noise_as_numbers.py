@@ -33,7 +33,7 @@ MATRIX = np.diag(VARIANCES) + 0.05
 def test_numbers_are_gaussian_noise(given, cov):
     found = pv.bound(pv.LinearModel(H, noise=given), 1.0)
     wanted = pv.bound(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=cov)), 1.0)
-    assert (found.ppcrlb == wanted.ppcrlb).all()
+    assert (found.covariance == wanted.covariance).all()
     assert (found.classical == wanted.classical).all()
     assert repr(pv.LinearModel(H, noise=given)).startswith("LinearModel(3 readings, 2 parameters")
 

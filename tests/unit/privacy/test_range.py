@@ -77,7 +77,7 @@ def test_an_uncorrelated_level_is_the_same_level(seed, noise):
     assert turned.fingerprint != level.fingerprint  # another release: both sides must agree
     model = pv.LinearModel(np.vander(np.arange(5.0), 2), noise=pv.noise.Gaussian(cov=sigma))
     if level.rank > 2:
-        one, other = (pv.bound(model, given).ppcrlb for given in (level, turned))
+        one, other = (pv.bound(model, given).covariance for given in (level, turned))
         assert np.abs(one - other).max() < 1e-9 * np.abs(one).max()
 
 

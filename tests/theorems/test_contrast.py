@@ -1,4 +1,4 @@
-"""`bounds.functional`: the floor of aᵀθ when θ itself is hidden in part."""
+"""`Bound.contrast`: the floor of aᵀθ when θ itself is hidden in part."""
 
 from fractions import Fraction
 
@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 
 import privest as pv
-from privest.bounds import functional
 from strategies import RTOL, design, problems, psd_matrix
+
+
+def contrast(model, level, a, theta=None):
+    return pv.bound(model, level, theta=theta).contrast(a)
+
 
 # --- exact arithmetic ---------------------------------------------------------------------------
 
@@ -97,11 +101,11 @@ def test_thirty_whole_cases_each_against_exact_arithmetic(part):
     for _ in range(30):
         H, S, Sigma, vectors = whole_case(rng)
         model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=Sigma))
-        found = functional(model, S, vectors)
+        found = contrast(model, S, vectors)
         expected = np.array([exact_variance(H, S, Sigma, a) for a in vectors])
-        assert (np.isinf(found.variance) == np.isinf(expected)).all()
-        assert found.variance == pytest.approx(expected, rel=1e-9)
-        assert (found.identifiable == np.isfinite(expected)).all()
+        assert (np.isinf(found.covariance.diagonal()) == np.isinf(expected)).all()
+        assert found.covariance.diagonal() == pytest.approx(expected, rel=1e-9)
+        assert (found.shown == np.isfinite(expected)).all()
         hidden += np.isinf(expected).sum()
         for a, v, variance in zip(vectors, found.hidden, expected):
             # The direction proves the verdict: it changes aᵀθ, and LᵀHv = 0.
@@ -138,13 +142,13 @@ def test_fifty_cases_each_of_rows_with_rounding(kind):
             Sigma = np.diag(np.exp(rng.uniform(-2, 2, m)))
         noise = pv.noise.Gaussian(cov=Sigma)
         unseen = rng.standard_normal(n) * np.abs(C).max(axis=0)
-        found = functional(pv.LinearModel(B @ C, noise=noise), S, [u @ C, unseen])
+        found = contrast(pv.LinearModel(B @ C, noise=noise), S, [u @ C, unseen])
         reduced = pv.bound(pv.LinearModel(B, noise=noise), S)
-        assert found.variance[0] == pytest.approx(u @ reduced.ppcrlb @ u, rel=RTOL)
-        assert found.variance[1] == np.inf
+        assert found.covariance.diagonal()[0] == pytest.approx(u @ reduced.covariance @ u, rel=RTOL)
+        assert found.covariance.diagonal()[1] == np.inf
         size = u @ reduced.classical @ u
-        assert found.classical[0] == pytest.approx(size, rel=1e-8, abs=1e-12 * (u @ u))
-        assert found.classical[1] == np.inf
+        assert found.classical.diagonal()[0] == pytest.approx(size, rel=1e-8, abs=1e-12 * (u @ u))
+        assert found.classical.diagonal()[1] == np.inf
         assert "even without privacy" in found.explain().split("\n")[1]
 
 
@@ -156,18 +160,18 @@ def test_where_theta_is_identifiable_it_is_the_bound(problem):
     model = pv.LinearModel(problem.H, noise=pv.noise.Gaussian(cov=problem.cov))
     whole = pv.bound(model, problem.level)
     vectors = problem.rng.standard_normal((3, problem.n))
-    found = functional(model, problem.level, vectors)
+    found = contrast(model, problem.level, vectors)
     if whole.identifiable:
-        assert found.variance == pytest.approx(
-            np.einsum("ki,ij,kj->k", vectors, whole.ppcrlb, vectors), rel=RTOL
+        assert found.covariance.diagonal() == pytest.approx(
+            np.einsum("ki,ij,kj->k", vectors, whole.covariance, vectors), rel=RTOL
         )
         assert not found.hidden.any()
     else:
         outside = np.linalg.norm(vectors @ whole.identifiability.hidden_directions, axis=1)
-        assert (np.isinf(found.variance) == (outside > 1e-9)).all()
-    assert (found.classical <= found.variance * (1 + RTOL)).all()
-    alone = functional(model, problem.level, vectors[0])
-    assert alone.variance == pytest.approx(found.variance[0], rel=RTOL)
+        assert (np.isinf(found.covariance.diagonal()) == (outside > 1e-9)).all()
+    assert (found.classical.diagonal() <= found.covariance.diagonal() * (1 + RTOL)).all()
+    alone = contrast(model, problem.level, vectors[0])
+    assert alone.covariance == pytest.approx(found.covariance.diagonal()[0], rel=RTOL)
 
 
 @given(problems())
@@ -179,9 +183,9 @@ def test_units_decide_nothing(problem):
     a = problem.rng.standard_normal(problem.n)
     a[-1] = a[0]
     unit = 2.0 ** problem.rng.integers(-40, 40, problem.n)
-    plain = functional(pv.LinearModel(H, noise=noise), problem.level, a)
-    other = functional(pv.LinearModel(H * unit, noise=noise), problem.level, a * unit)
-    assert other.variance == pytest.approx(plain.variance, rel=RTOL)
+    plain = contrast(pv.LinearModel(H, noise=noise), problem.level, a)
+    other = contrast(pv.LinearModel(H * unit, noise=noise), problem.level, a * unit)
+    assert other.covariance == pytest.approx(plain.covariance, rel=RTOL)
     assert other.identifiable == plain.identifiable
 
 
@@ -189,33 +193,33 @@ def test_what_hides_it_is_named():
     model = pv.LinearModel(
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]], noise=1.0, names=["age", "bmi", "iq"]
     )
-    found = functional(model, [1.0, 0.0, 0.0], np.eye(3))
-    assert found.variance.round(12).tolist() == [2.0, np.inf, np.inf]
-    assert found.classical.round(12).tolist() == [1.0, 0.5, np.inf]
-    assert found.readings[1].tolist() == [1, 2]
+    found = contrast(model, [1.0, 0.0, 0.0], np.eye(3))
+    assert found.covariance.diagonal().round(12).tolist() == [2.0, np.inf, np.inf]
+    assert found.classical.diagonal().round(12).tolist() == [1.0, 0.5, np.inf]
+    assert found.measurements[1].tolist() == [1, 2]
     age, bmi, iq = found.explain().split("\n")
     assert age == "age: standard error at least 1.414 (1 without privacy)"
     assert bmi.startswith("bmi: hidden by the level")
     assert bmi.endswith("would: 1, 2")
     assert "even without privacy" in iq
-    assert functional(model, [1.0, 0.0, 0.0], {"age": 2.0}).variance == pytest.approx(8.0)
-    assert found.to_dict()["variance"][1:] == ["Infinity", "Infinity"]
+    assert contrast(model, [1.0, 0.0, 0.0], {"age": 2.0}).covariance == pytest.approx(8.0)
+    assert found.to_dict()["standard_error"][1:] == ["Infinity", "Infinity"]
     # A coefficient of a hidden parameter counts however small it is.
-    assert functional(model, [1.0, 0.0, 0.0], [1.0, 1e-200, 0.0]).variance == np.inf
-    assert functional(model, 1.0, [0.0, 0.0, 0.0]).variance == 0.0
+    assert contrast(model, [1.0, 0.0, 0.0], [1.0, 1e-200, 0.0]).covariance == np.inf
+    assert contrast(model, 1.0, [0.0, 0.0, 0.0]).covariance == 0.0
     with pytest.raises(pv.errors.InvalidInput, match="no parameter 'weight'"):
-        functional(model, 1.0, {"weight": 1.0})
+        contrast(model, 1.0, {"weight": 1.0})
     with pytest.raises(pv.errors.InvalidInput, match="3 coefficients"):
-        functional(model, 1.0, [1.0, 2.0])
+        contrast(model, 1.0, [1.0, 2.0])
     with pytest.raises(pv.errors.NumericalFailure, match="range of numbers"):
-        functional(model, 1.0, [1e200, 0.0, 0.0])
+        contrast(model, 1.0, [1e200, 0.0, 0.0])
 
 
 def test_a_nonlinear_model_and_another_law():
     curve = pv.NonlinearModel(lambda t: np.array([t[0] * t[1], 2 * t[0] * t[1]]), noise=1.0)
-    found = functional(curve, 1.0, [3.0, 2.0], theta=[2.0, 3.0])  # d(t_0 t_1) is all that is seen
-    assert found.variance == pytest.approx(2 / 5, rel=1e-6)
-    assert functional(curve, 1.0, [1.0, 0.0], theta=[2.0, 3.0]).variance == np.inf
+    found = contrast(curve, 1.0, [3.0, 2.0], theta=[2.0, 3.0])  # d(t_0 t_1) is all that is seen
+    assert found.covariance.diagonal() == pytest.approx(2 / 5, rel=1e-6)
+    assert contrast(curve, 1.0, [1.0, 0.0], theta=[2.0, 3.0]).covariance == np.inf
     law = pv.noise.Laplace(0.5)
     model = pv.LinearModel(np.ones((4, 2)), noise=law)
-    assert functional(model, 2.0, [1.0, 1.0]).variance == pytest.approx((0.25 + 0.5) / 4)
+    assert contrast(model, 2.0, [1.0, 1.0]).covariance == pytest.approx((0.25 + 0.5) / 4)
