@@ -569,9 +569,7 @@ def make_release(level, z, *, start=0, grid=0.0):
     if z.ndim == 2:
         flags = missing if missing.any() else None
         return pv.StreamRelease(start, len(z), z.ravel(), flags, level.fingerprint, True, grid)
-    if (missing == missing[:1]).all():
-        missing = missing[:1] if parts else missing[0]
-    return dynamics.SeriesRelease(z, missing, level.fingerprint, True, start, grid)
+    return dynamics.SeriesRelease(z, level.fingerprint, True, start, grid)
 
 
 def call_filter(system, level, release, inputs=None):

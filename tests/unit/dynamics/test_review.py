@@ -125,8 +125,8 @@ def test_releases_that_were_changed_are_refused():
         with pytest.raises(InvalidInput, match=message):
             dynamics.filter(bent, bad, level=level, method="extended")
     values = np.zeros((2, 3, 1))
-    values[1, 2] = np.nan
-    series = dynamics.SeriesRelease(values, np.zeros(3, dtype=bool), level.fingerprint, True)
+    values[1, 2] = np.inf
+    series = dynamics.SeriesRelease(values, level.fingerprint, True)
     with pytest.raises(InvalidInput, match="not finite"):
         dynamics.filter(WALK, series, level=level)
 
