@@ -167,7 +167,8 @@ def _marginals(system: StateSpace, steps: Steps) -> Marginals:
     """By a filter and a smoother of no series at all."""
     K, r, N = steps.steps, steps.rows.shape[1], len(steps.start)
     state = first_state(system, steps, 0)
-    batch = Batch(steps, state, np.zeros((K, 0, r)), np.zeros((K, 0, N)), 0)
+    silent = np.zeros((K, len(state.mean), r))
+    batch = Batch(steps, state, silent, np.zeros((K, 0, N)), 0)
     found = outcome_of(batch, system.states)
     if found.open is not None:
         require_determined(system.matrices.diffuse, found.open.known().hidden)

@@ -287,8 +287,8 @@ def _shown(release: StreamRelease | SeriesRelease, m: int) -> tuple[Array, Flags
     if values.shape != (steps * m,) or missing.shape not in ((steps,), (steps, m)):
         raise InvalidInput(
             f"A release of {plural(steps, 'step')} of {plural(m, 'reading')} has "
-            f"{plural(steps * m, 'value')}, and a flag for each step or value; received shapes "
-            f"{values.shape} and {missing.shape}."
+            f"{plural(steps * m, 'value')}; received shape {values.shape}, with flags of shape "
+            f"{missing.shape}."
         )
     return values.reshape(-1, m), missing
 
