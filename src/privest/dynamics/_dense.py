@@ -19,7 +19,8 @@ import scipy
 
 from privest.arrays import Array, Flags
 from privest.dynamics._kalman import LOG_2PI, NARROWED
-from privest.dynamics._steps import Matrices, at, joint_covariance, of_entries, roots_of, stack
+from privest.dynamics._steps import Matrices, at, of_entries, roots_of, stack
+from privest.dynamics._system import joint_noise
 from privest.errors import InvalidInput, NumericalFailure
 from privest.privacy import SequentialLevel
 
@@ -104,12 +105,7 @@ def dense_pass(
 def _maps(matrices: Matrices, K: int) -> tuple[Array, Array]:
     """T (K + 1, n, size) of the states and the same (Km, size) of the measurements."""
     n, m = matrices.A.shape[-1], matrices.C.shape[-2]
-    cross = np.zeros((n, m)) if matrices.cross is None else matrices.cross
-    parts = [stack(part) for part in (matrices.Q, matrices.R, cross)]
-    length = max(len(part) for part in parts)
-    joint = roots_of(
-        joint_covariance(*(np.broadcast_to(part, (length, *part.shape[1:])) for part in parts))
-    )
+    joint = roots_of(joint_noise(matrices))
     T, Y = np.zeros((K + 1, n, n + K * (n + m))), np.zeros((K, m, n + K * (n + m)))
     T[0, :, :n] = matrices.root0
     for k in range(K):
