@@ -175,16 +175,13 @@ def _released(level: SequentialLevel, missing: Flags, m: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class SteadyState(Record):
+class SteadyState(Marginals):
     """The limit of the bound, k → ∞.
 
     predicted, filtered, smoothed   (n, n); smoothed is that of a step far from both ends.
     closed_loop                     (I − KG)A (N, N): how an error of the filter goes on.
     """
 
-    predicted: Array
-    filtered: Array
-    smoothed: Array
     closed_loop: Array
 
     DERIVED = ("memory",)
@@ -337,7 +334,6 @@ def memoryless_level(
     streams without an end, but not tight (the part R⁻¹ − J_Y is given away).
     S: a number s·I, a block (m, m), or blocks (K, m, m). The result is an EndlessLevel where
     neither S nor R changes with time.
-    (R is the noise of the readings given that of the states, where the two are correlated.)
     Raises LevelBelowPrior where S_k − R_k⁻¹ is not ≥ 0; `total_level` may then still exist.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0)
@@ -346,12 +342,15 @@ def memoryless_level(
     """
     m, name = as_system(system).readings, "the total level S"
     array = as_array(S, name, ndim=(0, 2, 3), error=NotAPrivacyLevel)
-    own, noise = stack(array * np.eye(m) if array.ndim == 0 else array), _own_noise(system)
+    own, noise = stack(array * np.eye(m) if array.ndim == 0 else array), stack(system.R)
     if own.shape[-2:] != (m, m):
         raise NotAPrivacyLevel(f"{name} must have blocks of {m}×{m}; received {array.shape}.")
     psd(own, name, error=NotAPrivacyLevel)
-    if stacked.cholesky(noise) is None:
-        raise LevelBelowPrior("R is singular: the bound J_Y ≤ R⁻¹ says nothing. Use total_level.")
+    if system.cross is not None or stacked.cholesky(noise) is None:
+        raise LevelBelowPrior(
+            "R is singular, or correlated with the noise of the states: the bound J_Y ≤ R⁻¹ says "
+            "nothing. Use total_level."
+        )
     known, added = np.linalg.inv(noise), []
     for k in range(max(len(own), len(known))):
         try:
@@ -368,14 +367,6 @@ def memoryless_level(
     if 1 < len(added) < count:
         raise NotAPrivacyLevel(f"{name} has {len(added)} blocks; asked for {count} steps.")
     return StreamLevel(np.array(np.broadcast_to(added[:count], (count, m, m))))
-
-
-def _own_noise(system: StateSpace) -> Array:
-    """R, less what is known of it from w where the two are correlated, (1 or K, m, m)."""
-    if system.cross is None:
-        return stack(system.R)
-    Q, R, cross = (stack(part) for part in (system.Q, system.R, system.cross))
-    return np.asarray(R - cross.swapaxes(1, 2) @ np.linalg.pinv(Q, hermitian=True) @ cross)
 
 
 def _whole(S: ArrayLike, steps: int, m: int) -> Array:

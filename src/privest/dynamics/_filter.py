@@ -125,12 +125,13 @@ def _dense(
     u, n = known_inputs(inputs, steps, system.inputs), system.states
     found = dense_pass(system.matrices, level, given.missing, given.unit, given.values, u)
     mean, root = found.ahead  # of x_K already
-    end = mean, upper_root(root), Next(np.eye(n), np.zeros((n, n)), np.zeros((1, n)))
+    leads = Next(np.eye(n), np.zeros((n, n)), np.zeros((1, n)))
+    end = KalmanState(steps, np.atleast_2d(mean), upper_root(root), leads)
     return Filtered(
         found.filtered, found.covariance, found.predicted, found.predicted_covariance,
         found.innovations, given.log_likelihood(found.log_likelihood), system, 0, given.simulated,
         partial(Smoothed, found.smoothed, found.smoothed_covariance, given.simulated),
-        partial(_ahead, system, end, steps - 1, given.simulated),
+        partial(_predicted, system, end, mean.ndim == 1, given.simulated),
     )  # fmt: skip
 
 
@@ -223,7 +224,7 @@ def run_filter(
         _by_series(found.filtered, one), found.covariance, _by_series(found.predicted, one),
         found.predicted_covariance, _by_series(zeta, one), np.asarray(fit[0] if one else fit),
         system, state.step, given.simulated, partial(_smoothed, batch, n, one, given.simulated),
-        partial(_from_state, system, end, one, given.simulated),
+        partial(_predicted, system, end, one, given.simulated),
     )  # fmt: skip
     return result, end
 
@@ -366,45 +367,30 @@ def _require_filtered(filtered: Filtered) -> Filtered:
     return filtered
 
 
-def _from_state(
+def _predicted(
     system: StateSpace, state: KalmanState, one: bool, simulated: bool, steps: int,
     inputs: ArrayLike | None,
 ) -> Predicted:  # fmt: skip
     if state.open is not None:
         raise NotIdentifiable("There is no prediction yet: x_0 is diffuse and not determined.")
-    n = system.states
-    mean = state.mean[:, :n]
-    end = mean[0] if one else mean, upper_root(state.factor[:, :n].T), state.leads
-    return _ahead(system, end, state.step - 1, simulated, steps, inputs)
-
-
-def _ahead(
-    system: StateSpace, end: tuple[Array, Array, Next], last: int, simulated: bool, steps: int,
-    inputs: ArrayLike | None,
-) -> Predicted:  # fmt: skip
-    """The states after step `last`: steps that show nothing."""
-    mean, factor, leads = end
     count, n, own = as_count(steps, "steps", least=1), system.states, system.matrices
+    last = state.step - 1
     if system.steps is not None and last + count > system.steps:
         raise InvalidInput(
             f"The system is given for {system.steps} steps: it leads {system.steps - last} steps "
             f"ahead of step {last}; asked for {count}."
         )
     u = known_inputs(inputs, count, system.inputs)
-    A, F = np.empty((count, n, n)), np.empty((count, n, n))
-    shift = np.zeros((count, len(leads.shift), n))
-    A[0], F[0], shift[0] = leads
-    for h in range(1, count):
-        A[h], F[h] = at(stack(own.A), last + h), at(own.Q_root, last + h)
-        shift[h] = at(stack(own.B), last + h) @ u[h - 1]
-    silent = Steps(
-        A, F, np.zeros((count, 1, n)), np.ones((count, 1, 1)), np.arange(count), mean, factor, n,
-        np.ones(count, dtype=bool),
-    )  # fmt: skip
-    begin = np.atleast_2d(mean)
-    done = forward(silent, begin, np.zeros((count, len(begin), 1)), shift, factor)
-    states = _by_series(done.ahead[..., :n], mean.ndim == 1)
-    return Predicted(states, done.predicted[done.entry, :n, :n], simulated)
+    mean, P = state.mean[:, :n], (state.factor.T @ state.factor)[:n, :n]
+    means, covariances = np.empty((count, *mean.shape)), np.empty((count, n, n))
+    A, F, added = state.leads
+    for h in range(count):
+        if h:
+            A, F = at(stack(own.A), last + h), at(own.Q_root, last + h)
+            added = (at(stack(own.B), last + h) @ u[h - 1])[None]
+        mean, P = mean @ A.T + added, A @ P @ A.T + F @ F.T
+        means[h], covariances[h] = mean, (P + P.T) / 2
+    return Predicted(_by_series(means, one), covariances, simulated)
 
 
 class PrivateKalman(Estimated):
@@ -517,7 +503,7 @@ class PrivateKalman(Estimated):
             done.mean[0, :, :n], done.filtered[:, :n, :n], done.ahead[0, :, :n],
             done.predicted[:, :n, :n], zeta, np.array(fit), system, state.step, release.simulated,
             partial(_smoothed, batch, n, True, release.simulated),
-            partial(_from_state, system, now, True, release.simulated),
+            partial(_predicted, system, now, True, release.simulated),
         )  # fmt: skip
         return result, now
 
@@ -552,7 +538,7 @@ class PrivateKalman(Estimated):
         """The next states. See `dynamics.predict`."""
         if self.steps == 0:
             raise InvalidInput("There is nothing to predict from: update with a release first.")
-        return _from_state(self.system, self._state, True, self.simulated, steps, inputs)
+        return _predicted(self.system, self._state, True, self.simulated, steps, inputs)
 
     def state(self) -> dict[str, Array]:
         """What the next steps need, as plain arrays; it holds no measurement.
@@ -577,21 +563,12 @@ class PrivateKalman(Estimated):
                 f"the state of a filter lacks {', '.join(sorted(absent))}: it is of another kind "
                 "of filter, or of an earlier version, which cannot be taken up."
             )
-        for name in ("open", "simulated"):
-            flag = np.asarray(state[name])
-            if flag.shape or flag.dtype != bool:
-                raise InvalidInput(f"{name} of the state must be True or False.")
         held: Any = np.asarray(state["step"], dtype=object)[()]  # a number as it is
         step, limits = as_count(held, "step", least=0), (self.system.steps, self.level.steps)
         if any(limit is not None and step > limit for limit in limits):
             raise InvalidInput(f"the state is of step {step}; the system or level ends before.")
-        parts = {name: as_array(state[name], f"{name} of the state").copy() for name in wanted}
-        for name, part in parts.items():
-            if part.shape != wanted[name].shape:
-                raise InvalidInput(
-                    f"{name} of the state must have shape {wanted[name].shape} for this system "
-                    f"and level; received {part.shape}."
-                )
+        parts = {name: _checked_part(state, name, part) for name, part in wanted.items()}
+        _checked_part(state, "simulated", np.array(True))
         leads = Next(*(parts[f"leads_{name}"] for name in Next._fields))
         known = blank.open and Undetermined(*(parts[name] for name in Undetermined._fields))
         fit = as_number(state["log_likelihood"], "log_likelihood of the state")
@@ -601,6 +578,22 @@ class PrivateKalman(Estimated):
 
     def __repr__(self) -> str:
         return f"PrivateKalman({self.system!r}, at step {self.steps})"
+
+
+def _checked_part(state: Mapping[str, Array], name: str, like: Array) -> Array:
+    """An array of a state: numbers of the shape of `like`, or one truth value."""
+    if like.dtype == bool:
+        flag = np.asarray(state[name])
+        if flag.shape or flag.dtype != bool:
+            raise InvalidInput(f"{name} of the state must be True or False.")
+        return flag
+    part = as_array(state[name], f"{name} of the state").copy()
+    if part.shape != like.shape:
+        raise InvalidInput(
+            f"{name} of the state must have shape {like.shape} for this system and level; "
+            f"received {part.shape}."
+        )
+    return part
 
 
 def _packed(state: KalmanState) -> dict[str, Array]:

@@ -315,7 +315,9 @@ def _smoothed(steps: _Step, n: int, simulated: bool) -> Smoothed:
     K, width = len(steps.zeta), n + -n % 4
 
     def wide(part: Array) -> Array:
-        return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, width - n)])
+        found = np.zeros((*part.shape[:-1], width))
+        found[..., :n] = part
+        return found
 
     nothing = np.zeros((0, 0, 0))
     done = Pass(

@@ -253,8 +253,8 @@ def given_values(
     if not isinstance(release, kinds):
         listed = " or ".join(kind.__name__ for kind in kinds)
         raise InvalidInput(
-            f"The filter takes a release as {listed}, not {type(release).__name__}: it must never "
-            "see readings."
+            f"A filter takes a release as {listed}, not {type(release).__name__}: it must never "
+            "see measurements."
         )
     release.require(level.fingerprint)
     if release.start != start:
@@ -299,30 +299,33 @@ def _flags(release: StreamRelease) -> Flags:
 
 def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
     """Releases that follow one another as one."""
-    if not isinstance(releases, list | tuple) or not releases:
-        raise InvalidInput("releases must be a list of releases, and not empty.")
-    if not all(isinstance(release, StreamRelease) for release in releases):
-        raise InvalidInput("only releases of a stream (StreamRelease) can be joined.")
-    first, at_step = releases[0], releases[0].start
+    good = isinstance(releases, list | tuple) and len(releases) > 0
+    if not good or not all(isinstance(release, StreamRelease) for release in releases):
+        raise InvalidInput("releases must be a list of releases of a stream, and not empty.")
+    first, steps = releases[0], 0
     for release in releases:
-        if release.start != at_step or release.fingerprint != first.fingerprint:
-            raise InvalidInput(
-                f"Releases must follow one another at one level: expected step {at_step}, received "
-                f"step {release.start}."
-            )
-        if release.grid != first.grid:
-            raise InvalidInput("Simulated and protected releases cannot be joined into one.")
-        at_step += release.steps
+        _require_next(release, first, first.start + steps)
+        steps += release.steps
     values = np.concatenate([release.values for release in releases])
     flags = [_flags(release) for release in releases]
     if any(own.ndim > 1 for own in flags):
-        m = len(values) // (at_step - first.start)
-        flags = [np.broadcast_to(of_entries(own), (len(own), m)) for own in flags]
+        shape = len(values) // steps
+        flags = [np.broadcast_to(of_entries(own), (len(own), shape)) for own in flags]
     missing = np.concatenate(flags)
     return StreamRelease(
-        first.start, at_step - first.start, values, missing if missing.any() else None,
-        first.fingerprint, any(release.simulated for release in releases), first.grid, first.level,
+        first.start, steps, values, missing if missing.any() else None, first.fingerprint,
+        any(release.simulated for release in releases), first.grid, first.level,
     )  # fmt: skip
+
+
+def _require_next(release: StreamRelease, first: StreamRelease, step: int) -> None:
+    if release.start != step or release.fingerprint != first.fingerprint:
+        raise InvalidInput(
+            f"Releases must follow one another at one level: expected step {step}, received step "
+            f"{release.start}."
+        )
+    if release.grid != first.grid:
+        raise InvalidInput("Simulated and protected releases cannot be joined into one.")
 
 
 class _DataFields(NamedTuple):
@@ -385,11 +388,6 @@ def data_of(
     The inputs (K, p) are the same for all series. Series that show nothing are left out, if others
     show something.
     """
-    if not isinstance(release, StreamRelease | SeriesRelease):
-        raise InvalidInput(
-            "A fit takes a release as StreamRelease or SeriesRelease, not "
-            f"{type(release).__name__}: it must never see measurements."
-        )
     wanted = level_of_release(release, level, readings)
     parts = (
         [part for _, part in release.by_pattern()]
