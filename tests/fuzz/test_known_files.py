@@ -325,7 +325,7 @@ def test_notes_that_could_not_be_read_back_are_refused_when_saving(tmp_path):
 )  # fmt: skip
 def test_values_of_a_release(values):
     refused(pv.StreamRelease.from_dict, STREAM.to_dict() | {"values": values})
-    series = {"kind": "series release", "missing": [False], "fingerprint": "a", "simulated": True}
+    series = {"kind": "series release", "fingerprint": "a", "simulated": True, "grid": 0.0}
     refused(dynamics.SeriesRelease.from_dict, series | {"start": 0, "values": values})
     if isinstance(values, list) and isinstance(values[0], list):
         return  # trials of a sensor or an average: (trials, r)

@@ -294,13 +294,13 @@ def online_cases():
     online("online diffuse saved", states(109, system=a(109, m=1, diffuse=True)), one, cut=2)
     online("online varying", states(110, system=a(110, steps=12 + AHEAD)), one)
     online("online fixed lag", states(111), one, lag=3)
-    online("online fixed lag gaps parts saved",
-           states(112, gaps=[4, 5], parts=[(7, 0)]), one, lag=4, cut=6)  # fmt: skip
+    online("online fixed lag gaps parts",
+           states(112, gaps=[4, 5], parts=[(7, 0)]), one, lag=4)  # fmt: skip
     online("online fixed lag of a level with lags",
            states(113, level=level_arrays(113, lags=[0.5])), [2] * 6, lag=2)  # fmt: skip
     online("online fixed lag diffuse inputs",
            states(114, system=a(114, m=1, diffuse=True, inputs=1)), one, lag=3)  # fmt: skip
-    online("online K 800", states(115, 800), [1] * 800, lag=2, cut=400)
+    online("online K 800", states(115, 800), [1] * 800, lag=2)
     return made
 
 
@@ -569,9 +569,7 @@ def make_release(level, z, *, start=0, grid=0.0):
     if z.ndim == 2:
         flags = missing if missing.any() else None
         return pv.StreamRelease(start, len(z), z.ravel(), flags, level.fingerprint, True, grid)
-    if (missing == missing[:1]).all():
-        missing = missing[:1] if parts else missing[0]
-    return dynamics.SeriesRelease(z, missing, level.fingerprint, True, start, grid)
+    return dynamics.SeriesRelease(z, level.fingerprint, True, start, grid)
 
 
 def call_filter(system, level, release, inputs=None):

@@ -99,7 +99,7 @@ def test_no_correlation_is_none():
 
 def test_bad_input():
     given = {"A": np.eye(2), "C": [[1.0, 0.0]], "Q": 1.0, "R": 1.0, "cov0": 1.0}
-    with pytest.raises(InvalidInput, match="cross must be 2×1"):
+    with pytest.raises(InvalidInput, match="cross must have 2 rows"):
         StateSpace(**given, cross=[[0.5, 0.5]])
     with pytest.raises(InvalidInput, match="is not ≥ 0"):
         StateSpace(**given, cross=[[1.5], [0.0]])

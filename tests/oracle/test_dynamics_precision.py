@@ -151,7 +151,7 @@ def test_many_series_over_a_gap():
     values = np.random.default_rng(0).standard_normal((9, 60, 1))
     values[:, 20:30] = np.nan
     gone, level = np.isnan(values[0, :, 0]), pv.EndlessLevel(1.0)
-    every = dynamics.SeriesRelease(values, gone, level.fingerprint, True)
+    every = dynamics.SeriesRelease(values, level.fingerprint, True)
     found = dynamics.filter(system, every, level=level)
     smooth = dynamics.smooth(found)
     for own in range(9):

@@ -7,7 +7,7 @@ innovations are ζ = W(Y − E Y), so J_Y = WᵀW. Levels that count it: `total_
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,22 +18,19 @@ from privest.bounds import above_prior
 from privest.dynamics._dense import dense_pass, rows_shown
 from privest.dynamics._filter import Batch, first_state, outcome_of, smoothed_of
 from privest.dynamics._kalman import (
-    Pass,
     adjoint,
     forward,
     later_part,
     require_determined,
     responses,
-    upper_root,
     with_unit_part,
 )
 from privest.dynamics._releases import Level, asked, level_of
-from privest.dynamics._steps import Steps, plan_of, stack, steps_of
+from privest.dynamics._steps import Steps, at, plan_of, stack, steps_of
 from privest.dynamics._system import StateSpace, as_system
 from privest.errors import InvalidInput, LevelBelowPrior, NotAPrivacyLevel, NumericalFailure
 from privest.linalg import batched as stacked
 from privest.linalg import psd
-from privest.linalg.tolerances import rounding
 from privest.privacy import EndlessLevel, SequentialLevel, StreamLevel
 from privest.privacy._parts import rows_of_parts
 from privest.privacy._stream_parts import squares_by_lag
@@ -47,8 +44,6 @@ UNDRIVEN = (
 # An undriven root on the unit circle is a double root of the Riccati pencil: rounding moves it by
 # √eps, some 1e-8. A memory of more than 1e7 steps cannot be distinguished from it.
 ON_CIRCLE = 1e-7
-CONTRACTS = 1.0 - 1e-9  # spectral radius below which a sum over all steps is solved for
-
 
 TIES = (
     "The system leaves some reading without any uncertainty given the earlier ones (C P Cᵀ + R is "
@@ -126,9 +121,8 @@ def bound(
     Diffuse starts: infinite entries until δ is determined; NotIdentifiable if it never is.
     Guarantees: smoothed = diagonal blocks of Σ_BPPCR for the horizon K−1; filtered[k] = the last
     block of the bound for horizon k. Attained by StreamMechanism with `filter`, `smooth`.
-    Numerics: no inverse of any covariance (see `_sweep`); Q and cov0 may be singular, A unstable.
-    O(K (n + bm)³), constant levels of constant systems only until the limit is reached; a dense
-    level (Km)³.
+    Numerics: no inverse of any covariance; Q and cov0 may be singular, A unstable. O(K (n + bm)³),
+    a dense level (Km)³.
     Source: `eq:state_space`, Σ_BPPCR; docs/dynamics.md.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
@@ -149,25 +143,19 @@ def bound(
     return DynamicBound(parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent)
 
 
-def _unprotected(system: StateSpace, missing: Flags) -> Steps:
+def _unprotected(system: StateSpace, missing: Flags, *, varying: bool = False) -> Steps:
     """The steps of the measurements themselves: the limit of an infinite level."""
-    varying = system.matrices.varying
+    varying = varying or system.matrices.varying
     plan = plan_of(None, system.readings, len(missing), missing, varying=varying)
     return steps_of(system.matrices, plan, private=False)
-
-
-def _covariances(steps: Steps, begin: Array, root: Array, *, smooth: bool = False) -> Pass:
-    """A pass over steps that show zeros: what does not depend on data."""
-    K, r = steps.steps, steps.rows.shape[1]
-    silent, still = np.zeros((K, len(begin), r)), np.zeros((K, 0, len(steps.start)))
-    return forward(steps, begin, silent, still, root, smooth=smooth)
 
 
 def _marginals(system: StateSpace, steps: Steps) -> Marginals:
     """By a filter and a smoother of no series at all."""
     K, r, N = steps.steps, steps.rows.shape[1], len(steps.start)
     state = first_state(system, steps, 0)
-    batch = Batch(steps, state, np.zeros((K, 0, r)), np.zeros((K, 0, N)), 0)
+    silent = np.zeros((K, len(state.mean), r))
+    batch = Batch(steps, state, silent, np.zeros((K, 0, N)), 0)
     found = outcome_of(batch, system.states)
     if found.open is not None:
         require_determined(system.matrices.diffuse, found.open.known().hidden)
@@ -187,16 +175,13 @@ def _released(level: SequentialLevel, missing: Flags, m: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class SteadyState(Record):
+class SteadyState(Marginals):
     """The limit of the bound, k → ∞.
 
     predicted, filtered, smoothed   (n, n); smoothed is that of a step far from both ends.
     closed_loop                     (I − KG)A (N, N): how an error of the filter goes on.
     """
 
-    predicted: Array
-    filtered: Array
-    smoothed: Array
     closed_loop: Array
 
     DERIVED = ("memory",)
@@ -235,88 +220,36 @@ def steady_state(system: StateSpace, level: Level) -> SteadyState:
     A, F, G, N = (
         table[steps.kind[0]] for table in (steps.transition, steps.drive, steps.rows, steps.noise)
     )
-    predicted, n, size = _riccati(A, F, G, N), steps.states, len(A)
-    # One measurement of the predicted state, then one whole step: unit coordinates of the filter.
-    still = np.broadcast_to(np.eye(size), steps.transition.shape)
-    measured = replace(steps, transition=still, drive=np.zeros_like(steps.drive))
-    half = stacked.factor(predicted[None]).lower[0]
-    first = _covariances(measured, np.zeros((0, size)), upper_root(half))
-    root = first.factor[0, :, :size]
-    whole = _covariances(steps, np.eye(size), root, smooth=True)
-    closed = whole.mean[0, :, :size].T
+    P, n = _riccati(A, F, G, N), steps.states
+    S = G @ P @ G.T + N @ N.T
+    gain = np.linalg.solve(S, G @ P).T
+    kept = np.eye(len(A)) - gain @ G
+    filtered = kept @ P @ kept.T + gain @ N @ (gain @ N).T
+    closed = kept @ A
     # scipy returns solutions with a closed loop on the unit circle, too: there the limit, if there
     # is one, depends on cov0.
     if np.abs(np.linalg.eigvals(closed)).max() >= 1.0 - ON_CIRCLE:
         raise NumericalFailure(PROBLEM + UNDRIVEN)
-    # A singular P leaves its factor free to turn (measurements looked back to): the coordinates of
-    # the next step are turned back (orthogonal Procrustes).
-    left, _, right = np.linalg.svd(root @ whole.factor[0, :, :size].T)
-    later = whole.later[0, :, :size].T @ (left @ right).T
-    smoothed = root.T @ _limit(later, whole.lost[0, :, :size]) @ root
+    # Λ = (A(I − KG))ᵀ Λ A(I − KG) + GᵀS⁻¹G: what all later releases tell of an error of prediction.
+    later = scipy.linalg.solve_discrete_lyapunov((A @ kept).T, G.T @ np.linalg.solve(S, G))
+    ahead = A @ filtered
+    smoothed = filtered - ahead.T @ later @ ahead
     smoothed = (smoothed + smoothed.T) / 2
-    filtered = first.filtered[0, :n, :n]
-    return SteadyState(predicted[:n, :n], filtered, smoothed[:n, :n], closed)
+    return SteadyState(P[:n, :n], filtered[:n, :n], smoothed[:n, :n], closed)
 
 
 def _riccati(A: Array, F: Array, G: Array, N: Array) -> Array:
     """The stabilising P_{k|k−1} (N, N), or NumericalFailure."""
-    if not G.any():
-        if np.abs(np.linalg.eigvals(A)).max() >= 1.0:
-            raise NumericalFailure(PROBLEM + "nothing is released and the system is not stable.")
-        with np.errstate(all="ignore"):  # looked at below
-            return _finite(_doubled(A, F @ F.T)[0])
+    if not G.any() and np.abs(np.linalg.eigvals(A)).max() >= 1.0:
+        raise NumericalFailure(PROBLEM + "nothing is released and the system is not stable.")
     try:
         with np.errstate(all="ignore"):  # of scipy's balancing; looked at below
             P = scipy.linalg.solve_discrete_are(A.T, G.T, F @ F.T, N @ N.T)
     except (np.linalg.LinAlgError, ValueError):
         raise NumericalFailure(PROBLEM + UNDRIVEN) from None
-    return _finite(P)
-
-
-def _finite(P: Array) -> Array:
     if not np.isfinite(P).all():
         raise NumericalFailure(PROBLEM + "its covariance leaves the range of numbers.")
     return np.asarray((P + P.T) / 2)
-
-
-def _limit(later: Array, lost: Array) -> Array:
-    """X = Θ_b X Θ_bᵀ + Θ_cΘ_cᵀ. Directions that Θ_b only turns carry no error: they stay at I."""
-    if np.abs(np.linalg.eigvals(later)).max() < CONTRACTS:
-        return np.asarray(scipy.linalg.solve_discrete_lyapunov(later, lost))
-    total, power = _doubled(later, lost)
-    return np.asarray(power @ power.T + total)
-
-
-def _doubled(M: Array, added: Array) -> tuple[Array, Array]:
-    """Σ_j Mʲ S Mʲᵀ of 2^60 steps by doubling, in which nothing cancels, and the power that is left.
-
-    The equation X = M X Mᵀ + S is ill-conditioned where M is large and its powers are not.
-    """
-    power, total = M, added
-    for _ in range(60):
-        total = power @ total @ power.T + total
-        power = power @ power
-    return total, power
-
-
-def _innovations(system: StateSpace, steps: int, series: int) -> tuple[Steps, Array, Array]:
-    """ζ of unit measurements (Kr, Km), and of the columns of a diffuse start (Kr, q)."""
-    seen = _unprotected(system, np.zeros(steps, dtype=bool))
-    m, D, N = system.readings, system.matrices.diffuse, len(seen.start)
-    q = D.shape[1]
-    values = np.zeros((steps, series + q, m))
-    values[:, :series] = np.eye(steps * m)[:, :series].reshape(steps, m, series).swapaxes(1, 2)
-    white = seen.whitened(values)
-    shift = np.zeros((steps, 0, N))
-    if seen.crossing is not None:
-        shift = np.zeros((steps, series + q, N))
-        shift[1:] = np.einsum("knr,ksr->ksn", seen.crossing.told, white)[:-1]
-    begin = np.concatenate([np.zeros((series, N)), responses(seen, D)])
-    done = forward(seen, begin, white, shift, with_unit_part(seen, D) if q else seen.root.T)
-    if not (done.scale > 0).all():
-        raise LevelBelowPrior(TIES)
-    flat = done.zeta.transpose(0, 2, 1).reshape(steps * m, series + q)
-    return seen, flat[:, :series], flat[:, series:]
 
 
 def reading_information(system: StateSpace, steps: int) -> Array:
@@ -329,10 +262,24 @@ def reading_information(system: StateSpace, steps: int) -> Array:
     >>> reading_information(white, 2).round(12).tolist()
     [[0.25, 0.0], [0.0, 0.5]]
     """
-    count = as_system(system).require_steps(steps)
-    _, W, X = _innovations(system, count, count * system.readings)
-    if X.shape[1]:  # what δ explains tells nothing: the other directions of ζ
-        W = np.linalg.qr(X, mode="complete")[0][:, X.shape[1] :].T @ W
+    count, m = as_system(system).require_steps(steps), system.readings
+    seen, D = _unprotected(system, np.zeros(count, dtype=bool)), system.matrices.diffuse
+    size, q, N = count * m, D.shape[1], len(seen.start)
+    values = np.zeros((count, size + q, m))  # unit measurements, then the columns of D
+    values[:, :size] = np.eye(size).reshape(count, m, size).swapaxes(1, 2)
+    white = seen.whitened(values)
+    shift = np.zeros((count, 0, N))
+    if seen.crossing is not None:
+        shift = np.zeros((count, size + q, N))
+        shift[1:] = np.einsum("knr,ksr->ksn", seen.crossing.told, white)[:-1]
+    begin = np.concatenate([np.zeros((size, N)), responses(seen, D)])
+    done = forward(seen, begin, white, shift, with_unit_part(seen, D) if q else seen.root.T)
+    if not (done.scale > 0).all():
+        raise LevelBelowPrior(TIES)
+    flat = done.zeta.transpose(0, 2, 1).reshape(size, size + q)
+    W, X = flat[:, :size], flat[:, size:]
+    if q:  # what δ explains tells nothing: the other directions of ζ
+        W = np.linalg.qr(X, mode="complete")[0][:, q:].T @ W
     return np.asarray(W.T @ W)
 
 
@@ -347,13 +294,12 @@ def information_blocks(system: StateSpace, steps: int) -> Array:
     if matrices.diffuse.shape[1] or matrices.cross is not None:
         whole = reading_information(system, count)
         return whole.reshape(count, m, count, m)[np.arange(count), :, np.arange(count)]
-    plan = plan_of(None, m, count, np.zeros(count, dtype=bool), varying=True)
-    seen = steps_of(matrices, plan, private=False)
-    begin = np.zeros((0, len(seen.start)))
-    done = _covariances(seen, begin, seen.root.T)
+    seen = _unprotected(system, np.zeros(count, dtype=bool), varying=True)
+    none, still = np.zeros((count, 0, m)), np.zeros((count, 0, system.states))
+    done = forward(seen, still[0], none, still, seen.root.T)
     if not (done.scale > 0).all():
         raise LevelBelowPrior(TIES)
-    result = -2.0 * adjoint(seen, done, begin, seen.root.T, series=1).noise
+    result = -2.0 * adjoint(seen, done, still[0], seen.root.T, series=1).noise
     return np.asarray((result + result.swapaxes(-1, -2)) / 2)
 
 
@@ -388,7 +334,6 @@ def memoryless_level(
     streams without an end, but not tight (the part R⁻¹ − J_Y is given away).
     S: a number s·I, a block (m, m), or blocks (K, m, m). The result is an EndlessLevel where
     neither S nor R changes with time.
-    (R is the noise of the readings given that of the states, where the two are correlated.)
     Raises LevelBelowPrior where S_k − R_k⁻¹ is not ≥ 0; `total_level` may then still exist.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0)
@@ -397,43 +342,31 @@ def memoryless_level(
     """
     m, name = as_system(system).readings, "the total level S"
     array = as_array(S, name, ndim=(0, 2, 3), error=NotAPrivacyLevel)
-    own = stack(array * np.eye(m) if array.ndim == 0 else array)
+    own, noise = stack(array * np.eye(m) if array.ndim == 0 else array), stack(system.R)
     if own.shape[-2:] != (m, m):
         raise NotAPrivacyLevel(f"{name} must have blocks of {m}×{m}; received {array.shape}.")
     psd(own, name, error=NotAPrivacyLevel)
-    noise = stacked.cholesky(_own_noise(system))
-    if noise is None:
-        raise LevelBelowPrior("R is singular: the bound J_Y ≤ R⁻¹ says nothing. Use total_level.")
-    # In units in which R_k = I: S' − I ≥ 0, and L = unit⁻¹ᵀ L'.
-    scaled = noise.swapaxes(-1, -2) @ own @ noise
-    values, vectors = np.linalg.eigh((scaled + scaled.swapaxes(-1, -2)) / 2)
-    extra = values - 1.0
-    # S is given to some eps of itself, which is eps·‖S‖‖R‖ in these units.
-    size = np.linalg.norm(own, 2, axis=(1, 2)) * np.linalg.norm(noise, 2, axis=(1, 2)) ** 2
-    short = extra.min(axis=-1) + rounding(m) * size
-    if short.min() < 0:
-        k = int(short.argmin())
+    if system.cross is not None or stacked.cholesky(noise) is None:
         raise LevelBelowPrior(
-            f"S − R⁻¹ is negative at step {k} (S is {values[k].min():.6g} of R⁻¹ in its weakest "
-            "direction): no level without memory keeps S. total_level may still exist."
+            "R is singular, or correlated with the noise of the states: the bound J_Y ≤ R⁻¹ says "
+            "nothing. Use total_level."
         )
-    half = vectors * np.sqrt(np.maximum(extra, 0.0))[..., None, :]  # rounding only, checked above
-    factor = np.linalg.solve(noise.swapaxes(-1, -2), half)
-    added = factor @ factor.swapaxes(-1, -2)
+    known, added = np.linalg.inv(noise), []
+    for k in range(max(len(own), len(known))):
+        try:
+            factor, kept = above_prior(at(own, k), at(known, k), "R⁻¹", str)
+        except LevelBelowPrior:
+            raise LevelBelowPrior(
+                f"S − R⁻¹ is negative at step {k}: no level without memory keeps S. total_level "
+                "may still exist."
+            ) from None
+        added.append(factor[:, kept] @ factor[:, kept].T)
     if len(added) == 1 and steps is None:
         return EndlessLevel(added[0])
     count = len(added) if steps is None else system.require_steps(steps)
     if 1 < len(added) < count:
         raise NotAPrivacyLevel(f"{name} has {len(added)} blocks; asked for {count} steps.")
     return StreamLevel(np.array(np.broadcast_to(added[:count], (count, m, m))))
-
-
-def _own_noise(system: StateSpace) -> Array:
-    """R, less what is known of it from w where the two are correlated, (1 or K, m, m)."""
-    if system.cross is None:
-        return stack(system.R)
-    Q, R, cross = (stack(part) for part in (system.Q, system.R, system.cross))
-    return np.asarray(R - cross.swapaxes(1, 2) @ np.linalg.pinv(Q, hermitian=True) @ cross)
 
 
 def _whole(S: ArrayLike, steps: int, m: int) -> Array:

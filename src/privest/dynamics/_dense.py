@@ -19,7 +19,8 @@ import scipy
 
 from privest.arrays import Array, Flags
 from privest.dynamics._kalman import LOG_2PI, NARROWED
-from privest.dynamics._steps import Matrices, at, joint_covariance, of_entries, roots_of, stack
+from privest.dynamics._steps import Matrices, at, of_entries, roots_of, stack
+from privest.dynamics._system import joint_noise
 from privest.errors import InvalidInput, NumericalFailure
 from privest.privacy import SequentialLevel
 
@@ -62,15 +63,14 @@ def dense_pass(
             f"A dense level of {K} steps has {size} unit sources of noise, more than {MOST}: take "
             "fewer steps, or a level that looks back a fixed number of steps."
         )
-    T, M = _maps(matrices, K)
-    rows = unit * rows_shown(level, missing, m)
-    M = rows @ M
     u = np.zeros((K, matrices.B.shape[-1])) if inputs is None else inputs
-    mean, measured = _prior_means(matrices, K, u)
+    T, M = _maps(matrices, u)
+    M = unit * rows_shown(level, missing, m) @ M
+    mean, T, offset, M = T[..., -1], T[..., :-1], M[:, -1], M[:, :-1]
     shape = (1, K, m) if values is None else values.shape
     absent = np.broadcast_to(of_entries(missing), (K, m))
     z = np.zeros((1, K, m)) if values is None else values.reshape(-1, K, m)
-    z = np.where(absent, 0.0, z - (rows @ measured.ravel()).reshape(K, m))
+    z = np.where(absent, 0.0, z - offset.reshape(K, m))
     S = len(z)
     upper, source = np.eye(size, order="F"), np.zeros((size, S))
     P = np.empty((3, K, n, n))
@@ -101,35 +101,21 @@ def dense_pass(
     )  # fmt: skip
 
 
-def _maps(matrices: Matrices, K: int) -> tuple[Array, Array]:
-    """T (K + 1, n, size) of the states and the same (Km, size) of the measurements."""
-    n, m = matrices.A.shape[-1], matrices.C.shape[-2]
-    cross = np.zeros((n, m)) if matrices.cross is None else matrices.cross
-    parts = [stack(part) for part in (matrices.Q, matrices.R, cross)]
-    length = max(len(part) for part in parts)
-    joint = roots_of(
-        joint_covariance(*(np.broadcast_to(part, (length, *part.shape[1:])) for part in parts))
-    )
-    T, Y = np.zeros((K + 1, n, n + K * (n + m))), np.zeros((K, m, n + K * (n + m)))
-    T[0, :, :n] = matrices.root0
-    for k in range(K):
-        own, root = slice(n + k * (n + m), n + (k + 1) * (n + m)), at(joint, k)
-        Y[k] = at(stack(matrices.C), k) @ T[k]
-        Y[k, :, own] += root[n:]
-        T[k + 1] = at(stack(matrices.A), k) @ T[k]
-        T[k + 1, :, own] += root[:n]
-    return T, Y.reshape(K * m, -1)
-
-
-def _prior_means(matrices: Matrices, K: int, inputs: Array) -> tuple[Array, Array]:
-    """E x (K + 1, n) and E y (K, m)."""
+def _maps(matrices: Matrices, inputs: Array) -> tuple[Array, Array]:
+    """The states (K + 1, n, size + 1) and measurements (Km, size + 1) by sources; E last."""
+    K, n, m = len(inputs), matrices.A.shape[-1], matrices.C.shape[-2]
     A, B, C, D = (stack(matrices[i]) for i in (0, 6, 1, 7))
-    mean, measured = np.empty((K + 1, A.shape[-1])), np.empty((K, C.shape[-2]))
-    mean[0] = matrices.mean0
-    for k in range(K):
-        measured[k] = at(C, k) @ mean[k] + at(D, k) @ inputs[k]
-        mean[k + 1] = at(A, k) @ mean[k] + at(B, k) @ inputs[k]
-    return mean, measured
+    joint, size = roots_of(joint_noise(matrices)), n + K * (n + m)
+    T, Y = np.zeros((K + 1, n, size + 1)), np.zeros((K, m, size + 1))
+    T[0, :, :n], T[0, :, -1] = matrices.root0, matrices.mean0
+    for k, u in enumerate(inputs):
+        own, root = slice(n + k * (n + m), n + (k + 1) * (n + m)), at(joint, k)
+        Y[k], T[k + 1] = at(C, k) @ T[k], at(A, k) @ T[k]
+        Y[k, :, own] += root[n:]
+        T[k + 1, :, own] += root[:n]
+        Y[k, :, -1] += at(D, k) @ u
+        T[k + 1, :, -1] += at(B, k) @ u
+    return T, Y.reshape(K * m, -1)
 
 
 def rows_shown(level: SequentialLevel, missing: Flags, m: int) -> Array:

@@ -1,8 +1,7 @@
-"""Does the system fit the releases? The whitened innovations, looked at.
+"""Does the system fit the releases? Tests of the whitened innovations.
 
-If the system is right, the ζ_k = c_k⁻¹(z̃_k − what was predicted) are independent N(0, I): white,
-normal, of mean 0 and variance 1, whatever the level. What a receiver does to releases costs no
-privacy.
+If the system is right, the ζ_k = c_k⁻¹(z̃_k − what was predicted) are independent N(0, I), whatever
+the level. Tests of releases cost no privacy.
 
 With U (n, r) the innovations, made orthonormal, and S_h the shift by h steps over the n_h pairs of
 steps that are both there, the autocorrelations of lag h are UᵀS_hU. For white normal ζ, U is a
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, Array, Flags, Index, as_array, as_confidence, as_count
+from privest.arrays import CONFIDENCE, Array, Flags, Index, as_confidence, as_count
 from privest.dynamics._filter import Filtered
 from privest.errors import InvalidInput
 from privest.records import Record, quantile
@@ -100,22 +99,18 @@ class Diagnosis(Record):
     def verdict(self) -> str:
         """In words, no more than was looked at."""
         alarms = self.alarms
-        which = f"{len(self.tests)} tests of {int(self.count.sum())} innovations, lags up to "
-        head = f"{which}{self.lags}: "
-        if not alarms:
-            body = "none speaks against the system (which does not prove it)."
-        else:
-            names = dict.fromkeys(test.name for test in alarms)
-            body = "the system does not fit: its innovations " + ", ".join(
-                WORDS[name] for name in names
-            )
-            body += f" ({'; '.join(map(str, alarms))})."
+        body = "none speaks against the system (which does not prove it)."
+        if alarms:
+            words = ", ".join(WORDS[name] for name in dict.fromkeys(own.name for own in alarms))
+            listed = "; ".join(map(str, alarms))
+            body = f"the system does not fit: its innovations {words} ({listed})."
         if self.fitted:
             body += (
                 " The model was fitted to the same releases: that mean and variance then come out "
                 "right says little."
             )
-        return head + body
+        count = int(self.count.sum())
+        return f"{len(self.tests)} tests of {count} innovations, lags up to {self.lags}: {body}"
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.verdict})"
@@ -154,11 +149,16 @@ def diagnose(
     >>> [test.name for test in wrong.alarms]
     ['whiteness', 'mean', 'variance']
     """
-    every = _innovations(filtered)
+    if not hasattr(filtered, "innovations"):
+        raise InvalidInput(
+            f"diagnose takes what a filter found, not {type(filtered).__name__}: see "
+            "dynamics.filter."
+        )
+    found = filtered.innovations
+    every = np.array(found[None] if found.ndim == 2 else found)
     there = ~np.isnan(every)
     count = np.asarray(there.sum(axis=(0, 1)))
-    shaping = as_count(parameters, "parameters", least=0)
-    trust = as_confidence(confidence)
+    shaping, trust = as_count(parameters, "parameters", least=0), as_confidence(confidence)
     most = _lags(every.shape[1], every.shape[2], lags, shaping)
     if count.min() < FEWEST:
         raise InvalidInput(
@@ -173,25 +173,18 @@ def diagnose(
     sums, pairs = _products(unit, most), _pairs(there, most)
     divisor = np.where(pairs > 0, pairs, np.nan)  # nothing is known of a lag without pairs
     deviation = np.sqrt((1 - np.diag(2 / (count + 2))) / divisor)  # exact
-    tests = [*_whiteness(unit, there, sums, pairs, count, shaping), *_normality(every, count)]
-    tests += _moments(values, count)
-    return Diagnosis(
-        every, count, most, sums / divisor, pairs, quantile(trust) * deviation, tuple(tests),
-        shaping, bool(shaping if fitted is None else fitted), trust, bool(filtered.simulated),
+    square, n = float(np.square(values).sum()), int(count.sum())
+    below, above = scipy.special.chdtr(n, square), scipy.special.chdtrc(n, square)
+    mean = float((np.square(values.sum(axis=(0, 1))) / count).sum())
+    tests = (
+        *_whiteness(unit, there, sums, pairs, count, shaping), _normality(every, count),
+        _upper("mean", None, mean, len(count)),
+        InnovationTest("variance", None, square, n, min(1.0, 2 * float(min(below, above)))),
     )  # fmt: skip
-
-
-def _innovations(filtered: Filtered) -> Array:
-    """ζ (series, K, r)."""
-    if not hasattr(filtered, "innovations"):
-        raise InvalidInput(
-            f"diagnose takes what a filter found, not {type(filtered).__name__}: see "
-            "dynamics.filter."
-        )
-    found = np.array(filtered.innovations, dtype=np.float64)
-    every = found[None] if found.ndim == 2 else found
-    as_array(np.where(np.isnan(every), 0.0, every), "innovations", ndim=3)
-    return every
+    return Diagnosis(
+        every, count, most, sums / divisor, pairs, quantile(trust) * deviation, tests, shaping,
+        bool(shaping if fitted is None else fitted), trust, bool(filtered.simulated),
+    )  # fmt: skip
 
 
 def _lags(steps: int, width: int, asked: int | None, fitted: int) -> int:
@@ -255,7 +248,7 @@ def _portmanteau(
     return _upper("whiteness", component, statistic, freedom)
 
 
-def _normality(every: Array, count: Index) -> list[InnovationTest]:
+def _normality(every: Array, count: Index) -> InnovationTest:
     """Σ over the entries of n(skewness²/6 + excess²/24)."""
     total = 0.0
     for j, n in enumerate(count):
@@ -267,19 +260,7 @@ def _normality(every: Array, count: Index) -> list[InnovationTest]:
             raise InvalidInput("The innovations of an entry are all the same: nothing to test.")
         skewness, kurtosis = (own**3).mean() / variance**1.5, (own**4).mean() / variance**2
         total += n * (skewness**2 / 6 + (kurtosis - 3) ** 2 / 24)
-    return [_upper("normality", None, float(total), 2 * len(count))]
-
-
-def _moments(values: Array, count: Index) -> list[InnovationTest]:
-    """Σζ of every entry, and Σζ² of all."""
-    mean = float((np.square(values.sum(axis=(0, 1))) / count).sum())
-    square, n = float(np.square(values).sum()), int(count.sum())
-    below, above = scipy.special.chdtr(n, square), scipy.special.chdtrc(n, square)
-    two_sided = min(1.0, 2 * float(min(below, above)))
-    return [
-        _upper("mean", None, mean, len(count)),
-        InnovationTest("variance", None, square, n, two_sided),
-    ]
+    return _upper("normality", None, float(total), 2 * len(count))
 
 
 def _upper(name: str, component: int | None, statistic: float, freedom: int) -> InnovationTest:

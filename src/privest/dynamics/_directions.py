@@ -41,29 +41,23 @@ class BestDirections(Record):
 
     level       to give to the mechanism and to the filter: EndlessLevel, or a StreamLevel.
     information D = LLᵀ, (m, m), or (K, m, m) for a finite horizon.
-    error       tr(W P): in steady state, or (K,) after every step.
+    error       tr(W P): in steady state, or (K,) after every step; `value` is their sum.
     isotropic   the same for equal noise on every reading at every step, of the same budget.
-    shared      whether the budget is one for all steps together; else one for each step.
-    asked       the budget; `spent` the trace of D, the largest of any step or the sum of all.
-    value       the error, or its sum over the horizon.
+    spent       the trace of D: the largest of any step, or the sum of all for a total.
     floor       no release within the budget has less: a proof, whatever the search did.
     gap         (value − floor)/value.
     price       −d value/d budget: what one more unit of it would take off.
-    iterations, method: of the search.
     """
 
     level: EndlessLevel | StreamLevel
     information: Array
     error: Array
     isotropic: Array
-    shared: bool
-    asked: float
+    spent: float
     floor: float
     price: float
-    iterations: int
-    method: str
 
-    DERIVED = ("gain", "value", "gap", "spent")
+    DERIVED = ("gain", "value", "gap")
 
     @property
     def value(self) -> float:
@@ -74,51 +68,18 @@ class BestDirections(Record):
         return max((self.value - self.floor) / self.value, 0.0)
 
     @property
-    def spent(self) -> float:
-        each = np.trace(self.information, axis1=-2, axis2=-1)
-        return float(np.sum(each) if self.shared else np.max(each))
-
-    @property
     def gain(self) -> float:
         """isotropic / best, of the error or of its sum over the horizon."""
-        return float(np.sum(self.isotropic) / np.sum(self.error))
-
-    def explain(self) -> str:
-        """What was found, against equal noise, and how sure it is."""
-        values = np.linalg.eigvalsh(self.information)
-        rank = int(np.max(np.sum(values > 1e-6 * np.max(values), axis=-1)))
-        m = self.information.shape[-1]
-        steps = f", {len(self.error)} steps" if self.error.ndim else " in steady state"
-        where = "over all steps together" if self.shared else "at every step"
-        lines = [
-            f"Made small: the weighted squared error of the states{steps}. It is {self.value:.6g} "
-            f"for a privacy loss of {self.spent:.6g} {where} (of {self.asked:.6g}).",
-            f"Equal noise on every reading: {self.gain:.4g} times as much.",
-            f"Proved: no release within the budget has less than {self.floor:.6g} (gap "
-            f"{self.gap:.1e}; {self.method}, {self.iterations} steps).",
-            f"At most {rank} of {m} combinations of the readings are shown at a step.",
-        ]
-        if self.shared:
-            each = np.trace(self.information, axis1=1, axis2=2)
-            silent = int(np.sum(each <= 1e-6 * each.max()))
-            lines.append(
-                f"Step {int(each.argmax())} (from 0) gives up most, {each.max() / self.spent:.1%} "
-                f"of it; {silent} of {len(each)} steps give up nothing."
-            )
-        return "\n".join(lines)
+        return float(np.sum(self.isotropic)) / self.value
 
     def __repr__(self) -> str:
         return f"BestDirections(mean error {np.mean(self.error):.4g}, gain {self.gain:.4g})"
 
 
 def best_directions(
-    system: StateSpace,
-    budget: float | None = None,
-    *,
-    total: float | None = None,
-    weight: ArrayLike | None = None,
-    steps: int | None = None,
-) -> BestDirections:
+    system: StateSpace, budget: float | None = None, *, total: float | None = None,
+    weight: ArrayLike | None = None, steps: int | None = None,
+) -> BestDirections:  # fmt: skip
     """The L that serves the state estimates best under a budget for every step or for all of them.
 
     Symbols: `budget` s bounds the trace of the Fisher information that one step's release adds
@@ -153,16 +114,14 @@ def best_directions(
     value, count = _problem(system, weight, steps)
     each = s / (m * count) if shared else s / m
     equal = np.broadcast_to(np.sqrt(each) * np.eye(m), (count, m, m))
-    same, _ = value(equal)
-    found = minimise(value, s, equal, shared=shared)
-    D = found.factors @ found.factors.swapaxes(-1, -2)
-    return BestDirections(
-        level=EndlessLevel(D[0]) if endless else StreamLevel(D),
-        information=D[0] if endless else D,
-        error=found.errors[0] if endless else found.errors,
-        isotropic=same[0] if endless else same, shared=shared, asked=s, floor=found.floor,
-        price=found.price, iterations=found.iterations, method="L-BFGS on the factors",
-    )  # fmt: skip
+    same, _ = value(equal)  # raises where even equal noise has no value
+    L, errors, floor, price = _minimise(value, s, equal, shared=shared)
+    D = L @ L.swapaxes(-1, -2)
+    traces = np.trace(D, axis1=-2, axis2=-1)
+    spent = float(traces.sum() if shared else traces.max())
+    if endless:
+        return BestDirections(EndlessLevel(D[0]), D[0], errors[0], same[0], spent, floor, price)
+    return BestDirections(StreamLevel(D), D, errors, same, spent, floor, price)
 
 
 def _problem(system: StateSpace, weight: ArrayLike | None, steps: int | None) -> tuple[Value, int]:
@@ -196,9 +155,8 @@ def _measured(P: Array, C: Array, root: Array, L: Array) -> tuple[Array, Array]:
     return kept @ P @ kept.T + noise @ noise.T, kept
 
 
-def _slopes(P: Array, C: Array, root: Array, L: Array, influence: Array) -> Array:
+def _slopes(P: Array, C: Array, R: Array, L: Array, influence: Array) -> Array:
     """∂/∂D at D = LLᵀ for filtered covariances P; all with a leading axis."""
-    R = root @ root.swapaxes(-1, -2)
     inner = np.eye(L.shape[-1]) + R @ L @ L.swapaxes(-1, -2)
     outer = np.linalg.solve(inner, C @ P)
     slope = -outer @ influence @ outer.swapaxes(-1, -2)
@@ -207,40 +165,35 @@ def _slopes(P: Array, C: Array, root: Array, L: Array, influence: Array) -> Arra
 
 def _horizon(system: StateSpace, W: Array, steps: int) -> Value:
     A, Q, n = stack(system.A), stack(system.Q), system.states
-    C = np.broadcast_to(stack(system.C)[:steps], (steps, system.readings, n))
-    root = np.broadcast_to(
-        system.matrices.R_root[:steps], (steps, system.readings, system.readings)
-    )
+    C, R, root = stack(system.C)[:steps], stack(system.R)[:steps], system.matrices.R_root
 
     def value(L: Array) -> tuple[Array, Array]:
-        after, closed = np.empty((steps, n, n)), np.empty((steps, n, n))
+        after, closed, influence = (np.empty((steps, n, n)) for _ in range(3))
         P = system.cov0
         moved: Array = np.eye(n)
         for k in range(steps):
             if k:
                 moved = at(A, k - 1)
                 P = moved @ after[k - 1] @ moved.T + at(Q, k - 1)
-            after[k], kept = _measured(P, C[k], root[k], L[k])
+            after[k], kept = _measured(P, at(C, k), at(root, k), L[k])
             closed[k] = kept @ moved
-        influence = np.empty((steps, n, n))
         influence[-1] = W
         for k in range(steps - 2, -1, -1):
             influence[k] = W + closed[k + 1].T @ influence[k + 1] @ closed[k + 1]
-        errors = np.einsum("ij,kij->k", W, after)
-        return errors, _slopes(after, C, root, L, influence)
+        return np.einsum("ij,kij->k", W, after), _slopes(after, C, R, L, influence)
 
     return value
 
 
 def _steady(system: StateSpace, W: Array) -> Value:
-    A, C, Q, root = system.A, system.C, system.Q, system.matrices.R_root[0]
+    A, C, root = system.A, system.C, system.matrices.R_root[0]
 
     def value(L: Array) -> tuple[Array, Array]:
         G, N = L[0].T @ C, unit_roots_of((L[0].T @ root)[None])[0]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
-                P = scipy.linalg.solve_discrete_are(A.T, G.T, Q, N @ N.T)
+                P = scipy.linalg.solve_discrete_are(A.T, G.T, system.Q, N @ N.T)
                 after, kept = _measured((P + P.T) / 2, C, root, L[0])
                 influence = scipy.linalg.solve_discrete_lyapunov((kept @ A).T, W)
         except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
@@ -248,38 +201,28 @@ def _steady(system: StateSpace, W: Array) -> Value:
                 "There is no steady state for some direction that was tried: an unstable part of "
                 "the system is not shown, or no noise drives a part on the unit circle. Give steps."
             ) from None
-        slope = _slopes(after, C, root, L, influence)
-        return np.array([np.sum(W * after)]), slope
+        return np.array([np.sum(W * after)]), _slopes(after, C, system.R, L, influence)
 
     return value
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """L (K, m, m), its errors (K,), the floor of their sum, −d sum/d budget, steps."""
-
-    factors: Array
-    errors: Array
-    floor: float
-    price: float
-    iterations: int
-
-
-def minimise(value: Value, s: float, start: Array, *, shared: bool) -> Search:
-    """The best L with tr L_kL_kᵀ = s for every step, or Σ_k tr L_kL_kᵀ = s (`shared`), by L-BFGS.
+def _minimise(
+    value: Value, s: float, start: Array, *, shared: bool
+) -> tuple[Array, Array, float, float]:
+    """L with tr L_kL_kᵀ = s for every step, or Σ_k tr L_kL_kᵀ = s (`shared`), by L-BFGS; its
+    errors (K,), the floor of their sum, and −d sum/d budget.
 
     The whole budget is always used: more information never harms. In the factors the problem is
     not convex (where a direction is lost from L its slope is zero, best or not), but the
     certificate is that of the convex one, and so is the step that leads away from there.
     """
     shape, axes = start.shape, (0, 1, 2) if shared else (1, 2)
+    high = 100.0 * float(value(start)[0].sum())
 
     def scaled(flat: Array) -> tuple[Array, Array]:
         M = flat.reshape(shape)
         size = np.sum(M * M, axis=axes, keepdims=True)
         return M * np.sqrt(s / size), size
-
-    high = 100.0 * float(value(start)[0].sum())  # raises where even equal noise has no value
 
     def objective(flat: Array) -> tuple[float, Array]:
         L, size = scaled(flat)
@@ -291,37 +234,27 @@ def minimise(value: Value, s: float, start: Array, *, shared: bool) -> Search:
         along = np.sum(pull * L, axis=axes, keepdims=True) / s
         return float(errors.sum()), (2 * np.sqrt(s / size) * (pull - along * L)).ravel()
 
-    found, floor, steps = (start / np.sqrt(s)).ravel(), -np.inf, 0
+    found, floor = start, -np.inf
     for _ in range(100 if shared else 20):  # it may stop where a direction was lost, or when flat
         result = scipy.optimize.minimize(
-            objective, found, jac=True, method="L-BFGS-B",
+            objective, found.ravel() / np.sqrt(s), jac=True, method="L-BFGS-B",
             options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 500, "maxcor": 20},
         )  # fmt: skip
-        steps += int(result.nit)
         L, _ = scaled(result.x)
         errors, slope = value(L)
-        total = float(errors.sum())
-        here, price = floor_at(L, total, slope, s, shared=shared)
-        floor = max(floor, here)
+        total, steepest = float(errors.sum()), np.linalg.eigvalsh(-slope)[:, -1]
+        price = float(steepest.max() if shared else steepest.sum())
+        floor = max(floor, total - s * price - float(np.sum((slope @ L) * L)))
         if total - floor <= 1e-2 * CERTIFIED * total:
             break
-        found = (_escaped(value, L, total, slope, s, shared) / np.sqrt(s)).ravel()
+        found = _escaped(value, L, total, slope, s, shared)
     if total - floor > CERTIFIED * total:
         raise NumericalFailure(
             "The best direction was not found: the certificate is "
             f"{(total - floor) / total:.2g} of the error, above {CERTIFIED:g}. Scale the readings "
             "to similar sizes, or take fewer steps."
         )
-    return Search(L, errors, min(floor, total), price, steps)
-
-
-def floor_at(
-    L: Array, error: float, slope: Array, s: float, *, shared: bool
-) -> tuple[float, float]:
-    """What no L within the budget is below, proved at any L, and the price of the budget there."""
-    steepest = np.linalg.eigvalsh(-slope)[:, -1]
-    price = float(steepest.max() if shared else steepest.sum())
-    return error - s * price - float(np.sum((slope @ L) * L)), price
+    return L, errors, min(floor, total), price
 
 
 def _escaped(value: Value, L: Array, error: float, slope: Array, s: float, shared: bool) -> Array:

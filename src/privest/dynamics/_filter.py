@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_count, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_number
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._kalman import (
     LOG_2PI,
@@ -26,7 +26,14 @@ from privest.dynamics._kalman import (
     upper_root,
     with_unit_part,
 )
-from privest.dynamics._releases import Given, Level, SeriesRelease, given_values, level_of
+from privest.dynamics._releases import (
+    Given,
+    Level,
+    SeriesRelease,
+    given_values,
+    joined,
+    level_of,
+)
 from privest.dynamics._steps import (
     Next,
     Steps,
@@ -118,12 +125,13 @@ def _dense(
     u, n = known_inputs(inputs, steps, system.inputs), system.states
     found = dense_pass(system.matrices, level, given.missing, given.unit, given.values, u)
     mean, root = found.ahead  # of x_K already
-    end = mean, upper_root(root), Next(np.eye(n), np.zeros((n, n)), np.zeros((1, n)))
+    leads = Next(np.eye(n), np.zeros((n, n)), np.zeros((1, n)))
+    end = KalmanState(steps, np.atleast_2d(mean), upper_root(root), leads)
     return Filtered(
         found.filtered, found.covariance, found.predicted, found.predicted_covariance,
         found.innovations, given.log_likelihood(found.log_likelihood), system, 0, given.simulated,
         partial(Smoothed, found.smoothed, found.smoothed_covariance, given.simulated),
-        partial(_ahead, system, end, steps - 1, given.simulated),
+        partial(_predicted, system, end, mean.ndim == 1, given.simulated),
     )  # fmt: skip
 
 
@@ -161,7 +169,10 @@ def first_state(system: StateSpace, steps: Steps, series: int = 1) -> KalmanStat
 
 
 class Batch(NamedTuple):
-    """Steps that follow a state: whitened values (K, S, r), and what moves the states (K, ·, N)."""
+    """Steps that follow a state: whitened values (K, S + q, r), what moves the states (K, ·, N).
+
+    The columns of a diffuse start are q further series that show zeros.
+    """
 
     steps: Steps
     state: KalmanState
@@ -170,17 +181,9 @@ class Batch(NamedTuple):
     series: int
 
     def run(self, *, smooth: bool = False) -> Pass:
-        """All of it, the columns of a diffuse start as further series."""
-        state = self.state
-        q = len(state.mean) - self.series
-        values, shift = self.values, self.shift
-        if q:
-            K, _, r = values.shape
-            values = np.concatenate([values, np.zeros((K, q, r))], axis=1)
-            if shift.shape[1]:
-                wide = np.broadcast_to(shift, (K, self.series, shift.shape[2]))
-                shift = np.concatenate([wide, np.zeros((K, q, shift.shape[2]))], axis=1)
-        return forward(self.steps, state.mean, values, shift, state.factor, smooth=smooth)
+        """The filter over all of it."""
+        mean, factor = self.state.mean, self.state.factor
+        return forward(self.steps, mean, self.values, self.shift, factor, smooth=smooth)
 
 
 class Outcome(NamedTuple):
@@ -221,7 +224,7 @@ def run_filter(
         _by_series(found.filtered, one), found.covariance, _by_series(found.predicted, one),
         found.predicted_covariance, _by_series(zeta, one), np.asarray(fit[0] if one else fit),
         system, state.step, given.simulated, partial(_smoothed, batch, n, one, given.simulated),
-        partial(_from_state, system, end, one, given.simulated),
+        partial(_predicted, system, end, one, given.simulated),
     )  # fmt: skip
     return result, end
 
@@ -261,9 +264,8 @@ def _from_diffuse(batch: Batch, open_: Undetermined, n: int) -> Outcome:
     if d == batch.steps.steps:
         return first
     state = batch.state._replace(mean=first.mean, factor=factor, open=None)
-    rest = outcome_of(
-        Batch(later_part(batch.steps, d), state, batch.values[d:], batch.shift[d:], S), n
-    )
+    later, values = later_part(batch.steps, d), batch.values[d:, :S].copy()
+    rest = outcome_of(Batch(later, state, values, batch.shift[d:, :S], S), n)
     x, ahead, P, wide, zeta = (np.concatenate(pair) for pair in zip(first[:5], rest[:5]))
     return Outcome(x, ahead, P, wide, zeta, fit + rest.fit, rest.mean, rest.factor)
 
@@ -296,6 +298,11 @@ def _batch(
         moves = np.broadcast_to(shift[:, None], (K, len(every), shift.shape[1])).copy()
         moves[1:] += told[:-1]
         leads = Next(steps.crossing.transition, steps.crossing.drive, added + told[-1])
+    if state.open is not None:
+        zeros = ((0, 0), (0, len(state.mean) - len(every)), (0, 0))
+        values = np.pad(values, zeros)
+        if moves.size:
+            moves = np.pad(np.broadcast_to(moves, (K, len(every), moves.shape[2])), zeros)
     return Batch(steps, state, values, moves, len(every)), leads
 
 
@@ -360,72 +367,30 @@ def _require_filtered(filtered: Filtered) -> Filtered:
     return filtered
 
 
-def _from_state(
+def _predicted(
     system: StateSpace, state: KalmanState, one: bool, simulated: bool, steps: int,
     inputs: ArrayLike | None,
 ) -> Predicted:  # fmt: skip
     if state.open is not None:
         raise NotIdentifiable("There is no prediction yet: x_0 is diffuse and not determined.")
-    n = system.states
-    mean = state.mean[:, :n]
-    end = mean[0] if one else mean, upper_root(state.factor[:, :n].T), state.leads
-    return _ahead(system, end, state.step - 1, simulated, steps, inputs)
-
-
-def _ahead(
-    system: StateSpace, end: tuple[Array, Array, Next], last: int, simulated: bool, steps: int,
-    inputs: ArrayLike | None,
-) -> Predicted:  # fmt: skip
-    """The states after step `last`: steps that show nothing."""
-    mean, factor, leads = end
     count, n, own = as_count(steps, "steps", least=1), system.states, system.matrices
+    last = state.step - 1
     if system.steps is not None and last + count > system.steps:
         raise InvalidInput(
             f"The system is given for {system.steps} steps: it leads {system.steps - last} steps "
             f"ahead of step {last}; asked for {count}."
         )
     u = known_inputs(inputs, count, system.inputs)
-    A, F = np.empty((count, n, n)), np.empty((count, n, n))
-    shift = np.zeros((count, len(leads.shift), n))
-    A[0], F[0], shift[0] = leads
-    for h in range(1, count):
-        A[h], F[h] = at(stack(own.A), last + h), at(own.Q_root, last + h)
-        shift[h] = at(stack(own.B), last + h) @ u[h - 1]
-    silent = Steps(
-        A, F, np.zeros((count, 1, n)), np.ones((count, 1, 1)), np.arange(count), mean, factor, n,
-        np.ones(count, dtype=bool),
-    )  # fmt: skip
-    begin = np.atleast_2d(mean)
-    done = forward(silent, begin, np.zeros((count, len(begin), 1)), shift, factor)
-    states = _by_series(done.ahead[..., :n], mean.ndim == 1)
-    return Predicted(states, done.predicted[done.entry, :n, :n], simulated)
-
-
-class _Window(NamedTuple):
-    """Releases of some steps, the inputs (steps, p) of these, and the filter before them."""
-
-    state: KalmanState
-    given: Given
-    inputs: Array
-
-    @property
-    def steps(self) -> int:
-        return len(self.given.values)
-
-
-def _joined(parts: list[_Window]) -> _Window:
-    """Windows that follow one another as one."""
-    given = [part.given for part in parts]
-    shape = given[0].values.shape[-1]
-    flags = [np.broadcast_to(of_entries(own.missing), (len(own.values), shape)) for own in given]
-    missing = np.concatenate(flags)
-    if (missing == missing[:, :1]).all():
-        missing = missing[:, 0].copy()
-    whole = Given(
-        np.concatenate([own.values for own in given]), missing, given[0].unit,
-        any(own.simulated for own in given),
-    )  # fmt: skip
-    return _Window(parts[0].state, whole, np.concatenate([part.inputs for part in parts]))
+    mean, P = state.mean[:, :n], (state.factor.T @ state.factor)[:n, :n]
+    means, covariances = np.empty((count, *mean.shape)), np.empty((count, n, n))
+    A, F, added = state.leads
+    for h in range(count):
+        if h:
+            A, F = at(stack(own.A), last + h), at(own.Q_root, last + h)
+            added = (at(stack(own.B), last + h) @ u[h - 1])[None]
+        mean, P = mean @ A.T + added, A @ P @ A.T + F @ F.T
+        means[h], covariances[h] = mean, (P + P.T) / 2
+    return Predicted(_by_series(means, one), covariances, simulated)
 
 
 class PrivateKalman(Estimated):
@@ -455,7 +420,7 @@ class PrivateKalman(Estimated):
                 "stream."
             )
         self._state = self._first()
-        self._windows: list[_Window] = []
+        self._past: list[tuple[KalmanState, StreamRelease, Array]] = []  # inputs of each release
         self.log_likelihood = 0.0
         self.simulated = False  # whether some release was
         plain = system.cross is None and system.steps is None and not system.inputs
@@ -484,27 +449,17 @@ class PrivateKalman(Estimated):
         else:
             given = given_values(release, self.level, self.steps)
             self.system.require_steps(self.steps + len(given.values))
-            if self._windows and self._windows[-1].given.unit != given.unit:
-                raise InvalidInput(
-                    "Simulated and protected releases cannot be smoothed together: start a filter "
-                    "for each."
-                )
             result, now = run_filter(self.system, self.level, given, inputs, before)
-            if self._lag is not None:
-                self._remember(before, given, inputs)
+        if self._lag is not None:
+            u = known_inputs(inputs, release.steps, self.system.inputs).copy()
+            own = replace(release, values=release.values.copy())  # the release is the caller's
+            self._past.append((before, own, u))
+            while sum(own.steps for _, own, _ in self._past[1:]) > self._lag:
+                self._past.pop(0)
         self._state = now
         self.log_likelihood += float(result.log_likelihood)
         self.simulated |= result.simulated
         return result
-
-    def _remember(self, state: KalmanState, given: Given, inputs: ArrayLike | None) -> None:
-        """The releases of the last `lag` + 1 steps, and the filter before them."""
-        assert self._lag is not None
-        u = known_inputs(inputs, len(given.values), self.system.inputs)
-        own = given._replace(values=given.values.copy())  # the release is the caller's
-        self._windows.append(_Window(state, own, u.copy()))
-        while sum(part.steps for part in self._windows[1:]) > self._lag:
-            self._windows.pop(0)
 
     def _is_single(self, release: StreamRelease) -> bool:
         """Whether it is the next step, whole, of a system and a level that do not change."""
@@ -548,7 +503,7 @@ class PrivateKalman(Estimated):
             done.mean[0, :, :n], done.filtered[:, :n, :n], done.ahead[0, :, :n],
             done.predicted[:, :n, :n], zeta, np.array(fit), system, state.step, release.simulated,
             partial(_smoothed, batch, n, True, release.simulated),
-            partial(_from_state, system, now, True, release.simulated),
+            partial(_predicted, system, now, True, release.simulated),
         )  # fmt: skip
         return result, now
 
@@ -570,100 +525,75 @@ class PrivateKalman(Estimated):
         """
         if self._lag is None:
             raise InvalidInput("Say how far back to smooth: PrivateKalman(system, level, lag=L).")
-        if not self._windows:
+        if not self._past:
             raise InvalidInput("There is nothing to smooth: update with a release first.")
-        whole = _joined(self._windows)
-        inputs = whole.inputs if self.system.inputs else None
-        found, _ = run_filter(self.system, self.level, whole.given, inputs, whole.state)
-        back = smooth(found)
-        first = max(0, whole.steps - self._lag - 1)
-        return Smoothed(back.estimate[first:], back.covariance[first:], back.simulated)
+        states, releases, inputs = zip(*self._past)
+        given = given_values(joined(releases), self.level, states[0].step)
+        u = np.concatenate(inputs) if self.system.inputs else None
+        back = smooth(run_filter(self.system, self.level, given, u, states[0])[0])
+        last = slice(-self._lag - 1, None)
+        return Smoothed(back.estimate[last], back.covariance[last], back.simulated)
 
     def predict(self, steps: int, *, inputs: ArrayLike | None = None) -> Predicted:
         """The next states. See `dynamics.predict`."""
         if self.steps == 0:
             raise InvalidInput("There is nothing to predict from: update with a release first.")
-        return _from_state(self.system, self._state, True, self.simulated, steps, inputs)
+        return _predicted(self.system, self._state, True, self.simulated, steps, inputs)
 
     def state(self) -> dict[str, Array]:
-        """What the next steps need, as plain arrays; it holds no measurement."""
+        """What the next steps need, as plain arrays; it holds no measurement.
+
+        Releases that are held for `smoothed` are not part of it.
+        """
         facts = {"log_likelihood": self.log_likelihood, "simulated": self.simulated}
-        whole = _packed(self._state) | {name: np.array(fact) for name, fact in facts.items()}
-        if self._lag is None:
-            return whole
-        if not self._windows:
-            return whole | {"past": np.array(0)}
-        past = _joined(self._windows)
-        given = past.given
-        return whole | {f"past_{name}": part for name, part in _packed(past.state).items()} | {
-            "past": np.array(past.steps), "past_values": given.values,
-            "past_missing": np.broadcast_to(of_entries(given.missing), given.values.shape).copy(),
-            "past_scale": np.array(given.unit), "past_inputs": past.inputs,
-            "past_simulated": np.array(given.simulated),
-        }  # fmt: skip
+        return _packed(self._state) | {name: np.array(fact) for name, fact in facts.items()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again: all of it, or nothing of one that does not fit.
+        """Take up a state again, all of it or nothing; `smoothed` then begins at the next release.
 
-        Raises InvalidInput for what no `state` of a filter of this system, level and lag can be.
+        Raises InvalidInput for what no `state` of a filter of this system and level can be.
         """
-        now = self._unpacked(state)
-        _require_parts(state, ("log_likelihood", "simulated"))
-        fit = as_number(state["log_likelihood"], "log_likelihood of the state")
-        simulated = _flag(state, "simulated")
-        windows = [] if self._lag is None else self._restored(state, now)
-        self._state, self._windows = now, windows
-        self.log_likelihood, self.simulated = fit, simulated
-
-    def _unpacked(self, state: Mapping[str, Array], prefix: str = "") -> KalmanState:
-        """The inverse of `_packed`, checked."""
         blank = self._first()
-        _require_parts(state, tuple(prefix + name for name in _packed(blank._replace(open=None))))
-        held: Any = np.asarray(state[f"{prefix}step"], dtype=object)[()]  # a number as it is
-        step = as_count(held, f"{prefix}step", least=0)
-        limits = self.system.steps, self.level.steps
-        if any(limit is not None and step > limit for limit in limits):
-            raise InvalidInput(f"the state is of step {step}; the system or level ends before.")
-        is_open = _flag(state, f"{prefix}open")
-        if not is_open:
+        if not np.any(state.get("open", False)):
             blank = blank._replace(mean=blank.mean[:1], open=None)
         wanted = _packed(blank)
-        _require_parts(state, tuple(prefix + name for name in wanted))
-        parts = {
-            name: _part(state, prefix + name, part.shape)
-            for name, part in wanted.items()
-            if name not in ("step", "open")
-        }
+        absent = {*wanted, "log_likelihood", "simulated"} - set(state)
+        if absent:
+            raise InvalidInput(
+                f"the state of a filter lacks {', '.join(sorted(absent))}: it is of another kind "
+                "of filter, or of an earlier version, which cannot be taken up."
+            )
+        held: Any = np.asarray(state["step"], dtype=object)[()]  # a number as it is
+        step, limits = as_count(held, "step", least=0), (self.system.steps, self.level.steps)
+        if any(limit is not None and step > limit for limit in limits):
+            raise InvalidInput(f"the state is of step {step}; the system or level ends before.")
+        parts = {name: _checked_part(state, name, part) for name, part in wanted.items()}
+        _checked_part(state, "simulated", np.array(True))
         leads = Next(*(parts[f"leads_{name}"] for name in Next._fields))
-        open_ = Undetermined(*(parts[name] for name in Undetermined._fields)) if is_open else None
-        return KalmanState(step, parts["mean"], parts["factor"], leads, open_)
-
-    def _restored(self, state: Mapping[str, Array], now: KalmanState) -> list[_Window]:
-        _require_parts(state, ("past",))
-        held: Any = np.asarray(state["past"], dtype=object)[()]
-        steps = as_count(held, "past", least=0)
-        if steps == 0:
-            return []
-        before = self._unpacked(state, "past_")
-        if before.step + steps != now.step:
-            raise InvalidInput("past of the state does not lead to where the filter stands.")
-        names = ("values", "missing", "scale", "inputs", "simulated")
-        _require_parts(state, tuple(f"past_{name}" for name in names))
-        shape = (steps, self.system.readings)
-        missing: Flags = np.array(state["past_missing"])
-        values = np.array(state["past_values"], dtype=np.float64)
-        if missing.dtype != np.bool_ or missing.shape != shape or values.shape != shape:
-            raise InvalidInput(f"values and missing of the past must have shape {shape}.")
-        if not (np.isfinite(values) | missing).all():
-            raise InvalidInput("values of the past must be finite where they are not missing.")
-        if (missing == missing[:, :1]).all():
-            missing = missing[:, 0].copy()
-        scale = as_positive(state["past_scale"], "scale of the past")
-        given = Given(values, missing, scale, _flag(state, "past_simulated"))
-        return [_Window(before, given, _part(state, "past_inputs", (steps, self.system.inputs)))]
+        known = blank.open and Undetermined(*(parts[name] for name in Undetermined._fields))
+        fit = as_number(state["log_likelihood"], "log_likelihood of the state")
+        self._state = KalmanState(step, parts["mean"], parts["factor"], leads, known)
+        self._past, self.log_likelihood = [], fit
+        self.simulated = bool(state["simulated"])
 
     def __repr__(self) -> str:
         return f"PrivateKalman({self.system!r}, at step {self.steps})"
+
+
+def _checked_part(state: Mapping[str, Array], name: str, like: Array) -> Array:
+    """An array of a state: numbers of the shape of `like`, or one truth value."""
+    if like.dtype == bool:
+        flag = np.asarray(state[name])
+        if flag.shape or flag.dtype != bool:
+            raise InvalidInput(f"{name} of the state must be True or False.")
+        return flag
+    part = as_array(state[name], f"{name} of the state").copy()
+    if part.shape != like.shape:
+        raise InvalidInput(
+            f"{name} of the state must have shape {like.shape} for this system and level; "
+            f"received {part.shape}."
+        )
+    return part
 
 
 def _packed(state: KalmanState) -> dict[str, Array]:
@@ -674,32 +604,3 @@ def _packed(state: KalmanState) -> dict[str, Array]:
         "step": np.array(state.step), "mean": state.mean, "factor": state.factor,
         "open": np.array(state.open is not None), **leads, **open_,
     }  # fmt: skip
-
-
-def _require_parts(state: Mapping[str, Array], names: tuple[str, ...]) -> None:
-    absent = set(names) - set(state)
-    if absent:
-        raise InvalidInput(
-            f"the state of a filter lacks {', '.join(sorted(absent))}: it is of another kind of "
-            "filter, or of an earlier version, which cannot be taken up."
-        )
-
-
-def _part(state: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
-    """An array of a state, of this shape."""
-    _require_parts({key: state[key] for key in state}, (name,))
-    part = as_array(state[name], f"{name} of the state").copy()
-    if part.shape != shape:
-        raise InvalidInput(
-            f"{name} of the state must have shape {shape} for this system and level; received "
-            f"{part.shape}."
-        )
-    return part
-
-
-def _flag(state: Mapping[str, Array], name: str) -> bool:
-    """A truth value of a state."""
-    flag = np.asarray(state[name])
-    if flag.shape or flag.dtype != bool:
-        raise InvalidInput(f"{name} of the state must be True or False.")
-    return bool(flag)

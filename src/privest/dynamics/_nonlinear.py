@@ -33,6 +33,34 @@ from privest.release import StreamRelease
 Map = Callable[..., ArrayLike]  # of a state (n,), and of an input (p,) where the system has inputs
 
 
+class _Function(NamedTuple):
+    """f or h, its Jacobian by x (None: by differences), and whether they take an input."""
+
+    name: str
+    function: Map
+    jacobian: Map | None
+    driven: bool
+
+    def value(self, x: Array, u: Array) -> Array:
+        """Of a state (n,) and an input (p,)."""
+        own = self.function(x, u) if self.driven else self.function(x)
+        return as_array(own, f"{self.name}(x)", ndim=1)
+
+    def linear(self, x: Array, u: Array) -> tuple[Array, Array]:
+        """The value and the Jacobian (·, n)."""
+        value = self.value(x, u)
+        if self.jacobian is None:
+            return value, numerical_jacobian(partial(self.value, u=u), x, value)[0]
+        own = self.jacobian(x, u) if self.driven else self.jacobian(x)
+        matrix = as_array(own, f"the Jacobian of {self.name}", ndim=2)
+        if matrix.shape != (len(value), len(x)):
+            raise InvalidInput(
+                f"The Jacobian of {self.name} must be {len(value)}×{len(x)}; it returned "
+                f"{matrix.shape}."
+            )
+        return value, matrix
+
+
 class NonlinearStateSpace:
     """x_{k+1} = f(x_k, u_k) + w_k ,   y_k = h(x_k, u_k) + v_k ,   x_0 ~ N(mean0, cov0).
 
@@ -54,65 +82,18 @@ class NonlinearStateSpace:
         reading_jacobian: Map | None = None, inputs: int = 0,
     ) -> None:  # fmt: skip
         start = as_array(mean0, "mean0", ndim=1)
-        self._f, self._h = transition, reading
-        self._f_slope, self._h_slope = transition_jacobian, reading_jacobian
         self.inputs, n = as_count(inputs, "inputs", least=0), len(start)
+        self.f = _Function("f", transition, transition_jacobian, self.inputs > 0)
+        self.h = _Function("h", reading, reading_jacobian, self.inputs > 0)
         none = np.zeros(self.inputs)
-        moved, seen = self.value_moved(start, none), self.value_read(start, none)
+        moved, seen = self.f.value(start, none), self.h.value(start, none)
         if moved.shape != (n,):
             raise InvalidInput(f"f must return {n} states; it returned shape {moved.shape}.")
         # A linear system at the start checks Q, R and cov0 once.
         self.frame = StateSpace(np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0)
         if self.frame.steps is not None:
             raise InvalidInput("Q and R of a nonlinear system have no time axis.")
-
-    @property
-    def states(self) -> int:
-        """n."""
-        return self.frame.states
-
-    @property
-    def readings(self) -> int:
-        """m."""
-        return self.frame.readings
-
-    def inputs_of(self, steps: int, inputs: ArrayLike | None) -> Array:
-        """Known inputs (steps, p), checked."""
-        return known_inputs(inputs, steps, self.inputs)
-
-    def value_moved(self, state: Array, u: Array) -> Array:
-        """f(x, u)."""
-        return as_array(self._called(self._f, state, u), "f(x)", ndim=1)
-
-    def value_read(self, state: Array, u: Array) -> Array:
-        """h(x, u)."""
-        return as_array(self._called(self._h, state, u), "h(x)", ndim=1)
-
-    def move(self, state: Array, u: Array | None = None) -> tuple[Array, Array]:
-        """f(x, u) and f'(x, u)."""
-        return self._linear(self._f, self._f_slope, state, u, "f", self.states)
-
-    def read(self, state: Array, u: Array | None = None) -> tuple[Array, Array]:
-        """h(x, u) and h'(x, u)."""
-        return self._linear(self._h, self._h_slope, state, u, "h", self.readings)
-
-    def _called(self, function: Map, state: Array, u: Array) -> ArrayLike:
-        return function(state, u) if self.inputs else function(state)
-
-    def _linear(
-        self, function: Map, slope: Map | None, state: Array, u: Array | None, name: str, rows: int
-    ) -> tuple[Array, Array]:
-        given = self.inputs_of(1, u[None] if u is not None and self.inputs else None)[0]
-        value = as_array(self._called(function, state, given), f"{name}(x)", ndim=1)
-        if slope is None:
-            at_input = partial(self._called, function, u=given)
-            return value, numerical_jacobian(at_input, state, value)[0]
-        matrix = as_array(self._called(slope, state, given), f"the Jacobian of {name}", ndim=2)
-        if matrix.shape != (rows, self.states):
-            raise InvalidInput(
-                f"The Jacobian of {name} must be {rows}×{self.states}; it returned {matrix.shape}."
-            )
-        return value, matrix
+        self.states, self.readings = n, len(seen)
 
     def linearised(self, states: ArrayLike, *, inputs: ArrayLike | None = None) -> StateSpace:
         """The linear system of small deviations from a trajectory (K, n)."""
@@ -121,9 +102,10 @@ class NonlinearStateSpace:
             raise InvalidInput(
                 f"the trajectory must be (K, {self.states}); received shape {path.shape}."
             )
-        frame, u = self.frame, self.inputs_of(len(path), inputs)
-        A = np.stack([self.move(x, own)[1] for x, own in zip(path, u)])
-        C = np.stack([self.read(x, own)[1] for x, own in zip(path, u)])
+        frame, u = self.frame, known_inputs(inputs, len(path), self.inputs)
+        A, C = (
+            np.stack([own.linear(*pair)[1] for pair in zip(path, u)]) for own in (self.f, self.h)
+        )
         return StateSpace(A, C, frame.Q, frame.R, np.zeros(self.states), frame.cov0)
 
     def __repr__(self) -> str:
@@ -165,36 +147,24 @@ class _Linear(NamedTuple):
     residual: Array
 
 
-# f or h, its value and slope at a state; then the state (n,) and a factor B (n, n).
-Rule = Callable[
-    [Callable[[Array], Array], Callable[[Array], tuple[Array, Array]], Array, Array], _Linear
-]
+Rule = Callable[[_Function, Array, Array, Array], _Linear]  # of an input, x̂ (n,), B (n, n)
 
 
-def _by_slopes(
-    function: Callable[[Array], Array], both: Callable[[Array], tuple[Array, Array]], mean: Array,
-    root: Array,
-) -> _Linear:  # fmt: skip
-    del function
-    value, slope = both(mean)
+def _by_slopes(own: _Function, u: Array, mean: Array, root: Array) -> _Linear:
+    value, slope = own.linear(mean, u)
     return _Linear(value, slope @ root, np.zeros((len(value), 0)))
 
 
-def _by_points(
-    kappa: float, function: Callable[[Array], Array],
-    both: Callable[[Array], tuple[Array, Array]], mean: Array, root: Array,
-) -> _Linear:  # fmt: skip
-    del both
+def _by_points(kappa: float, own: _Function, u: Array, mean: Array, root: Array) -> _Linear:
     n, scale = len(mean), len(mean) + kappa
     points = mean + math.sqrt(scale) * np.concatenate([np.zeros((1, n)), root.T, -root.T])
     weights = np.full(2 * n + 1, 0.5 / scale)
     weights[0] = kappa / scale
-    values = np.stack([function(point) for point in points])
+    values = np.stack([own.value(point, u) for point in points])
     value = weights @ values
     deviations = ((values - value) * np.sqrt(weights)[:, None]).T
-    unit = np.concatenate([np.zeros((1, n)), np.eye(n), -np.eye(n)]) / math.sqrt(
-        2
-    )  # ξ, orthonormal
+    half = np.eye(n) / math.sqrt(2)
+    unit = np.concatenate([np.zeros((1, n)), half, -half])  # ξ, orthonormal
     moved = deviations @ unit
     return _Linear(value, moved, deviations - moved @ unit.T)
 
@@ -228,30 +198,23 @@ def _one(
 
 
 def _step(
-    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array,
-    inputs: tuple[Array, Array], rows: Array | None, values: Array, *, moves: bool,
+    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array, before: Array | None,
+    now: Array, rows: Array | None, values: Array,
 ) -> _Step:  # fmt: skip
-    """From x̂ and U of the step before; `inputs` are of that step and of this one."""
+    """From x̂ and U of the step before, with its input `before` (None: this is step 0)."""
     n, m, frame = system.states, system.readings, system.frame.matrices
     later: Array = np.eye(n)
     lost: Array = np.zeros((n, n))
-    silent = (np.zeros((1, n)), np.ones((1, 1)), np.zeros(1))
-    before, now = inputs
-    if moves:
-        f = rule(
-            lambda x: system.value_moved(x, before), lambda x: system.move(x, before), mean,
-            factor.T,
-        )  # fmt: skip
+    if before is not None:
+        f = rule(system.f, before, mean, factor.T)
         drive = upper_root(frame.Q_root[0], f.residual).T
-        done, _ = _one(f.moved, drive, *silent)
+        done, _ = _one(f.moved, drive, np.zeros((1, n)), np.ones((1, 1)), np.zeros(1))
         mean, factor = f.value, done.factor[0, :, :n]
         later, lost = done.later[0, :, :n].T, done.lost[0, :, :n]
     if rows is None:
         nothing = np.zeros(m), np.zeros(()), later, lost, np.zeros((m, n))
         return _Step(mean, factor, mean, factor, *nothing)
-    h = rule(
-        lambda x: system.value_read(x, now), lambda x: system.read(x, now), mean, factor.T
-    )  # fmt: skip
+    h = rule(system.h, now, mean, factor.T)
     noise = unit_roots_of((rows @ np.concatenate([frame.R_root[0], h.residual], axis=1))[None])[0]
     done, steps = _one(np.eye(n), np.zeros((n, n)), rows @ h.moved, noise, values - rows @ h.value)
     logs = np.log(done.scale[0]).sum() + steps.tables.logs[0]
@@ -325,14 +288,14 @@ def _filtered(
         raise InvalidInput("Filters of nonlinear systems need a level that does not look back.")
     given = given_values(release, wanted)
     K = len(given.values)
-    u = system.inputs_of(K, inputs)
+    u = known_inputs(inputs, K, system.inputs)
     hidden = np.broadcast_to(of_entries(given.missing), (K, m))
     shown = given.unit * rows_of_parts(wanted, 0, hidden)
     values = np.where(hidden, 0.0, given.values)
     mean, factor, found = frame.mean0, frame.matrices.root0.T, list[_Step]()
     for k in range(K):
-        rows, pair = None if hidden[k].all() else shown[k], (u[max(k - 1, 0)], u[k])
-        done = _step(rule, system, mean, factor, pair, rows, values[k], moves=k > 0)
+        rows, before = None if hidden[k].all() else shown[k], u[k - 1] if k else None
+        done = _step(rule, system, mean, factor, before, u[k], rows, values[k])
         mean, factor = done.mean, done.factor
         found.append(done)
     steps = _Step(*(np.stack(part) for part in zip(*found)))
@@ -340,15 +303,12 @@ def _filtered(
     count = numbers_shown(given.missing, m)
     fit = -0.5 * (np.square(steps.zeta).sum() + count * LOG_2PI) - np.sum(steps.logs)
     simulated = given.simulated
+    P, wide = (part.swapaxes(1, 2) @ part for part in (steps.factor, steps.wide))
     return Filtered(
-        steps.mean, _squares(steps.factor), steps.ahead, _squares(steps.wide), zeta,
+        steps.mean, P, steps.ahead, wide, zeta,
         given.log_likelihood(fit), system, 0, simulated, partial(_smoothed, steps, n, simulated),
         partial(_ahead, rule, system, mean, factor, u[-1], simulated),
     )  # fmt: skip
-
-
-def _squares(factors: Array) -> Array:
-    return np.asarray(factors.swapaxes(1, 2) @ factors)
 
 
 def _smoothed(steps: _Step, n: int, simulated: bool) -> Smoothed:
@@ -375,13 +335,12 @@ def _ahead(
 ) -> Predicted:  # fmt: skip
     """The next states; `inputs` are those of their steps."""
     count = as_count(steps, "steps", least=1)
-    u, n = system.inputs_of(count, inputs), system.states
-    means, covariances = np.empty((count, n)), np.empty((count, n, n))
-    for h in range(count):
-        pair = (before, u[h])
-        done = _step(rule, system, mean, factor, pair, None, np.zeros(0), moves=True)
-        mean, factor, before = done.mean, done.factor, u[h]
-        means[h], covariances[h] = mean, factor.T @ factor
+    u, found = known_inputs(inputs, count, system.inputs), []
+    for now in u:
+        done = _step(rule, system, mean, factor, before, now, None, np.zeros(0))
+        mean, factor, before = done.mean, done.factor, now
+        found.append((mean, factor.T @ factor))
+    means, covariances = (np.stack(part) for part in zip(*found))
     return Predicted(means, covariances, simulated)
 
 

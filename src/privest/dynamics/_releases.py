@@ -25,7 +25,7 @@ from privest.privacy._parts import (
     partial_steps,
     rows_of_parts,
 )
-from privest.reading import read_count, read_flags
+from privest.reading import read_count
 from privest.release import Release, StreamRelease
 
 Level = SequentialLevel | PrivacyLevel | ArrayLike  # what every call for a level takes
@@ -82,23 +82,22 @@ def as_seen(level: SequentialLevel, start: int, missing: Flags) -> Flags:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SeriesRelease(Release):
-    """z̃ of many series, (series, K, m), with noise of their own; it cannot hold y.
-
-    values     NaN where nothing is shown.
-    missing    (K,) if all series miss the same steps, else (series, K); where a part of a reading
-               is missing one flag a value, (1, K, m) or (series, K, m).
-    """
+    """z̃ of many series, (series, K, m), with noise of their own; NaN where nothing is shown."""
 
     KIND: ClassVar[str] = "series release"
     NDIM: ClassVar[int] = 3
 
     values: Array
-    missing: Flags
     fingerprint: str
     simulated: bool
     start: int = 0
     grid: float = 0.0
     level: SequentialLevel | None = field(default=None, repr=False)
+
+    @property
+    def missing(self) -> Flags:
+        """(series, K, m): what is not shown."""
+        return np.isnan(self.values)
 
     def __repr__(self) -> str:
         series, steps, m = self.values.shape
@@ -106,54 +105,22 @@ class SeriesRelease(Release):
 
     def by_pattern(self) -> Iterator[tuple[Index, SeriesRelease]]:
         """The series that miss the same, together: their numbers and their releases."""
-        if self.missing.ndim == 1 or len(self.missing) == 1 < self.missing.ndim - 1:
-            yield np.arange(len(self.values)), self
+        missing = self.missing
+        if (missing == missing[0]).all():
+            yield np.arange(len(missing)), self
             return
-        patterns, own = np.unique(self.missing, axis=0, return_inverse=True)
-        for j, pattern in enumerate(patterns):
+        patterns, own = np.unique(missing, axis=0, return_inverse=True)
+        for j in range(len(patterns)):
             members = np.flatnonzero(own.reshape(-1) == j)
-            yield members, replace(self, values=self.values[members], missing=_least(pattern))
+            yield members, replace(self, values=self.values[members])
 
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
         record = super(SeriesRelease, cls)._checked(record)
         record["start"] = read_count(record["start"], "start")
-        values = record["values"]
-        missing = _read_missing(record["missing"], values.shape)
-        _require_shown(values, missing, values.shape[-1])
-        gone = np.isnan(values) | ~_of_values(values, missing)
-        if values.size == 0 or not gone.all():
-            raise InvalidInput("a release has values, and none at the steps that are missing.")
-        return record | {"missing": missing}
-
-
-def _read_missing(given: object, shape: tuple[int, ...]) -> Flags:
-    """Flags of steps (K,) or (series, K), or of values (1, K, m) or (series, K, m), from lists."""
-    series, steps, m = shape
-    rows = _listed(given)
-    if not rows or not _listed(rows[0]):
-        return read_flags(given, steps, "missing")
-    by_value = bool(_listed(_listed(rows[0])[0]))
-    if len(rows) != series and not (by_value and len(rows) == 1):
-        raise InvalidInput(f"missing must be flags of {steps} steps, or of those of every series.")
-    if not by_value:
-        return np.stack([read_flags(row, steps, "missing") for row in rows])
-    cells = [[read_flags(cell, m, "missing") for cell in _listed(row)] for row in rows]
-    if any(len(row) != steps for row in cells):
-        raise InvalidInput(f"missing must have a row of {m} flags for each of the {steps} steps.")
-    return np.array(cells).reshape(-1, steps, m)
-
-
-def _listed(given: object) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else []
-
-
-def _least(entries: Flags) -> Flags:
-    """Flags of one pattern: (K,) of steps, else (1, K, m)."""
-    if entries.ndim == 1:
-        return entries
-    some = np.asarray(entries.any(axis=-1))
-    return some if np.array_equal(some, entries.all(axis=-1)) else entries[None]
+        if record["values"].size == 0 or np.isinf(record["values"]).any():
+            raise InvalidInput("the values of a release must be finite, or absent where missing.")
+        return record
 
 
 def simulate_series(level: Level, y: ArrayLike, rng: np.random.Generator | Source) -> SeriesRelease:
@@ -168,7 +135,7 @@ def simulate_series(level: Level, y: ArrayLike, rng: np.random.Generator | Sourc
     values, absent = _split(raw, wanted, finite=True)
     noisy = source.add_noise(shown_series(wanted, values, absent), fingerprint=wanted.fingerprint)
     noisy[absent] = np.nan
-    return _released(noisy, wanted, source)
+    return SeriesRelease(noisy, wanted.fingerprint, source.simulated, 0, source.grid, wanted)
 
 
 def release_series(
@@ -201,18 +168,9 @@ def release_series(
     noisy = protected.add_noise(
         shown, shape=(series, steps * m), clip=clip, fingerprint=wanted.fingerprint
     )
-    return _released(noisy.reshape(raw.shape), wanted, protected)
-
-
-def _released(values: Array, level: SequentialLevel, source: Source) -> SeriesRelease:
-    absent = np.isnan(values)
-    missing = np.asarray(absent.any(axis=2))
-    if not np.array_equal(missing, absent.all(axis=2)):
-        missing = absent[:1] if (absent == absent[0]).all() else absent
-    elif (missing == missing[0]).all():
-        missing = missing[0]
+    values = noisy.reshape(raw.shape)
     return SeriesRelease(
-        values, missing, level.fingerprint, source.simulated, grid=source.grid, level=level
+        values, wanted.fingerprint, protected.simulated, 0, protected.grid, wanted
     )  # fmt: skip
 
 
@@ -295,8 +253,8 @@ def given_values(
     if not isinstance(release, kinds):
         listed = " or ".join(kind.__name__ for kind in kinds)
         raise InvalidInput(
-            f"The filter takes a release as {listed}, not {type(release).__name__}: it must never "
-            "see readings."
+            f"A filter takes a release as {listed}, not {type(release).__name__}: it must never "
+            "see measurements."
         )
     release.require(level.fingerprint)
     if release.start != start:
@@ -304,83 +262,59 @@ def given_values(
             f"The release starts at step {release.start}; the next must be that of step {start}. "
             "(PrivateKalman.update takes a stream as it comes, other filters all steps from 0.)"
         )
-    assert level.block is not None
-    m, values = level.block, release.values
-    if isinstance(release, SeriesRelease):
-        missing = release.missing
-        _require_shown(values, missing, m)
-        if missing.ndim > 1:
-            missing = _shared(missing)
-    else:
-        if values.shape != (release.steps * m,):
-            raise InvalidInput(
-                f"A release of {plural(release.steps, 'step')} of {plural(m, 'reading')} has "
-                f"{plural(release.steps * m, 'value')}; received shape {values.shape}."
-            )
-        values, missing = values.reshape(-1, m), _flags(release)
-        _require_shown(values, missing, m)
+    values, missing = _shown(release, level.block or 0)
+    if not (np.isfinite(values) | of_entries(missing)).all():
+        raise InvalidInput("The release has values that are not finite at steps not missing.")
     unit = 1.0 / math.sqrt(release.unit_variance)
     shown = values if unit == 1.0 else unit * values
     return Given(shown, as_seen(level, start, missing), unit, release.simulated)
+
+
+def _shown(release: StreamRelease | SeriesRelease, m: int) -> tuple[Array, Flags]:
+    """z̃ (K, m) and what is missing, (K,) or (K, m); with an axis of series, z̃ (series, K, m)."""
+    values = release.values
+    if isinstance(release, SeriesRelease):
+        flags = release.missing
+        if values.ndim != 3 or values.shape[-1] != m:
+            raise InvalidInput(f"values {values.shape} of the release are not {m} a step.")
+        if not (flags == flags[0]).all():
+            raise InvalidInput(
+                "The series miss different steps, so their covariances differ: filter each pattern "
+                "by itself (SeriesRelease.by_pattern)."
+            )
+        return values, np.asarray(flags[0])
+    steps, missing = release.steps, _flags(release)
+    if values.shape != (steps * m,) or missing.shape not in ((steps,), (steps, m)):
+        raise InvalidInput(
+            f"A release of {plural(steps, 'step')} of {plural(m, 'reading')} has "
+            f"{plural(steps * m, 'value')}; received shape {values.shape}, with flags of shape "
+            f"{missing.shape}."
+        )
+    return values.reshape(-1, m), missing
 
 
 def _flags(release: StreamRelease) -> Flags:
     return np.zeros(release.steps, dtype=bool) if release.missing is None else release.missing
 
 
-def _shared(missing: Flags) -> Flags:
-    """Flags of every series as those of one."""
-    if not (missing == missing[0]).all():
-        raise InvalidInput(
-            "The series miss different steps, so their covariances differ: filter each pattern by "
-            "itself (SeriesRelease.by_pattern)."
-        )
-    return np.asarray(missing[0])
-
-
-def _of_values(values: Array, missing: Flags) -> Flags:
-    """Flags that go with the values: of steps, of those of every series, or of values."""
-    shapes = [values.shape[:-1], values.shape[-2:-1], values.shape]
-    if values.ndim == 3:
-        shapes.append((1, *values.shape[1:]))
-    if missing.shape not in shapes:
-        raise InvalidInput(
-            f"values {values.shape} and missing steps {missing.shape} of the release do not match."
-        )
-    return missing if missing.ndim == values.ndim else missing[..., None]
-
-
-def _require_shown(values: Array, missing: Flags, m: int) -> None:
-    """Every value that is not missing is finite (a file may have been changed)."""
-    if values.shape[-1] != m:
-        raise InvalidInput(f"values {values.shape} of the release are not {m} a step.")
-    absent = _of_values(values, missing)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):  # then all are; one pass where nothing is missing
-            return
-    if not (np.isfinite(values) | absent).all():
-        raise InvalidInput("The release has values that are not finite at steps not missing.")
-
-
 def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
     """Releases that follow one another as one."""
-    if not isinstance(releases, list | tuple) or not releases:
-        raise InvalidInput("releases must be a list of releases, and not empty.")
-    if not all(isinstance(release, StreamRelease) for release in releases):
-        raise InvalidInput("only releases of a stream (StreamRelease) can be joined.")
-    first, at_step = releases[0], releases[0].start
+    good = isinstance(releases, list | tuple) and len(releases) > 0
+    if not good or not all(isinstance(release, StreamRelease) for release in releases):
+        raise InvalidInput("releases must be a list of releases of a stream, and not empty.")
+    first, steps = releases[0], 0
     for release in releases:
-        _require_next(release, first, at_step)
-        at_step += release.steps
+        _require_next(release, first, first.start + steps)
+        steps += release.steps
     values = np.concatenate([release.values for release in releases])
     flags = [_flags(release) for release in releases]
     if any(own.ndim > 1 for own in flags):
-        m = len(values) // (at_step - first.start)
-        flags = [np.broadcast_to(of_entries(own), (len(own), m)) for own in flags]
+        shape = len(values) // steps
+        flags = [np.broadcast_to(of_entries(own), (len(own), shape)) for own in flags]
     missing = np.concatenate(flags)
     return StreamRelease(
-        first.start, at_step - first.start, values, missing if missing.any() else None,
-        first.fingerprint, any(release.simulated for release in releases), first.grid, first.level,
+        first.start, steps, values, missing if missing.any() else None, first.fingerprint,
+        any(release.simulated for release in releases), first.grid, first.level,
     )  # fmt: skip
 
 
@@ -412,21 +346,17 @@ class Data(_DataFields):
 
     def plan(self, matrices: Matrices) -> Plan:
         """How the level shows the steps of a model."""
-        return self._varying if matrices.varying else self._constant
+        varying = matrices.varying
+        if varying not in self._plans:
+            self._plans[varying] = plan_of(
+                self.level, self.values.shape[1], self.steps, self.missing, varying=varying,
+                unit=self.unit,
+            )  # fmt: skip
+        return self._plans[varying]
 
     @cached_property
-    def _constant(self) -> Plan:
-        return self._planned(varying=False)
-
-    @cached_property
-    def _varying(self) -> Plan:
-        return self._planned(varying=True)
-
-    def _planned(self, *, varying: bool) -> Plan:
-        m = int(self.values.shape[1])
-        return plan_of(
-            self.level, m, self.steps, self.missing, varying=varying, unit=self.unit
-        )  # fmt: skip
+    def _plans(self) -> dict[bool, Plan]:
+        return {}
 
     @cached_property
     def by_series(self) -> Array:
@@ -458,11 +388,6 @@ def data_of(
     The inputs (K, p) are the same for all series. Series that show nothing are left out, if others
     show something.
     """
-    if not isinstance(release, StreamRelease | SeriesRelease):
-        raise InvalidInput(
-            "A fit takes a release as StreamRelease or SeriesRelease, not "
-            f"{type(release).__name__}: it must never see measurements."
-        )
     wanted = level_of_release(release, level, readings)
     parts = (
         [part for _, part in release.by_pattern()]

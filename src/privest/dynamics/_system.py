@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
+import scipy
 
-from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_count, as_positive, plural
+from privest.arrays import EPS, Array, ArrayLike, as_array, as_count, as_positive, plural
 from privest.dynamics._steps import Matrices, at, joint_covariance, roots_of, stack
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
@@ -18,8 +17,6 @@ from privest.noise._law import as_generator
 
 SMALL = 0.25  # ‖F‖h below which TERMS terms of the series leave nothing
 TERMS = 16  # (2·¼)^16/17! = 4e-20
-FADED = 100.0  # time constants after which a stable system has forgotten its start: e^{-200}
-CHUNK = 4096  # gaps done side by side
 
 
 class StateSpace:
@@ -35,8 +32,8 @@ class StateSpace:
         cross   cov(w_k, v_k) (n, m), or with a time axis: the noise that leads from x_k to x_{k+1}
                 and that of y_k may be correlated. None: they are not.
         diffuse  directions of x_0 of which nothing is known: True (all of it), n truth values, or
-                columns D (n, q): x_0 = mean0 + D δ + N(0, cov0), δ anything. Exact, no large number
-                (`_diffuse`); estimates have infinite variances until releases have shown δ.
+                columns D (n, q): x_0 = mean0 + D δ + N(0, cov0), δ anything. Estimates have
+                infinite variances until releases have shown δ.
 
     Arrays with a time axis all have the same K, one entry for each of y_0 … y_{K−1}; the last of A,
     B and Q leads from x_{K−1} to x_K and serves only predictions. All of it is public: a system
@@ -52,30 +49,31 @@ class StateSpace:
         cov0: ArrayLike | None = None, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
         cross: ArrayLike | None = None, diffuse: ArrayLike | bool | None = None,
     ) -> None:  # fmt: skip
-        self.A = matrices_of(A, "A")
-        self.C = matrices_of(C, "C")
-        n, m = self.states, self.readings
-        if self.A.shape[-2:] != (n, n) or n == 0 or m == 0:
-            raise InvalidInput(f"A must be square, n×n; received shape {self.A.shape}.")
-        if self.C.shape[-1] != n:
-            raise InvalidInput(
-                f"C must have one column for each of the {n} states; received {self.C.shape}."
-            )
-        self.Q = covariances_of(Q, "Q", n)
-        self.R = covariances_of(R, "R", m)
+        self.A = _square(A, "A")
+        n = self.states
+        self.C = _matrices(C, "C", columns=n)
+        m = self.readings
+        self.Q = _covariances(Q, "Q", n)
+        self.R = _covariances(R, "R", m)
         self.mean0, self.cov0 = _start(mean0, 0.0 if cov0 is None and diffuse is True else cov0, n)
-        self.B = self._with_rows(B, "B", n)
-        self.D = self._with_rows(D, "D", m)
+        self.B = None if B is None else _matrices(B, "B", rows=n)
+        self.D = None if D is None else _matrices(D, "D", rows=m)
         if self.B is not None and self.D is not None and self.B.shape[-1] != self.D.shape[-1]:
             raise InvalidInput(
                 f"B and D must have one column for each input; received {self.B.shape} and "
                 f"{self.D.shape}."
             )
-        self.diffuse = diffuse_columns(diffuse, n)
-        self.cross = None if cross is None else self._crossed(cross)
+        self.diffuse = _diffuse_columns(diffuse, n)
+        self.cross = None if cross is None else _matrices(cross, "cross", rows=n, columns=m)
         self.steps = self._common_steps()
         if self.cross is not None:
-            self._require_joint(self.cross)
+            try:
+                psd(joint_noise(self.matrices), "it")
+            except InvalidInput:
+                raise InvalidInput(
+                    "cross cannot be the covariance of w_k and v_k: [[Q, cross], [crossᵀ, R]] is "
+                    "not ≥ 0."
+                ) from None
 
     @classmethod
     def from_continuous(
@@ -91,66 +89,37 @@ class StateSpace:
         serves predictions only: a gap of `step`, or one as long as the gap before.
         u_k holds from t_k until t_{k+1}. F, Qc and B are constant; C, R and D may have a time axis.
         cov0="stationary": the covariance that the system settles in (F stable).
-        Formula: A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds, B = ∫₀ʰ e^{Fs} ds B, by doubling, right
-        for gaps of any length; O(n³ log ‖F‖h) for each distinct gap.
-        Source: van Loan (1978) for the integrals.
+        Formula: A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds, B = ∫₀ʰ e^{Fs} ds B.
 
         >>> walk = StateSpace.from_continuous(0.0, 1.0, 2.0, 0.1, cov0=1.0, times=[0.0, 1.0, 4.0])
         >>> walk.Q.ravel().tolist()  # 2 a unit of time; the last gap is repeated
         [2.0, 6.0, 6.0]
         """
-        found = sampled(F, Qc, B, cov0, times, step)
-        return cls(found.A, C, found.Q, R, mean0, found.cov0, B=found.B, D=D, diffuse=diffuse)
-
-    def _with_rows(self, given: ArrayLike | None, name: str, rows: int) -> Array | None:
-        if given is None:
-            return None
-        matrix = matrices_of(given, name)
-        if matrix.shape[-2] != rows:
-            wanted = plural(rows, "row")
-            raise InvalidInput(f"{name} must have {wanted}; received shape {matrix.shape}.")
-        return matrix
-
-    def _crossed(self, given: ArrayLike) -> Array:
-        cross, size = matrices_of(given, "cross"), (self.states, self.readings)
-        if cross.shape[-2:] != size:
-            raise InvalidInput(
-                f"cross must be {size[0]}×{size[1]}, states by readings (or with a time axis); "
-                f"received shape {cross.shape}."
-            )
-        return cross
-
-    def _require_joint(self, cross: Array) -> None:
-        try:
-            psd(self._joint(cross), "it")
-        except InvalidInput:
-            raise InvalidInput(
-                "cross cannot be the covariance of w_k and v_k: [[Q, cross], [crossᵀ, R]] is not "
-                "≥ 0."
-            ) from None
-
-    def _joint(self, cross: Array) -> Array:
-        """The covariance of [w_k; v_k], (1 or K, n + m, n + m)."""
-        parts = [stack(part) for part in (self.Q, self.R, cross)]
-        length = max(len(part) for part in parts)
-        return joint_covariance(
-            *(np.broadcast_to(part, (length, *part.shape[1:])) for part in parts)
-        )
+        drift = _square(F, "F")
+        spread = _covariances(Qc, "Qc", len(drift))
+        acts = np.zeros((len(drift), 0)) if B is None else _matrices(B, "B", rows=len(drift))
+        if any(part.ndim == 3 for part in (drift, spread, acts)):
+            raise InvalidInput("F, Qc and B of a continuous system have no time axis.")
+        if isinstance(cov0, str):
+            if cov0 != "stationary":
+                raise InvalidInput(f"cov0 must be numbers or 'stationary'; received {cov0!r}.")
+            cov0 = _stationary(drift, spread)
+        A, Q, integral = _over_gaps(drift, spread, _gaps(times, step))
+        led = None if B is None else integral @ acts
+        if len(A) == 1:
+            A, Q, led = A[0], Q[0], None if led is None else led[0]
+        return cls(A, C, Q, R, mean0, cov0, B=led, D=D, diffuse=diffuse)
 
     def _common_steps(self) -> int | None:
-        lengths = {name: len(M) for name, M in self.parts().items() if M.ndim == 3}
+        parts = {"A": self.A, "C": self.C, "Q": self.Q, "R": self.R, "B": self.B, "D": self.D}
+        parts["cross"] = self.cross
+        lengths = {name: len(M) for name, M in parts.items() if M is not None and M.ndim == 3}
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
             raise InvalidInput(f"The time axes must have one length K; received {listed}.")
         if 0 in lengths.values():
             raise InvalidInput("The time axes must have at least one step; received none.")
         return next(iter(lengths.values()), None)
-
-    def parts(self) -> Mapping[str, Array]:
-        """The matrices that may change with time, by name."""
-        named = {"A": self.A, "C": self.C, "Q": self.Q, "R": self.R, "B": self.B, "D": self.D}
-        named["cross"] = self.cross
-        return {name: matrix for name, matrix in named.items() if matrix is not None}
 
     @property
     def states(self) -> int:
@@ -200,8 +169,7 @@ class StateSpace:
         u = known_inputs(inputs, steps, self.inputs)
         count = as_count(1 if trials is None else trials, "trials", least=1)
         n, m, own = self.states, self.readings, self.matrices
-        cross = np.zeros((n, m)) if self.cross is None else self.cross
-        root = roots_of(self._joint(cross))  # of [w; v]
+        root = roots_of(joint_noise(own))
         states, seen = np.empty((count, steps, n)), np.empty((count, steps, m))
         now = self.mean0 + source.standard_normal((count, n)) @ own.root0.T
         white = source.standard_normal((steps, count, n))
@@ -265,7 +233,7 @@ def _start(mean0: ArrayLike, cov0: ArrayLike | None, n: int) -> tuple[Array, Arr
             "one where little is known of it, 0 where it is known exactly), or give diffuse=True "
             "where nothing is."
         )
-    covariance = covariances_of(cov0, "cov0", n)
+    covariance = _covariances(cov0, "cov0", n)
     if covariance.ndim == 3:
         raise InvalidInput("cov0 has no time axis: it must be n×n or a number.")
     mean = as_array(mean0, "mean0", ndim=(0, 1))
@@ -274,7 +242,19 @@ def _start(mean0: ArrayLike, cov0: ArrayLike | None, n: int) -> tuple[Array, Arr
     return np.broadcast_to(mean, n).copy(), covariance
 
 
-def matrices_of(value: ArrayLike, name: str) -> Array:
+def joint_noise(matrices: Matrices) -> Array:
+    """The covariance of [w_k; v_k], (1 or K, n + m, n + m)."""
+    cross = matrices.cross
+    if cross is None:
+        cross = np.zeros((matrices.A.shape[-1], matrices.C.shape[-2]))
+    parts = [stack(part) for part in (matrices.Q, matrices.R, cross)]
+    length = max(len(part) for part in parts)
+    return joint_covariance(*(np.broadcast_to(part, (length, *part.shape[1:])) for part in parts))
+
+
+def _matrices(
+    value: ArrayLike, name: str, *, rows: int | None = None, columns: int | None = None
+) -> Array:
     """(rows, columns) or with a time axis; a number is 1×1."""
     array = as_array(value, name, ndim=(0, 2, 3))
     if np.abs(array).max(initial=0.0) > 1.0 / SQUARED:
@@ -282,10 +262,22 @@ def matrices_of(value: ArrayLike, name: str) -> Array:
             f"{name} has entries beyond {1 / SQUARED:g}, whose squares leave the range of numbers: "
             "state states or readings in other units."
         )
-    return array.reshape(1, 1) if array.ndim == 0 else array
+    array = array.reshape(1, 1) if array.ndim == 0 else array
+    for wanted, found, word in zip((rows, columns), array.shape[-2:], ("row", "column")):
+        if found == 0 or wanted not in (None, found):
+            size = f"at least one {word}" if wanted is None else plural(wanted, word)
+            raise InvalidInput(f"{name} must have {size}; received shape {array.shape}.")
+    return array
 
 
-def covariances_of(value: ArrayLike, name: str, size: int) -> Array:
+def _square(value: ArrayLike, name: str) -> Array:
+    array = _matrices(value, name)
+    if array.shape[-1] != array.shape[-2]:
+        raise InvalidInput(f"{name} must be square, n×n; received shape {array.shape}.")
+    return array
+
+
+def _covariances(value: ArrayLike, name: str, size: int) -> Array:
     """Symmetric and ≥ 0, (size, size) or with a time axis; a number stands for that times I."""
     array = as_array(value, name, ndim=(0, 2, 3))
     if array.ndim == 0:
@@ -306,38 +298,29 @@ def covariances_of(value: ArrayLike, name: str, size: int) -> Array:
     return array / 2 + array.swapaxes(-1, -2) / 2  # a sum first could overflow
 
 
-def diffuse_columns(value: ArrayLike | bool | None, size: int) -> Array | None:
+def _diffuse_columns(value: ArrayLike | bool | None, size: int) -> Array | None:
     """D (size, q) of linearly independent columns, or None: from True, truth values, or columns."""
     if value is None or value is False:
         return None
     given = as_array(value, "diffuse", ndim=(0, 1, 2))
+    columns = given
     if np.asarray(value).dtype == np.bool_ and given.shape in ((), (size,)):
-        columns: Array = np.eye(size)[:, np.broadcast_to(given > 0, size)]
-    else:
-        columns = as_array(value, "diffuse", ndim=2)
-    q = columns.shape[1]
-    if len(columns) != size or q == 0:
+        columns = np.eye(size)[:, np.broadcast_to(given > 0, size)]
+    if columns.ndim != 2 or len(columns) != size or columns.shape[1] == 0:
         raise InvalidInput(
             f"diffuse must be True, {size} truth values (some True), or columns of {size} entries; "
             f"received shape {given.shape}."
         )
-    if np.linalg.matrix_rank(columns / np.maximum(np.linalg.norm(columns, axis=0), SQUARED)) < q:
-        raise InvalidInput(f"The {q} columns of diffuse are not linearly independent.")
+    unit = columns / np.maximum(np.linalg.norm(columns, axis=0), SQUARED)
+    if np.linalg.matrix_rank(unit) < columns.shape[1]:
+        raise InvalidInput("The columns of diffuse are not linearly independent.")
     return columns
 
 
 # --- continuous time ---
 
 
-class Motion(NamedTuple):
-    """A, Q (J, n, n) and Ψ = ∫e^{Fs}ds (J, n, n) of J gaps."""
-
-    A: Array
-    Q: Array
-    integral: Array
-
-
-def over_gaps(F: Array, Qc: Array, gaps: Array) -> Motion:
+def _over_gaps(F: Array, Qc: Array, gaps: Array) -> tuple[Array, Array, Array]:
     """A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds and Ψ = ∫₀ʰ e^{Fs} ds over gaps h (J,) ≥ 0.
 
     Van Loan's block exponential overflows over long gaps of stable systems. Here a gap is halved
@@ -346,25 +329,20 @@ def over_gaps(F: Array, Qc: Array, gaps: Array) -> Motion:
 
         A(2h) − I = 2E + E² ,  E = A(h) − I ;   Ψ(2h) = Ψ + AΨ ;   Q(2h) = Q + A Q Aᵀ
     """
-    parts = [_doubled(F, Qc, gaps[start : start + CHUNK]) for start in range(0, len(gaps), CHUNK)]
-    done = Motion(*(np.concatenate(each) for each in zip(*parts)))
-    finite = np.isfinite(done.A) & np.isfinite(done.Q) & np.isfinite(done.integral)
-    if not finite.all():
-        worst = gaps[~finite.all(axis=(1, 2))].min()
-        raise NumericalFailure(
-            f"Over a gap of {worst:.6g} the state leaves the range of numbers: F is not stable. "
-            "State the time in other units, or put readings (missing ones) in between."
-        )
-    return done
-
-
-def _doubled(F: Array, Qc: Array, gaps: Array) -> Motion:
-    unit = float(np.abs(F).sum(axis=1).max()) or 1.0  # of 1/time: no power of F leaves the range
-    F, Qc, gaps = F / unit, Qc / unit, unit * gaps
-    halvings = np.ceil(np.log2(np.maximum(gaps / SMALL, 1.0))).astype(np.intp)
-    E, integral, Q = _short(F, Qc, np.ldexp(gaps, -halvings))
-    with np.errstate(over="ignore", invalid="ignore"):  # looked at by the caller
-        for done in range(int(halvings.max(initial=0))):
+    n, unit = len(F), float(np.abs(F).sum(axis=1).max()) or 1.0  # of 1/time: powers of F stay small
+    halvings = np.ceil(np.log2(np.maximum(unit * gaps / SMALL, 1.0))).astype(np.intp)
+    short = np.ldexp(unit * gaps, -halvings)
+    E, integral, Q = (np.zeros((len(gaps), n, n)) for _ in range(3))
+    drift, power, spread = F / unit, np.eye(n), Qc / unit
+    for j in range(TERMS):
+        weight = (short ** (j + 1) / math.factorial(j + 1))[:, None, None]
+        integral += weight * power
+        Q += weight * spread
+        power = drift @ power
+        E += weight * power
+        spread = drift @ spread + (drift @ spread).T
+    with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+        for done in range(int(halvings.max())):
             own = np.flatnonzero(halvings > done)
             e, q, psi = E[own], Q[own], integral[own]
             moved = q + e @ q  # A Q, then A Q Aᵀ
@@ -372,39 +350,29 @@ def _doubled(F: Array, Qc: Array, gaps: Array) -> Motion:
             Q[own] = grown / 2 + grown.swapaxes(-1, -2) / 2
             integral[own] = 2 * psi + e @ psi
             E[own] = 2 * e + e @ e
-    return Motion(np.eye(len(F)) + E, Q, integral / unit)
+    finite = (np.isfinite(E) & np.isfinite(Q) & np.isfinite(integral)).all(axis=(1, 2))
+    if not finite.all():
+        raise NumericalFailure(
+            f"Over a gap of {gaps[~finite].min():.6g} the state leaves the range of numbers: F is "
+            "not stable. State the time in other units, or put readings (missing ones) in between."
+        )
+    return np.eye(n) + E, Q, integral / unit
 
 
-def _short(F: Array, Qc: Array, gaps: Array) -> tuple[Array, Array, Array]:
-    """E, Ψ and Q by their Taylor series: Ψ = Σ F^j h^{j+1}/(j+1)!, Q alike with FM + MFᵀ."""
-    n = len(F)
-    power: Array = np.eye(n)
-    spread, E = Qc, np.zeros((len(gaps), n, n))
-    integral, Q = np.zeros_like(E), np.zeros_like(E)
-    for j in range(TERMS):
-        weight = (gaps ** (j + 1) / math.factorial(j + 1))[:, None, None]
-        integral += weight * power
-        Q += weight * spread
-        power = F @ power
-        E += weight * power
-        moved = F @ spread
-        spread = moved + moved.T
-    return E, integral, Q
-
-
-def stationary_covariance(F: Array, Qc: Array) -> Array:
-    """P with FP + PFᵀ + Qc = 0: Q over a gap after which everything earlier is forgotten."""
+def _stationary(F: Array, Qc: Array) -> Array:
+    """P with FP + PFᵀ + Qc = 0."""
     rate = -float(np.linalg.eigvals(F).real.max())
     if not rate > len(F) * EPS * float(np.abs(F).max()):
         raise InvalidInput(
             "cov0='stationary' needs a stable F (all eigenvalues left of the imaginary axis); the "
             f"largest real part is {-rate:.3g}. Give cov0."
         )
-    return np.asarray(over_gaps(F, Qc, np.array([FADED / rate])).Q[0])
+    P = scipy.linalg.solve_continuous_lyapunov(F, -Qc)
+    return np.asarray((P + P.T) / 2)
 
 
-def gaps_between(times: ArrayLike | None, step: float | None) -> tuple[Array, Index | None]:
-    """The distinct gaps (J,), and which one follows each reading (K,); None where all are one.
+def _gaps(times: ArrayLike | None, step: float | None) -> Array:
+    """The gap that follows each reading (K,), or the only one (1,) where all are equal.
 
     The last reading has no successor: what follows it, for predictions, is `step`, or a gap as long
     as the one before. Gaps that differ by rounding of the times count as equal.
@@ -413,7 +381,7 @@ def gaps_between(times: ArrayLike | None, step: float | None) -> tuple[Array, In
     if times is None:
         if after is None:
             raise InvalidInput("give the times of the readings, or the step between them.")
-        return np.array([after]), None
+        return np.array([after])
     when = as_array(times, "times", ndim=1)
     gaps = np.diff(when)
     if (gaps <= 0).any():
@@ -425,50 +393,5 @@ def gaps_between(times: ArrayLike | None, step: float | None) -> tuple[Array, In
     if after is None and len(when) < 2:
         raise InvalidInput("times must be at least two, or give the step that follows them.")
     every = np.append(gaps, gaps[-1] if after is None else after)
-    order = np.argsort(every)
-    apart = np.diff(every[order]) > 4 * EPS * max(np.abs(when).max(), every.max())
-    group = np.concatenate([[0], np.cumsum(apart)])
-    own = np.empty(len(every), dtype=np.intp)
-    own[order] = group
-    distinct = np.bincount(own, weights=every) / np.bincount(own)
-    return distinct, None if len(distinct) == 1 else own
-
-
-class Sampled(NamedTuple):
-    """A, Q, B of a StateSpace and cov0: (…) or with a time axis."""
-
-    A: Array
-    Q: Array
-    B: Array | None
-    cov0: ArrayLike | None
-
-
-def sampled(
-    F: ArrayLike, Qc: ArrayLike, B: ArrayLike | None, cov0: ArrayLike | str | None,
-    times: ArrayLike | None, step: float | None,
-) -> Sampled:  # fmt: skip
-    """The matrices of `StateSpace.from_continuous`."""
-    drift, spread = _drift(F), as_array(Qc, "Qc", ndim=(0, 2))
-    n = len(drift)
-    if spread.ndim == 0:
-        spread = spread * np.eye(n)
-    spread = psd(spread, "Qc", size=n).dense()
-    acts = None if B is None else np.atleast_2d(as_array(B, "B", ndim=(0, 2)))
-    if acts is not None and len(acts) != n:
-        raise InvalidInput(f"B must have {plural(n, 'row')}; received shape {acts.shape}.")
-    if isinstance(cov0, str):
-        if cov0 != "stationary":
-            raise InvalidInput(f"cov0 must be numbers or 'stationary'; received {cov0!r}.")
-        cov0 = stationary_covariance(drift, spread)
-    gaps, own = gaps_between(times, step)
-    A, Q, integral = over_gaps(drift, spread, gaps)
-    if own is None:
-        return Sampled(A[0], Q[0], None if acts is None else integral[0] @ acts, cov0)
-    return Sampled(A[own], Q[own], None if acts is None else (integral @ acts)[own], cov0)
-
-
-def _drift(F: ArrayLike) -> Array:
-    drift = np.atleast_2d(as_array(F, "F", ndim=(0, 2)))
-    if drift.shape[0] != drift.shape[1] or drift.size == 0:
-        raise InvalidInput(f"F must be square, n×n; received shape {drift.shape}.")
-    return drift
+    equal = np.ptp(every) <= 4 * EPS * max(np.abs(when).max(), every.max())
+    return every.mean(keepdims=True) if equal else every

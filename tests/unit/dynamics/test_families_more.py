@@ -123,7 +123,7 @@ def test_a_custom_family_of_vectors_is_fitted():
     # The same numbers as two series of one autoregression.
     alone = pv.EndlessLevel(2.0)
     series = dynamics.SeriesRelease(
-        release.values.reshape(150, 2).T[:, :, None], np.zeros(150, bool), alone.fingerprint, True
+        release.values.reshape(150, 2).T[:, :, None], alone.fingerprint, True
     )
     expected = dynamics.fit(AR(1, mean=False), series, level=alone)
     assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-10)

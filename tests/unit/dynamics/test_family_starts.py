@@ -109,9 +109,7 @@ def test_other_units_are_another_scale(case, unit):
     u, _, y = simulated(family, theta, cov0, 300, seed=3)
     release = shown(y, level, 3)
     other = pv.EndlessLevel(level / unit**2)
-    scaled = dynamics.SeriesRelease(
-        release.values[None, :, None], np.zeros(300, bool), other.fingerprint, True
-    )
+    scaled = dynamics.SeriesRelease(release.values[None, :, None], other.fingerprint, True)
     found = dynamics.fit(family, release, inputs=u)
     there = dynamics.fit(family, scaled, level=other, inputs=u)
     power = [0 if name[0] in "pt" else 2 if name[0] in "qr" else 1 for name in family.names]

@@ -17,7 +17,7 @@ PAIR = StateSpace(A=0.9 * np.eye(2), C=np.eye(2), Q=0.1, R=0.5, cov0=1.0)
     [
         ({"A": np.ones((2, 3))}, "A must be square"),
         ({"A": np.ones(2)}, "A must be 0-dimensional or 2-dimensional or 3-dimensional"),
-        ({"C": np.ones((1, 3))}, "C must have one column for each of the 2 states"),
+        ({"C": np.ones((1, 3))}, "C must have 2 columns"),
         ({"Q": np.eye(3)}, "Q must be 2×2"),
         ({"Q": np.diag([1.0, -1.0])}, "Q must be positive semi-definite"),
         ({"Q": np.array([[1.0, 0.5], [0.0, 1.0]])}, "Q must be symmetric"),
