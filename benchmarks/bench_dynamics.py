@@ -26,7 +26,7 @@ def released(own, level, steps, rng):
 def ours(own, level, release):
     found = dynamics.filter(own, release, level=level)
     smoothed = dynamics.smooth(found)
-    return dynamics.bound(own, level, release.steps), found, smoothed
+    return pv.bound(own, level, steps=release.steps), found, smoothed
 
 
 def long_rows():

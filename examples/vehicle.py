@@ -72,7 +72,7 @@ def main(folder: Path) -> None:
     smoothed = dynamics.smooth(found)
     ahead = dynamics.predict(found, 10)
 
-    bound = dynamics.bound(own, level, STEPS, missing=release.missing)
+    bound = pv.bound(own, level, steps=STEPS, missing=release.missing)
     place = [0, 2]
     print("root-mean-square position error, metres        bound   this run")
     for name, P, mean in (

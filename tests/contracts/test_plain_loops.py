@@ -25,7 +25,7 @@ def results(system, level, y):
     rng = np.random.default_rng(3)
     release = pv.StreamMechanism(level).simulate(y, rng)
     found = dynamics.filter(system, release)
-    ahead, bound = dynamics.predict(found, 2), dynamics.bound(system, level, len(y))
+    ahead, bound = dynamics.predict(found, 2), pv.bound(system, level, steps=len(y))
     kalman, sizes = dynamics.PrivateKalman(system, level), [system.readings] * len(y)
     for k in range(len(y)):
         kalman.update(release.part(k, k + 1, sizes))

@@ -590,7 +590,7 @@ def call_predict(filtered, ahead, inputs=None):
 
 
 def call_bound(system, level, steps, missing):
-    return dynamics.bound(system, level, steps, missing=missing)
+    return pv.bound(system, level, steps=steps, missing=missing)
 
 
 def call_online(system, level, lag):
@@ -630,19 +630,19 @@ def call_steady_state(system, level):
 
 
 def call_reading_information(system, steps):
-    return dynamics.reading_information(system, steps)
+    return pv.bounds.prior_information(system, steps=steps)
 
 
 def call_information_blocks(system, steps):
-    return dynamics.information_blocks(system, steps)
+    return pv.bound(system, 1.0, steps=steps).prior_information
 
 
 def call_total_level(system, S, steps):
-    return dynamics.total_level(system, S, steps)
+    return pv.bounds.release_level(system, S, steps=steps)
 
 
 def call_memoryless_level(system, S, steps):
-    return dynamics.memoryless_level(system, S, steps)
+    return pv.bounds.release_level(system, S, steps=steps, lookback=False)
 
 
 def call_best_directions(system, **given):

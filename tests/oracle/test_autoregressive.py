@@ -66,7 +66,7 @@ def test_errors_are_those_of_the_bound_of_a_dynamic_model():
         cov0=np.diag([0.0, 0.0, 0.0, 0.0, q / (1 - phi**2)]),
         diffuse=[True, True, True, True, False],
     )
-    errors = dynamics.bound(system, level, 240).standard_error[-1, :4]
+    errors = pv.bound(system, level, steps=240).standard_error[-1, :4]
     assert np.sqrt(found.bound.diagonal()[2:]) == pytest.approx(errors, rel=1e-8)
 
 

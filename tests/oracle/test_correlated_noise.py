@@ -66,7 +66,7 @@ def written_out(system, steps, inputs=None):
 def test_the_steady_state_is_the_limit_of_the_bound():
     system, level = correlated(11), pv.EndlessLevel([[1.2, 0.4], [0.4, 0.8]])
     steady = dynamics.steady_state(system, level)
-    far = dynamics.bound(system, level, 200)
+    far = pv.bound(system, level, steps=200)
     assert np.abs(steady.filtered - far.filtered[-1]).max() < 1e-10
     assert np.abs(steady.predicted - far.predicted[-1]).max() < 1e-10
     assert np.abs(steady.smoothed - far.smoothed[100]).max() < 1e-10
@@ -93,7 +93,7 @@ def test_no_correlation_is_none():
     )
     plain = StateSpace(system.A, system.C, system.Q, system.R, system.mean0, system.cov0)
     for name in ("predicted", "filtered", "smoothed"):
-        ours, theirs = (getattr(dynamics.bound(one, 2.0, 9), name) for one in (none, plain))
+        ours, theirs = (getattr(pv.bound(one, 2.0, steps=9), name) for one in (none, plain))
         assert np.abs(ours - theirs).max() < 1e-12
 
 
@@ -110,6 +110,6 @@ def test_bad_input():
 def test_what_has_no_filter_is_refused():
     system = correlated(3)
     with pytest.raises(InvalidInput, match="take a level without lags"):
-        dynamics.bound(system, pv.EndlessLevel(np.eye(M), [0.5]), 4)
+        pv.bound(system, pv.EndlessLevel(np.eye(M), [0.5]), steps=4)
     with pytest.raises(InvalidInput, match="without correlated noise"):
         dynamics.best_directions(system, 2.0)

@@ -57,7 +57,7 @@ def test_against_statsmodels(parts, missing):
     covariance = peer.smoothed_state_cov.transpose(2, 0, 1)
     assert np.abs(smoothed.covariance - covariance).max() < 1e-10
     assert np.isnan(found.innovations[~proper]).all()
-    bound = dynamics.bound(system, level, 16, missing=np.isnan(values[:, 0]))
+    bound = pv.bound(system, level, steps=16, missing=np.isnan(values[:, 0]))
     assert np.abs(bound.smoothed - smoothed.covariance).max() < 1e-12
     assert np.array_equal(np.isfinite(bound.filtered), np.isfinite(found.covariance))
     assert np.abs(bound.filtered[proper] - found.covariance[proper]).max() < 1e-12
@@ -73,15 +73,18 @@ def test_what_the_system_alone_tells(noise):
     X = np.stack([np.ones(K), np.arange(K)], axis=1)
     inverse = np.linalg.inv(V)
     J = inverse - inverse @ X @ np.linalg.inv(X.T @ inverse @ X) @ X.T @ inverse
-    found = dynamics.reading_information(system, K)
+    found = pv.bounds.prior_information(system, steps=K)
     assert np.abs(found - J).max() < 1e-11
     assert np.abs(found @ X).max() < 1e-12
-    assert np.abs(dynamics.information_blocks(system, K)[:, 0, 0] - J.diagonal()).max() < 1e-11
+    assert (
+        np.abs(pv.bound(system, 1.0, steps=K).prior_information[:, 0, 0] - J.diagonal()).max()
+        < 1e-11
+    )
     S = 1.2 * np.linalg.eigvalsh(J).max()
-    level = dynamics.total_level(system, S, K)
+    level = pv.bounds.release_level(system, S, steps=K)
     assert np.abs(level.cumulative() + J - S * np.eye(K)).max() < 1e-9
     with pytest.raises(InvalidInput, match="A dense level needs a proper start"):
-        dynamics.bound(system, level, K)
+        pv.bound(system, level, steps=K)
 
 
 def test_infinite_entries_are_the_limits_of_large_variances():
@@ -90,8 +93,8 @@ def test_infinite_entries_are_the_limits_of_large_variances():
     D = np.array([[1.0, 0.0], [-0.5, 1.0], [0.3, -1.0]])
     parts = {"A": A, "C": [[1.0, 0.0, 0.0]], "Q": 0.1, "R": 0.5}
     system = StateSpace(**parts, cov0=0.4, diffuse=D)
-    bound, level = dynamics.bound(system, 2.0, 4), pv.EndlessLevel(2.0)
-    large = [dynamics.bound(StateSpace(**parts, cov0=0.4 * np.eye(3) + kappa * D @ D.T), 2.0, 4)
+    bound, level = pv.bound(system, 2.0, steps=4), pv.EndlessLevel(2.0)
+    large = [pv.bound(StateSpace(**parts, cov0=0.4 * np.eye(3) + kappa * D @ D.T), 2.0, steps=4)
              for kappa in (1e6, 1e8)]  # fmt: skip
     for name in ("predicted", "filtered"):
         few, many = (getattr(one, name) for one in large)
@@ -116,17 +119,17 @@ def test_readings_without_noise_and_correlated_noise():
     """Classical bounds where R = 0, and `cross` beside a diffuse start, against large variances."""
     exact = StateSpace(**(TREND | {"R": 0.0}), diffuse=True)
     vague = StateSpace(**(TREND | {"R": 0.0}), cov0=1e7)
-    ours, theirs_ = (dynamics.bound(one, 2.0, 8).classical for one in (exact, vague))
+    ours, theirs_ = (pv.bound(one, 2.0, steps=8).classical for one in (exact, vague))
     assert np.abs((ours.filtered - theirs_.filtered)[1:]).max() < 1e-6
     assert np.abs(ours.smoothed - theirs_.smoothed).max() < 1e-6
     cross = [[0.2], [0.1]]
     exact = StateSpace(**TREND, diffuse=True, cross=cross)
     vague = StateSpace(**TREND, cov0=1e7, cross=cross)
-    ours, theirs_ = (dynamics.bound(one, 2.0, 8) for one in (exact, vague))
+    ours, theirs_ = (pv.bound(one, 2.0, steps=8) for one in (exact, vague))
     assert np.abs((ours.filtered - theirs_.filtered)[1:]).max() < 1e-5
     assert np.abs(ours.smoothed - theirs_.smoothed).max() < 1e-5
-    assert np.abs(ours.smoothed - dynamics.bound(
-        StateSpace(**TREND, diffuse=True), 2.0, 8).smoothed).max() > 1e-3  # fmt: skip
+    assert np.abs(ours.smoothed - pv.bound(
+        StateSpace(**TREND, diffuse=True), 2.0, steps=8).smoothed).max() > 1e-3  # fmt: skip
 
 
 def test_many_series_and_inputs():
@@ -159,10 +162,10 @@ def test_masks_and_columns():
     mask = StateSpace(**TREND, cov0=np.diag([2.0, 0.0]), diffuse=[False, True])
     columns = StateSpace(**TREND, cov0=np.diag([2.0, 0.0]), diffuse=[[0.0], [1.0]])
     assert np.array_equal(mask.diffuse, columns.diffuse)
-    assert np.isinf(dynamics.bound(mask, 1.0, 3).predicted[0, 1, 1])
-    assert abs(dynamics.bound(mask, 1.0, 3).predicted[0, 0, 0] - 2.0) < 1e-14
+    assert np.isinf(pv.bound(mask, 1.0, steps=3).predicted[0, 1, 1])
+    assert abs(pv.bound(mask, 1.0, steps=3).predicted[0, 0, 0] - 2.0) < 1e-14
     scaled = StateSpace(**TREND, cov0=np.diag([2.0, 0.0]), diffuse=[[0.0], [10.0]])
-    ours, same = (dynamics.bound(one, 1.0, 5).filtered for one in (mask, scaled))
+    ours, same = (pv.bound(one, 1.0, steps=5).filtered for one in (mask, scaled))
     assert np.allclose(ours, same, rtol=1e-12)
     assert "diffuse start" in repr(mask)
     assert StateSpace(**TREND, cov0=1.0, diffuse=False).diffuse is None
@@ -171,7 +174,7 @@ def test_masks_and_columns():
 def test_what_is_never_shown():
     hidden = StateSpace(np.eye(2), [[1.0, 0.0]], 0.1, 0.1, diffuse=True)
     with pytest.raises(NotIdentifiable, match="1 of its 2 diffuse directions") as raised:
-        dynamics.bound(hidden, 1.0, 50)
+        pv.bound(hidden, 1.0, steps=50)
     assert np.allclose(np.abs(raised.value.hidden_directions), [[0.0], [1.0]])
     # Turned, so that what is hidden cancels to rounding only.
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((2, 2)))[0]
@@ -180,7 +183,7 @@ def test_what_is_never_shown():
     )
     assert (turned.C @ turned.diffuse).any()
     with pytest.raises(NotIdentifiable, match="1 of its 1 diffuse directions"):
-        dynamics.bound(turned, 1.0, 30)
+        pv.bound(turned, 1.0, steps=30)
     level = pv.EndlessLevel(1.0)
     release = stream(level, np.ones((1, 1)))
     trend = StateSpace(**TREND, diffuse=True)

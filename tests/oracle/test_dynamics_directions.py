@@ -130,7 +130,7 @@ def greedy(system, W, budget, steps):
     for _ in range(steps):
         start = dynamics.StateSpace(system.A, system.C, system.Q, system.R, cov0=P)
         own = dynamics.best_directions(start, budget, weight=W, steps=1)
-        after = dynamics.bound(start, own.level, 1).filtered[0]
+        after = pv.bound(start, own.level, steps=1).filtered[0]
         total += np.sum(W * after)
         P = system.A @ after @ system.A.T + system.Q
         P = (P + P.T) / 2
@@ -150,7 +150,7 @@ def test_the_level_is_what_the_filter_attains():
     assert np.trace(W @ equal.filtered) == pytest.approx(float(best.isotropic), rel=1e-8)
     assert best.gain > 1
     path = dynamics.best_directions(system, 1.5, weight=W, steps=12)
-    found = dynamics.bound(system, path.level, 12)
+    found = pv.bound(system, path.level, steps=12)
     assert np.einsum("ij,kji->k", W, found.filtered) == pytest.approx(path.error, rel=1e-8)
     assert np.trace(path.information, axis1=1, axis2=2) == pytest.approx(1.5, rel=1e-12)
     assert path.gain > 1
@@ -172,7 +172,7 @@ def test_no_release_is_below_the_floor_and_a_total_beats_its_parts(seed):
         D = M @ M.swapaxes(1, 2)
         for answer, size in ((best, D.trace(axis1=1, axis2=2).sum() / 4.0),
                              (each, D.trace(axis1=1, axis2=2)[:, None, None] / 0.5)):  # fmt: skip
-            other = dynamics.bound(system, pv.StreamLevel(D / size), 8).filtered
+            other = pv.bound(system, pv.StreamLevel(D / size), steps=8).filtered
             assert np.trace(other, axis1=1, axis2=2).sum() >= answer.floor * (1 - 1e-9)
     assert best.gap <= 1e-5
     assert best.to_dict()["floor"] == best.floor

@@ -52,7 +52,7 @@ def test_steady_state_is_where_the_bound_goes(seed, banded):
     rng = np.random.default_rng(seed)
     system = random_system(rng, steps=1, n=3, m=2, radius=0.8)
     level = pv.EndlessLevel(0.7 * np.eye(2), [0.4] if banded else [])
-    found = dynamics.bound(system, level, 400)
+    found = pv.bound(system, level, steps=400)
     steady = dynamics.steady_state(system, level)
     for name, k in (("predicted", -1), ("filtered", -1), ("smoothed", 200)):
         own, limit = getattr(found, name)[k], getattr(steady, name)

@@ -39,7 +39,7 @@ def test_hard_systems(make):
 
 
 def check(system):
-    found = dynamics.bound(system, 1.0, STEPS)
+    found = pv.bound(system, 1.0, steps=STEPS)
     for P in (found.predicted, found.filtered, found.smoothed):
         assert np.isfinite(P).all()
         assert np.array_equal(P, P.swapaxes(-1, -2))

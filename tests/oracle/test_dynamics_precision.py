@@ -61,7 +61,7 @@ def test_many_digits(seed):
     )
     level = np.diag(10.0 ** rng.uniform(-3, 8, m))
     missing = rng.random(steps) < 0.2
-    found = dynamics.bound(system, level, steps, missing=missing)
+    found = pv.bound(system, level, steps=steps, missing=missing)
     names = ("predicted", "filtered", "smoothed")
     for name, expected in zip(names, exact(system, steps, level, missing)):
         own = np.sqrt(np.diagonal(expected, axis1=1, axis2=2))
@@ -94,9 +94,9 @@ def test_one_unstable_state_over_a_long_gap():
     with pytest.raises(NumericalFailure, match="rounding loses the difference"):
         dynamics.smooth(found)
     with pytest.raises(NumericalFailure, match="rounding loses the difference"):
-        dynamics.bound(system, 1.0, 245, missing=missing)
+        pv.bound(system, 1.0, steps=245, missing=missing)
     missing = gap_of(245, 25, 85)  # 1.2⁶⁰ = 6e4
-    found = dynamics.bound(system, 1.0, 245, missing=missing)
+    found = pv.bound(system, 1.0, steps=245, missing=missing)
     smoothed = exact(system, 245, np.eye(1), missing, 200)[2]
     assert errors(found.smoothed, smoothed) < 1e-10  # eps times the growth
 
@@ -117,12 +117,12 @@ def test_gaps_of_unstable_systems_keep_their_digits_or_are_refused(name):
     level = np.eye(system.readings)
     for length in (10, 30):
         missing = gap_of(length + 30, 10, 10 + length)
-        found = dynamics.bound(system, 1.0, len(missing), missing=missing)
+        found = pv.bound(system, 1.0, steps=len(missing), missing=missing)
         every = exact(system, len(missing), level, missing)
         for part, expected in zip((found.predicted, found.filtered, found.smoothed), every):
             assert errors(part, expected) < 1e-8
     with pytest.raises(NumericalFailure, match="rounding loses the difference"):
-        dynamics.bound(system, 1.0, 230, missing=gap_of(230, 10, 210))
+        pv.bound(system, 1.0, steps=230, missing=gap_of(230, 10, 210))
 
 
 @pytest.mark.parametrize("vague", [1e8, 1e12])
@@ -131,7 +131,7 @@ def test_vague_starts(vague):
     cruise = dynamics.StateSpace(
         [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.025, 0.05], [0.05, 0.1]], 1.0, cov0=vague
     )
-    found = dynamics.bound(cruise, 1.0, 20)
+    found = pv.bound(cruise, 1.0, steps=20)
     every = exact(cruise, 20, np.eye(1), np.zeros(20, dtype=bool), 200)
     for part, expected in zip((found.predicted, found.filtered, found.smoothed), every):
         assert errors(part, expected) < max(2e-16 * vague, 1e-12)
@@ -142,7 +142,7 @@ def test_starts_that_are_too_vague_are_refused():
         [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.025, 0.05], [0.05, 0.1]], 1.0, cov0=1e30
     )
     with pytest.raises(NumericalFailure, match="use diffuse="):
-        dynamics.bound(cruise, 1.0, 20)
+        pv.bound(cruise, 1.0, steps=20)
 
 
 def test_many_series_over_a_gap():

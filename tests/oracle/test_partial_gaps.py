@@ -44,16 +44,16 @@ def test_whole_steps_are_what_they_were():
     rng = np.random.default_rng(5)
     system, level = random_system(rng, steps=40, n=3, m=2), pv.EndlessLevel(random_psd(rng, 2, 2))
     missing = rng.random(40) < 0.3
-    one = dynamics.bound(system, level, 40, missing=missing)
-    same = dynamics.bound(system, level, 40, missing=np.stack([missing, missing], axis=1))
+    one = pv.bound(system, level, steps=40, missing=missing)
+    same = pv.bound(system, level, steps=40, missing=np.stack([missing, missing], axis=1))
     for name in ("predicted", "filtered", "smoothed", "total_level"):
         assert np.array_equal(getattr(one, name), getattr(same, name))
     assert same.missing.shape == (40,)
-    none = dynamics.bound(system, level, 40, missing=np.zeros((40, 2), dtype=bool))
-    assert np.array_equal(none.smoothed, dynamics.bound(system, level, 40).smoothed)
+    none = pv.bound(system, level, steps=40, missing=np.zeros((40, 2), dtype=bool))
+    assert np.array_equal(none.smoothed, pv.bound(system, level, steps=40).smoothed)
     for bad in (np.zeros((40, 3), bool), np.zeros((2, 40), bool), np.zeros((40, 2)), [True]):
         with pytest.raises(InvalidInput, match="missing must be truth values"):
-            dynamics.bound(system, level, 40, missing=bad)
+            pv.bound(system, level, steps=40, missing=bad)
 
 
 def test_levels_that_look_back_count_the_step_as_missing():
@@ -64,8 +64,8 @@ def test_levels_that_look_back_count_the_step_as_missing():
         pv.EndlessLevel(np.eye(2), [0.5]),
         pv.StreamLevel.from_cumulative(random_psd(rng, 24, 24), [2] * 12),
     ):
-        part = dynamics.bound(system, level, 12, missing=missing)
-        whole = dynamics.bound(system, level, 12, missing=missing.any(axis=1))
+        part = pv.bound(system, level, steps=12, missing=missing)
+        whole = pv.bound(system, level, steps=12, missing=missing.any(axis=1))
         assert np.array_equal(part.filtered, whole.filtered)
 
 
@@ -130,7 +130,7 @@ def test_one_at_a_time_in_pieces_as_lines_and_as_many_series(kind):
         np.testing.assert_allclose(found.innovations, whole.innovations[a:b], atol=1e-9)
     assert kalman.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-10)
     np.testing.assert_allclose(kalman.covariance, whole.covariance[-1], atol=1e-11)
-    limit = dynamics.bound(system, level, steps, missing=release.missing)
+    limit = pv.bound(system, level, steps=steps, missing=release.missing)
     v = release.unit_variance  # real noise is a little wider than the bound has it
     np.testing.assert_allclose(whole.covariance, limit.filtered, atol=2 * (v - 1))
     if isinstance(level, pv.EndlessLevel):
@@ -183,8 +183,8 @@ def test_what_dropping_the_rest_cost():
         A=0.95 * np.eye(2), C=np.eye(2), Q=0.1 * np.eye(2), R=0.1, cov0=1.0
     )
     turns = np.arange(60)[:, None] % 2 == np.arange(2)
-    found = dynamics.bound(system, 4.0, 60, missing=turns)
-    dropped = dynamics.bound(system, 4.0, 60, missing=turns.any(axis=1))
+    found = pv.bound(system, 4.0, steps=60, missing=turns)
+    dropped = pv.bound(system, 4.0, steps=60, missing=turns.any(axis=1))
     assert np.trace(found.filtered[-1]) < 0.3 * np.trace(dropped.filtered[-1])
 
 

@@ -58,7 +58,7 @@ def test_error_covariance_is_the_bound(form, how):
     }[form]
     x, y = system.simulate(steps, rng, trials=TRIALS)
     found = dynamics.filter(system, sent(level, y, rng, how), level=level)
-    smoothed, limit = dynamics.smooth(found), dynamics.bound(system, level, steps)
+    smoothed, limit = dynamics.smooth(found), pv.bound(system, level, steps=steps)
     assert within_wishart(found.estimate - x, limit.filtered, RARE[how])
     assert within_wishart(found.predicted_estimate - x, limit.predicted, RARE[how])
     assert within_wishart(smoothed.estimate - x, limit.smoothed, RARE[how])
@@ -98,8 +98,8 @@ def test_total_level_releases_what_it_says(how):
     rng = np.random.default_rng(13)
     steps = 6
     system = dynamics.StateSpace(A=0.9, C=1.0, Q=0.2, R=0.5, cov0=1.0)
-    known = dynamics.reading_information(system, steps)
-    level = dynamics.total_level(system, 2.5, steps)
+    known = pv.bounds.prior_information(system, steps=steps)
+    level = pv.bounds.release_level(system, 2.5, steps=steps)
     y = np.zeros((TRIALS, steps, 1))
     e = sent(level, y, rng, how).values[:, :, 0]
     score = e @ level.rows.dense()  # Aᵀe

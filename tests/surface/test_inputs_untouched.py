@@ -438,14 +438,19 @@ CASES = {
         [pv.bound(model(g), level).covariance for level in
          (pv.StreamLevel(g(Y)), pv.StreamLevel.from_lags(g(Y), [0.5]),
           pv.StreamLevel.from_cumulative(g(SPREAD)))],
-        pv.bound(model(g), g(SPREAD), prior=g(PAIR)).covariance],
+        pv.bound(model(g), g(SPREAD), prior=g(PAIR)).covariance,
+        pv.bound(TWO, g(PAIR), steps=4, missing=g([False, True, False, False])).classical],
     "bounds.Bound.contrast": lambda g: [
         pv.bound(model(g), g(S)).contrast(g(H[:, :2])) for S in (Y, SPREAD, [1.0, 0.0, 0.0, 0.0])],
     "bounds.identifiability": lambda g: pv.identifiability(model(g), g([1.0, 0.0, 0.0, 0.0])),
     "bounds.prior_information": lambda g: bounds.prior_information(
         pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(SPREAD))), prior=g(PAIR)),
-    "bounds.release_level": lambda g: bounds.release_level(
-        pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(SPREAD))), g(9 * np.eye(4)), prior=g(PAIR)),
+    "bounds.release_level": lambda g: [
+        bounds.release_level(
+            pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(SPREAD))), g(9 * np.eye(4)),
+            prior=g(PAIR)),
+        bounds.release_level(TWO, g(20 * np.eye(2)), steps=3),
+        bounds.release_level(TWO, g(20 * np.eye(2)), lookback=False)],
     "bounds.consensus_bound": lambda g: [bounds.consensus_bound(g(S)) for S in (Y, SPREAD)],
     "bounds.stream_estimates": lambda g: bounds.stream_estimates(model(g), g(Y), g(Y)),
     "bounds.sweep": lambda g: [
@@ -514,8 +519,6 @@ CASES = {
     "dynamics.StateSpace.from_scipy": lambda g: dynamics.StateSpace.from_scipy(
         g.keep(DRIVEN.to_scipy()), Q=g([[1.0]]), R=g([[1.0]]), cov0=g([[1.0]]), mean0=g([0.0])),
     "dynamics.StateSpace.simulate": lambda g: DRIVEN.simulate(3, RNG(0), inputs=g(np.ones((3, 1)))),
-    "dynamics.bound": lambda g: dynamics.bound(
-        TWO, g(PAIR), 4, missing=g([False, True, False, False])).classical,
     "dynamics.steady_state": lambda g: dynamics.steady_state(TWO, g(PAIR)),
     "dynamics.best_directions": lambda g: dynamics.best_directions(TWO, 1.0, weight=g(PAIR)),
     "dynamics.NonlinearStateSpace.__init__": lambda g: dynamics.NonlinearStateSpace(
@@ -565,8 +568,6 @@ CASES = {
         "regression1", g([0.5, 1.0, 2.0]), g([[2.0]]), 6, inputs=g(np.sin(np.arange(6.0))),
         missing=g(np.arange(6) == 2)),
     "dynamics.diagnose": lambda g: dynamics.diagnose(innovations(g)),
-    "dynamics.memoryless_level": lambda g: dynamics.memoryless_level(TWO, g(20 * np.eye(2))),
-    "dynamics.total_level": lambda g: dynamics.total_level(TWO, g(20 * np.eye(2)), 3),
     "dynamics.joined": lambda g: dynamics.joined(g.keep([stream(g)])),
     "dynamics.release_series": lambda g: dynamics.release_series(
         1.0, g([[0.1, np.nan, np.inf], [0.2, 0.1, 0.0]])),

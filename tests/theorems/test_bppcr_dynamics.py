@@ -48,7 +48,7 @@ def test_marginals_equal_the_joint_gaussian(seed, varying, singular, gaps, form)
     system = random_system(rng, steps=steps, n=n, m=m, varying=varying, singular=singular)
     level = levels(rng, steps, m)[form]
     missing = rng.random(steps) < 0.3 if gaps else np.zeros(steps, dtype=bool)
-    found = dynamics.bound(system, level, steps, missing=missing)
+    found = pv.bound(system, level, steps=steps, missing=missing)
     whole, A = joint(system, steps), rows_of(level, steps, m)
     absent = np.repeat(missing, m)
     A[absent], A[:, absent] = 0.0, 0.0
@@ -71,7 +71,7 @@ def test_filtered_is_the_last_block_for_its_own_horizon(seed, correlated):
     steps, n, m = 6, 2, 1
     system = random_system(rng, steps=steps, n=n, m=m, radius=0.9)
     level = pv.EndlessLevel([[0.7]], [0.5] if correlated else [])
-    found = dynamics.bound(system, level, steps)
+    found = pv.bound(system, level, steps=steps)
     whole = joint(system, steps)
     for k in range(steps):
         part = leading(whole, k + 1, n, m)
@@ -87,13 +87,13 @@ def test_information_of_the_readings(seed, varying):
     rng = np.random.default_rng(seed)
     steps, n, m = 7, 3, 2
     system = random_system(rng, steps=steps, n=n, m=m, varying=varying, radius=0.8)
-    known = dynamics.reading_information(system, steps)
+    known = pv.bounds.prior_information(system, steps=steps)
     expected = np.linalg.inv(joint(system, steps).marginal)
     assert np.abs(known - expected).max() < 1e-8 * np.abs(expected).max()
-    own = dynamics.information_blocks(system, steps)
+    own = pv.bound(system, 1.0, steps=steps).prior_information
     assert np.abs(own - blocks(expected, m)).max() < 1e-8 * np.abs(expected).max()
     level = pv.EndlessLevel(0.5 * np.eye(m), [0.4])
-    total = dynamics.bound(system, level, steps).total_level
+    total = pv.bound(system, level, steps=steps).total_level
     S = expected + level.first(steps).cumulative()
     assert np.abs(total - blocks(S, m)).max() < 1e-8 * np.abs(S).max()
 
@@ -107,13 +107,13 @@ def test_a_total_level_is_kept_and_equals_the_batch_bound(seed):
     whole = joint(system, steps)
     known = np.linalg.inv(whole.marginal)
     s = 1.3 * np.linalg.eigvalsh(known)[-1]
-    level = dynamics.total_level(system, s, steps)
+    level = pv.bounds.release_level(system, s, steps=steps)
     added = level.cumulative() + known
     assert np.abs(added - s * np.eye(steps * m)).max() < 1e-9 * s
     model = pv.LinearModel(whole.H, noise=pv.noise.Gaussian(cov=whole.R))
     added = release_level(model, s, prior=whole.P)
     expected = pv.bound(model, added, prior=whole.P).covariance
-    found = dynamics.bound(system, level, steps)
+    found = pv.bound(system, level, steps=steps)
     assert np.abs(found.smoothed - blocks(expected, n)).max() < 1e-8 * np.abs(whole.P).max()
 
 
@@ -121,10 +121,10 @@ def test_diagonal_blocks_of_the_difference_are_no_level():
     """The trap: L_kL_kᵀ = [S − J_Y]_kk looks normal and breaks S."""
     system = dynamics.StateSpace(A=0.9, C=1.0, Q=0.2, R=0.5, cov0=1.0)
     steps, s = 6, 2.5
-    known = dynamics.reading_information(system, steps)
+    known = pv.bounds.prior_information(system, steps=steps)
     naive = pv.StreamLevel(s - np.diagonal(known))
     assert not loewner(known + naive.cumulative(), s * np.eye(steps))
-    right = dynamics.total_level(system, s, steps)
+    right = pv.bounds.release_level(system, s, steps=steps)
     assert loewner(known + right.cumulative(), s * np.eye(steps), rtol=1e-12)
 
 
@@ -136,38 +136,38 @@ def test_a_level_without_memory_keeps_the_total(seed):
     system = random_system(rng, steps=steps, n=n, m=m, radius=0.9)
     S = np.linalg.inv(system.R) + random_psd(rng, m, 1)
     S = (S + S.T) / 2
-    level = dynamics.memoryless_level(system, S)
-    known = dynamics.reading_information(system, steps)
+    level = pv.bounds.release_level(system, S, lookback=False)
+    known = pv.bounds.prior_information(system, steps=steps)
     total = known + level.first(steps).cumulative()
     assert loewner(total, np.kron(np.eye(steps), S), rtol=1e-10)
-    tight = dynamics.bound(system, dynamics.total_level(system, S, steps), steps)
-    loose = dynamics.bound(system, level, steps)
+    tight = pv.bound(system, pv.bounds.release_level(system, S, steps=steps), steps=steps)
+    loose = pv.bound(system, level, steps=steps)
     for k in range(steps):
         assert loewner(tight.smoothed[k], loose.smoothed[k], rtol=1e-8)
     with pytest.raises(LevelBelowPrior, match="at step 0"):
-        dynamics.memoryless_level(system, 0.9 * np.linalg.inv(system.R))
+        pv.bounds.release_level(system, 0.9 * np.linalg.inv(system.R), lookback=False)
 
 
 def test_level_below_prior_names_the_direction():
     system = dynamics.StateSpace(A=0.9, C=1.0, Q=0.2, R=0.5, cov0=1.0)
-    least = np.linalg.eigvalsh(dynamics.reading_information(system, 6))[-1]
+    least = np.linalg.eigvalsh(pv.bounds.prior_information(system, steps=6))[-1]
     with pytest.raises(LevelBelowPrior, match=r"·y_\d\[0\]") as caught:
-        dynamics.total_level(system, 0.99 * least, 6)
+        pv.bounds.release_level(system, 0.99 * least, steps=6)
     assert f"s ≥ {least:.6g}" in str(caught.value)
-    dynamics.total_level(system, 1.01 * least, 6)
+    pv.bounds.release_level(system, 1.01 * least, steps=6)
 
 
 def test_readings_without_uncertainty_exceed_every_level():
     system = dynamics.StateSpace(A=1.0, C=1.0, Q=0.0, R=0.0, cov0=1.0)
     with pytest.raises(LevelBelowPrior, match="without any uncertainty"):
-        dynamics.total_level(system, 10.0, 3)
+        pv.bounds.release_level(system, 10.0, steps=3)
 
 
 @given(st.integers(0, 10**6))
 def test_more_information_helps_and_never_beats_the_readings(seed):
     rng = np.random.default_rng(seed)
     system = random_system(rng, steps=8, n=3, m=2, radius=0.95)
-    weak, strong = dynamics.bound(system, 0.3, 8), dynamics.bound(system, 3.0, 8)
+    weak, strong = pv.bound(system, 0.3, steps=8), pv.bound(system, 3.0, steps=8)
     for k in range(8):
         for name in ("predicted", "filtered", "smoothed"):
             own, more = getattr(weak, name)[k], getattr(strong, name)[k]
@@ -197,7 +197,7 @@ def test_unstable_systems_keep_their_information():
         for k in range(steps):
             P[k, k] += mpmath.mpf(system.R[0, 0])
         exact = np.array((P**-1).tolist(), dtype=float)
-    known = dynamics.reading_information(system, steps)
+    known = pv.bounds.prior_information(system, steps=steps)
     assert np.abs(known - exact).max() < 1e-12 * np.abs(exact).max()
-    own = dynamics.information_blocks(system, steps).ravel()
+    own = pv.bound(system, 1.0, steps=steps).prior_information.ravel()
     assert np.abs(own - np.diagonal(exact)).max() < 1e-11 * np.abs(exact).max()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -253,10 +253,21 @@ class LinearBound(Bound):
         return super().__repr__()
 
 
+@overload
 def bound(
     model: LinearModel | NonlinearModel, level: PrivacyLevel | SequentialLevel | ArrayLike, *,
     theta: ArrayLike | None = None, prior: ArrayLike | None = None,
-) -> Bound:  # fmt: skip
+) -> Bound: ...  # fmt: skip
+@overload
+def bound(
+    model: object, level: PrivacyLevel | SequentialLevel | ArrayLike, *, steps: int | None = None,
+    missing: ArrayLike | None = None,
+) -> Any: ...  # fmt: skip  # noqa: ANN401
+def bound(
+    model: object, level: PrivacyLevel | SequentialLevel | ArrayLike, *,
+    theta: ArrayLike | None = None, prior: ArrayLike | None = None, steps: int | None = None,
+    missing: ArrayLike | None = None,
+) -> Any:  # fmt: skip
     """What accuracy is possible at all under the level, and what does privacy cost?
 
         Σ_PPCR = (Hᵀ L (LᵀΣL + I)⁻¹ Lᵀ H)⁻¹ ,   S = L Lᵀ ,  Σ = (I_y(Hθ))⁻¹
@@ -269,6 +280,8 @@ def bound(
     S̄_k is what the first k steps may show (`coro:PPCR_recur`).
     With `prior` P, θ ~ N(·, P), (n, n) of any rank: Σ_BPPCR = (PI + P⁻¹)⁻¹, the floor on the
     mean-square error; S counts the release alone (`bounds.release_level` for a total).
+    The model may be a `dynamics.StateSpace`: a `dynamics.StateBound` of its states in `steps`
+    steps, of which `missing` (K,) or (K, m) show nothing.
     Assumes a continuous noise density that does not depend on θ (`assum:w0`).
     Guarantees: E(θ̂ − θ)(θ̂ − θ)ᵀ ≥ Σ_PPCR in the PSD order, for every mechanism with I_z(y) ≤ S
     and every unbiased θ̂(z). It holds as well where only the average E I_z(y) ≤ S is promised
@@ -281,6 +294,12 @@ def bound(
     >>> [float(x[0, 0].round(12)) for x in (b.classical, b.covariance, b.cost_floor)]
     [0.125, 0.1875, 0.0625]
     """
+    if hasattr(model, "__bound__"):
+        if theta is not None or prior is not None:
+            raise InvalidInput("a system has its own prior: leave theta and prior out.")
+        return model.__bound__(level, steps, missing)
+    if steps is not None or missing is not None:
+        raise InvalidInput("steps and missing are of a state space.")
     local = in_range(local_model(model, theta))
     if isinstance(level, SequentialLevel):
         if prior is not None or theta is not None:

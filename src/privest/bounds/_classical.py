@@ -22,7 +22,7 @@ from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record
 
 
-def local_model(model: LinearModel | NonlinearModel, theta: ArrayLike | None = None) -> LinearModel:
+def local_model(model: object, theta: ArrayLike | None = None) -> LinearModel:
     """The linear model that the bounds use: the model itself, or y = F(θ) + w near `theta`.
 
     Remark after `thm:crbound`: the proof treats Hθ as one quantity, so the bound of a nonlinear

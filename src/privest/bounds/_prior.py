@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -56,14 +57,22 @@ class PriorBound(LinearBound):
     contrast = Bound.contrast
 
 
-def prior_information(model: LinearModel, *, prior: ArrayLike) -> Array:
+def prior_information(
+    model: object, *, prior: ArrayLike | None = None, steps: int | None = None
+) -> Array:
     """J_Y = (HPHᵀ + Σ)⁻¹, (m, m): what the prior alone tells about the measurements (`def:prior`).
+
+    `prior` P of a linear model; `steps` K of a `dynamics.StateSpace`, (Km, Km).
 
     >>> from privest.noise import Gaussian
     >>> prior_information(LinearModel([[1.0]], noise=Gaussian(cov=1.0)), prior=1.0).tolist()
     [[0.5]]
     """
+    if hasattr(model, "__prior_information__"):
+        return np.asarray(model.__prior_information__(steps))
     local = in_range(local_model(model))
+    if prior is None:
+        raise InvalidInput("a linear model has no prior of its own: prior=P.")
     if not local.noise.gaussian:
         raise InvalidInput("J_Y = (HPHᵀ + Σ)⁻¹ is that of Gaussian noise.")
     _, root = _prior(local, prior)
@@ -71,13 +80,17 @@ def prior_information(model: LinearModel, *, prior: ArrayLike) -> Array:
 
 
 def release_level(
-    model: LinearModel, total: PrivacyLevel | ArrayLike, *, prior: ArrayLike
-) -> PrivacyLevel:
+    model: object, total: PrivacyLevel | ArrayLike, *, prior: ArrayLike | None = None,
+    steps: int | None = None, lookback: bool = True,
+) -> Any:  # fmt: skip  # noqa: ANN401
     """S − J_Y: what a release may add, if everything known of Y is to stay below S = `total`.
 
     This is the paper's BI_z(Y) ≤ S: the total counts what the prior and the noise tell by
     themselves. With more measurements than parameters it must be at least Σ⁻¹ in directions that
     Hθ cannot reach, however vague the prior is.
+    A PrivacyLevel of a linear model with a `prior`. A `dynamics.StateSpace` has a StreamLevel for
+    `steps` K; S − J_Y is dense there, and releases look back to the first step. `lookback=False`:
+    the lower S − R⁻¹ of a stream that may have no end.
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: then no mechanism exists,
     not even silence. Nothing is clipped beyond rounding.
 
@@ -87,6 +100,8 @@ def release_level(
     >>> level.dense().round(12).tolist()
     [[1.0]]
     """
+    if hasattr(model, "__release_level__"):
+        return model.__release_level__(total, steps, lookback=lookback)
     local = in_range(local_model(model))
     known = prior_information(local, prior=prior)
     revealed = "the prior and the known noise reveal"

@@ -23,11 +23,10 @@ from privest.cli.series import (
 from privest.cli.stream_options import Account, Output, Privacy, Sides, Trial
 from privest.data import require_no_formula
 from privest.dynamics import (
-    DynamicBound,
     Filtered,
     Smoothed,
+    StateBound,
     StateSpace,
-    bound,
     smooth,
 )
 from privest.dynamics import diagnose as diagnosis_of
@@ -86,7 +85,9 @@ def filter_states(
         columns.require_count(system.inputs)
     level = series_level(asked, system.readings)
     if system.diffuse is not None and not sides.to_releases:
-        bound(system, level, 2 * system.states)  # refused if no measurement ever shows all of x_0
+        pv.bound(
+            system, level, steps=2 * system.states
+        )  # refused if no measurement ever shows all of x_0
     # where a sensitivity is stated, ε is of whole steps
     mechanism = pv.StreamMechanism(level, range=ends, parts=asked.sensitivity is None)
     # what is wrong with them is said before there is any noise
@@ -99,7 +100,9 @@ def filter_states(
         found = pv.dynamics.filter(system, release, level=level, inputs=inputs)
         result: Filtered | Smoothed = smooth(found) if smoothed else found
         output.write(_rows(result, names))
-        _summary(bound(system, level, release.steps, missing=release.missing), names, smoothed)
+        _summary(
+            pv.bound(system, level, steps=release.steps, missing=release.missing), names, smoothed
+        )
         if ends is not None:
             note(CLIPPED)
         if diagnose is not None:
@@ -146,7 +149,7 @@ def _rows(result: Filtered | Smoothed, names: list[str]) -> str:
     return buffer.getvalue()
 
 
-def _summary(limit: DynamicBound, names: list[str], smoothed: bool) -> None:
+def _summary(limit: StateBound, names: list[str], smoothed: bool) -> None:
     """The least standard errors at this level, and without privacy."""
     steps = len(limit.filtered)
     which, k, when = (

@@ -2,17 +2,7 @@
 identification from releases alone.
 """
 
-from privest.dynamics._bound import (
-    DynamicBound,
-    Marginals,
-    SteadyState,
-    bound,
-    information_blocks,
-    memoryless_level,
-    reading_information,
-    steady_state,
-    total_level,
-)
+from privest.dynamics._bound import Marginals, StateBound, SteadyState, steady_state
 from privest.dynamics._diagnosis import Diagnosis, InnovationTest, diagnose
 from privest.dynamics._directions import BestDirections, best_directions
 from privest.dynamics._families import (
@@ -38,12 +28,11 @@ from privest.dynamics._releases import SeriesRelease, joined, release_series, si
 from privest.dynamics._system import StateSpace
 
 __all__ = [
-    "AR", "ARMA", "ARX", "BestDirections", "Custom", "Diagnosis", "DynamicBound", "Filtered", "Fit",
+    "AR", "ARMA", "ARX", "BestDirections", "Custom", "Diagnosis", "Filtered", "Fit",
     "FlatDirection", "Forecast", "InnovationTest", "Intervals", "LocalBound", "LocalLevel",
     "LocalTrend", "Marginals", "NonlinearStateSpace", "ParameterBound", "Predicted",
     "PrivateKalman", "RegressionAR", "Seasonal", "SeriesRelease", "Signal", "Smoothed",
-    "StateSpace", "SteadyState", "as_family", "best_directions", "bound", "diagnose", "filter",
-    "fit", "information_blocks", "joined", "local_bound", "memoryless_level", "parameter_bound",
-    "predict", "reading_information", "release_series", "simulate_series", "smooth",
-    "steady_state", "total_level",
+    "StateBound", "StateSpace", "SteadyState", "as_family", "best_directions", "diagnose", "filter",
+    "fit", "joined", "local_bound", "parameter_bound", "predict", "release_series",
+    "simulate_series", "smooth", "steady_state",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 Constant systems at a constant level arrive at a limit (discrete Riccati equation): `steady_state`.
 J_Y = (HPHᵀ + R)⁻¹, what the system alone tells about the measurements, is never inverted: whitened
-innovations are ζ = W(Y − E Y), so J_Y = WᵀW. Levels that count it: `total_level`.
+innovations are ζ = W(Y − E Y), so J_Y = WᵀW; `total_level` counts it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Marginals(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class DynamicBound(Marginals):
+class StateBound(Marginals):
     """The floor under the error of every estimate of x_k from the releases.
 
     predicted, filtered, smoothed   marginals of Σ_BPPCR (K, n, n) for horizons k−1, k and K−1.
@@ -103,19 +103,19 @@ class DynamicBound(Marginals):
     def __repr__(self) -> str:
         size = f"{plural(len(self.filtered), 'step')}, {plural(self.system.states, 'state')}"
         last = np.trace(self.filtered[-1])
-        return f"DynamicBound({size}, filtered trace at the last step {last:.4g})"
+        return f"StateBound({size}, filtered trace at the last step {last:.4g})"
 
 
-def bound(
+def state_bound(
     system: StateSpace, level: Level, steps: int | None = None, *, missing: ArrayLike | None = None
-) -> DynamicBound:
+) -> StateBound:
     """How well can the states of a dynamic model be known from releases of its readings?
 
         Σ_BPPCR = P − PHᵀ Aᵀ (A (HPHᵀ + R) Aᵀ + I)⁻¹ A H P ,    S = J_Y + AᵀA
 
     Symbols: `level` is what the releases add to the prior, S − J_Y = AᵀA: a number s (L_kL_kᵀ = s·I
     at every step), an m×m matrix, an array (K, m, m), or a stream level. For a total S on Y (which
-    counts what the system alone reveals) take `total_level(system, S, steps)`.
+    counts what the system alone reveals) take `bounds.release_level(system, S, steps=K)`.
     `missing` (K,): steps that show nothing; (K, m): readings that are missing, the others of their
     step being shown as `StreamMechanism` does.
     Diffuse starts: infinite entries until δ is determined; NotIdentifiable if it never is.
@@ -126,7 +126,7 @@ def bound(
     Source: `eq:state_space`, Σ_BPPCR; docs/dynamics.md.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
-    >>> b = bound(walk, 2.0, steps=2)  # a release adds noise of variance 1/2: y + N(0, 1) in all
+    >>> b = state_bound(walk, 2.0, steps=2)  # y + N(0, 1) in all
     >>> b.filtered.ravel().round(12).tolist()  # 1/(1 + 1), then 1/(1 + 1/1.5)
     [0.5, 0.6]
     >>> b.smoothed.ravel().round(12).tolist()
@@ -140,7 +140,7 @@ def bound(
         varying = system.matrices.varying
         plan = plan_of(wanted, system.readings, count, absent, varying=varying)
         parts = _marginals(system, steps_of(system.matrices, plan))
-    return DynamicBound(parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent)
+    return StateBound(parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent)
 
 
 def _unprotected(system: StateSpace, missing: Flags, *, varying: bool = False) -> Steps:
@@ -252,14 +252,14 @@ def _riccati(A: Array, F: Array, G: Array, N: Array) -> Array:
     return np.asarray((P + P.T) / 2)
 
 
-def reading_information(system: StateSpace, steps: int) -> Array:
+def prior_information(system: StateSpace, steps: int) -> Array:
     """J_Y of y_0 … y_{K−1}, (Km, Km), dense: the information of the prior about the measurements.
 
     J_Y = WᵀW, W the whitened innovations of unit measurements. (Km)² memory. Of a diffuse start the
     limit of large variances: V⁻¹ − V⁻¹X(XᵀV⁻¹X)⁻¹XᵀV⁻¹, X the response of the measurements to δ.
 
     >>> white = StateSpace(A=0.0, C=1.0, Q=1.0, R=1.0, cov0=3.0)
-    >>> reading_information(white, 2).round(12).tolist()
+    >>> prior_information(white, 2).round(12).tolist()
     [[0.25, 0.0], [0.0, 0.5]]
     """
     count, m = as_system(system).require_steps(steps), system.readings
@@ -292,7 +292,7 @@ def information_blocks(system: StateSpace, steps: int) -> Array:
     count, m = as_system(system).require_steps(steps), system.readings
     matrices = system.matrices
     if matrices.diffuse.shape[1] or matrices.cross is not None:
-        whole = reading_information(system, count)
+        whole = prior_information(system, count)
         return whole.reshape(count, m, count, m)[np.arange(count), :, np.arange(count)]
     seen = _unprotected(system, np.zeros(count, dtype=bool), varying=True)
     none, still = np.zeros((count, 0, m)), np.zeros((count, 0, system.states))
@@ -315,7 +315,7 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
     """
     count, m = as_system(system).require_steps(steps), system.readings
     total = _whole(S, count, m)
-    known = reading_information(system, count)
+    known = prior_information(system, count)
     every, kept = above_prior(
         total, known, "the system alone reveals", lambda i: f"y_{i // m}[{i % m}]"
     )
@@ -334,7 +334,7 @@ def memoryless_level(
     streams without an end, but not tight (the part R⁻¹ − J_Y is given away).
     S: a number s·I, a block (m, m), or blocks (K, m, m). The result is an EndlessLevel where
     neither S nor R changes with time.
-    Raises LevelBelowPrior where S_k − R_k⁻¹ is not ≥ 0; `total_level` may then still exist.
+    Raises LevelBelowPrior where S_k − R_k⁻¹ is not ≥ 0; one that looks back may then still exist.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0)
     >>> memoryless_level(walk, 2.5).final_blocks().diagonal().round(12).tolist()  # 2.5 − 1/0.5
@@ -349,7 +349,7 @@ def memoryless_level(
     if system.cross is not None or stacked.cholesky(noise) is None:
         raise LevelBelowPrior(
             "R is singular, or correlated with the noise of the states: the bound J_Y ≤ R⁻¹ says "
-            "nothing. Use total_level."
+            "nothing. Take a level that looks back (lookback=True)."
         )
     known, added = np.linalg.inv(noise), []
     for k in range(max(len(own), len(known))):
@@ -357,8 +357,8 @@ def memoryless_level(
             factor, kept = above_prior(at(own, k), at(known, k), "R⁻¹", str)
         except LevelBelowPrior:
             raise LevelBelowPrior(
-                f"S − R⁻¹ is negative at step {k}: no level without memory keeps S. total_level "
-                "may still exist."
+                f"S − R⁻¹ is negative at step {k}: no level without memory keeps S. One that "
+                "looks back may (lookback=True)."
             ) from None
         added.append(factor[:, kept] @ factor[:, kept].T)
     if len(added) == 1 and steps is None:

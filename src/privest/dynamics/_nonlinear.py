@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_choice, as_count, as_number, plural
-from privest.dynamics._bound import DynamicBound, bound
+from privest.dynamics._bound import StateBound, state_bound
 from privest.dynamics._filter import Filtered, Predicted, Smoothed, filter_linear
 from privest.dynamics._kalman import LOG_2PI, Pass, backward, forward, upper_root
 from privest.dynamics._releases import Level, SeriesRelease, given_values, level_of_release
@@ -115,7 +115,7 @@ class NonlinearStateSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class LocalBound(DynamicBound):
+class LocalBound(StateBound):
     """Σ_BPPCR of the linearised system about one trajectory: local, not a floor for all estimates.
 
     How well small deviations from `path` (K, n) can be estimated. Where errors are as large as
@@ -135,7 +135,7 @@ def local_bound(
     """
     _require_nonlinear(system)
     path = as_array(states, "the trajectory", ndim=2)
-    linear = bound(system.linearised(path, inputs=inputs), level, len(path))
+    linear = state_bound(system.linearised(path, inputs=inputs), level, len(path))
     return LocalBound(**vars(linear), path=path)
 
 

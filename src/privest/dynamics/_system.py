@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy
@@ -183,6 +184,28 @@ class StateSpace:
             seen[:, k] = now @ at(C, k).T + at(D, k) @ u[k] + both[:, n:]
             now = now @ at(A, k).T + at(B, k) @ u[k] + both[:, :n]
         return (states[0], seen[0]) if trials is None else (states, seen)
+
+    def __bound__(self, level: Any, steps: int | None, missing: ArrayLike | None) -> Any:  # noqa: ANN401
+        """`pv.bound` of the states."""
+        from privest.dynamics._bound import state_bound
+
+        return state_bound(self, level, steps, missing=missing)
+
+    def __prior_information__(self, steps: int) -> Array:
+        """`bounds.prior_information` of the measurements."""
+        from privest.dynamics._bound import prior_information
+
+        return prior_information(self, steps)
+
+    def __release_level__(self, total: ArrayLike, steps: int | None, *, lookback: bool) -> Any:  # noqa: ANN401
+        """`bounds.release_level` of the measurements."""
+        from privest.dynamics._bound import memoryless_level, total_level
+
+        if not lookback:
+            return memoryless_level(self, total, steps)
+        if steps is None:
+            raise InvalidInput("a level that looks back is for a number of steps: steps=K.")
+        return total_level(self, total, steps)
 
     def __repr__(self) -> str:
         start = "" if self.diffuse is None else ", diffuse start"

@@ -99,7 +99,7 @@ def test_systems_in_range(C):
     system = dynamics.StateSpace(A=0.5, C=C, Q=1.0, R=1.0, cov0=1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = dynamics.bound(system, 1.0, 3)
+        found = pv.bound(system, 1.0, steps=3)
     if C < 1:
         assert found.filtered.ravel() == pytest.approx([1.0, 1.25, 1.3125], rel=1e-12)
     else:
@@ -109,4 +109,4 @@ def test_systems_in_range(C):
 def test_states_known_too_much_better_after_a_step_than_before():
     system = dynamics.StateSpace(A=0.5, C=1e100, Q=1.0, R=1.0, cov0=1.0)
     with pytest.raises(NumericalFailure, match="times better after step 1 than before it"):
-        dynamics.bound(system, 1.0, 3)
+        pv.bound(system, 1.0, steps=3)

@@ -35,7 +35,7 @@ def test_a_linear_one_is_the_kalman_filter(given):
     assert np.abs(ours.covariance - exact.covariance).max() < 1e-9
     assert np.nanmax(np.abs(ours.innovations - exact.innovations)) < 1e-9
     local = dynamics.local_bound(extended, level, np.zeros((12, 2)))
-    assert np.abs(local.filtered - dynamics.bound(system, level, 12).filtered).max() < 1e-9
+    assert np.abs(local.filtered - pv.bound(system, level, steps=12).filtered).max() < 1e-9
     assert "local" in type(local).__doc__
 
 

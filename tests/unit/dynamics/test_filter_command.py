@@ -101,7 +101,7 @@ def test_epsilon_is_a_level(folder):
     one = pv.PrivacyLevel(1.0)
     s = pv.privacy.level_on_grid(1.0, delta=1e-6, move=0.5, shape=one).number
     missing = np.stack([np.arange(30) == 5, np.zeros(30, dtype=bool)], axis=1)
-    limit = dynamics.bound(read_model(folder / "m.toml")[0], s, 30, missing=missing)
+    limit = pv.bound(read_model(folder / "m.toml")[0], s, steps=30, missing=missing)
     assert table(done.stdout)["place_se"] == pytest.approx(limit.standard_error[:, 0], rel=1e-12)
 
 
@@ -193,7 +193,7 @@ def test_missing_steps_of_one_column_keep_their_place(folder):
     system, _ = read_model(folder / "one.toml")
     # noise on the grid has variance v = 1 + 3g²/4: as if the level were S/v
     v = 1 + 0.75 * 2.0**-20
-    limit = dynamics.bound(system, 2.0 / v, 3, missing=[False, True, False])
+    limit = pv.bound(system, 2.0 / v, steps=3, missing=[False, True, False])
     assert table(done.stdout)["x0_se"] == pytest.approx(limit.standard_error[:, 0], rel=1e-12)
 
 
@@ -441,6 +441,6 @@ def test_single_empty_cells_at_a_level_that_mixes_readings(folder, stated):
     again = run(out, "--from", "releases", *common)
     assert again.exit_code == 0, again.output
     level = pv.EndlessLevel([[2.0, 0.6], [0.6, 1.5]])
-    limit = dynamics.bound(read_model(folder / "m.toml")[0], level, 30, missing=release.missing)
+    limit = pv.bound(read_model(folder / "m.toml")[0], level, steps=30, missing=release.missing)
     # real noise has a variance of 1 + 3·2⁻²², which the bound has not
     assert table(again.stdout)["speed_se"] == pytest.approx(limit.standard_error[:, 1], rel=1e-6)

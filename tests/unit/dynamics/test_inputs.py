@@ -41,21 +41,21 @@ def test_systems(change, message):
 
 def test_levels_and_steps():
     with pytest.raises(InvalidInput, match="readings of size 2; the stream has readings of size 1"):
-        dynamics.bound(WALK, np.eye(2), 5)
+        pv.bound(WALK, np.eye(2), steps=5)
     with pytest.raises(NotAPrivacyLevel, match="positive semi-definite"):
-        dynamics.bound(WALK, -1.0, 5)
+        pv.bound(WALK, -1.0, steps=5)
     with pytest.raises(InvalidInput, match="say how many steps"):
-        dynamics.bound(WALK, 1.0)
+        pv.bound(WALK, 1.0)
     with pytest.raises(InvalidInput, match="The level has 3 steps; asked for 5"):
-        dynamics.bound(WALK, pv.StreamLevel([1.0, 1.0, 1.0]), 5)
+        pv.bound(WALK, pv.StreamLevel([1.0, 1.0, 1.0]), steps=5)
     with pytest.raises(InvalidInput, match="whole number ≥ 1"):
-        dynamics.bound(WALK, 1.0, 0)
+        pv.bound(WALK, 1.0, steps=0)
     with pytest.raises(InvalidInput, match="missing must be truth values"):
-        dynamics.bound(WALK, 1.0, 5, missing=[0, 1])
+        pv.bound(WALK, 1.0, steps=5, missing=[0, 1])
     varying = StateSpace(A=np.ones((4, 1, 1)), C=1.0, Q=0.1, R=0.5, cov0=1.0)
     with pytest.raises(InvalidInput, match="given for 4 steps; asked for 5"):
-        dynamics.bound(varying, 1.0, 5)
-    assert len(dynamics.bound(varying, 1.0).filtered) == 4
+        pv.bound(varying, 1.0, steps=5)
+    assert len(pv.bound(varying, 1.0).filtered) == 4
     with pytest.raises(InvalidInput, match="no steady state"):
         dynamics.steady_state(varying, 1.0)
     with pytest.raises(InvalidInput, match="same level at every step"):
@@ -167,11 +167,11 @@ def test_prediction_ends_with_the_system():
 def test_overflow_and_dense_levels_are_said():
     hidden = StateSpace(A=np.diag([2.0, 0.5]), C=[[0.0, 1.0]], Q=0.1, R=0.5, cov0=1.0)
     with pytest.raises(NumericalFailure, match="overflows at step"):
-        dynamics.bound(hidden, 1.0, 2000)
+        pv.bound(hidden, 1.0, steps=2000)
     dense = pv.StreamLevel.from_cumulative(np.ones((3, 3)))
     with pytest.raises(InvalidInput, match=r"use dynamics\.filter on the whole"):
         dynamics.PrivateKalman(WALK, dense)
-    assert dynamics.bound(WALK, dense, 3).filtered.shape == (3, 1, 1)
+    assert pv.bound(WALK, dense, steps=3).filtered.shape == (3, 1, 1)
 
 
 def test_weights_and_budgets():
@@ -186,7 +186,7 @@ def test_a_start_is_not_known_exactly_unless_said():
     with pytest.raises(InvalidInput, match="cov0 is needed"):
         StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0)
     exact = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=0.0)
-    assert not dynamics.bound(exact, 1.0, 3).filtered.any()
+    assert not pv.bound(exact, 1.0, steps=3).filtered.any()
 
 
 @pytest.mark.parametrize(

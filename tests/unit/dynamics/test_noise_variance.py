@@ -66,7 +66,7 @@ def test_filter_smoother_and_likelihood(form):
     assert np.allclose(found.log_likelihood, fit, **close)
     assert np.allclose(dynamics.smooth(found).estimate, smoothed[0], **close)
     assert np.allclose(dynamics.smooth(found).covariance, smoothed[1], **close)
-    bound = dynamics.bound(system, level, STEPS, missing=MISSING).filtered
+    bound = pv.bound(system, level, steps=STEPS, missing=MISSING).filtered
     more = np.trace(found.covariance - bound, axis1=1, axis2=2)
     assert (more > 1e-3).all()  # the bound stays that of S
 

@@ -69,8 +69,8 @@ def results():
     filtered = dynamics.filter(PAIR, release, level=LEVEL)
     yield from (filtered, dynamics.smooth(filtered), dynamics.predict(filtered, 3))
     yield dynamics.filter(bent, stream, level=LEVEL, method="extended")
-    yield dynamics.bound(PAIR, LEVEL, 6)
-    yield dynamics.bound(PAIR, LEVEL, 6).classical
+    yield pv.bound(PAIR, LEVEL, steps=6)
+    yield pv.bound(PAIR, LEVEL, steps=6).classical
     yield dynamics.local_bound(bent, LEVEL, np.zeros((3, 1)))
     yield dynamics.steady_state(PAIR, LEVEL)
     yield dynamics.best_directions(PAIR, 1.0)
@@ -98,7 +98,7 @@ def test_a_filter_that_runs_gives_intervals():
 
 
 def test_the_errors_without_privacy_are_smaller():
-    limit = dynamics.bound(PAIR, LEVEL, 6)
+    limit = pv.bound(PAIR, LEVEL, steps=6)
     assert (limit.classical_error <= limit.standard_error).all()
 
 

@@ -31,7 +31,7 @@ def test_a_steady_state_sees_all_lags_and_singular_factors(seed, lags):
     )
     weights = [0.4 * rng.standard_normal((m, m)) for _ in range(lags)]
     level = pv.EndlessLevel(random_psd(rng, m, 2), lags=weights)
-    steady, long = dynamics.steady_state(system, level), dynamics.bound(system, level, 1500)
+    steady, long = dynamics.steady_state(system, level), pv.bound(system, level, steps=1500)
     assert steady.memory < 30
     assert relative(steady.predicted, long.predicted[-1]) < 1e-9
     assert relative(steady.filtered, long.filtered[-1]) < 1e-9
@@ -70,21 +70,22 @@ def test_dense_levels_of_unstable_systems():
     The prior variance is growth^(2K): beyond 1e14 times what is left of it, refused.
     """
     system = StateSpace(1.2, 1.0, 1.0, 0.5, cov0=1.0)
-    found = dynamics.bound(system, dynamics.total_level(system, 4.0, 60), 60)
-    short = dynamics.bound(system, dynamics.total_level(system, 4.0, 30), 30)
+    found = pv.bound(system, pv.bounds.release_level(system, 4.0, steps=60), steps=60)
+    short = pv.bound(system, pv.bounds.release_level(system, 4.0, steps=30), steps=30)
     # Schur complements forget the far end at the rate of the filter's memory: 15 steps, 1e-9.
     assert found.filtered[-1] == pytest.approx(short.filtered[-1], rel=1e-9)
     assert found.filtered[10] == pytest.approx(short.filtered[10], rel=1e-7)
     with pytest.raises(NumericalFailure, match="rounding"):
-        dynamics.bound(system, dynamics.total_level(system, 4.0, 200), 200)
+        pv.bound(system, pv.bounds.release_level(system, 4.0, steps=200), steps=200)
 
 
 def test_readings_that_repeat_each_other_have_infinite_information():
     """Rounding leaves 1e-17 of the second reading: a tie, not information of 1e33."""
     system = StateSpace(0.9 * np.eye(2), [[1.0, 0.3], [2.0, 0.6]], 0.1, 0.0, cov0=1.0)
-    for asked in (dynamics.information_blocks, dynamics.reading_information):
-        with pytest.raises(LevelBelowPrior, match="without any uncertainty"):
-            asked(system, 4)
+    with pytest.raises(LevelBelowPrior, match="without any uncertainty"):
+        pv.bounds.prior_information(system, steps=4)
+    with pytest.raises(LevelBelowPrior, match="without any uncertainty"):
+        _ = pv.bound(system, 1.0, steps=4).prior_information
 
 
 @pytest.mark.parametrize("steps", [None, 1, 3])
@@ -137,7 +138,7 @@ def test_counts_that_cannot_be():
     with pytest.raises(InvalidInput, match="trials must be"):
         WALK.simulate(3, np.random.default_rng(0), trials=0)
     with pytest.raises(NotAPrivacyLevel, match="has 3 blocks; asked for 5 steps"):
-        dynamics.memoryless_level(WALK, np.full((3, 1, 1), 4.0), 5)
+        pv.bounds.release_level(WALK, np.full((3, 1, 1), 4.0), 5, lookback=False)
     bent = dynamics.NonlinearStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
     with pytest.raises(InvalidInput, match=r"must be \(K, 1\); received shape \(0, 1\)"):
         dynamics.local_bound(bent, 1.0, np.zeros((0, 1)))
@@ -148,6 +149,6 @@ def test_a_level_of_fewer_steps_than_lags():
     walk = dynamics.StateSpace(A=0.9, C=1.0, Q=1.0, R=0.5, cov0=1.0)
     level = pv.StreamLevel.from_lags([1.0, 2.0], [0.5, 0.25, 0.125])
     same = pv.StreamLevel.from_lags([1.0, 2.0], [0.5])
-    found, expected = dynamics.bound(walk, level), dynamics.bound(walk, same)
+    found, expected = pv.bound(walk, level), pv.bound(walk, same)
     for name in ("predicted", "filtered", "smoothed"):
         assert np.allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
