@@ -128,14 +128,11 @@ def diagnose(
     mean, variance   against 0 and 1: Σ_j(Σζ_j)²/n_j is χ²_r and Σζ² is χ²_n, two-sided.
 
     `lags` L: min(10 log₁₀K, K/5) if not given. `parameters`: how many were fitted to the same
-    releases that shape how readings depend on those before; they are taken off the degrees of
-    freedom of whiteness (Box and Pierce). Means, coefficients of inputs and one variance, which is
-    scale, do not count: with them the test would alarm too often. `fitted`: whether anything was;
-    it is if parameters > 0. (Entries of vectors keep their degrees of freedom: they alarm too
-    seldom.)
-    The laws are exact for mean and variance and for the mean of whiteness, else for many steps.
-    Several series: pairs are within a series. Of an extended filter all of it is to first order.
-    Cost: O(L K r²).
+    releases that shape how measurements depend on earlier ones, taken off the degrees of freedom
+    of whiteness (Box and Pierce); means, coefficients of inputs and one variance do not count.
+    `fitted`: whether anything was; it is if parameters > 0.
+    The distributions are exact for mean and variance, else for many steps. Pairs are within a
+    series. Of a nonlinear filter all of it is to first order. Cost: O(L K r²).
 
     >>> import privest as pv
     >>> from privest import dynamics

@@ -86,12 +86,10 @@ def best_directions(
     about its readings, tr(LLᵀ) ≤ s at every step; `total` B instead bounds the sum over all
     `steps`, so that steps that serve many later ones may show more. `weight` W (n, n) says which
     states matter (default: all alike, in their units).
-    steps=None: one L for all steps, best in steady state (system without a time axis; a budget for
-    every step: one for endless time would leave nothing for each).
+    steps=None: one L for all steps, best in steady state (a budget for every step, and a system
+    without a time axis).
     steps=K: L_0 … L_{K−1}, best for the sum of the filtered errors over this horizon.
     L depends on the public system only: choosing it reveals nothing.
-    (With a budget on λmax(LLᵀ) instead, equal noise on all readings is best: more information in
-    every direction never harms.)
     Guarantees: `floor`. Raises NumericalFailure if the gap exceeds 1e-5.
     Cost: some hundred passes of O(K (n³ + m³)).
 

@@ -444,7 +444,7 @@ class PrivateKalman(Estimated):
         `smooth` of what is returned goes back to the first step of these releases, no further.
         """
         before = self._state
-        if self._lag is None and inputs is None and self._is_single(release):
+        if inputs is None and self._is_single(release):
             result, now = self._single(release)
         else:
             given = given_values(release, self.level, self.steps)
