@@ -241,7 +241,7 @@ def filter(
     Symbols: the release starts at step 0 and carries its level; one that was read from a record
     needs `level`: that of its mechanism. `inputs` (K, p) are public.
     method   "kalman", for a StateSpace: exact, for any stream level; covariance = the filtered
-             marginals of Σ_BPPCR (`dynamics.bound`), which it attains.
+             marginals of Σ_BPPCR (`pv.bound`), which it attains.
              "extended", for a NonlinearStateSpace and levels without lags: by the slopes of f and
              h, right to first order in the spread of the state.
              "unscented": by 2n + 1 values of f and of h a step, right to second order; `kappa` ≥ 0

@@ -138,7 +138,7 @@ def test_counts_that_cannot_be():
     with pytest.raises(InvalidInput, match="trials must be"):
         WALK.simulate(3, np.random.default_rng(0), trials=0)
     with pytest.raises(NotAPrivacyLevel, match="has 3 blocks; asked for 5 steps"):
-        pv.bounds.release_level(WALK, np.full((3, 1, 1), 4.0), 5, lookback=False)
+        pv.bounds.release_level(WALK, np.full((3, 1, 1), 4.0), steps=5, lookback=False)
     bent = dynamics.NonlinearStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
     with pytest.raises(InvalidInput, match=r"must be \(K, 1\); received shape \(0, 1\)"):
         dynamics.local_bound(bent, 1.0, np.zeros((0, 1)))
