@@ -39,7 +39,7 @@ RELEASE = pv.StreamMechanism(ENDLESS).simulate(READINGS, np.random.default_rng(0
 FILTERED = dynamics.filter(WALK, RELEASE, level=ENDLESS)
 RING = network.ring(4)
 SENSOR = network.Sensor(H, noise.Gaussian(cov=1.0), 1.0)
-SCORES = pipeline.LeastSquaresRelease(pv.LinearModel(ROWS, noise=GAUSS), 1.0)
+SCORES = pipeline.OutputPerturbation(pv.LinearModel(ROWS, noise=GAUSS), 1.0, score="least_squares")
 
 
 def rng():
@@ -238,12 +238,10 @@ CALLS = {
     "network.ring": {"agents": 4},
     "network.star": {"agents": 4},
     "network.Weights": {"matrix": np.full((2, 2), 0.5), "connected": True},
-    "pipeline.LeastSquaresRelease": {
-        "model": pv.LinearModel(ROWS, noise=GAUSS), "budget": 1.0, "shape": "trace",
-        "weight": np.eye(2), "safety": 1.0,
+    "pipeline.OutputPerturbation": {
+        "model": pv.LinearModel(ROWS, noise=SMOOTH), "budget": 1.0, "score": "likelihood",
+        "bandwidth": 0.5, "shape": "trace", "weight": np.eye(2), "safety": 1.0,
     },
-    "pipeline.SmoothedLikelihoodScore": {"law": SMOOTH, "bandwidth": 0.5},
-    "pipeline.optimal_score": {"law": SMOOTH, "weight": 0.5},
     "estimator.PrivateRLS": {
         "level": 1.0, "parameters": 2, "noise": 1.0, "classical": False, "blocks": False,
         "compiled": False,

@@ -38,8 +38,8 @@ CHOICES = {
         lambda o: network.private_average(
             np.zeros(5), 1.0, RING, np.random.default_rng(1), method=o)),
     "decaying law": ("gaussian", lambda o: network.DecayingNoise(1.0, 0.5, law=o)),
-    "pipeline shape": ("paper", lambda o: pipeline.LeastSquaresRelease(MODEL, 1.0, shape=o)),
-    "pipeline score": ("likelihood", lambda o: pipeline.FixedStepsRelease(MODEL, 1.0, score=o)),
+    "pipeline shape": ("paper", lambda o: pipeline.OutputPerturbation(MODEL, 1.0, shape=o)),
+    "pipeline score": ("likelihood", lambda o: pipeline.OutputPerturbation(MODEL, 1.0, score=o)),
     "audit method": (
         "samples",
         lambda o: fisher_information(

@@ -30,7 +30,7 @@ from privest.mechanism import (
     StreamMechanism,
 )
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Seeded
-from privest.pipeline import LeastSquaresRelease
+from privest.pipeline import OutputPerturbation
 from privest.privacy import person_root
 from workflow_tables import stated
 
@@ -181,7 +181,8 @@ def in_pieces(found, y, source):
 
 def estimated(**options):
     """An estimate that is linear in the readings, in units of its noise: F⁻¹θ̂."""
-    made = LeastSquaresRelease(pv.LinearModel(H, noise=0.25), 24.0, **options)
+    model = pv.LinearModel(H, noise=0.25)
+    made = OutputPerturbation(model, 24.0, score="least_squares", **options)
     inverse = np.linalg.inv(np.linalg.cholesky(made.information_scale))
     return Door(
         made.release, made.release,

@@ -22,7 +22,7 @@ from privest.mechanism import (
     StreamMechanism,
 )
 from privest.mechanism.source import Kept, seeded
-from privest.pipeline import LeastSquaresRelease
+from privest.pipeline import OutputPerturbation
 from privest.privacy import person_root
 from workflow_command import runner
 from workflow_tables import stated
@@ -293,9 +293,9 @@ def test_bits_at_a_far_threshold_keep_their_noise():
         lambda: AffineMechanism(pv.noise.Laplace(1.0), np.eye(2), 1e-20 * np.eye(2)).simulate(
             [1.0, 1.0], RNG
         ),
-        lambda: LeastSquaresRelease(pv.LinearModel(H, noise=1.0), 1e30).simulate(Y, RNG),
-        lambda: LeastSquaresRelease(
-            pv.LinearModel(H, noise=1.0), 1e30, noise=pv.noise.Laplace(1.0)
+        lambda: OutputPerturbation(pv.LinearModel(H, noise=1.0), 1e30).simulate(Y, RNG),
+        lambda: OutputPerturbation(
+            pv.LinearModel(H, noise=1.0), 1e30, score="least_squares", noise=pv.noise.Laplace(1.0)
         ).simulate(Y, RNG),
         lambda: pv.mechanism.GeometricPerturbation(2).simulate([1e20, 1.0], RNG),
         lambda: pv.mechanism.GeometricPerturbation(2, translation=1e20).simulate([1.0, 1.0], RNG),

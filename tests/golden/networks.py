@@ -165,7 +165,7 @@ def cases():
     return network_cases() | pipeline_cases()
 
 
-# --- calls: the names of the package ---------------------------------------------------------------
+# --- calls: the names of the package -------------------------------------------------------------
 
 
 def call_law(name, arguments):
@@ -223,15 +223,11 @@ def call_many(H, z):
 
 
 def call_pipeline(model, budget, score, **more):
-    if score == "one_step":
-        return pipeline.FixedStepsRelease(model, budget, **more)
-    kinds = {"optimal": pipeline.OptimalScoreRelease, "least_squares": pipeline.LeastSquaresRelease,
-             "likelihood": pipeline.MaximumLikelihoodRelease}  # fmt: skip
-    return kinds[score](model, budget, **more)
+    return pipeline.OutputPerturbation(model, budget, score=score, **more)
 
 
 def call_holder(release, y):
-    return release.for_data_holder(y)
+    return release.for_data_owner(y)
 
 
 def _two():
@@ -245,7 +241,8 @@ def _parts():
 
 PAIR = ("edges", [[0, 1]])
 REFUSED = {
-    "hidden": lambda: network.fuse(_two()[:1], [_two()[0].simulate([1.0], np.random.default_rng(0))]),
+    "hidden": lambda: network.fuse(
+        _two()[:1], [_two()[0].simulate([1.0], np.random.default_rng(0))]),
     "hidden in consensus": lambda: call_consensus(_parts()[:1] * 2, call_graph(*PAIR)),
     "release of another level": lambda: _two()[0].contribution(
         network.Sensor([[1.0, 0.0]], 1.0, 2.0).simulate([1.0], np.random.default_rng(0))),
@@ -288,8 +285,8 @@ def made_sensors(given):
             grid = given["grid"]
             release = call_release(sensor, np.round(release.values / grid) * grid, grid)
         if i in given.get("missing", ()):
-            release = call_release(sensor, np.where(np.arange(release.values.shape[-1]) == 0, np.nan,
-                                                    release.values), 0.0)  # fmt: skip
+            first = np.arange(release.values.shape[-1]) == 0
+            release = call_release(sensor, np.where(first, np.nan, release.values), 0.0)
         releases.append(release)
     return sensors, releases
 
@@ -403,8 +400,9 @@ def record_pipeline(given):
 
 
 def released_record(found):
-    return {"covariance": found.covariance, "loss": found.loss, "private_bound": found.private_bound,
-            "simulated": found.simulated, "names": list(found.names), "factor": found.factor,
+    return {"covariance": found.covariance, "loss": found.loss,
+            "private_bound": found.private_bound, "simulated": found.simulated,
+            "names": list(found.names), "factor": found.factor,
             "shape": list(found.estimate.shape)}  # fmt: skip
 
 

@@ -32,7 +32,8 @@ def require(found, kept, tolerance, place):
             require(one, other, tolerance, [*place, i])
     else:
         a, b = np.array(found, float), np.array(kept, float)
-        assert a.shape == b.shape and np.array_equal(np.isfinite(a), np.isfinite(b)), place
+        assert a.shape == b.shape, place
+        assert np.array_equal(np.isfinite(a), np.isfinite(b)), place
         known = np.isfinite(b)
         unit = np.abs(b[known]).max(initial=0.0)
         off = np.abs(a[known] - b[known]).max(initial=0.0)

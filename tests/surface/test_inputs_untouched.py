@@ -341,12 +341,9 @@ TALL = np.column_stack([np.ones(12), np.linspace(-1, 1, 12)])
 LONG = np.sin(np.arange(12.0))
 
 
-def least_squares(g, **more):
-    return pipeline.LeastSquaresRelease(pv.LinearModel(g(TALL), noise=GAUSS), 4.0, **more)
-
-
-def fixed_steps(g, **more):
-    return pipeline.FixedStepsRelease(pv.LinearModel(g(TALL), noise=GAUSS), 4.0, **more)
+def perturbation(g, score="least_squares", **more):
+    model = pv.LinearModel(g(TALL), noise=GAUSS)
+    return pipeline.OutputPerturbation(model, 4.0, score=score, **more)
 
 
 BLOCK = linalg.Blocks([SPREAD])
@@ -385,11 +382,6 @@ VECTORS = [
     mechanism.GaussianMechanism(PAIR, 2), mechanism.Rotation(2),
     mechanism.GeometricPerturbation(2, 0.5, [1.0, 0.0]),
     mechanism.Componentwise(mechanism.Additive(noise.Laplace(1.0)), PAIR, [1.0, 0.0]),
-]  # fmt: skip
-SCORES = [
-    pipeline.LikelihoodScore(noise.Logistic(1.0)), pipeline.LinearScore(noise.GaussianLaw()),
-    pipeline.SmoothedLikelihoodScore(noise.Laplace(1.0), 0.5),
-    pipeline.optimal_score(noise.Laplace(1.0), 1.0),
 ]  # fmt: skip
 
 
@@ -853,28 +845,14 @@ CASES = {
     "paper.QuasiNewton.step": lambda g: (made := quasi_newton()).step(
         g.keep(made.start(3)), g([1.0, 0.0, 1.0]), g([1.0, 2.0])),
     # pipeline
-    "pipeline.jacobian": lambda g: pipeline.jacobian(least_squares(g), g(LONG), g([1.0, 0.5])),
-    "pipeline.ScoreRelease.__init__": lambda g: pipeline.OptimalScoreRelease(
-        pv.LinearModel(g(TALL), noise=noise.Laplace(1.0)), 4.0,
-        weight=g(PAIR)),
-    "pipeline.FixedStepsRelease.__init__": lambda g: fixed_steps(g, weight=g(PAIR)),
-    "pipeline.FixedStepsRelease.solve": lambda g: fixed_steps(g).solve(g(LONG[None])),
-    "pipeline.FixedStepsRelease.stages": lambda g: fixed_steps(g).stages(g(LONG), g([1.0, 0.5])),
-    "pipeline.ScoreRelease.solve": lambda g: least_squares(g).solve(g(LONG[None])),
-    "pipeline.ScoreRelease.stages": lambda g: least_squares(g).stages(g(LONG), g([1.0, 0.5])),
-    "pipeline.LeastSquaresRelease.__init__": lambda g: least_squares(g, weight=g(PAIR)),
-    "pipeline.MaximumLikelihoodRelease.__init__": lambda g: pipeline.MaximumLikelihoodRelease(
-        pv.LinearModel(g(TALL), noise=noise.Logistic(1.0)), 4.0,
-        weight=g(PAIR)),
-    "pipeline.ScoreRelease.estimate": lambda g: least_squares(g).estimate(g(LONG)),
-    "pipeline.ScoreRelease.for_data_holder": lambda g: least_squares(g).for_data_holder(g(LONG)),
-    "pipeline.ScoreRelease.release": lambda g: least_squares(g).release(g(LONG)),
-    "pipeline.ScoreRelease.simulate": lambda g: least_squares(g).simulate(g(LONG), RNG(0)),
-    "pipeline.ScoreRelease.simulate_scaled": lambda g: least_squares(g).simulate_scaled(
-        g(LONG), RNG(0)),
-    **{f"pipeline.{kind}.{name}": each(SCORES, kind, name, points)
-       for kind in ("Score", "LikelihoodScore", "LinearScore", "SmoothedLikelihoodScore")
-       for name in ("terms", "bend", "slope", "value", "__call__")},
+    "pipeline.OutputPerturbation.__init__": lambda g: perturbation(g, weight=g(PAIR)),
+    "pipeline.OutputPerturbation.estimate": lambda g: perturbation(g).estimate(g(LONG)),
+    "pipeline.OutputPerturbation.for_data_owner": lambda g: perturbation(g).for_data_owner(g(LONG)),
+    "pipeline.OutputPerturbation.jacobian": lambda g: perturbation(g, "one_step").jacobian(
+        g(LONG[None]), g([[1.0, 0.5]])),
+    "pipeline.OutputPerturbation.release": lambda g: perturbation(g, "one_step").release(g(LONG)),
+    "pipeline.OutputPerturbation.simulate": lambda g: perturbation(g).simulate(g(LONG), RNG(0)),
+    "pipeline.OutputPerturbation.solve": lambda g: perturbation(g, "one_step").solve(g(LONG[None])),
     # privacy
     "privacy.Along.__init__": lambda g: privacy.Along(g(Y)).mu(linalg.Blocks([g(SPREAD)])),
     "privacy.Along.mu": lambda g: privacy.Along(g(Y)).mu(g.keep(linalg.Diagonal(g(Y)))),

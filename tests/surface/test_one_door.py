@@ -55,9 +55,8 @@ ALLOWED = {
     "network/_fusion.py": LAW,
     "network/_links.py": "decides which links fail: never noise",
     "network/_spectrum.py": FIXED,
-    "pipeline/_finite.py": WORLD,
-    "pipeline/_holder.py": WORLD,
-    "pipeline/_release.py": "noise of laws other than the Gaussian, for experiments",
+    "pipeline/_report.py": WORLD,
+    "pipeline/_perturbation.py": "noise of laws other than the Gaussian, for experiments",
     "pipeline/_roots.py": FIXED,
     "scale/_keeping.py": "the mark of a folder of releases: never noise",
 }

@@ -94,10 +94,7 @@ NAMES = {
         "rounds", "spectrum_of", "star",
     },
     "pipeline": {
-        "FiniteLoss", "FixedStepsRelease", "HolderReport", "LeastSquaresRelease",
-        "LikelihoodScore", "LinearScore", "MaximumLikelihoodRelease", "OptimalScoreRelease",
-        "PrivateEstimate", "Score", "ScoreRelease", "SmoothedLikelihoodScore", "best_bandwidth",
-        "jacobian", "optimal_score",
+        "FiniteLoss", "OutputPerturbation", "OwnerReport", "PrivateEstimate",
     },
     "audit": {
         "Attack", "Certificate", "Check", "Errors", "FisherInformation", "ReleaseAudit",
@@ -196,7 +193,7 @@ STATED = {
     "linalg": {"InformationRoot"},
     "network": {"DampedNoise", "DecayingNoise"},
     "paper": {"Plan"},
-    "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
+    "pipeline": {"OwnerReport"},
     "privacy": {"AdjacentSteps", "OneBlock", "OneReading", "OneRecord"},
     "report": {"Section"},
     "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "Trial"},
