@@ -37,7 +37,7 @@ ROWS = np.column_stack([np.ones(12), np.arange(12.0)])
 READINGS = np.sin(np.arange(12.0))
 RELEASE = pv.StreamMechanism(ENDLESS).simulate(READINGS, np.random.default_rng(0))
 FILTERED = dynamics.filter(WALK, RELEASE, level=ENDLESS)
-RING = network.ring(4)
+RING = network.Graph.ring(4)
 SENSOR = network.Sensor(H, noise.Gaussian(cov=1.0), 1.0)
 SCORES = pipeline.OutputPerturbation(pv.LinearModel(ROWS, noise=GAUSS), 1.0, score="least_squares")
 
@@ -221,23 +221,14 @@ CALLS = {
     "dynamics.smooth": {"filtered": FILTERED},
     "dynamics.steady_state": {"system": WALK, "level": 1.0},
     "dynamics.total_level": {"system": WALK, "S": 2.0 * np.eye(3), "steps": 3},
-    "network.DampedNoise": {"deviation": 1.0, "damping": 0.5},
-    "network.DecayingNoise": {"scale": 1.0, "decay": 0.5, "kept": 1.0, "law": "laplace"},
-    "network.FusionCentre": {"parameters": 2},
     "network.Graph": {"edges": [[0, 1], [1, 2]], "agents": 3},
     "network.Sensor": {"matrix": H, "noise": noise.Gaussian(cov=1.0), "level": 1.0},
-    "network.fusion_bound": {"sensors": [SENSOR]},
-    "network.grid": {"rows": 2, "columns": 2},
-    "network.masked": {"y": np.zeros(4), "level": 1.0, "rng": rng},
-    "network.metropolis": {"graph": RING, "connected": True},
+    "network.joint_model": {"sensors": [SENSOR]},
     "network.private_average": {
-        "y": np.zeros(4), "level": 1.0, "links": RING, "rng": rng, "tolerance": 1e-6,
+        "y": np.zeros(4), "level": 1.0, "graph": RING, "rng": rng, "tolerance": 1e-6,
         "max_rounds": 1000,
     },
-    "network.random_geometric": {"positions": np.array([[0.0, 0.0], [0.1, 0.0]]), "radius": 0.5},
-    "network.ring": {"agents": 4},
-    "network.star": {"agents": 4},
-    "network.Weights": {"matrix": np.full((2, 2), 0.5), "connected": True},
+    "network.TimeVarying": {"graphs": [RING], "loss": 0.1, "rng": 0},
     "pipeline.OutputPerturbation": {
         "model": pv.LinearModel(ROWS, noise=SMOOTH), "budget": 1.0, "score": "likelihood",
         "bandwidth": 0.5, "shape": "trace", "weight": np.eye(2), "safety": 1.0,

@@ -185,7 +185,7 @@ def call_release(sensor, values, grid):
 
 
 def call_bound(sensors):
-    return network.fusion_bound(sensors)
+    return pv.bound(*network.joint_model(sensors))
 
 
 def call_graph(kind, *what):
@@ -194,19 +194,22 @@ def call_graph(kind, *what):
 
         return networkx.wheel_graph(6)
     if kind == "geometric":
-        return network.random_geometric(*what)
+        return network.Graph.random_geometric(*what)
     if kind == "edges":
         return network.Graph(what[0])
     if kind == "weights":
-        return network.Weights(what[0])
+        return what[0]
     if kind == "varying":
         return network.TimeVarying([network.Graph(edges, 6) for edges in what[0]])
     if kind == "lossy":
-        return network.Lossy(network.ring(6), what[0], np.random.default_rng(what[1]))
-    return getattr(network, kind)(*what)
+        return network.TimeVarying([network.Graph.ring(6)], loss=what[0], rng=what[1])
+    return getattr(network.Graph, kind)(*what)
 
 
 def call_consensus(parts, graph, **options):
+    if isinstance(graph, np.ndarray):  # weights: the graph of their entries
+        options["weights"] = graph
+        graph = network.Graph(np.argwhere(np.triu(graph, 1)))
     return network.consensus(parts, graph, **options)
 
 
@@ -219,7 +222,9 @@ def call_real_average(y, level, graph):
 
 
 def call_many(H, z):
-    return network.Contributions.scalar(H, 0.3, 2.0, z)
+    """x_i = h_i √s z̃_i/(1 + sσ²), r_i = h_ih_iᵀ s/(1 + sσ²): s = 2, σ² = 0.3."""
+    x = H * (np.sqrt(2.0) / 1.6 * z)[:, None]
+    return network.Contribution(x, 2.0 / 1.6 * H[:, :, None] * H[:, None, :])
 
 
 def call_pipeline(model, budget, score, **more):

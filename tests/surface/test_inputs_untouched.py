@@ -315,6 +315,10 @@ def sensors(g):
     return made, [g.keep(s.simulate(g(Y), RNG(k))) for k, s in enumerate(made)]
 
 
+RING_WEIGHTS = np.array([[0.4, 0.3, 0.0, 0.3], [0.3, 0.4, 0.3, 0.0], [0.0, 0.3, 0.4, 0.3],
+                         [0.3, 0.0, 0.3, 0.4]])  # fmt: skip
+
+
 def contributions(g):
     made, sent = sensors(g)
     return [g.keep(s.contribution(z)) for s, z in zip(made, sent)] * 2
@@ -784,48 +788,24 @@ CASES = {
         lambda p: H @ np.sin(p), GAUSS).value(g([0.1, 0.2])),
     # network
     "network.consensus": lambda g: network.consensus(
-        g.keep(contributions(g)), network.ring(4), trace=True),
-    "network.rounds": lambda g: next(iter(network.rounds(
-        g.keep(contributions(g)), network.ring(4)))),
-    "network.linear_information": lambda g: network.linear_information(g([[1.0], [1.0]]),
-                                                                       g([[2.0], [2.0]])),
-    "network.masked": lambda g: network.masked(g(Y), g(Y), RNG(0)),
-    "network.release_masked": lambda g: network.release_masked(g(Y), g(np.abs(Y) + 1)),
+        g.keep(contributions(g)), network.Graph.ring(4), trace=True,
+        weights=g(RING_WEIGHTS)),
     "network.release_average": lambda g: network.release_average(
-        g(Y), 1.0, network.ring(len(Y))),
+        g(Y), 1.0, network.Graph.ring(len(Y))),
     "network.private_average": lambda g: network.private_average(
-        g(Y), g(Y), network.ring(4), RNG(0)),
-    "network.DampedNoise.simulate": lambda g: network.DampedNoise(1.0, 0.5).simulate(
-        g(Y), network.metropolis(network.ring(4)), RNG(0), rounds=5),
-    "network.DecayingNoise.__init__": lambda g: network.DecayingNoise(g(Y), 0.5),
-    "network.DecayingNoise.simulate": lambda g: network.DecayingNoise(g(Y), 0.5).simulate(
-        g(Y), network.metropolis(network.ring(4)), RNG(0), rounds=5),
-    "network.FusionCentre.add": lambda g: network.FusionCentre(2).add(
-        "a", made := sensor(g), g.keep(made.simulate(g(Y), RNG(0)))),
+        g(Y), g(Y), network.Graph.ring(4), RNG(0)),
     "network.fuse": lambda g: network.fuse(*sensors(g)),
     "network.Graph.__init__": lambda g: network.Graph(np.array([[0, 1], [1, 2]])),
     "network.Graph.from_networkx": lambda g: network.Graph.from_networkx(networkx.path_graph(3)),
-    "network.random_geometric": lambda g: network.random_geometric(g(H / 4), 2.0),
-    "network.Lossy.__init__": lambda g: network.Lossy(
-        g.keep(network.metropolis(network.ring(4))), 0.1, RNG(0)),
-    "network.TimeVarying.__init__": lambda g: network.TimeVarying(g.keep([network.ring(4)])),
+    "network.Graph.random_geometric": lambda g: network.Graph.random_geometric(g(H / 4), 2.0),
+    "network.TimeVarying.__init__": lambda g: network.TimeVarying(g.keep([network.Graph.ring(4)])),
     "network.Contribution.__init__": lambda g: network.Contribution(g([1.0, 2.0]), g(PAIR)),
-    "network.Contributions.__init__": lambda g: network.Contributions(
-        g(H), g(np.tile(PAIR, (4, 1, 1)))),
-    "network.Contributions.of": lambda g: network.Contributions.of(g.keep(contributions(g))),
-    "network.Contributions.scalar": lambda g: network.Contributions.scalar(g(H), g(Y), g(Y), g(Y)),
+    "network.Contribution.stack": lambda g: network.Contribution.stack(g.keep(contributions(g))),
     "network.Sensor.__init__": lambda g: network.Sensor(g(H), GAUSS, g(SPREAD)),
     "network.Sensor.contribution": lambda g: contributions(g),
     "network.Sensor.release": lambda g: sensor(g).release(g(Y)),
-    "network.Sensor.seen": lambda g: sensor(g).seen(sensor(g).release(g(Y))),
     "network.Sensor.simulate": lambda g: sensor(g).simulate(g(Y), RNG(0)),
-    "network.Sensor.whitened": lambda g: (made := network.Sensor(
-        g(H), noise.Gaussian(cov=g(SPREAD)), g(SPREAD))).whitened(
-        g.keep(made.simulate(g(Y), RNG(0)))),
-    "network.Weights.__init__": lambda g: network.Weights(g([[0.5, 0.5], [0.5, 0.5]])),
-    "network.Weights.on_edges": lambda g: network.Weights.on_edges(
-        network.ring(4), g([0.2, 0.3, 0.2, 0.1])),
-    "network.metropolis": lambda g: network.metropolis(g.keep(network.ring(4))),
+    "network.Sensor.view": lambda g: sensor(g).view(sensor(g).release(g(Y))),
     # noise
     "noise.Gaussian": lambda g: [noise.Gaussian(cov=g(cov), mean=g(Y)) for cov in (Y, SPREAD)],
     "noise.Independent.__init__": lambda g: noise.Independent(noise.Laplace(1.0), scales=g(Y)),
@@ -937,7 +917,7 @@ DOCUMENT = "reads one value of a parsed document: nothing there can be written t
 NO_DATA = {
     "dynamics.Fit.__init__": RESULT,
     "estimator.ClippedResult.__init__": RESULT,
-    "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
+    "pipeline.PrivateEstimate.__init__": RESULT,
     "workflow.Estimate.__init__": RESULT, "scale.Fit.__init__": RESULT,
     "workflow.Estimate.mean_at": "takes the values of one row by name, which are public",
     "app.Desk.keep": "takes a page", "app.Desk.new_token": "takes nothing",

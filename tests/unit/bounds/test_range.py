@@ -27,8 +27,8 @@ BOUNDS = {
     "trace budget": lambda m, s: bounds.trace_budget_bound(m, s).total,
     "best release": lambda m, s: bounds.best_linear_release(m, s).total,
     "trace": lambda m, s: bounds.trace_bound(m, s).trace,
-    "fusion": lambda m, s: network.fusion_bound(
-        [network.Sensor(m.matrix, m.noise, s)]).ppcrlb,
+    "fusion": lambda m, s: pv.bound(
+        *network.joint_model([network.Sensor(m.matrix, m.noise, s)])).ppcrlb,
 }  # fmt: skip
 WITHOUT_LEVEL = {
     "classical": lambda m, s: bounds.classical_bound(m),
