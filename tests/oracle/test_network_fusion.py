@@ -112,6 +112,11 @@ def test_contributions_add():
     assert np.allclose(found.estimate, whole.estimate, rtol=RTOL)
     with pytest.raises(pv.errors.NotIdentifiable, match="of 3 directions"):
         contributions(made, sent)[3].result()
+    trials = contributions(made, releases(made, trials=3))
+    with pytest.raises(pv.errors.InvalidInput, match="same number of trials add"):
+        parts[0] + trials[0]
+    both = (trials[0] + trials[1] + trials[2]).result()
+    assert np.allclose(both.estimate, network.fuse(made[:3], releases(made, trials=3)[:3]).estimate)
     with pytest.raises(pv.errors.InvalidInput, match="add the contributions"):
         network.Contribution.stack(parts).result()
 

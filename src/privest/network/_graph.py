@@ -381,7 +381,9 @@ class TimeVarying:
             raise InvalidInput(f"loss must lie in [0, 1); received {self.loss:g}.")
         if self.loss and rng is None:
             raise InvalidInput("links that fail need rng=, a seed or a numpy Generator.")
-        self._rng = np.random.default_rng(rng) if self.loss else None
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            rng = np.random.default_rng(as_count(rng, "rng", least=0))
+        self._rng = rng if self.loss else None
         self._plan = [metropolis(each) for each in plan]
 
     def matrix(self, k: int) -> Sparse:

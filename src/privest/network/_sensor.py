@@ -72,6 +72,13 @@ class Contribution(Record):
         _require_pair(self.x[None] if one else self.x, self.r[None] if one else self.r)
 
     def __add__(self, other: Contribution) -> Contribution:
+        if not isinstance(other, Contribution):
+            return NotImplemented
+        if (self.x.shape, self.r.shape) != (other.x.shape, other.r.shape):
+            raise InvalidInput(
+                "contributions to the same θ and the same number of trials add; received x of "
+                f"shapes {self.x.shape} and {other.x.shape}."
+            )
         return Contribution(
             self.x + other.x, self.r + other.r, _any_simulated([self.simulated, other.simulated])
         )

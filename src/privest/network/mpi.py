@@ -196,9 +196,9 @@ def _averaged(
 
 def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
     """(x, r) as one vector, and the way back."""
-    if not isinstance(contribution, Contribution):
+    if not isinstance(contribution, Contribution) or contribution.r.ndim != 2:
         raise InvalidInput(
-            f"give this agent's Contribution; received {type(contribution).__name__}."
+            f"give this agent's own Contribution; received {type(contribution).__name__}."
         )
     x, r = as_array(contribution.x, "x"), as_array(contribution.r, "r")
 
