@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from privest.arrays import Array, as_positive
+from privest.arrays import Array, as_positive, as_scale
 from privest.errors import InvalidInput
 from privest.estimator.likelihood import Likelihood, likelihood_of
 from privest.mechanism import Additive
@@ -195,7 +195,7 @@ class SmoothedLikelihoodScore(Score):
     """
 
     def __init__(self, law: ScalarLaw, bandwidth: float) -> None:
-        self.law, self.bandwidth = law, as_positive(bandwidth, "bandwidth")
+        self.law, self.bandwidth = law, as_scale(bandwidth, "bandwidth")
         self._smooth: Likelihood = likelihood_of(Additive(law), self.bandwidth**2)
         self._centre = law.expect(lambda x: self._raw(x).value).value
 
