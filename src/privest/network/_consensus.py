@@ -108,7 +108,7 @@ def consensus(
         weights        W (N, N), dense or sparse, on the edges of the graph; Metropolis if left out.
         tolerance      in standard errors of the efficient estimate, for every agent and trial.
                        Double precision reaches 1e-9 with a hundred agents, 1e-7 with 10⁵.
-        max_rounds     give up after so many: NumericalFailure, never a silent half result.
+        max_rounds     the most rounds; then NumericalFailure, never a silent half result.
     Guarantees: |θ̂_i − θ*| ≤ `certified_errors`, whatever the spectrum. No agent has an estimate
     while its r_i,k is not positive definite.
     Counting: agents learn the spread that the certificate needs by max-consensus, at most

@@ -68,7 +68,7 @@ METHODS: dict[str, str] = {
 # simulated, not taken from the limit. Beyond them it is above the limit by 3 to 10 % (Laplace).
 FEW, HIGH = 100, 0.2
 SIMULATED, LEAST, MEASUREMENTS = 1000, 100, 4 * 10**6  # data sets for that, within MEASUREMENTS
-TOLD = 1.1  # a warning where the error is so many times the limit
+TOLD = 1.1  # times the limit: a warning from here
 MEASUREMENTS_A_PARAMETER = 5  # fewer, and "for large K" has no meaning
 LEVERAGE = 0.95  # the most that one row may determine
 PARTS = (0.5, 0.998, 0.002)  # of the law, on which the residuals are compared with it

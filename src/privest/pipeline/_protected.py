@@ -1,4 +1,4 @@
-"""Real releases of an estimate: one that exists whatever the readings are, and protected noise.
+"""Real releases of an estimate: one for every conceivable measurement, and protected noise.
 
     z = F(u + e) ,   u = F⁻¹Tθ̂(Y) ,   FFᵀ = D ,   e exact noise of unit information on the grid
 

@@ -93,7 +93,7 @@ class Design:
 
 
 def solve(score: Score, design: Design, y: Array) -> Roots:
-    """The estimates for readings y (trials, K)."""
+    """The estimates for measurements y (trials, K)."""
     if isinstance(score, LinearScore):
         return least_squares(score.centre, design, y)
     begin = starts(score, design, y)
@@ -199,10 +199,10 @@ def starts(score: Score, design: Design, y: Array) -> Array:
 
 
 def tie_starts(score: Score, design: Design, y: Array) -> Array | None:
-    """Where a second root of readings y (K,) is looked for, (k, n); None where it is not.
+    """Where a second root of measurements y (K,) is looked for, (k, n); None where it is not.
 
-    ψ that never falls has one root. Beyond 4096 readings a second root that is nearly as low would
-    contradict the law in very many of them.
+    ψ that never falls has one root. Beyond 4096 measurements a second root that is nearly as low
+    would contradict the law in very many of them.
     """
     if score.monotone or len(design.matrix) > ROWS[0]:
         return None
@@ -210,7 +210,7 @@ def tie_starts(score: Score, design: Design, y: Array) -> Array | None:
 
 
 def _exact_fits(score: Score, design: Design, y: Array, count: int = FITS) -> Array:
-    """The `count` fits of n readings with the lowest F, (trials, count, n)."""
+    """The `count` fits of n measurements with the lowest F, (trials, count, n)."""
     chosen = subsets(design.matrix)
     if not len(chosen):  # rare rows that no choice met: the convex start has to do
         return np.zeros((len(y), 0, design.matrix.shape[1]))
@@ -269,7 +269,7 @@ def require_converged(found: Roots) -> None:
     raise NumericalFailure(
         f"the estimating equation has no proper root{which}: the curvature Σψ'HᵀH is not positive "
         "or the steps did not converge. There is too little data, or the noise law (its scale, "
-        "its support) does not fit the readings. Nothing was released."
+        "its support) does not fit the measurements. Nothing was released."
     )
 
 
@@ -443,7 +443,7 @@ class Tie:
     """The second-lowest root, and the tie with it.
 
     second   (n,) the root.
-    move     δ, Euclidean: moving the readings by this reaches the tie (at most this: the way is
+    move     δ, Euclidean: a move of the measurements by at most this reaches the tie (the way is
              the steepest at its start, not the shortest).
     jump     (n,) θ̂ on the one side of the tie less θ̂ on the other.
     """
@@ -452,14 +452,14 @@ class Tie:
     move: float
     jump: Array
 
-    def too_near(self, deviations: float, budget: float, readings: int) -> bool:
-        """Whether the jump, so many deviations of the release noise, is more than s allows."""
-        near = self.move <= HIDDEN * math.sqrt(readings / budget)
+    def too_near(self, deviations: float, budget: float, count: int) -> bool:
+        """Whether a jump by `deviations` of the release noise is more than s allows; K = `count`."""
+        near = self.move <= HIDDEN * math.sqrt(count / budget)
         return near and deviations > self.move * math.sqrt(budget)
 
 
 def nearest_tie(score: Score, design: Design, y: Array, theta: Array, begin: Array) -> Tie | None:
-    """The tie of the root `theta` of readings y (K,) with the next one reached from `begin` (k, n).
+    """The tie of the root `theta` of measurements y (K,) with the next from `begin` (k, n).
 
     None where they all end in the same root. Cost: k descents, and up to 60 for the tie.
     """
@@ -473,7 +473,7 @@ def nearest_tie(score: Score, design: Design, y: Array, theta: Array, begin: Arr
 
 
 def _approached(score: Score, design: Design, y: Array, first: Array, second: Array) -> Tie | None:
-    """Newton steps of the readings on F(second) − F(first) = 0, both roots followed.
+    """Newton steps of the measurements on F(second) − F(first) = 0, both roots followed.
 
     Its gradient is ψ(r₂) − ψ(r₁): the roots are minima, so that their own moves do not count.
     None where one root ends before the tie: they never are equally low on this way.
