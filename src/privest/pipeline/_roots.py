@@ -453,7 +453,7 @@ class Tie:
     jump: Array
 
     def too_near(self, deviations: float, budget: float, count: int) -> bool:
-        """Whether a jump by `deviations` of the release noise is more than s allows; K = `count`."""
+        """Whether a jump by `deviations` of the release noise is more than s allows (K = count)."""
         near = self.move <= HIDDEN * math.sqrt(count / budget)
         return near and deviations > self.move * math.sqrt(budget)
 
