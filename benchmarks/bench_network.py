@@ -9,24 +9,24 @@ import numpy as np
 
 from benchmarks.timing import Row, compare
 from privest import network
-from privest.network._averaging import PATIENCE, cache_friendly, states
-from privest.network._certificate import centre, spread
-from privest.network._links import as_links
+from privest.network._consensus import centre
+from privest.network._graph import as_links
+from privest.network._rounds import PATIENCE, Spectrum, cache_friendly, states
 
 AGENTS, PARAMETERS, NEIGHBOURS = 10**5, 3, 20
 ROUNDS = 40
 
 
 @functools.cache
-def weights(shape):
+def links_of(shape):
     rng = np.random.default_rng(1)
     radius = np.sqrt(NEIGHBOURS / np.pi / AGENTS)
     graph = {
-        "random geometric": lambda: network.random_geometric(rng.random((AGENTS, 2)), radius),
-        "grid": lambda: network.grid(250, 400),
-        "ring": lambda: network.ring(AGENTS),
+        "random geometric": lambda: network.Graph.random_geometric(rng.random((AGENTS, 2)), radius),
+        "grid": lambda: network.Graph.grid(250, 400),
+        "ring": lambda: network.Graph.ring(AGENTS),
     }[shape]()
-    return network.metropolis(graph)
+    return as_links(graph)
 
 
 def start():
@@ -39,7 +39,7 @@ def chebyshev(values, links, ends):
     run = states(values, links, "chebyshev", ends)
     for k, now in enumerate(itertools.islice(run, ROUNDS + 1)):
         if k and k % PATIENCE == 0:
-            spread(now), centre(now)
+            np.ptp(now, axis=0), centre(now)
 
 
 def products(matrix, values, rounds=ROUNDS):
@@ -47,13 +47,19 @@ def products(matrix, values, rounds=ROUNDS):
         matrix @ values
 
 
+def contributions(rng, agents):
+    """One measurement an agent: s = 2, σ² = 0.3."""
+    H, z = rng.standard_normal((agents, PARAMETERS)), rng.standard_normal(agents)
+    x = H * (np.sqrt(2.0) / 1.6 * z)[:, None]
+    return network.Contribution(x, 2.0 / 1.6 * H[:, :, None] * H[:, None, :])
+
+
 def rounds_on_a_ring():
     """Rounds to certified 1e-9, as a row: its `seconds` are numbers of rounds."""
     rng = np.random.default_rng(3)
-    H, z = rng.standard_normal((100, 3)), rng.standard_normal(100)
-    parts = network.Contributions.scalar(H, 0.3, 2.0, z)
+    parts = contributions(rng, 100)
     found = {
-        method: network.consensus(parts, network.ring(100), method=method, tolerance=1e-9)
+        method: network.consensus(parts, network.Graph.ring(100), method=method, tolerance=1e-9)
         for method in ("chebyshev", "plain")
     }
     fast, slow = found["chebyshev"].rounds, found["plain"].rounds
@@ -69,19 +75,17 @@ def rounds_on_a_ring():
 
 
 def whole_run():
-    """From (x_i, r_i) to certified estimates of 10⁵ agents, against its products alone."""
+    """From (x_i, r_i) to certified estimates of 10⁵ agents, spectrum included, against products."""
     rng = np.random.default_rng(4)
-    ring, chords = network.ring(AGENTS), rng.integers(AGENTS, size=(2 * AGENTS, 2))
+    ring, chords = network.Graph.ring(AGENTS), rng.integers(AGENTS, size=(2 * AGENTS, 2))
     chords = chords[chords[:, 0] != chords[:, 1]]
-    net = network.metropolis(network.Graph(np.concatenate([ring.edges, chords])))
-    H, z = rng.standard_normal((AGENTS, PARAMETERS)), rng.standard_normal(AGENTS)
-    parts = network.Contributions.scalar(H, 0.3, 2.0, z)
-    ends = network.spectrum_of(net.matrix)
-    values, links, _ = cache_friendly(start(), as_links(net))
-    count = network.consensus(parts, net, spectrum=ends).rounds
+    graph = network.Graph(np.concatenate([ring.edges, chords]))
+    parts = contributions(rng, AGENTS)
+    values, links, _ = cache_friendly(start(), as_links(graph))
+    count = network.consensus(parts, graph).rounds
     return compare(
         f"consensus, small world, N = 10⁵: everything, {count} rounds to 1e-6",
-        functools.partial(network.consensus, parts, net, spectrum=ends),
+        functools.partial(network.consensus, parts, graph),
         f"{count} products W X",
         functools.partial(products, links.matrix(0), values, count),
         items=count,
@@ -91,8 +95,8 @@ def whole_run():
 
 def rows():
     for shape in ("random geometric", "grid", "ring"):
-        values, links, _ = cache_friendly(start(), as_links(weights(shape)))
-        ends = network.Spectrum(-0.4, 0.9999)  # any will do for the time of a round
+        values, links, _ = cache_friendly(start(), links_of(shape))
+        ends = Spectrum(-0.4, 0.9999)  # any will do for the time of a round
         yield compare(
             f"consensus, {shape}, N = 10⁵, {ROUNDS} Chebyshev rounds",
             functools.partial(chebyshev, values, links, ends),
@@ -102,12 +106,12 @@ def rows():
             items=ROUNDS,
             repeats=5,
         )
-    values, links, _ = cache_friendly(start(), as_links(weights("random geometric")))
+    values, links, _ = cache_friendly(start(), links_of("random geometric"))
     yield compare(
         "...",
-        functools.partial(chebyshev, values, links, network.Spectrum(-0.4, 0.9999)),
+        functools.partial(chebyshev, values, links, Spectrum(-0.4, 0.9999)),
         "random geometric: the products in the order given",
-        functools.partial(products, weights("random geometric").matrix, start()),
+        functools.partial(products, links_of("random geometric").table, start()),
         repeats=3,
     )
     yield whole_run()

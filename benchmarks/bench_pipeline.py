@@ -13,7 +13,7 @@ import scipy.optimize
 from benchmarks.timing import compare
 from privest import LinearModel
 from privest.noise import Laplace, StudentT
-from privest.pipeline import OptimalScoreRelease
+from privest.pipeline import OutputPerturbation
 from privest.pipeline import _roots as roots
 
 ROWS, COLUMNS = 10**6, 5
@@ -25,7 +25,7 @@ def problem(law):
     H = np.column_stack([np.ones(ROWS), rng.standard_normal((ROWS, COLUMNS - 1))])
     model = LinearModel(H, noise=law)
     y = model.simulate(np.arange(1.0, COLUMNS + 1), rng)
-    release = OptimalScoreRelease(model, budget=float(ROWS))
+    release = OutputPerturbation(model, budget=float(ROWS))
     start = roots.starts(release.score, release.design, y[None])[0, 0]
     return release, y, start
 

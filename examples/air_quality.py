@@ -47,7 +47,7 @@ def city(rng: np.random.Generator) -> tuple[Array, network.Graph]:
     """Places of the sensors until the radio links connect them all."""
     while True:
         places = rng.random((SENSORS, 2))
-        graph = network.random_geometric(places, RANGE)
+        graph = network.Graph.random_geometric(places, RANGE)
         if graph.connected:
             return places, graph
 
@@ -78,50 +78,44 @@ def rounds_against_gap(
     counts: dict[Method, list[int]] = {"plain": [], "chebyshev": []}
     while len(gaps) < graphs:
         if len(gaps) % 2:
-            graph = network.random_geometric(rng.random((SENSORS, 2)), rng.uniform(0.2, 0.6))
+            graph = network.Graph.random_geometric(rng.random((SENSORS, 2)), rng.uniform(0.2, 0.6))
         else:
-            ring = network.ring(SENSORS)
+            ring = network.Graph.ring(SENSORS)
             chords = rng.integers(SENSORS, size=(rng.integers(0, 30), 2))
             chords = chords[chords[:, 0] != chords[:, 1]]
             graph = network.Graph(np.concatenate([ring.edges, chords]), SENSORS)
         if not graph.connected:
             continue
-        weights = network.metropolis(graph)
-        gaps.append(network.spectrum_of(weights.matrix).gap)
+        gaps.append(spectral_gap(graph))
         for method, found in counts.items():
-            result = network.consensus(parts, weights, method=method, tolerance=TOLERANCE)
+            result = network.consensus(parts, graph, method=method, tolerance=TOLERANCE)
             found.append(result.rounds)
     return np.array(gaps), {method: np.array(found) for method, found in counts.items()}
 
 
-def compare_averages(weights: network.Weights, rng: np.random.Generator) -> None:
-    """The plain average of one measurement per sensor, by our method and others.
+def spectral_gap(graph: network.Graph) -> float:
+    """1 − max(|λ_2|, |λ_N|) of Metropolis weights a_ij = 1/(1 + max(d_i, d_j))."""
+    i, j = graph.edges.T
+    W = np.zeros((graph.agents, graph.agents))
+    W[i, j] = W[j, i] = 1 / (1 + graph.degrees[graph.edges].max(axis=1))
+    values = np.linalg.eigvalsh(W + np.diag(1 - W.sum(axis=1)))
+    return float(1 - max(abs(values[0]), abs(values[-2])))
 
-    All but the last are set so that the messages carry the same information S_i = 0.5 about y_i.
-    """
+
+def private_average(graph: network.Graph, rng: np.random.Generator) -> None:
+    """The plain average of one measurement per sensor at the level S_i = 0.5."""
     level, trials = 0.5, 4000
     y = THETA[0] + 4.0 * rng.standard_normal(SENSORS)
     many = np.broadcast_to(y, (trials, SENSORS))
     floor = pv.bounds.consensus_bound(level, agents=SENSORS)
-    ours = network.private_average(many, level, weights, rng)
-    rows = [("noise once (attains the floor)", ours.values, 1.0)]
-    for decay, kept in ((0.5, 1.0), (0.9, 0.5)):
-        probe = network.DecayingNoise(1.0, decay, kept).information(1)[0]
-        noisy = network.DecayingNoise(np.sqrt(probe / level), decay, kept)
-        text = f"decaying Laplace noise, q = {decay}, g = {kept}"
-        rows.append((text, noisy.simulate(many, weights, rng, 400), 1.0))
-    damped = network.DampedNoise(level**-0.5, 0.9)
-    ratio = damped.information(1, 100)[0] / level
-    rows.append(("damped noise, 100 rounds", damped.simulate(many, weights, rng, 100), ratio))
-    print("private average:                          error / floor   information / level")
-    for text, values, information in rows:
-        error = ((values[:, 0] - y.mean()) ** 2).mean() / floor
-        print(f"  {text:<40}{error:13.2f}   {information:19.3g}")
+    found = network.private_average(many, level, graph, rng)
+    error = ((found.values[:, 0] - y.mean()) ** 2).mean() / floor
+    print(f"private average: squared error {error:.2f} times the floor, in {found.rounds} rounds")
 
 
 def main(
     out: Path = Path("out/air_quality"), graphs: int = 60
-) -> tuple[dict[str, network.ConsensusResult], network.Fused]:
+) -> tuple[dict[str, network.Consensus], pv.estimator.Result]:
     """Simulate, estimate, print and draw."""
     rng = np.random.default_rng(2024)
     places, graph = city(rng)
@@ -131,15 +125,14 @@ def main(
     parts = [sensor.contribution(z) for sensor, z in zip(sensors, releases)]
 
     central = network.fuse(sensors, releases)
-    bound = network.fusion_bound(sensors)
-    weights = network.metropolis(graph)
+    bound = pv.bound(*network.joint_model(sensors))
     methods: tuple[Method, ...] = ("chebyshev", "plain")
-    results: dict[str, network.ConsensusResult] = {
-        method: network.consensus(parts, weights, method=method, tolerance=TOLERANCE, trace=True)
+    results: dict[str, network.Consensus] = {
+        method: network.consensus(parts, graph, method=method, tolerance=TOLERANCE, trace=True)
         for method in methods
     }
     print(f"{SENSORS} sensors, {len(graph.edges)} links, gap", end=" ")
-    print(f"{network.spectrum_of(weights.matrix).gap:.4f}")
+    print(f"{spectral_gap(graph):.4f}")
     print("the map           ", THETA)
     print("efficient estimate", central.estimate.round(2))
     print("its standard error", bound.standard_error.round(2), "(the floor under these levels)")
@@ -154,7 +147,7 @@ def main(
     shares = [np.trace(s.exposed) / np.trace(s.level.dense(s.readings)) for s in sensors]
     print(f"an eavesdropper of all messages learns {np.mean(shares):.0%} of what the levels allow")
 
-    compare_averages(weights, rng)
+    private_average(graph, rng)
 
     save_agents(
         out / "agents.png",
@@ -174,7 +167,7 @@ def main(
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def distances(trace: Array, central: network.Fused) -> Array:
+def distances(trace: Array, central: pv.estimator.Result) -> Array:
     """(rounds, N): how far each agent is from the efficient estimate, in standard errors."""
     half = np.linalg.cholesky(np.linalg.inv(central.covariance))
     found: Array = np.linalg.norm((trace - central.estimate) @ half, axis=-1)
@@ -187,7 +180,7 @@ def save_agents(
     positions: Array,
     edges: Index,
     traces: Mapping[str, Array],
-    central: network.Fused,
+    central: pv.estimator.Result,
     parameter: int,
     name: str,
 ) -> None:
@@ -233,7 +226,7 @@ def _draw_map(axes: Axes, positions: Array, edges: Index, far: Array, method: st
 
 
 def _draw_estimates(
-    axes: Axes, trace: Array, central: network.Fused, parameter: int, name: str, method: str
+    axes: Axes, trace: Array, central: pv.estimator.Result, parameter: int, name: str, method: str
 ) -> None:
     # From the round in which all agents have an estimate: earlier ones are wild.
     everyone = ~np.isnan(trace).any(axis=(1, 2))

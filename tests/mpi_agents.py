@@ -15,8 +15,9 @@ from mpi4py import MPI
 
 import privest as pv
 from privest.errors import PrivestError
-from privest.network import Graph, Sensor, SensorRelease, mpi, ring, star
+from privest.network import Graph, Sensor, SensorRelease, mpi
 
+ring, star = Graph.ring, Graph.star
 SLOW, GONE = 3, 2  # which agent misbehaves, and after how many messages
 
 

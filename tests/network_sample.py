@@ -1,10 +1,14 @@
 """Sensors of mixed sizes, levels and noise, and graphs of every shape, for the network tests."""
 
+from types import SimpleNamespace
+
 import networkx
 import numpy as np
 
 import privest as pv
 from privest import network
+from privest.network import _rounds
+from privest.network._graph import as_links
 from strategies import psd_matrix
 
 THETA = np.array([0.8, -1.5, 2.2])
@@ -52,15 +56,15 @@ def changing(count, parts=3, seed=3):
 def links_of_every_kind(count=36, seed=2):
     rng = np.random.default_rng(seed)
     side = int(count**0.5)
-    ring = network.metropolis(network.ring(count))
+    ring = network.Graph.ring(count)
     geometric = networkx.random_geometric_graph(count, 0.4, seed=seed)
     return {
         "ring": ring,
-        "grid": network.grid(side, count // side),
+        "grid": network.Graph.grid(side, count // side),
         "random geometric": geometric,
-        "star": network.star(count),
+        "star": network.Graph.star(count),
         "time-varying": changing(count),
-        "lossy": network.Lossy(ring, 0.3, rng),
+        "lossy": network.TimeVarying([ring], loss=0.3, rng=rng),
     }
 
 
@@ -68,3 +72,37 @@ def distance(found, central):
     """√((θ̂ − θ*)ᵀ PI (θ̂ − θ*)) for every agent: in standard errors."""
     e = found - central.estimate
     return np.sqrt(np.einsum("...a,ab,...b->...", e, np.linalg.inv(central.covariance), e))
+
+
+def metropolis(graph):
+    """W of Metropolis weights, dense, by its formula."""
+    W = np.zeros((graph.agents, graph.agents))
+    for i, j in graph.edges:
+        W[i, j] = W[j, i] = 1 / (1 + max(graph.degrees[i], graph.degrees[j]))
+    return W + np.diag(1 - W.sum(axis=1))
+
+
+def rounds(parts, graph, method=None, weights=None):
+    """Round by round what every agent holds: number, x (N, …, n), r (N, n, n)."""
+    stack, net = network.Contribution.stack(parts), as_links(graph, weights)
+    way = _rounds.chosen(method, net)
+    start = _rounds.packed(stack.x.reshape(len(stack.x), -1), stack.r)
+    passing = _rounds.states(start, net, way, _rounds.known_spectrum(net, way))
+    for number, now in enumerate(passing):
+        x, r = _rounds.unpacked(now.copy(), stack.x.shape[-1])
+        yield SimpleNamespace(number=number, x=x.reshape(stack.x.shape), r=r)
+
+
+def linear_information(signal, noise):
+    """I_Z(Y) = Aᵀ(BBᵀ)⁺A of messages Z = A Y + B e, e ~ N(0, I); None where it is infinite.
+
+    Messages may depend on each other (B of any rank).
+    """
+    A, B = np.asarray(signal, float), np.asarray(noise, float)
+    left, values, _ = np.linalg.svd(B, full_matrices=False)
+    kept = values > values[0] * max(B.shape) * np.finfo(float).eps
+    seen = left[:, kept].T @ A
+    if np.abs(A - left[:, kept] @ seen).max() > 1e-9 * np.abs(A).max():
+        return None
+    half = seen / values[kept][:, None]
+    return half.T @ half

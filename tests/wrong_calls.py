@@ -37,9 +37,9 @@ ROWS = np.column_stack([np.ones(12), np.arange(12.0)])
 READINGS = np.sin(np.arange(12.0))
 RELEASE = pv.StreamMechanism(ENDLESS).simulate(READINGS, np.random.default_rng(0))
 FILTERED = dynamics.filter(WALK, RELEASE, level=ENDLESS)
-RING = network.ring(4)
+RING = network.Graph.ring(4)
 SENSOR = network.Sensor(H, noise.Gaussian(cov=1.0), 1.0)
-SCORES = pipeline.LeastSquaresRelease(pv.LinearModel(ROWS, noise=GAUSS), 1.0)
+SCORES = pipeline.OutputPerturbation(pv.LinearModel(ROWS, noise=GAUSS), 1.0, score="least_squares")
 
 
 def rng():
@@ -202,29 +202,18 @@ CALLS = {
     "dynamics.simulate_series": {"level": ENDLESS, "y": np.zeros((2, 3, 1)), "rng": rng},
     "dynamics.smooth": {"filtered": FILTERED},
     "dynamics.steady_state": {"system": WALK, "level": 1.0},
-    "network.DampedNoise": {"deviation": 1.0, "damping": 0.5},
-    "network.DecayingNoise": {"scale": 1.0, "decay": 0.5, "kept": 1.0, "law": "laplace"},
-    "network.FusionCentre": {"parameters": 2},
     "network.Graph": {"edges": [[0, 1], [1, 2]], "agents": 3},
     "network.Sensor": {"matrix": H, "noise": noise.Gaussian(cov=1.0), "level": 1.0},
-    "network.fusion_bound": {"sensors": [SENSOR]},
-    "network.grid": {"rows": 2, "columns": 2},
-    "network.masked": {"y": np.zeros(4), "level": 1.0, "rng": rng},
-    "network.metropolis": {"graph": RING, "connected": True},
+    "network.joint_model": {"sensors": [SENSOR]},
     "network.private_average": {
-        "y": np.zeros(4), "level": 1.0, "links": RING, "rng": rng, "tolerance": 1e-6,
+        "y": np.zeros(4), "level": 1.0, "graph": RING, "rng": rng, "tolerance": 1e-6,
         "max_rounds": 1000,
     },
-    "network.random_geometric": {"positions": np.array([[0.0, 0.0], [0.1, 0.0]]), "radius": 0.5},
-    "network.ring": {"agents": 4},
-    "network.star": {"agents": 4},
-    "network.Weights": {"matrix": np.full((2, 2), 0.5), "connected": True},
-    "pipeline.LeastSquaresRelease": {
-        "model": pv.LinearModel(ROWS, noise=GAUSS), "budget": 1.0, "shape": "trace",
-        "weight": np.eye(2), "safety": 1.0,
+    "network.TimeVarying": {"graphs": [RING], "loss": 0.1, "rng": 0},
+    "pipeline.OutputPerturbation": {
+        "model": pv.LinearModel(ROWS, noise=SMOOTH), "budget": 1.0, "score": "likelihood",
+        "bandwidth": 0.5, "shape": "trace", "weight": np.eye(2), "safety": 1.0,
     },
-    "pipeline.SmoothedLikelihoodScore": {"law": SMOOTH, "bandwidth": 0.5},
-    "pipeline.optimal_score": {"law": SMOOTH, "weight": 0.5},
     "estimator.PrivateRLS": {
         "level": 1.0, "parameters": 2, "noise": 1.0, "classical": False, "blocks": False,
         "compiled": False,

@@ -14,7 +14,7 @@ from privest.mechanism.source import Generated, Protected, Seeded
 from privest.records import as_frame
 
 MODEL = pv.LinearModel(np.ones((8, 1)), noise=1.0)
-RING = network.ring(5)
+RING = network.Graph.ring(5)
 PLAN = {"target": "y", "features": ("x",)}
 ENDS = {"y": (1.0, 9.0)}
 CHOICES = {
@@ -32,14 +32,12 @@ CHOICES = {
     "persons measure": ("largest", lambda o: design.Persons([1, 2], 1.0, measure=o)),
     "spread weights": ("final", lambda o: design.spread(MODEL, 2.0, weights=o)),
     "trend": ("trend", lambda o: dynamics.Seasonal(4, trend=o)),
-    "rounds method": ("plain", lambda o: network.Spectrum(-0.5, 0.5).rounds(o, 1e-3)),
     "average method": (
         "plain",
         lambda o: network.private_average(
             np.zeros(5), 1.0, RING, np.random.default_rng(1), method=o)),
-    "decaying law": ("gaussian", lambda o: network.DecayingNoise(1.0, 0.5, law=o)),
-    "pipeline shape": ("paper", lambda o: pipeline.LeastSquaresRelease(MODEL, 1.0, shape=o)),
-    "pipeline score": ("likelihood", lambda o: pipeline.FixedStepsRelease(MODEL, 1.0, score=o)),
+    "pipeline shape": ("paper", lambda o: pipeline.OutputPerturbation(MODEL, 1.0, shape=o)),
+    "pipeline score": ("likelihood", lambda o: pipeline.OutputPerturbation(MODEL, 1.0, score=o)),
     "audit method": (
         "samples",
         lambda o: fisher_information(

@@ -30,7 +30,7 @@ from privest.mechanism import (
     StreamMechanism,
 )
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Seeded
-from privest.pipeline import LeastSquaresRelease
+from privest.pipeline import OutputPerturbation
 from privest.privacy import person_root
 from workflow_tables import stated
 
@@ -139,16 +139,10 @@ def people(counts):
 
 
 LEVELS = np.geomspace(0.5, 4.0, 12)
-MASKED = Door(
-    network.release_masked,
-    lambda y, source: network.release_masked(y, LEVELS, source),
-    lambda found: found * np.sqrt(LEVELS),
-    lambda y: y * np.sqrt(LEVELS),
-    simulated=None,
-)
+TWELVE = network.Graph.ring(12)
 AVERAGE = Door(  # of agents with one level: 12·2·average = Σ z̃
     network.release_average,
-    lambda y, source: network.release_average(y, 4.0, network.ring(12), source, tolerance=1e-9),
+    lambda y, source: network.release_average(y, 4.0, TWELVE, source, tolerance=1e-9),
     lambda found: found.values[:1] * 24.0,
     lambda y: np.array([2.0 * y.sum()]),
     step=12 * G,
@@ -181,7 +175,8 @@ def in_pieces(found, y, source):
 
 def estimated(**options):
     """An estimate that is linear in the readings, in units of its noise: F⁻¹θ̂."""
-    made = LeastSquaresRelease(pv.LinearModel(H, noise=0.25), 24.0, **options)
+    model = pv.LinearModel(H, noise=0.25)
+    made = OutputPerturbation(model, 24.0, score="least_squares", **options)
     inverse = np.linalg.inv(np.linalg.cholesky(made.information_scale))
     return Door(
         made.release, made.release,
@@ -232,7 +227,6 @@ REAL = {
     "series, of a past": series(pv.StreamLevel.from_cumulative(np.eye(6) + 0.2), 1),
     "people": people(ROWS),
     "people, at most six": people(np.full(12, 6)),
-    "masked": MASKED,
     "average": AVERAGE,
     "regression": regression(lambda found, y, source: found.fit(H[:, 1:], y, source)),
     "regression, in pieces": regression(in_pieces),

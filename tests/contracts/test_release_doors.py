@@ -22,7 +22,7 @@ from privest.mechanism import (
     StreamMechanism,
 )
 from privest.mechanism.source import Kept, seeded
-from privest.pipeline import LeastSquaresRelease
+from privest.pipeline import OutputPerturbation
 from privest.privacy import person_root
 from workflow_command import runner
 from workflow_tables import stated
@@ -59,7 +59,7 @@ def people(level, y, seed, _):
 
 
 def average(level, y, seed, _):
-    ring, out = network.ring(len(y)), pv.mechanism.source
+    ring, out = network.Graph.ring(len(y)), pv.mechanism.source
     found = network.private_average(y, level, ring, out.seeded(seed))
     return np.full(len(y), found.values[0] * len(y))
 
@@ -175,7 +175,6 @@ ROWS = {
         dynamics.simulate_series(pv.EndlessLevel(s), y[None, :], seeded(seed)).values[0] / s**0.5
     ),
     "sensor": lambda s, y, seed, _: SENSOR(s).simulate(y, seeded(seed)).values / s**0.5,
-    "masked": lambda s, y, seed, _: network.masked(y, s, seeded(seed)),
     "people": people,
     "table": lambda s, y, seed, _: RowMechanism().simulate(y, s**0.5, seeded(seed)) / s**0.5,
     "table, levels per row": lambda s, y, seed, _: (
@@ -293,17 +292,15 @@ def test_bits_at_a_far_threshold_keep_their_noise():
         lambda: AffineMechanism(pv.noise.Laplace(1.0), np.eye(2), 1e-20 * np.eye(2)).simulate(
             [1.0, 1.0], RNG
         ),
-        lambda: LeastSquaresRelease(pv.LinearModel(H, noise=1.0), 1e30).simulate(Y, RNG),
-        lambda: LeastSquaresRelease(
-            pv.LinearModel(H, noise=1.0), 1e30, noise=pv.noise.Laplace(1.0)
+        lambda: OutputPerturbation(pv.LinearModel(H, noise=1.0), 1e30).simulate(Y, RNG),
+        lambda: OutputPerturbation(
+            pv.LinearModel(H, noise=1.0), 1e30, score="least_squares", noise=pv.noise.Laplace(1.0)
         ).simulate(Y, RNG),
         lambda: pv.mechanism.GeometricPerturbation(2).simulate([1e20, 1.0], RNG),
         lambda: pv.mechanism.GeometricPerturbation(2, translation=1e20).simulate([1.0, 1.0], RNG),
         lambda: pv.mechanism.Componentwise(
             pv.mechanism.Inverse(pv.noise.GaussianLaw(1e-40)), readings=1
         ).simulate([1.0], RNG),
-        lambda: network.DecayingNoise(1.0, 0.9).simulate([1e20, 1.0, 1.0], RING, RNG, 3),
-        lambda: network.DampedNoise(1e-20, 0.9).simulate([1.0, 1.0, 1.0], RING, RNG, 3),
     ],
 )
 def test_other_noise_than_that_of_a_level(make):
@@ -312,4 +309,3 @@ def test_other_noise_than_that_of_a_level(make):
 
 
 RNG = np.random.default_rng(0)
-RING = network.metropolis(network.ring(3))

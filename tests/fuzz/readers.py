@@ -199,7 +199,7 @@ SERIES_PARTS = dynamics.simulate_series(
 )
 SERIES = dynamics.simulate_series(2.0, [[0.5, np.nan], [0.1, 0.2]], np.random.default_rng(1))
 AVERAGE = network.private_average(
-    [0.1, 0.2, 0.3], 2.0, network.metropolis(network.ring(3)), np.random.default_rng(2)
+    [0.1, 0.2, 0.3], 2.0, network.Graph.ring(3), np.random.default_rng(2)
 )
 
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import privest as pv
-from network_sample import contributions, distance, releases, sensors
+from network_sample import contributions, distance, metropolis, releases, rounds, sensors
 from privest import network
 from privest.linalg import batched
-from privest.network import _averaging as averaging
-from privest.network import _certificate as certificate
-from privest.network import _spectrum as spectrum
-from privest.network import agent
-from privest.network._links import Fixed, as_links
+from privest.network import _rounds as averaging
+from privest.network import mpi as agent
+from privest.network._consensus import certified
+from privest.network._graph import Fixed, as_links, weights_on
+from privest.network._rounds import packed, spectrum_of, unpacked
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,12 @@ def sample():
     made = sensors(14, seed=3)
     sent = releases(made)
     graph = network.Graph.from_networkx(networkx.connected_watts_strogatz_graph(14, 4, 0.4, seed=1))
-    return made, sent, contributions(made, sent), network.metropolis(graph)
+    return made, sent, contributions(made, sent), weights_on(graph, None)
 
 
 def run_agents(parts, weights, rounds, step):
     """Every agent by itself: it sends `now` and hears its neighbours. Returns the states."""
-    agents = [agent.AgentState(agent.packed(part.x, part.r)) for part in parts]
+    agents = [agent.AgentState(packed(part.x, part.r)) for part in parts]
     for _ in range(rounds):
         sent = [state.now for state in agents]  # all messages of a round leave before it ends
         agents = [
@@ -40,25 +40,25 @@ def run_agents(parts, weights, rounds, step):
 @pytest.mark.parametrize("method", ["plain", "chebyshev"])
 def test_agents_one_by_one_are_the_simulation(sample, method):
     _, _, parts, weights = sample
-    ends = network.spectrum_of(weights.matrix)
+    ends = spectrum_of(weights.matrix)
 
     def step(state, messages, shares):
         if method == "plain":
             return agent.plain_step(state, messages, shares)
         return agent.chebyshev_step(state, messages, shares, ends)
 
-    views = network.rounds(parts, weights, method=method, spectrum=ends)
+    views = rounds(parts, weights.graph, method=method)
     for k, view in enumerate(itertools.islice(views, 25)):
         if k in (0, 1, 2, 3, 24):
             for i, state in enumerate(run_agents(parts, weights, k, step)):
-                x, r = agent.unpacked(state.now)
+                x, r = unpacked(state.now, 3)
                 assert np.allclose(x, view.x[i], rtol=1e-12, atol=1e-12)
                 assert np.allclose(r, view.r[i], rtol=1e-12, atol=1e-12)
 
 
 def test_agents_learn_the_spread_by_max_consensus_and_certify_themselves(sample):
     made, sent, parts, weights = sample
-    ends, reach = network.spectrum_of(weights.matrix), weights.graph.reach
+    ends, reach = spectrum_of(weights.matrix), weights.graph.reach
     agents = run_agents(parts, weights, 60, lambda *a: agent.chebyshev_step(*a, spectrum=ends))
     known = [(state.now, state.now) for state in agents]
     for _ in range(reach):
@@ -73,12 +73,10 @@ def test_agents_learn_the_spread_by_max_consensus_and_certify_themselves(sample)
     values = np.array([state.now for state in agents])
     central = network.fuse(made, sent)
     for i, (low, high) in enumerate(known):
-        assert np.array_equal(high - low, certificate.spread(values))
-        x, r = agent.unpacked(agents[i].now)
-        wide_x, wide_r = agent.unpacked(high - low)
-        theta, own = certificate.certified(
-            x[None, None], r[None], wide_x[None], wide_r, agents=len(agents)
-        )
+        assert np.array_equal(high - low, np.ptp(values, axis=0))
+        x, r = unpacked(agents[i].now, 3)
+        wide_x, wide_r = unpacked(high - low, 3)
+        theta, own = certified(x[None, None], r[None], wide_x[None], wide_r, agents=len(agents))
         assert np.allclose(theta[0, 0], np.linalg.solve(r, x), rtol=1e-10)
         assert distance(theta[0, 0], central) <= own[0] < 1e-6
 
@@ -91,9 +89,10 @@ def test_reach_is_at_least_the_diameter():
 
 
 def test_lossy_links_are_agents_that_leave_silent_neighbours_out():
-    """One round: the same failures through `agent.mix`, and every W_k symmetric and stochastic."""
-    weights = network.metropolis(network.grid(3, 4))
-    lossy = network.Lossy(weights, 0.4, np.random.default_rng(5))
+    """One round: the same failures through `mix`, and every W_k symmetric and stochastic."""
+    graph = network.Graph.grid(3, 4)
+    weights = weights_on(graph, None)
+    lossy = network.TimeVarying([graph], loss=0.4, rng=5)
     start = np.random.default_rng(6).standard_normal((12, 2))
     for k in range(20):
         W = lossy.matrix(k).toarray()
@@ -108,17 +107,8 @@ def test_lossy_links_are_agents_that_leave_silent_neighbours_out():
             assert np.allclose(own, W[i] @ start, atol=1e-14)
 
 
-def test_one_way_losses_do_not_keep_the_average():
-    weights = network.metropolis(network.ring(8))
-    lossy = network.Lossy(weights, 0.4, np.random.default_rng(5), both_ways=False)
-    W = lossy.matrix(0).toarray()
-    assert np.allclose(W.sum(axis=1), 1.0, atol=1e-15)
-    assert np.abs(W.sum(axis=0) - 1.0).max() > 0.1
-
-
 def test_links_fail_as_often_as_they_should():
-    weights = network.metropolis(network.ring(50))
-    lossy = network.Lossy(weights, 0.3, np.random.default_rng(7))
+    lossy = network.TimeVarying([network.Graph.ring(50)], loss=0.3, rng=7)
     rounds = 400
     used = sum((lossy.matrix(k).toarray()[np.triu_indices(50, 1)] > 0).sum() for k in range(rounds))
     total = 50 * rounds
@@ -131,14 +121,14 @@ def test_links_fail_as_often_as_they_should():
 def test_the_ends_of_the_spectrum_without_all_eigenvalues(monkeypatch, route, shape):
     rng = np.random.default_rng(0)
     graph = {
-        "geometric": lambda: network.random_geometric(rng.random((900, 2)), 0.08),
-        "ring": lambda: network.ring(901),
-        "star": lambda: network.star(900),
+        "geometric": lambda: network.Graph.random_geometric(rng.random((900, 2)), 0.08),
+        "ring": lambda: network.Graph.ring(901),
+        "star": lambda: network.Graph.star(900),
     }[shape]()
-    matrix = network.metropolis(graph).matrix
-    values = np.linalg.eigvalsh(matrix.toarray())
-    monkeypatch.setattr(spectrum, "NARROW", 0.0 if route == "lanczos" else np.inf)
-    found = network.spectrum_of(matrix)
+    matrix = as_links(graph).table
+    values = np.linalg.eigvalsh(metropolis(graph))
+    monkeypatch.setattr(averaging, "NARROW", 0.0 if route == "lanczos" else np.inf)
+    found = spectrum_of(matrix)
     # Lanczos stops at a residual of 1e-6: its λ_2 is that far off at most, and never too large.
     assert found.second == pytest.approx(values[-2], abs=1e-6)
     assert found.second <= values[-2] + 1e-12
@@ -146,29 +136,17 @@ def test_the_ends_of_the_spectrum_without_all_eigenvalues(monkeypatch, route, sh
 
 
 def test_a_gap_that_cannot_be_found_is_an_error(monkeypatch):
-    monkeypatch.setattr(spectrum, "NARROW", 0.0)
+    monkeypatch.setattr(averaging, "NARROW", 0.0)
     with pytest.raises(pv.errors.NumericalFailure, match="too small to be found by Lanczos"):
-        network.spectrum_of(network.metropolis(network.ring(4001)).matrix)
-
-
-def test_a_wrong_spectrum_costs_rounds_and_not_correctness(sample):
-    made, sent, parts, weights = sample
-    true = network.spectrum_of(weights.matrix)
-    central = network.fuse(made, sent)
-    best = network.consensus(parts, weights, tolerance=1e-9)
-    for off in (0.25, 4.0):
-        guess = network.Spectrum(true.lowest, 1 - off * (1 - true.second))
-        found = network.consensus(parts, weights, spectrum=guess, tolerance=1e-9, max_rounds=10_000)
-        assert distance(found.estimates, central).max() <= found.certified_error + 1e-11 <= 1.1e-9
-        assert found.rounds > best.rounds
+        spectrum_of(as_links(network.Graph.ring(4001)).table)
 
 
 def test_large_graphs_are_renumbered_and_come_back_in_order(monkeypatch, sample):
     _, _, parts, weights = sample
-    usual = network.consensus(parts, weights, tolerance=1e-9, trace=True)
+    usual = network.consensus(parts, weights.graph, tolerance=1e-9, trace=True)
     monkeypatch.setattr(averaging, "LARGE", 2)
-    other = network.consensus(parts, weights, tolerance=1e-9, trace=True)
-    values, links, order = averaging.cache_friendly(np.eye(14), as_links(weights))
+    other = network.consensus(parts, weights.graph, tolerance=1e-9, trace=True)
+    values, links, order = averaging.cache_friendly(np.eye(14), as_links(weights.graph))
     assert isinstance(links, Fixed)
     assert not np.array_equal(order, np.arange(14))
     assert np.array_equal(averaging.restored(values, order), np.eye(14))
@@ -177,20 +155,14 @@ def test_large_graphs_are_renumbered_and_come_back_in_order(monkeypatch, sample)
     assert np.allclose(other.trace, usual.trace, atol=1e-9, equal_nan=True)
     y = np.arange(14.0)
     level = pv.PrivacyLevel(np.arange(1.0, 15.0))
-    first = network.private_average(y, level, weights, np.random.default_rng(0), tolerance=1e-10)
+    first = network.private_average(
+        y, level, weights.graph, np.random.default_rng(0), tolerance=1e-10
+    )
     monkeypatch.setattr(averaging, "LARGE", 10_000)
-    second = network.private_average(y, level, weights, np.random.default_rng(0), tolerance=1e-10)
+    second = network.private_average(
+        y, level, weights.graph, np.random.default_rng(0), tolerance=1e-10
+    )
     assert np.allclose(first.values, second.values, atol=1e-9)
-
-
-def test_rounds_may_be_kept(sample):
-    """The buffers are used again; what was given out is not."""
-    _, _, parts, weights = sample
-    kept = list(itertools.islice(network.rounds(parts, weights), 8))
-    for k, view in enumerate(kept):
-        fresh = next(itertools.islice(network.rounds(parts, weights), k, None))
-        assert np.array_equal(view.x, fresh.x)
-        assert np.array_equal(view.r, fresh.r)
 
 
 def test_many_small_factors_are_lapacks():
@@ -221,9 +193,7 @@ def test_matrices_that_are_not_positive_definite_are_found():
 
 def test_an_agent_without_an_estimate_has_no_certificate():
     r = np.array([np.eye(2), [[1.0, 2.0], [2.0, 1.0]], np.zeros((2, 2))])
-    theta, errors = certificate.certified(
-        np.ones((3, 1, 2)), r, np.full((1, 2), 1e-9), np.zeros((2, 2))
-    )
+    theta, errors = certified(np.ones((3, 1, 2)), r, np.full((1, 2), 1e-9), np.zeros((2, 2)))
     assert np.isfinite(theta[0]).all()
     assert np.isfinite(errors[0])
     assert np.isnan(theta[1:]).all()
@@ -234,6 +204,8 @@ def test_an_agent_without_an_estimate_has_no_certificate():
 def test_the_start_is_left_alone(method):
     start = np.random.default_rng(0).standard_normal((9, 2))
     kept = start.copy()
-    for _ in itertools.islice(averaging.states(start, as_links(network.ring(9)), method), 6):
+    links = as_links(network.Graph.ring(9))
+    ends = averaging.known_spectrum(links, method)
+    for _ in itertools.islice(averaging.states(start, links, method, ends), 6):
         pass
     assert np.array_equal(start, kept)

@@ -69,7 +69,7 @@ def test_the_bound_is_that_of_the_stacked_model(seed):
         noise=pv.noise.Gaussian(cov=scipy.linalg.block_diag(*[V for _, _, V in parts])),
     )
     level = pv.PrivacyLevel(scipy.linalg.block_diag(*[S for _, S, _ in parts]))
-    found = network.fusion_bound(made)
+    found = pv.bound(*network.joint_model(made))
     assert np.allclose(found.covariance, pv.bound(model, level).covariance, rtol=RTOL, atol=1e-13)
     assert np.allclose(found.classical, pv.bound(model, level).classical, rtol=RTOL, atol=1e-13)
     covariance = network.fuse(made, releases(made)).covariance
@@ -96,62 +96,38 @@ def test_the_stream_learner_agrees():
     assert np.allclose(learner.covariance, found.covariance, rtol=RTOL)
 
 
-def test_a_centre_that_hears_sensors_join_and_drop_out():
+def test_contributions_add():
+    """A centre that takes releases as they come, and leaves sensors out, by sums."""
     made = sensors(9, seed=7)
     sent, more = releases(made, seed=1), releases(made, seed=2)
-    centre = network.FusionCentre(3)
-    for name, (sensor, release) in enumerate(zip(made, sent)):
-        centre.add(name, sensor, release)
+    parts, later = contributions(made, sent), contributions(made, more)
+    found = sum(parts[1:], parts[0]).result()
     whole = network.fuse(made, sent)
-    assert np.allclose(centre.estimate, whole.estimate, rtol=RTOL)
-    assert np.allclose(centre.covariance, whole.covariance, rtol=RTOL, atol=1e-14)
-    for name in range(0, 9, 2):  # new readings of some
-        centre.add(name, made[name], more[name])
-    centre.drop(1)
-    centre.drop(4)
-    centre.add("late", made[4], more[4])
-    kept = [k for k in range(9) if k not in (1, 4)]
-    again = [k for k in range(0, 9, 2) if k != 4]
-    everyone = [made[k] for k in kept] + [made[k] for k in again] + [made[4]]
-    everything = [sent[k] for k in kept] + [more[k] for k in again] + [more[4]]
-    whole = network.fuse(everyone, everything)
-    assert np.allclose(centre.estimate, whole.estimate, rtol=RTOL)
-    assert np.allclose(centre.covariance, whole.covariance, rtol=RTOL, atol=1e-14)
-    assert set(centre.sensors) == {*kept, "late"}
-    part = centre.contribution()
-    assert np.allclose(np.linalg.solve(part.r, part.x), whole.estimate, rtol=RTOL)
+    assert np.allclose(found.estimate, whole.estimate, rtol=RTOL)
+    assert np.allclose(found.covariance, whole.covariance, rtol=RTOL, atol=1e-14)
+    assert found.simulated
+    kept = [k for k in range(9) if k != 4]
+    found = sum([parts[k] for k in kept], later[2]).result()
+    whole = network.fuse([made[k] for k in kept] + [made[2]], [sent[k] for k in kept] + [more[2]])
+    assert np.allclose(found.estimate, whole.estimate, rtol=RTOL)
+    with pytest.raises(pv.errors.NotIdentifiable, match="of 3 directions"):
+        contributions(made, sent)[3].result()
+    trials = contributions(made, releases(made, trials=3))
+    with pytest.raises(pv.errors.InvalidInput, match="same number of trials add"):
+        parts[0] + trials[0]
+    both = (trials[0] + trials[1] + trials[2]).result()
+    assert np.allclose(both.estimate, network.fuse(made[:3], releases(made, trials=3)[:3]).estimate)
+    with pytest.raises(pv.errors.InvalidInput, match="add the contributions"):
+        network.Contribution.stack(parts).result()
 
 
-def test_dropping_a_very_heavy_sensor_loses_no_digits():
-    """Subtracting its Gram matrix would: 1e12 against 1."""
-    rng = np.random.default_rng(0)
-    light = network.Sensor(
-        rng.standard_normal((4, 2)), pv.noise.Gaussian(0.5), pv.PrivacyLevel(1.0)
-    )
-    heavy = network.Sensor(
-        1e6 * rng.standard_normal((4, 2)), pv.noise.Gaussian(0.5), pv.PrivacyLevel(1.0)
-    )
-    theta = np.array([1.0, 2.0])
-    a, b = releases([light, heavy], theta=theta)
-    centre = network.FusionCentre(2)
-    centre.add("light", light, a)
-    centre.add("heavy", heavy, b)
-    centre.drop("heavy")
-    alone = network.fuse([light], [a])
-    assert np.allclose(centre.estimate, alone.estimate, rtol=RTOL)
-
-
-def test_two_networks_meet_through_their_centres():
-    """A centre is an agent like any other: its contribution enters consensus."""
+def test_two_networks_meet_through_sums():
+    """The sum of contributions is one like any other: it enters consensus."""
     made = sensors(12, seed=5)
     sent = releases(made)
-    parts = []
-    for group in (range(4), range(4, 9), range(9, 12)):
-        centre = network.FusionCentre(3)
-        for k in group:
-            centre.add(k, made[k], sent[k])
-        parts.append(centre.contribution())
-    found = network.consensus(parts, network.Graph([(0, 1), (1, 2)]), tolerance=1e-9)
+    parts = contributions(made, sent)
+    groups = [sum(parts[a + 1 : b], parts[a]) for a, b in ((0, 4), (4, 9), (9, 12))]
+    found = network.consensus(groups, network.Graph([(0, 1), (1, 2)]), tolerance=1e-9)
     assert np.allclose(found.estimates, network.fuse(made, sent).estimate, rtol=0, atol=1e-9)
 
 
@@ -164,23 +140,8 @@ def test_relays_take_part_without_a_reading_of_their_own():
     parts = contributions([*made, relay], [*sent, silent])
     assert not parts[-1].x.any()
     assert not parts[-1].r.any()
-    found = network.consensus(parts, network.star(7), tolerance=1e-9)
+    found = network.consensus(parts, network.Graph.star(7), tolerance=1e-9)
     assert np.abs(found.estimates - network.fuse(made, sent).estimate).max() < 1e-9
-
-
-def test_many_scalar_agents_in_one_pass():
-    rng = np.random.default_rng(8)
-    H, s, sigma = rng.standard_normal((7, 3)), rng.uniform(0.5, 2, 7), rng.uniform(0.1, 1, 7)
-    made = [
-        network.Sensor(h[None], pv.noise.Gaussian(v), pv.PrivacyLevel(float(a)))
-        for h, a, v in zip(H, s, sigma)
-    ]
-    sent = releases(made, trials=5)
-    z = np.stack([release.values[:, 0] for release in sent])
-    stack = network.Contributions.scalar(H, sigma, s, z)
-    one = network.Contributions.of(contributions(made, sent))
-    assert np.allclose(stack.x, one.x, rtol=1e-13)
-    assert np.allclose(stack.r, one.r, rtol=1e-13)
 
 
 def test_a_shifted_noise_mean_is_taken_off():

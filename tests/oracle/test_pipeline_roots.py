@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.pipeline import LikelihoodScore, _descent, optimal_score
 from privest.pipeline import _roots as roots
+from scores import likelihood_score, optimal_score
 
 SKEWED = pv.noise.GaussianMixture([0.7, 0.3], means=[-1.0, 3.0], sds=[0.4, 1.5])
 SCORES = {
@@ -16,9 +16,9 @@ SCORES = {
     "logistic": optimal_score(pv.noise.Logistic(1.0), 0.1),
     "uniform": optimal_score(pv.noise.Uniform(1.0), 0.01),
     "cauchy": optimal_score(pv.noise.Cauchy(1.0), 0.05),
-    "cauchy likelihood": LikelihoodScore(pv.noise.Cauchy(1.0)),
+    "cauchy likelihood": likelihood_score(pv.noise.Cauchy(1.0)),
     "skewed": optimal_score(SKEWED, 0.02),
-    "skewed likelihood": LikelihoodScore(SKEWED),
+    "skewed likelihood": likelihood_score(SKEWED),
 }
 CONVEX = ("laplace", "logistic", "uniform")
 
@@ -272,7 +272,7 @@ def test_one_wild_reading_moves_the_estimate_no_further_than_a_far_one(law):
 @pytest.mark.parametrize(("count", "n"), [(15, 3), (100, 2)])
 def test_likelihoods_of_finite_support_stay_inside_it(count, n):
     law = pv.noise.Bump(2.0)
-    score, rng = LikelihoodScore(law), np.random.default_rng(11)
+    score, rng = likelihood_score(law), np.random.default_rng(11)
     design = roots.Design(rng.standard_normal((count, n)))
     y = law.sample((200, count), rng)
     found = roots.solve(score, design, y)
@@ -313,19 +313,19 @@ def test_scores_that_underflow_are_refused_in_words(law):
 def test_a_wrong_step_length_fails_and_does_not_hang(monkeypatch, part):
     """Steps that are never shortened, grow, turn round or vanish: bounded looks at F."""
     looks = []
-    evaluate = _descent.evaluate
+    evaluate = roots.evaluate
 
     def counted(*arguments):
         looks.append(1)
         return evaluate(*arguments)
 
-    monkeypatch.setattr(_descent, "evaluate", counted)
-    monkeypatch.setattr(_descent, "_shorter", lambda whole, fall: np.full(whole.shape, part))
+    monkeypatch.setattr(roots, "evaluate", counted)
+    monkeypatch.setattr(roots, "_shorter", lambda whole, fall: np.full(whole.shape, part))
     score, rng = SCORES["cauchy"], np.random.default_rng(0)
     design = roots.Design(rng.standard_normal((30, 2)))
     y = score.law.sample((50, 30), rng)
-    found = _descent.descend(score, design, y, np.full((50, 2), 30.0))
-    assert len(looks) <= 1 + _descent.LOOKS + _descent.SHORTENINGS
+    found = roots.descend(score, design, y, np.full((50, 2), 30.0))
+    assert len(looks) <= 1 + roots.LOOKS + roots.SHORTENINGS
     assert np.isnan(found.theta[~found.converged]).all()
     if part in (1.0, -1.0, 0.0):
         assert not found.converged.all()
@@ -338,5 +338,5 @@ def test_a_failed_step_is_shortened_to_the_minimum_of_its_parabola():
     whole = np.array([1.0, 1.0, 1.0, 1.0])
     curve = np.array([1.25, 4.0, 100.0, np.inf])
     expected = [0.4, 0.125, 0.1, 0.1]  # whole/2·curve, within a tenth and a half
-    np.testing.assert_allclose(_descent._shorter(whole, whole - curve), expected, rtol=1e-15)
-    assert _descent._shorter(np.ones(1), np.array([0.05]))[0] == 0.5
+    np.testing.assert_allclose(roots._shorter(whole, whole - curve), expected, rtol=1e-15)
+    assert roots._shorter(np.ones(1), np.array([0.05]))[0] == 0.5

@@ -6,11 +6,9 @@ import pytest
 import privest as pv
 from privest.errors import PrivestError
 from privest.mechanism import CATALOGUE, Componentwise, GaussianMechanism
-from privest.network import DampedNoise, metropolis
 
 RNG = np.random.default_rng(0)
 MODEL = pv.LinearModel(np.ones((4, 1)), noise=1.0)
-RING = metropolis(pv.network.ring(3))
 
 # Every door, with a count of 4 that it takes.
 DOORS = {
@@ -37,12 +35,10 @@ DOORS = {
         GaussianMechanism(1.0, 4), pv.EndlessLevel(1.0), steps=k
     ),
     "recursive": lambda k: pv.PrivateRLS(1.0, k, 1.0),
-    "centre": lambda k: pv.network.FusionCentre(k),
-    "ring": lambda k: pv.network.ring(k),
-    "star": lambda k: pv.network.star(k),
-    "grid": lambda k: pv.network.grid(k, 2),
+    "ring": lambda k: pv.network.Graph.ring(k),
+    "star": lambda k: pv.network.Graph.star(k),
+    "grid": lambda k: pv.network.Graph.grid(k, 2),
     "graph": lambda k: pv.network.Graph([(0, 1)], k),
-    "rounds": lambda k: DampedNoise(1.0, 0.5).simulate([1.0, 2.0, 3.0], RING, RNG, k),
     "steps of a fit": lambda k: pv.dynamics.parameter_bound("ar1-mean", [0.5, 1.0], 1.0, k),
     "world": lambda k: pv.dynamics.StateSpace(A=0.5, C=1.0, Q=1.0, R=1.0, cov0=1.0).simulate(
         k, RNG

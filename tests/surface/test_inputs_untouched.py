@@ -315,6 +315,10 @@ def sensors(g):
     return made, [g.keep(s.simulate(g(Y), RNG(k))) for k, s in enumerate(made)]
 
 
+RING_WEIGHTS = np.array([[0.4, 0.3, 0.0, 0.3], [0.3, 0.4, 0.3, 0.0], [0.0, 0.3, 0.4, 0.3],
+                         [0.3, 0.0, 0.3, 0.4]])  # fmt: skip
+
+
 def contributions(g):
     made, sent = sensors(g)
     return [g.keep(s.contribution(z)) for s, z in zip(made, sent)] * 2
@@ -341,12 +345,9 @@ TALL = np.column_stack([np.ones(12), np.linspace(-1, 1, 12)])
 LONG = np.sin(np.arange(12.0))
 
 
-def least_squares(g, **more):
-    return pipeline.LeastSquaresRelease(pv.LinearModel(g(TALL), noise=GAUSS), 4.0, **more)
-
-
-def fixed_steps(g, **more):
-    return pipeline.FixedStepsRelease(pv.LinearModel(g(TALL), noise=GAUSS), 4.0, **more)
+def perturbation(g, score="least_squares", **more):
+    model = pv.LinearModel(g(TALL), noise=GAUSS)
+    return pipeline.OutputPerturbation(model, 4.0, score=score, **more)
 
 
 BLOCK = linalg.Blocks([SPREAD])
@@ -385,11 +386,6 @@ VECTORS = [
     mechanism.GaussianMechanism(PAIR, 2), mechanism.Rotation(2),
     mechanism.GeometricPerturbation(2, 0.5, [1.0, 0.0]),
     mechanism.Componentwise(mechanism.Additive(noise.Laplace(1.0)), PAIR, [1.0, 0.0]),
-]  # fmt: skip
-SCORES = [
-    pipeline.LikelihoodScore(noise.Logistic(1.0)), pipeline.LinearScore(noise.GaussianLaw()),
-    pipeline.SmoothedLikelihoodScore(noise.Laplace(1.0), 0.5),
-    pipeline.optimal_score(noise.Laplace(1.0), 1.0),
 ]  # fmt: skip
 
 
@@ -788,48 +784,24 @@ CASES = {
         lambda p: H @ np.sin(p), GAUSS).value(g([0.1, 0.2])),
     # network
     "network.consensus": lambda g: network.consensus(
-        g.keep(contributions(g)), network.ring(4), trace=True),
-    "network.rounds": lambda g: next(iter(network.rounds(
-        g.keep(contributions(g)), network.ring(4)))),
-    "network.linear_information": lambda g: network.linear_information(g([[1.0], [1.0]]),
-                                                                       g([[2.0], [2.0]])),
-    "network.masked": lambda g: network.masked(g(Y), g(Y), RNG(0)),
-    "network.release_masked": lambda g: network.release_masked(g(Y), g(np.abs(Y) + 1)),
+        g.keep(contributions(g)), network.Graph.ring(4), trace=True,
+        weights=g(RING_WEIGHTS)),
     "network.release_average": lambda g: network.release_average(
-        g(Y), 1.0, network.ring(len(Y))),
+        g(Y), 1.0, network.Graph.ring(len(Y))),
     "network.private_average": lambda g: network.private_average(
-        g(Y), g(Y), network.ring(4), RNG(0)),
-    "network.DampedNoise.simulate": lambda g: network.DampedNoise(1.0, 0.5).simulate(
-        g(Y), network.metropolis(network.ring(4)), RNG(0), rounds=5),
-    "network.DecayingNoise.__init__": lambda g: network.DecayingNoise(g(Y), 0.5),
-    "network.DecayingNoise.simulate": lambda g: network.DecayingNoise(g(Y), 0.5).simulate(
-        g(Y), network.metropolis(network.ring(4)), RNG(0), rounds=5),
-    "network.FusionCentre.add": lambda g: network.FusionCentre(2).add(
-        "a", made := sensor(g), g.keep(made.simulate(g(Y), RNG(0)))),
+        g(Y), g(Y), network.Graph.ring(4), RNG(0)),
     "network.fuse": lambda g: network.fuse(*sensors(g)),
     "network.Graph.__init__": lambda g: network.Graph(np.array([[0, 1], [1, 2]])),
     "network.Graph.from_networkx": lambda g: network.Graph.from_networkx(networkx.path_graph(3)),
-    "network.random_geometric": lambda g: network.random_geometric(g(H / 4), 2.0),
-    "network.Lossy.__init__": lambda g: network.Lossy(
-        g.keep(network.metropolis(network.ring(4))), 0.1, RNG(0)),
-    "network.TimeVarying.__init__": lambda g: network.TimeVarying(g.keep([network.ring(4)])),
+    "network.Graph.random_geometric": lambda g: network.Graph.random_geometric(g(H / 4), 2.0),
+    "network.TimeVarying.__init__": lambda g: network.TimeVarying(g.keep([network.Graph.ring(4)])),
     "network.Contribution.__init__": lambda g: network.Contribution(g([1.0, 2.0]), g(PAIR)),
-    "network.Contributions.__init__": lambda g: network.Contributions(
-        g(H), g(np.tile(PAIR, (4, 1, 1)))),
-    "network.Contributions.of": lambda g: network.Contributions.of(g.keep(contributions(g))),
-    "network.Contributions.scalar": lambda g: network.Contributions.scalar(g(H), g(Y), g(Y), g(Y)),
+    "network.Contribution.stack": lambda g: network.Contribution.stack(g.keep(contributions(g))),
     "network.Sensor.__init__": lambda g: network.Sensor(g(H), GAUSS, g(SPREAD)),
     "network.Sensor.contribution": lambda g: contributions(g),
     "network.Sensor.release": lambda g: sensor(g).release(g(Y)),
-    "network.Sensor.seen": lambda g: sensor(g).seen(sensor(g).release(g(Y))),
     "network.Sensor.simulate": lambda g: sensor(g).simulate(g(Y), RNG(0)),
-    "network.Sensor.whitened": lambda g: (made := network.Sensor(
-        g(H), noise.Gaussian(cov=g(SPREAD)), g(SPREAD))).whitened(
-        g.keep(made.simulate(g(Y), RNG(0)))),
-    "network.Weights.__init__": lambda g: network.Weights(g([[0.5, 0.5], [0.5, 0.5]])),
-    "network.Weights.on_edges": lambda g: network.Weights.on_edges(
-        network.ring(4), g([0.2, 0.3, 0.2, 0.1])),
-    "network.metropolis": lambda g: network.metropolis(g.keep(network.ring(4))),
+    "network.Sensor.view": lambda g: sensor(g).view(sensor(g).release(g(Y))),
     # noise
     "noise.Gaussian": lambda g: [noise.Gaussian(cov=g(cov), mean=g(Y)) for cov in (Y, SPREAD)],
     "noise.Independent.__init__": lambda g: noise.Independent(noise.Laplace(1.0), scales=g(Y)),
@@ -849,28 +821,14 @@ CASES = {
     "paper.QuasiNewton.step": lambda g: (made := quasi_newton()).step(
         g.keep(made.start(3)), g([1.0, 0.0, 1.0]), g([1.0, 2.0])),
     # pipeline
-    "pipeline.jacobian": lambda g: pipeline.jacobian(least_squares(g), g(LONG), g([1.0, 0.5])),
-    "pipeline.ScoreRelease.__init__": lambda g: pipeline.OptimalScoreRelease(
-        pv.LinearModel(g(TALL), noise=noise.Laplace(1.0)), 4.0,
-        weight=g(PAIR)),
-    "pipeline.FixedStepsRelease.__init__": lambda g: fixed_steps(g, weight=g(PAIR)),
-    "pipeline.FixedStepsRelease.solve": lambda g: fixed_steps(g).solve(g(LONG[None])),
-    "pipeline.FixedStepsRelease.stages": lambda g: fixed_steps(g).stages(g(LONG), g([1.0, 0.5])),
-    "pipeline.ScoreRelease.solve": lambda g: least_squares(g).solve(g(LONG[None])),
-    "pipeline.ScoreRelease.stages": lambda g: least_squares(g).stages(g(LONG), g([1.0, 0.5])),
-    "pipeline.LeastSquaresRelease.__init__": lambda g: least_squares(g, weight=g(PAIR)),
-    "pipeline.MaximumLikelihoodRelease.__init__": lambda g: pipeline.MaximumLikelihoodRelease(
-        pv.LinearModel(g(TALL), noise=noise.Logistic(1.0)), 4.0,
-        weight=g(PAIR)),
-    "pipeline.ScoreRelease.estimate": lambda g: least_squares(g).estimate(g(LONG)),
-    "pipeline.ScoreRelease.for_data_holder": lambda g: least_squares(g).for_data_holder(g(LONG)),
-    "pipeline.ScoreRelease.release": lambda g: least_squares(g).release(g(LONG)),
-    "pipeline.ScoreRelease.simulate": lambda g: least_squares(g).simulate(g(LONG), RNG(0)),
-    "pipeline.ScoreRelease.simulate_scaled": lambda g: least_squares(g).simulate_scaled(
-        g(LONG), RNG(0)),
-    **{f"pipeline.{kind}.{name}": each(SCORES, kind, name, points)
-       for kind in ("Score", "LikelihoodScore", "LinearScore", "SmoothedLikelihoodScore")
-       for name in ("terms", "bend", "slope", "value", "__call__")},
+    "pipeline.OutputPerturbation.__init__": lambda g: perturbation(g, weight=g(PAIR)),
+    "pipeline.OutputPerturbation.estimate": lambda g: perturbation(g).estimate(g(LONG)),
+    "pipeline.OutputPerturbation.for_data_owner": lambda g: perturbation(g).for_data_owner(g(LONG)),
+    "pipeline.OutputPerturbation.jacobian": lambda g: perturbation(g, "one_step").jacobian(
+        g(LONG[None]), g([[1.0, 0.5]])),
+    "pipeline.OutputPerturbation.release": lambda g: perturbation(g, "one_step").release(g(LONG)),
+    "pipeline.OutputPerturbation.simulate": lambda g: perturbation(g).simulate(g(LONG), RNG(0)),
+    "pipeline.OutputPerturbation.solve": lambda g: perturbation(g, "one_step").solve(g(LONG[None])),
     # privacy
     "privacy.Along.__init__": lambda g: privacy.Along(g(Y)).mu(linalg.Blocks([g(SPREAD)])),
     "privacy.Along.mu": lambda g: privacy.Along(g(Y)).mu(g.keep(linalg.Diagonal(g(Y)))),
@@ -955,7 +913,7 @@ DOCUMENT = "reads one value of a parsed document: nothing there can be written t
 NO_DATA = {
     "dynamics.Fit.__init__": RESULT,
     "estimator.ClippedResult.__init__": RESULT,
-    "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
+    "pipeline.PrivateEstimate.__init__": RESULT,
     "workflow.Estimate.__init__": RESULT, "scale.Fit.__init__": RESULT,
     "workflow.Estimate.mean_at": "takes the values of one row by name, which are public",
     "app.Desk.keep": "takes a page", "app.Desk.new_token": "takes nothing",

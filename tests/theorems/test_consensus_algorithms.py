@@ -8,12 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from network_sample import contributions, distance, links_of_every_kind, releases, sensors
+from network_sample import (
+    contributions,
+    distance,
+    linear_information,
+    links_of_every_kind,
+    metropolis,
+    releases,
+    rounds,
+    sensors,
+)
 from privest import network
-from privest.network import agent
-from privest.network._averaging import states
-from privest.network._certificate import certified, spread
-from privest.network._links import as_links
+from privest.estimator import Result
+from privest.network._consensus import certified
+from privest.network._graph import as_links
+from privest.network._rounds import known_spectrum, packed, spectrum_of, states, unpacked
 
 AGENTS = 36
 
@@ -42,8 +51,8 @@ def test_every_agent_reaches_the_efficient_estimate(sample, name):
 
 def test_methods_agree_and_chebyshev_is_the_default(sample):
     _, _, parts, _ = sample
-    plain = network.consensus(parts, network.grid(6, 6), method="plain", tolerance=1e-9)
-    fast = network.consensus(parts, network.grid(6, 6), tolerance=1e-9)
+    plain = network.consensus(parts, network.Graph.grid(6, 6), method="plain", tolerance=1e-9)
+    fast = network.consensus(parts, network.Graph.grid(6, 6), tolerance=1e-9)
     assert fast.method == "chebyshev"
     assert fast.rounds < plain.rounds / 2
     assert np.abs(fast.estimates - plain.estimates).max() < 1e-9
@@ -65,31 +74,34 @@ def test_the_certificate_is_met_when_its_bound_predicts(sample, method, name):
 def relative_errors(graph, method, rounds, seed=5):
     """‖x_k − x̄‖/‖x_0 − x̄‖ for k = 0, 1, …"""
     start = np.random.default_rng(seed).standard_normal((graph.agents, 1))
-    mean = start.mean()
+    mean, links = start.mean(), as_links(graph)
     first = np.linalg.norm(start - mean)
-    run = states(start, as_links(graph), method)
+    run = states(start, links, method, known_spectrum(links, method))
     return np.array([np.linalg.norm(x - mean) / first for x in itertools.islice(run, rounds + 1)])
 
 
 def test_ring_of_100_chebyshev_against_its_bound_and_against_plain():
-    ring = network.ring(100)
-    spectrum = network.spectrum_of(network.metropolis(ring).matrix)
-    predicted = spectrum.chebyshev_rounds(1e-9)
+    ring = network.Graph.ring(100)
+    spectrum = spectrum_of(as_links(ring).table)
+    values = np.linalg.eigvalsh(metropolis(ring))
+    predicted = spectrum.rounds("chebyshev", 1e-9)
     fast = relative_errors(ring, "chebyshev", 2 * predicted)
     needed = int((fast <= 1e-9).argmax())
     assert 0 < needed <= 1.2 * predicted
-    limit = np.array([spectrum.chebyshev_bound(k) for k in range(len(fast))])
+    over = 1 + 2 * (1 - values[-2]) / (values[-2] - values[0])
+    limit = 1 / np.cosh(np.arange(len(fast)) * np.arccosh(over))  # 1/T_k(1/q)
     assert (fast <= limit * (1 + 1e-9) + 1e-13).all()
+    assert limit[predicted] <= 1e-9 * (1 + 1e-6) < limit[predicted - 1] * (1 + 1e-5)
     slow = relative_errors(ring, "plain", 5 * needed)
     assert slow[-1] > 1e-9  # five times the rounds are not enough
-    assert (slow <= [spectrum.plain_bound(k) * (1 + 1e-9) for k in range(len(slow))]).all()
+    rate = max(values[-2], -values[0])
+    assert (slow <= rate ** np.arange(len(slow)) * (1 + 1e-9)).all()
 
 
 def test_rounds_of_plain_averaging_follow_the_gap_and_chebyshevs_its_root():
-    sizes = np.array([20, 40, 80])
-    spectra = [network.spectrum_of(network.metropolis(network.ring(k)).matrix) for k in sizes]
-    plain = np.array([s.plain_rounds(1e-9) for s in spectra])
-    fast = np.array([s.chebyshev_rounds(1e-9) for s in spectra])
+    spectra = [spectrum_of(as_links(network.Graph.ring(k)).table) for k in (20, 40, 80)]
+    plain = np.array([s.rounds("plain", 1e-9) for s in spectra])
+    fast = np.array([s.rounds("chebyshev", 1e-9) for s in spectra])
     # gap ~ N⁻² on a ring: rounds × 4 and × 2 when N doubles (to the next order, 1/N²)
     assert plain[1:] / plain[:-1] == pytest.approx(4.0, rel=0.03)
     assert fast[1:] / fast[:-1] == pytest.approx(2.0, rel=0.03)
@@ -98,14 +110,14 @@ def test_rounds_of_plain_averaging_follow_the_gap_and_chebyshevs_its_root():
 def test_no_estimate_from_an_agent_whose_information_is_not_positive_definite():
     """Trap: Chebyshev weights are negative in early rounds; r_i,k is then indefinite."""
     made = sensors(36, seed=9)
-    graph = network.grid(6, 6)
+    graph = network.Graph.grid(6, 6)
     parts = contributions(made, releases(made))
     indefinite = 0
-    for view in itertools.islice(network.rounds(parts, graph), 30):
+    found = network.consensus(parts, graph, tolerance=1e-9, trace=True)
+    for view, estimates in zip(itertools.islice(rounds(parts, graph), 30), found.trace):
         least = np.linalg.eigvalsh(view.r)[:, 0]
         indefinite += int((least < -1e-8).sum())
-        shown = ~np.isnan(view.estimates).any(axis=1)
-        assert (shown == view.ready).all()
+        shown = ~np.isnan(estimates).any(axis=1)
         assert not shown[least <= 0].any()
         assert shown[least > 1e-6].all()
     assert indefinite > 0  # the trap was met
@@ -113,6 +125,10 @@ def test_no_estimate_from_an_agent_whose_information_is_not_positive_definite():
     assert trace.trace.shape == (trace.rounds + 1, 36, 3)
     assert np.isnan(trace.trace[0]).any()
     assert np.array_equal(trace.trace[-1], trace.estimates)
+
+
+def parts_of_ones(count):
+    return network.Contribution(np.ones((count, 1)), np.ones((count, 1, 1)))
 
 
 def test_an_even_ring_without_own_weights_swings_for_ever_and_is_refused():
@@ -124,25 +140,13 @@ def test_an_even_ring_without_own_weights_swings_for_ever_and_is_refused():
     swing = np.array([1.0, -1.0] * 3)
     assert np.array_equal(np.linalg.matrix_power(W, 100) @ swing, swing)
     with pytest.raises(pv.errors.InvalidInput, match="agent 0 keeps a_ii = 0 of its own value"):
-        network.Weights(W)
-
-
-def test_one_way_losses_agree_on_something_else_and_say_so(sample):
-    _, _, parts, central = sample
-    ring = network.metropolis(network.ring(AGENTS))
-    lossy = network.Lossy(ring, 0.3, np.random.default_rng(0), both_ways=False)
-    found = network.consensus(parts, lossy, tolerance=1e-9)
-    assert found.disagreement <= 1e-9  # all the same ...
-    apart = distance(found.estimates, central)
-    assert apart.min() > 1e-3  # ... but not the efficient estimate,
-    assert (apart <= found.certified_errors).all()  # and the certificate knows
-    assert found.drift > 1e-3
+        network.consensus(parts_of_ones(count), network.Graph.ring(count), weights=W)
 
 
 # --- privacy -----------------------------------------------------------------------------------
 
 
-def all_messages(made, weights, rounds):
+def all_messages(made, graph, rounds):
     """Z = A Y + B e: every x_i,k of every round as a linear map of all readings and all noise."""
     reads = np.cumsum([0] + [s.readings for s in made])
     outs = np.cumsum([0] + [s.outputs for s in made])
@@ -161,7 +165,7 @@ def all_messages(made, weights, rounds):
         assert np.allclose(half.T @ half, L[0] * L[1] @ L[2], atol=1e-12)
         A[rows, reads[i] : reads[i + 1]] = map_z @ half
         B[rows, outs[i] : outs[i + 1]] = map_z
-    mixing = np.kron(weights.matrix.toarray(), np.eye(n))
+    mixing = np.kron(metropolis(graph), np.eye(n))
     steps = [np.linalg.matrix_power(mixing, k) for k in range(rounds)]
     return np.vstack([p @ A for p in steps]), np.vstack([p @ B for p in steps])
 
@@ -169,8 +173,8 @@ def all_messages(made, weights, rounds):
 def test_an_eavesdropper_of_all_messages_learns_at_most_the_level():
     """I_Z(y_i) by the messages of six rounds, against the closed form and against S_i."""
     made = sensors(8, seed=4)
-    A, B = all_messages(made, network.metropolis(network.ring(8)), rounds=6)
-    found = network.linear_information(A, B)
+    A, B = all_messages(made, network.Graph.ring(8), rounds=6)
+    found = linear_information(A, B)
     at = 0
     for sensor in made:
         own = slice(at, at + sensor.readings)
@@ -184,9 +188,9 @@ def test_an_eavesdropper_of_all_messages_learns_at_most_the_level():
 
 def test_later_rounds_tell_nothing_new():
     made = sensors(8, seed=4)
-    weights = network.metropolis(network.star(8))
-    once = network.linear_information(*all_messages(made, weights, rounds=1))
-    often = network.linear_information(*all_messages(made, weights, rounds=9))
+    graph = network.Graph.star(8)
+    once = linear_information(*all_messages(made, graph, rounds=1))
+    often = linear_information(*all_messages(made, graph, rounds=9))
     assert np.allclose(once, often, atol=1e-9)
 
 
@@ -208,10 +212,9 @@ levels = st.lists(st.floats(-2, 2).map(lambda e: 10.0**e), min_size=3, max_size=
 def test_private_average_attains_the_joint_bound(values):
     """Exactly: error (1/N)Σd_i, information diag(S_i), by the linear maps of the algorithm."""
     count = len(values)
-    weights = network.metropolis(network.ring(count))
-    noise = np.diag(1 / np.sqrt(values))
-    steps = [np.linalg.matrix_power(weights.matrix.toarray(), k) for k in range(5)]
-    found = network.linear_information(np.vstack(steps), np.vstack([p @ noise for p in steps]))
+    W, noise = metropolis(network.Graph.ring(count)), np.diag(1 / np.sqrt(values))
+    steps = [np.linalg.matrix_power(W, k) for k in range(5)]
+    found = linear_information(np.vstack(steps), np.vstack([p @ noise for p in steps]))
     assert np.allclose(found, np.diag(values), rtol=1e-9, atol=1e-9 * max(values))
     limit = np.full((count, count), 1 / count) @ noise
     attained = (limit**2).sum(axis=1)
@@ -224,73 +227,11 @@ def test_correlated_noise_beats_the_floor_under_per_agent_constraints():
     average comes out exactly; the joint information is not below diag(S_i)."""
     count = 5
     shared = np.sqrt(count / (count - 1)) * (np.eye(count) - 1 / count)  # cov has unit diagonal
-    own = np.array(
-        [network.linear_information([[1.0]], shared[i : i + 1])[0, 0] for i in range(count)]
-    )
+    own = np.array([linear_information([[1.0]], shared[i : i + 1])[0, 0] for i in range(count)])
     assert own == pytest.approx(1.0, rel=1e-12)
     assert np.abs(shared.sum(axis=0)).max() < 1e-14  # the average of the messages is exact,
     assert pv.bounds.consensus_bound(pv.PrivacyLevel(own)) == pytest.approx(1 / count)  # below this
-    with pytest.raises(pv.errors.InvalidInput, match="without any noise"):
-        network.linear_information(np.eye(count), shared)
-
-
-# --- the baselines of the literature -------------------------------------------------------------
-
-
-def decaying_messages(weights, q, kept, scale, rounds):
-    """All messages of DecayingNoise as linear maps of y and of unit noise."""
-    count = weights.agents
-    W, eye = weights.matrix.toarray(), np.eye(weights.agents)
-    y, e = eye, np.zeros((count, rounds * count))
-    signal, noise = [], []
-    for k in range(rounds):
-        fresh = np.zeros_like(e)
-        fresh[:, k * count : (k + 1) * count] = scale * q**k * eye
-        signal.append(y)
-        noise.append(e + fresh)
-        y, e = y - signal[-1] + W @ signal[-1], e - noise[-1] + W @ noise[-1] + kept * fresh
-    return np.vstack(signal), np.vstack(noise)
-
-
-@pytest.mark.parametrize(("q", "kept"), [(0.5, 1.0), (0.8, 0.6), (0.9, 0.3)])
-def test_what_decaying_noise_reveals(q, kept):
-    weights = network.metropolis(network.ring(5))
-    rounds = 30
-    found = network.linear_information(*decaying_messages(weights, q, kept, 0.7, rounds))
-    closed = network.DecayingNoise(0.7, q, kept, law="gaussian").information(5)
-    left = ((1 - kept) / q) ** (2 * rounds)  # the rounds that were not counted
-    assert np.allclose(found, np.diag(closed) * (1 - left), rtol=1e-6, atol=1e-6)
-
-
-@given(st.floats(0.05, 1.0), st.floats(0.02, 0.98))
-def test_decaying_noise_is_never_better_than_noise_once(kept, q):
-    laplace = network.DecayingNoise(1.0, q, kept)
-    gaussian = network.DecayingNoise(1.0, q, kept, law="gaussian")
-    assert gaussian.inefficiency >= 1 - 1e-12
-    assert laplace.inefficiency == 2 * gaussian.inefficiency
-    if np.isfinite(laplace.inefficiency):
-        floor = pv.bounds.consensus_bound(pv.PrivacyLevel(laplace.information(7)))
-        assert laplace.mean_square_error(7) / floor == pytest.approx(laplace.inefficiency, rel=1e-9)
-    if 0.05 < kept < 0.95:
-        best = network.DecayingNoise(1.0, (1 - kept) ** 0.5, kept, law="gaussian")
-        assert best.inefficiency == pytest.approx(1.0, rel=1e-9)
-
-
-def test_damped_noise_reveals_everything_in_the_end():
-    weights, rounds, phi, sigma = network.metropolis(network.ring(4)), 6, 0.7, 1.3
-    W, count = weights.matrix.toarray(), 4
-    y, e = np.eye(count), np.zeros((count, (rounds + 1) * count))
-    before, signal, noise = np.zeros_like(e), [], []
-    for k in range(rounds + 1):
-        fresh = np.zeros_like(e)
-        fresh[:, k * count : (k + 1) * count] = sigma * phi**k * np.eye(count)
-        signal.append(y)
-        noise.append(e + fresh - before)
-        y, e, before = W @ signal[-1], W @ noise[-1], fresh
-    found = network.linear_information(np.vstack(signal), np.vstack(noise))
-    closed = network.DampedNoise(sigma, phi).information(count, rounds)
-    assert np.allclose(found, np.diag(closed), rtol=1e-8, atol=1e-8)
-    assert closed[0] > 10 * network.DampedNoise(sigma, phi).information(count, 0)[0]
+    assert linear_information(np.eye(count), shared) is None  # infinite
 
 
 # --- the certificate ------------------------------------------------------------------------------
@@ -302,22 +243,19 @@ def test_the_certificate_is_never_wrong(seed, way):
     """Any round, any graph, random contributions: distance ≤ certificate, agent by agent."""
     rng = np.random.default_rng(seed)
     count, n = int(rng.integers(3, 12)), int(rng.integers(1, 4))
-    ring = network.ring(count)
+    ring = network.Graph.ring(count)
     chords = rng.integers(count, size=(int(rng.integers(0, 6)), 2))
     chords = chords[chords[:, 0] != chords[:, 1]]
-    weights = network.metropolis(network.Graph(np.concatenate([ring.edges, chords])))
-    links = network.Lossy(weights, 0.4, rng) if way == "lossy" else weights
+    graph = network.Graph(np.concatenate([ring.edges, chords]))
+    links = network.TimeVarying([graph], loss=0.4, rng=rng) if way == "lossy" else graph
     rows = rng.standard_normal((count, n + 1, n)) * np.exp(rng.uniform(-1, 1, (count, 1, 1)))
-    stack = network.Contributions(rng.standard_normal((count, n)), np.swapaxes(rows, 1, 2) @ rows)
+    stack = network.Contribution(rng.standard_normal((count, n)), np.swapaxes(rows, 1, 2) @ rows)
     x, r = stack.x.mean(axis=0), stack.r.mean(axis=0)
-    central = network.Fused(
-        estimate=np.linalg.solve(r, x), covariance=np.linalg.inv(count * r), sensors=count
-    )
+    central = Result(estimate=np.linalg.solve(r, x), covariance=np.linalg.inv(count * r))
     method = None if way == "lossy" else way
     known = 0
-    for view in itertools.islice(network.rounds(stack, links, method=method), 0, 120, 7):
-        values = agent.packed(view.x, view.r)
-        wide_x, wide_r = agent.unpacked(spread(values))
+    for view in itertools.islice(rounds(stack, links, method=method), 0, 120, 7):
+        wide_x, wide_r = unpacked(np.ptp(packed(view.x, view.r), axis=0), n)
         theta, errors = certified(view.x[:, None], view.r, wide_x[None], wide_r)
         finite = np.isfinite(errors)
         known += finite.sum()

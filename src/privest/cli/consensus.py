@@ -128,7 +128,7 @@ def consensus(
                 "the names of tables, outputs and kept releases need {agent}: every agent has a "
                 "file of its own."
             )
-        links = links_of(talk.graph, comm.size)
+        graph = graph_of(talk.graph, comm.size)
         if comm.rank == 0:
             _note_idle(data, comm.size)
         names = model.design().names
@@ -141,7 +141,7 @@ def consensus(
             noise = Kept(kept, noise, level=level, target=model.target, **facts)
         found = mpi.consensus(
             contribution(path, model, level, noise, ends),
-            links,
+            graph,
             method=talk.method,
             tolerance=talk.tolerance,
             timeout=talk.timeout,
@@ -195,29 +195,28 @@ def _guarded(work: Callable[[ExitStack], None], comm: Any) -> None:  # noqa: ANN
         os._exit(2 if isinstance(error, PrivestError) else 1)
 
 
-def links_of(text: str, agents: int) -> network.Weights:
-    """Metropolis weights of a named shape, or of the pairs in a file."""
+def graph_of(text: str, agents: int) -> network.Graph:
+    """The graph of a named shape, or of the pairs in a file."""
     shape, _, size = text.partition(":")
     if text == "ring":
-        found = network.ring(agents) if agents > 2 else network.star(agents)  # one link
-    elif text == "star":
-        found = network.star(agents)
-    elif shape == "grid":
+        shape_of = network.Graph.ring if agents > 2 else network.Graph.star  # one link
+        return shape_of(agents)
+    if text == "star":
+        return network.Graph.star(agents)
+    if shape == "grid":
         sides = size.split("x")
         if len(sides) != 2 or not all(side.isdecimal() for side in sides):
             raise InvalidInput(f"--graph {text}: a grid has two sides, for example grid:2x4.")
-        found = network.grid(int(sides[0]), int(sides[1]))
-    elif Path(text).is_file():
+        return network.Graph.grid(int(sides[0]), int(sides[1]))
+    if Path(text).is_file():
         pairs, _ = streams.read_table(text)
         within = (pairs >= 0) & (pairs < agents) & (pairs == np.round(pairs))
         if pairs.shape[1] != 2 or not within.all():
             raise InvalidInput(
                 f"--graph {text}: a line has two agents, numbered from 0 to {agents - 1}."
             )
-        found = network.Graph(pairs.astype(np.intp), agents)
-    else:
-        raise InvalidInput(f"--graph {text}: neither ring, star, grid:AxB nor a file.")
-    return network.metropolis(found)
+        return network.Graph(pairs.astype(np.intp), agents)
+    raise InvalidInput(f"--graph {text}: neither ring, star, grid:AxB nor a file.")
 
 
 def _note_idle(data: str, agents: int) -> None:

@@ -1,4 +1,4 @@
-"""Private average consensus that attains `coro:consensus`, and what an eavesdropper learns."""
+"""Private average consensus that attains `coro:consensus`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from privest.errors import InvalidInput
 from privest.mechanism import GaussianMechanism
 from privest.mechanism._rows import real_numbers
 from privest.mechanism.source import Source, as_protected, as_source
-from privest.network import _averaging as averaging
-from privest.network._certificate import centre, radius
-from privest.network._links import AnyLinks, Links, as_links
-from privest.network._spectrum import METHODS, Method, Spectrum
+from privest.network import _rounds
+from privest.network._consensus import centre, radius
+from privest.network._graph import AnyLinks, as_links
+from privest.network._rounds import METHODS, Method
 from privest.privacy import PrivacyLevel, as_level
 from privest.reading import read_count
 from privest.release import Release, extra_variance
@@ -30,7 +30,7 @@ class PrivateAverage(Release):
                      simulation: the floor of `coro:consensus` in its joint form, attained exactly;
                      1 + 3g²/4 for a real release (`unit_variance`).
     fingerprint      of S = diag(S_i) ≥ I_Z(Y), all messages of all rounds together.
-    rounds, certified_error   as in ConsensusResult; the error in units of √variance.
+    rounds, certified_error   as in Consensus; the error in units of √variance.
     """
 
     KIND: ClassVar[str] = "private average"
@@ -60,46 +60,14 @@ class PrivateAverage(Release):
         return record
 
 
-def masked(
-    y: ArrayLike, level: PrivacyLevel | ArrayLike, rng: np.random.Generator | Source
-) -> Array:
-    """x_i,0 = y_i + d_i, d_i ~ N(0, 1/S_i) independent, drawn ONCE; y (N,) or (trials, N).
-
-    The only step that sees y, each agent its own. Simulated noise: for experiments.
-    Drawn anew by every call and for every trial: the same y in two of them spends 2S.
-    Raises NotIdentifiable if an agent has level 0.
-    """
-    given = as_array(y, "the agents' values", ndim=(1, 2))
-    mechanism, root = _mechanism(as_level(level), given.shape[-1], None)
-    return mechanism.simulate(given, as_source(rng)) / root
-
-
-def release_masked(
-    y: ArrayLike,
-    level: PrivacyLevel | ArrayLike,
-    source: Source | None = None,
-    *,
-    range: tuple[float, float] | None = None,
-) -> Array:
-    """x_i,0 with protected noise: z̃_i/√S_i, z̃_i as GaussianMechanism.release gives it; no seed.
-
-    I ≤ diag(S_i). Nothing is refused because of a value: beyond the public `range` it is clipped,
-    NaN (no value) stays NaN.
-    """
-    given = _values(y)
-    mechanism, root = _mechanism(as_level(level), given.shape[-1], range)
-    return mechanism.release(given, source) / root
-
-
 def private_average(
     y: ArrayLike,
     level: PrivacyLevel | ArrayLike,
-    links: AnyLinks,
+    graph: AnyLinks,
     rng: np.random.Generator | Source,
     *,
     method: Method | None = None,
     tolerance: float = 1e-6,
-    spectrum: Spectrum | None = None,
     max_rounds: int | None = None,
 ) -> PrivateAverage:
     """The average of the agents' values with the least error that the level allows, simulated.
@@ -113,8 +81,7 @@ def private_average(
     The floor is meant jointly, I_Z(Y) ≤ diag(S_i). Under per-agent constraints [I_Z(Y)]_ii ≤ S_i
     alone it is not a floor: correlated (secretly shared) noise beats it by up to a factor N.
     Symbols: y (N,) or (trials, N); `level` a number or a diagonal (independent agents).
-    Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal or
-    links that do not keep the average.
+    Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal.
     Source: `coro:consensus`; docs/networks.md. `release_average` is the real one.
     """
     given, S, source = (
@@ -122,7 +89,7 @@ def private_average(
         as_level(level),
         as_source(rng),
     )
-    run = _Run(links, given.shape[-1], method, tolerance, spectrum, max_rounds)
+    run = _Run(graph, given.shape[-1], method, tolerance, max_rounds)
     mechanism, root = _mechanism(S, given.shape[-1], None)
     return run.average(mechanism.simulate(given, source) / root, S, source)
 
@@ -130,13 +97,12 @@ def private_average(
 def release_average(
     y: ArrayLike,
     level: PrivacyLevel | ArrayLike,
-    links: AnyLinks,
+    graph: AnyLinks,
     source: Source | None = None,
     *,
     range: tuple[float, float] | None = None,
     method: Method | None = None,
     tolerance: float = 1e-6,
-    spectrum: Spectrum | None = None,
     max_rounds: int | None = None,
 ) -> PrivateAverage:
     """The private average (`private_average`) with protected noise; it has no seed.
@@ -152,7 +118,7 @@ def release_average(
     given, S, protected = _values(y), as_level(level), as_protected(source)
     if np.isnan(given).all(axis=-1).any():
         raise InvalidInput("no agent has a value: there is no average.")
-    run = _Run(links, given.shape[-1], method, tolerance, spectrum, max_rounds)
+    run = _Run(graph, given.shape[-1], method, tolerance, max_rounds)
     mechanism, root = _mechanism(S, given.shape[-1], range)
     return run.average(mechanism.release(given, protected) / root, S, protected)
 
@@ -161,13 +127,13 @@ class _Run:
     """How the agents average: checked before any noise is drawn."""
 
     def __init__(
-        self, links: AnyLinks, count: int, method: Method | None, tolerance: float,
-        spectrum: Spectrum | None, max_rounds: int | None,
+        self, graph: AnyLinks, count: int, method: Method | None, tolerance: float,
+        max_rounds: int | None,
     ) -> None:  # fmt: skip
-        self.tolerance, self.net = as_positive(tolerance, "tolerance"), as_links(links)
-        _require_kept(self.net, count)
-        self.way = averaging.chosen(method, self.net)
-        self.spectrum, self.max_rounds = spectrum, max_rounds
+        self.tolerance, self.net = as_positive(tolerance, "tolerance"), as_links(graph)
+        if self.net.agents != count:
+            raise InvalidInput(f"{count} agents have a value, the graph is for {self.net.agents}.")
+        self.way, self.max_rounds = _rounds.chosen(method, self.net), max_rounds
 
     def average(self, first: Array, level: PrivacyLevel, source: Source) -> PrivateAverage:
         """From x_i,0 (N,) or (trials, N), NaN where an agent has no value."""
@@ -176,25 +142,25 @@ class _Run:
         variance *= 1.0 + extra_variance(source.grid)
         unit = float(np.sqrt(variance))
         start = np.where(np.isnan(first), 0.0, first * weight).reshape(-1, net.agents).T
-        start, net, order = averaging.cache_friendly(np.ascontiguousarray(start), net)
+        start, net, order = _rounds.cache_friendly(np.ascontiguousarray(start), net)
         mean = centre(start)
         reach = radius(start, mean)
-        known = averaging.known_spectrum(net, way, self.spectrum)
+        known = _rounds.known_spectrum(net, way)
         predicted = None
         if known is not None:  # the spread is at most 2‖x_k − x̄‖
             factor = min(self.tolerance * unit / float(reach.max()), 0.5) if reach.any() else 0.5
             predicted = known.rounds(way, factor)
-        limit = averaging.most_rounds(self.max_rounds, predicted, self.spectrum)
+        limit = _rounds.most_rounds(self.max_rounds, predicted)
 
         def judge(_: int, now: Array, wide: Array) -> tuple[float, Array]:
             return float((wide + np.abs(centre(now) - mean)).max() / unit), now
 
-        passing = averaging.states(start, net, way, known)
-        k, error, now = averaging.certified_round(
+        passing = _rounds.states(start, net, way, known)
+        k, error, now = _rounds.certified_round(
             passing, reach, judge, self.tolerance, limit, f"{way} rounds the average is",
             insist=source.simulated,
         )  # fmt: skip
-        values = averaging.restored(now, order).T.reshape(first.shape)
+        values = _rounds.restored(now, order).T.reshape(first.shape)
         return PrivateAverage(
             values, level.fingerprint, source.simulated, variance, k, error, way, source.grid
         )
@@ -231,50 +197,6 @@ def _mechanism(
     """What every agent's value goes through, and √S_i (N,)."""
     root = np.sqrt(_diagonal(level, count))
     return GaussianMechanism(level, count, range=range), root
-
-
-def _require_kept(net: Links, count: int) -> None:
-    if net.agents != count:
-        raise InvalidInput(f"{count} agents have a value, the links are for {net.agents}.")
-    if not net.keeps_average:
-        raise InvalidInput(
-            "links that fail one way do not keep the average: the agents would agree on a wrong "
-            "one. Use links that fail both ways (both_ways=True)."
-        )
-
-
-def linear_information(signal: ArrayLike, noise: ArrayLike) -> Array:
-    """I_Z(Y) of messages Z = A Y + B e, e ~ N(0, I): what an eavesdropper of all of them learns.
-
-        I_Z(Y) = Aᵀ(BBᵀ)⁺A          if range(A) ⊂ range(B)
-
-    Symbols: `signal` A (messages, N), `noise` B (messages, sources). Messages may depend on each
-    other (B of any rank). Where a combination of messages shows Y without noise the information is
-    infinite: InvalidInput says so. Cost: one SVD of B; for small networks and tests.
-    Numerics: each message is first divided by its largest coefficient, which changes no
-    information; else a faint message with little noise would pass for rounding of a loud one.
-
-    >>> linear_information([[1.0], [1.0]], [[2.0], [2.0]]).round(12).tolist()  # heard twice: 1/2²
-    [[0.25]]
-    """
-    A, B = as_array(signal, "signal", ndim=2), as_array(noise, "noise", ndim=2)
-    if len(A) != len(B):
-        raise InvalidInput(f"signal has {len(A)} messages, noise {len(B)}.")
-    loudest = np.maximum(np.abs(A).max(axis=1, initial=0.0), np.abs(B).max(axis=1, initial=0.0))
-    unit = np.where(loudest > 0, loudest, 1.0)[:, None]
-    A, B = A / unit, B / unit
-    left, values, _ = np.linalg.svd(B, full_matrices=False)
-    kept = values > values[0] * max(B.shape) * np.finfo(float).eps if len(values) else values > 0
-    seen = left[:, kept].T @ A
-    rest = A - left[:, kept] @ seen
-    size = np.abs(A).max() if A.size else 0.0
-    if np.abs(rest).max(initial=0.0) > 1e-9 * size:
-        raise InvalidInput(
-            "some combination of the messages shows the values without any noise: the information "
-            "is infinite."
-        )
-    half = seen / values[kept][:, None]
-    return np.asarray(half.T @ half)
 
 
 def _diagonal(level: PrivacyLevel, count: int) -> Array:

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from privest.arrays import Array, as_count, plural
-from privest.bounds import Bound, bound, classical_bound
+from privest.arrays import Array
+from privest.bounds import classical_bound
 from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator.result import Result
 from privest.linalg import PSD, Blocks, Diagonal, least_squares, root_of_rows
-from privest.linalg._running import RunningLeastSquares
-from privest.linalg.tolerances import rank_tolerance
 from privest.model import LinearModel
-from privest.network._seen import Seen
-from privest.network._sensor import Contribution, Sensor, SensorRelease
+from privest.network._sensor import Sensor, SensorRelease, View
 from privest.noise import JointNoise
 from privest.privacy import PrivacyLevel
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Fused(Result):
-    """θ̂ (n,) or (trials, n), its covariance Σ'_PPCR (n, n), and of how many sensors."""
-
-    sensors: int
-
-
-def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Fused:
+def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Result:
     """The efficient estimate from the releases of N sensors of any sizes.
 
         θ̂ = (Σ_i G_iᵀG_i)⁻¹ Σ_i G_iᵀζ_i ,   covariance (Σ_i G_iᵀG_i)⁻¹
 
-    Guarantees: unbiased; for Gaussian noise its covariance is the bound (`fusion_bound`), the floor
+    Guarantees: unbiased; for Gaussian noise its covariance is the bound of `joint_model`, the floor
     for every mechanism with I_{z_i}(y_i) ≤ S_i (for real releases to within 3·2⁻²², the variance
     that discrete noise and rounding add, which is counted).
     Raises NotIdentifiable, with the hidden directions, if the sensors together do not show θ.
@@ -43,7 +33,7 @@ def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Fused:
     _require_sensors(sensors)
     if len(releases) != len(sensors):
         raise InvalidInput(f"{len(sensors)} sensors sent {len(releases)} releases.")
-    views = [sensor.seen(release) for sensor, release in zip(sensors, releases)]
+    views = [sensor.view(release) for sensor, release in zip(sensors, releases)]
     rows = np.concatenate([view.rows for view in views])
     right = [view.whitened(np.atleast_2d(release.values)) for view, release in zip(views, releases)]
     if len({part.shape[1] for part in right}) > 1 or len({r.values.ndim for r in releases}) > 1:
@@ -51,22 +41,24 @@ def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Fused:
     solution, root = least_squares(rows, np.concatenate(right))
     estimate = solution[:, 0] if releases[0].values.ndim == 1 else solution.T
     covariance = root.inverse()
-    return Fused(
+    return Result(
         estimate=estimate,
         covariance=covariance,
         sampling=_sampling(covariance, views),
         classical=_classical(sensors),
         bound=_floor(covariance, sensors, views),
         simulated=any(release.simulated for release in releases),
-        sensors=len(sensors),
     )
 
 
-def fusion_bound(sensors: Sequence[Sensor]) -> Bound:
-    """The floor for N sensors with levels S_i: `bound` of the stacked model, diag{S_1, …, S_N}."""
+def joint_model(sensors: Sequence[Sensor]) -> tuple[LinearModel, PrivacyLevel]:
+    """The stacked model of N sensors and its level diag{S_1, …, S_N}.
+
+    `pv.bound(*joint_model(sensors))` is the floor of `fuse` and `consensus`.
+    """
     _require_sensors(sensors)
     level = _side_by_side([sensor.level_matrix for sensor in sensors])
-    return bound(_stacked(sensors), PrivacyLevel.from_matrix(level))
+    return _stacked(sensors), PrivacyLevel.from_matrix(level)
 
 
 def _stacked(sensors: Sequence[Sensor]) -> LinearModel:
@@ -75,14 +67,14 @@ def _stacked(sensors: Sequence[Sensor]) -> LinearModel:
 
 
 def _classical(sensors: Sequence[Sensor]) -> Array | None:
-    """Σ_CR of all readings; None where there is none, or double precision does not reach it."""
+    """Σ_CR of all measurements; None where there is none, or double precision does not reach it."""
     try:
         return classical_bound(_stacked(sensors))
     except (InfiniteInformation, NotIdentifiable, NumericalFailure):
         return None
 
 
-def _floor(covariance: Array, sensors: Sequence[Sensor], views: Sequence[Seen]) -> Array | None:
+def _floor(covariance: Array, sensors: Sequence[Sensor], views: Sequence[View]) -> Array | None:
     """Σ'_PPCR of what was released; None where it is not known.
 
     It is the covariance where all noise has variance 1, else that of the same rows with unit noise.
@@ -95,112 +87,13 @@ def _floor(covariance: Array, sensors: Sequence[Sensor], views: Sequence[Seen]) 
     return root_of_rows(np.concatenate(unit)).inverse()
 
 
-def _sampling(covariance: Array, views: Sequence[Seen]) -> Array | None:
+def _sampling(covariance: Array, views: Sequence[View]) -> Array | None:
     """The covariance without what the release noise e_i adds; None where that is not cheap."""
     shares = [view.release_share for view in views]
     known = [share for share in shares if share is not None]
     if len(known) < len(shares):
         return None
     return np.asarray(covariance - covariance @ np.sum(known, axis=0) @ covariance)
-
-
-class FusionCentre:
-    """Releases as they come, sensors that join and drop out.
-
-    Whitened Grams add, so each sensor keeps a triangle [R_i, q_i] of its own; the estimate is that
-    of all triangles together. A sensor that drops out is left out by putting the others together
-    anew: nothing is subtracted, so no digits are lost. What it has released stays released.
-    Cost: O(m_i n² + n³) a release, O(N n³) after a drop.
-    Assumes every release is about new readings: two releases of one reading add their information.
-
-    >>> import privest as pv
-    >>> centre, rng = FusionCentre(1), np.random.default_rng(0)
-    >>> sensor = Sensor([[1.0]], pv.noise.Gaussian(cov=0.5), PrivacyLevel(2.0))
-    >>> for name in ("roof", "yard"):
-    ...     centre.add(name, sensor, sensor.simulate([1.0], rng))
-    >>> centre.covariance.round(12).tolist()  # (1/2 + 0.5)/2
-    [[0.5]]
-    >>> centre.drop("roof")
-    >>> centre.covariance.round(12).tolist()
-    [[1.0]]
-    """
-
-    def __init__(self, parameters: int) -> None:
-        self.parameters = as_count(parameters, "parameters", least=1)
-        self._parts: dict[Hashable, RunningLeastSquares] = {}
-        self._total = self._empty()
-        self.simulated = False  # whether any release was
-
-    def _empty(self) -> RunningLeastSquares:
-        return RunningLeastSquares(self.parameters, rank_tolerance(self.parameters))
-
-    @property
-    def sensors(self) -> tuple[Hashable, ...]:
-        """Who takes part."""
-        return tuple(self._parts)
-
-    def add(self, name: Hashable, sensor: Sensor, release: SensorRelease) -> None:
-        """Use a release; a name that is new joins. One release at a time (no trials)."""
-        if sensor.parameters != self.parameters:
-            raise InvalidInput(
-                f"the centre estimates {plural(self.parameters, 'parameter')}, this sensor sees "
-                f"{sensor.parameters}."
-            )
-        view = sensor.seen(release)
-        right = view.whitened(np.atleast_2d(release.values))
-        if right.shape[1] != 1:
-            raise InvalidInput("add takes one release; received several trials.")
-        self.simulated = self.simulated or release.simulated
-        rows = np.concatenate([view.rows, right], axis=1)
-        part = self._parts.setdefault(name, self._empty())
-        for fit in (part, self._total):
-            fit.add(rows, np.abs(rows[:, :-1]))
-
-    def drop(self, name: Hashable) -> None:
-        """Leave out all that a sensor has sent."""
-        if name not in self._parts:
-            raise InvalidInput(f"no sensor {name!r} has joined.")
-        del self._parts[name]
-        self._total = self._empty()
-        for part in self._parts.values():
-            # `natural` is not kept up once the rank of a part is full: its columns are then.
-            size = np.maximum(part.natural, np.hypot.reduce(part.triangle[:, :-1], axis=0))
-            self._total.add(part.triangle, size[None])
-
-    def result(self) -> Fused:
-        """θ̂ and its covariance now. Raises NotIdentifiable until the sensors show θ."""
-        return Fused(
-            estimate=self.estimate,
-            covariance=self.covariance,
-            simulated=self.simulated,
-            sensors=len(self._parts),
-        )
-
-    @property
-    def estimate(self) -> Array:
-        """θ̂ of the sensors that take part. Raises NotIdentifiable until they show θ."""
-        return self._identified().solution()
-
-    @property
-    def covariance(self) -> Array:
-        """Σ'_PPCR of the sensors that take part."""
-        return self._identified().inverse()
-
-    def contribution(self) -> Contribution:
-        """(x, r) = (Rᵀq, RᵀR) of all that came in: a centre may itself be an agent of a network."""
-        n, triangle = self.parameters, self._total.triangle
-        upper = triangle[:n, :n]
-        return Contribution(upper.T @ triangle[:n, n], upper.T @ upper, self.simulated)
-
-    def _identified(self) -> RunningLeastSquares:
-        if not self._total.full:
-            root = self._total.root()
-            raise NotIdentifiable(
-                f"the {len(self._parts)} sensors together show {root.rank} of {self.parameters} "
-                "directions of θ.",
-                root.hidden,
-            )
-        return self._total
 
 
 class _SideBySide(JointNoise):

@@ -1,4 +1,4 @@
-"""Who talks to whom: an undirected graph of agents, from networkx, an edge list or a shape."""
+"""Graphs of agents, the weights of averaging, and links that come and go."""
 
 from __future__ import annotations
 
@@ -9,21 +9,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_count, as_nonnegative, plural
+from privest.arrays import (
+    Array,
+    ArrayLike,
+    Index,
+    as_array,
+    as_count,
+    as_nonnegative,
+    as_number,
+    plural,
+)
 from privest.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
     Sparse = scipy.sparse.csr_array[Any, tuple[int, int]]
+    AnySparse = scipy.sparse.sparray[Any] | scipy.sparse.spmatrix[Any]
 
-SHOWN = 6  # names listed in a message before "and so many more"
+SHOWN = 6  # names listed in a message before "and 14 more"
+TOLERANCE = 1e-12  # rounding in weights that a user computed; then made exact
 
 
 class Graph:
     """N agents 0 … N−1 and undirected edges (i, j), i < j, each once.
 
     `Graph(edges, agents)`: pairs of numbers; repeated and reversed pairs are one edge, an edge from
-    an agent to itself is refused. `names` are used in messages only. It need not be connected: what
-    needs that says so (`require_connected`).
+    an agent to itself is refused. `names` are used in messages only. It need not be connected.
 
     >>> Graph([(0, 1), (1, 2), (2, 1)], agents=3)
     Graph(3 agents, 2 edges)
@@ -67,6 +77,36 @@ class Graph:
         edges = [(number[a], number[b]) for a, b in graph.edges() if a != b]
         return cls(np.array(edges, dtype=np.intp).reshape(-1, 2), len(names), names=names)
 
+    @classmethod
+    def ring(cls, agents: int) -> Graph:
+        """0 – 1 – … – N−1 – 0."""
+        i = np.arange(as_count(agents, "agents of a ring", least=3))
+        return cls(np.stack([i, (i + 1) % len(i)], axis=1))
+
+    @classmethod
+    def star(cls, agents: int) -> Graph:
+        """Agent 0 in the middle, linked to all others."""
+        i = np.arange(1, as_count(agents, "agents of a star", least=2))
+        return cls(np.stack([np.zeros_like(i), i], axis=1))
+
+    @classmethod
+    def grid(cls, rows: int, columns: int) -> Graph:
+        """rows × columns, linked to the neighbours right and below."""
+        rows, columns = (as_count(side, "a side of a grid", least=1) for side in (rows, columns))
+        at = np.arange(rows * columns).reshape(rows, columns)
+        right = np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()], axis=1)
+        below = np.stack([at[:-1].ravel(), at[1:].ravel()], axis=1)
+        return cls(np.concatenate([right, below]), rows * columns)
+
+    @classmethod
+    def random_geometric(cls, positions: ArrayLike, radius: float) -> Graph:
+        """Agents at `positions` (N, 2), linked where their distance is at most `radius`."""
+        places = as_array(positions, "positions", ndim=2)
+        if not places.size:
+            raise InvalidInput(f"positions must be (N, 2); received shape {places.shape}.")
+        tree, near = scipy.spatial.cKDTree(places), as_nonnegative(radius, "radius")
+        return cls(tree.query_pairs(near, output_type="ndarray").astype(np.intp), len(places))
+
     @property
     def degrees(self) -> Index:
         """Number of neighbours of every agent."""
@@ -79,11 +119,6 @@ class Graph:
         ones = np.ones(2 * len(i))
         places = (np.concatenate([i, j]), np.concatenate([j, i]))
         return scipy.sparse.csr_array((ones, places), shape=(self.agents, self.agents))
-
-    def neighbours(self, agent: int) -> Index:
-        """The agents that `agent` hears, in increasing order."""
-        table = self.adjacency
-        return np.sort(table.indices[table.indptr[agent] : table.indptr[agent + 1]])
 
     @cached_property
     def components(self) -> list[Index]:
@@ -177,33 +212,199 @@ def as_graph(graph: Graph | object) -> Graph:
     return graph if isinstance(graph, Graph) else Graph.from_networkx(graph)
 
 
-def ring(agents: int) -> Graph:
-    """0 – 1 – … – N−1 – 0."""
-    agents = as_count(agents, "agents of a ring", least=3)
-    i = np.arange(agents)
-    return Graph(np.stack([i, (i + 1) % agents], axis=1))
+# --- weights --------------------------------------------------------------------------------------
 
 
-def star(agents: int) -> Graph:
-    """Agent 0 in the middle, linked to all others."""
-    agents = as_count(agents, "agents of a star", least=2)
-    i = np.arange(1, agents)
-    return Graph(np.stack([np.zeros_like(i), i], axis=1))
+class Weights:
+    """W = (a_ij) of one averaging round x ← W x (`algo:average`).
+
+        a_ij = a_ji > 0 on edges, a_ii = 1 − Σ_j a_ij > 0
+
+    The paper allows a_ii = 0; then an even ring never converges, so it is refused here.
+    Symbols: `edge_weights` a_ij in the order of `graph.edges`.
+    """
+
+    def __init__(self, graph: Graph, edge_weights: Array) -> None:
+        self.graph, self.agents, self.edge_weights = graph, graph.agents, edge_weights
+        if len(edge_weights) and edge_weights.min() <= 0:
+            i, j = graph.edges[int(edge_weights.argmin())]
+            raise InvalidInput(
+                f"the weight between agents {graph.name(i)} and {graph.name(j)} is "
+                f"{edge_weights.min():.6g}; weights on edges must be > 0."
+            )
+        i, j = graph.edges.T
+        used = np.bincount(i, edge_weights, minlength=self.agents)
+        used += np.bincount(j, edge_weights, minlength=self.agents)
+        self.own_weights: Array = 1.0 - used  # a_ii, (N,)
+        worst = int(self.own_weights.argmin())
+        if not self.own_weights[worst] > 0:
+            raise InvalidInput(
+                f"agent {graph.name(worst)} keeps a_ii = {self.own_weights[worst]:.6g} of its own "
+                "value; it must be > 0, or an even ring never converges. Scale its edges down, or "
+                "leave weights= out."
+            )
+
+    @cached_property
+    def matrix(self) -> Sparse:
+        """W (N, N), sparse; indices sorted in every row."""
+        return _assembled(self.graph.edges, self.edge_weights, self.edge_weights, self.own_weights)
+
+    def of(self, agent: int) -> tuple[Index, Array]:
+        """The neighbours of an agent and their weights: all that it needs to take part."""
+        table = self.matrix
+        row = slice(table.indptr[agent], table.indptr[agent + 1])
+        others = table.indices[row] != agent
+        return table.indices[row][others], table.data[row][others]
 
 
-def grid(rows: int, columns: int) -> Graph:
-    """rows × columns, linked to the neighbours right and below."""
-    rows, columns = (as_count(side, "a side of a grid", least=1) for side in (rows, columns))
-    at = np.arange(rows * columns).reshape(rows, columns)
-    right = np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()], axis=1)
-    below = np.stack([at[:-1].ravel(), at[1:].ravel()], axis=1)
-    return Graph(np.concatenate([right, below]), rows * columns)
+def metropolis(graph: Graph) -> Weights:
+    """a_ij = 1/(1 + max(d_i, d_j)), from the degrees of the neighbours alone (Xiao, Boyd 2004)."""
+    ends = graph.degrees[graph.edges]
+    return Weights(graph, np.asarray(1.0 / (1.0 + ends.max(axis=1))))
 
 
-def random_geometric(positions: Array, radius: float) -> Graph:
-    """Agents at `positions` (N, 2), linked where their distance is at most `radius`."""
-    places = as_array(positions, "positions", ndim=2)
-    if not places.size:
-        raise InvalidInput(f"positions must be (N, 2); received shape {places.shape}.")
-    tree, near = scipy.spatial.cKDTree(places), as_nonnegative(radius, "radius")
-    return Graph(tree.query_pairs(near, output_type="ndarray").astype(np.intp), len(places))
+def weights_on(graph: Graph | object, matrix: ArrayLike | AnySparse | None) -> Weights:
+    """Metropolis weights of a connected graph, or those of a user's W, dense or sparse.
+
+    Symmetry and row sums of W may be off by 1e-12 (rounding): the two a_ij are averaged and a_ii is
+    taken from them; an error left in a row sum would move the average every round.
+    """
+    net = as_graph(graph)
+    net.require_connected()
+    if matrix is None:
+        return metropolis(net)
+    table = _table(matrix, net.agents)
+    i, j = net.edges.T
+    forth, back = np.asarray(table[i, j]).ravel(), np.asarray(table[j, i]).ravel()
+    rest = scipy.sparse.coo_array(table - table.multiply(net.adjacency))
+    a, b = rest.coords
+    strange = (a != b) & (rest.data != 0)
+    if strange.any():
+        raise InvalidInput(
+            f"W has a weight between agents {net.name(a[strange][0])} and "
+            f"{net.name(b[strange][0])}, which the graph does not link."
+        )
+    gap = np.abs(forth - back)
+    worst = int(gap.argmax()) if len(gap) else 0
+    if len(gap) and gap[worst] > TOLERANCE:
+        one, other = net.name(i[worst]), net.name(j[worst])
+        raise InvalidInput(
+            f"W must be symmetric: agent {one} gives agent {other} the weight {forth[worst]:.15g}, "
+            f"agent {other} gives {one} {back[worst]:.15g}. Without symmetry the average is not "
+            "kept."
+        )
+    found = Weights(net, (forth + back) / 2)
+    totals = np.asarray(table.sum(axis=1)).ravel()
+    worst = int(np.abs(totals - 1.0).argmax())
+    if abs(totals[worst] - 1.0) > TOLERANCE * (2 + int(net.degrees[worst])):
+        raise InvalidInput(
+            f"the weights of agent {net.name(worst)} sum to {totals[worst]:.15g}, not to 1: its "
+            "own weight must be a_ii = 1 − Σ_j a_ij."
+        )
+    return found
+
+
+def _table(matrix: ArrayLike | AnySparse, agents: int) -> Sparse:
+    given: Any = matrix
+    sparse: bool = scipy.sparse.issparse(given)
+    if sparse:
+        table: Any = scipy.sparse.csr_array(given).astype(np.float64)
+        as_array(table.data, "W", ndim=1)
+    else:
+        table = scipy.sparse.csr_array(as_array(given, "W", ndim=2))
+    if table.shape != (agents, agents):
+        raise InvalidInput(
+            f"W must be square, one row an agent ({agents}); received shape {table.shape}."
+        )
+    table.sum_duplicates()
+    checked: Sparse = table
+    return checked
+
+
+def _assembled(edges: Index, *values: Array) -> Sparse:
+    """W from a_ij and a_ji on edges (E, 2), and a_ii (N,)."""
+    (i, j), count = edges.T, len(values[-1])
+    k = np.arange(count)
+    places = (np.concatenate([i, j, k]), np.concatenate([j, i, k]))
+    table = scipy.sparse.csr_array((np.concatenate(values), places), shape=(count, count))
+    table.sort_indices()
+    return table
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+class Fixed:
+    """The same W in every round."""
+
+    def __init__(self, table: Sparse) -> None:
+        self.table, self.agents = table, table.shape[0]
+
+    def matrix(self, k: int) -> Sparse:
+        """W (N, N), whatever the round k."""
+        return self.table
+
+    def reordered(self, order: Index) -> Fixed:
+        """The same links of agents renumbered: new agent a is old agent order[a]."""
+        return Fixed(self.table[order][:, order].tocsr())
+
+
+class TimeVarying:
+    """W_0, W_1, …: links that come and go by a plan, or fail at random.
+
+    graphs  Graphs (or networkx graphs) of the same agents, in turn: round k uses graph k mod T,
+            with Metropolis weights. Any one of them may be disconnected; their union must not be
+            (joint connectivity), else InvalidInput names the components.
+    loss    in [0, 1): probability with which each link fails in each round, independently. A link
+            is used by both agents or by neither, as in an acknowledged exchange; the weight a_ij of
+            a failed link stays with both.
+    rng     decides which links fail (a seed or a Generator): never the mechanism's noise.
+
+    Every W_k is symmetric and stochastic, so the average is kept, and every agent converges to it
+    (Olshevsky and Tsitsiklis 2009; with loss: with probability one).
+    """
+
+    def __init__(
+        self,
+        graphs: Sequence[Graph | object],
+        *,
+        loss: float = 0.0,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        if len(graphs) == 0:
+            raise InvalidInput("time-varying links need at least one graph.")
+        plan = [as_graph(each) for each in graphs]
+        self.graph = plan[0].union(*plan[1:])
+        self.graph.require_connected("the union of the time-varying graphs")
+        self.agents, self.loss = self.graph.agents, as_number(loss, "loss")
+        if not 0.0 <= self.loss < 1.0:
+            raise InvalidInput(f"loss must lie in [0, 1); received {self.loss:g}.")
+        if self.loss and rng is None:
+            raise InvalidInput("links that fail need rng=, a seed or a numpy Generator.")
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            rng = np.random.default_rng(as_count(rng, "rng", least=0))
+        self._rng = rng if self.loss else None
+        self._plan = [metropolis(each) for each in plan]
+
+    def matrix(self, k: int) -> Sparse:
+        """W_k (N, N). Asked once for every round, in order."""
+        weights = self._plan[k % len(self._plan)]
+        if self._rng is None:
+            return weights.matrix
+        a, edges = weights.edge_weights, weights.graph.edges
+        used = np.where(self._rng.random(len(a)) >= self.loss, a, 0.0)
+        own = 1.0 - np.bincount(edges.T.ravel(), np.tile(used, 2), minlength=self.agents)
+        return _assembled(edges, used, used, own)
+
+
+Links = Fixed | TimeVarying
+AnyLinks = TimeVarying | Graph | object  # object: a networkx graph
+
+
+def as_links(graph: AnyLinks, weights: ArrayLike | AnySparse | None = None) -> Links:
+    """Time-varying links as they are; a graph with its weights is fixed."""
+    if not isinstance(graph, TimeVarying):
+        return Fixed(weights_on(graph, weights).matrix)
+    if weights is not None:
+        raise InvalidInput("time-varying links have Metropolis weights: leave weights= out.")
+    return graph

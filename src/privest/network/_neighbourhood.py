@@ -48,9 +48,9 @@ class Neighbourhood:
         for row, j in zip(theirs, self.neighbours):
             if not np.array_equal(row, mine):
                 raise InvalidInput(
-                    f"agent {self._name(j)} takes part with another graph, other parameters (their "
-                    "number, names or order), method, tolerance or spectrum: start all agents with "
-                    "the same."
+                    f"agent {self._name(j)} takes part with another graph, other weights or "
+                    "parameters (their number, names or order), method or tolerance: start all "
+                    "agents with the same."
                 )
         self._links = self._within(
             lambda: self.comm.Create_dist_graph_adjacent(self.neighbours, self.neighbours)

@@ -1,7 +1,8 @@
-"""A sensor of the network (`sys:multi/k=1`): its model, its level, and what it may send."""
+"""A sensor of the network (`sys:multi/k=1`): its model, its level, its release and contribution."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,24 +10,30 @@ from typing import ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_positive, plural
-from privest.errors import InvalidInput
+from privest.arrays import Array, ArrayLike, Flags, as_array, plural
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.estimator.result import Result
+from privest.linalg import PSD, Whitening, batched, whitening
+from privest.linalg.tolerances import rank_tolerance
 from privest.mechanism import GaussianMechanism, RunningMechanism
 from privest.mechanism._rows import real_numbers
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.model import LinearModel
-from privest.network._seen import Seen, absent_coordinates
 from privest.noise import JointNoise, ScalarLaw
 from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record
 from privest.release import Release
+
+# Measurements up to which a sensor whose covariance or level is not diagonal works with m×m
+# matrices.
+SMALL = 256
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SensorRelease(Release):
     """z̃_i = L_iᵀy_i + e_i of one sensor, (r,) or (trials, r). It cannot hold y_i.
 
-    values  NaN where they would read a reading that was missing.
+    values  NaN where they would show a measurement that was missing.
     """
 
     KIND: ClassVar[str] = "sensor release"
@@ -40,11 +47,20 @@ class SensorRelease(Release):
 
 @dataclass(frozen=True, eq=False)
 class Contribution(Record):
-    """What a sensor puts into the network (`algo:average`), a function of its release alone.
+    """The state with which an agent starts (`algo:average`), a function of its release alone.
 
-    x (n,) or (trials, n) = H_iᵀ(S_iΣ_i + I)⁻¹z_i ,   r (n, n) = H_iᵀ(S_iΣ_i + I)⁻¹S_iH_i ,
-    the unit being the variance of the release noise. simulated: whether the release was; None
-    where nobody said.
+        x (n,) or (trials, n) = H_iᵀ(S_iΣ_i + I)⁻¹z_i ,   r (n, n) = H_iᵀ(S_iΣ_i + I)⁻¹S_iH_i ,
+
+    the unit being the variance of the release noise. Contributions add: the sum of some is that of
+    the sensors together, and `result` the efficient estimate from them.
+    r (N, n, n) with x (N, n) or (N, trials, n): those of N agents, for very many.
+    simulated: whether a release was; None where it is not known.
+
+    >>> import privest as pv
+    >>> sensor, rng = Sensor([[1.0]], pv.noise.Gaussian(cov=0.5), 2.0), np.random.default_rng(0)
+    >>> roof, yard = (sensor.contribution(sensor.simulate([1.0], rng)) for _ in range(2))
+    >>> (roof + yard).result().covariance.round(12).tolist()  # (1/2 + 0.5)/2
+    [[0.5]]
     """
 
     x: Array
@@ -52,7 +68,166 @@ class Contribution(Record):
     simulated: bool | None = None
 
     def __post_init__(self) -> None:
-        _require_pair(self.x[None], self.r[None])
+        one = self.r.ndim == 2
+        _require_pair(self.x[None] if one else self.x, self.r[None] if one else self.r)
+
+    def __add__(self, other: Contribution) -> Contribution:
+        if not isinstance(other, Contribution):
+            return NotImplemented
+        if (self.x.shape, self.r.shape) != (other.x.shape, other.r.shape):
+            raise InvalidInput(
+                "contributions to the same θ and the same number of trials add; received x of "
+                f"shapes {self.x.shape} and {other.x.shape}."
+            )
+        return Contribution(
+            self.x + other.x, self.r + other.r, _any_simulated([self.simulated, other.simulated])
+        )
+
+    def result(self) -> Result:
+        """θ̂ = r⁻¹x and its covariance r⁻¹. Raises NotIdentifiable where r does not show θ."""
+        if self.r.ndim != 2:
+            raise InvalidInput("add the contributions of several agents first: r is (n, n) then.")
+        lower, ready = batched.cholesky_of_many(self.r[None])
+        if not ready.all():
+            raise not_identifiable(self.r, "these contributions")
+        theta = batched.solve_of_many(lower, np.atleast_2d(self.x)[None])[0]
+        covariance = np.linalg.inv(self.r)
+        return Result(
+            estimate=theta.reshape(self.x.shape), covariance=covariance, simulated=self.simulated
+        )
+
+    @classmethod
+    def stack(cls, parts: Sequence[Contribution] | Contribution) -> Contribution:
+        """The contributions of all agents as one, r (N, n, n)."""
+        if isinstance(parts, Contribution) and parts.r.ndim == 3:
+            return parts
+        if (
+            isinstance(parts, Contribution)
+            or len(parts) == 0
+            or not all(isinstance(part, Contribution) for part in parts)
+        ):
+            raise InvalidInput("give one Contribution an agent, and at least one.")
+        shapes = {(part.x.shape, part.r.shape) for part in parts}
+        if len(shapes) > 1:
+            raise InvalidInput(
+                "all agents must contribute to the same θ and the same number of trials; received "
+                f"(x, r) of shapes {sorted(shapes)}."
+            )
+        return cls(
+            np.stack([part.x for part in parts]),
+            np.stack([part.r for part in parts]),
+            _any_simulated([part.simulated for part in parts]),
+        )
+
+
+def _any_simulated(parts: Sequence[bool | None]) -> bool | None:
+    """True if any was, None where of one it is not known."""
+    return None if True not in parts and None in parts else True in parts
+
+
+def _require_pair(x: Array, r: Array) -> None:
+    """x (N, n) or (N, trials, n), r (N, n, n) symmetric, both finite."""
+    fits = x.ndim in (2, 3) and r.shape == (len(x), x.shape[-1], x.shape[-1])
+    if not fits or len(x) == 0 or x.shape[-1] == 0:
+        raise InvalidInput(
+            "a contribution is x (n,) or (trials, n) and r (n, n) of every agent; received shapes "
+            f"{x.shape} and {r.shape} for all of them."
+        )
+    as_array(x, "x of a contribution")
+    as_array(r, "r of a contribution")
+    # Only half of r travels: it must be the same as the other half (rounding of a product aside).
+    unit = np.sqrt(np.abs(np.diagonal(r, axis1=-2, axis2=-1)))
+    gap = np.abs(r - r.swapaxes(-1, -2)) - 1e-10 * unit[:, :, None] * unit[:, None, :]
+    if gap.max() > 0:
+        raise InvalidInput(f"r of agent {int(gap.max(axis=(1, 2)).argmax())} is not symmetric.")
+
+
+def not_identifiable(r: Array, who: str) -> NotIdentifiable:
+    """The error for an information r (n, n) that is singular, with the hidden directions."""
+    diagonal = np.diagonal(r)
+    unit = np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
+    values, vectors = np.linalg.eigh(r * unit[:, None] * unit)
+    hidden = values <= rank_tolerance(len(r))
+    hidden[0] = True
+    return NotIdentifiable(
+        f"{who} together show {len(r) - int(hidden.sum())} of {len(r)} directions of θ (better "
+        "than 1e-11 of the others).",
+        np.linalg.qr(vectors[:, hidden] * unit[:, None])[0],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A model through a level, with release noise of variance v, some coordinates absent.
+
+        G = C⁻¹LᵀH ,   ζ = C⁻¹z̃ ,   CCᵀ = LᵀΣL + v I = v (Lᵀ(Σ/v)L + I)
+
+    The same L for every v: the coordinates of z̃ are those of the mechanism.
+    """
+
+    model: LinearModel
+    level: PSD
+    variance: float = 1.0  # v
+    absent: Flags | None = None  # (m,)
+
+    @cached_property
+    def kernel(self) -> Whitening:
+        """√v C⁻¹Lᵀ."""
+        sigma = self.model.covariance
+        own = sigma if self.variance == 1.0 else sigma.scaled(1.0 / self.variance)
+        return whitening(self.level, own, self.absent)
+
+    @cached_property
+    def rows(self) -> Array:
+        """G (m, n); zero rows where S is singular or a coordinate is absent."""
+        return self._in_units(self.kernel.rows(self.model.matrix))
+
+    @cached_property
+    def information(self) -> Array:
+        """GᵀG (n, n)."""
+        return np.asarray(self.rows.T @ self.rows)
+
+    @cached_property
+    def release_share(self) -> Array | None:
+        """v GᵀC⁻¹C⁻ᵀG (n, n): the part of the variance of Gᵀζ that is e; the rest is w.
+
+        None for more than 256 measurements whose level or noise ties them together.
+        """
+        if self.level.pointwise is not None and self.model.covariance.pointwise is not None:
+            half = self.kernel.whiten(self.rows)  # C is diagonal
+        elif self.model.readings <= SMALL:
+            half = self.kernel.whiten(np.eye(self.model.readings)).T @ self.rows
+        else:
+            return None
+        return np.asarray(half.T @ half)
+
+    def whitened(self, values: Array) -> Array:
+        """ζ (m, trials) of z̃ (trials, r), the mean of w taken off."""
+        table = np.zeros((self.model.readings, len(values)))
+        table[self.level.informative()] = values.T
+        mean = np.asarray(self.model.noise.expectation(self.model.readings))
+        if mean.any():
+            column = np.broadcast_to(mean, self.model.readings)[:, None]
+            table -= self.level.factor_rows(column)
+        return self._in_units(self.kernel.whiten(table))
+
+    def _in_units(self, rows: Array) -> Array:
+        return rows if self.variance == 1.0 else rows / math.sqrt(self.variance)
+
+
+def absent_coordinates(values: Array, level: PSD) -> Flags | None:
+    """(m,): where z̃ (trials, r) is NaN, of measurements that were missing; None: nowhere."""
+    gone = np.isnan(values)
+    if not gone.any():
+        return None
+    if not (gone == gone[0]).all():
+        raise InvalidInput(
+            "the trials of this release miss different measurements: use those that miss the same "
+            "ones together."
+        )
+    absent = np.zeros(level.size, dtype=bool)
+    absent[level.informative()] = gone[0]
+    return absent
 
 
 class Sensor:
@@ -63,10 +238,9 @@ class Sensor:
 
     Symbols: matrix H_i (m_i, n), noise the law of w_i, level S_i (any rank; PrivacyLevel(0.0) is an
     agent that only passes messages on). H_i, Σ_i, S_i are public, and so is the `range` of the
-    readings: beyond it they are clipped (`mechanism.GaussianMechanism`).
-    `rows`, `information` and `release_share` are those of the bound. The noise of a real release
-    has variance v = 1 + 3g²/4 in the place of 1, which `seen`, `contribution`, `fuse` and
-    FusionCentre count.
+    measurements: beyond it they are clipped (`mechanism.GaussianMechanism`).
+    `information` is that of the bound. The noise of a real release has variance v = 1 + 3g²/4 in
+    the place of 1, which `contribution` and `fuse` count.
     Assumes w_i and e_i independent across sensors and of each other.
     For non-Gaussian w_i the estimate is unbiased and has the covariance with Σ_i = cov w_i.
     Source: `algo:average/priv` in the whitened form: the paper's z_i = S_iy_i + d_i is L_i z̃_i, and
@@ -91,9 +265,9 @@ class Sensor:
         self.level = as_level(level)
         self.level_matrix = self.level.for_size(self.readings)
         self.range = range
-        self._views = {1.0: Seen(self.model, self.level_matrix)}  # by the variance of the noise
+        self._views = {1.0: View(self.model, self.level_matrix)}  # by the variance of the noise
         if range is not None:
-            _ = self.mechanism  # a range is checked here, never when there are readings
+            _ = self.mechanism  # a range is checked here, never when there are measurements
 
     @cached_property
     def mechanism(self) -> GaussianMechanism | None:
@@ -116,36 +290,23 @@ class Sensor:
         return 0 if self.mechanism is None else self.mechanism.outputs
 
     @property
-    def rows(self) -> Array:
-        """G_i (m_i, n); rows of zeros where S_i is singular."""
-        return self._views[1.0].rows
-
-    @property
     def information(self) -> Array:
         """r_i = G_iᵀG_i (n, n): what the sensor adds to PI at most. Public."""
         return self._views[1.0].information
 
-    @property
-    def release_share(self) -> Array | None:
-        """G_iᵀ(C_iC_iᵀ)⁻¹G_i (n, n): the part of r_i's variance that is e_i, the rest being w_i.
-
-        None for a sensor with more than 256 readings whose level or noise ties them together.
-        """
-        return self._views[1.0].release_share
-
     @cached_property
     def exposed(self) -> Array:
-        """I_Z(y_i) (m_i, m_i): what an eavesdropper of ALL messages of ALL rounds learns about y_i.
+        """I_Z(y_i) (m_i, m_i): the information about y_i in ALL messages of ALL rounds.
 
             I_Z(y_i) = L_i P L_iᵀ ≤ S_i ,   P the projector on the rows of G_iᵀC_i⁻¹
 
-        Every message is a function of the x_j,0, and of y_i only x_i,0 = G_iᵀC_i⁻¹z̃_i speaks: at
-        most n combinations of the readings. (The certificate of `thm:eff/fusion`; = S_i where
-        rank S_i ≤ n and G_i has full row rank.) The fusion centre sees z̃_i, hence S_i.
+        Every message is a function of the x_j,0, and only x_i,0 = G_iᵀC_i⁻¹z̃_i depends on y_i: at
+        most n combinations of the measurements. (The certificate of `thm:eff/fusion`; = S_i where
+        rank S_i ≤ n and G_i has full row rank.) A fusion centre sees z̃_i, hence S_i.
         """
         lower_t = self.level_matrix.factor_rows(np.eye(self.readings))
-        whiten = self._views[1.0].kernel.whiten
-        map_t = whiten(np.eye(self.readings)).T @ self.rows  # (G_iᵀC_i⁻¹)ᵀ
+        view = self._views[1.0]
+        map_t = view.kernel.whiten(np.eye(self.readings)).T @ view.rows  # (G_iᵀC_i⁻¹)ᵀ
         map_t = map_t * self.level_matrix.informative()[:, None]
         left, values, _ = np.linalg.svd(map_t, full_matrices=False)
         tolerance = values[0] * max(map_t.shape) * np.finfo(float).eps
@@ -153,8 +314,8 @@ class Sensor:
         return np.asarray(half.T @ half)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> SensorRelease:
-        """z̃_i for readings (m_i,) or (trials, m_i), with simulated noise: for experiments."""
-        given = self._of_size(as_array(y, "the readings of a sensor", ndim=(1, 2)))
+        """z̃_i for measurements (m_i,) or (trials, m_i), with simulated noise: for experiments."""
+        given = self._of_size(as_array(y, "the measurements of a sensor", ndim=(1, 2)))
         source = as_source(rng)
         values = np.zeros((*given.shape[:-1], 0))
         if self.mechanism is not None:
@@ -162,11 +323,11 @@ class Sensor:
         return SensorRelease(values, self.level.fingerprint, source.simulated)
 
     def release(self, y: ArrayLike, source: Source | None = None) -> SensorRelease:
-        """z̃_i for readings (m_i,) or (trials, m_i), with protected noise; it has no seed.
+        """z̃_i for measurements (m_i,) or (trials, m_i), with protected noise; it has no seed.
 
         I(y_i) ≤ S_i for every y_i. Nothing is refused because of a value: beyond the range it is
-        clipped, NaN is missing, and all of z̃_i that would read it is NaN. Two releases of one
-        reading show twice S_i: with `mechanism.source.Kept` a run that failed sends the same.
+        clipped, NaN is missing, and all of z̃_i that would show it is NaN. Two releases of one
+        measurement reveal twice S_i: with `mechanism.source.Kept` a run that failed sends the same.
         """
         protected = as_protected(source)
         given = self._of_size(real_numbers(y))
@@ -178,12 +339,12 @@ class Sensor:
     def _of_size(self, given: Array) -> Array:
         if given.ndim not in (1, 2) or given.shape[-1] != self.readings:
             raise InvalidInput(
-                f"the sensor has {self.readings} readings; received shape {given.shape}."
+                f"the sensor has {self.readings} measurements; received shape {given.shape}."
             )
         return given
 
-    def seen(self, release: SensorRelease) -> Seen:
-        """What this release shows of θ: G_i with the variance of its noise, less what is missing.
+    def view(self, release: SensorRelease) -> View:
+        """G_i of this release: with the variance of its noise, less what is missing.
 
         Raises InvalidInput for a release of another sensor or level.
         """
@@ -203,118 +364,15 @@ class Sensor:
         v = release.unit_variance
         absent = absent_coordinates(np.atleast_2d(values), self.level_matrix)
         if absent is not None:
-            return Seen(self.model, self.level_matrix, v, absent)
-        return self._views.setdefault(v, Seen(self.model, self.level_matrix, v))
-
-    def whitened(self, release: SensorRelease) -> Array:
-        """ζ_i (m_i, trials) of a release, the mean of w_i taken off."""
-        return self.seen(release).whitened(np.atleast_2d(release.values))
+            return View(self.model, self.level_matrix, v, absent)
+        return self._views.setdefault(v, View(self.model, self.level_matrix, v))
 
     def contribution(self, release: SensorRelease) -> Contribution:
         """(x_i, r_i), the state with which agent i starts; made of its release only."""
-        view = self.seen(release)
+        view = self.view(release)
         x = (view.rows.T @ view.whitened(np.atleast_2d(release.values))).T
         x = x[0] if release.values.ndim == 1 else x
         return Contribution(x, view.information, release.simulated)
 
     def __repr__(self) -> str:
-        return f"Sensor({self.readings} readings, {self.parameters} parameters, {self.level!r})"
-
-
-@dataclass(frozen=True, eq=False)
-class Contributions(Record):
-    """(x_i, r_i) of all agents: x (N, n) or (N, trials, n), r (N, n, n).
-
-    simulated: whether any release was; None where it is not known of all of them.
-    """
-
-    x: Array
-    r: Array
-    simulated: bool | None = None
-
-    def __post_init__(self) -> None:
-        _require_pair(self.x, self.r)
-
-    @classmethod
-    def of(cls, parts: Sequence[Contribution] | Contributions) -> Contributions:
-        """Put the agents' contributions together."""
-        if isinstance(parts, Contributions):
-            return parts
-        if len(parts) == 0 or not all(isinstance(part, Contribution) for part in parts):
-            raise InvalidInput("give one Contribution an agent, and at least one.")
-        shapes = {(part.x.shape, part.r.shape) for part in parts}
-        if len(shapes) > 1:
-            raise InvalidInput(
-                "all agents must contribute to the same θ and the same number of trials; received "
-                f"(x, r) of shapes {sorted(shapes)}."
-            )
-        return cls(
-            np.stack([part.x for part in parts]),
-            np.stack([part.r for part in parts]),
-            any_simulated([part.simulated for part in parts]),
-        )
-
-    @classmethod
-    def scalar(
-        cls,
-        matrix: ArrayLike,
-        variance: ArrayLike,
-        level: ArrayLike,
-        releases: ArrayLike,
-        *,
-        unit_variance: float = 1.0,
-    ) -> Contributions:
-        """One reading an agent, all agents in one pass: h_i (N, n), σ_i² and s_i numbers or (N,).
-
-            x_i = h_i √s_i z̃_i/(v + s_iσ_i²) ,   r_i = h_ih_iᵀ s_i/(v + s_iσ_i²)
-
-        `releases` z̃ = √s_i y_i + e_i, (N,) or (N, trials), with noise e_i of variance v =
-        `unit_variance` (`Release.unit_variance`). For networks of very many agents.
-        """
-        H = as_array(matrix, "H", ndim=2)
-        z = as_array(releases, "the releases", ndim=(1, 2))
-        s = one_each(as_array(level, "the levels", ndim=(0, 1)), len(H), "levels")
-        sigma = one_each(as_array(variance, "the variances", ndim=(0, 1)), len(H), "variances")
-        if len(z) != len(H) or (s < 0).any() or (sigma < 0).any():
-            raise InvalidInput(
-                f"H has {len(H)} agents; releases have shape {z.shape}; levels and variances must "
-                "be ≥ 0."
-            )
-        below = as_positive(unit_variance, "unit_variance") + s * sigma
-        weighted = (np.sqrt(s) / below)[:, None] * z.reshape(len(H), -1)
-        x = weighted[:, :, None] * H[:, None, :]
-        r = (s / below)[:, None, None] * H[:, :, None] * H[:, None, :]
-        return cls(x[:, 0] if z.ndim == 1 else x, r)
-
-    @property
-    def agents(self) -> int:
-        return len(self.x)
-
-
-def any_simulated(parts: Sequence[bool | None]) -> bool | None:
-    """True if any was, None where of one it is not known."""
-    return None if True not in parts and None in parts else True in parts
-
-
-def one_each(values: Array, agents: int, what: str) -> Array:
-    """(N,) of a number or one an agent."""
-    if values.ndim and len(values) != agents:
-        raise InvalidInput(f"{what} are a number or one an agent: {agents}, not {len(values)}.")
-    return np.broadcast_to(values, agents)
-
-
-def _require_pair(x: Array, r: Array) -> None:
-    """x (N, n) or (N, trials, n), r (N, n, n) symmetric, both finite."""
-    fits = x.ndim in (2, 3) and r.shape == (len(x), x.shape[-1], x.shape[-1])
-    if not fits or len(x) == 0 or x.shape[-1] == 0:
-        raise InvalidInput(
-            "a contribution is x (n,) or (trials, n) and r (n, n) of every agent; received shapes "
-            f"{x.shape} and {r.shape} for all of them."
-        )
-    as_array(x, "x of a contribution")
-    as_array(r, "r of a contribution")
-    # Only half of r travels: it must be the same as the other half (rounding of a product aside).
-    unit = np.sqrt(np.abs(np.diagonal(r, axis1=-2, axis2=-1)))
-    gap = np.abs(r - r.swapaxes(-1, -2)) - 1e-10 * unit[:, :, None] * unit[:, None, :]
-    if gap.max() > 0:
-        raise InvalidInput(f"r of agent {int(gap.max(axis=(1, 2)).argmax())} is not symmetric.")
+        return f"Sensor({self.readings} measurements, {self.parameters} parameters, {self.level!r})"

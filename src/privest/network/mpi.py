@@ -16,17 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, as_array, as_choice, as_count, as_positive
+from privest.arrays import EPS, Array, ArrayLike, as_array, as_choice, as_count, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.estimator.result import Result
 from privest.linalg import batched
-from privest.network import _certificate as certificate
-from privest.network import agent
-from privest.network._graph import Graph
+from privest.network._consensus import certified
+from privest.network._graph import Graph, weights_on
 from privest.network._neighbourhood import AgentSilent, Neighbourhood
+from privest.network._rounds import METHODS, Method, Spectrum, packed, spectrum_of, unpacked
 from privest.network._sensor import Contribution
-from privest.network._spectrum import METHODS, Method, Spectrum, spectrum_of
-from privest.network._weights import Weights, metropolis
 
 __all__ = ["AgentResult", "AgentSilent", "consensus", "world"]
 
@@ -40,9 +38,8 @@ class AgentResult(Result):
     estimate         (n,) or (trials, n).
     covariance       (N r_i)⁻¹ → Σ'_PPCR, with r_i = `information` (n, n), about the mean of all.
     certified_error  bound on the distance of the WORST agent from the efficient estimate, in
-                     standard errors of the efficient one (`network._certificate`). It includes
-                     what rounding can have moved the mean, in the worst case
-                     (`agent.rounding_step`), so it is larger than the simulation's.
+                     standard errors of the efficient one. It includes the worst case of what
+                     rounding can have moved the mean, so it is larger than the simulation's.
     rounds           of averaging in the estimate; `exchanges` includes those that certified it.
     """
 
@@ -57,21 +54,21 @@ class AgentResult(Result):
 
 def consensus(
     contribution: Contribution,
-    links: Weights | Graph | object,
+    graph: Graph | object,
     *,
     comm: Any = None,  # noqa: ANN401 - mpi4py is optional
     method: Method = "chebyshev",
     tolerance: float = 1e-6,
-    spectrum: Spectrum | None = None,
+    weights: ArrayLike | None = None,
     max_rounds: int | None = None,
     timeout: float = 30.0,
     names: Sequence[str] | None = None,
 ) -> AgentResult:
-    """This rank's part of `network.consensus`; called by all ranks of `comm` with the same links.
+    """This rank's part of `network.consensus`; called by all ranks of `comm` with the same graph.
 
     Symbols
         contribution  (x_i, r_i) of this agent alone (`Sensor.contribution`): y_i stays outside.
-        links         Weights or a graph of as many agents as ranks; agent i is rank i. Public.
+        graph         of as many agents as ranks; agent i is rank i. Public.
         comm          MPI communicator; MPI.COMM_WORLD if not given.
         timeout       seconds without a message after which a neighbour counts as lost.
         names         of the parameters, public: neighbours compare them before they begin, since
@@ -95,36 +92,33 @@ def consensus(
     asked, wait = as_positive(tolerance, "tolerance"), as_positive(timeout, "timeout")
     max_rounds = None if max_rounds is None else as_count(max_rounds, "max_rounds", least=0)
     as_choice(method, METHODS, "method")
-    weights = links if isinstance(links, Weights) else metropolis(links)
-    weights.graph.require_connected("the graph of the weights")
+    net_weights = weights_on(graph, weights)
     comm = world() if comm is None else comm
-    if comm.size != weights.agents:
+    if comm.size != net_weights.agents:
         raise InvalidInput(
-            f"the links are for {weights.agents} agents, and there are {comm.size} processes: "
-            f"start it with mpiexec -n {weights.agents}."
+            f"the graph is for {net_weights.agents} agents, and there are {comm.size} processes: "
+            f"start it with mpiexec -n {net_weights.agents}."
         )
     start, parts = _packed(contribution)
     called = None if names is None else tuple(map(str, names))
     kind = contribution.simulated  # trials and real releases do not mix
-    facts = (
-        weights.edge_weights.tobytes(), len(start), method, asked, spectrum, max_rounds, called,
-        kind,
-    )  # fmt: skip
-    known = spectrum_of(weights.matrix) if spectrum is None else spectrum
-    neighbours, shares = weights.of(comm.rank)
-    net = Neighbourhood(comm, [int(j) for j in neighbours], wait, weights.graph)
-    net.greet(repr((weights.graph.edges.tolist(), facts)).encode())
-    reach = max(weights.graph.reach, 1)
+    edges, edge_weights = net_weights.graph.edges, net_weights.edge_weights
+    facts = (edge_weights.tobytes(), len(start), method, asked, max_rounds, called, kind)
+    known = spectrum_of(net_weights.matrix)
+    neighbours, shares = net_weights.of(comm.rank)
+    net = Neighbourhood(comm, [int(j) for j in neighbours], wait, net_weights.graph)
+    net.greet(repr((edges.tolist(), facts)).encode())
+    reach = max(net_weights.graph.reach, 1)
     limit = known.rounds(method, GAIN) + 4 * reach if max_rounds is None else max_rounds
     used = shares if method == "plain" else shares * known.stretch
 
     def step(now: _Held, heard: Array) -> _Held:
         state = now.state
         if method == "plain":
-            after = agent.plain_step(state, heard, shares)
+            after = plain_step(state, heard, shares)
         else:
-            after = agent.chebyshev_step(state, heard, shares, known)
-        return _Held(after, agent.rounding_step(now.rounding, state, after, heard, used))
+            after = chebyshev_step(state, heard, shares, known)
+        return _Held(after, rounding_step(now.rounding, state, after, heard, used))
 
     found = _averaged(net, start, step, parts, reach, asked, limit, method)
     net.close()
@@ -135,8 +129,8 @@ def consensus(
 class _Held:
     """What this rank holds after a round."""
 
-    state: agent.AgentState
-    rounding: agent.Rounding
+    state: AgentState
+    rounding: Rounding
 
     @property
     def ends(self) -> tuple[Array, Array]:
@@ -163,7 +157,7 @@ def _averaged(
     """
     size, agents = len(start), net.agents
     none = np.zeros_like(start)
-    held = _Held(agent.AgentState(start), agent.Rounding(none, none))
+    held = _Held(AgentState(start), Rounding(none, none))
     snapshot = judged = held.state
     low, high, worst = start, start, np.inf
     estimate = start[:0]
@@ -172,7 +166,7 @@ def _averaged(
             heard = net.exchange(np.concatenate([held.state.now, low, high, [worst]]))
             held = step(held, heard[:, :size])
             lows, highs = heard[:, size : 2 * size], heard[:, 2 * size : -1]
-            low, high = agent.extremes_step(low, high, lows, highs)
+            low, high = extremes_step(low, high, lows, highs)
             worst = max(worst, float(heard[:, -1].max(initial=worst)))
         if worst <= asked:
             r = parts(judged.now)[1]
@@ -193,7 +187,7 @@ def _averaged(
         x, r = parts(snapshot.now)
         x_spread, r_spread = parts(high - low)
         trials = (-1, x.shape[-1])
-        theta, errors = certificate.certified(
+        theta, errors = certified(
             x.reshape(1, *trials), r[None], x_spread.reshape(trials), r_spread, agents
         )
         judged, estimate, worst = snapshot, theta[0].reshape(x.shape), float(errors[0])
@@ -202,17 +196,17 @@ def _averaged(
 
 def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
     """(x, r) as one vector, and the way back."""
-    if not isinstance(contribution, Contribution):
+    if not isinstance(contribution, Contribution) or contribution.r.ndim != 2:
         raise InvalidInput(
-            f"give this agent's Contribution; received {type(contribution).__name__}."
+            f"give this agent's own Contribution; received {type(contribution).__name__}."
         )
     x, r = as_array(contribution.x, "x"), as_array(contribution.r, "r")
 
     def parts(vector: Array) -> tuple[Array, Array]:
-        flat, half = agent.split(vector, x.shape[-1])
+        flat, half = unpacked(vector, x.shape[-1])
         return flat.reshape(x.shape), half
 
-    return agent.packed(x.ravel(), r), parts
+    return packed(x.ravel(), r), parts
 
 
 def _not_reached(
@@ -240,3 +234,77 @@ def world() -> Any:  # noqa: ANN401 - mpi4py has no types here
             "'mpi', for example with pip install \".[mpi]\" in the source folder."
         ) from missing
     return MPI.COMM_WORLD
+
+
+# --- one agent's steps: pure functions of its state and its neighbours' messages ------------------
+
+
+@dataclass(frozen=True, eq=False)
+class AgentState:
+    """One agent after `round` rounds: its vector, the one before, and ω (Chebyshev)."""
+
+    now: Array
+    before: Array | None = None
+    factor: float = 1.0
+    round: int = 0
+
+
+def mix(own: Array, messages: Array, weights: Array) -> Array:
+    """a_ii x_i + Σ_j a_ij x_j, a_ii = 1 − Σ_j a_ij; own (d,), messages (deg, d), weights (deg,)."""
+    return np.asarray((1.0 - weights.sum()) * own + weights @ messages)
+
+
+def plain_step(state: AgentState, messages: Array, weights: Array) -> AgentState:
+    """One round of plain averaging x ← W x (`algo:average`)."""
+    return AgentState(mix(state.now, messages, weights), round=state.round + 1)
+
+
+def chebyshev_step(
+    state: AgentState, messages: Array, weights: Array, spectrum: Spectrum
+) -> AgentState:
+    """One round of Chebyshev averaging (`network._rounds`); all agents know [λ_N, λ_2]."""
+    moved = mix(state.now, messages, weights * spectrum.stretch)  # P = I + (W − I)/(1 − m)
+    factor = spectrum.factor(state.factor, state.round)
+    if state.before is not None:
+        moved = factor * moved + (1.0 - factor) * state.before
+    return AgentState(moved, state.now, factor, state.round + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """How far the rounding of one agent's steps can have moved the mean over agents, N times (d,).
+
+    total  of all rounds so far; last  what the last round added.
+    """
+
+    total: Array
+    last: Array
+
+
+def rounding_step(
+    known: Rounding, before: AgentState, after: AgentState, messages: Array, weights: Array
+) -> Rounding:
+    """The bound after one more round, from what this agent computed with; `weights` as in `mix`.
+
+    A step rounds by e_i ≤ (deg + 6) u (ω(|1 − Σ_j a_ij||x_i| + Σ_j a_ij|x_j|) + (ω − 1)|x_i,k−1|),
+    u = eps/2, with |1 − Σ| ≤ 1 + Σ and the rounding of Σ itself. In exact arithmetic the steps keep
+    the mean, and its moves δ go on as δ_{k+1} = (ω_{k+1} − 1)δ_k + e_k (plain: ω = 1). All
+    coefficients are ≥ 0, so the mean over agents of these bounds is a bound for the mean.
+    """
+    turn = abs(after.factor - 1.0)
+    size = (1.0 + 2.0 * weights.sum()) * np.abs(before.now) + weights @ np.abs(messages)
+    size = after.factor * size
+    if before.before is not None:
+        size = size + turn * np.abs(before.before)
+    last = turn * known.last + (len(weights) + 6) * (EPS / 2) * size
+    return Rounding(known.total + last, last)
+
+
+def extremes_step(low: Array, high: Array, lows: Array, highs: Array) -> tuple[Array, Array]:
+    """One round of min- and max-consensus: own (d,), neighbours' (deg, d).
+
+    After as many rounds as the graph is wide (`Graph.reach`) every agent knows the least and the
+    largest entry over all agents, hence the spread that the certificate needs.
+    """
+    least, largest = lows.min(axis=0, initial=np.inf), highs.max(axis=0, initial=-np.inf)
+    return np.minimum(low, least), np.maximum(high, largest)

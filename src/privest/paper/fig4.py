@@ -69,23 +69,27 @@ def methods(noise: str) -> list[str]:
     return [name for name in LABELS if averages or not name.startswith("averaging")]
 
 
-def _likelihood(model: pv.LinearModel, budget: float) -> pv.pipeline.ScoreRelease:
+def _likelihood(model: pv.LinearModel, budget: float) -> pv.pipeline.OutputPerturbation:
     smooth = np.isfinite(model.noise.laws[0].expected_squared_curvature)  # type: ignore[attr-defined]
-    return pv.pipeline.MaximumLikelihoodRelease(model, budget, bandwidth=None if smooth else "best")
+    return pv.pipeline.OutputPerturbation(
+        model, budget, score="likelihood", bandwidth=None if smooth else "best"
+    )
 
 
-PIPELINES: dict[str, Callable[[pv.LinearModel, float], pv.pipeline.ScoreRelease]] = {
-    "optimal": pv.pipeline.OptimalScoreRelease,
+PIPELINES: dict[str, Callable[[pv.LinearModel, float], pv.pipeline.OutputPerturbation]] = {
+    "optimal": pv.pipeline.OutputPerturbation,
     "likelihood": _likelihood,
-    "averaging-gaussian": pv.pipeline.LeastSquaresRelease,
-    "averaging-laplace": lambda model, s: pv.pipeline.LeastSquaresRelease(
-        model, s, noise=pv.noise.Laplace(1.0)
+    "averaging-gaussian": lambda model, s: pv.pipeline.OutputPerturbation(
+        model, s, score="least_squares"
+    ),
+    "averaging-laplace": lambda model, s: pv.pipeline.OutputPerturbation(
+        model, s, score="least_squares", noise=pv.noise.Laplace(1.0)
     ),
 }
 
 
 @lru_cache(maxsize=256)
-def pipeline(method: str, noise: str, count: int) -> pv.pipeline.ScoreRelease:
+def pipeline(method: str, noise: str, count: int) -> pv.pipeline.OutputPerturbation:
     """One method for K = `count` readings and the budget s = K."""
     model = pv.LinearModel(np.ones((count, 1)), noise=law_named(noise))
     return PIPELINES[method](model, float(count))
@@ -147,7 +151,6 @@ def figure_four(
     **running: Unpack[Running],
 ) -> list[Point]:
     """Every method at every K."""
-    law = law_named(noise)
     cells = [(method, k) for method in methods(noise) for k in (ks or counts())]
     errors = [_task("error", squared_errors, m, noise, k) for m, k in cells]
     ratios = [
@@ -171,9 +174,9 @@ def figure_four(
                 median=summary.median,
                 predicted=own.limit_loss,
                 bound=own.private_bound,
-                floor=pv.pipeline.optimal_score(law, 1 / k).cost(1 / k) / k,
+                floor=pipeline("optimal", noise, k).limit_loss,
                 trials=summary.trials,
-                bandwidth=getattr(own, "bandwidth", None),
+                bandwidth=own.bandwidth,
                 realised_mean=1.0 if realised is None else realised.mean,
                 realised_median=1.0 if realised is None else realised.median,
             )

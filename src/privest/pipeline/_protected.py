@@ -1,22 +1,22 @@
-"""Real releases of an estimate: one that exists whatever the readings are, and protected noise.
+"""Real releases of an estimate: one for every conceivable measurement, and protected noise.
 
     z = F(u + e) ,   u = F⁻¹Tθ̂(Y) ,   FFᵀ = D ,   e exact noise of unit information on the grid
 
 What is exact is the noise: I_z(u) ≤ 1 for every entry and every u, the doubles that the estimate
-was computed in. How θ̂ moves with the readings, and with it tr I_z(Y), is the pipeline's promise,
-which is met for many readings (`thm:rate_attainablility`), as in the simulation.
+was computed in. How θ̂ moves with the measurements, and with it tr I_z(Y), is a promise for many
+measurements (`thm:rate_attainablility`), as in the simulation.
 
-Nothing depends on a reading but u, not even whether there is a release:
-- what can be refused is refused for public reasons: the law of the noise, and a score whose
-  equation can have several roots (θ̂ jumps there, and a jump shows without bound);
-- missing readings (NaN; which ones is public) are left out with their rows of H: the noise is that
-  of the smaller model;
-- readings are clipped to ± 2⁴⁰ interquartile ranges of the law (in doubles a reading beyond has no
-  digits left for its noise), u to what the grid holds, 2⁴² deviations of the release noise;
-- where the solver does not end at a root, what it has reached is released. That the residuals look
-  like the law is not asked. The data holder asks before, `for_data_holder`, and tells nobody.
-The time that a solver takes depends on the readings, within fixed numbers of steps: send a release
-at a time that was set before. Least squares takes the same time for all.
+Nothing depends on a measurement but u, not even whether there is a release:
+- refusals have public reasons: the law of the noise, and a score whose equation can have several
+  roots (θ̂ jumps there, and a jump shows without bound);
+- missing measurements (NaN; which ones is public) are left out with their rows of H: the noise is
+  that of the smaller model;
+- measurements are clipped to ± 2⁴⁰ interquartile ranges of the law (beyond, doubles have no digits
+  left for the noise), u to what the grid holds, 2⁴² deviations of the release noise;
+- where the solver does not end at a root, the point that it reached is released. The residuals are
+  not compared with the law. The data owner does that before, with `for_data_owner`.
+The time that a solver takes depends on the measurements, within fixed numbers of steps: send a
+release at a time that was set before. Least squares takes the same time for all.
 """
 
 from __future__ import annotations
@@ -26,19 +26,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, ArrayLike, fingerprint_of
-from privest.errors import InvalidInput, NotReleasable, NumericalFailure
+from privest.arrays import Array, fingerprint_of
+from privest.errors import NotReleasable, NumericalFailure
 from privest.linalg.batched import substitute
-from privest.mechanism._rows import real_numbers
 from privest.mechanism.source import Law, Source
 from privest.noise import GaussianLaw, Laplace, ScalarLaw
 from privest.pipeline._roots import least_squares
 from privest.pipeline._score import bounded_score
 
 if TYPE_CHECKING:
-    from privest.pipeline._release import ScoreRelease
+    from privest.pipeline._perturbation import OutputPerturbation
 
-LARGEST = 2.0**40  # of a reading, in interquartile ranges of the law: solvers find the way back
+LARGEST = 2.0**40  # of a measurement, in interquartile ranges: solvers find the way back
 
 
 def law_of(noise: ScalarLaw) -> Law:
@@ -49,7 +48,7 @@ def law_of(noise: ScalarLaw) -> Law:
         return "laplace"
     raise NotReleasable(
         f"release noise of the law {noise!r} is for simulation only: numbers drawn in floating "
-        "point give readings away, and exact noise is there for Gaussian and Laplace laws."
+        "point reveal measurements, and exact noise is there for Gaussian and Laplace laws."
     )
 
 
@@ -65,20 +64,8 @@ def widening(noise: ScalarLaw, grid: float) -> float:
     return (2 * q / (1 - q) ** 2 + 0.25) * grid**2 / 2
 
 
-def readings_of(pipeline: ScoreRelease, y: ArrayLike) -> Array:
-    """Readings (K,) or (trials, K) as they come; only their number is looked at."""
-    given = real_numbers(y)
-    if given.ndim not in (1, 2) or given.shape[-1] != pipeline.model.readings:
-        raise InvalidInput(
-            f"the model has {pipeline.model.readings} readings; received shape {given.shape}."
-        )
-    if given.ndim == 2 and np.isnan(given).any():
-        raise InvalidInput("readings are missing (NaN): release one data set at a time.")
-    return given
-
-
-def noisy(pipeline: ScoreRelease, y: Array, source: Source) -> Array:
-    """z = F(u + e) of readings without gaps, (r,) or (trials, r). The noise is drawn first."""
+def noisy(pipeline: OutputPerturbation, y: Array, source: Source) -> Array:
+    """z = F(u + e) of measurements without gaps, (r,) or (trials, r). The noise is drawn first."""
     factor = np.linalg.cholesky(pipeline.information_scale)
     targets = pipeline.shape.targets
     most = LARGEST * float(np.ptp(pipeline.law.quantile([0.25, 0.75])))
@@ -99,8 +86,8 @@ def noisy(pipeline: ScoreRelease, y: Array, source: Source) -> Array:
     return np.asarray(released @ factor.T)
 
 
-def whatever_happens(pipeline: ScoreRelease, y: Array) -> Array:
-    """θ̂ (trials, n) of finite readings (trials, K): where the steps end, else least squares."""
+def whatever_happens(pipeline: OutputPerturbation, y: Array) -> Array:
+    """θ̂ (trials, n) of finite measurements (trials, K): where the steps end, else least squares."""
     with np.errstate(all="ignore"):
         linear = least_squares(bounded_score(pipeline.law).centre, pipeline.design, y).theta
         try:

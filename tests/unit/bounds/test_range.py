@@ -25,8 +25,8 @@ BOUNDS = {
     "dense stream": lambda m, s: pv.bound(
         m, pv.StreamLevel.from_cumulative(s * SPREAD)).covariance,
     "trace budget": lambda m, s: bounds.trace_bound(m, budget=s).total,
-    "fusion": lambda m, s: network.fusion_bound(
-        [network.Sensor(m.matrix, m.noise, s)]).covariance,
+    "fusion": lambda m, s: pv.bound(
+        *network.joint_model([network.Sensor(m.matrix, m.noise, s)])).covariance,
 }  # fmt: skip
 WITHOUT_LEVEL = {
     "classical": lambda m, s: pv.bound(m, 1.0).classical,

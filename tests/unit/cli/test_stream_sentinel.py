@@ -113,7 +113,7 @@ def test_agents(privest, caplog, capsys, ledger):
     for part in parts[1:]:
         assert np.array_equal(part.x, parts[0].x)
     Path("sent").write_bytes(parts[0].x.tobytes() + parts[0].r.tobytes())
-    found = network.consensus(parts, network.ring(3))
+    found = network.consensus(parts, network.Graph.ring(3))
     assert found.simulated is False
     Path("found").write_text(repr(found.to_dict()))
     done = privest("ledger", "show", "l.db") if ledger else privest("--version")

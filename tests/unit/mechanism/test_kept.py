@@ -173,7 +173,7 @@ def test_a_sensor_that_starts_again(path):
 
 def test_an_average_after_a_failure(path):
     """Too few rounds is an error after messages were sent; the next run begins with the same."""
-    ring = pv.network.ring(6)
+    ring = pv.network.Graph.ring(6)
     y, S = np.arange(6.0), 4.0
     with pytest.raises(NumericalFailure):
         pv.network.private_average(y, S, ring, Kept(path, Seeded(1)), max_rounds=1)

@@ -150,7 +150,6 @@ def test_readings_are_never_shown_as_they_are(level, y):
         lambda: pv.StreamMechanism(pv.EndlessLevel(level)).simulate(y, rng),
         lambda: pv.dynamics.simulate_series(pv.EndlessLevel(level), [[y]], rng),
         lambda: sensor.simulate([y], rng),
-        lambda: pv.network.masked([y, y, y], pv.PrivacyLevel(level), rng),
     ):
         with pytest.raises(InvalidInput, match="lost in rounding") as told:
             release()

@@ -8,13 +8,17 @@ import scipy.sparse
 import privest as pv
 from privest import network
 from privest.errors import InvalidInput
+from privest.network._graph import weights_on
+from privest.network._rounds import Spectrum, spectrum_of
+
+PATH = network.Graph([(0, 1), (1, 2)])
+PAIR = network.Graph([(0, 1)])
 
 
 def test_edges_are_kept_once_and_sorted():
     graph = network.Graph([(2, 1), (0, 1), (1, 2), (1, 0)])
     assert graph.edges.tolist() == [[0, 1], [1, 2]]
     assert graph.degrees.tolist() == [1, 2, 1]
-    assert graph.neighbours(1).tolist() == [0, 2]
     assert network.Graph([], agents=1).connected
 
 
@@ -36,10 +40,10 @@ def test_bad_edges(edges, agents, text):
 
 def test_shapes_are_those_of_networkx():
     for own, peer in (
-        (network.ring(7), networkx.cycle_graph(7)),
-        (network.star(6), networkx.star_graph(5)),
+        (network.Graph.ring(7), networkx.cycle_graph(7)),
+        (network.Graph.star(6), networkx.star_graph(5)),
         (
-            network.grid(3, 4),
+            network.Graph.grid(3, 4),
             networkx.convert_node_labels_to_integers(networkx.grid_2d_graph(3, 4)),
         ),
     ):
@@ -47,9 +51,13 @@ def test_shapes_are_those_of_networkx():
         assert {tuple(edge) for edge in own.edges.tolist()} == same
     places = np.random.default_rng(0).random((40, 2))
     peer = networkx.random_geometric_graph(40, 0.3, pos=dict(enumerate(map(tuple, places))))
-    own = network.random_geometric(places, 0.3)
+    own = network.Graph.random_geometric(places, 0.3)
     assert {tuple(e) for e in own.edges.tolist()} == {tuple(sorted(e)) for e in peer.edges}
-    for bad in (lambda: network.ring(2), lambda: network.star(1), lambda: network.grid(0, 3)):
+    for bad in (
+        lambda: network.Graph.ring(2),
+        lambda: network.Graph.star(1),
+        lambda: network.Graph.grid(0, 3),
+    ):
         with pytest.raises(InvalidInput, match="must be a whole number ≥"):
             bad()
 
@@ -61,11 +69,11 @@ def test_components_are_named():
     assert not net.connected
     assert sorted(len(part) for part in net.components) == [1, 2, 2]
     with pytest.raises(InvalidInput, match=r"3 components, \{'roof', 'yard'\}.*\{'attic'\}"):
-        network.metropolis(graph)
+        weights_on(graph, None)
     with pytest.raises(InvalidInput, match="directed"):
-        network.metropolis(networkx.DiGraph([(0, 1)]))
+        weights_on(networkx.DiGraph([(0, 1)]), None)
     with pytest.raises(InvalidInput, match="not a networkx graph; received list"):
-        network.metropolis([(0, 1)])
+        weights_on([(0, 1)], None)
 
 
 def test_long_lists_are_cut():
@@ -75,7 +83,7 @@ def test_long_lists_are_cut():
 
 def test_metropolis_weights():
     graph = networkx.connected_watts_strogatz_graph(20, 4, 0.5, seed=0)
-    W = network.metropolis(graph).matrix.toarray()
+    W = weights_on(graph, None).matrix.toarray()
     d = dict(graph.degree)
     for i in range(20):
         for j in range(20):
@@ -89,17 +97,16 @@ def test_metropolis_weights():
 def test_user_weights():
     W = [[0.6, 0.4, 0.0], [0.4, 0.3, 0.3], [0.0, 0.3, 0.7]]
     for given in (W, scipy.sparse.csr_array(W), scipy.sparse.coo_matrix(W)):
-        found = network.Weights(given)
+        found = weights_on(PATH, given)
         assert np.allclose(found.matrix.toarray(), W, atol=1e-15)
         others, shares = found.of(1)
         assert others.tolist() == [0, 2]
         assert np.allclose(shares, [0.4, 0.3])
-    assert network.Weights(W, graph=network.Graph([(0, 1), (1, 2)])).agents == 3
 
 
 def test_rounding_in_user_weights_is_taken_out():
     W = np.array([[0.6, 0.4], [0.4, 0.6]]) + 1e-13 * np.array([[1.0, 2.0], [-1.0, 0.5]])
-    found = network.Weights(W).matrix.toarray()
+    found = weights_on(PAIR, W).matrix.toarray()
     assert np.array_equal(found, found.T)
     assert (found.sum(axis=1) == 1.0).all()
 
@@ -111,32 +118,32 @@ def test_rounding_in_user_weights_is_taken_out():
         ([[0.5, 0.4], [0.4, 0.6]], "weights of agent 0 sum to 0.9"),
         ([[1.5, -0.5], [-0.5, 1.5]], "between agents 0 and 1 is -0.5"),
         ([[0.0, 1.0], [1.0, 0.0]], "agent 0 keeps a_ii = 0"),
-        ([[1.0, 0.0], [0.0, 1.0]], r"2 components, \{0\}, \{1\}"),
+        ([[1.0, 0.0], [0.0, 1.0]], "between agents 0 and 1 is 0;"),
         ([[1.0, 0.0]], "must be square"),
         ([[1.0, np.nan], [0.0, 1.0]], "finite"),
     ],
 )
 def test_bad_weights(W, text):
     with pytest.raises(InvalidInput, match=text):
-        network.Weights(W)
+        weights_on(PAIR, W)
 
 
 def test_weights_must_fit_their_graph():
     W = [[0.6, 0.4, 0.0], [0.4, 0.3, 0.3], [0.0, 0.3, 0.7]]
     with pytest.raises(InvalidInput, match="between agents 0 and 1, which the graph does not link"):
-        network.Weights(W, graph=network.Graph([(0, 2), (1, 2)]))
-    with pytest.raises(InvalidInput, match="no weight on the edge between agents 0 and 2"):
-        network.Weights(W, graph=network.ring(3))
-    with pytest.raises(InvalidInput, match="W is for 3 agents, the graph for 4"):
-        network.Weights(W, graph=network.ring(4))
-    with pytest.raises(InvalidInput, match="must be > 0"):
-        network.Weights.on_edges(network.ring(3), [0.3, 0.3, -0.1])
-    with pytest.raises(InvalidInput, match="2 weights were given for 3 edges"):
-        network.Weights.on_edges(network.ring(3), [0.3, 0.3])
+        weights_on(network.Graph([(0, 2), (1, 2)]), W)
+    with pytest.raises(InvalidInput, match="between agents 0 and 2 is 0; weights on edges"):
+        weights_on(network.Graph.ring(3), W)
+    with pytest.raises(InvalidInput, match=r"one row an agent \(4\); received shape \(3, 3\)"):
+        weights_on(network.Graph.ring(4), W)
+    varying = network.TimeVarying([network.Graph.ring(3)])
+    with pytest.raises(InvalidInput, match="have Metropolis weights"):
+        network.consensus(network.Contribution(np.ones((3, 1)), np.ones((3, 1, 1))), varying,
+                          weights=W)  # fmt: skip
 
 
 def test_one_agent_alone():
-    assert network.spectrum_of(network.Weights([[1.0]]).matrix).gap == 1.0
+    assert spectrum_of(weights_on(network.Graph([], 1), None).matrix).gap == 1.0
 
 
 def test_time_varying_links_must_be_jointly_connected():
@@ -148,16 +155,18 @@ def test_time_varying_links_must_be_jointly_connected():
     with pytest.raises(InvalidInput, match="at least one"):
         network.TimeVarying([])
     with pytest.raises(InvalidInput, match="different numbers of agents"):
-        network.TimeVarying([first, network.ring(5)])
+        network.TimeVarying([first, network.Graph.ring(5)])
 
 
 def test_loss_is_a_probability_below_one():
-    ring = network.metropolis(network.ring(4))
+    ring = network.Graph.ring(4)
     for bad in (-0.1, 1.0):
         with pytest.raises(InvalidInput, match=r"loss must lie in \[0, 1\)"):
-            network.Lossy(ring, bad, np.random.default_rng(0))
-    none = network.Lossy(ring, 0.0, np.random.default_rng(0))
-    assert np.allclose(none.matrix(0).toarray(), ring.matrix.toarray(), atol=1e-16)
+            network.TimeVarying([ring], loss=bad, rng=0)
+    with pytest.raises(InvalidInput, match="need rng="):
+        network.TimeVarying([ring], loss=0.1)
+    none = network.TimeVarying([ring], loss=0.0, rng=0)
+    assert np.allclose(none.matrix(0).toarray(), weights_on(ring, None).matrix.toarray(), atol=0)
 
 
 def test_without_networkx_the_message_names_the_extra(monkeypatch):
@@ -167,39 +176,24 @@ def test_without_networkx_the_message_names_the_extra(monkeypatch):
 
 
 @pytest.mark.parametrize(("lowest", "second"), [(-1.0, 0.5), (0.0, 1.0), (0.5, 0.2)])
-def test_bad_spectra(lowest, second):
-    with pytest.raises(InvalidInput, match="−1 < λ_N ≤ λ_2 < 1"):
-        network.Spectrum(lowest, second)
+def test_no_spectral_gap(lowest, second):
+    with pytest.raises(pv.errors.NumericalFailure, match="below rounding"):
+        Spectrum(lowest, second)
 
 
 def test_spectrum_of_a_ring():
     count = 30
-    found = network.spectrum_of(network.metropolis(network.ring(count)).matrix)
+    found = spectrum_of(weights_on(network.Graph.ring(count), None).matrix)
     assert found.second == pytest.approx((1 + 2 * np.cos(2 * np.pi / count)) / 3, abs=1e-14)
     assert found.lowest == pytest.approx(-1 / 3, abs=1e-14)
-    for factor in (1e-3, 1e-9):
-        for rounds, bound in (
-            (found.plain_rounds(factor), found.plain_bound),
-            (found.chebyshev_rounds(factor), found.chebyshev_bound),
-        ):
-            assert bound(rounds) <= factor * (1 + 1e-9) < bound(rounds - 1) * (1 + 1e-6)
-    ratio = (1 - found.middle) / ((found.second - found.lowest) / 2)
-    series = np.polynomial.chebyshev.Chebyshev([0] * 12 + [1])
-    assert found.chebyshev_bound(12) == pytest.approx(1 / series(ratio), rel=1e-12)
-    with pytest.raises(InvalidInput, match="between 0 and 1"):
-        found.plain_rounds(1.5)
 
 
 def test_a_complete_graph_is_done_in_one_round():
     """All other eigenvalues coincide: the interval has no width."""
-    count = 5
-    W = network.Weights(np.full((count, count), 1 / count))
-    found = network.spectrum_of(W.matrix)
-    assert abs(found.second) < 1e-14
-    exact = network.Spectrum(0.0, 0.0)
-    assert exact.chebyshev_rounds(1e-9) == 1
-    assert exact.chebyshev_bound(1) == 0.0
-    parts = network.Contributions(np.arange(5.0)[:, None], np.ones((5, 1, 1)))
-    result = network.consensus(parts, W, spectrum=exact)
+    W = np.full((5, 5), 1 / 5)
+    complete = network.Graph([(i, j) for i in range(5) for j in range(i)])
+    assert Spectrum(0.0, 0.0).rounds("chebyshev", 1e-9) == 1
+    parts = network.Contribution(np.arange(5.0)[:, None], np.ones((5, 1, 1)))
+    result = network.consensus(parts, complete, weights=W)
     assert result.rounds == 1
     assert np.allclose(result.estimates, 2.0, atol=1e-14)

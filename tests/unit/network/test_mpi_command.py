@@ -150,10 +150,10 @@ def test_refused_graphs(tmp_path, monkeypatch, text, message):
     monkeypatch.chdir(tmp_path)
     Path("f").write_text("0,0.5\n")
     with pytest.raises(InvalidInput, match=message):
-        command.links_of(text, 4)
+        command.graph_of(text, 4)
 
 
 def test_graphs():
-    assert len(command.links_of("ring", 5).graph.edges) == 5
-    assert len(command.links_of("star", 5).graph.edges) == 4
-    assert len(command.links_of("grid:2x3", 6).graph.edges) == 7
+    assert len(command.graph_of("ring", 5).edges) == 5
+    assert len(command.graph_of("star", 5).edges) == 4
+    assert len(command.graph_of("grid:2x3", 6).edges) == 7

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from privest.network import ring
+from privest.network import Graph
 from privest.network._neighbourhood import AgentSilent, Neighbourhood
 
 
@@ -50,7 +50,7 @@ class Silent:
 
 
 def links(then, alive=()):
-    return Neighbourhood(Silent(then, alive), [1, 3], 0.2, ring(4))
+    return Neighbourhood(Silent(then, alive), [1, 3], 0.2, Graph.ring(4))
 
 
 @pytest.mark.parametrize(

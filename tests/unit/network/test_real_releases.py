@@ -56,14 +56,13 @@ def test_fusion_counts_the_variance_of_the_noise(missing):
     assert np.allclose(found.privacy, covariance @ own.sum(axis=0) @ covariance, **CLOSE)
     assert found.simulated is False
     if not missing:  # the bound stays that of S
-        assert np.allclose(found.bound, network.fusion_bound(made).covariance, **CLOSE)
+        assert np.allclose(found.bound, pv.bound(*network.joint_model(made)).covariance, **CLOSE)
     assert (np.diagonal(found.covariance) > 1.01 * np.diagonal(found.bound)).all()
-    centre = network.FusionCentre(3)
-    for i, (sensor, release) in enumerate(zip(made, sent)):
-        centre.add(i, sensor, release)
-    assert np.allclose(centre.estimate, found.estimate, **CLOSE)
-    assert np.allclose(centre.covariance, found.covariance, **CLOSE)
-    assert centre.result().simulated is False
+    parts = [sensor.contribution(release) for sensor, release in zip(made, sent)]
+    added = sum(parts[1:], parts[0]).result()
+    assert np.allclose(added.estimate, found.estimate, **CLOSE)
+    assert np.allclose(added.covariance, found.covariance, **CLOSE)
+    assert added.simulated is False
 
 
 def test_consensus_counts_it_too():
@@ -73,23 +72,10 @@ def test_consensus_counts_it_too():
     parts = [sensor.contribution(release) for sensor, release in zip(made, sent)]
     assert np.allclose([part.x for part in parts], x, **CLOSE)
     assert np.allclose([part.r for part in parts], r, **CLOSE)
-    found = network.consensus(parts, network.ring(12), tolerance=1e-9)
+    found = network.consensus(parts, network.Graph.ring(12), tolerance=1e-9)
     best = np.linalg.solve(r.sum(axis=0), x.sum(axis=0))
     assert np.allclose(found.estimates, best, rtol=1e-7, atol=1e-7)
     assert found.simulated is found.result(0).simulated is False
-
-
-def test_many_scalar_agents_count_it():
-    rng = np.random.default_rng(2)
-    H, s, sigma = rng.standard_normal((9, 2)), rng.uniform(0.5, 3, 9), rng.uniform(0.1, 1, 9)
-    z = rng.standard_normal(9)
-    found = network.Contributions.scalar(H, sigma, s, z, unit_variance=V)
-    for i in range(9):
-        sensor = network.Sensor(H[i : i + 1], pv.noise.Gaussian(cov=sigma[i]), s[i])
-        release = network.SensorRelease(z[i : i + 1], sensor.level.fingerprint, False, 0.5)
-        own = sensor.contribution(release)
-        assert np.allclose(found.x[i], own.x, **CLOSE)
-        assert np.allclose(found.r[i], own.r, **CLOSE)
 
 
 def test_one_simulated_release_makes_a_simulation():
@@ -99,16 +85,16 @@ def test_one_simulated_release_makes_a_simulation():
     sent[-1] = made[-1].simulate(np.zeros(3), np.random.default_rng(0))
     assert network.fuse(made, sent).simulated is True
     parts = [sensor.contribution(release) for sensor, release in zip(made, sent)]
-    assert network.Contributions.of(parts).simulated is True
+    assert network.Contribution.stack(parts).simulated is True
     parts[0] = network.Contribution(parts[0].x, parts[0].r)
-    assert network.Contributions.of(parts).simulated is True
-    assert network.Contributions.of(parts[:1]).simulated is None
+    assert network.Contribution.stack(parts).simulated is True
+    assert network.Contribution.stack(parts[:1]).simulated is None
 
 
 def test_trials_that_miss_different_readings_are_told_apart():
     sensor = network.Sensor(np.eye(2), pv.noise.Gaussian(cov=1.0), 1.0)
     release = sensor.release([[np.nan, 1.0], [1.0, np.nan]])
-    with pytest.raises(InvalidInput, match="different readings"):
+    with pytest.raises(InvalidInput, match="different measurements"):
         sensor.contribution(release)
 
 
@@ -128,43 +114,48 @@ Y = np.linspace(-3.0, 5.0, 12)
 LEVELS = np.geomspace(0.2, 8.0, 12)
 
 
+def first_messages(y, source):
+    """x_i,0 = z̃_i/√S_i."""
+    return pv.mechanism.GaussianMechanism(LEVELS, 12).release(y, source) / np.sqrt(LEVELS)
+
+
 def test_the_average_of_a_real_release():
-    found = network.release_average(Y, LEVELS, network.ring(12), Wide(1))
+    found = network.release_average(Y, LEVELS, network.Graph.ring(12), Wide(1))
     assert found.variance == pytest.approx(V * pv.bounds.consensus_bound(LEVELS), rel=1e-12)
     assert found.simulated is False
     assert found.grid == 0.5
     with pytest.raises(InvalidInput, match="grid"):  # no record says that this was protected
         network.PrivateAverage.from_dict(found.to_dict())
-    real = network.release_average(Y, LEVELS, network.ring(12))
+    real = network.release_average(Y, LEVELS, network.Graph.ring(12))
     assert network.PrivateAverage.from_dict(real.to_dict()).grid == real.grid == 2.0**-10
-    first = network.release_masked(Y, LEVELS, Wide(1))
+    first = first_messages(Y, Wide(1))
     assert np.allclose(found.values, first.mean(), atol=2e-6 * np.sqrt(found.variance))
 
 
 def test_agents_without_a_value_pass_messages_on():
     y = np.where(np.arange(12) % 5 == 2, np.nan, Y)  # agents 2 and 7
     there = ~np.isnan(y)
-    found = network.release_average(y, LEVELS, network.ring(12), Wide(1))
-    first = network.release_masked(y, LEVELS, Wide(1))
+    found = network.release_average(y, LEVELS, network.Graph.ring(12), Wide(1))
+    first = first_messages(y, Wide(1))
     assert np.array_equal(np.isnan(first), ~there)
     assert np.allclose(found.values, first[there].mean(), atol=2e-6 * np.sqrt(found.variance))
     assert found.variance == pytest.approx(V * (1 / LEVELS[there]).sum() / there.sum() ** 2)
     with pytest.raises(InvalidInput, match="no agent has a value"):
-        network.release_average(np.full(12, np.nan), 1.0, network.ring(12))
+        network.release_average(np.full(12, np.nan), 1.0, network.Graph.ring(12))
 
 
 def test_a_value_beyond_all_bounds_does_not_stop_the_agents():
     """Rounding of 4e12 deviations keeps the rounds from 1e-6: they say how far they came."""
     huge = Y.copy()
     huge[3] = 1e308
-    found = network.release_average(huge, LEVELS, network.ring(12))
+    found = network.release_average(huge, LEVELS, network.Graph.ring(12))
     assert found.certified_error > 1e-6
     clipped = 2.0**42 / np.sqrt(LEVELS[3]) / 12
     assert np.allclose(found.values, clipped, rtol=1e-9)
 
 
 def test_a_run_that_failed_begins_with_the_same_values(tmp_path):
-    ring, kept = network.ring(12), Kept(tmp_path / "first.release")
+    ring, kept = network.Graph.ring(12), Kept(tmp_path / "first.release")
     one = network.release_average(Y, LEVELS, ring, kept, max_rounds=0)
     again = Kept(tmp_path / "first.release")
     two = network.release_average(Y, LEVELS, ring, again)

@@ -7,13 +7,14 @@ import mpmath
 import numpy as np
 import pytest
 
-import privest as pv
 from mpi_launch import launched, needs_mpi
 from privest import network
 from privest.cli import consensus as command
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.network import Graph, agent, mpi
-from privest.network import _certificate as certificate
+from privest.network import Graph, mpi
+from privest.network import _consensus as certificate
+from privest.network._graph import weights_on
+from privest.network._rounds import packed, spectrum_of, unpacked
 
 COMMAND = Path(__file__).parents[2] / "mpi_command.py"
 HALVES = Graph([(0, 1), (1, 2), (3, 4), (4, 5)], 6)
@@ -22,69 +23,34 @@ HALVES = Graph([(0, 1), (1, 2), (3, 4), (4, 5)], 6)
 def contributions(rng, agents, parameters=2, offset=0.0):
     H = rng.standard_normal((agents, parameters))
     z = np.sqrt(2.0) * (H @ np.full(parameters, offset)) + rng.standard_normal(agents)
-    return network.Contributions.scalar(H, 0.3, 2.0, z)
+    x = H * (np.sqrt(2.0) / 1.6 * z)[:, None]  # s = 2, σ² = 0.3
+    return network.Contribution(x, 2.0 / 1.6 * H[:, :, None] * H[:, None, :])
 
 
 @pytest.mark.parametrize(
     "use",
     [
-        lambda parts, W, rng: network.consensus(parts, W),
-        lambda parts, W, rng: network.consensus(parts, W, method="plain"),
-        lambda parts, W, rng: next(network.rounds(parts, W)),
-        lambda parts, W, rng: network.Lossy(W, 0.1, rng),
-        lambda parts, W, rng: network.private_average(np.ones(6), pv.PrivacyLevel(1.0), W, rng),
-        lambda parts, W, rng: mpi.consensus(network.Contribution(parts.x[0], parts.r[0]), W),
+        lambda parts, rng: network.consensus(parts, HALVES),
+        lambda parts, rng: network.consensus(parts, HALVES, method="plain"),
+        lambda parts, rng: network.TimeVarying([HALVES], loss=0.1, rng=rng),
+        lambda parts, rng: network.private_average(np.ones(6), 1.0, HALVES, rng),
+        lambda parts, rng: mpi.consensus(network.Contribution(parts.x[0], parts.r[0]), HALVES),
     ],
 )
-def test_weights_of_a_graph_in_pieces_name_the_pieces(use):
-    """Weights made with connected=False are for TimeVarying; elsewhere nothing would converge."""
+def test_a_graph_in_pieces_names_the_pieces(use):
     rng = np.random.default_rng(0)
-    W = network.metropolis(HALVES, connected=False)
     with pytest.raises(
         InvalidInput, match=r"not connected: 2 components, \{0, 1, 2\}, \{3, 4, 5\}"
     ):
-        use(contributions(rng, 6), W, rng)
-
-
-def test_lossy_links_of_a_graph_have_metropolis_weights():
-    ring = network.ring(5)
-    found = network.Lossy(ring, 0.0, np.random.default_rng(0)).matrix(0)
-    np.testing.assert_array_equal(found.toarray(), network.metropolis(ring).matrix.toarray())
+        use(contributions(rng, 6), rng)
 
 
 @pytest.mark.parametrize("level", [0.0, np.array([1.0, 0.0, 1.0])])
 def test_an_agent_of_level_zero_has_no_message(level):
     """1/S_i does not exist: it was a division by zero, and an infinite message."""
+    ring = Graph.ring(3)
     with pytest.raises(NotIdentifiable):
-        network.masked(np.ones(3), pv.PrivacyLevel(level), np.random.default_rng(0))
-
-
-def test_faint_messages_count():
-    """Two messages of independent noise: information (a/b)² adds, however the two are scaled."""
-    a, b = np.array([1e6, 1e-4]), np.array([1e8, 1e-9])
-    found = network.linear_information(a[:, None], np.diag(b))
-    # The parts are 1e-4 and 1e10; a message dropped as rounding left 1e-4.
-    assert found[0, 0] == pytest.approx(((a / b) ** 2).sum(), rel=1e-12)
-
-
-def test_information_does_not_depend_on_the_units_of_messages():
-    rng = np.random.default_rng(1)
-    A, B = rng.standard_normal((5, 3)), rng.standard_normal((5, 5))
-    units = 10.0 ** rng.integers(-12, 13, 5)[:, None]
-    exact = A.T @ np.linalg.solve(B @ B.T, A)
-    found = network.linear_information(units * A, units * B)
-    # Rounding: eps times the condition number of B (a few hundred at most here).
-    np.testing.assert_allclose(found, exact, rtol=1e-9 * np.linalg.cond(B))
-
-
-def test_numbers_of_values_are_checked():
-    with pytest.raises(InvalidInput, match="variances are a number or one an agent: 3, not 2"):
-        network.Contributions.scalar(np.ones((3, 1)), [0.3, 0.2], 1.0, np.ones(3))
-    noise = network.DecayingNoise([1.0, 2.0], 0.5)
-    with pytest.raises(InvalidInput, match="one an agent: 3, not 2"):
-        noise.information(3)
-    with pytest.raises(InvalidInput, match="one an agent: 3, not 2"):
-        noise.simulate(np.ones(3), network.metropolis(network.star(3)), np.random.default_rng(0), 3)
+        network.private_average(np.ones(3), level, ring, np.random.default_rng(0))
 
 
 def exact_errors(parts, estimates):
@@ -109,14 +75,17 @@ def bipartite(half, rng):
     graph = Graph([(i, j + half) for i in range(half) for j in range(half)], 2 * half)
     weights = rng.random(len(graph.edges))
     most = np.bincount(graph.edges.ravel(), np.repeat(weights, 2)).max()
-    return network.Weights.on_edges(graph, weights * (1 - 1e-4) / most)
+    W = np.zeros((2 * half, 2 * half))
+    i, j = graph.edges.T
+    W[i, j] = W[j, i] = weights * (1 - 1e-4) / most
+    return graph, W + np.diag(1 - W.sum(axis=1))
 
 
 LINKS = {
     "path": lambda rng: Graph([(i, i + 1) for i in range(11)], 12),
     "barbell": lambda rng: barbell(6),
     "bipartite": lambda rng: bipartite(6, rng),
-    "lossy": lambda rng: network.Lossy(barbell(6), 0.6, rng),
+    "lossy": lambda rng: network.TimeVarying([barbell(6)], loss=0.6, rng=rng),
     "time-varying": lambda rng: network.TimeVarying(
         [Graph([(i, i + 1) for i in range(start, 11, 2)], 12) for start in (0, 1)]
     ),
@@ -129,31 +98,32 @@ def test_certificates_hold_in_fifty_digits(name, offset):
     """From a loose certificate down to the last one before rounding is refused."""
     rng = np.random.default_rng(3)
     links, parts = LINKS[name](rng), contributions(rng, 12, 3, offset)
+    graph, weights = links if isinstance(links, tuple) else (links, None)
     for tolerance in (1.0, 1e-3, 1e-6):
-        found = network.consensus(parts, links, tolerance=tolerance)
+        found = network.consensus(parts, graph, weights=weights, tolerance=tolerance)
         assert (found.certified_errors <= tolerance).all()
         assert (exact_errors(parts, found.estimates) <= found.certified_errors).all()
 
 
 def averaged_agents(parts, weights, gain, method):
     """All agents of the per-agent functions, as MPI ranks run them: vectors and rounding bounds."""
-    ends = network.spectrum_of(weights.matrix)
+    ends = spectrum_of(weights.matrix)
     chebyshev = method == "chebyshev"
-    agents = [agent.AgentState(start) for start in agent.packed(parts.x, parts.r)]
+    agents = [mpi.AgentState(start) for start in packed(parts.x, parts.r)]
     nothing = np.zeros_like(agents[0].now)
-    bounds = [agent.Rounding(nothing, nothing) for _ in agents]
+    bounds = [mpi.Rounding(nothing, nothing) for _ in agents]
     hears = [weights.of(i) for i in range(weights.agents)]
-    for _ in range(ends.chebyshev_rounds(gain) if chebyshev else ends.plain_rounds(gain)):
+    for _ in range(ends.rounds(method, gain)):
         sent = np.stack([one.now for one in agents])
         after = [
-            agent.chebyshev_step(one, sent[j], a, ends)
+            mpi.chebyshev_step(one, sent[j], a, ends)
             if chebyshev
-            else agent.plain_step(one, sent[j], a)
+            else mpi.plain_step(one, sent[j], a)
             for one, (j, a) in zip(agents, hears)
         ]
         stretch = ends.stretch if chebyshev else 1.0
         bounds = [
-            agent.rounding_step(known, one, then, sent[j], stretch * a)
+            mpi.rounding_step(known, one, then, sent[j], stretch * a)
             for known, one, then, (j, a) in zip(bounds, agents, after, hears)
         ]
         agents = after
@@ -168,22 +138,22 @@ def test_what_rounding_moves_is_in_the_certificate_of_a_rank(agents, method):
     error: the mean itself had moved, which no agent sees.
     """
     parts = contributions(np.random.default_rng(0), agents, 2, offset=1e4)
-    now, moved = averaged_agents(parts, network.metropolis(network.ring(agents)), 1e-18, method)
-    x, r = agent.unpacked(now)
+    now, moved = averaged_agents(parts, weights_on(Graph.ring(agents), None), 1e-18, method)
+    x, r = unpacked(now, 2)
     wide = (now + moved).max(axis=0) - (now - moved).min(axis=0)
-    x_wide, r_wide = agent.unpacked(wide)
+    x_wide, r_wide = unpacked(wide, 2)
     theta, errors = certificate.certified(x[:, None], r, x_wide[None], r_wide)
     assert (exact_errors(parts, theta[:, 0]) <= errors).all()
-    drift = np.abs(certificate.centre(now) - certificate.centre(agent.packed(parts.x, parts.r)))
+    drift = np.abs(certificate.centre(now) - certificate.centre(packed(parts.x, parts.r)))
     assert (drift <= moved.mean(axis=0)).all()
     if agents == 100:  # the test can fail: without `moved` it does
-        x_only, r_only = agent.unpacked(np.ptp(now, axis=0))
+        x_only, r_only = unpacked(np.ptp(now, axis=0), 2)
         alone = certificate.certified(x[:, None], r, x_only[None], r_only)[1]
         assert exact_errors(parts, theta[:, 0]).max() > alone.max()
 
 
 def test_two_agents_make_the_smallest_ring():
-    assert command.links_of("ring", 2).graph.edges.tolist() == [[0, 1]]
+    assert command.graph_of("ring", 2).edges.tolist() == [[0, 1]]
 
 
 def with_mpi(test):
@@ -237,11 +207,3 @@ def test_fewer_processes_than_tables_and_rows_with_gaps(tables):
     assert done.returncode == 0, done.stderr
     assert "m-2.csv takes no part" in done.stderr
     assert "m-1.csv: 1 row left out for gaps" in done.stderr
-
-
-@pytest.mark.parametrize("noise", [network.DecayingNoise(1.0, 0.5), network.DampedNoise(1.0, 0.5)])
-@pytest.mark.parametrize("rounds", [0, -3])
-def test_no_round_would_return_the_values_themselves(noise, rounds):
-    weights = network.metropolis(network.ring(4))
-    with pytest.raises(InvalidInput, match="rounds must be a whole number ≥ 1"):
-        noise.simulate(np.arange(4.0), weights, np.random.default_rng(0), rounds)

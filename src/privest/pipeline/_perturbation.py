@@ -1,0 +1,602 @@
+"""Output perturbation: θ̂ from the raw measurements, plus noise for a budget tr I_z(Y) ≤ s.
+
+The estimate comes before the release here. What leaves is z = Tθ̂ + d, with d independent of the
+data and a covariance made of public inputs only.
+
+**What the budget means.** The information tr I_z(Y) depends on the measurements. For K → ∞ it tends
+to s (`thm:rate_attainablility`); at finite K it is above s on about half of all data sets, and no
+bound holds for every Y. `safety` fixes in advance a factor by which s is undercut; the realised
+value is in `for_data_owner`, which is private.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from privest.arrays import (
+    Array,
+    ArrayLike,
+    Flags,
+    as_array,
+    as_choice,
+    as_count,
+    as_number,
+    as_positive,
+)
+from privest.errors import FewReadings, InvalidInput, NotReleasable
+from privest.estimator import Result
+from privest.linalg import psd
+from privest.linalg.batched import substitute
+from privest.mechanism._rows import real_numbers
+from privest.mechanism.source import Generated, Source, as_protected, as_source, require_room
+from privest.model import LinearModel
+from privest.noise import GaussianLaw, Independent, ScalarLaw
+from privest.pipeline import _roots as roots
+from privest.pipeline._protected import law_of, noisy, widening
+from privest.pipeline._report import (
+    FiniteLoss,
+    OwnerReport,
+    finite_loss,
+    owner_report,
+    root_jacobian,
+    simulated_ratios,
+)
+from privest.pipeline._roots import ROWS_AT_ONCE, Design, Roots, Tie
+from privest.pipeline._score import (
+    LinearScore,
+    Score,
+    bounded_score,
+    likelihood_score,
+    optimal_score,
+)
+
+Choice = Literal["optimal", "likelihood", "least_squares", "one_step"]
+Shape = Literal["trace", "paper"]
+METHODS: dict[str, str] = {
+    "optimal": "optimal score with noise",
+    "likelihood": "maximum likelihood with noise (algo:mult)",
+    "least_squares": "least squares with noise",
+    "one_step": "one step with noise",
+}
+
+# Fewer measurements a parameter than FEW, or a row of more leverage than HIGH: the error is
+# simulated, not taken from the limit. Beyond them it is above the limit by 3 to 10 % (Laplace).
+FEW, HIGH = 100, 0.2
+SIMULATED, LEAST, MEASUREMENTS = 1000, 100, 4 * 10**6  # data sets for that, within MEASUREMENTS
+TOLD = 1.1  # times the limit: a warning from here
+MEASUREMENTS_A_PARAMETER = 5  # fewer, and "for large K" has no meaning
+LEVERAGE = 0.95  # the most that one row may determine
+PARTS = (0.5, 0.998, 0.002)  # of the law, on which the residuals are compared with it
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PrivateEstimate(Result):
+    """What is released, and how good it is: only `estimate` depends on the measurements.
+
+    estimate       z = Tθ̂ + d, (r,), or (trials, r).
+    sampling       covariance of Tθ̂, simulated for few measurements, else that for large K;
+                   `privacy`: of d.
+    classical      T Σ_CR Tᵀ, the bound without privacy.
+    private_bound  a lower bound on tr(W·MSE) for any mechanism and unbiased estimate under
+                   tr I_z(Y) ≤ s (`bounds.trace_bound`); attained for Gaussian noise.
+    loss           tr(W·covariance), to compare with it.
+    budget         s; `safety`: the noise was made for s/safety.
+    factor         loss over that for large K; 1 where that is what was taken.
+    """
+
+    private_bound: float
+    loss: float
+    budget: float
+    safety: float
+    method: str
+    factor: float = 1.0
+
+    @property
+    def efficiency(self) -> float:
+        """private_bound/loss ≤ 1."""
+        return self.private_bound / self.loss
+
+    def _errors_said(self) -> str:
+        return ""  # the line above says the method, which is of the release and not of the errors
+
+    def _heading(self) -> list[str]:
+        safe = f", safety {self.safety:g}" if self.safety > 1 else ""
+        few = "" if self.factor == 1 else f" ({self.factor:.3g} times that of many measurements)"
+        return [
+            f"{self.method}, budget {self.budget:g}{safe}: loss {self.loss:.4g}{few}, private "
+            f"bound {self.private_bound:.4g}, efficiency {self.efficiency:.3f}",
+            *super()._heading(),
+        ]
+
+
+class OutputPerturbation:
+    """z = Tθ̂ + d for one model, one budget and one score: estimate, then release.
+
+        Σ ψ(y_k − H_kθ̂) H_kᵀ = 0 ,   cov d = (E ψ'²/(E ψ')²)·D₀ ,   MSE → J(ψ)·(ΣHᵀH)⁻¹
+
+    model      y = Hθ + w with independent w_k of one law (H public, deterministic).
+    budget     s in tr I_z(Y) ≤ s, met for K → ∞.
+    score      "optimal": ψ* of least loss, for every density.
+               "likelihood": the paper's `algo:mult`; exists where E l''² < ∞, else with a
+               `bandwidth` h: the density is smoothed by N(0, h²) ("best": the h of least loss).
+               "least_squares": tr I_z(Y) = s for every Y. Needs a finite variance.
+               "one_step": θ₀ + (E ψ*' ΣHᵀH)⁻¹ Σ ψ*(y_k − H_kθ₀) H_kᵀ from the convex start θ₀ of
+               ψ₀ = (x − c)/√(1 + (x − c)²/q²). One smooth function of Y, no second root, no jump,
+               for heavy tails too. For large K it has the error and the sensitivity of the root
+               (Bickel's one-step estimate).
+    noise      of the release under "least_squares", scaled to the same budget (Gaussian if not
+               given): a Laplacian of the same information has twice the variance.
+    shape      "trace" (least tr MSE, the default) or "paper" (D₀ = (n/s)(ΣHᵀH)⁻¹).
+    weight     W for the loss tr(W·MSE); singular: only Bᵀθ is released, W = BBᵀ.
+    safety     ≥ 1: noise for s/safety.
+
+    `release` is real; it depends on the measurements by what it releases alone. `simulate` is for
+    experiments: its errors depend on the measurements, and are for the data owner.
+    Source: `algo:mult`, `thm:rate_attainablility`; docs/theory.md 7.
+
+    >>> import privest as pv
+    >>> model = pv.LinearModel([[1.0]] * 100, noise=pv.noise.Laplace(1.0))
+    >>> own = OutputPerturbation(model, budget=100.0)
+    >>> round(own.loss * 100, 6)  # b² + λ/2 + b√(λ + λ²/4b²), λ = 1/100
+    1.105125
+    """
+
+    def __init__(
+        self,
+        model: LinearModel,
+        budget: float,
+        *,
+        score: Choice = "optimal",
+        bandwidth: float | str | None = None,
+        noise: ScalarLaw | None = None,
+        shape: Shape = "trace",
+        weight: ArrayLike | None = None,
+        safety: float = 1.0,
+    ) -> None:
+        self.model = model
+        self._options: dict[str, Any] = {
+            "score": score, "bandwidth": bandwidth, "noise": noise, "shape": shape,
+            "weight": weight, "safety": safety,
+        }  # fmt: skip
+        self.method = METHODS[as_choice(score, get_args(Choice), "score")]
+        self.budget = as_positive(budget, "budget")
+        self.safety = as_number(safety, "safety")
+        if self.safety < 1:
+            raise InvalidInput(f"safety must be ≥ 1; received {self.safety:g}.")
+        if (bandwidth is not None and score != "likelihood") or (
+            noise is not None and score != "least_squares"
+        ):
+            raise InvalidInput(
+                "bandwidth goes with score='likelihood', noise with score='least_squares'."
+            )
+        self.law = _one_law(model)
+        # unit information, each component of D^-½·d
+        self.noise: ScalarLaw = GaussianLaw(variance=1.0) if noise is None else _centred(noise)
+        count, n = model.matrix.shape
+        if count < MEASUREMENTS_A_PARAMETER * n:
+            raise InvalidInput(
+                f"{count} measurements are too few for {n} parameters: the release noise is right "
+                f"for large K; at least {MEASUREMENTS_A_PARAMETER} measurements a parameter are "
+                "needed."
+            )
+        self.design = Design(model.matrix)
+        self.leverage = _largest_leverage(self.design)
+        self.shape = noise_shape(self.design.triangle, self.budget / self.safety, shape, weight)
+        self.score: Score
+        if score == "least_squares":
+            self.score = LinearScore(self.law)
+        elif score == "likelihood":
+            self.score = likelihood_score(self.law, self.shape.weight, bandwidth)
+        else:
+            self.score = optimal_score(self.law, self.shape.weight)
+        self._one_step = score == "one_step"
+
+    def __repr__(self) -> str:
+        safe = f", safety={self.safety:g}" if self.safety > 1 else ""
+        score = self._options["score"]
+        return f"OutputPerturbation({self.model!r}, budget={self.budget:g}, score={score!r}{safe})"
+
+    # --- what is known before any data ------------------------------------------------------------
+
+    @property
+    def bandwidth(self) -> float | None:
+        """h of the smoothed likelihood; None: nothing is smoothed."""
+        return getattr(self.score, "bandwidth", None)
+
+    @property
+    def privacy(self) -> Array:
+        """Covariance of the release noise."""
+        spread = self.noise.variance * self.noise.fisher_information  # 1 for Gaussian noise
+        return self.information_scale * spread
+
+    @property
+    def information_scale(self) -> Array:
+        """D with I_z(Tθ̂) = D⁻¹: the covariance of Gaussian noise."""
+        return self.score.sensitivity * self.shape.unit
+
+    @property
+    def sampling(self) -> Array:
+        """Covariance of Tθ̂: `limit_sampling`, or simulated where there are few measurements."""
+        return self.limit_sampling if self.finite is None else self.finite.sampling
+
+    @property
+    def limit_sampling(self) -> Array:
+        """Covariance of Tθ̂ for large K: E ψ²/(E ψ')²·T(HᵀH)⁻¹Tᵀ."""
+        return self.score.sampling * self.shape.spread
+
+    @cached_property
+    def finite(self) -> FiniteLoss | None:
+        """The simulated error where it is used; None where the limit is.
+
+        Used for fewer than 100 measurements a parameter or a leverage above 0.2, unless the
+        estimate is linear, when the limit is exact. Made once, with a generator of its own: the
+        same for the same public inputs. Up to some seconds.
+        Warns (`errors.FewReadings`) where the error is more than 1.1 times that of the limit.
+        """
+        count, n = self.model.matrix.shape
+        if isinstance(self.score, LinearScore) or (count >= FEW * n and self.leverage <= HIGH):
+            return None
+        sets = max(LEAST, min(SIMULATED, MEASUREMENTS // count))
+        found = finite_loss(self, np.random.default_rng([count, n]), sets)
+        if found.factor > TOLD:
+            warnings.warn(
+                f"with {count} measurements and a largest leverage of {self.leverage:.2f} the loss "
+                f"is {found.factor:.3g} times that of many measurements (simulated; loss and "
+                "standard errors count it).",
+                FewReadings,
+                stacklevel=3,
+            )
+        return found
+
+    @property
+    def classical(self) -> Array:
+        """T Σ_CR Tᵀ = T(HᵀH)⁻¹Tᵀ/I; zero for a law of infinite information."""
+        return self.shape.spread / self.law.fisher_information
+
+    @property
+    def private_bound(self) -> float:
+        """tr WΣ_CR + (tr Ã^½)²/s: no mechanism with tr I_z(Y) ≤ s is better."""
+        shape = self.shape
+        return shape.gram / self.law.fisher_information + shape.strength**2 / self.budget
+
+    @property
+    def loss(self) -> float:
+        """tr(W·(sampling + privacy))."""
+        return float(np.sum(self.shape.loss * (self.sampling + self.privacy)))
+
+    @property
+    def limit_loss(self) -> float:
+        """The loss for large K: tr(W·(limit_sampling + privacy))."""
+        return float(np.sum(self.shape.loss * (self.limit_sampling + self.privacy)))
+
+    def ratios(self, rng: np.random.Generator, data_sets: int = 1000) -> Array:
+        """tr I_z(Y)/s of data sets simulated from the public model, (data_sets,).
+
+        How often, and by how much, a data set exceeds the budget: a quantile of this, for safety 1,
+        is a safety factor that is enough so often. NaN where there is no estimate.
+        """
+        return simulated_ratios(self, rng, as_count(data_sets, "data_sets", least=1))
+
+    # --- with data --------------------------------------------------------------------------------
+
+    def estimate(self, y: ArrayLike) -> Array:
+        """θ̂ without noise, (n,) or (trials, n). Private: for the data owner only.
+
+        Raises NumericalFailure where the estimating equation has no proper root, InvalidInput
+        where the residuals do not look like the noise law at all, and, for one data set,
+        BudgetExceeded where a second root is too nearly as good (`OwnerReport.require_no_tie`;
+        many at once are an experiment, and none is left out).
+        """
+        given = self._measurements(y)
+        theta = self._estimated(np.atleast_2d(given))
+        if len(theta) == 1:
+            one = given.ravel()
+            tie = self._tie(one, theta[0])
+            if tie is not None:
+                owner_report(self, one, theta[0], tie).require_no_tie()
+        return theta if given.ndim == 2 else theta[0]
+
+    def _estimated(self, y: Array) -> Array:
+        """θ̂ (trials, n), near a tie too."""
+        found = self.solve(y)
+        roots.require_converged(found)
+        self._require_fit(y, found.theta)
+        return found.theta
+
+    def solve(self, y: Array) -> Roots:
+        """The estimates of measurements y (trials, K), before any check."""
+        if not self._one_step:
+            return roots.solve(self.score, self.design, y)
+        start = self._convex_start(y)
+        reached = start.reached + self._step(y, start.reached)
+        theta = np.where(start.converged[:, None], reached, np.nan)
+        return Roots(theta, start.converged, start.steps, reached)
+
+    def _convex_start(self, y: Array) -> Roots:
+        """θ₀ of the bounded score ψ₀."""
+        score = bounded_score(self.law)
+        first = roots.least_squares(score.centre, self.design, y).theta
+        return roots.descend(score, self.design, y, first)
+
+    def _step(self, y: Array, theta: Array) -> Array:
+        """(E ψ' ΣHᵀH)⁻¹ Σψ(y − Hθ)Hᵀ, (trials, n)."""
+        H = self.model.matrix
+        pull = self.score(y - theta @ H.T) @ H
+        return self.design.back(self.design.whitened(pull)) / self.score.moments.slope
+
+    def jacobian(self, y: Array, theta: Array) -> Array:
+        """∂θ̂/∂Y (trials, n, K) at measurements y (trials, K) with estimates θ̂. Private.
+
+        One step from θ₀ with J₀: J = J₀ + L Hᵀdiag(ψ')(I − HJ₀), L = (E ψ' ΣHᵀH)⁻¹.
+        """
+        H = self.model.matrix
+        if not self._one_step:
+            return root_jacobian(self.score, H, y - theta @ H.T)
+        start = self._convex_start(y)
+        residual = y - np.where(start.converged[:, None], start.theta, 0.0) @ H.T
+        first = root_jacobian(bounded_score(self.law), H, residual)
+        left = self.design.back(self.design.whitened(np.eye(len(H.T)))) / self.score.moments.slope
+        own = left @ (H.T * self.score.slope(residual)[:, None, :])
+        return np.asarray(first + own - (own @ H) @ first)
+
+    def _tie(self, y: Array, theta: Array) -> Tie | None:
+        """The nearest tie that was found, for measurements y (K,); one step has none."""
+        begin = None if self._one_step else roots.tie_starts(self.score, self.design, y)
+        if begin is None:
+            return None
+        return roots.nearest_tie(self.score, self.design, y, theta, begin)
+
+    def for_data_owner(self, y: ArrayLike) -> OwnerReport:
+        """What this release would reveal about these measurements. Private: never release it.
+
+        Cost: one solve and two passes over the rows; where ψ is not monotone also the search for
+        a second root, about ten solves.
+        """
+        given = self._measurements(y)
+        if given.ndim != 1:
+            raise InvalidInput("the report is for one data set: give measurements (K,).")
+        theta = self._estimated(given[None])[0]
+        return owner_report(self, given, theta, self._tie(given, theta))
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> PrivateEstimate:
+        """The release with noise from a simulation generator: for experiments, not for release."""
+        source = as_source(rng)
+        return self._described(self._noisy(self.estimate(y), source), source)
+
+    def release(self, y: ArrayLike, source: Source | None = None) -> PrivateEstimate:
+        """z = Tθ̂ + d with protected noise; it has no seed. y: (K,), or (trials, K).
+
+        The noise is exact: every coordinate of F⁻¹Tθ̂, as it was computed, is shown with
+        information at most 1. The budget tr I_z(Y) ≤ s stays a promise for many measurements, as
+        in `simulate`; least squares keeps it for every Y. No measurement is refused: look at
+        `for_data_owner` before. NaN is missing: its row of H is left out, and the noise is that of
+        the smaller model (one data set at a time).
+        Raises NotReleasable, for public reasons: noise that is neither Gaussian nor Laplacian, or
+        an equation that can have several roots, where the estimate jumps (use "one_step").
+        """
+        protected = as_protected(source)
+        law_of(self.noise)
+        self._require_continuous()
+        given = self._as_they_come(y)
+        missing = np.isnan(given)
+        if missing.any():
+            return self._without(missing).release(given[~missing], protected)
+        _ = self.finite  # now: what can fail must not fail after the noise is drawn
+        return self._described(noisy(self, given, protected), protected)
+
+    def _require_continuous(self) -> None:
+        if not (self._one_step or self.score.one_root):
+            raise NotReleasable(
+                f"the estimating equation can have several roots under {self.law!r}: where two are "
+                "equally good the estimate jumps, and the release shows without bound; to refuse "
+                "such measurements would reveal something about them. score='one_step' is "
+                "continuous in the measurements, at the same loss for many of them."
+            )
+
+    def _without(self, missing: Flags) -> OutputPerturbation:
+        """The same release for a model without these rows."""
+        model = self.model
+        kept = LinearModel(
+            model.matrix[~missing], model.noise, names=model.names, accuracy=model.accuracy
+        )
+        return OutputPerturbation(kept, self.budget, **self._options)
+
+    def _described(self, estimate: Array, source: Source) -> PrivateEstimate:
+        wider = 1.0 if source.simulated else widening(self.noise, source.grid)
+        privacy = wider * self.privacy
+        return PrivateEstimate(
+            estimate=estimate,
+            covariance=self.sampling + privacy,
+            sampling=self.sampling,
+            classical=self.classical,
+            names=self.model.names if self.shape.whole else (),
+            simulated=source.simulated,
+            private_bound=self.private_bound,
+            loss=self.loss + (wider - 1) * float(np.sum(self.shape.loss * self.privacy)),
+            budget=self.budget,
+            safety=self.safety,
+            method=self.method,
+            factor=1.0 if self.finite is None else self.finite.factor,
+        )
+
+    def _noisy(self, theta: Array, source: Source) -> Array:
+        """Tθ̂ + Fe, e of unit information: Gaussian through the source, other laws simulated."""
+        exact = theta @ self.shape.targets.T
+        # Cholesky, not eigenvectors: columns of H may differ by many orders of magnitude.
+        factor = np.linalg.cholesky(self.information_scale)
+        unit = substitute(factor, exact.T, lower=True).T
+        if isinstance(self.noise, GaussianLaw):
+            return np.asarray(source.add_noise(unit) @ factor.T)
+        if not isinstance(source, Generated):
+            raise InvalidInput(
+                f"release noise of the law {self.noise!r} is drawn with a numpy Generator only: it "
+                "is there for comparison. Gaussian noise takes any source."
+            )
+        require_room(unit)
+        drawn = self.noise.sample(exact.shape, source.rng)
+        return np.asarray(exact + np.sqrt(self.noise.fisher_information) * drawn @ factor.T)
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    def _measurements(self, y: ArrayLike) -> Array:
+        return self._of_size(as_array(y, "the measurements", ndim=(1, 2)))
+
+    def _as_they_come(self, y: ArrayLike) -> Array:
+        """Measurements (K,) or (trials, K), whatever their values."""
+        given = self._of_size(real_numbers(y))
+        if given.ndim == 2 and np.isnan(given).any():
+            raise InvalidInput("measurements are missing (NaN): release one data set at a time.")
+        return given
+
+    def _of_size(self, given: Array) -> Array:
+        if given.ndim not in (1, 2) or given.shape[-1] != self.model.readings:
+            raise InvalidInput(
+                f"the model has {self.model.readings} measurements; received shape {given.shape}."
+            )
+        return given
+
+    @cached_property
+    def _middles(self) -> Array:
+        """Ends of the middle parts of the law, (3, 2)."""
+        part = np.array(PARTS)
+        return self.law.quantile(np.stack([(1 - part) / 2, (1 + part) / 2], axis=1))
+
+    def _require_fit(self, y: Array, theta: Array) -> None:
+        """The middle 50, 99.8 and 0.2 % of the law hold about these parts of the residuals.
+
+        The last two see a law that is wrong by orders of magnitude with few measurements.
+        """
+        count, n = self.model.matrix.shape
+        residual = y - theta @ self.model.matrix.T
+        for part, (low, high) in zip(PARTS, self._middles):
+            off = ((residual > low) & (residual < high)).mean(axis=1) - part
+            worst = float(off[np.abs(off).argmax()])
+            # 0.2: a law off by a factor of about 2.5. n/K: measurements that the estimate fits
+            # exactly. Six standard deviations of the share.
+            if abs(worst) > 0.2 + n / count + 6 * np.sqrt(part * (1 - part) / count):
+                word = "narrower" if worst > 0 else "wider"
+                raise InvalidInput(
+                    f"the residuals are far {word} than the noise law says: its scale is wrong, "
+                    "or its kind. The release noise would be wrong too. Take the law from a "
+                    "reference set."
+                )
+
+
+def _one_law(model: LinearModel) -> ScalarLaw:
+    """The law of every w_k; raises InvalidInput where they differ or depend on each other."""
+    if not isinstance(model, LinearModel):
+        raise InvalidInput(f"a LinearModel is needed; received {type(model).__name__}.")
+    noise = model.noise
+    if not isinstance(noise, Independent) or noise.size is not None:
+        raise InvalidInput(
+            "this release needs independent noise of one law in all measurements; received "
+            f"{noise!r}. Divide measurements and rows of H by known scales first."
+        )
+    return noise.laws[0]
+
+
+def _centred(noise: ScalarLaw) -> ScalarLaw:
+    """Release noise of mean 0, finite variance and finite information."""
+    if not np.isfinite(noise.fisher_information):
+        raise InvalidInput(f"{noise!r} has infinite information: no budget allows it.")
+    mean, variance = noise.mean, noise.variance
+    if not (np.isfinite(variance) and abs(mean) <= 1e-9 * np.sqrt(variance)):
+        raise InvalidInput(
+            f"release noise needs mean 0 and a finite variance; {noise!r} has mean {mean:g} and "
+            f"variance {variance:g}."
+        )
+    return noise
+
+
+def _largest_leverage(design: Design) -> float:
+    """The most that one row determines; refused where it carries a direction of θ almost alone."""
+    H = design.matrix
+    most, where = 0.0, 0
+    for at in range(0, len(H), ROWS_AT_ONCE):
+        leverage = np.sum(design.whitened(H[at : at + ROWS_AT_ONCE]) ** 2, axis=1)
+        best = int(leverage.argmax())
+        if leverage[best] > most:
+            most, where = float(leverage[best]), at + best
+    if most > LEVERAGE:
+        raise InvalidInput(
+            f"row {where} of H determines a direction of θ almost alone (leverage {most:.2f}; at "
+            f"most {LEVERAGE:g}): the release noise is right for many measurements only. Leave out "
+            "the parameter or the row, or release the measurement itself with noise."
+        )
+    return most
+
+
+# --- the covariance of the noise for a budget -----------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseShape:
+    """What a budget tr I_z(Y) ≤ s means for one H.
+
+    The estimate of a score with sensitivity c moves with the data by c·tr(D⁻¹A) = s in the limit,
+    A = (ΣH_kᵀH_k)⁻¹. Among all such D, tr WD is least for the shape of docs/theory.md 3:
+
+        Ã = BᵀAB, W = BBᵀ:   cov of the noise on Bᵀθ̂ = c (tr Ã^½/s) Ã^½ ,   λ = (tr Ã^½)²/(s tr Ã)
+
+    The paper takes D = c (n/s) A, λ = n/s: more by the factor n tr A/(tr A^½)² ∈ [1, n].
+
+    targets   (r, n): Tθ is released; the identity (`whole`) unless the weight is singular, then Bᵀ.
+    unit      (r, r) covariance of the noise on Tθ̂ for sensitivity c = 1.
+    spread    (r, r) T A Tᵀ: the estimate's own covariance for E ψ²/(E ψ')² = 1.
+    weight    λ, what the optimal score must be made for.
+    gram, strength: tr Ã and tr Ã^½; loss: (r, r) L with tr(W·MSE of θ̂) = tr(L·MSE of Tθ̂).
+    """
+
+    targets: Array
+    whole: bool
+    unit: Array
+    spread: Array
+    weight: float
+    gram: float
+    strength: float
+    loss: Array
+
+
+def noise_shape(
+    triangle: Array, budget: float, shape: Shape = "trace", weight: ArrayLike | None = None
+) -> NoiseShape:
+    """The shape for RᵀR = ΣH_kᵀH_k (`triangle` R), budget s and loss tr W·MSE (identity: None)."""
+    n = len(triangle)
+    if as_choice(shape, get_args(Shape), "shape") == "paper" and weight is not None:
+        raise InvalidInput("the paper's shape has no weight: leave one of them out.")
+    root = _weight_root(weight, n)
+    half = substitute(triangle, root, transposed=True)
+    _, strengths, right = np.linalg.svd(half, full_matrices=False)
+    strength, gram = float(strengths.sum()), float((strengths**2).sum())
+    whole = root.shape[1] == n
+    # For W > 0 the noise is mapped back to θ̂ itself; unmapped it would break the budget.
+    back = np.linalg.inv(root.T) if whole else np.eye(root.shape[1])
+    targets = np.eye(n) if whole else np.asarray(root.T)
+    spread = _symmetric(back @ (half.T @ half) @ back.T)
+    if shape == "paper":
+        unit, multiplier = n / budget * spread, n / budget
+    else:
+        unit = strength / budget * _symmetric(back @ ((right.T * strengths) @ right) @ back.T)
+        multiplier = strength**2 / (budget * gram)
+    loss = _symmetric(root @ root.T) if whole else np.eye(root.shape[1])
+    return NoiseShape(targets, whole, unit, spread, multiplier, gram, strength, loss)
+
+
+def _weight_root(weight: ArrayLike | None, n: int) -> Array:
+    """B (n, r) of full column rank with W = BBᵀ; the identity for no weight."""
+    if weight is None:
+        return np.eye(n)
+    root = psd(weight, "the weight", size=n).times_factor(np.eye(n))
+    root = root[:, root.any(axis=0)]
+    if root.shape[1] == 0:
+        raise InvalidInput("the weight is zero: nothing is asked for.")
+    return root
+
+
+def _symmetric(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2

@@ -1,0 +1,193 @@
+"""Public error and private exposure of an output perturbation: Jacobians, report, simulations.
+
+With J = ∂θ̂/∂Y and Gaussian noise of covariance D on Tθ̂,
+
+    I_z(Y) = JᵀTᵀD⁻¹TJ ,    tr I_z(Y) = Σ_k [I_z(Y)]_kk .
+
+This number is a function of the private measurements, and so is the distance to a tie (`_roots`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.errors import BudgetExceeded, NumericalFailure
+from privest.pipeline._roots import Tie
+from privest.pipeline._score import Score
+from privest.records import Record
+
+if TYPE_CHECKING:
+    from privest.pipeline._perturbation import OutputPerturbation
+
+ENTRIES = 2**21  # measurements simulated at a time
+SD_OF_IQR = 1.349  # interquartile range of a standard normal
+
+
+@dataclass(frozen=True, eq=False)
+class OwnerReport:
+    """Private: for the data owner only. Printing it shows no number; it has no `to_dict`.
+
+    estimate   θ̂ before noise.
+    realised   tr I_z(Y) of the release at these measurements.
+    worst      max_k [I_z(Y)]_kk: the information about the most exposed measurement. The budget is
+               on the sum; a single measurement can have many times the average.
+    budget     s.
+    second     the second-lowest root of the estimating equation; None where none was found (looked
+               for where ψ is not monotone, from exact fits, up to 4096 measurements).
+    to_tie     distance to a tie of the two, where θ̂ jumps: the length of a move of all
+               measurements, in deviations of the noise w (interquartile range/1.349); ∞ without a
+               second root.
+    jump       the jump of θ̂ there, in deviations of the release noise.
+    too_near   whether that is more than the budget allows for the move: a simulation is refused.
+    """
+
+    estimate: Array
+    realised: float
+    worst: float
+    budget: float
+    second: Array | None = None
+    to_tie: float = math.inf
+    jump: float = 0.0
+    too_near: bool = False
+
+    def __repr__(self) -> str:
+        return "OwnerReport(private: read its fields, do not release them)"
+
+    @property
+    def ratio(self) -> float:
+        """tr I_z(Y)/s: above 1 for about half of all data sets (unless safety > 1)."""
+        return self.realised / self.budget
+
+    def require_no_tie(self) -> None:
+        """Raise BudgetExceeded where a tie is too near: the jump is more than the budget allows."""
+        if self.too_near:
+            raise BudgetExceeded(
+                "the estimating equation has a second root that is almost as good: a small change "
+                "of the measurements would make the estimate jump, by more than the budget allows "
+                "for such a change. Nothing was released. Use score='one_step', which is "
+                "continuous in the measurements, or a monotone score (least squares, a law with "
+                "lighter tails)."
+            )
+
+
+def owner_report(own: OutputPerturbation, y: Array, theta: Array, tie: Tie | None) -> OwnerReport:
+    """The report for measurements y (K,) with estimate θ̂ (n,)."""
+    J, precision = own.jacobian(y[None], theta[None])[0], _precision(own)
+    each = np.einsum("ik,ik->k", J, precision @ J)
+    found = OwnerReport(theta, float(each.sum()), float(each.max()), own.budget)
+    if tie is None:
+        return found
+    jump = math.sqrt(float(tie.jump @ precision @ tie.jump))
+    return OwnerReport(
+        found.estimate,
+        found.realised,
+        found.worst,
+        found.budget,
+        second=tie.second,
+        to_tie=SD_OF_IQR * tie.move / float(np.ptp(own.law.quantile([0.25, 0.75]))),
+        jump=jump,
+        too_near=tie.too_near(jump, own.budget, len(y)),
+    )
+
+
+def root_jacobian(score: Score, H: Array, residual: Array) -> Array:
+    """∂θ̂/∂Y = (Hᵀdiag(ψ')H)⁻¹Hᵀdiag(ψ') of roots, (trials, n, K); residuals (trials, K).
+
+    By the implicit function theorem. Meaningless where there is no root.
+    """
+    rows = H.T * score.slope(residual)[:, None, :]
+    curvature = rows @ H
+    curvature[np.linalg.eigvalsh(curvature)[:, 0] <= 0] = np.eye(H.shape[1])
+    return np.asarray(np.linalg.inv(curvature) @ rows)
+
+
+def simulated_ratios(own: OutputPerturbation, rng: np.random.Generator, data_sets: int) -> Array:
+    """tr I_z(Y)/s of data sets drawn from the public model; NaN without an estimate.
+
+    θ does not matter: Y + Hδ moves θ̂ by δ and leaves the residuals.
+    """
+    H, precision = own.model.matrix, _precision(own)
+    some = max(1, ENTRIES // H.size)
+    parts = []
+    for at in range(0, data_sets, some):
+        y = own.law.sample((min(some, data_sets - at), len(H)), rng)
+        found = own.solve(y)
+        J = own.jacobian(y, np.where(found.converged[:, None], found.theta, 0.0))
+        ratio = np.einsum("tik,tik->t", J, precision @ J) / own.budget
+        parts.append(np.where(found.converged, ratio, np.nan))
+    return np.concatenate(parts)
+
+
+def _precision(own: OutputPerturbation) -> Array:
+    """TᵀD⁻¹T."""
+    targets = own.shape.targets
+    return np.asarray(targets.T @ np.linalg.solve(own.information_scale, targets))
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteLoss(Record):
+    """The loss at this number of measurements, simulated from the public model.
+
+        E (θ̂−θ)(θ̂−θ)ᵀ = C + E[(θ̂−θ)(θ̂−θ)ᵀ − ℓℓᵀ] ,   ℓ = (E ψ' HᵀH)⁻¹ Σ ψ(w_k) H_kᵀ
+
+    C = E ℓℓᵀ is the limit for large K, exact for ℓ at every K. Only the difference is simulated: it
+    is small where the limit is nearly right, and so is its error.
+
+    sampling        (r, r): E of the squared error of Tθ̂, bias included.
+    loss            tr W(sampling + privacy); `standard_error`: of its simulation.
+    limit           the loss for large K.
+    data_sets       simulated; `without`: how many of them had no estimate, and are left out.
+    """
+
+    sampling: Array
+    loss: float
+    standard_error: float
+    limit: float
+    data_sets: int
+    without: int
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("factor",)
+
+    @property
+    def factor(self) -> float:
+        """loss/limit."""
+        return self.loss / self.limit
+
+
+def finite_loss(own: OutputPerturbation, rng: np.random.Generator, data_sets: int) -> FiniteLoss:
+    """Simulate data sets; θ does not matter, as the estimates are equivariant."""
+    H, design, score = own.model.matrix, own.design, own.score
+    targets, loss = own.shape.targets, own.shape.loss
+    some = max(1, ENTRIES // len(H))
+    gains, squares, used = np.zeros((len(targets), len(targets))), [], 0
+    for at in range(0, data_sets, some):
+        y = own.law.sample((min(some, data_sets - at), len(H)), rng)
+        found = own.solve(y)
+        y, theta = y[found.converged], found.theta[found.converged] @ targets.T
+        linear = design.back(design.whitened(score(y) @ H)) / score.moments.slope
+        linear = linear @ targets.T
+        gains += theta.T @ theta - linear.T @ linear
+        squares.append(
+            np.einsum("ti,ij,tj->t", theta, loss, theta)
+            - np.einsum("ti,ij,tj->t", linear, loss, linear)
+        )
+        used += len(theta)
+    if used < 2:
+        raise NumericalFailure(
+            f"none of {data_sets} simulated data sets has an estimate: the law and H do not go "
+            "together, or there are too few measurements."
+        )
+    sampling = own.limit_sampling + gains / used
+    return FiniteLoss(
+        sampling=sampling,
+        loss=float(np.sum(loss * (sampling + own.privacy))),
+        standard_error=float(np.concatenate(squares).std() / np.sqrt(used)),
+        limit=own.limit_loss,
+        data_sets=data_sets,
+        without=data_sets - used,
+    )
