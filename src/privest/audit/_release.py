@@ -15,11 +15,10 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, as_confidence, as_count
-from privest.audit._attack import Task
-from privest.audit._attackers import PAIRS, learnt
+from privest.audit._attack import PAIRS, Task, learnt
+from privest.audit._calls import NOT_RELEASED
 from privest.audit._certificate import certify
 from privest.audit._low_digits import common_grid, share_interval, told_apart
-from privest.audit._scope import NOT_RELEASED
 from privest.errors import InvalidInput
 from privest.mechanism import RunningMechanism
 from privest.privacy import PrivacyLevel, as_level
