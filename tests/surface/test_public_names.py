@@ -152,7 +152,7 @@ MODULES = {
     "estimator.inference", "estimator.likelihood", "estimator.result", "linalg.batched",
     "linalg.tolerances",
     "mechanism.source", "network.agent", "network.mpi", "noise.quadrature",
-    "paper.coverage", "paper.fig1",
+    "paper.fig1",
     "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
     "privacy.attacker", "privacy.gdp", "privacy.metric", "privacy.reader",
     "report.charts", "report.describe", "report.exposure", "report.figures", "report.findings",

@@ -26,11 +26,12 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.paper._counter import Counter
+from privest.estimator.likelihood import Backend
 from privest.reading import parse_array
 from privest.records import Record as Record
 
 CHUNK = 2000  # trials of a unit
+WORDS = 4  # of a counter of Philox
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,36 @@ def generator(key: str, at: int, seed: int) -> np.random.Generator:
     drawn from it as well; a release takes its noise from `privest.mechanism.source`.
     """
     return np.random.default_rng(np.random.SeedSequence([seed, at, *_words(key)]))
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Uniform numbers of a task's trials from trial `first` on: a function of key and trial alone.
+
+    Philox4x64-10 enciphers a counter. Trial t reads the counters that are its own, so that no
+    number depends on how trials are cut into blocks, nor on the backend that takes them.
+    """
+
+    key: tuple[int, int]
+    first: int = 0
+
+    def uniform(self, trials: int, places: int, backend: Backend, skip: int = 0) -> Array:
+        """(trials, places) numbers in (0, 1), of the trials from first + skip on.
+
+        Where `places` differ, numbers do: a task must always ask for the same.
+        """
+        if trials < 1 or places < 1:
+            raise InvalidInput(f"numbers for {trials} trials of {places} places were asked for.")
+        each = math.ceil(places / WORDS)
+        start = (self.first + skip) * each
+        state = [(start >> shift) & (2**64 - 1) for shift in (0, 64, 128, 192)]
+        made = np.random.Philox(
+            key=np.array(self.key, dtype=np.uint64), counter=np.array(state, dtype=np.uint64)
+        )
+        words = made.random_raw(trials * each * WORDS).reshape(trials, each * WORDS)[:, :places]
+        # The middles of 2^53 cells: never 0, never 1.
+        numbers: Array = backend.xp.asarray(((words >> np.uint64(11)) + 0.5) * 2.0**-53)
+        return numbers
 
 
 def counter(key: str, at: int, seed: int) -> Counter:

@@ -1,4 +1,4 @@
-"""`privest reproduce coverage`: how often the printed intervals hold the truth."""
+"""`python -m benchmarks.coverage`: how often the printed intervals hold the truth."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import coverage as cover
+from benchmarks.coverage.cases import CASES
 from privest.files import atomic_write, require_writable
-from privest.paper import coverage as cover
-from privest.paper._coverage_cases import CASES
 from privest.paper.commands import options
 
 QUICK = 100
@@ -112,3 +112,7 @@ def new_table(title: str) -> Table:
     table.add_column("coverage of 95 %", justify="right")
     table.add_column("as it should")
     return table
+
+
+if __name__ == "__main__":
+    typer.run(coverage)

@@ -5,15 +5,15 @@ statistics/test_coverage.py.
 import csv
 import json
 
+import benchmarks.coverage.__main__ as command
 import numpy as np
 import pytest
+from benchmarks import coverage as cover
+from benchmarks.coverage import Case, Covered, chosen, coverage_table
+from benchmarks.coverage.cases import CASES
 
 from montecarlo_tasks import pair
 from privest.errors import InvalidInput
-from privest.paper import coverage as cover
-from privest.paper._coverage_cases import CASES
-from privest.paper.coverage import Case, Covered, chosen, coverage_table
-from workflow_command import runner
 
 
 def covered(coverage, error=0.01, expected=(0.93, 0.97)):
@@ -72,16 +72,14 @@ def test_topics():
         chosen(CASES, ["77"])
 
 
-def test_the_command(tmp_path, capsys, monkeypatch):
-    run = runner(capsys, monkeypatch)
-    done = run(
-        "reproduce", "coverage", "--topic", 3, "--trials", 4, "--workers", 1,
-        "--json", tmp_path / "c.json", "--csv", tmp_path / "c.csv",
-    )  # fmt: skip
-    assert done.code == 0
-    assert "4 intervals" in done.out
-    assert max(map(len, done.out.splitlines())) <= 80
-    assert "exact F" in done.out
+def test_the_command(tmp_path, capsys):
+    command.coverage(
+        topics=["3"], trials=4, workers=1, data=tmp_path / "c.json", table=tmp_path / "c.csv"
+    )
+    shown = capsys.readouterr().out
+    assert "4 intervals" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "exact F" in shown
     records = json.loads((tmp_path / "c.json").read_text())
     assert [record["trials"] for record in records] == [4] * 4
     with (tmp_path / "c.csv").open(encoding="utf-8", newline="") as file:
