@@ -29,7 +29,7 @@ NAMES = {
     },
     "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "StreamRun", "Trial", "known_after"},
     "paper": {
-        "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",
+        "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "fig1", "fig2", "fig3",
         "fig4", "load", "load_nhanes", "reference",
     },
     "report": {"Section", "as_text", "describe", "save_report"},
