@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from rich.table import Table
 
 from benchmarks import coverage as cover
 from benchmarks.coverage.cases import CASES
+from benchmarks.coverage.kept import Kept
 from privest.files import atomic_write, require_writable
 from privest.paper.commands import options
 
@@ -44,7 +46,10 @@ def coverage(
     ] = None,
     seed: options.Seed = cover.SEED,
     workers: options.Workers = 2,
-    resume: options.Resume = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),
+    ] = None,
 ) -> None:
     """How often the intervals that the commands print hold the truth, case by case.
 
@@ -59,8 +64,9 @@ def coverage(
             require_writable(file)
     cases = cover.chosen(CASES, topics or [])
     count = trials or (QUICK if quick else cover.TRIALS)
-    with options.running(workers, None, resume) as running:
-        found = cover.coverage_table(cases, trials=count, seed=seed, **running)
+    kept = nullcontext() if resume is None else Kept(resume, seed, cover.CHUNK)
+    with kept as store, options.running(workers, None) as running:
+        found = cover.coverage_table(cases, trials=count, seed=seed, store=store, **running)
     options.write_points(data, found)
     if table is not None:
         atomic_write(table, as_csv(found))

@@ -126,20 +126,11 @@ def test_what_cannot_run_there():
 
 
 @needs_compiler
-def test_the_figure(device, tmp_path):
+def test_the_figure(device):
     points = fig1.figure_one([1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu")
     assert [p.trials for p in points] == [50] * 4
-    kept = tmp_path / "kept.sqlite"
-    again = fig1.figure_one(
-        [1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu", resume=kept
-    )
+    again = fig1.figure_one([1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu")
     assert again == points
-    done = []
-    fig1.figure_one(
-        [1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu", resume=kept,
-        progress=lambda a, b: done.append((a, b)),
-    )  # fmt: skip
-    assert done == [(4, 4)]
 
 
 def test_refusals(monkeypatch, device):
