@@ -122,7 +122,13 @@ def _of_any(numbers: _Numbers, named: Array, grid: Array, screen: Screen) -> Fou
     special = _snapped(_special_inputs(channel, grid), grid)
     named = np.unique(np.concatenate([named, special]))
     highest = _snapped(np.array([u for u, _ in peaks]), np.concatenate([grid, named]), 1e-4)
-    for u in np.unique(np.concatenate([named, highest, grid[:: max(1, grid.size // SOME)]])):
+    some = grid[:: max(1, grid.size // SOME)]
+    if has_formula(channel):
+        values = channel.information(screen.lattice)
+        highest = np.append(highest, screen.lattice[np.nanargmax(values)])
+    elif screen.unresolved > 0:  # no word of I(u), and the screen does not see all of it
+        some = grid
+    for u in np.unique(np.concatenate([named, highest, some])):
         numbers(u)
     wrong = numbers.wrong_formula()
     at, found = numbers.largest()
