@@ -6,7 +6,7 @@ Needs numpy, scipy, cupy and one NVIDIA device; no command line, no pictures. It
 writes $OUT/gpu.json (what was found so far, after every part) and $OUT/experiment_a.json (the
 points). A part that fails prints its traceback and the others go on; the exit code is then 1.
 It ends before --seconds: the whole Experiment A is run on as many levels as the time left allows,
-and says on how many. --quick: a hundredth of the trials. Parts: random_words, voigt_function,
+and says on how many. --quick: a hundredth of the trials. Parts: random_numbers, voigt_function,
 same_estimates, same_experiment, tuned, laplace_times, cauchy_times, experiment_a.
 """
 
@@ -102,18 +102,13 @@ def machine():
 
 
 @part
-def random_words():
-    """Bit for bit those of numpy.random.Philox."""
+def random_numbers():
+    """The same on the device as here, whatever the block."""
     from privest.estimator._device import as_backend
-    from privest.paper import _counter
+    from privest.paper._engine import Counter
 
     there, here = as_backend("cupy"), as_backend("numpy")
-    key = (0x1234567890ABCDEF, 2**63 + 7)
-    for start in (0, 10**12, 2**40 - 3):
-        a = _counter._on_device(key, start, 1000, there).get()
-        b = _counter._here(key, start, 1000, here)
-        check(f"Philox words from counter {start} that differ", (a != b).sum(), 0)
-    counter = _counter.Counter(key, 5)
+    counter = Counter((0x1234567890ABCDEF, 2**63 + 7), 5)
     a = there.host(counter.uniform(1000, 30, there))
     whole = there.host(counter.uniform(2000, 30, there))
     check(
@@ -414,7 +409,7 @@ def main():
             sys.exit(f"{name} is needed and not there: {error}")
     scale = 100 if given.quick else 1
     parts = {
-        "random_words": random_words,
+        "random_numbers": random_numbers,
         "voigt_function": voigt_function,
         "same_estimates": same_estimates,
         "same_experiment": same_experiment,

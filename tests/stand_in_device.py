@@ -60,12 +60,6 @@ extern "C" void terms(long long count, const double *z, const double *eta, const
     }
 }
 """
-PHILOX = r"""
-extern "C" void philox(long long counters, unsigned long long first, unsigned long long key0,
-                       unsigned long long key1, unsigned long long *words) {
-    for (long long k = 0; k < counters; k++) philox_one(k, first, key0, key1, words);
-}
-"""
 VOIGT = r"""
 extern "C" void voigt(long long count, const double *x, const double *y, double *K, double *slope,
                       double *bend) {
@@ -239,7 +233,7 @@ class StandIn:
         return Remote(np.argsort(array.own, axis=axis, kind="stable"))
 
     def RawModule(self, code):
-        library = compiled(HEAD + code + (PHILOX if "philox_one" in code else CLIMB))
+        library = compiled(HEAD + code + CLIMB)
         found = SimpleNamespace(library=library)
         found.get_function = lambda name: Kernel(getattr(library, name))
         return found
@@ -278,7 +272,6 @@ def installed(monkeypatch, free=2**30):
 def forgotten():
     """No kernel or backend of the stand-in outlives a test."""
     from privest.estimator._device import _cupy, _kernels
-    from privest.paper import _counter
 
-    for cached in (_cupy.cupy_backend, _kernels._module, _kernels.voigt_kernel, _counter._kernel):
+    for cached in (_cupy.cupy_backend, _kernels._module, _kernels.voigt_kernel):
         cached.cache_clear()

@@ -19,8 +19,8 @@ from privest.estimator.likelihood import (
     likelihood_of,
 )
 from privest.mechanism import CATALOGUE
-from privest.paper import _counter, _on_device, fig1
-from privest.paper._engine import counter
+from privest.paper import _on_device, fig1
+from privest.paper._engine import Counter, counter
 from privest.paper._first import THETA, first_model, paper_setting
 
 
@@ -54,12 +54,12 @@ def problem(name, count):
     return likelihood_of(mechanism, 0.04), mechanism.simulate(y, rng)
 
 
-def test_random_words():
+def test_random_numbers():
     there = as_backend("cupy")
     for start in (0, 10**12):
-        key = (3, 2**64 - 9)
-        found = _counter._on_device(key, start, 1000, there).get()
-        assert np.array_equal(found, _counter._here(key, start, 1000, NUMPY))
+        numbers = Counter((3, 2**64 - 9), start)
+        found = there.host(numbers.uniform(1000, 7, there))
+        assert np.array_equal(found, numbers.uniform(1000, 7, NUMPY))
 
 
 def test_voigt():

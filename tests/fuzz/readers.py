@@ -18,13 +18,14 @@ from unittest import mock
 
 import numpy as np
 import openpyxl
+from benchmarks.coverage.kept import Kept
 
 import privest as pv
 import workflow_tables
 from fuzz import ledgers, mutations
 from privest import dynamics, network, workflow
 from privest.data import Features, Format, look, open_source, read_rows
-from privest.paper._engine import Task, Unit, _Store
+from privest.paper._engine import Task, Unit
 from privest.paper._nhanes import _first_seen
 from privest.privacy import load_level
 from privest.reading import as_text, parse_json
@@ -553,12 +554,12 @@ def _unit() -> Unit:
 
 
 def save_units(path: Path) -> None:
-    with _Store(path, 1, 3) as store:
+    with Kept(path, 1, 3) as store:
         store.put(_unit(), np.arange(6.0).reshape(3, 2))
 
 
 def use_units(path: Path) -> None:
-    with _Store(path, 1, 3) as store:
+    with Kept(path, 1, 3) as store:
         kept = store.get(_unit())
     assert kept is None or np.array_equal(kept, np.arange(6.0).reshape(3, 2))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.coverage.kept import Kept
 
 import privest as pv
 from fuzz.limited import MIB, memory
@@ -33,7 +34,6 @@ from privest import dynamics, network, workflow
 from privest.cli.stream_options import read_table
 from privest.data import open_source
 from privest.errors import CheckpointError, InvalidInput
-from privest.paper._engine import _Store
 from privest.privacy import load_level
 from privest.reading import MOST_COLUMNS, parse_json, parse_toml, read_numbers
 
@@ -451,7 +451,7 @@ def test_a_kept_number_that_the_disk_changed_is_computed_again(tmp_path):
     four = np.array([3.0, 4.0]).tobytes()
     assert data.count(four) == 1
     path.write_bytes(data.replace(four, np.array([3.0, 5.0]).tobytes()))
-    with _Store(path, 1, 3) as store:
+    with Kept(path, 1, 3) as store:
         assert store.get(_unit()) is None
         store.put(_unit(), np.arange(6.0).reshape(3, 2))
         assert store.get(_unit()).tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]

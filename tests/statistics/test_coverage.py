@@ -2,13 +2,12 @@
 
 400 trials a case: a coverage of .95 has the Monte Carlo error .011. A verdict of "NO" is an
 interval that is further than three of them from where it should be (`Covered.verdict`).
-`privest reproduce coverage` prints the table, with 1000 trials.
+`python -m benchmarks.coverage` prints the table, with 1000 trials.
 """
 
 import pytest
-
-from privest.paper._coverage_cases import CASES
-from privest.paper.coverage import chosen, coverage_table
+from benchmarks.coverage import chosen, coverage_table
+from benchmarks.coverage.cases import CASES
 
 TRIALS = 400
 TOPICS = sorted({case.topic.split()[0] for case in CASES}, key=int)

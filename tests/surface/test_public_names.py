@@ -29,7 +29,7 @@ NAMES = {
     },
     "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "StreamRun", "Trial", "known_after"},
     "paper": {
-        "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",
+        "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "fig1", "fig2", "fig3",
         "fig4", "load", "load_nhanes", "reference",
     },
     "report": {"Section", "as_text", "describe", "save_report"},
@@ -140,8 +140,7 @@ MODULES = {
     "arrays", "lazy", "checkpoint", "errors", "files", "records", "release", "stream_file",
     "estimator.inference", "estimator.likelihood", "estimator.result", "linalg.batched",
     "linalg.tolerances",
-    "mechanism.source", "network.mpi", "noise.quadrature",
-    "paper.coverage", "paper.fig1",
+    "mechanism.source", "network.mpi", "noise.quadrature", "paper.fig1",
     "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
     "privacy.attacker", "privacy.gdp", "privacy.metric", "privacy.reader",
     "report.charts", "report.describe", "report.exposure", "report.figures", "report.findings",

@@ -1,6 +1,7 @@
 """Does a mechanism keep I_z(y) ≤ S for every y? A verdict with its reasons.
 
-Find (`_by_density`, `_by_simulation`: what each way of looking sees), judge, explain.
+A density is searched (`_density`) or its scores simulated (`_simulation`), and its draws are
+compared with it (`_draws`); code that users run is run; a plain sampler is judged by its samples.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_confidence, as_count, as_positive
-from privest.audit._by_density import CLOSED_FORM, Draws, Finding, by_density
-from privest.audit._by_simulation import by_running, by_samples, by_scores
-from privest.audit._compared import compared
-from privest.audit._door import (
+from privest.arrays import Array, ArrayLike, as_array, as_confidence, as_count
+from privest.audit._calls import ASPECTS, Calls, excess_text
+from privest.audit._density import by_density
+from privest.audit._draws import compared
+from privest.audit._finding import (
+    CLOSED_FORM,
     Audited,
+    Draws,
+    Finding,
     Look,
     Stated,
     as_audited,
@@ -24,8 +28,8 @@ from privest.audit._door import (
     has_density,
     stated_level,
 )
-from privest.audit._sampled import UNCHANGED
-from privest.audit._scope import ASPECTS, Calls, excess_text
+from privest.audit._samples import UNCHANGED, by_samples
+from privest.audit._simulation import by_running, by_scores
 from privest.errors import InvalidInput
 from privest.mechanism import Componentwise, Mechanism, Runnable, RunningMechanism
 from privest.privacy import SequentialLevel
@@ -56,7 +60,7 @@ class Certificate(Record):
                 every y; NaN: at some places only.
     power       the least excess over the level that its draws would have shown with probability
                 0.99; NaN: not known.
-    examined    of the fixed list `_scope.ASPECTS`; `not_examined`: the rest of it.
+    examined    of the fixed list `_calls.ASPECTS`; `not_examined`: the rest of it.
     sampler     "agrees" or "contradicts": the draws, next to the density; "not examined"; "audited
                 itself": there is no density.
     """
@@ -111,7 +115,6 @@ def certify(
     *,
     search: ArrayLike | None = None,
     domain: ArrayLike | None = None,
-    lipschitz: float | None = None,
     steps: int | None = None,
     samples: int = 200_000,
     rng: np.random.Generator | None = None,
@@ -125,8 +128,6 @@ def certify(
     `domain`: (low, high) of the readings, or a row for each: the search covers it, and the verdict
     is about it. Left out: inputs up to 64 times the sizes among a channel's parameters (or 1). The
     certificate prints the range and the resolution; what is narrower or outside was not examined.
-    `lipschitz`: how fast the information of a channel can change as its input moves, if you know
-    it: then a covering argument bounds it on the whole domain, with no claim of its own.
 
     The sampler is compared with the density, and the certificate states what would have been seen
     with probability 0.99: `samples` draws at some inputs, one at each of as many over the range.
@@ -169,24 +170,16 @@ def certify(
     audited = as_audited(mechanism, "certify", None if plain else steps)
     stated = stated_level(level, steps)
     if not isinstance(audited, Mechanism):
-        if domain is not None or lipschitz is not None:
+        if domain is not None:
             raise InvalidInput(
                 "a plain sampler is audited at the vectors of search=, not on a domain."
             )
-        size = look.places.shape[1] or stated.size or 1
-        calls = Calls(audited, stated.for_size(size), look)
-        return _judged(by_samples(audited, stated.for_size(size), look), calls)
+        S = stated.for_size(look.places.shape[1] or stated.size or 1)
+        return _judged(by_samples(audited, S, look), Calls(audited, S, look))
     S = stated.for_size(audited.readings)
-    steep = None if lipschitz is None else as_positive(lipschitz, "lipschitz")
-    look = replace(look, domain=as_domain(domain, audited.readings), lipschitz=steep)
-    if lipschitz is not None and (domain is None or not isinstance(audited, Componentwise)):
-        raise InvalidInput(
-            "lipschitz= is for channels on a domain: it bounds the information between the inputs "
-            f"that are looked at. Received a {type(audited).__name__}, and "
-            f"{'no' if domain is None else 'a'} domain."
-        )
+    look = replace(look, domain=as_domain(domain, audited.readings))
     if look.domain is not None and not look.places.size and not isinstance(audited, Componentwise):
-        look = replace(look, places=look.in_domain(PLACES, look.any_rng))
+        look = replace(look, places=look.in_domain(PLACES))
     calls = Calls(audited, S, look)
     if not has_density(audited):
         return _judged(by_samples(audited, S, look), calls)
@@ -198,17 +191,15 @@ def certify(
 
 def _judged(before: Finding, calls: Calls) -> Certificate:
     found = calls.after(before, 1 + TOLERANCE)
-    proven = min(found.claimed, found.bound) if found.claimed == found.claimed else found.bound
-    within = proven <= 1 + TOLERANCE and not (found.refuted or found.unsure)
-    verdict: Verdict = "holds" if within else "undecided"
+    claims = found.claimed <= 1 + TOLERANCE
+    verdict: Verdict = "holds" if claims and not (found.refuted or found.unsure) else "undecided"
     if found.least > 1 + TOLERANCE:
         verdict = "violated"
     endless = not found.refuted and found.claimed == found.margin == math.inf
-    claims = found.claimed <= 1 + TOLERANCE
-    method = CLOSED_FORM if (verdict == "holds" and claims) or endless else found.method
+    method = CLOSED_FORM if verdict == "holds" or endless else found.method
     said = found.reasons + (found.undecided if verdict == "undecided" else ())
-    margin, error, claimed, y = found.margin, found.error, found.claimed, found.worst_y
     return Certificate(
-        verdict, margin, error, claimed, y, method, found.confidence, said, found.where,
-        found.resolution, found.sampler, (1 + found.power) * margin - 1, found.examined,
+        verdict, found.margin, found.error, found.claimed, found.worst_y, method,
+        found.confidence, said, found.where, found.resolution, found.sampler,
+        (1 + found.power) * found.margin - 1, found.examined,
     )  # fmt: skip

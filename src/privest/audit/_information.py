@@ -9,11 +9,10 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, ArrayLike, as_choice, as_confidence, as_count
-from privest.audit._by_density import checked_precision, of_channels
-from privest.audit._by_simulation import Scores, described, examined
-from privest.audit._door import Audited, Look, Sampler, as_audited, has_density, one_vector
-from privest.audit._one_sided import information_with_sides
-from privest.audit._sampled import FisherInformation, Sampled
+from privest.audit._density import checked_precision, information_of_channels
+from privest.audit._finding import Audited, Look, Sampler, as_audited, has_density, one_vector
+from privest.audit._samples import FisherInformation, Sampled, information_from_samples
+from privest.audit._simulation import Scores, described, noise_test
 from privest.errors import InvalidInput
 from privest.mechanism import Componentwise, GaussianMechanism, Mechanism, RunningMechanism
 
@@ -45,8 +44,7 @@ def fisher_information(
     From samples (`method="samples"`; the only one for a plain sampler `f(y, rng, n)` → (n, q)):
       an estimate and lower bounds that hold whatever the mechanism is; infinite if an exact output
       moves with y. `samples` is the number of draws at each of about sixteen points a reading.
-      A kink of p(z|·) at y, or an outcome that vanishes there, is noted: the larger one-sided
-      limit counts, with a wider interval.
+      At a kink of p(z|·) at y, or where an outcome vanishes, the two one-sided limits are averaged.
 
     >>> import privest.noise
     >>> from privest.mechanism._additive import Additive
@@ -65,7 +63,9 @@ def fisher_information(
     if method == "samples" or not isinstance(audited, Mechanism) or not has_density(audited):
         return _by_samples(audited, look)
     if isinstance(audited, Componentwise):
-        return of_channels(audited, given)
+        matrix, error = information_of_channels(audited, given)
+        kind = "summation" if audited.discrete else "quadrature"
+        return FisherInformation(matrix=matrix, error=error, method=kind)
     if isinstance(audited, GaussianMechanism):
         checked = checked_precision(audited, look.places)
         if checked is not None:
@@ -91,7 +91,7 @@ def _by_scores(mechanism: Mechanism, look: Look) -> FisherInformation:
 
 
 def _by_runs(mechanism: RunningMechanism, look: Look) -> FisherInformation:
-    place = examined(mechanism, look.places[0], look)
+    place = noise_test(mechanism, look.places[0], look)
     notes = (described([place], look)[0],)
     if place.wrong or place.atom is not None:
         found = _by_samples(mechanism, look)
@@ -103,4 +103,4 @@ def _by_runs(mechanism: RunningMechanism, look: Look) -> FisherInformation:
 
 def _by_samples(sampler: Mechanism | Sampler, look: Look) -> Sampled:
     (y,), sure = look.places, look.confidence
-    return information_with_sides(sampler, y, samples=look.samples, rng=look.rng, confidence=sure)
+    return information_from_samples(sampler, y, samples=look.samples, rng=look.rng, confidence=sure)

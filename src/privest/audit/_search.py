@@ -1,30 +1,52 @@
 """The worst input of a channel: sup over u of I(u), searched for by numbers.
 
-A grid alone misses what matters. The supremum may be a one-sided limit at an edge where the
-channel changes its rule, or sit where an outcome vanishes: such inputs are found first, by
-bisecting the score and the set of outcomes as functions of u, which costs no integral at all.
+Three looks find the inputs at which I(u) is integrated:
+
+- a screen of every input of a range at a stated resolution, which needs no integral. Between
+  neighbouring inputs a and b the square roots of the densities are H apart, and
+
+      sup of I over [a, b]  ≥  4 H²/(b − a)² ,   H² = ∫ (√p(z|b) − √p(z|a))² dz
+
+  so a law that changes anywhere between them shows, unless it has changed back at b;
+- inputs at which p(z|·) jumps, has a kink or loses an outcome, by bisection of the density: the
+  supremum may be a one-sided limit there;
+- what the channel says of itself: its landmarks and its own worst input.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import scipy
 
-from privest.arrays import Array
-from privest.audit._floors import AGREE
-from privest.audit._screen import Range, Screen
-from privest.audit._special_inputs import jump, special_inputs
-from privest.errors import InvalidInput, NumericalFailure
+from privest.arrays import Array, Flags, Index
+from privest.errors import PrivestError
 from privest.mechanism import Additive, Channel
-from privest.mechanism._numerics import information_by_numbers, rough_information, score_is_false
+from privest.mechanism._numeric_score import log_density
+from privest.mechanism._numerics import density_at, information_by_numbers, score_is_false
 from privest.noise import Quadrature
+from privest.noise._numerics.differences import find_jumps
 
-# Peaks of the rough look that numbers look at; inputs of a covering argument.
-PEAKS, COVER = 3, 200
+# Two ways to the same information that agree to this part are in agreement.
+AGREE = 1e-6
+# Grid points a side, in octaves; inputs of the grid and peaks of the screen that are integrated.
+POINTS, SOME, PEAKS = 12, 6, 3
+MOST_SPECIAL = 12
+# Inputs a side in octaves, and evenly over the whole range; a domain that was asked for: more.
+OCTAVES, EVEN, ASKED = 200, 4000, 20_000
+# z at these quantiles of the laws at some inputs, and on straight lines between them: exact where
+# the input shifts or scales a law. Each stands for a share of the mass.
+EDGES = scipy.special.ndtr(np.linspace(-4.6, 4.6, 42))
+QUANTILES, SHARES = (EDGES[1:] + EDGES[:-1]) / 2, np.diff(EDGES)
+ANCHORS, MORE, ROUNDS = 13, 6, 3
+# The nodes do not resolve a law whose mass on them is off by more than this.
+RESOLVED = 0.25
+ENTRIES = 1_000_000  # log-densities at once
+ZOOM, ZOOMS = 32, 3
 
 
 @dataclass(frozen=True)
@@ -37,8 +59,7 @@ class Found:
     false_score_at  an input at which its own score is not the derivative of its log-density.
     examined        the inputs that were searched; None: all of them, by the form of the channel.
     resolution      the widest distance between neighbours among them.
-    unresolved      the share of them on which the law was too rough for the rough look.
-    bound           with a Lipschitz constant: I(u) is at most this on all of `examined`.
+    unresolved      the share of them on which the law was too rough for the screen.
     """
 
     information: float
@@ -51,87 +72,78 @@ class Found:
     examined: Range | None = None
     resolution: float = 0.0
     unresolved: float = 0.0
-    bound: float = math.inf
 
 
 def worst_input(
-    channel: Channel,
-    *,
-    inputs: Array | None = None,
-    points: int = 12,
-    domain: tuple[float, float] | None = None,
-    lipschitz: float | None = None,
+    channel: Channel, inputs: Array, domain: tuple[float, float] | None = None
 ) -> Found:
-    """Search for sup I(u): a grid in octaves, inputs where p changes its form, then refinement.
+    """Search for sup I(u), also at the `inputs`: a lower bound on the supremum.
 
-    `inputs`: values of u to look at besides.
-    `points`: grid points a side that are looked at by numbers where the channel has no formula of
-    its own. With one, the formula is searched and the numbers check it at the worst
-    inputs and at some others.
     `domain`: the inputs to search; else 64 times the sizes among the public parameters (or 1).
-    `lipschitz`: |I(u) − I(v)| ≤ lipschitz·|u − v| on the domain: then `bound` is proven.
-    Guarantee: a lower bound on the supremum. Besides the grid all of the range is looked at
-    roughly (`Screen`): a peak narrower than `resolution` without an edge may be missed.
-    Cost: for a continuous channel some 20 integrals by numbers (30 to 300 ms each) and, without a
-    formula, 80 rough ones (20 to 50 ms); milliseconds for a discrete one; the screen 0.1 to 0.5 s.
+    A peak narrower than `resolution` without an edge may be missed.
+    Cost: some 20 integrals (30 to 300 ms each; milliseconds for a discrete channel), and 0.1 to
+    0.5 s for the screen.
     """
     numbers = _Numbers(channel)
-    extra = np.zeros(0) if inputs is None else np.unique(inputs)
+    extra = np.unique(inputs)
     named = np.concatenate([extra, _still_landmarks(channel)])
     if type(channel) is Additive:
         return _of_a_shift(numbers, named, 0.0)
     sizes = _sizes(channel)
-    span = Range(-64 * sizes[-1], 64 * sizes[-1], least=sizes[0] / 64)
-    if domain is not None:
-        span = Range(*domain, asked=True, least=sizes[0] / 64)
+    ends = (-64 * sizes[-1], 64 * sizes[-1]) if domain is None else domain
+    span = Range(*ends, asked=domain is not None, least=sizes[0] / 64)
     named = np.concatenate([extra, named[span.within(named)]])
     screen = Screen(channel, span)
     if screen.shift():
         found = _of_a_shift(numbers, named, (span.low + span.high) / 2)
     else:
-        found = _varied(numbers, named, _grid(sizes, span, points), screen, points)
-    if lipschitz is not None and math.isfinite(found.information):
-        found = replace(found, bound=_covered(numbers, span, lipschitz))
+        found = _of_any(numbers, named, _grid(sizes, span), screen)
     # Several: at one of them the law may be too rough for differences.
     some = list(numbers.seen)[:: max(1, len(numbers.seen) // 3)]
     false = next((u for u in some if score_is_false(channel, u)), None)
-    unresolved, near = screen.unresolved, screen.resolution
     return replace(
-        found, false_score_at=false, examined=span, resolution=near, unresolved=unresolved
-    )
+        found, false_score_at=false, examined=span, resolution=screen.resolution,
+        unresolved=screen.unresolved,
+    )  # fmt: skip
 
 
-def _varied(numbers: _Numbers, named: Array, grid: Array, screen: Screen, points: int) -> Found:
-    """A channel that is not a shift: the grid, what is special, and the peaks of the screen."""
+def _of_any(numbers: _Numbers, named: Array, grid: Array, screen: Screen) -> Found:
+    """A channel that is not a shift: some of the grid, special inputs, peaks of the screen."""
     channel = numbers.channel
     if channel.worst.at is not None and screen.range.within(np.array(channel.worst.at)):
         named = np.append(named, channel.worst.at)
     grid = np.unique(np.concatenate([grid, named]))
     peaks = screen.peaks(PEAKS)
-    steep = [
-        np.linspace(u - w, u + w, 4) for u, w in ((p[0], _around(p[0])) for p in peaks if p[2])
-    ]
-    for cells in (grid, *steep):
-        place = jump(channel, cells)
+    widths = [(u, 1e-6 * max(abs(u), 1.0)) for u, steep in peaks if steep]
+    for cells in (grid, *(np.linspace(u - w, u + w, 4) for u, w in widths)):
+        place = _jump(channel, cells)
         if place is not None:
             return Found(math.inf, place, 0.0, False, grid.size)
-    special = _snapped(special_inputs(channel, grid), grid)
-    highest = np.array([u for u, _, _ in peaks])
+    special = _snapped(_special_inputs(channel, grid), grid)
     named = np.unique(np.concatenate([named, special]))
-    named = np.concatenate([named, _snapped(highest, np.concatenate([grid, named]), 1e-4)])
-    wrong = None
+    highest = _snapped(np.array([u for u, _ in peaks]), np.concatenate([grid, named]), 1e-4)
+    some = grid[:: max(1, grid.size // SOME)]
     if has_formula(channel):
-        fine = np.unique(np.concatenate([screen.lattice, grid, special]))
-        wrong = _checked_formula(numbers, fine, grid, named)
-    if not has_formula(channel) or wrong is not None:
-        _searched(numbers, np.unique(np.concatenate([grid, special])), named)
+        values = channel.information(screen.lattice)
+        highest = np.append(highest, screen.lattice[np.nanargmax(values)])
+    elif screen.unresolved > 0:  # no word of I(u), and the screen does not see all of it
+        some = grid
+    for u in np.unique(np.concatenate([named, highest, some])):
+        numbers(u)
+    wrong = numbers.wrong_formula()
     at, found = numbers.largest()
     return Found(found.value, at, found.error, False, len(numbers.seen), wrong)
 
 
-def _around(u: float) -> float:
-    """So close to u that what a zoom has found is inside."""
-    return 1e-6 * max(abs(u), 1.0)
+def _of_a_shift(numbers: _Numbers, named: Array, middle: float) -> Found:
+    """One input stands for all; the caller, or the channel's landmarks, may know better."""
+    here = numbers(middle)
+    wrong = numbers.wrong_formula()
+    for u in named:
+        numbers(u)
+    at, found = numbers.largest()
+    same = found.value <= here.value * (1 + AGREE) + found.error
+    return Found(found.value, at, found.error, same, len(numbers.seen), wrong)
 
 
 def _snapped(points: Array, grid: Array, close: float = 1e-7) -> Array:
@@ -141,67 +153,8 @@ def _snapped(points: Array, grid: Array, close: float = 1e-7) -> Array:
     return np.where(same, nearest, points)
 
 
-def _of_a_shift(numbers: _Numbers, named: Array, middle: float) -> Found:
-    """One input stands for all; the caller, or the channel's landmarks, may know better."""
-    channel, here = numbers.channel, numbers(middle)
-    wrong = has_formula(channel) and not _agrees(numbers, middle, 0.0)
-    for u in named:
-        numbers(u)
-    at, found = numbers.largest()
-    same = found.value <= here.value * (1 + AGREE) + found.error
-    return Found(found.value, at, found.error, same, len(numbers.seen), middle if wrong else None)
-
-
-def _covered(numbers: _Numbers, span: Range, lipschitz: float) -> float:
-    """A bound on I over the range: between a and b at most (I(a) + I(b) + L·(b − a))/2.
-
-    The gap with the largest bound is halved until that is within 1 % of what was found, or COVER
-    inputs were looked at (Piyavskii and Shubert).
-    """
-    seen = numbers.seen
-    for u in np.linspace(span.low, span.high, 9):
-        numbers(u)
-    for _ in range(COVER):
-        u = np.sort([v for v in seen if span.low <= v <= span.high])
-        value = np.array([seen[v].value + seen[v].error for v in u])
-        bound = (value[1:] + value[:-1] + lipschitz * np.diff(u)) / 2
-        i = int(bound.argmax())
-        if bound[i] <= 1.01 * value.max():
-            break
-        numbers(float((u[i] + u[i + 1]) / 2))
-    return float(max(bound[i], value.max()))
-
-
-def _checked_formula(numbers: _Numbers, fine: Array, grid: Array, named: Array) -> float | None:
-    """Search the formula, let numbers check it where it is largest; an input at which it is wrong.
-
-    It is checked at the `named` inputs and at some of the grid, too.
-    """
-    channel = numbers.channel
-    best = _refined(lambda u: float(channel.information(u)), fine, channel.information(fine), 60)
-    size = channel.worst.information
-    if not math.isfinite(size):
-        size = float(np.median(channel.information(grid)))
-    wrong = None
-    best = _snapped(best, np.concatenate([grid, named]))
-    for u in np.unique(np.concatenate([best, named, grid[:: max(1, grid.size // 6)]])):
-        if not _agrees(numbers, float(u), size):
-            wrong = float(u)
-    return wrong
-
-
-def _searched(numbers: _Numbers, every: Array, named: Array) -> None:
-    """Look by numbers where rough ones are largest, at the `named` inputs and at some others."""
-    channel = numbers.channel
-    values = np.array([_rough(channel, float(u)) for u in every])
-    rounds = 30 if channel.discrete else 10
-    best = _refined(lambda u: _rough(channel, u), every, values, rounds)
-    for u in np.unique(np.concatenate([best, named, every[:: max(1, every.size // 4)]])):
-        numbers(u)
-
-
 class _Numbers:
-    """I(u) by numbers, remembered."""
+    """I(u) by numbers, remembered, next to the channel's own formula."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -215,33 +168,35 @@ class _Numbers:
     def largest(self) -> tuple[float, Quadrature]:
         return max(self.seen.items(), key=lambda item: item[1].value)
 
+    def wrong_formula(self) -> float | None:
+        """An input at which the channel's own formula disagrees with the numbers."""
+        if not has_formula(self.channel):
+            return None
+        size = self.channel.worst.information
+        if not math.isfinite(size):
+            values = self.channel.information(np.array(list(self.seen)))
+            size = float(np.median(values[np.isfinite(values)])) if np.isfinite(values).any() else 1
+        return next((u for u in self.seen if not self._agrees(u, size)), None)
 
-def _rough(channel: Channel, u: float) -> float:
-    try:
-        return rough_information(channel, u)
-    except (InvalidInput, NumericalFailure):
-        return -math.inf
+    def _agrees(self, u: float, size: float) -> bool:
+        """Do formula and numbers agree at u?
+
+        Where p has a kink the information has two one-sided limits, and the numbers take a kink
+        next to u for one at u, and the larger limit. The formula may then have either, if on both
+        sides it is what the numbers say.
+        """
+        found, formula = self.seen[u], self.channel.information
+        if _same(float(formula(u)), found, size):
+            return True
+        near = 1e-7 * max(abs(u), 1e-3)
+        own, *sides = (float(formula(v)) for v in (u, u - near, u + near))
+        either = any(abs(own - side) <= 1e-5 * (abs(own) + abs(side)) for side in sides)
+        return either and any(_same(side, found, size, 1e-5) for side in sides)
 
 
 def has_formula(channel: Channel) -> bool:
     """Has the channel a formula of its own for I(u)?"""
     return type(channel).information is not Channel.information
-
-
-def _agrees(numbers: _Numbers, u: float, size: float) -> bool:
-    """Do formula and numbers agree at u?
-
-    Where p has a kink the information has two one-sided limits, and the numbers take a kink next to
-    u for one at u, and the larger limit. The formula may then have either, if on both sides it is
-    what the numbers say.
-    """
-    found, formula = numbers(u), numbers.channel.information
-    if _same(float(formula(u)), found, size):
-        return True
-    near = 1e-7 * max(abs(u), 1e-3)
-    own, *sides = (float(formula(v)) for v in (u, u - near, u + near))
-    either = any(abs(own - side) <= 1e-5 * (abs(own) + abs(side)) for side in sides)
-    return either and any(_same(side, found, size, 1e-5) for side in sides)
 
 
 def _same(own: float, found: Quadrature, size: float, agree: float = AGREE) -> bool:
@@ -260,13 +215,13 @@ def _sizes(channel: Channel) -> list[float]:
     return sorted({abs(float(v)) for v in numbers if v and math.isfinite(v)}) or [1.0]
 
 
-def _grid(sizes: list[float], span: Range, points: int) -> Array:
+def _grid(sizes: list[float], span: Range) -> Array:
     """0 and octaves around the sizes, both signs; over a domain that was asked for also evenly."""
-    octaves = np.geomspace(sizes[0] / 64, sizes[-1] * 64, points)
+    octaves = np.geomspace(sizes[0] / 64, sizes[-1] * 64, POINTS)
     # Within a few sizes also evenly: quantisers repeat, and edges lie at multiples.
-    even = np.linspace(0, 2 * sizes[-1], points // 2)
+    even = np.linspace(0, 2 * sizes[-1], POINTS // 2)
     side = np.concatenate([octaves, even, sizes])
-    over = np.linspace(span.low, span.high, points + 1 if span.asked else 2)
+    over = np.linspace(span.low, span.high, POINTS + 1 if span.asked else 2)
     every = np.unique(np.concatenate([-side, [0.0], side, over]))
     return every[span.within(every)]
 
@@ -277,16 +232,277 @@ def _still_landmarks(channel: Channel) -> list[float]:
     return sorted(float(point) for point in one & other if math.isfinite(point))
 
 
-def _refined(function: Callable[[float], float], grid: Array, values: Array, rounds: int) -> Array:
-    """The best inputs after a bounded search around the two highest points of the grid."""
-    order = np.argsort(-values, kind="stable")[:2]
-    best = [float(grid[i]) for i in order]
-    if math.isinf(values[order[0]]):
-        return np.array(best)
-    for i in order:
-        ends = grid[max(i - 1, 0)], grid[min(i + 1, grid.size - 1)]
-        found = scipy.optimize.minimize_scalar(
-            lambda u: -function(u), bounds=ends, method="bounded", options={"maxiter": rounds}
+# --- every input of a range, roughly --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Range:
+    """Inputs from low to high; `asked`: somebody named them; `least`: the smallest size of note."""
+
+    low: float
+    high: float
+    asked: bool = False
+    least: float = math.nan
+
+    def lattice(self, quick: bool) -> Array:
+        """Evenly over the range, and in octaves around 0; `quick`: an input costs a call."""
+        even = np.linspace(self.low, self.high, ASKED if self.asked and not quick else EVEN)
+        most = max(abs(self.low), abs(self.high))
+        least = self.least if math.isfinite(self.least) else 1e-6 * most
+        side = np.geomspace(min(least, most), most, OCTAVES) if most > 0 else np.zeros(1)
+        every = np.unique(np.concatenate([even, side, -side, [0.0]]))
+        return every[self.within(every)]
+
+    def within(self, u: Array) -> Flags:
+        """Which inputs are in the range."""
+        return np.asarray((u >= self.low) & (u <= self.high))
+
+
+@dataclass
+class Screen:
+    """Rough I(u) of a channel on the cells of a lattice (`shown`), and where that is not resolved.
+
+    Cost: four log-densities a node (41; outcomes of a discrete channel) and cell, and a numerical
+    density at some 13 to 31 inputs.
+    """
+
+    channel: Channel
+    range: Range
+    lattice: Array = field(init=False)
+    shown: Array = field(init=False)
+    unresolved: float = field(init=False)
+    _anchors: list[float] = field(init=False, default_factory=list)
+    _quantiles: list[Array] = field(init=False, default_factory=list)
+    _inverse: list[Array] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.lattice = self.range.lattice(self.channel.discrete)
+        left, right = self.lattice[:-1], self.lattice[1:]
+        if not self.channel.discrete:
+            # Half of them in octaves: the lattice has both.
+            self._add(self.lattice[np.linspace(0, self.lattice.size - 1, ANCHORS).astype(int)])
+            self._add(np.array([-1.0, 1.0]) * self.range.high / 64)
+        for _ in range(1 if self.channel.discrete else ROUNDS):
+            self.shown, mass = self.cells(left, right)
+            off = np.where(np.isfinite(mass), np.abs(mass - 1), math.inf)
+            bad = off > RESOLVED
+            if not bad.any() or self.channel.discrete:
+                break
+            self._add(_middles(bad, left))
+        self.unresolved = float((right - left)[bad].sum() / (right[-1] - left[0]))
+
+    @property
+    def resolution(self) -> float:
+        """The widest distance between neighbouring inputs."""
+        return float(np.diff(self.lattice).max())
+
+    def peaks(self, most: int) -> list[tuple[float, bool]]:
+        """The cells that show most, zoomed into: the input, and whether p may jump there."""
+        seen = np.where(np.isfinite(self.shown), self.shown, -math.inf)
+        inner = np.pad(seen, 1, constant_values=-math.inf)
+        local = np.flatnonzero((inner[1:-1] >= inner[:-2]) & (inner[1:-1] >= inner[2:]))
+        best = local[np.argsort(-seen[local], kind="stable")[:most]]
+        return [self._zoomed(self.lattice[i], self.lattice[i + 1], float(seen[i])) for i in best]
+
+    def shift(self) -> bool:
+        """p(z + c|u + c) = p(z|u) at all inputs of the lattice, for z at nine quantiles?"""
+        if self.channel.discrete or not self._anchors:
+            return False
+        middle = len(self._anchors) // 2
+        u, z = self._anchors[middle], self._quantiles[middle][::5]
+        moved = self.lattice[:, None] - u
+        here = log_density(self.channel, z, u)
+        there = log_density(
+            self.channel, z + moved, np.broadcast_to(u + moved, (moved.size, z.size))
         )
-        best.append(float(found.x))
-    return np.array(best)
+        return bool(np.allclose(here, there, rtol=1e-7, atol=1e-7))
+
+    def cells(self, left: Array, right: Array) -> tuple[Array, Array]:
+        """Rough I on each cell, and the mass of its nodes (1 where they resolve the law)."""
+        shown, mass = np.full(left.size, np.nan), np.full(left.size, np.nan)
+        if not self.channel.discrete and not self._anchors:
+            return shown, mass
+        some = max(ENTRIES // QUANTILES.size, 1)
+        for begin in range(0, left.size, some):
+            part = slice(begin, begin + some)
+            shown[part], mass[part] = self._part(left[part], right[part])
+        return shown, mass
+
+    def _part(self, left: Array, right: Array) -> tuple[Array, Array]:
+        """4H²/gap² over the cell, or over a far shorter step in its middle if that shows more."""
+        cell, z, weight = self._nodes(left, right)
+        gap = right - left
+        middle = (left + right) / 2
+        step = np.minimum(1e-7 * np.maximum(np.abs(middle), gap), gap / 2)
+        count = left.size
+
+        def apart(a: Array, b: Array) -> tuple[Array, Array]:
+            p, q = (np.exp(log_density(self.channel, z, end[cell])) for end in (a, b))
+            with np.errstate(all="ignore"):
+                square = weight * (np.sqrt(q) - np.sqrt(p)) ** 2
+            both = np.bincount(cell, weight * (p + q) / 2, count)
+            return 4 * np.bincount(cell, square, count) / (b - a) ** 2, np.asarray(both, float)
+
+        with np.errstate(all="ignore"):
+            wide, mass = apart(left, right)
+            close, inside = apart(middle - step, middle + step)
+            return np.maximum(wide / mass, close / inside), np.where(mass > inside, mass, inside)
+
+    def _nodes(self, left: Array, right: Array) -> tuple[Index, Array, Array]:
+        """Flat: the cell, z and its weight in ∫ dz (1 for an outcome)."""
+        if self.channel.discrete:
+            # The cells are next to each other: every end is asked for once.
+            ends = [self.channel.outcomes(float(u)) for u in (*left, right[-1])]
+            lists = [a if np.array_equal(a, b) else np.union1d(a, b) for a, b in pairwise(ends)]
+            cell = np.repeat(np.arange(left.size), [outcomes.size for outcomes in lists])
+            return cell, np.concatenate(lists), np.ones(cell.size)
+        middle = (left + right) / 2
+        z, inverse = (
+            np.stack(
+                [np.interp(middle, self._anchors, column) for column in np.array(table).T], axis=1
+            )
+            for table in (self._quantiles, self._inverse)
+        )
+        weight = SHARES * inverse
+        cell = np.repeat(np.arange(left.size), z.shape[1])
+        return cell, z.ravel(), weight.ravel()
+
+    def _add(self, inputs: Array) -> None:
+        """More inputs at which the law is looked at as a whole."""
+        for u in np.unique(inputs[self.range.within(inputs)]).tolist():
+            if u in self._anchors:
+                continue
+            try:
+                quantiles = density_at(self.channel, u).quantile(QUANTILES)
+            except PrivestError:  # no density there: it shows as not resolved
+                continue
+            inverse = np.exp(-np.maximum(log_density(self.channel, quantiles, u), -600.0))
+            at = int(np.searchsorted(self._anchors, u))
+            self._anchors.insert(at, u)
+            self._quantiles.insert(at, quantiles)
+            self._inverse.insert(at, inverse)
+
+    def _zoomed(self, low: float, high: float, first: float) -> tuple[float, bool]:
+        before = first
+        for _ in range(ZOOMS):
+            edges = np.linspace(low, high, ZOOM + 1)
+            if not (np.diff(edges) > 0).all():
+                break
+            shown, _ = self.cells(edges[:-1], edges[1:])
+            if not np.isfinite(shown).any():
+                break
+            i = int(np.nanargmax(np.where(np.isfinite(shown), shown, np.nan)))
+            low, high, before = float(edges[i]), float(edges[i + 1]), float(shown[i])
+        return (low + high) / 2, before > ZOOM * max(first, 1e-300)
+
+
+def _middles(bad: Flags, left: Array) -> Array:
+    """The middle of each stretch of cells that are not resolved; of the longest ones."""
+    edge = np.diff(np.concatenate([[0], bad.astype(np.int8), [0]]))
+    begin, end = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+    longest = np.argsort(begin - end, kind="stable")[:MORE]
+    return np.asarray(left[(begin + end)[longest] // 2])
+
+
+# --- jumps, kinks and vanishing outcomes, from the density alone ----------------------------------
+
+
+def _segments(grid: Array) -> tuple[Array, Array]:
+    """Between the points of the grid, a little widened: what lies on a point is inside."""
+    return grid[:-1] - 1e-3 * np.diff(grid), grid[1:] + 1.3e-3 * np.diff(grid)
+
+
+def _jump(channel: Channel, grid: Array) -> float | None:
+    """An input at which p(z|·) jumps, for some z: the information there is infinite."""
+    places = grid[(np.array([0.07, 0.31, 0.5, 0.64, 0.93]) * (grid.size - 1)).astype(int)]
+    if channel.discrete:
+        probes = np.unique(np.concatenate([channel.outcomes(float(u)) for u in places]))[:12]
+    else:
+        probes = np.unique(channel.sample(places, np.random.default_rng(11)))
+
+    def seen(z: float, u: Array) -> Array:
+        return np.asarray(np.exp(log_density(channel, np.full(u.shape, z), u)))
+
+    def least(a: Array, b: Array) -> Array:
+        return 1e-6 * np.maximum(a, b) + 1e-200
+
+    width = 1e-12 * float(np.abs(grid).max())
+    low, high = _segments(grid)
+    for z in probes.tolist():
+        found = find_jumps(partial(seen, z), low, high, width=width, least=least, kept=0.9)
+        if found:
+            return float(found[0])
+    return None
+
+
+def _special_inputs(channel: Channel, grid: Array) -> Array:
+    """Inputs at which p(z|·) has a kink or a zero for several z at once."""
+    found = _edges(channel, grid)
+    if channel.discrete:
+        found = np.concatenate([found, _vanishing(channel, grid)])
+    if found.size > MOST_SPECIAL:
+        found = found[np.argsort(np.abs(found), kind="stable")[:MOST_SPECIAL]]
+    return np.sort(found)
+
+
+def _edges(channel: Channel, grid: Array) -> Array:
+    """Where the score jumps as a function of u, at the same u for two different z or more."""
+    places = grid[(np.array([0.13, 0.31, 0.56, 0.64, 0.89]) * grid.size).astype(int)]
+    probes = np.unique(channel.sample(places, np.random.default_rng(7)))
+    size = float(np.abs(grid).max())
+    width = 1e-9 * size
+
+    def score(z: float, u: Array) -> Array:
+        h = 1e-10 * np.maximum(np.abs(u), 1e-3 * size)
+        there = np.full(u.shape, z)
+        with np.errstate(all="ignore"):
+            rise = log_density(channel, there, u + h) - log_density(channel, there, u - h)
+            slope = np.asarray(rise / (2 * h))
+        return np.where(np.isfinite(slope), slope, 0.0)
+
+    def least(a: Array, b: Array) -> Array:
+        return np.asarray(1e-3 * (np.abs(a) + np.abs(b)) + 1e-6 / size)
+
+    points: list[float] = []
+    for z in probes.tolist():
+        seen = partial(score, z)
+        points += find_jumps(seen, *_segments(grid), width=width, least=least, kept=0.5, zoom=100)
+    every = np.sort(np.array(points))
+    same = every[:-1][np.diff(every) < 4 * width]
+    apart = np.concatenate([[True], np.diff(same) > 8 * width])[: same.size]
+    return np.array([_corner(channel, probes, p, 8 * width) for p in same[apart]])
+
+
+def _corner(channel: Channel, z: Array, point: float, near: float) -> float:
+    """Where two lines meet: ln p(z|·) from the left and from the right of a kink.
+
+    Good to rounding of ln p over the jump of its slope, which no bisection of slopes is.
+    """
+    for h in (near, near / 100):  # the second time without the curvature of the sides
+        x = point + h * np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
+        with np.errstate(all="ignore"):
+            a, b, c, d = log_density(channel, np.broadcast_to(z, (4, z.size)), x)
+            left, right = (b - a) / h, (d - c) / h
+            meet = (c - b - h * (right + left)) / (left - right)
+        good = meet[np.abs(meet) < h]
+        point += float(np.median(good)) if good.size else 0.0
+    return point
+
+
+def _vanishing(channel: Channel, grid: Array) -> Array:
+    """Where an outcome stops to be possible, by bisection between grid points."""
+    points: list[float] = []
+    for a, b in pairwise(grid.tolist()):
+        z = np.setxor1d(channel.outcomes(a), channel.outcomes(b))[:8]
+        if z.size == 0:
+            continue
+        low, high = np.full(z.size, a), np.full(z.size, b)
+        alive = log_density(channel, z, low) > -np.inf
+        changes = alive != (log_density(channel, z, high) > -np.inf)
+        for _ in range(60):
+            middle = (low + high) / 2
+            same = (log_density(channel, z, middle) > -np.inf) == alive
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        points += low[changes].tolist()
+    size = float(np.abs(grid).max())  # in its units: a fine grid has its own
+    return size * np.unique(np.round(np.array(points) / size, 13))

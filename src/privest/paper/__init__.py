@@ -10,9 +10,6 @@
     algo:PP_RLS                reference.py    sequential_gaussian, private_rls
     wang2024asymptotically     _quantised.py   QuasiNewton, the one-bit rival of fig:pprls-syms
 
-coverage.py is not of the paper: how often the intervals of the commands hold the truth
-(_coverage_*.py has the cases, _held.py releases without files).
-
 fig1's set-up is _first.py, its mechanisms and estimators _methods.py.
 fig2 and fig3 have one set-up: people (_people.py, _nhanes.py), their streams (_streams.py) and what
 chance may do (_band.py). Trials, seeds and claims are in _engine.py, `privest reproduce` is in
@@ -20,13 +17,13 @@ commands/. `algo:mult` and the mechanisms of fig1 are the library's own: `prives
 `privest.mechanism`. Nothing in the library depends on this room; only the command line imports it.
 """
 
-from privest.paper import coverage, fig1, fig2, fig3, fig4, reference
+from privest.paper import fig1, fig2, fig3, fig4, reference
 from privest.paper._engine import Claim
 from privest.paper._nhanes import CYCLES, load_nhanes
 from privest.paper._people import PLANS, Plan, load
 from privest.paper._quantised import QuasiNewton
 
 __all__ = [
-    "CYCLES", "PLANS", "Claim", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3", "fig4",
+    "CYCLES", "PLANS", "Claim", "Plan", "QuasiNewton", "fig1", "fig2", "fig3", "fig4",
     "load", "load_nhanes", "reference",
 ]  # fmt: skip

@@ -1,36 +1,32 @@
-"""Monte Carlo: trials × tasks, the same numbers whatever the number of workers, resumable.
+"""Monte Carlo: trials × tasks, the same numbers whatever the number of workers.
 
 Work is cut into units of (task, chunk of trials). Every unit has a generator of its own, seeded by
-(seed, task, chunk) alone, so that neither the order of the units nor who does them matters. What
-is finished is kept in an SQLite file; a run that was stopped goes on where it was. A `Claim` is
-what a figure of the paper is said to show, and whether a run of it does.
+(seed, task, chunk) alone, so that neither the order of the units nor who does them matters. A
+`Claim` is what a figure of the paper is said to show, and whether a run of it does.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.paper._counter import Counter
-from privest.reading import parse_array
+from privest.estimator.likelihood import Backend
 from privest.records import Record as Record
 
 CHUNK = 2000  # trials of a unit
+WORDS = 4  # of a counter of Philox
 
 
 @dataclass(frozen=True)
@@ -88,18 +84,28 @@ class Summary(Record):
     quartiles: tuple[float, float]
 
 
+class Store(Protocol):
+    """Finished units, kept."""
+
+    def get(self, unit: Unit) -> Array | None:
+        """Its numbers; None: not kept."""
+
+    def put(self, unit: Unit, values: Array) -> None:
+        """Keep its numbers."""
+
+
 class Running(TypedDict, total=False):
     """Who does the work; the numbers do not depend on it.
 
     workers   processes on this machine (one BLAS thread each); `executor` is any other executor
               of `concurrent.futures` kind, for example that of a cluster.
-    resume    file that keeps finished units. Made for one seed and one chunk.
+    store     keeps finished units of one seed and one chunk: a run that was stopped goes on.
     progress  called with (units done, units in all).
     """
 
     workers: int
     executor: Executor | None
-    resume: Path | None
+    store: Store | None
     progress: Callable[[int, int], None] | None
 
 
@@ -132,17 +138,16 @@ def trials_of(
     starts = range(0, trials, chunk)
     units = [Unit(task, at, min(chunk, trials - at)) for task in tasks for at in starts]
     report = running.get("progress") or (lambda done, total: None)
-    found: dict[tuple[str, int], Array] = {}
-    with (
-        _Store(running.get("resume"), seed, chunk) as store,
-        _pool(running.get("executor"), workers, len(units)) as pool,
-    ):
-        found |= {unit.place: kept for unit in units if (kept := store.get(unit)) is not None}
+    store, found = running.get("store"), {}
+    if store is not None:
+        found = {unit.place: kept for unit in units if (kept := store.get(unit)) is not None}
+    with _pool(running.get("executor"), workers, len(units)) as pool:
         report(len(found), len(units))
         left = [unit for unit in units if unit.place not in found]
         for unit, values in _results(pool, left, seed):
             found[unit.place] = values
-            store.put(unit, values)
+            if store is not None:
+                store.put(unit, values)
             report(len(found), len(units))
     return {task.key: np.concatenate([found[task.key, at] for at in starts]) for task in tasks}
 
@@ -166,14 +171,6 @@ class Unit:
     def place(self) -> tuple[str, int]:
         """Of its result among all."""
         return self.task.key, self.at
-
-    @property
-    def kept_as(self) -> str:
-        """The name of its task's results in a file: other arguments are other results."""
-        task = self.task
-        drawn = "" if task.stream is None else f" | {task.stream}"
-        work = f"{task.work.__module__}.{task.work.__qualname__}"
-        return f"{task.key} | {work} | {dict(task.arguments)!r}{drawn}"
 
 
 def _results(
@@ -213,6 +210,36 @@ def generator(key: str, at: int, seed: int) -> np.random.Generator:
     drawn from it as well; a release takes its noise from `privest.mechanism.source`.
     """
     return np.random.default_rng(np.random.SeedSequence([seed, at, *_words(key)]))
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Uniform numbers of a task's trials from trial `first` on: a function of key and trial alone.
+
+    Philox4x64-10 enciphers a counter. Trial t reads the counters that are its own, so that no
+    number depends on how trials are cut into blocks, nor on the backend that takes them.
+    """
+
+    key: tuple[int, int]
+    first: int = 0
+
+    def uniform(self, trials: int, places: int, backend: Backend, skip: int = 0) -> Array:
+        """(trials, places) numbers in (0, 1), of the trials from first + skip on.
+
+        Where `places` differ, numbers do: a task must always ask for the same.
+        """
+        if trials < 1 or places < 1:
+            raise InvalidInput(f"numbers for {trials} trials of {places} places were asked for.")
+        each = math.ceil(places / WORDS)
+        start = (self.first + skip) * each
+        state = [(start >> shift) & (2**64 - 1) for shift in (0, 64, 128, 192)]
+        made = np.random.Philox(
+            key=np.array(self.key, dtype=np.uint64), counter=np.array(state, dtype=np.uint64)
+        )
+        words = made.random_raw(trials * each * WORDS).reshape(trials, each * WORDS)[:, :places]
+        # The middles of 2^53 cells: never 0, never 1.
+        numbers: Array = backend.xp.asarray(((words >> np.uint64(11)) + 0.5) * 2.0**-53)
+        return numbers
 
 
 def counter(key: str, at: int, seed: int) -> Counter:
@@ -260,84 +287,3 @@ def _pool(executor: Executor | None, workers: int, units: int) -> Iterator[Execu
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-DIGEST = hashlib.sha256().digest_size  # before the numbers of a unit, which disks change
-
-
-class _Store:
-    """Finished units in an SQLite file; nothing without a file."""
-
-    def __init__(self, path: Path | None, seed: int, chunk: int) -> None:
-        self.path, self.made_for = path, f"seed {seed}, chunk {chunk}"
-        self.database: sqlite3.Connection | None = None
-
-    def __enter__(self) -> _Store:
-        if self.path is None:
-            return self
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.path.is_dir():
-            raise InvalidInput(f"{self.path} is a folder; --resume names a file.")
-        self.database = sqlite3.connect(self.path)
-        try:
-            made_for = self._owner(self.database)
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
-            raise InvalidInput(f"{self.path} does not hold an experiment.") from None
-        if made_for != self.made_for:
-            raise InvalidInput(
-                f"{self.path} was made for another run (it has {made_for}, this is "
-                f"{self.made_for}): use another file."
-            )
-        return self
-
-    def _owner(self, database: sqlite3.Connection) -> str:
-        """The run that the file belongs to: this one, if it is new."""
-        with database:
-            database.execute(
-                "create table if not exists units (key text, at integer, data blob,"
-                " primary key (key, at))"
-            )
-            database.execute("create table if not exists made_for (what text unique)")
-            made = database.execute("select what from made_for").fetchone()
-            if made is None:
-                database.execute("insert into made_for values (?)", (self.made_for,))
-        return self.made_for if made is None else str(made[0])
-
-    def __exit__(self, *_: object) -> None:
-        if self.database is not None:
-            self.database.close()
-
-    def get(self, unit: Unit) -> Array | None:
-        """Its numbers, if all of them are kept and as they were written; else None: once more."""
-        if self.database is None:
-            return None
-        with self._readable():
-            row = self.database.execute(
-                "select data from units where key = ? and at = ?", (unit.kept_as, unit.at)
-            ).fetchone()
-        if row is None or not isinstance(row[0], bytes):
-            return None
-        digest, data = row[0][:DIGEST], row[0][DIGEST:]
-        if hashlib.sha256(data).digest() != digest:
-            return None
-        values = parse_array(data, "a kept unit")
-        return values if len(values) == unit.count else None
-
-    def put(self, unit: Unit, values: Array) -> None:
-        """Keep its numbers."""
-        if self.database is None:
-            return
-        data = io.BytesIO()
-        np.save(data, values, allow_pickle=False)
-        with self._readable(), self.database:
-            self.database.execute(
-                "insert or replace into units values (?, ?, ?)",
-                (unit.kept_as, unit.at, hashlib.sha256(data.getvalue()).digest() + data.getvalue()),
-            )
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
-            raise InvalidInput(f"{self.path} is damaged: remove it and start again.") from None

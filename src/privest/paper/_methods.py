@@ -45,22 +45,20 @@ OUTPUT, LINEAR = "-output", "-least-squares"
 class Method:
     """One curve: `pair(model, s)` gives a mechanism within s·I and the estimator for its releases.
 
-    name      tells methods apart: in tables, in points, in the file of finished work.
+    name      tells methods apart: in tables and in points.
     label     for people.
-    version   changes where the method does; finished work of another version is not taken up.
     by_name   whether `method_of(name)` makes it anew, as other processes do.
     """
 
     name: str
     label: str
     pair: MakePair = field(repr=False)
-    version: str = ""
     by_name: bool = field(default=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.by_name:
             return method_of, (self.name,)
-        return Method, (self.name, self.label, self.pair, self.version)
+        return Method, (self.name, self.label, self.pair)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +205,7 @@ def _loaded(spec: str) -> Method:
         raise InvalidInput(f"{spec}: {where} failed with {_words(error)}") from error
     if not hasattr(own, name):
         raise InvalidInput(f"{spec}: {where} defines no {name!r}.")
-    return _of_function(getattr(own, name), spec, version=version, by_name=True)
+    return _of_function(getattr(own, name), spec, by_name=True)
 
 
 def _from_file(file: Path, version: str) -> ModuleType:

@@ -1,6 +1,6 @@
 """The first experiment where the arrays are: readings, releases and errors made on one device.
 
-Every law is drawn by its inverse from the uniform numbers of `_counter`, so that a graphics
+Every law is drawn by its inverse from the uniform numbers of a `Counter`, so that a graphics
 processor and this machine see the same trials (to rounding). What is here simulates; the release of
 readings has its own door.
 """
@@ -29,7 +29,7 @@ from privest.mechanism import (
     TruncatedInverse,
 )
 from privest.noise import Cauchy, CosSquared, GaussianLaw, Laplace, ScalarLaw
-from privest.paper._counter import Counter
+from privest.paper._engine import Counter
 from privest.paper._first import Setting
 from privest.paper._methods import Likely, Linear, Method, pair_of
 

@@ -109,7 +109,7 @@ def figure_one(
     (model, s) that returns a mechanism and an estimator. With several workers it must be one of a
     module (other processes import it). `setting`: H, θ and σ; the paper's, if not given.
     `device`: "gpu" makes readings, releases and estimates on a graphics processor, from numbers
-    that are a function of (seed, point, trial) (`_counter`; other numbers than the processor's).
+    that are a function of (seed, point, trial) (`Counter`; other numbers than the processor's).
     """
     setting = setting or paper_setting()
     _require_device(device, running)

@@ -7,7 +7,7 @@ import pytest
 
 from privest import PrivacyLevel
 from privest.audit import certify, fisher_information
-from privest.audit._move_size import moving_atoms
+from privest.audit._samples import moving_atoms
 from toy_channels import Sign, TriangularDither
 
 

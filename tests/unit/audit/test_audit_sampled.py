@@ -8,8 +8,8 @@ import scipy
 
 from privest import noise
 from privest.audit import certify, fisher_information
-from privest.audit._move_size import seen_unit
-from privest.audit._sampled import information_from_samples
+from privest.audit._samples import _seen_unit as seen_unit
+from privest.audit._samples import information_from_samples
 from privest.errors import InvalidInput
 
 LAWS = {

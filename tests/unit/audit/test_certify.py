@@ -8,7 +8,6 @@ import pytest
 
 from privest import PrivacyLevel, noise
 from privest.audit import certify
-from privest.audit._search import worst_input
 from privest.errors import InvalidInput
 from privest.mechanism import CATALOGUE, UserChannel
 from privest.mechanism._additive import Additive
@@ -92,14 +91,14 @@ def test_a_wrong_formula_is_not_believed():
 @pytest.mark.parametrize("sigma", [0.8, 2.0])
 def test_the_edge_is_found_from_the_density_alone(sigma):
     channel = InverseGaussian(sigma)
-    found = worst_input(channel, points=6)
+    found = certify(channel, 1.0)
     # The one-sided limit at an edge that is nobody's parameter: 1e-6 next to it 5 % are missing.
-    assert found.information == pytest.approx(channel.supremum, rel=1e-4)
-    assert abs(found.at) == pytest.approx(channel.edge, rel=1e-5)
+    assert found.margin == pytest.approx(channel.supremum, rel=1e-4)
+    assert abs(found.worst_y[0]) == pytest.approx(channel.edge, rel=1e-5)
 
 
 def test_the_sum_that_skips_is_not_the_supremum():
-    assert worst_input(TriangularDither(0.7)).information == pytest.approx(6 / 0.49, rel=1e-6)
+    assert certify(TriangularDither(0.7), 1.0).margin == pytest.approx(6 / 0.49, rel=1e-6)
 
 
 @pytest.mark.parametrize("channel", [UniformDither(0.3), Shift(noise.Uniform())])

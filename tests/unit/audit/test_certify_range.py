@@ -75,34 +75,11 @@ def test_a_domain_reaches_the_inputs_through_the_matrix():
         certify(mixed, [[5.0, 10.0], [10.0, 20.0]], domain=(3, 3))
 
 
-def test_a_lipschitz_constant_proves_without_a_claim():
-    # One bit, P(1|u) = w = 1/(1 + e^-u): I = w(1 − w), |I'| = w(1 − w)|1 − 2w| ≤ 1/(6√3).
-    bit = UserChannel(
-        log_density=lambda z, u: -np.logaddexp(0, np.where(z == 1, -u, u)),
-        discrete=True,
-        outcomes=[0.0, 1.0],
-    )
-    steep = 1 / (6 * math.sqrt(3))
-    assert certify(bit, 0.26, domain=(-4, 4)).verdict == "undecided"
-    found = certify(bit, 0.26, domain=(-4, 4), lipschitz=steep)
-    assert found.verdict == "holds"
-    assert "covering argument" in str(found)
-    bound = float(str(found).split("is at most ")[1].split()[0])
-    assert 0.25 / 0.26 <= bound <= 1.011 * 0.25 / 0.26
-
-
 def test_a_supremum_beyond_the_domain_is_left_open():
     found = certify(Inverse(noise.GaussianLaw(1.0)), 4.0, domain=(1.0, 5.0), samples=20_000)
     assert found.verdict == "undecided"  # its own supremum is infinite, at 0
     assert found.margin == pytest.approx(3 / 4, rel=1e-6)
     assert "Its supremum exceeds the level" in str(found)
-
-
-def test_a_lipschitz_constant_needs_channels_and_a_domain():
-    with pytest.raises(InvalidInput, match="lipschitz= is for channels on a domain"):
-        certify(PEAK, 1.0, lipschitz=1.0)
-    with pytest.raises(InvalidInput, match="lipschitz= is for channels on a domain"):
-        certify(GaussianMechanism.calibrated(1.0, 2), 1.0, domain=(-1, 1), lipschitz=1.0)
 
 
 def test_a_subclass_is_believed_where_it_was_looked_at():

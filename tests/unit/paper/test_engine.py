@@ -1,7 +1,6 @@
-"""The Monte Carlo engine: one result, whatever the workers, order and interruptions."""
+"""The Monte Carlo engine: one result, whatever the workers and their order."""
 
 import math
-import sqlite3
 
 import numpy as np
 import pytest
@@ -43,76 +42,14 @@ def test_summaries_are_what_they_say():
     assert found.median == pytest.approx(np.median(values))
 
 
-def test_a_row_of_numbers_a_trial(tmp_path):
-    """Kept and gone on with like single numbers; a summary of one number refuses them."""
+def test_a_row_of_numbers_a_trial():
+    """A summary of one number refuses them."""
     task = Task("pair", pair)
-    kept = {"resume": tmp_path / "run.sqlite"}
     whole = engine.trials_of([task], trials=50, seed=1, chunk=20)["pair"]
     assert whole.shape == (50, 2)
     assert np.array_equal(whole[:, 1], 2 * whole[:, 0])
-    for _ in range(2):
-        again = engine.trials_of([task], trials=50, seed=1, chunk=20, **kept)["pair"]
-        assert np.array_equal(again, whole)
     with pytest.raises(InvalidInput, match="it gave 2"):
         monte_carlo([task], trials=50, seed=1)
-
-
-def test_a_stopped_run_goes_on(tmp_path):
-    kept = tmp_path / "deep" / "run.sqlite"
-    whole = monte_carlo(tasks(), trials=400, seed=1, chunk=100)
-    done = []
-
-    def stop(count, total):
-        done.append((count, total))
-        if count == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        monte_carlo(tasks(), trials=400, seed=1, chunk=100, resume=kept, progress=stop)
-    assert done[-1] == (5, 12)
-    after = []
-    found = monte_carlo(
-        tasks(), trials=400, seed=1, chunk=100, resume=kept, progress=lambda *a: after.append(a)
-    )
-    assert found == whole
-    assert after[0] == (5, 12)  # nothing was done twice
-    assert after[-1] == (12, 12)
-    # more trials later: the chunks that exist are used
-    more = monte_carlo(tasks(), trials=600, seed=1, chunk=100, resume=kept)
-    assert more == monte_carlo(tasks(), trials=600, seed=1, chunk=100)
-
-
-def test_a_shorter_last_chunk_is_done_again(tmp_path):
-    # 150 trials leave a chunk of 50 in the file: not the one that 200 trials need.
-    kept = tmp_path / "run.sqlite"
-    monte_carlo(tasks(), trials=150, seed=1, chunk=100, resume=kept)
-    done = []
-    found = monte_carlo(
-        tasks(), trials=200, seed=1, chunk=100, resume=kept, progress=lambda *a: done.append(a)
-    )
-    assert done[0] == (3, 6)
-    assert all(summary.trials == 200 for summary in found.values())
-    assert found == monte_carlo(tasks(), trials=200, seed=1, chunk=100)
-
-
-def test_a_file_belongs_to_one_run(tmp_path):
-    kept = tmp_path / "run.sqlite"
-    monte_carlo(tasks(), trials=100, seed=1, resume=kept)
-    with pytest.raises(InvalidInput, match=r"seed 1.*seed 2"):
-        monte_carlo(tasks(), trials=100, seed=2, resume=kept)
-    again = monte_carlo(tasks(), trials=100, seed=1, resume=kept)  # not ruined by the refusal
-    assert again == monte_carlo(tasks(), trials=100, seed=1)
-    other = [Task("scale 1.0", normal, {"scale": 3.0})]  # the same key, other work
-    assert monte_carlo(other, trials=100, seed=1, resume=kept) == monte_carlo(
-        other, trials=100, seed=1
-    )
-    with pytest.raises(InvalidInput, match="is a folder"):
-        monte_carlo(tasks(), trials=100, seed=1, resume=tmp_path)
-    text = tmp_path / "notes.txt"
-    text.write_text("hello" * 1000)
-    with pytest.raises(InvalidInput, match="does not hold an experiment"):
-        monte_carlo(tasks(), trials=100, seed=1, resume=text)
-    assert sqlite3.connect(kept).execute("select count(*) from units").fetchone() == (4,)
 
 
 def test_bad_tasks_are_named():

@@ -206,49 +206,6 @@ def test_a_label_is_text(tmp_path):
     assert len(fig1.method_of(wordy).label) <= 60
 
 
-class Stopped(KeyboardInterrupt):
-    """Ctrl-C, after some units."""
-
-
-def test_finished_work_is_kept_and_only_taken_up_where_it_belongs(tmp_path):
-    """After Ctrl-C the rest is done; another H, or a changed file, starts anew."""
-    file = tmp_path / "own.py"
-    file.write_text(EXAMPLE.read_text())
-    ways, kept = ["gaussian", f"{file}:sech"], tmp_path / "kept"
-    seen = []
-
-    def run(setting, progress):
-        return fig1.figure_one(
-            [1.0, 2.0, 4.0],
-            trials=50,
-            methods=ways,
-            setting=setting,
-            resume=kept,
-            progress=progress,
-        )
-
-    def stop(done, total):
-        if done == 4:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        run(SETTING, stop)
-    first = run(SETTING, lambda done, total: seen.append(done))
-    assert seen[0] == 4
-    assert first == fig1.figure_one([1.0, 2.0, 4.0], trials=50, methods=ways, setting=SETTING)
-    for change, already in (
-        (lambda: fig1.Setting(H + 1e-9, [0.4, -1.2], 0.3), 0),
-        (lambda: SETTING, 6),
-    ):
-        seen.clear()
-        run(change(), lambda done, total: seen.append(done))
-        assert seen[0] == already
-    file.write_text(EXAMPLE.read_text() + "\n# changed\n")
-    seen.clear()
-    run(SETTING, lambda done, total: seen.append(done))
-    assert seen[0] == 3  # the Gaussian ones
-
-
 def test_the_command_takes_all_of_it(tmp_path):
     """Own H, θ, σ, levels and code, in two processes: table, picture and points have it all."""
     np.savetxt(tmp_path / "H.csv", H, delimiter=",")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from privest.paper.commands.coverage import coverage
 from privest.paper.commands.everything import all_figures
 from privest.paper.commands.first_example import show as show_first_example
 from privest.paper.commands.people import second_figure, third_figure
@@ -21,5 +20,4 @@ app.command(name="fig1")(first_figure)
 app.command(name="fig2")(second_figure)
 app.command(name="fig3")(third_figure)
 app.command(name="fig4")(fourth_figure)
-app.command()(coverage)
 app.command(name="all")(all_figures)

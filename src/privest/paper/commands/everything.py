@@ -26,21 +26,17 @@ def all_figures(
     workers: options.Workers = 2,
     scheduler: options.Scheduler = None,
 ) -> None:
-    """The four figures of the paper, and whether what it says of them holds.
-
-    Stopped runs go on where they were: fig1 and fig4 keep finished work in the folder.
-    """
+    """The four figures of the paper, and whether what it says of them holds."""
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{out} is a file.", param_hint="--out")
     out.mkdir(parents=True, exist_ok=True)
     table, plan = _people.load(data.value, folder), _people.PLANS[data.value]
     count = people.QUICK_REPETITIONS if quick else None
-    kept = out / ("quick.sqlite" if quick else "finished.sqlite")
-    with options.running(workers, scheduler, kept.with_stem(f"fig1-{kept.stem}"), "fig1") as who:
+    with options.running(workers, scheduler, "fig1") as who:
         one = simulated.run_first(quick, who)
     two = fig2.figure_two(table, plan, repetitions=count)
     three = fig3.figure_three(table, plan, repetitions=count)
-    with options.running(workers, scheduler, kept.with_stem(f"fig4-{kept.stem}"), "fig4") as who:
+    with options.running(workers, scheduler, "fig4") as who:
         four = simulated.run_fourth(quick, who)
     fig1.save_figure(one, out / "fig1.png")
     fig2.save_figure(two, out / "fig2.png", table.source)

@@ -39,10 +39,6 @@ Scheduler = Annotated[
         metavar="ADDRESS",
     ),
 ]
-Resume = Annotated[
-    Path | None,
-    typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),
-]
 
 
 def names(given: Sequence[str] | None) -> list[str]:
@@ -105,12 +101,10 @@ def _table(option: str, path: str) -> Array:
 
 
 @contextmanager
-def running(
-    workers: int, scheduler: str | None, resume: Path | None, what: str = "simulating"
-) -> Iterator[Running]:
+def running(workers: int, scheduler: str | None, what: str = "simulating") -> Iterator[Running]:
     """Who does the work of an experiment, with a bar; a Dask cluster where one is named."""
-    with executor_of(scheduler) as executor, progress_bar(what, resume) as progress:
-        yield Running(workers=workers, executor=executor, resume=resume, progress=progress)
+    with executor_of(scheduler) as executor, progress_bar(what) as progress:
+        yield Running(workers=workers, executor=executor, progress=progress)
 
 
 @contextmanager
@@ -126,10 +120,8 @@ def executor_of(scheduler: str | None) -> Iterator[Executor | None]:
 
 
 @contextmanager
-def progress_bar(
-    what: str = "simulating", kept: Path | None = None
-) -> Iterator[Callable[[int, int], None]]:
-    """A bar on the error channel; after Ctrl-C a line that says where the finished work is."""
+def progress_bar(what: str = "simulating") -> Iterator[Callable[[int, int], None]]:
+    """A bar on the error channel; Ctrl-C ends the command without a traceback."""
     report = Console(stderr=True, highlight=False)
     words = TextColumn("{task.description}")
     shown = (words, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -139,12 +131,7 @@ def progress_bar(
             bar = bars.add_task(what, total=None)
             yield lambda done, total: bars.update(bar, completed=done, total=total)
     except KeyboardInterrupt:
-        remedy = (
-            "nothing was kept (--resume FILE keeps finished work)."
-            if kept is None
-            else f"finished work is in {kept}: the same command goes on from there."
-        )
-        report.print(Text(f"Stopped; {remedy}"), soft_wrap=True)
+        report.print(Text("Stopped; nothing was written."))
         raise typer.Exit(130) from None
 
 

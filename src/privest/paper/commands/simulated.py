@@ -72,7 +72,6 @@ def first_figure(
     seed: options.Seed = fig1.SEED,
     workers: options.Workers = 2,
     scheduler: options.Scheduler = None,
-    resume: options.Resume = None,
     device: Annotated[
         Device,
         typer.Option(
@@ -94,7 +93,7 @@ def first_figure(
     wanted = options.levels(levels) if levels is not None else _levels(quick)
     there = device is Device.gpu
     usual = fig1.DEVICE_TRIALS if there else fig1.TRIALS
-    with options.running(1 if there else workers, scheduler, resume) as running:
+    with options.running(1 if there else workers, scheduler) as running:
         points = fig1.figure_one(
             wanted,
             device=device.value,
@@ -152,7 +151,6 @@ def fourth_figure(
     seed: options.Seed = fig4.SEED,
     workers: options.Workers = 2,
     scheduler: options.Scheduler = None,
-    resume: options.Resume = None,
 ) -> None:
     """A private mean under non-Gaussian noise: estimate, then release (`fig:ml`).
 
@@ -161,7 +159,7 @@ def fourth_figure(
     private score, and averaging with Gaussian and Laplacian noise, next to the private bound.
     """
     require_files(data, png)
-    with options.running(workers, scheduler, resume) as running:
+    with options.running(workers, scheduler) as running:
         points = run_fourth(quick, running, noise=noise.value, trials=trials, seed=seed)
     _print_counts(Console(highlight=False), points)
     options.write_points(data, points)

@@ -1,111 +1,57 @@
-"""What a density shows of I_z(y) next to a level: channels by a search, Gaussian noise in full."""
+"""I_z(y) next to a level, from the density: channels by a search, Gaussian noise by curvature."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, plural
-from privest.audit._door import Look
-from privest.audit._floors import AGREE, relative
-from privest.audit._sampled import FisherInformation
-from privest.audit._search import Found, worst_input
+from privest.audit._finding import CLOSED_FORM, EXAMINED, Finding, Look, relative
+from privest.audit._search import AGREE, Found, worst_input
 from privest.linalg import PSD
 from privest.mechanism import Channel, Componentwise, GaussianMechanism, Mechanism
 from privest.mechanism._numerics import information_by_numbers
 
-# How the draws of a mechanism compare with its density.
-Draws = Literal["agrees", "contradicts", "not examined", "audited itself"]
-# Of the list in `_scope`.
-PAIRS = "dependence between two outputs"
-MORE = "dependence among three or more outputs (products of signs)"
-CLOSED_FORM = "closed form supremum"
 OUT_OF_REACH = "Its supremum exceeds the level, and the search does not reach that far."
 # Second differences over so many units of 1/√dᵀSd, along so many random directions.
 STEPS, RANDOM = (0.3, 1.0, 3.0), 8
 UNSURE = 1e-3  # an error of the margin beyond which numbers do not support a "holds"
 
 
-@dataclass(frozen=True, eq=False)
-class Finding:
-    """What was found about I_z(y) ≤ S, before anybody judges.
-
-    Most of it is as in `Certificate`, besides:
-    least       what the margin surely is: the level is broken if this exceeds 1.
-    method      how, where the mechanism's own supremum does not settle it.
-    refuted     something that the mechanism says of itself is wrong.
-    unsure      the numbers are too uncertain for a "holds".
-    undecided   one more reason if there is no verdict.
-    where       "for inputs from −64 to 64": what a verdict is about; empty: every y.
-    resolution  the widest distance between neighbours that were looked at; NaN: only some places.
-    bound       proven for all of `where`, whatever the mechanism claims.
-    sampler     how the draws compare with the density.
-    searched    what was found of each channel.
-    looked      points of `_scope.ASPECTS` that this way of looking has examined.
-    power       the least excess over the level that draws would have shown.
-    """
-
-    margin: float
-    error: float
-    least: float
-    claimed: float
-    worst_y: Array | None
-    method: str
-    reasons: tuple[str, ...]
-    confidence: float | None = None
-    refuted: bool = False
-    unsure: bool = False
-    undecided: tuple[str, ...] = ()
-    where: str = ""
-    resolution: float = 0.0
-    bound: float = math.inf
-    sampler: Draws = "not examined"
-    searched: dict[Channel, Found] = field(default_factory=dict)
-    looked: dict[str, bool] = field(default_factory=dict)
-    examined: tuple[str, ...] = ()
-    power: float = math.nan
-
-
 def by_density(mechanism: Mechanism, S: PSD, look: Look) -> Finding | None:
-    """What needs no scores, also at the places of the look; None where that is not enough."""
+    """Channels and Gaussian noise, also at the places of the look; None for the others."""
+    places = look.places if look.places.size else np.zeros((0, S.size))
     if isinstance(mechanism, Componentwise):
-        return by_search(mechanism, S, look)
-    at = look.places if look.places.size else np.zeros((0, S.size))
-    return by_curvature(mechanism, S, at) if isinstance(mechanism, GaussianMechanism) else None
+        return _by_search(mechanism, S, places, look.domain)
+    return _by_curvature(mechanism, S, places) if isinstance(mechanism, GaussianMechanism) else None
 
 
-def by_search(mechanism: Componentwise, S: PSD, look: Look) -> Finding:
+def _by_search(mechanism: Componentwise, S: PSD, places: Array, domain: Array | None) -> Finding:
     """Independent channels: the worst input of each, and what they show together."""
-    inputs = mechanism.inputs(look.places if look.places.size else np.zeros((0, S.size)))
-    ranges = _input_ranges(mechanism, look.domain)
+    inputs, ranges = mechanism.inputs(places), _input_ranges(mechanism, domain)
     found: dict[Channel, Found] = {}
     for channel in dict.fromkeys(mechanism.channels):
         same = [j for j, other in enumerate(mechanism.channels) if other == channel]
         span = None if ranges is None else (ranges[same, 0].min(), ranges[same, 1].max())
-        found[channel] = worst_input(
-            channel, inputs=inputs[:, same], domain=span, lipschitz=look.lipschitz
-        )
+        found[channel] = worst_input(channel, inputs[:, same], span)
     each = [found[channel] for channel in mechanism.channels]
-    margin, error, y = _together(mechanism, S, each, look.domain)
-    claimed, bound = math.nan, math.inf
+    margin, error, y = _together(mechanism, S, each, domain)
+    claimed = math.nan
     if not any(math.isnan(channel.worst.information) for channel in found):
         claimed = relative(S, mechanism.worst_information())
-    if all(math.isfinite(f.bound) for f in each):
-        bound = relative(S, mechanism.spread(np.array([f.bound for f in each])))
     lies = tuple(_lies(found))
     unsure = error > UNSURE and not margin + error <= 1 and not margin - error > 1
-    at = None if all(f.constant for f in each) else y
-    reasons = (*lies, *_explained(found, unsure, claimed, bool(lies)), *_covering(bound, look))
-    more = (OUT_OF_REACH,) if not lies and claimed > 1 else ()
-    how, least, wrong = "search by quadrature", margin - error, bool(lies)
     return Finding(
-        margin, error, least, claimed, at, how, reasons, None, wrong, unsure, more,
-        _range(found, look), max(f.resolution for f in each), bound, searched=found,
+        margin, error, margin - error, claimed,
+        worst_y=None if all(f.constant for f in each) else y,
+        method="search by quadrature",
+        reasons=(*lies, *_explained(found, unsure, claimed, bool(lies))),
+        refuted=bool(lies), unsure=unsure,
+        undecided=(OUT_OF_REACH,) if not lies and claimed > 1 else (),
+        where=_range(found, domain), resolution=max(f.resolution for f in each), searched=found,
     )  # fmt: skip
 
 
@@ -120,28 +66,14 @@ def _input_ranges(mechanism: Componentwise, domain: Array | None) -> Array | Non
     return np.stack([least + mechanism.offset, most + mechanism.offset], axis=1)
 
 
-def _range(found: dict[Channel, Found], look: Look) -> str:
+def _range(found: dict[Channel, Found], domain: Array | None) -> str:
     """What the search was about; empty: every input, by the form of the channels."""
-    if look.domain is not None:
-        low, high = look.domain.min(), look.domain.max()
-        return f"for readings from {low:.4g} to {high:.4g}"
+    if domain is not None:
+        return f"for readings from {domain.min():.4g} to {domain.max():.4g}"
     ranges = {(f.examined.low, f.examined.high) for f in found.values() if f.examined is not None}
-    if not ranges:
-        return ""
-    (low, high), *others = sorted(ranges)
-    return (
-        "for the inputs that were searched"
-        if others
-        else f"for inputs from {low:.4g} to {high:.4g}"
-    )
-
-
-def _covering(bound: float, look: Look) -> Iterator[str]:
-    if math.isfinite(bound):
-        yield (
-            f"With |I(u) − I(v)| ≤ {look.lipschitz:.4g}·|u − v| it is at most {bound:.6g} of the "
-            "level on all of them (covering argument)."
-        )
+    if len(ranges) > 1:
+        return "for the inputs that were searched"
+    return "".join(f"for inputs from {low:.4g} to {high:.4g}" for low, high in ranges)
 
 
 def _together(
@@ -157,7 +89,7 @@ def _together(
         return every, error, y
     # Inputs that no y reaches together: the sum is a bound; what some y shows is looked at apart.
     middle = 0 * y if domain is None else domain.mean(axis=1)
-    shown = (relative(S, of_channels(mechanism, at).matrix) for at in (y, middle))
+    shown = (relative(S, information_of_channels(mechanism, at)[0]) for at in (y, middle))
     return max(shown), error, y
 
 
@@ -211,10 +143,10 @@ def _explained(
         yield f"It states no supremum; {inputs} {were} looked at by numbers."
     elif not lies:
         yield f"A search over {inputs} found nothing above what it says itself."
-    yield from dict.fromkeys(_searched(f) for f in found.values() if f.examined is not None)
+    yield from dict.fromkeys(_scope(f) for f in found.values() if f.examined is not None)
 
 
-def _searched(found: Found) -> str:
+def _scope(found: Found) -> str:
     """The range and the resolution of a search."""
     span = found.examined
     assert span is not None
@@ -225,36 +157,31 @@ def _searched(found: Found) -> str:
     )
 
 
-def of_channels(mechanism: Componentwise, y: Array) -> FisherInformation:
-    """I_z(y) of independent channels: one integral or sum each."""
+def information_of_channels(mechanism: Componentwise, y: Array) -> tuple[Array, Array]:
+    """I_z(y) of independent channels, one integral or sum each, and a bound on its error."""
     u = mechanism.inputs(y)
     found = [information_by_numbers(c, float(v)) for c, v in zip(mechanism.channels, u)]
     matrix = mechanism.spread(np.array([estimate.value for estimate in found]))
     A = np.eye(mechanism.readings) if mechanism.matrix is None else np.abs(mechanism.matrix)
-    error = (A.T * np.array([estimate.error for estimate in found])) @ A
-    kind = "summation" if mechanism.discrete else "quadrature"
-    return FisherInformation(matrix=matrix, error=error, method=kind)
+    return matrix, (A.T * np.array([estimate.error for estimate in found])) @ A
 
 
-def by_curvature(mechanism: GaussianMechanism, S: PSD, places: Array) -> Finding | None:
-    """Gaussian noise: its closed form, if the log-density at the places bears it out."""
+def _by_curvature(mechanism: GaussianMechanism, S: PSD, places: Array) -> Finding | None:
+    """Gaussian noise: its closed form, if the log-density at the places agrees with it."""
     checked = checked_precision(mechanism, places)
     if checked is None:
         return None
     margin = relative(S, checked[0])
     error = checked[1] * margin if math.isfinite(margin) else 0.0
-    curved = "Second differences of its log-density in y are those of its supremum."
-    if type(mechanism) is GaussianMechanism:  # by its form: what is checked anywhere is everywhere
-        reasons = ("The same at every y.", curved)
-        return Finding(margin, error, margin, margin, None, CLOSED_FORM, reasons)
-    said = (
+    everywhere = type(mechanism) is GaussianMechanism  # by its form; a subclass may differ
+    said = "The same at every y." if everywhere else (
         f"The same around the {len(places) + 3} reading vectors that were looked at; what lies "
         "elsewhere was not examined."
-    )
-    where, near = "where it was examined", math.nan
+    )  # fmt: skip
     return Finding(
-        margin, error, margin, margin, None, CLOSED_FORM, (said, curved), where=where,
-        resolution=near,
+        margin, error, margin, margin, None, CLOSED_FORM,
+        (said, "Second differences of its log-density in y are those of its supremum."),
+        where="" if everywhere else EXAMINED, resolution=0.0 if everywhere else math.nan,
     )  # fmt: skip
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.coverage import Case
+from benchmarks.coverage.rows import held
 from privest.arrays import Array
-from privest.paper._coverage_rows import held
-from privest.paper.coverage import Case
 from privest.workflow import Model, Privacy, Spec, estimate, make_plan, simulate_held
 
 ROWS = (1, 2, 5, 20)  # of a person, in turn

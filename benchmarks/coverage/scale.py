@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.coverage import Case
+from benchmarks.coverage.rows import THETA, features, held, matrix, terms_of
 from privest.arrays import Array
-from privest.paper._coverage_rows import THETA, features, held, matrix, terms_of
-from privest.paper.coverage import Case
 from privest.workflow import Privacy, estimate, simulate_held
 
 

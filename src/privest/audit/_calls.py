@@ -1,6 +1,7 @@
-"""What a verdict rests on: one fixed list of points, each examined or not; the calls themselves.
+"""Calls of a sampler: low digits, later calls, other batch sizes, the global random state.
 
-A density says nothing of the 1000th call, of the digits of a draw, or of a generator elsewhere.
+A density says nothing of these. A certificate rests on one fixed list of points (`ASPECTS`), each
+examined or not.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Flags
-from privest.audit._by_density import MORE, PAIRS, Finding
-from privest.audit._door import Look, Sampler, as_sampler
-from privest.audit._drawn import EACH, FALSE_ALARM, POWER, chance_distance
+from privest.audit._draws import EACH, FALSE_ALARM, POWER, chance_distance
+from privest.audit._finding import MORE, PAIRS, Finding, Look, Sampler, as_sampler
 from privest.audit._low_digits import told_by_patterns
 from privest.linalg import PSD
 from privest.mechanism import Componentwise, Mechanism, RunningMechanism

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.coverage import Case
 from privest.arrays import Array
 from privest.estimator import Result, reference_variance
 from privest.estimator.inference import LevelRows, fit_levels
 from privest.estimator.inference._weighted_sums import in_memory
-from privest.paper.coverage import Case
 from privest.workflow import Model, Plan, Privacy, Spec, estimate, simulate_held, stated_plan
 
 THETA = np.array([1.0, 0.5, -0.3, 0.2])

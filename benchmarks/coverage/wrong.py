@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.coverage import WARNED, Case
+from benchmarks.coverage.rows import THETA, held, many_levels
 from privest.arrays import Array
-from privest.paper._coverage_rows import THETA, held, many_levels
-from privest.paper.coverage import WARNED, Case
 from privest.workflow import (
     Estimate,
     Model,

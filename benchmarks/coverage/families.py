@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.coverage import Case
+from benchmarks.coverage.rows import features, held, matrix, terms_of
 from privest.arrays import Array
 from privest.errors import NotIdentifiable, NumericalFailure
-from privest.paper._coverage_rows import features, held, matrix, terms_of
-from privest.paper.coverage import Case
 from privest.workflow import Privacy, estimate, simulate_held
 
 YES = np.array([-0.5, 0.6, 0.4])

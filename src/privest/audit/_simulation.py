@@ -1,4 +1,4 @@
-"""What simulation shows of a level: by scores, by samples alone, by running what users run."""
+"""I_z(y) next to a level, by simulated scores and by running the code that users run."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from privest.arrays import Array
-from privest.audit._by_density import PAIRS, Finding
-from privest.audit._door import Look, Sampler, as_sampler
-from privest.audit._drawn_vectors import density_answers, derived_scores, false_score
-from privest.audit._floors import AGREE, inverse_root, relative
-from privest.audit._move_size import moving_atoms
-from privest.audit._sampled import SAMPLES, UNCHANGED, information_from_samples
-from privest.errors import InvalidInput
+from privest.arrays import Array, ArrayLike
+from privest.audit._finding import (
+    EXAMINED,
+    PAIRS,
+    Finding,
+    Look,
+    as_sampler,
+    inverse_root,
+    relative,
+)
+from privest.audit._samples import moving_atoms
+from privest.audit._search import AGREE
+from privest.errors import PrivestError
 from privest.linalg import PSD
-from privest.mechanism import Mechanism, RunningMechanism
+from privest.mechanism import Channel, Mechanism, RunningMechanism, Worst
+from privest.mechanism._numeric_score import differences
 
 # A run of code costs as much as many draws of a density: this part of the samples at each place.
 SHARE, FEWEST = 0.1, 100
 # Places at which a score is compared with the density; draws there if it must be derived.
 FEW_PLACES, DERIVED = 5, 2000
+# Draws at which a score is compared with the density, along at most so many directions.
+COMPARED, DIRECTIONS = 16, 8
 TESTS = ("mean", "covariance", "distribution")
 
 
@@ -52,10 +60,9 @@ def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
     )
     lie = f"The supremum it claims, {claimed:.6g} of the level, is wrong."
     reasons = (said, *scores.said, *((lie,) if lies else ()))
-    where = "where it was examined"
     return Finding(
         margin, error, least, claimed, worst, method, reasons, look.confidence,
-        lies or scores.false, not scores.known, where=where, resolution=math.nan,
+        lies or scores.false, not scores.known, where=EXAMINED, resolution=math.nan,
     )  # fmt: skip
 
 
@@ -74,7 +81,7 @@ class Scores:
             )
             return
         some = look.places[:: max(1, len(look.places) // FEW_PLACES)]
-        wrong = next((y for y in some if false_score(mechanism, y, look.rng)), None)
+        wrong = next((y for y in some if _false_score(mechanism, y, look.rng)), None)
         if wrong is not None:
             self.false, self.samples = True, min(look.samples, DERIVED)
             self.said = (
@@ -87,7 +94,7 @@ class Scores:
         z = self.mechanism.simulate(y, rng, trials=self.samples)
         if not self.false:
             return self.mechanism.score(z, y)
-        return np.nan_to_num(derived_scores(self.mechanism, z, y, np.eye(y.size))[0])
+        return np.nan_to_num(_derived_scores(self.mechanism, z, y, np.eye(y.size))[0])
 
 
 def _around(readings: int, look: Look) -> Array:
@@ -122,57 +129,70 @@ def _mean(x: Array, look: Look) -> tuple[float, float]:
     return float(x.mean()), float(wide * x.std(ddof=1) / math.sqrt(x.size))
 
 
-def by_samples(sampler: Mechanism | Sampler, S: PSD, look: Look) -> Finding:
-    """Estimate everywhere (or at y = 0); then bound the direction that shows most, afresh."""
-    look = look.at(lambda: np.zeros((1, S.size)))
-    root, hidden = inverse_root(S.dense())
-    if hidden.size:
-        raise InvalidInput(
-            "a level with hidden directions cannot be audited from samples: no sample shows that "
-            "nothing at all is shown. Audit the density."
-        )
-    margin, lower, worst = -math.inf, -math.inf, look.places[0]
-    samples, rng, unchanged = look.samples, look.rng, True
-    for y in look.places:
-        first = information_from_samples(sampler, y, samples=samples, rng=rng, directions=root)
-        found = first
-        if not np.isinf(first.matrix).any():
-            direction = root @ np.linalg.eigh(np.nan_to_num(first.matrix))[1][:, -1:]
-            found = information_from_samples(
-                sampler, y, samples=samples, rng=rng, directions=direction, confidence=look.each
-            )
-        if np.isinf(found.matrix).any():
-            notes, sure = found.notes, look.confidence
-            return Finding(
-                math.inf, 0.0, math.inf, math.nan, y, SAMPLES, notes, sure, sampler="audited itself"
-            )
-        # An estimate below its own lower bound (or below 0, by noise) says no more than that.
-        margin = max(margin, float(np.fmax(found.matrix[0, 0], found.lower[0])))
-        unchanged = unchanged and bool(first.unchanged.all() and found.unchanged.all())
-        if found.lower[0] > lower:
-            lower, worst = float(found.lower[0]), y
-    said = (
-        f"Looked at {len(look.places)} reading vectors: at least {lower:.4g} of the level is shown "
-        "close to one of them."
-    )
-    reasons, error = (UNCHANGED if unchanged else said,), max(margin - lower, 0.0)
-    return Finding(
-        margin, error, lower, math.nan, worst, SAMPLES, reasons, look.confidence,
-        where="where it was examined", resolution=math.nan, sampler="audited itself",
-    )  # fmt: skip
+# --- scores, next to the density ------------------------------------------------------------------
+
+
+def density_answers(mechanism: Mechanism, y: Array, rng: np.random.Generator) -> bool:
+    """Has the mechanism a log-density at all?"""
+    try:
+        value = mechanism.log_density(mechanism.simulate(y, rng, trials=1), y)
+    except (NotImplementedError, PrivestError):
+        return False
+    return bool(np.isfinite(value).all())
+
+
+class _Line(Channel):
+    """ln p(z_i|y + t·v) as a function of t: z is the number i of a draw."""
+
+    def __init__(self, mechanism: Mechanism, draws: Array, y: Array, v: Array) -> None:
+        self.mechanism, self.draws, self.y, self.v = mechanism, draws, y, v
+
+    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
+        raise NotImplementedError
+
+    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
+        i, t = np.broadcast_arrays(np.asarray(z, dtype=np.intp), np.asarray(u))
+        flat = self.mechanism.log_density(self.draws[i.ravel()], self.y + t.reshape(-1, 1) * self.v)
+        return np.asarray(flat).reshape(t.shape)
+
+    @property
+    def worst(self) -> Worst:
+        return Worst(math.nan)
+
+
+def _derived_scores(
+    mechanism: Mechanism, z: Array, y: Array, directions: Array
+) -> tuple[Array, Array]:
+    """vᵀ∂ ln p(z|y)/∂y by differences, for draws z (n, q) and directions v (k, m); with errors."""
+    count = np.arange(len(z), dtype=np.float64)
+    wide, zero = np.full(len(z), math.inf), np.zeros(len(z))
+    found = [differences(_Line(mechanism, z, y, v), count, zero, wide) for v in directions]
+    return np.stack([s for s, _ in found], axis=1), np.stack([e for _, e in found], axis=1)
+
+
+def _false_score(mechanism: Mechanism, y: Array, rng: np.random.Generator) -> bool:
+    """Is the score at y not the derivative of the log-density, at 16 draws along 8 directions?"""
+    z = mechanism.simulate(y, rng, trials=COMPARED)
+    m = y.size
+    v = np.eye(m) if m <= DIRECTIONS else rng.standard_normal((DIRECTIONS, m))
+    found, error = _derived_scores(mechanism, z, y, v)
+    with np.errstate(all="ignore"):
+        own = mechanism.score(z, y) @ v.T
+        apart = ~(np.abs(own - found) <= 1e-4 * (np.abs(own) + np.abs(found)) + 10 * error)
+    return bool(np.count_nonzero(apart) > 1)
 
 
 # --- what users run: is the noise of the code that of the density it claims? ----------------------
 
 
-class Examined(NamedTuple):
+class NoiseTest(NamedTuple):
     """What the noise of running code was at one y: the TESTS it failed, and an atom that moves."""
 
     wrong: tuple[str, ...]
     atom: str | None
 
 
-def runs(look: Look) -> int:
+def _runs(look: Look) -> int:
     """How often the code is run at each place."""
     return max(int(SHARE * look.samples), FEWEST)
 
@@ -184,7 +204,7 @@ def _usual_places(mechanism: RunningMechanism) -> Array:
     return np.asarray(np.array([[0.0], [1.0], [10.0]]) * fixed / scale)
 
 
-def examined(mechanism: RunningMechanism, y: Array, look: Look) -> Examined:
+def noise_test(mechanism: RunningMechanism, y: Array, look: Look) -> NoiseTest:
     """The noise e = z̃ − Ay of n runs at y, which must be N(0, I).
 
     mean            n‖ē‖² ~ χ²_q.
@@ -196,7 +216,7 @@ def examined(mechanism: RunningMechanism, y: Array, look: Look) -> Examined:
     Each of the three p-values must exceed (1 − confidence)/3, divided by the number of places: code
     that does what it claims fails with a probability below 1 − confidence.
     """
-    count = runs(look)
+    count = _runs(look)
     noise = mechanism.simulate(y, look.rng, trials=count) - mechanism.matrix @ y
     first, second = noise[: count // 2], noise[count // 2 :]
     mean = noise.mean(axis=0)
@@ -210,12 +230,12 @@ def examined(mechanism: RunningMechanism, y: Array, look: Look) -> Examined:
     }
     wrong = tuple(test for test in TESTS if p[test] < (1 - look.each) / 3)
     atoms = moving_atoms(as_sampler(mechanism), y, np.eye(y.size), count, look.rng)
-    return Examined(wrong, next((atom for atom in atoms if atom is not None), None))
+    return NoiseTest(wrong, next((atom for atom in atoms if atom is not None), None))
 
 
-def described(every: list[Examined], look: Look) -> tuple[str, float]:
+def described(every: list[NoiseTest], look: Look) -> tuple[str, float]:
     """One sentence on what was examined, and how it came out; the excess that would be seen."""
-    count = runs(look)
+    count = _runs(look)
     where = f"{count} runs" + (f" at each of {len(every)} reading vectors" if every[1:] else "")
     failed = [test for test in TESTS if any(test in place.wrong for place in every)]
     if failed:
@@ -238,7 +258,7 @@ def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
     """What the code claims, if its noise bears that out; else what runs of it show."""
     claimed = relative(S, mechanism.worst_information())
     look = look.at(lambda: _usual_places(mechanism))
-    every = [examined(mechanism, y, look) for y in look.places]
+    every = [noise_test(mechanism, y, look) for y in look.places]
     (report, power), method, sure = described(every, look), "runs of the code", look.confidence
     for y, place in zip(look.places, every):
         if place.atom is not None:
@@ -250,7 +270,7 @@ def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
         )
         return Finding(
             claimed, 0.0, claimed, claimed, None, method, reasons, sure,
-            where="where it was examined", resolution=math.nan, sampler="agrees", power=power,
+            where=EXAMINED, resolution=math.nan, sampler="agrees", power=power,
             looked={PAIRS: True},
         )  # fmt: skip
     margin, error, worst = 0.0, 0.0, look.places[0]
@@ -271,7 +291,7 @@ def _carried(mechanism: RunningMechanism, S: PSD, y: Array, look: Look) -> tuple
     True of every c and d, whatever the law of the noise, where E z̃ = Ay: c and d are those that
     show most in the first half of the runs, the variance is that of the second.
     """
-    noise = mechanism.simulate(y, look.rng, trials=runs(look)) - mechanism.matrix @ y
+    noise = mechanism.simulate(y, look.rng, trials=_runs(look)) - mechanism.matrix @ y
     first, second = noise[: len(noise) // 2], noise[len(noise) // 2 :]
     root, _ = inverse_root(S.dense())
     if root.size == 0:

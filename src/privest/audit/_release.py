@@ -15,11 +15,10 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, as_confidence, as_count
-from privest.audit._attack import Task
-from privest.audit._attackers import PAIRS, learnt
+from privest.audit._attack import PAIRS, Task, learnt
+from privest.audit._calls import NOT_RELEASED
 from privest.audit._certificate import certify
 from privest.audit._low_digits import common_grid, share_interval, told_apart
-from privest.audit._scope import NOT_RELEASED
 from privest.errors import InvalidInput
 from privest.mechanism import RunningMechanism
 from privest.privacy import PrivacyLevel, as_level
@@ -356,7 +355,9 @@ def _ends(
     learnt_from, judged = zip(*(np.split(box.draw(box.at(v), None, 2 * count), 2) for v in ends))
     spread = sum(np.atleast_2d(np.cov(z.T)) for z in learnt_from)
     gap = learnt_from[1].mean(axis=0) - learnt_from[0].mean(axis=0)
-    toward = np.linalg.lstsq(spread, gap, rcond=None)[0]
+    # A little more spread: outputs without noise are told apart along the gap itself.
+    little = 1e-12 * (np.trace(spread) + gap @ gap) + np.finfo(float).tiny
+    toward = np.linalg.solve(spread + little * np.eye(len(gap)), gap)
     middle = float(np.mean([z.mean(axis=0) for z in learnt_from], axis=0) @ toward)
     level = (1 - confidence) / 2
     least, most = (share_interval(z @ toward > middle, level) for z in judged)

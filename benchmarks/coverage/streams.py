@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.coverage import Case
 from privest.arrays import Array
 from privest.estimator import PrivateRLS
 from privest.estimator._stream_conclusion import conclude
 from privest.mechanism import StreamMechanism
 from privest.noise import Gaussian
-from privest.paper.coverage import Case
 
 NAMES = ("intercept", "temperature", "evening", "weekend")
 THETA = np.array([1.0, -0.05, 0.4, 0.2])

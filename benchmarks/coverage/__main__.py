@@ -1,10 +1,11 @@
-"""`privest reproduce coverage`: how often the printed intervals hold the truth."""
+"""`python -m benchmarks.coverage`: how often the printed intervals hold the truth."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +14,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import coverage as cover
+from benchmarks.coverage.cases import CASES
+from benchmarks.coverage.kept import Kept
 from privest.files import atomic_write, require_writable
-from privest.paper import coverage as cover
-from privest.paper._coverage_cases import CASES
 from privest.paper.commands import options
 
 QUICK = 100
@@ -44,7 +46,10 @@ def coverage(
     ] = None,
     seed: options.Seed = cover.SEED,
     workers: options.Workers = 2,
-    resume: options.Resume = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),
+    ] = None,
 ) -> None:
     """How often the intervals that the commands print hold the truth, case by case.
 
@@ -59,8 +64,9 @@ def coverage(
             require_writable(file)
     cases = cover.chosen(CASES, topics or [])
     count = trials or (QUICK if quick else cover.TRIALS)
-    with options.running(workers, None, resume) as running:
-        found = cover.coverage_table(cases, trials=count, seed=seed, **running)
+    kept = nullcontext() if resume is None else Kept(resume, seed, cover.CHUNK)
+    with kept as store, options.running(workers, None) as running:
+        found = cover.coverage_table(cases, trials=count, seed=seed, store=store, **running)
     options.write_points(data, found)
     if table is not None:
         atomic_write(table, as_csv(found))
@@ -112,3 +118,7 @@ def new_table(title: str) -> Table:
     table.add_column("coverage of 95 %", justify="right")
     table.add_column("as it should")
     return table
+
+
+if __name__ == "__main__":
+    typer.run(coverage)

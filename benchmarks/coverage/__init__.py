@@ -1,7 +1,7 @@
 """How often the intervals that are printed hold the truth: one table, by simulation.
 
 Every row of it is a case: readings are drawn, released with simulated noise and estimated by the
-very code of the commands (`_held`), many times. `CASES` has them with what is known of each.
+very code of the commands, many times. `cases.CASES` has them with what is known of each.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Covered(Record):
 def coverage_table(
     cases: Sequence[Case], *, trials: int = TRIALS, seed: int = SEED, **running: Unpack[Running]
 ) -> list[Covered]:
-    """Run the cases; a row for every interval of each, in their order."""
+    """Run the cases; a row for every interval of each, in their order. A store: of CHUNK."""
     tasks = [Task(case.key, case.work, case.arguments) for case in cases]
     found = trials_of(tasks, trials=trials, seed=seed, chunk=CHUNK, **running)
     return [row for case in cases for row in _rows(case, found[case.key])]
