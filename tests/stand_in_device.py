@@ -29,47 +29,11 @@ using std::fmin; using std::fmax; using std::fabs;
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return (unsigned long long)(((unsigned __int128)a * b) >> 64);
 }
-// ∫ e^{−t² − 2xt} dt·2/√π for x ≥ 0, in 80 bits: by erfc, and far out by the continued fraction
-static inline double erfcx(double given) {
-    long double x = given, s = given;
-    if (x < 8.0L) return (double)(expl(x * x) * erfcl(x));
-    for (int k = 80; k > 0; k--) s = x + 0.5L * k / s;
-    return (double)(1.0L / (s * 1.7724538509055160272981674833411452L));
-}
-"""
-CLIMB = r"""
-extern "C" void climb(long long threads, long long problems, unsigned long long *next,
-                      const double *H, const double *z, const double *sd, const double *own,
-                      const double *begin, int starts, int iterations, double *theta,
-                      double *height, unsigned char *found, long long *spent, double *size) {
-    climb_many(next, problems, H, z, sd, own, begin, starts, iterations, theta, height, found,
-               spent, size);
-}
-extern "C" void screen(long long trials, const double *H, const double *z, const double *centre,
-                       const double *sd, const double *own, const int *rows,
-                       const double *inverses, int fits, double *begin) {
-    for (long long t = 0; t < trials; t++)
-        screen_one(t, H, z, centre, sd, own, rows, inverses, fits, begin);
-}
-extern "C" void terms(long long count, const double *z, const double *eta, const double *sd,
-                      const double *own, double *out) {
-    for (long long k = 0; k < count; k++) {
-        Terms t = terms_of(z[k], eta[k], sd[0], own);
-        out[4 * k] = t.value; out[4 * k + 1] = t.slope;
-        out[4 * k + 2] = t.curvature; out[4 * k + 3] = t.weight;
-    }
-}
 """
 PHILOX = r"""
 extern "C" void philox(long long counters, unsigned long long first, unsigned long long key0,
                        unsigned long long key1, unsigned long long *words) {
     for (long long k = 0; k < counters; k++) philox_one(k, first, key0, key1, words);
-}
-"""
-VOIGT = r"""
-extern "C" void voigt(long long count, const double *x, const double *y, double *K, double *slope,
-                      double *bend) {
-    for (long long k = 0; k < count; k++) voigt_profile(x[k], y[k], K + k, slope + k, bend + k);
 }
 """
 
@@ -239,22 +203,10 @@ class StandIn:
         return Remote(np.argsort(array.own, axis=axis, kind="stable"))
 
     def RawModule(self, code):
-        library = compiled(HEAD + code + (PHILOX if "philox_one" in code else CLIMB))
+        library = compiled(HEAD + code + PHILOX)
         found = SimpleNamespace(library=library)
         found.get_function = lambda name: Kernel(getattr(library, name))
         return found
-
-    def ElementwiseKernel(self, arguments, results, body, name, preamble):
-        assert "voigt_profile(x, y, &height, &slope, &bend)" in body
-        library = compiled(HEAD + preamble + VOIGT)
-
-        def run(x, y):
-            x, y = (np.ascontiguousarray(a) for a in np.broadcast_arrays(inside(x), inside(y)))
-            made = [np.empty(x.shape) for _ in range(3)]
-            called(library.voigt, (np.int64(x.size), x, y, *made))
-            return tuple(Remote(a) for a in made)
-
-        return run
 
 
 class Special:
@@ -277,8 +229,8 @@ def installed(monkeypatch, free=2**30):
 
 def forgotten():
     """No kernel or backend of the stand-in outlives a test."""
-    from privest.estimator._device import _cupy, _kernels
+    from privest.estimator import _device
     from privest.paper import _counter
 
-    for cached in (_cupy.cupy_backend, _kernels._module, _kernels.voigt_kernel, _counter._kernel):
+    for cached in (_device.cupy_backend, _counter._kernel):
         cached.cache_clear()

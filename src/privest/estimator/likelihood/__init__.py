@@ -4,12 +4,12 @@ from privest.estimator.likelihood._additive import (
     ConvolvedLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
+    QuantiserLikelihood,
     VoigtLikelihood,
 )
 from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.estimator.likelihood._clipped import ClippedLikelihood
 from privest.estimator.likelihood._combined import Rowwise, Shifted
-from privest.estimator.likelihood._dithered import DitheredLikelihood, LaplaceQuantiserLikelihood
 from privest.estimator.likelihood._gain import GainLikelihood
 from privest.estimator.likelihood._inverse import (
     InverseGaussianLikelihood,
@@ -21,8 +21,8 @@ from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [
     "NUMPY", "Backend", "BinaryLikelihood", "ClippedLikelihood", "ConvolvedLikelihood",
-    "DitheredLikelihood", "GainLikelihood", "GaussianLikelihood", "InverseGaussianLikelihood",
-    "InverseLaplaceLikelihood", "LaplaceLikelihood", "LaplaceQuantiserLikelihood", "Likelihood",
-    "QuadratureLikelihood", "Rowwise", "Shifted", "Terms", "TwinUniformLikelihood",
-    "VoigtLikelihood", "likelihood_of",
+    "GainLikelihood", "GaussianLikelihood", "InverseGaussianLikelihood",
+    "InverseLaplaceLikelihood", "LaplaceLikelihood", "Likelihood",
+    "QuadratureLikelihood", "QuantiserLikelihood", "Rowwise", "Shifted", "Terms",
+    "TwinUniformLikelihood", "VoigtLikelihood", "likelihood_of",
 ]  # fmt: skip

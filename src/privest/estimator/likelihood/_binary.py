@@ -35,6 +35,8 @@ class BinaryLikelihood(Likelihood):
     array([[0.841345, 0.158655]])
     """
 
+    anywhere = True
+
     def __init__(self, variance: ArrayLike, *, law: ScalarLaw, threshold: float = 0.0) -> None:
         super().__init__(variance)
         self.law, self.threshold = law, as_number(threshold, "threshold")
@@ -46,8 +48,6 @@ class BinaryLikelihood(Likelihood):
         # Log-concave laws have log-concave distribution functions, hence one maximum.
         one = isinstance(law, GaussianLaw | Laplace | Logistic)
         self.several_maxima = not one  # type: ignore[misc] # a matter of the law
-        closed = isinstance(law, GaussianLaw | Laplace)
-        self.anywhere = closed  # type: ignore[misc] # not with a table
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp

@@ -24,7 +24,6 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
-from privest.estimator.likelihood import _voigt
 
 # An array namespace or a table of functions: chosen when the program runs.
 Namespace: TypeAlias = Any
@@ -51,16 +50,6 @@ class Backend:
         """The functions given, or scipy's."""
         return scipy.special if self.given_special is None else self.given_special
 
-    def voigt(self, x: Array, y: Array) -> tuple[Array, Array, Array]:
-        """K, K_x/K, K_xx/K of the Voigt profile (`_voigt`)."""
-        if self.xp is np:
-            return _voigt.profile(x, y)
-        return _voigt.in_namespace(x, y, self.xp)
-
-    def voigt_height(self, x: Array, y: Array) -> Array:
-        """K alone."""
-        return _voigt.height(x, y) if self.xp is np else self.voigt(x, y)[0]
-
     def largest(self, score: Array, count: int) -> Index:
         """Where the `count` largest numbers of each row are, in any order."""
         if self.xp is np:
@@ -83,10 +72,6 @@ class Backend:
     def host(self, array: Any) -> Any:  # noqa: ANN401 - whatever has a shape
         """The same as an array of NumPy."""
         return array
-
-    def fused(self, likelihood: Likelihood, H: Array) -> Any:  # noqa: ANN401 - see `_device`
-        """A compiled climb for this likelihood and H; None: array operations do it."""
-        return None
 
 
 NUMPY = Backend()
