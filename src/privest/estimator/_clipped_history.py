@@ -9,7 +9,7 @@ import numpy as np
 from privest import lattice
 from privest.arrays import Array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator._clipped_rows import ClippedRows
+from privest.estimator._clipped import ClippedRows
 from privest.mechanism._rows import Range, clip_of
 from privest.noise import GaussianLaw, ScalarLaw
 from privest.privacy import SequentialLevel

@@ -118,8 +118,8 @@ def maximum_likelihood(
         ends = _climb(
             matrix, repeated, where.xp.reshape(first, (-1, n)), likelihood, iterations, where
         )
-        shaped = (where.xp.reshape(end, (*first.shape[:2], *end.shape[1:])) for end in ends)
-        parts.append(_best(*shaped, where, own))
+        shaped = [where.xp.reshape(end, (*first.shape[:2], *end.shape[1:])) for end in ends]
+        parts.append(_best(shaped, where, own))
     estimate, height, good, spent, gradient, agreed = (own.xp.concat(p) for p in zip(*parts))
     return MLResult(
         estimate=estimate,
@@ -209,17 +209,14 @@ class _Starts:
         return begin
 
 
-def _best(
-    theta: Array, height: Array, good: Flags, spent: Index, gradient: Array, where: Backend,
-    own: Backend,
-) -> tuple[Array, ...]:  # fmt: skip
+def _best(ends: list[Array], where: Backend, own: Backend) -> tuple[Array, ...]:
     """Of every trial the highest end, among equals one that has converged; and how many agree."""
     xp = where.xp
+    _, height, good, _, _ = ends
     same = height >= xp.max(height, axis=1, keepdims=True) - SAME
     chosen = xp.argmax(xp.where(same, good + 1.0, 0.0), axis=1)
     row = xp.arange(len(height))
-    best = tuple(end[row, chosen] for end in (theta, height, good, spent, gradient))
-    found = (*best, xp.sum(same, axis=1))
+    found = (*(end[row, chosen] for end in ends), xp.sum(same, axis=1))
     return found if own.remote else tuple(where.host(array) for array in found)
 
 

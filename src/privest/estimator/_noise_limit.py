@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privest.estimator.inference import Scatter
-from privest.estimator.inference._unknown import UPPER, upper_variance
+from privest.estimator.inference._errors import UPPER, upper_variance
 from privest.records import Record
 
 BOTH_ENDS = 2 * UPPER - 1  # of an interval whose upper end is the limit

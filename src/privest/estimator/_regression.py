@@ -13,9 +13,8 @@ import numpy as np
 from privest.aggregate import FeatureRows
 from privest.arrays import CONFIDENCE, Array, as_choice, as_flag, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
-from privest.estimator._clipped import estimate_clipped
+from privest.estimator._clipped import ClippedResult, estimate_clipped
 from privest.estimator._clipped_history import ClippedHistory
-from privest.estimator._clipped_result import ClippedResult
 from privest.estimator._noise_limit import (
     BOTH_ENDS,
     NoiseLimit,

@@ -15,7 +15,7 @@ from privest.estimator.likelihood import (
     QuantiserLikelihood,
     TwinUniformLikelihood,
 )
-from privest.estimator.likelihood._pieces import span, tail
+from privest.estimator.likelihood._inverse import span, tail
 from privest.mechanism import LaplaceQuantiser, ProbabilisticQuantiser, TriangularQuantiser
 
 QUANTISERS = {"uniform": ProbabilisticQuantiser, "triangular": TriangularQuantiser}

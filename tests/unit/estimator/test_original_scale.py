@@ -12,8 +12,8 @@ from privest.estimator.inference._original_scale import (
     as_percent,
     likelihood_mean,
     reading_factor,
+    total_of,
 )
-from privest.estimator.inference._totals import total_of
 from privest.lattice import GRID
 
 

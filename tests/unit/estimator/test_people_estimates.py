@@ -132,7 +132,7 @@ def test_reml_agrees_with_statsmodels():
 def test_slopes_of_the_likelihood():
     world = World(np.random.default_rng(4), SIZES)
     shown, _ = world.released()
-    from privest.estimator.inference._random_effects import _Likelihood
+    from privest.estimator.inference._people import _Likelihood
 
     made = _Likelihood(effects(world, shown)._strata)
     for point in ((0.3, 0.7), (1e-3, 2.0), (2.0, 0.0)):

@@ -10,39 +10,9 @@ from privest.estimator.inference._cluster import (
     cluster_errors,
     group_sums,
 )
-from privest.estimator.inference._errors import Errors
-from privest.estimator.inference._errors import without_noise as without_noise
-from privest.estimator.inference._joint import Joint as Joint
-from privest.estimator.inference._joint import joint_test as joint_test
-from privest.estimator.inference._levels import LevelFit, fit_levels
-from privest.estimator.inference._original_scale import (
-    OriginalMean,
-    as_factor,
-    as_percent,
-    likelihood_mean,
-    reading_factor,
-)
-from privest.estimator.inference._people import (
-    PeopleEstimate,
-    PeopleNoise,
-    PeopleSums,
-    people_errors,
-)
-from privest.estimator.inference._random_effects import EffectSums, RandomEffects
-from privest.estimator.inference._robust import fit_huber as fit_huber
-from privest.estimator.inference._sandwich import CHOICES as CHOICES
-from privest.estimator.inference._sandwich import ENOUGH as ENOUGH
-from privest.estimator.inference._sandwich import (
-    SecondPass,
-    WeightedRows,
-    row_errors,
-    sandwich_errors,
-    second_pass,
-)
-from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
-from privest.estimator.inference._totals import Total, noise_factor, total_of
-from privest.estimator.inference._unknown import DOUBTFUL as DOUBTFUL
-from privest.estimator.inference._unknown import (
+from privest.estimator.inference._errors import DOUBTFUL as DOUBTFUL
+from privest.estimator.inference._errors import (
+    Errors,
     Scatter,
     less_noise_p,
     misfit_p,
@@ -54,6 +24,39 @@ from privest.estimator.inference._unknown import (
     unknown_errors,
     without_privacy,
 )
+from privest.estimator.inference._errors import without_noise as without_noise
+from privest.estimator.inference._joint import Joint as Joint
+from privest.estimator.inference._joint import joint_test as joint_test
+from privest.estimator.inference._levels import LevelFit, fit_levels
+from privest.estimator.inference._original_scale import (
+    OriginalMean,
+    Total,
+    as_factor,
+    as_percent,
+    likelihood_mean,
+    noise_factor,
+    reading_factor,
+    total_of,
+)
+from privest.estimator.inference._people import (
+    EffectSums,
+    PeopleEstimate,
+    PeopleNoise,
+    PeopleSums,
+    RandomEffects,
+    people_errors,
+)
+from privest.estimator.inference._robust import fit_huber as fit_huber
+from privest.estimator.inference._sandwich import CHOICES as CHOICES
+from privest.estimator.inference._sandwich import ENOUGH as ENOUGH
+from privest.estimator.inference._sandwich import (
+    SecondPass,
+    WeightedRows,
+    row_errors,
+    sandwich_errors,
+    second_pass,
+)
+from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
 from privest.estimator.inference._weighted_sums import LevelRows
 from privest.estimator.inference._weighted_sums import Prepared as Prepared
 from privest.estimator.inference._weighted_sums import prepared as prepared

@@ -9,14 +9,20 @@ from privest.estimator.likelihood._additive import (
 )
 from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.estimator.likelihood._clipped import ClippedLikelihood
-from privest.estimator.likelihood._combined import Rowwise, Shifted
-from privest.estimator.likelihood._gain import GainLikelihood
 from privest.estimator.likelihood._inverse import (
     InverseGaussianLikelihood,
     InverseLaplaceLikelihood,
 )
-from privest.estimator.likelihood._quadrature import QuadratureLikelihood
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.estimator.likelihood._quadrature import GainLikelihood, QuadratureLikelihood
+from privest.estimator.likelihood._terms import (
+    NUMPY,
+    Backend,
+    Likelihood,
+    Rowwise,
+    Shifted,
+    Terms,
+    likelihood_of,
+)
 from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from privest.arrays import EPS, Array, ArrayLike, Flags, as_positive
-from privest.estimator.likelihood._combined import for_each_variance
 from privest.estimator.likelihood._smear import Function, Smear, Table
 from privest.estimator.likelihood._terms import (
     NUMPY,
     Backend,
     Likelihood,
     Terms,
+    for_each_variance,
     likelihood_of,
 )
 from privest.estimator.likelihood._voigt import profile

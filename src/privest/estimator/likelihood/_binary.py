@@ -10,9 +10,15 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Flags, as_number
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._additive import gaussian_laplace
-from privest.estimator.likelihood._combined import for_each_variance
 from privest.estimator.likelihood._smear import Smear, Table
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.estimator.likelihood._terms import (
+    NUMPY,
+    Backend,
+    Likelihood,
+    Terms,
+    for_each_variance,
+    likelihood_of,
+)
 from privest.mechanism import BinaryQuantiser
 from privest.noise import Cauchy, GaussianLaw, Laplace, Logistic, ScalarLaw
 

@@ -24,7 +24,7 @@ NODES = 13  # of the trapezoid rule: 2N + 2 of them
 def profile(x: Array, y: Array, xp: Any = np) -> tuple[Array, Array, Array]:  # noqa: ANN401
     """K, K_x/K, K_xx/K for finite x and y > 0 of shapes that go together.
 
-    ln K to 2e-14; its slope to 1e-12 and its curvature to 2e-10, in units of min(1, 1/|z|) and its
+    ln K to 4e-14; its slope to 4e-12 and its curvature to 4e-10, in units of min(1, 1/|z|) and its
     square.
     """
     z = x + 1j * y
