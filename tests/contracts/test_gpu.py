@@ -71,9 +71,9 @@ def test_voigt():
     found = _voigt.profile(there.xp.asarray(x), there.xp.asarray(y), there.xp)
     height, tilt, bent = (one.get() for one in found)
     unit = np.minimum(1.0, 1.0 / np.hypot(x, y))
-    assert np.abs(np.log(height / K)).max() < 4e-14
-    assert (np.abs(tilt - slope) / unit).max() < 2e-12
-    assert (np.abs((bent - tilt**2) - (bend - slope**2)) / unit**2).max() < 4e-10
+    assert np.abs(np.log(height / K)).max() < 2e-13
+    assert (np.abs(tilt - slope) / unit).max() < 2e-11
+    assert (np.abs((bent - tilt**2) - (bend - slope**2)) / unit**2).max() < 2e-9
 
 
 @pytest.mark.parametrize(

@@ -325,7 +325,7 @@ def record_people():
         whole.add(sums, sizes)
         found, second = whole.solve(), whole.errors()
         turn = whole.turned(second)
-        whole.add_turned_errors(second, found.estimate, turn.T @ sums @ turn, sizes)
+        whole.add_errors(second, found.estimate, turn.T @ sums @ turn, sizes)
         errors = second.errors()
         made[name] = [found.estimate, found.floor, found.misfit, errors.covariance,
                       errors.degrees_of_freedom]  # fmt: skip

@@ -16,13 +16,10 @@ from privest.estimator.inference._errors import (
     Scatter,
     less_noise_p,
     misfit_p,
-    new_reading_error,
-    new_release_error,
     reference_p,
     stated_errors,
     stated_p,
     unknown_errors,
-    without_privacy,
 )
 from privest.estimator.inference._errors import without_noise as without_noise
 from privest.estimator.inference._joint import Joint as Joint
@@ -31,11 +28,8 @@ from privest.estimator.inference._levels import LevelFit, fit_levels
 from privest.estimator.inference._original_scale import (
     OriginalMean,
     Total,
-    as_factor,
     as_percent,
     likelihood_mean,
-    noise_factor,
-    reading_factor,
     total_of,
 )
 from privest.estimator.inference._people import (
@@ -44,7 +38,6 @@ from privest.estimator.inference._people import (
     PeopleNoise,
     PeopleSums,
     RandomEffects,
-    people_errors,
 )
 from privest.estimator.inference._robust import fit_huber as fit_huber
 from privest.estimator.inference._sandwich import CHOICES as CHOICES
@@ -53,7 +46,6 @@ from privest.estimator.inference._sandwich import (
     SecondPass,
     WeightedRows,
     row_errors,
-    sandwich_errors,
     second_pass,
 )
 from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
@@ -62,13 +54,10 @@ from privest.estimator.inference._weighted_sums import Prepared as Prepared
 from privest.estimator.inference._weighted_sums import prepared as prepared
 
 __all__ = [
-    "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "FamilyFit", "LevelFit",
-    "LevelRows", "OriginalMean", "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects",
-    "Scatter", "SecondPass", "SerialErrors", "Total", "WeightedRows", "as_factor", "as_percent",
-    "cluster_errors", "coin_rows", "fit_family",
-    "fit_levels", "group_sums", "less_noise_p", "likelihood_mean", "misfit_p",
-    "new_reading_error", "new_release_error", "noise_factor", "people_errors", "reading_factor",
-    "reference_p", "row_errors", "sandwich_errors", "second_pass", "serial_errors",
-    "stated_errors", "stated_p", "total_of",
-    "unknown_errors", "without_privacy",
+    "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "FamilyFit",
+    "LevelFit", "LevelRows", "OriginalMean", "PeopleEstimate", "PeopleNoise", "PeopleSums",
+    "RandomEffects", "Scatter", "SecondPass", "SerialErrors", "Total", "WeightedRows",
+    "as_percent", "cluster_errors", "coin_rows", "fit_family", "fit_levels", "group_sums",
+    "less_noise_p", "likelihood_mean", "misfit_p", "reference_p", "row_errors", "second_pass",
+    "serial_errors", "stated_errors", "stated_p", "total_of", "unknown_errors",
 ]  # fmt: skip

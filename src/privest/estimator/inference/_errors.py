@@ -228,42 +228,6 @@ def stated_errors(inverse: Array, noise_variance: float, added: float) -> Errors
     )
 
 
-def without_privacy(
-    inverse: Array, scatter: Scatter, confidence: float = CONFIDENCE
-) -> tuple[Array, Array, Array]:
-    """√(σ̂²A_jj), the errors that there would be without privacy, and the ends of their intervals.
-
-    The ends come from the exact interval of σ²; where that is empty all three are 0 ("≈ 0").
-    """
-    low, high = scatter.noise_interval(confidence) or (0.0, 0.0)
-    size = standard_errors(inverse)
-    return (
-        math.sqrt(scatter.noise_variance) * size,
-        math.sqrt(low) * size,
-        math.sqrt(high) * size,
-    )
-
-
-def new_release_error(leverage: Array, scatter: Scatter, confidence: float = CONFIDENCE) -> Array:
-    """Half-widths of the exact interval of a new z at h: t_f√(v̂(1 + hᵀAh)).
-
-    `leverage` = hᵀAh of each new row.
-    """
-    size: Array = np.sqrt(scatter.total * (1 + leverage))
-    return quantile(confidence, float(scatter.freedom)) * size
-
-
-def new_reading_error(leverage: Array, scatter: Scatter, confidence: float = CONFIDENCE) -> Array:
-    """Half-widths of an interval of a new *reading* at h, whose error has variance σ² + v·hᵀAh.
-
-    With the upper 90 % limit of σ² (in v too) and the normal quantile: it covers .96 to .98 of 95 %
-    for Gaussian w; σ̂² in its place would cover .84 to .94, because it may be far too small.
-    """
-    noise = scatter.upper()
-    size: Array = np.sqrt(noise + (noise + scatter.added) * leverage)
-    return quantile(confidence) * size
-
-
 # --- whether a release scatters as its header says, with p-values that are what they say  ---------
 
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_number, as_positive
+from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_number
 from privest.errors import InvalidInput
 from privest.records import Record, quantile
 
@@ -59,23 +59,6 @@ def as_percent(theta: ArrayLike) -> Array:
     """
     with np.errstate(over="ignore"):  # +inf % is what a coefficient of 800 says
         return 100 * np.expm1(np.asarray(theta, dtype=np.float64))
-
-
-def as_factor(theta: ArrayLike) -> Array:
-    """e^θ: x is so many times as large for one unit more."""
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp(np.asarray(theta, dtype=np.float64)))
-
-
-def reading_factor(level: float) -> float:
-    """exp(1/√s): a reading whose logarithm is released at level s is known to ×/÷ this factor.
-
-    One standard deviation of the noise; 68 % of the released values lie within it.
-
-    >>> round(reading_factor(4.0), 2)
-    1.65
-    """
-    return math.exp(1 / math.sqrt(as_positive(level, "level")))
 
 
 def likelihood_mean(

@@ -39,7 +39,7 @@ import scipy
 
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator.inference._cluster import ClusterErrors, ClusterSums
+from privest.estimator.inference._cluster import ClusterSums
 from privest.linalg.tolerances import condition, rank_tolerance
 from privest.records import Record
 
@@ -130,18 +130,8 @@ class PeopleSums:
         return PeopleEstimate(estimate, floor, float(rest / freedom) if freedom > 0 else 1.0)
 
     def errors(self) -> ClusterSums:
-        """Where the second pass goes: `add_errors` for the same persons, then its `errors()`.
-
-        Persons whose rows [H, v, 1] were multiplied by `turned` before they were summed: with
-        `add_turned_errors`.
-        """
+        """Where the second pass goes: `add_errors` for the same persons, then its `errors()`."""
         return ClusterSums(self.total[:-1, :-1])
-
-    def add_errors(self, found: ClusterSums, estimate: Array, sums: Array, rows: Index) -> None:
-        """Persons of the second pass."""
-        whole = self.noise.whitened(sums, rows)
-        matrices = whole[:, :-1, :-1]
-        found.add(matrices, whole[:, :-1, -1] - matrices @ estimate)
 
     def turned(self, found: ClusterSums) -> Array:
         """T (n + 2, n + 2) with [H, v, 1]·T = [HC, v, 1], cov θ̂ = CCᵀ by the known noise."""
@@ -150,24 +140,11 @@ class PeopleSums:
         map_[:n, :n] = found.root
         return map_
 
-    def add_turned_errors(
-        self, found: ClusterSums, estimate: Array, sums: Array, rows: Index
-    ) -> None:
+    def add_errors(self, found: ClusterSums, estimate: Array, sums: Array, rows: Index) -> None:
         """Persons of the second pass, by sums of [HC, z, 1]."""
         whole = self.noise.whitened(sums, rows)
         shares = whole[:, :-1, :-1]
         found.add_turned(shares, whole[:, :-1, -1] - shares @ np.linalg.solve(found.root, estimate))
-
-
-def people_errors(
-    sums: Array, rows: Index, noise: PeopleNoise
-) -> tuple[PeopleEstimate, ClusterErrors]:
-    """θ̂ and its CR2 errors of persons held at once: sums of [H, z, 1] (G, n + 2, n + 2)."""
-    made = PeopleSums(sums.shape[-1] - 2, noise)
-    made.add(sums, rows)
-    found, second = made.solve(), made.errors()
-    made.add_errors(second, found.estimate, sums, rows)
-    return found, second.errors()
 
 
 STARTS = ((0.05, 0.05), (0.05, 1.0), (1.0, 0.05), (1.0, 1.0))  # of σ², τ² in units of the scatter

@@ -13,7 +13,7 @@ from privest.estimator.likelihood._inverse import (
     InverseGaussianLikelihood,
     InverseLaplaceLikelihood,
 )
-from privest.estimator.likelihood._quadrature import GainLikelihood, QuadratureLikelihood
+from privest.estimator.likelihood._quadrature import QuadratureLikelihood
 from privest.estimator.likelihood._terms import (
     NUMPY,
     Backend,
@@ -27,7 +27,7 @@ from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [
     "NUMPY", "Backend", "BinaryLikelihood", "ClippedLikelihood", "ConvolvedLikelihood",
-    "GainLikelihood", "GaussianLikelihood", "InverseGaussianLikelihood",
+    "GaussianLikelihood", "InverseGaussianLikelihood",
     "InverseLaplaceLikelihood", "LaplaceLikelihood", "Likelihood",
     "QuadratureLikelihood", "QuantiserLikelihood", "Rowwise", "Shifted", "Terms",
     "TwinUniformLikelihood", "VoigtLikelihood", "likelihood_of",
