@@ -2,101 +2,14 @@
 
 `Remote` behaves as cupy.ndarray does towards NumPy: operations with NumPy's arrays raise TypeError,
 and so does np.asarray of it; only `asarray` brings numbers in and `asnumpy` or `get` take them out,
-both counted in `copied`. Kernels are the same CUDA text, compiled for the processor by g++.
+both counted in `copied`.
 """
 
-import ctypes
-import hashlib
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import scipy.special
-
-COMPILER = shutil.which("g++")
-ROOM = Path(tempfile.gettempdir()) / f"privest-stand-in-{os.getuid()}"
-
-HEAD = r"""
-#include <cmath>
-#define __device__
-#define __constant__ static const
-using std::fmin; using std::fmax; using std::fabs;
-static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-    return (unsigned long long)(((unsigned __int128)a * b) >> 64);
-}
-// ∫ e^{−t² − 2xt} dt·2/√π for x ≥ 0, in 80 bits: by erfc, and far out by the continued fraction
-static inline double erfcx(double given) {
-    long double x = given, s = given;
-    if (x < 8.0L) return (double)(expl(x * x) * erfcl(x));
-    for (int k = 80; k > 0; k--) s = x + 0.5L * k / s;
-    return (double)(1.0L / (s * 1.7724538509055160272981674833411452L));
-}
-"""
-CLIMB = r"""
-extern "C" void climb(long long threads, long long problems, unsigned long long *next,
-                      const double *H, const double *z, const double *sd, const double *own,
-                      const double *begin, int starts, int iterations, double *theta,
-                      double *height, unsigned char *found, long long *spent, double *size) {
-    climb_many(next, problems, H, z, sd, own, begin, starts, iterations, theta, height, found,
-               spent, size);
-}
-extern "C" void screen(long long trials, const double *H, const double *z, const double *centre,
-                       const double *sd, const double *own, const int *rows,
-                       const double *inverses, int fits, double *begin) {
-    for (long long t = 0; t < trials; t++)
-        screen_one(t, H, z, centre, sd, own, rows, inverses, fits, begin);
-}
-extern "C" void terms(long long count, const double *z, const double *eta, const double *sd,
-                      const double *own, double *out) {
-    for (long long k = 0; k < count; k++) {
-        Terms t = terms_of(z[k], eta[k], sd[0], own);
-        out[4 * k] = t.value; out[4 * k + 1] = t.slope;
-        out[4 * k + 2] = t.curvature; out[4 * k + 3] = t.weight;
-    }
-}
-"""
-VOIGT = r"""
-extern "C" void voigt(long long count, const double *x, const double *y, double *K, double *slope,
-                      double *bend) {
-    for (long long k = 0; k < count; k++) voigt_profile(x[k], y[k], K + k, slope + k, bend + k);
-}
-"""
-
-
-def compiled(text):
-    """A shared library of C++ text, made once."""
-    ROOM.mkdir(mode=0o700, exist_ok=True)
-    assert ROOM.stat().st_uid == os.getuid()
-    name = hashlib.sha256(text.encode()).hexdigest()[:20]
-    library = ROOM / f"{name}.so"
-    if not library.exists():
-        source = ROOM / f"{name}.cpp"
-        source.write_text(text, "utf-8")
-        part = ROOM / f"{name}.{np.random.default_rng().integers(2**62)}.part"
-        options = ["-O1", "-std=c++17", "-Wno-unknown-pragmas", "-shared", "-fPIC"]
-        subprocess.run([COMPILER, *options, "-o", str(part), str(source)], check=True)
-        part.rename(library)
-    return ctypes.CDLL(str(library))
-
-
-def called(function, arguments):
-    """Call C with arrays as pointers."""
-    kinds = {np.int64: ctypes.c_longlong, np.uint64: ctypes.c_ulonglong, np.int32: ctypes.c_int}
-    given = []
-    for one in arguments:
-        array = one.own if isinstance(one, Remote) else one
-        if isinstance(array, np.ndarray):
-            assert array.flags.c_contiguous
-            given.append(ctypes.c_void_p(array.ctypes.data))
-        else:
-            given.append(kinds[type(array)](int(array)))
-    function.restype = None
-    function(*given)
 
 
 def inside(value):
@@ -174,17 +87,6 @@ class Remote(np.lib.mixins.NDArrayOperatorsMixin):
         return self.own.copy()
 
 
-class Kernel:
-    """A function of a library, called as a raw kernel is."""
-
-    def __init__(self, function):
-        self.function = function
-
-    def __call__(self, grid, block, arguments):
-        assert grid[0] * block[0] >= int(arguments[0])
-        called(self.function, arguments)
-
-
 class StandIn:
     """The module: functions of NumPy on `Remote` arrays."""
 
@@ -232,24 +134,6 @@ class StandIn:
     def argsort(self, array, axis=-1):
         return Remote(np.argsort(array.own, axis=axis, kind="stable"))
 
-    def RawModule(self, code):
-        library = compiled(HEAD + code + CLIMB)
-        found = SimpleNamespace(library=library)
-        found.get_function = lambda name: Kernel(getattr(library, name))
-        return found
-
-    def ElementwiseKernel(self, arguments, results, body, name, preamble):
-        assert "voigt_profile(x, y, &height, &slope, &bend)" in body
-        library = compiled(HEAD + preamble + VOIGT)
-
-        def run(x, y):
-            x, y = (np.ascontiguousarray(a) for a in np.broadcast_arrays(inside(x), inside(y)))
-            made = [np.empty(x.shape) for _ in range(3)]
-            called(library.voigt, (np.int64(x.size), x, y, *made))
-            return tuple(Remote(a) for a in made)
-
-        return run
-
 
 class Special:
     """cupyx.scipy.special."""
@@ -271,7 +155,7 @@ def installed(monkeypatch, free=2**30):
 
 def forgotten():
     """No kernel or backend of the stand-in outlives a test."""
-    from privest.estimator._device import _cupy, _kernels
+    from privest.estimator import _device
 
-    for cached in (_cupy.cupy_backend, _kernels._module, _kernels.voigt_kernel):
+    for cached in (_device.cupy_backend,):
         cached.cache_clear()

@@ -7,7 +7,6 @@ import privest as pv
 from privest import design, dynamics, network, noise, pipeline, privacy, workflow
 from privest.audit import fisher_information
 from privest.errors import InvalidInput
-from privest.estimator.likelihood import DitheredLikelihood
 from privest.ledger import cost_of
 from privest.mechanism import Additive
 from privest.mechanism.source import Generated, Protected, Seeded
@@ -48,7 +47,6 @@ CHOICES = {
     "plan missing": ("drop", lambda o: workflow.Model(**PLAN, missing=o)),
     "plan transform": ("log", lambda o: workflow.Model(**PLAN, transform=o)),
     "plan family": ("poisson", lambda o: workflow.Model(**PLAN, family=o)),
-    "dither": ("triangular", lambda o: DitheredLikelihood(1.0, step=1.0, dither=o)),
     "frame library": ("pandas", lambda o: as_frame({"a": [1.0]}, o)),
 }  # fmt: skip
 OPTIONAL = {"average method", "audit method", "spread weights", "privacy distribution"}

@@ -6,6 +6,7 @@ import scipy
 import statsmodels.api as sm
 
 from privest.errors import InvalidInput
+from privest.estimator.inference._errors import Scatter, stated_errors, unknown_errors
 from privest.estimator.inference._levels import fit_levels
 from privest.estimator.inference._robust import FINE, WIDE, _count, _median_of, fit_huber
 from privest.estimator.inference._sandwich import (
@@ -14,7 +15,6 @@ from privest.estimator.inference._sandwich import (
     sandwich_errors,
     second_pass,
 )
-from privest.estimator.inference._unknown import Scatter, stated_errors, unknown_errors
 from privest.estimator.inference._weighted_sums import LevelRows, prepared
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}  # well conditioned, n = 3: rounding is far below

@@ -10,12 +10,18 @@ from privest.estimator import maximum_likelihood_of
 from privest.estimator._mle import SAME, maximum_likelihood
 from privest.estimator._starts import distinct
 from privest.estimator.likelihood import (
-    DitheredLikelihood,
     InverseGaussianLikelihood,
+    QuantiserLikelihood,
     VoigtLikelihood,
     likelihood_of,
 )
-from privest.mechanism import CATALOGUE, Additive, ChannelEntry
+from privest.mechanism import (
+    CATALOGUE,
+    Additive,
+    ChannelEntry,
+    ProbabilisticQuantiser,
+    TriangularQuantiser,
+)
 from privest.model import LinearModel
 from privest.noise import Gaussian
 
@@ -125,13 +131,13 @@ def test_releases_that_cannot_occur_are_refused():
     with pytest.raises(InvalidInput, match="1 of 2 trials"):
         maximum_likelihood(H, [[1.0, 0.0], [1.0, 2.0]], InverseGaussianLikelihood(0.04, sd=1.0))
     with pytest.raises(InvalidInput, match="off the grid"):
-        maximum_likelihood(H, [[1.0, 0.5]], DitheredLikelihood(0.04, step=1.0))
+        maximum_likelihood(H, [[1.0, 0.5]], QuantiserLikelihood(ProbabilisticQuantiser(1.0), 0.04))
     with pytest.raises(InvalidInput, match="cannot give"):
         maximum_likelihood(H, [[1.0, -1.0]], likelihood_of(CATALOGUE["binary-laplace"].unit, 0.04))
     # The likelihood itself says −∞, without a warning.
     for likelihood, z in (
         (InverseGaussianLikelihood(0.04, sd=1.0, truncation=0.5), 0.0),
-        (DitheredLikelihood(0.04, step=1.0, dither="triangular"), 0.5),
+        (QuantiserLikelihood(TriangularQuantiser(1.0), 0.04), 0.5),
         (likelihood_of(CATALOGUE["twin-uniform"].unit, 0.04), 0.0),
         (likelihood_of(CATALOGUE["inverse-laplace"].unit, 0.04), 0.0),
         (likelihood_of(CATALOGUE["laplace-quantiser"].unit, 0.04), 0.3),

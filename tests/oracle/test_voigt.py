@@ -1,7 +1,7 @@
-"""The Voigt profile against 80 digits, by every route: arrays, compiled, a namespace, CUDA text.
+"""The Voigt profile against 80 digits: with scipy's Faddeeva function, and by the trapezoid rule.
 
-Tolerances: what 28 nodes leave (`_voigt`), ln K 7e-15, slope 3e-14, curvature 2e-12 of ln K, in
-units of min(1, 1/|ζ|) and its square: they hold for 2e5 points, here for fewer.
+Tolerances: w to 1e-13 (Faddeeva package), of which the slope loses |ζ|² and the curvature |ζ|⁴ up
+to |ζ| = 7, in units of min(1, 1/|ζ|) and its square.
 """
 
 import math
@@ -10,11 +10,9 @@ import mpmath
 import numpy as np
 import pytest
 
-import stand_in_device
-from privest.estimator.likelihood import VoigtLikelihood, _voigt, _voigt_loop
-from privest.linalg import _compiling
+from privest.estimator.likelihood import VoigtLikelihood, _voigt
 
-LIMITS = np.array([7e-15, 3e-14, 2e-12])
+LIMITS = np.array([1e-13, 1e-11, 1e-9])
 
 
 def exact(x, y):
@@ -35,9 +33,9 @@ def points():
     y = 10.0 ** np.concatenate([rng.uniform(-10, 5, 150), rng.uniform(-10, 2, 150)])
     # nodes and the middles between them, where the other rule must take over; the end of the
     # correction; |ζ| from 5 to 1000, where w' from w loses its digits
-    h = _voigt.STEP
+    h = math.sqrt(math.pi / (_voigt.NODES + 1))
     special = [(k * h / 4, width) for k in range(9) for width in (1e-9, 0.3, 6.0)]
-    special += [(2.0, _voigt.CAP * (1 + e)) for e in (-1e-12, 0.0, 1e-12)]
+    special += [(2.0, (math.pi / h) * (1 + e)) for e in (-1e-12, 0.0, 1e-12)]
     special += [(5.0 * 3**k, width) for k in range(6) for width in (1e-8, 1.0, 7.0)]
     more = np.array(special)
     return np.concatenate([x, more[:, 0]]), np.concatenate([y, more[:, 1]])
@@ -51,37 +49,16 @@ def truth():
     return [exact(x, y) for x, y in zip(X, Y)]
 
 
-def by_arrays(x, y):
-    result = np.empty((3, x.size))
-    _voigt._by_arrays(x, y, result)
-    return result
+class Namespace:
+    """NumPy under another name: without `wofz`."""
+
+    def __getattr__(self, name):
+        return getattr(np, name)
 
 
-def by_loop(x, y):
-    pytest.importorskip("numba", reason="numba is not installed")
-    result = np.empty((3, x.size))
-    code = _compiling.machine_code(_voigt_loop.profile, "rows1 rows1 rows2 rows2 float out2")
-    code(x, y, _voigt.TABLE, _voigt.WEIGHTS, _voigt.STEP, result)
-    return result
-
-
-def by_namespace(x, y):
-    return _voigt.in_namespace(x, y, np)
-
-
-def by_text(x, y):
-    if stand_in_device.COMPILER is None:
-        pytest.skip("no g++ to compile the CUDA text for this processor")
-    from privest.estimator._device._kernels import voigt_kernel
-
-    module = stand_in_device.StandIn()
-    found = voigt_kernel(module)(module.asarray(x), module.asarray(y))
-    return [one.get() for one in found]
-
-
-@pytest.mark.parametrize("route", [by_arrays, by_loop, by_namespace, by_text])
-def test_eighty_digits(route, truth):
-    K, slope, bend = route(X, Y)
+@pytest.mark.parametrize("xp", [np, Namespace()], ids=["scipy", "rule"])
+def test_eighty_digits(xp, truth):
+    K, slope, bend = _voigt.profile(X, Y, xp)
     for k, (x, y) in enumerate(zip(X, Y)):
         unit = min(1.0, 1.0 / math.hypot(x, y))
         value, first, second = truth[k]
@@ -99,14 +76,6 @@ def test_the_correction_ends_at_its_cap():
     assert K[0] == pytest.approx(1e-8 / math.sqrt(math.pi), rel=3e-15)
 
 
-@pytest.mark.parametrize("few", [1, 10**9])
-def test_the_height_alone(few, monkeypatch):
-    """The same positive sum: a few roundings apart."""
-    monkeypatch.setattr(_voigt, "FEW", few)
-    for y in (Y, np.array(2.5)):
-        assert np.allclose(_voigt.height(X, y), _voigt.profile(X, y)[0], rtol=2e-15, atol=0)
-
-
 def test_the_curvature_of_the_likelihood_far_out():
     """For |ζ| between 5 and 1000 −ℓ'' was lost by up to 8e-4; now a relative error of 1e-13."""
     sd, scale = 0.2, 0.7
@@ -116,8 +85,8 @@ def test_the_curvature_of_the_likelihood_far_out():
     unit = sd * math.sqrt(2.0)
     for k, residual in enumerate(r[0]):
         _, slope, bend = exact(residual / unit, scale / unit)
-        assert terms.curvature[0, k] == pytest.approx(float(-bend) / unit**2, rel=1e-12)
-        assert terms.slope[0, k] == pytest.approx(float(-slope) / unit, rel=1e-13)
+        assert terms.curvature[0, k] == pytest.approx(float(-bend) / unit**2, rel=1e-10)
+        assert terms.slope[0, k] == pytest.approx(float(-slope) / unit, rel=1e-12)
     assert np.allclose(likelihood.value(r, 0.0 * r), terms.value, rtol=0, atol=1e-14)
 
 
@@ -126,5 +95,5 @@ def test_shapes_go_together():
     whole = _voigt.profile(x, y)
     for i in range(2):
         for j in range(3):
-            one = _voigt.profile(x[i, j], y[j])
-            assert [float(a) for a in one] == pytest.approx([a[i, j] for a in whole], rel=1e-14)
+            one = _voigt.profile(x[i : i + 1, j], y[j])
+            assert [float(a[0]) for a in one] == pytest.approx([a[i, j] for a in whole], rel=1e-14)

@@ -599,7 +599,7 @@ CASES = {
     "estimator.PrivateRLS.follow": lambda g: [
         pv.PrivateRLS(level, 2, GAUSS, blocks=True).follow(stream(g, Y, level), g(H))
         for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]))],
-    "estimator.LearntSoFar.restore": lambda g: restored(
+    "estimator.PrivateRLS.restore": lambda g: restored(
         g, rls(g), pv.PrivateRLS(pv.EndlessLevel(1.0), 2, GAUSS)).result(),
     "estimator.PrivateRLS.update": lambda g: [
         pv.PrivateRLS(level, 2, GAUSS, classical=True, blocks=True).update(

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING
 from privest.lazy import lazy
 
 if TYPE_CHECKING:
-    from privest.estimator._beyond_range import LAPLACE_SQUARES as LAPLACE_SQUARES
-    from privest.estimator._beyond_range import NORMAL_SQUARES as NORMAL_SQUARES
-    from privest.estimator._beyond_range import EndTest as EndTest
-    from privest.estimator._beyond_range import beyond_sentence as beyond_sentence
-    from privest.estimator._beyond_range import reaches as reaches
-    from privest.estimator._clipped import estimate_clipped
-    from privest.estimator._clipped_check import ClippedCheck as ClippedCheck
-    from privest.estimator._clipped_result import ClippedResult
-    from privest.estimator._clipped_rows import ClippedRows
+    from privest.estimator._clipped import LAPLACE_SQUARES as LAPLACE_SQUARES
+    from privest.estimator._clipped import NORMAL_SQUARES as NORMAL_SQUARES
+    from privest.estimator._clipped import ClippedCheck as ClippedCheck
+    from privest.estimator._clipped import ClippedResult, ClippedRows, estimate_clipped
+    from privest.estimator._clipped import EndTest as EndTest
+    from privest.estimator._clipped import beyond_sentence as beyond_sentence
+    from privest.estimator._clipped import reaches as reaches
     from privest.estimator._clipping_cost import (
         ClippingCost,
         CostByShare,
@@ -33,11 +31,10 @@ if TYPE_CHECKING:
     from privest.estimator.result import Result
 else:
     __getattr__ = lazy(__name__, {
-        "_beyond_range": "LAPLACE_SQUARES NORMAL_SQUARES EndTest beyond_sentence reaches",
-        "_clipped": "estimate_clipped",
-        "_clipped_check": "ClippedCheck",
-        "_clipped_result": "ClippedResult",
-        "_clipped_rows": "ClippedRows",
+        "_clipped": (
+            "LAPLACE_SQUARES NORMAL_SQUARES ClippedCheck ClippedResult ClippedRows EndTest "
+            "beyond_sentence estimate_clipped reaches"
+        ),
         "_clipping_cost": "ClippingCost CostByShare clipping_cost clipping_cost_by_share",
         "_mle": "MLResult maximum_likelihood",
         "_mle_release": "clipped_rows maximum_likelihood_of",

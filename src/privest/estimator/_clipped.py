@@ -1,59 +1,334 @@
 """Maximum likelihood from readings that were clipped to a public range before they were released.
 
-    z_k = clip(y_k, a_k, b_k) + e_k/√s_k ,   y_k = h_kᵀθ + w_k ,  w_k ~ N(0, σ_k²)
+    z_k = clip(y_k, a_k, b_k) + e_k ,   y_k ~ N(h_kᵀθ, σ²c_k) ,   var e_k = n_k known, c_k known
 
-Least squares on such a release is biased: at 21 % clipped its mean squared error was 6 times that
-of the estimate here (tests/statistics/test_clipped.py). From least squares,
+in θ, and in ψ = ln(σ² + n) where σ² is not known, n the mean of n_k/c_k. (Where it is, σ² = 1 and
+c_k is the variance.) Least squares on such a release is biased: at 21 % clipped its mean squared
+error was 6 times that of the estimate here (tests/statistics/test_clipped.py). Newton's steps from
+least squares; where the curvature is not positive the outer products of the slopes take its place.
+Since φ_σ solves the heat equation,
 
-    θ ← θ + λ A⁻¹g ,   g = Σ h_k ℓ'(z_k, h_kᵀθ) ,   A = −Σ ℓ''(z_k, h_kᵀθ) h_kh_kᵀ (Newton),
-    or, where that is not positive,   A = J = Σ I(h_kᵀθ) h_kh_kᵀ (Fisher scoring),
+    ∂ℓ/∂σ² = ½c_k(ℓ'² − (1 − Var[y|z]/σ_k²)/σ_k²) ,
 
-λ halved until Σℓ rises: the likelihood is not concave in general. One pass over the rows a step, in
-blocks, so that a table need not be held. All in the units in which Σ h_kh_kᵀ/(σ_k² + 1/s_k) is the
-identity: J is then between 0 and I.
+and derivatives in ψ of the slopes are differences within the same pass. With σ² unknown what is
+maximised is Σℓ − ½ ln|Σ h_kh_kᵀ/(σ²c_k + n_k)|: the second part is that of REML without clipping.
+
+σ² = 0 is one end of its range, and a normal result where sσ² is small: σ̂² = 0 then, and θ̂ is that
+of σ² at 10⁻³ of the release noise. The other is σ = twice the width of the range, where 80 % of
+the readings or more would be clipped wherever they lie: a release at a low level hardly shows
+whether readings were clipped, and at that end σ² is refused (`VarianceHidden`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
-from privest.arrays import Array, as_positive
+from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_confidence, as_positive
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator._beyond_range import EndTest, require_within
-from privest.estimator._clipped_check import check_clipped
-from privest.estimator._clipped_result import ClippedResult
-from privest.estimator._clipped_rows import ClippedRows, chunks
-from privest.estimator._clipped_unknown import (
-    VARIANCE_HIDDEN,
-    JointClimb,
-    Reference,
-    VarianceHidden,
-)
-from privest.estimator.likelihood._clipped import clipped_terms
+from privest.estimator._ascent import ascend
+from privest.estimator.likelihood._clipped import clipped_parts, clipped_terms
 from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
+from privest.estimator.result import Result
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 
+CHUNK = 8192  # rows at a time: they stay in cache
 ITERATIONS = 100
-# Converged: the maximum is within so many standard errors, √(gᵀA⁻¹g); the last step is taken.
-TOLERANCE = 1e-6
-# Newton's steps are taken where A is above the first part of the identity, or above the second and
-# the promised rise is small.
-SAFE, POSITIVE, NEAR = 0.01, 1e-9, 1.0
-RISE = 0.1  # part of the rise promised by the slope that a step must bring
-ROUNDING = 1e-13  # of Σℓ, relative: near the maximum its rise drowns in it
-SHORTEST, LONGEST = 0.1, 0.5  # a step that fails is shortened by a factor between these
+TOLERANCE = 1e-6  # standard errors that the maximum is away
+ENOUGH = 0.01  # the same where the steps have come to an end: a kink, at σ² near 0
+SAFE = 0.02  # of the outer products: where the curvature is below it they take its place
+LONGEST = 1.5  # step in ψ
+DIFFERENCE = 1e-5  # in ψ
+LEAST = 1e-3  # σ² in units of n at the end of its range: below it ℓ has kinks where h_kθ is an end
 HIDDEN = 1e-10  # information that is left of what is there without clipping; below it: none
+POSITIVE = 1e-9  # of the curvature, in units of the start: below it there is no sandwich
+TAIL = 0.005  # of each of the two tests of `EndTest`
+NORMAL_SQUARES = 2.0  # the variance of e²/var e: of normal noise, of Laplace's
+LAPLACE_SQUARES = 5.0
+SPANNED = 1e-9  # of the squares of a moment that the scores leave: it is one of them
 
 
-Source = ClippedRows | Callable[[], Iterable[ClippedRows]]
+# --- rows ------------------------------------------------------------------------------------
+
+
+class ClippedRows(NamedTuple):
+    """Some rows of a release of clipped readings: h_k (rows, n) and z_k in the readings' units.
+
+    `variance` σ², `level` s and the ends of the range are numbers or one a row. Where S is
+    correlated, rows are the coordinates of u = Lᵀy (`clipped_rows`): h_k those of LᵀH, s = 1, σ²
+    those of LᵀΣL. NaN in z: a reading that is missing, the row is left out. Where σ² is not known
+    `variance` holds c of σ_k² = σ²c_k: 1 for all.
+    """
+
+    H: ArrayLike
+    z: ArrayLike
+    variance: ArrayLike
+    level: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+
+
+Source = Callable[[], Iterable[ClippedRows]]
+Chunk = tuple[Array, Array, Array, Array, Array, Array]
+
+
+def chunks(blocks: Iterable[ClippedRows]) -> Iterator[Chunk]:
+    """The rows that are not missing, a few thousand at a time, checked."""
+    for block in blocks:
+        yield from _parted(*_checked(block))
+
+
+def _checked(block: ClippedRows) -> Chunk:
+    H = as_array(block.H, "H", ndim=2)
+    z = np.asarray(block.z, dtype=np.float64)
+    shown = ~np.isnan(z)
+    if z.shape != (len(H),):
+        raise InvalidInput(f"z has shape {z.shape}; H has {len(H)} rows.")
+    facts = []
+    for name in ("variance", "level", "low", "high"):
+        fact = as_array(getattr(block, name), name, ndim=(0, 1))
+        if fact.ndim and len(fact) != len(H):
+            raise InvalidInput(f"{name} is a number or one a row: {len(H)}, not {len(fact)}.")
+        alike = fact.ndim and len(fact) and (fact == fact[0]).all()
+        facts.append(fact[0] if alike else fact[shown] if fact.ndim else fact)
+    variance, level, low, high = facts
+    if not ((variance > 0).all() and (level > 0).all() and (low < high).all()):
+        raise InvalidInput("variance and level must be > 0 and low < high in every row.")
+    return H[shown], as_array(z[shown], "z"), variance, level, low, high
+
+
+def _parted(
+    H: Array, z: Array, variance: Array, level: Array, low: Array, high: Array
+) -> Iterator[Chunk]:
+    for at in range(0, len(H), CHUNK):
+        part = slice(at, at + CHUNK)
+        a, b, c, d = (f[part] if f.ndim else f for f in (variance, level, low, high))
+        yield H[part], z[part], a, b, c, d
+
+
+# --- whether all readings lie beyond the range, or the likelihood does not fit -----------------
+
+
+class BeyondRange(NotIdentifiable):
+    """All readings may lie beyond an end of the range; `side` says where: above or below it."""
+
+    def __init__(self, side: str) -> None:
+        super().__init__(beyond_sentence(side))
+        self.side = side
+
+
+def beyond_sentence(side: str) -> str:
+    """What it means and what to do, for people."""
+    return (
+        f"all readings may lie {side} the range, as far as this release can tell. How far is not "
+        "in it, so that there is no estimate with a finite interval. Release with a wider public "
+        "range."
+    )
+
+
+class EndTest:
+    """Whether all readings of a release may lie beyond one end b of the range.
+
+    Then z_k = b + e_k, the likelihood is as large for any mean farther out, and no finite interval
+    holds the truth. With w_k = 1/var e_k and K rows
+
+        m = Σw_k(z_k − b)/√Σw_k ~ N(0, 1) ,   C = Σw_k(z_k − b)² ~ χ²_K ,
+
+    and readings within the range push m inward and C up. Where neither is beyond its 99.5 %
+    quantile the release cannot exclude it. Where the noise is so strong that readings in the middle
+    of the range would not be told from such either (half the range is less than twice the quantile
+    in units of m), nothing is said: few rows at a low level are uncertain, not beyond.
+
+    Sums are collected in blocks. `squares`: the variance of e²/var e.
+    """
+
+    def __init__(self, squares: float = NORMAL_SQUARES) -> None:
+        self.squares, self.rows, self.weight = squares, 0, 0.0
+        self.first, self.second, self.width = np.zeros(2), np.zeros(2), math.inf
+
+    def add(self, z: Array, added: Array | float, low: Array | float, high: Array | float) -> None:
+        """Rows with release noise of variance `added`, clipped at `low` and `high`."""
+        w = np.broadcast_to(1 / np.asarray(added), z.shape)
+        inward = np.stack([z - low, high - z])
+        self.first += inward @ w
+        self.second += np.square(inward) @ w
+        self.width = min(self.width, float(np.min(np.asarray(high) - low)))
+        self.weight, self.rows = self.weight + float(w.sum()), self.rows + len(z)
+
+    def side(self) -> str | None:
+        """Where all readings may lie: "below", "above"; None: not all do, or nobody can tell.
+
+        C by a χ² with its mean and its variance: exact for normal noise.
+        """
+        if math.sqrt(self.weight) * self.width / 2 < -2 * scipy.special.ndtri(TAIL):
+            return None  # the release is too noisy to show anything else
+        freedom = self.rows * NORMAL_SQUARES / self.squares
+        most = float(scipy.special.chdtri(freedom, TAIL)) * self.rows / freedom
+        inward = self.first / math.sqrt(self.weight)
+        low, high = (inward <= -scipy.special.ndtri(TAIL)) & (self.second <= most)
+        return "below" if low else "above" if high else None
+
+
+def reaches(blocks: Callable[[], Iterable[Array]]) -> bool:
+    """Whether some θ puts all rows on one side: h_kᵀd > 0 for d, least squares of 1 on H.
+
+    With an intercept always; without one readings that go through zero have no such θ.
+    """
+    gram: Array | float = 0.0
+    ones: Array | float = 0.0
+    for H in blocks():
+        gram, ones = gram + H.T @ H, ones + H.sum(axis=0)
+    d = np.linalg.lstsq(np.atleast_2d(gram), np.atleast_1d(ones))[0]
+    return all(bool((H @ d > 0).all()) for H in blocks())
+
+
+def _require_within(test: EndTest, source: Source) -> None:
+    """BeyondRange where all readings may lie beyond an end. Two more passes where they may."""
+    side = test.side()
+    if side is not None and reaches(lambda: (part[0] for part in chunks(source()))):
+        raise BeyondRange(side)
+
+
+class ClippedCheck(NamedTuple):
+    """`p` of the test; the share clipped as the release shows it (`seen`) and as the fit says."""
+
+    p: float
+    seen: float
+    fitted: float
+
+
+def _check(source: Source, theta: Array, size: float, noise: float, known: bool) -> ClippedCheck:
+    """Whether the likelihood fits: a test of conditional moments, in one pass at θ̂.
+
+    Under the model each of these has mean 0 given the features:
+
+        P(clipped at an end | z_k) − P(clipped at that end)     the share clipped, seen and fitted
+        h_kj ∂ℓ_k/∂σ²                                            the variance does not depend on h_j
+
+    With the scores of the parameters beside them, X = [scores, moments], 1ᵀX(XᵀX)⁻¹Xᵀ1 is χ² with
+    as many degrees of freedom as there are moments that the scores do not span (Newey 1985).
+    σ_k² = size·variance_k; `known`: σ² was stated, and has no score.
+    """
+    n = len(theta)
+    total, crossed, rows = np.zeros(2 * n + 3), np.zeros((2 * n + 3, 2 * n + 3)), 0
+    shares = np.zeros(2)
+    for H, z, shape, level, low, high in chunks(source()):
+        own, eta = size * shape, H @ theta
+        sigma = np.sqrt(own)
+        _, slope, spread, masses = clipped_parts(z, eta, sigma, np.sqrt(noise / level), low, high)
+        ends = np.stack(
+            [scipy.special.ndtr((low - eta) / sigma), scipy.special.ndtr((eta - high) / sigma)]
+        )
+        by_variance = shape * (slope**2 - (1 - spread) / own)
+        X = np.column_stack(
+            [H * slope[:, None], by_variance, H * by_variance[:, None], (masses[[0, 2]] - ends).T]
+        )
+        total, crossed, rows = total + X.sum(axis=0), crossed + X.T @ X, rows + len(z)
+        shares += masses[[0, 2]].sum(), ends.sum()
+    statistic, freedom = _left(total, crossed, n if known else n + 1)
+    chance = float(scipy.special.chdtrc(freedom, statistic)) if freedom else 1.0
+    return ClippedCheck(chance, *(shares / rows).tolist())
+
+
+def _left(total: Array, crossed: Array, scores: int) -> tuple[float, int]:
+    """1ᵀX(XᵀX)⁻¹Xᵀ1 without the scores' own part, and how many moments it has."""
+    scale = np.sqrt(np.maximum(np.diagonal(crossed), np.finfo(float).tiny))
+    total, crossed = total / scale, crossed / np.outer(scale, scale)
+    scored = np.linalg.pinv(crossed[:scores, :scores], rcond=SPANNED, hermitian=True)
+    turned = crossed[scores:, :scores] @ scored
+    left = crossed[scores:, scores:] - turned @ crossed[:scores, scores:]
+    values, vectors = np.linalg.eigh(left)
+    kept = values > SPANNED
+    along = vectors[:, kept].T @ (total[scores:] - turned @ total[:scores])
+    return float((along**2 / values[kept]).sum()), int(kept.sum())
+
+
+# --- the estimate ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ClippedResult(Result):
+    """θ̂ with cov θ̂ = J⁻¹, the inverse of the expected information at θ̂.
+
+    bound           of `thm:crbound` without clipping: `efficiency` is what clipping leaves of it.
+    readings        rows used.
+    clipped         the share of them that the model at θ̂ says is clipped.
+    log_likelihood  Σℓ at θ̂; `steps` that it took.
+    misfit          Σ_k (z_k − E z_k)²/Var z_k/(K − n): about 1 if noise, range and model are right.
+    check           whether the release fits the model: normal errors with one variance.
+
+    Where σ² was not known:
+    noise_variance  σ̂², 0 where it came out at the end of its range; `noise_error` its standard
+                    error; `noise_interval` an interval.
+    joint           (n + 1, n + 1): the covariance of θ̂ and σ̂² together.
+    sandwich        the same by the scores of the rows, which do not assume one variance; (n, n)
+                    where σ̂² = 0; None where it does not exist.
+    added           the mean variance of the release noise on a reading.
+    """
+
+    readings: int
+    clipped: float
+    log_likelihood: float
+    steps: int
+    misfit: float
+    check: ClippedCheck
+    noise_variance: float | None = None
+    noise_error: float | None = None
+    joint: Array | None = None
+    sandwich: Array | None = None
+    added: float | None = None
+
+    def noise_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+        """The interval of σ², cut at 0, where it was estimated by a χ² for σ̂² + n."""
+        if self.noise_variance is None or self.noise_error is None or self.added is None:
+            return None
+        total, outside = self.noise_variance + self.added, (1 - as_confidence(confidence)) / 2
+        freedom = 2 * (total / self.noise_error) ** 2  # without clipping K − n, and it is exact
+        low, high = (
+            total * freedom / float(scipy.special.chdtri(freedom, tail)) - self.added
+            for tail in (outside, 1 - outside)
+        )
+        return max(low, 0.0), max(high, 0.0)
+
+
+class VarianceHidden(NotIdentifiable):
+    """The release does not tell the noise variance of clipped readings."""
+
+
+VARIANCE_HIDDEN = (
+    "the release does not tell the noise variance of the readings: it may be so large that most of "
+    "them are clipped. State the noise variance, or release with a wider range or at a higher "
+    "level."
+)
+
+
+class Reference(NamedTuple):
+    """σ̂_r² of public data, and its degrees of freedom m: more to know σ² by.
+
+    Its logarithm is ln L = −(m/2)(ln σ² + σ̂_r²/σ²), that of a χ².
+    """
+
+    variance: float
+    freedom: float
+
+    def slopes(self, size: float) -> tuple[float, float, float]:
+        """ln L, and its first and second derivative in σ² = size."""
+        half, ratio = self.freedom / 2, self.variance / size
+        return (
+            -half * (math.log(size) + ratio),
+            half * (ratio - 1) / size,
+            half * (1 - 2 * ratio) / size**2,
+        )
 
 
 def estimate_clipped(
-    rows: Source,
+    rows: ClippedRows | Source,
     *,
     noise_variance: float = 1.0,
     reference: int | None = None,
@@ -65,7 +340,7 @@ def estimate_clipped(
     """θ̂ by maximum likelihood from a release of clipped readings.
 
     rows            one `ClippedRows`, or a function that gives its blocks from the beginning each
-                    time it is called: once a step, 6 to 10 times.
+                    time it is called: once a step, 7 to 11 times.
     noise_variance  of e_k: 1, or 1 + 3g²/4 of a real release (`Release.unit_variance`).
     reference       degrees of freedom of σ², where it is an estimate from public data that all
                     rows share: its error moves θ̂ here, and the covariance counts that to first
@@ -73,13 +348,13 @@ def estimate_clipped(
     variance_known  False: σ² is a parameter too, estimated with θ, and the `variance` of the rows
                     is that of each in units of it (1 for all). The covariance then counts what
                     the error of σ̂² does to θ̂, and intervals are those of Student's t with K − n
-                    degrees of freedom (`_clipped_unknown.py`). With `reference` degrees of freedom
+                    degrees of freedom. With `reference` degrees of freedom
                     and a `reference_variance` public data say something about σ² too.
 
     Assumes w and e Gaussian and independent from row to row, σ² and range public and the ones that
     the release was made with; `ClippedResult.check` tests the first. Raises NotIdentifiable where
     the rows, or what clipping left of them, do not show θ, or all readings may lie beyond an end of
-    the range (`_beyond_range.py`); NumericalFailure where no maximum was reached.
+    the range; NumericalFailure where no maximum was reached.
 
     >>> H, z = np.ones((4, 1)), np.array([-1.0, 1.0, 0.5, -0.5])  # symmetric about 0
     >>> found = estimate_clipped(ClippedRows(H, z, 1.0, level=1.0, low=-1.0, high=1.0))
@@ -88,113 +363,69 @@ def estimate_clipped(
     """
     noise = as_positive(noise_variance, "noise_variance")
     given = rows
-    source: Callable[[], Iterable[ClippedRows]] = (
-        (lambda: [given]) if isinstance(given, ClippedRows) else given
-    )
-    if not variance_known:
-        public = None
-        if reference is not None and reference_variance is not None:
-            public = Reference(as_positive(reference_variance, "reference_variance"), reference)
-        return _with_variance(JointClimb(source, noise, public), names, simulated)
-    start = _LeastSquares(source, noise)
-    climb = _Climb(source, start.inverse_root(), noise)
-    theta, back = start.solution(), climb.back
-    now = climb.look(theta)
-    steps, (step, promised) = 0, climb.step(theta, now)
-    while promised > TOLERANCE**2 and steps < ITERATIONS:
-        theta, now = climb.risen(theta, now, step, promised)
-        steps, (step, promised) = steps + 1, climb.step(theta, now)
-    if promised > TOLERANCE**2:
+    source: Source = (lambda: [given]) if isinstance(given, ClippedRows) else given
+    public = None
+    if reference is not None and reference_variance is not None and not variance_known:
+        public = Reference(as_positive(reference_variance, "reference_variance"), reference)
+    sums = _Sums(source, noise, variance_known, public)
+    at, point, steps, promised = ascend(
+        sums.look, sums.step, sums.start, tolerance=TOLERANCE, iterations=ITERATIONS,
+        inside=sums.inside,
+    )  # fmt: skip
+    expected = sums.expected(at)
+    share = expected.clipped / sums.readings
+    _require_left(expected, share)
+    if promised > (TOLERANCE if variance_known else ENOUGH) ** 2:
         raise NumericalFailure(
             f"no maximum of the likelihood was reached in {ITERATIONS} steps (the last is "
-            f"{np.sqrt(promised):.2g} standard errors long). Are range, level and noise variance "
-            "those of the release?"
+            f"{math.sqrt(promised):.2g} standard errors long). Are range, level and noise variance "
+            "those of the release? A stated noise variance, or a wider range, makes it easier."
         )
-    information = climb.expected(theta, now)
-    half = back @ np.linalg.inv(np.linalg.cholesky(information)).T
-    covariance = half @ half.T
-    if reference is not None:
-        moved = covariance @ np.linalg.solve(back.T, now.mixed)  # −∂θ̂/∂ ln σ²
-        covariance = covariance + 2 / reference * np.outer(moved, moved)
-    freedom = now.readings - len(theta)
-    theta = theta + back @ step
+    n, freedom = sums.parameters, sums.readings - sums.parameters
+    theta, size = sums.back @ at[:n], sums.variance(at)
+    common: dict[str, Any] = {
+        "estimate": theta,
+        "bound": sums.turned(np.linalg.inv(expected.plain)),
+        "names": names,
+        "simulated": simulated,
+        "readings": sums.readings,
+        "clipped": share,
+        "log_likelihood": point.log_likelihood,
+        "steps": steps,
+        "misfit": expected.scatter / freedom if freedom > 0 else 1.0,
+        "check": _check(source, theta, size, noise, variance_known),
+    }
+    classical, method = np.linalg.inv(expected.shape), "maximum likelihood of clipped readings"
+    if variance_known:
+        covariance = sums.turned(np.linalg.inv(expected.information[:n, :n]))
+        if reference is not None:
+            moved = covariance @ np.linalg.solve(sums.back.T, expected.information[:n, n])
+            covariance = covariance + 2 / reference * np.outer(moved, moved)  # −∂θ̂/∂ ln σ²
+        return ClippedResult(
+            **common, covariance=covariance, classical=sums.turned(classical), method=method
+        )
+    ended = bool(at[-1] <= sums.least)
+    joint, sandwich = sums.errors(point, expected, size, ended)
+    variance = 0.0 if ended else size
     return ClippedResult(
-        estimate=theta,
-        covariance=covariance,
-        classical=start.open.inverse(),
-        bound=start.private.inverse(),
-        names=names,
-        simulated=simulated,
-        method="maximum likelihood of clipped readings",
-        readings=now.readings,
-        clipped=now.clipped / now.readings,
-        log_likelihood=now.height,
-        steps=steps,
-        misfit=now.scatter / freedom if freedom > 0 else 1.0,
-        check=check_clipped(source, theta, 1.0, noise, known=True),
-    )
-
-
-def _sandwich(units: Array, curvature: Array, outer: Array, rows: int) -> Array | None:
-    """C⁻¹BC⁻¹·K/(K − n), C = `curvature`, B = `outer`; None where C is not positive: at a kink."""
-    n = len(curvature)
-    if rows <= n or not np.linalg.eigvalsh(curvature)[0] > POSITIVE:
-        return None
-    half = np.linalg.solve(curvature, outer)
-    return np.asarray(units @ np.linalg.solve(curvature, half.T) @ units.T * (rows / (rows - n)))
-
-
-def _with_variance(
-    climb: JointClimb, names: tuple[str, ...], simulated: bool | None
-) -> ClippedResult:
-    """θ̂ and σ̂² together, by the joint information at the maximum."""
-    at, point, steps = climb.climb()
-    found = climb.expected(at)
-    n, freedom = len(at) - 1, climb.readings - len(at) + 1
-    root = np.linalg.inv(np.linalg.cholesky(found.plain))
-    left = float(np.linalg.eigvalsh(root @ found.information[:n, :n] @ root.T)[0])
-    share = found.clipped / climb.readings
-    _require_left(left, share)
-    units = np.eye(n + 1)
-    units[:n, :n] = climb.back
-    try:
-        half = units @ np.linalg.inv(np.linalg.cholesky(found.information)).T
-    except np.linalg.LinAlgError:
-        raise VarianceHidden(VARIANCE_HIDDEN) from None  # not to be told from θ
-    joint = half @ half.T
-    ended = at[-1] <= climb.least
-    size = climb.variance(float(at[-1]))
-    units[n, n] = size + climb.added  # dσ²/dψ
-    kept = slice(0, n if ended else n + 1)
-    sandwich = _sandwich(
-        units[kept, kept], point.curvature[kept, kept], point.outer[kept, kept], climb.readings
-    )
-    variance, theta = 0.0 if ended else size, climb.back @ at[:n]
-    return ClippedResult(
-        estimate=theta,
+        **common,
         covariance=joint[:n, :n],
-        classical=variance * (climb.back @ np.linalg.inv(found.shape) @ climb.back.T),
-        bound=climb.back @ np.linalg.inv(found.plain) @ climb.back.T,
-        names=names,
-        simulated=simulated,
-        degrees_of_freedom=climb.freedom(at),
-        method="maximum likelihood of clipped readings, noise variance from the release",
-        readings=climb.readings,
-        clipped=share,
-        log_likelihood=point.log_likelihood,
-        steps=steps,
-        misfit=found.scatter / freedom if freedom > 0 else 1.0,
+        classical=variance * sums.turned(classical),
+        degrees_of_freedom=sums.freedom(size),
+        method=f"{method}, noise variance from the release",
         noise_variance=variance,
-        noise_error=float(np.sqrt(joint[n, n])),
+        noise_error=math.sqrt(joint[n, n]),
         joint=joint,
         sandwich=sandwich,
-        added=climb.added,
-        check=check_clipped(climb.source, theta, size, climb.noise, known=False),
+        added=sums.added,
     )
 
 
-def _require_left(least: float, share: float) -> None:
+def _require_left(expected: _Expected, share: float) -> None:
     """NotIdentifiable where clipping leaves nothing of a combination of the coefficients."""
+    n = len(expected.plain)
+    root = np.linalg.inv(np.linalg.cholesky(expected.plain))
+    least = float(np.linalg.eigvalsh(root @ expected.information[:n, :n] @ root.T)[0])
     if not least > HIDDEN:
         raise NotIdentifiable(
             f"clipping leaves {max(least, 0.0):.1g} of the information about a combination of the "
@@ -203,125 +434,228 @@ def _require_left(least: float, share: float) -> None:
         )
 
 
-class _LeastSquares:
-    """The start, and the units: weighted least squares as if nothing had been clipped."""
+@dataclass
+class _Point:
+    """Sums over all rows at one (θ, ψ), in the units of the start."""
 
-    def __init__(self, source: Callable[[], Iterable[ClippedRows]], noise: float) -> None:
-        private: RunningLeastSquares | None = None
-        ends = EndTest()
-        for H, z, variance, level, low, high in chunks(source()):
-            ends.add(z, noise / level, low, high)
-            if private is None:
-                n = H.shape[1]
-                private, self.open = (RunningLeastSquares(n, rounding(n)) for _ in range(2))
-            rows = np.column_stack([H, z])
-            for sums, deviation in (
-                (private, np.sqrt(variance + 1 / level)),
-                (self.open, np.sqrt(variance)),
-            ):
-                sums.add(np.asfortranarray(rows / np.reshape(deviation, (-1, 1))))
-        if private is None:
-            raise InvalidInput("the release has no rows with a reading.")
-        self.private = private
-        if not private.full:
-            raise NotIdentifiable(
-                "the rows do not determine all coefficients, whatever was clipped. More rows are "
-                "needed, or fewer coefficients.",
-                private.root().hidden,
-            )
-        require_within(ends, source)
-
-    def solution(self) -> Array:
-        return self.private.solution()
-
-    def inverse_root(self) -> Array:
-        """R⁻¹, RᵀR = Σ h_kh_kᵀ/(σ_k² + 1/s_k)."""
-        n = self.private.parameters
-        return np.linalg.inv(np.triu(self.private.triangle[:n, :n]))
+    height: float  # what is maximised
+    gradient: Array
+    curvature: Array  # minus the second derivatives
+    outer: Array  # Σ of products of slopes
+    log_likelihood: float = 0.0  # Σℓ alone
 
 
 @dataclass
-class _Sums:
-    """Sums over all rows at one θ, in the units of R."""
+class _Expected:
+    """What the rows are expected to say at the maximum, in the units of the start and in σ²."""
 
-    height: float  # Σℓ
-    gradient: Array
-    curvature: Array  # −Σ ℓ'' h_kh_kᵀ
-    information: Array  # J
-    mixed: Array  # Σ h_k σ² E[ℓ' ∂ℓ/∂σ²]
-    whole: bool = True  # whether J and `mixed` were summed
+    information: Array  # (n + 1, n + 1): of θ and σ²
+    plain: Array  # Σ h_kh_kᵀ/(σ²c_k + 1/s_k)
+    shape: Array  # Σ h_kh_kᵀ/c_k
     clipped: float = 0.0
     scatter: float = 0.0
-    readings: int = 0
 
 
-class _Climb:
-    """The way up: rows that are read again and again, and the units of their coefficients."""
+class _Sums:
+    """Rows that are read again and again: sums at (θ, ψ), or at θ alone where σ² is `known`.
+
+    θ is in the units of `back`, in which least squares of the start has about unit variance.
+    """
 
     def __init__(
-        self, source: Callable[[], Iterable[ClippedRows]], back: Array, noise: float
+        self, source: Source, noise: float, known: bool, reference: Reference | None
     ) -> None:
-        self.source, self.back, self.noise = source, back, noise
+        self.source, self.noise, self.known, self.reference = source, noise, known, reference
+        sums: RunningLeastSquares | None = None
+        total, count, widest, ends = 0.0, 0, 0.0, EndTest()
+        for H, z, shape, level, low, high in chunks(source()):
+            if sums is None:
+                sums = RunningLeastSquares(H.shape[1], rounding(H.shape[1]))
+            if H.shape[1] != sums.parameters:
+                raise InvalidInput(
+                    f"a block has {H.shape[1]} coefficients; the first had {sums.parameters}."
+                )
+            added = noise / level
+            ends.add(z, added, low, high)
+            total += float(np.broadcast_to(added / shape, z.shape).sum())
+            count, widest = count + len(z), max(widest, float(((high - low) ** 2 / shape).max()))
+            weight = np.reshape(1 / np.sqrt(added + shape if known else added), (-1, 1))
+            sums.add(np.asfortranarray(np.column_stack([H, z]) * weight))
+        if sums is None:
+            raise InvalidInput("the release has no rows with a reading.")
+        n = self.parameters = sums.parameters
+        if not sums.full:
+            raise NotIdentifiable(
+                "the rows do not determine all coefficients, whatever was clipped. More rows are "
+                "needed, or fewer coefficients.",
+                sums.root().hidden,
+            )
+        if count <= n and not known and reference is None:
+            raise InvalidInput(
+                f"{count} rows for {n} coefficients leave nothing to see the noise by. Give the "
+                "noise variance, more rows, or fewer coefficients."
+            )
+        _require_within(ends, source)
+        self.added, self.readings = total / count, count
+        self.back = np.linalg.inv(np.triu(sums.triangle[:n, :n]))
+        if known:
+            self.start = np.linalg.solve(self.back, sums.solution())
+            return
+        ratio = 1 + (0.0 if reference is None else reference.variance / self.added)
+        if count > n:
+            ratio = float(sums.triangle[n, n]) ** 2 / (count - n)  # v̂ in units of n
+        self.back *= math.sqrt(max(ratio, 1.0))
+        self.least = math.log1p(LEAST) + math.log(self.added)
+        self.most = math.log(4 * widest + self.added)
+        first = min(math.log(self.added * max(ratio, 1.05)), self.most)
+        self.start = np.append(np.linalg.solve(self.back, sums.solution()), first)
 
-    def look(self, theta: Array, expected: bool = False) -> _Sums:
-        """One pass. J comes along where it is cheap, one table for all rows, or `expected`."""
-        n = len(theta)
-        sums = _Sums(0.0, np.zeros(n), np.zeros((n, n)), np.zeros((n, n)), np.zeros(n))
-        for H, z, variance, level, low, high in chunks(self.source()):
-            if H.shape[1] != n:
-                raise InvalidInput(f"a block has {H.shape[1]} coefficients; the first had {n}.")
-            eta, sigma, added = H @ theta, np.sqrt(variance), self.noise / level
-            value, slope, spread = clipped_terms(z, eta, sigma, np.sqrt(added), low, high)
+    def variance(self, at: Array, further: float = 0.0) -> float:
+        """σ² = e^ψ − n, not below its least value; 1 where it is known."""
+        if self.known:
+            return 1.0
+        away = float(at[-1]) + further - math.log(self.added)
+        return max(self.added * math.expm1(away), LEAST * self.added)
+
+    def inside(self, at: Array) -> Array:
+        """ψ within its ends."""
+        return at if self.known else np.append(at[:-1], np.clip(at[-1], self.least, self.most))
+
+    def turned(self, covariance: Array) -> Array:
+        """A covariance of θ in the units of the coefficients."""
+        return np.asarray(self.back @ covariance @ self.back.T)
+
+    def look(self, at: Array) -> _Point:
+        """One pass over the rows at (θ, ψ)."""
+        n, k = self.parameters, len(at)
+        point = _Point(0.0, np.zeros(k), np.zeros((k, k)), np.zeros((k, k)))
+        size, gram = self.variance(at), np.zeros((3, n, n))
+        for H, z, shape, level, low, high in chunks(self.source()):
+            unit, noise = H @ self.back, self.noise / level
+            rows = z, unit @ at[:n], shape, np.sqrt(noise), low, high
+            value, slope, own, spread = self._slopes(*rows, size)
+            slopes = slope[:, None] * unit
+            precision = (1 - spread) / (size * shape)
+            point.height += float(value.sum())
+            point.curvature[:n, :n] += unit.T @ (precision[:, None] * unit)
+            if not self.known:
+                _, later, other, _ = self._slopes(*rows, self.variance(at, DIFFERENCE))
+                slopes = np.column_stack([slopes, own])
+                point.curvature[:n, n] -= ((later - slope) / DIFFERENCE) @ unit
+                point.curvature[n, n] -= float((other - own).sum()) / DIFFERENCE
+                per = 1 / (size * shape + noise)
+                for power in range(3):
+                    weight = np.broadcast_to(per ** (power + 1) * shape**power, z.shape)
+                    gram[power] += unit.T @ (weight[:, None] * unit)
+            point.gradient += slopes.sum(axis=0)
+            point.outer += slopes.T @ slopes
+        point.log_likelihood = point.height
+        if not self.known:
+            point.curvature[n, :n] = point.curvature[:n, n]
+            self._restrict(point, gram, size)
+        return point
+
+    def _slopes(
+        self, z: Array, eta: Array, shape: Array, tau: Array, low: Array, high: Array, size: float
+    ) -> tuple[Array, Array, Array, Array]:
+        """ℓ, ∂ℓ/∂η, ∂ℓ/∂ψ and Var[y|z]/σ_k² of every row."""
+        own = size * shape
+        value, slope, spread = clipped_terms(z, eta, np.sqrt(own), tau, low, high)
+        by_variance = 0.5 * shape * (slope**2 - (1 - spread) / own)
+        return value, slope, (size + self.added) * by_variance, spread
+
+    def _restrict(self, point: _Point, gram: Array, size: float) -> None:
+        """Add −½ ln|M|, M = Σ h_kh_kᵀ/v_k, the reference set, and their derivatives in ψ."""
+        total = size + self.added  # dσ²/dψ
+        inverse = np.linalg.inv(gram[0])
+        turn = inverse @ gram[1]
+        value = -0.5 * float(np.linalg.slogdet(gram[0])[1])
+        first = 0.5 * float(np.trace(turn))  # in σ²
+        second = 0.5 * float(np.trace(turn @ turn)) - float(np.trace(inverse @ gram[2]))
+        if self.reference is not None:
+            public = self.reference.slopes(size)
+            value, first, second = value + public[0], first + public[1], second + public[2]
+            point.outer[-1, -1] += (total / size) ** 2 * self.reference.freedom / 2
+        point.height += value
+        point.gradient[-1] += total * first
+        point.curvature[-1, -1] -= total * first + total**2 * second
+
+    def step(self, at: Array, point: _Point) -> tuple[Array, float]:
+        """The step and the rise that it promises, twice; ψ stays at its end where it pushes."""
+        ended = False
+        if not self.known:
+            if at[-1] >= self.most and point.gradient[-1] > 0:
+                raise VarianceHidden(VARIANCE_HIDDEN)
+            ended = at[-1] <= self.least and point.gradient[-1] <= 0
+        kept = slice(0, len(at) - 1 if ended else len(at))
+        gradient, matrix = point.gradient[kept], point.curvature[kept, kept]
+        try:
+            root = np.linalg.inv(np.linalg.cholesky(point.outer[kept, kept]))
+        except np.linalg.LinAlgError:
+            raise NotIdentifiable(
+                "clipping leaves nothing of a combination of the coefficients, or of the noise "
+                "variance: it cannot be estimated from this release. A wider range is needed."
+            ) from None
+        values, vectors = np.linalg.eigh(root @ matrix @ root.T)
+        if values[0] < SAFE:
+            values = np.maximum(values, 1.0)
+        along = vectors.T @ (root @ gradient)
+        step = np.zeros(len(at))
+        step[kept] = root.T @ (vectors @ (along / values))
+        promised = float((along**2 / values).sum())
+        longest = 0.0 if self.known else abs(float(step[-1]))
+        return (step * (LONGEST / longest) if longest > LONGEST else step), promised
+
+    def expected(self, at: Array) -> _Expected:
+        """One more pass: what the rows say on average at (θ, σ²)."""
+        n, size = self.parameters, self.variance(at)
+        found = _Expected(np.zeros((n + 1, n + 1)), np.zeros((n, n)), np.zeros((n, n)))
+        for H, z, shape, level, low, high in chunks(self.source()):
+            unit, noise, own = H @ self.back, self.noise / level, size * shape
+            eta, sigma = unit @ at[:n], np.sqrt(own)
+            square, mixed, both = clipped_information(eta, sigma, np.sqrt(noise), low, high)
             share, shift, scatter = clipped_moments(eta, sigma, low, high)
-            unit = H @ self.back
-            sums.height += float(value.sum())
-            sums.gradient += slope @ unit
-            sums.curvature += unit.T @ (((1 - spread) / variance)[:, None] * unit)
-            sums.clipped += float(share.sum())
-            sums.scatter += float(((z - eta - shift) ** 2 / (scatter + added)).sum())
-            sums.readings += len(z)
-            if expected or not (variance.ndim or level.ndim or low.ndim or high.ndim):
-                square, mixed, _ = clipped_information(eta, sigma, np.sqrt(added), low, high)
-                sums.information += unit.T @ (square[:, None] * unit)
-                sums.mixed += (variance * mixed) @ unit
-            else:
-                sums.whole = False
-        return sums
+            found.information[:n, :n] += unit.T @ (square[:, None] * unit)
+            found.information[:n, n] += (shape * mixed) @ unit
+            found.information[n, n] += float((shape**2 * both).sum())
+            for sums, per in ((found.plain, own + 1 / level), (found.shape, shape)):
+                sums += unit.T @ (np.broadcast_to(1 / per, z.shape)[:, None] * unit)
+            found.clipped += float(share.sum())
+            found.scatter += float(((z - eta - shift) ** 2 / (scatter + noise)).sum())
+        left = max(self.readings - n, 0)
+        found.information[n, n] *= left / self.readings  # as many as σ̂² has degrees of freedom
+        if self.reference is not None:
+            found.information[n, n] += self.reference.freedom / (2 * size**2)
+        found.information[n, :n] = found.information[:n, n]
+        return found
 
-    def expected(self, theta: Array, now: _Sums) -> Array:
-        """J, with another pass where the last has left it out; NotIdentifiable where it is 0."""
-        if not now.whole:
-            again = self.look(theta, expected=True)
-            now.information, now.mixed, now.whole = again.information, again.mixed, True
-        least = float(np.linalg.eigvalsh(now.information)[0])
-        _require_left(least, now.clipped / now.readings)
-        return now.information
+    def errors(
+        self, point: _Point, expected: _Expected, size: float, ended: bool
+    ) -> tuple[Array, Array | None]:
+        """The covariance of (θ̂, σ̂²) by the information, and the sandwich C⁻¹BC⁻¹·K/(K − n).
 
-    def step(self, theta: Array, now: _Sums) -> tuple[Array, float]:
-        """A⁻¹g and the rise that it promises, twice."""
-        values, vectors = np.linalg.eigh(now.curvature)
-        if values[0] > POSITIVE:
-            step, promised = _solved(values, vectors, now.gradient)
-            if values[0] > SAFE or promised < NEAR:
-                return step, promised
-        return _solved(*np.linalg.eigh(self.expected(theta, now)), now.gradient)
+        C is the curvature, B the outer products, without σ² where it is at its end; None where C is
+        not positive: at a kink.
+        """
+        n = self.parameters
+        units = np.eye(n + 1)
+        units[:n, :n] = self.back
+        try:
+            half = units @ np.linalg.inv(np.linalg.cholesky(expected.information)).T
+        except np.linalg.LinAlgError:
+            raise VarianceHidden(VARIANCE_HIDDEN) from None  # not to be told from θ
+        units[n, n] = size + self.added  # dσ²/dψ
+        kept = slice(0, n if ended else n + 1)
+        C, B, own = point.curvature[kept, kept], point.outer[kept, kept], units[kept, kept]
+        rows, count = self.readings, len(C)
+        if rows <= count or not np.linalg.eigvalsh(C)[0] > POSITIVE:
+            return half @ half.T, None
+        inner = np.linalg.solve(C, np.linalg.solve(C, B).T)
+        return half @ half.T, np.asarray(own @ inner @ own.T * (rows / (rows - count)))
 
-    def risen(self, theta: Array, now: _Sums, step: Array, promised: float) -> tuple[Array, _Sums]:
-        """θ and the sums after the step, shortened until the log-likelihood rises."""
-        length = 1.0
-        while length > ROUNDING:
-            tried = theta + length * (self.back @ step)
-            new = self.look(tried)
-            hoped, gained = length * promised, new.height - now.height
-            if gained >= RISE * hoped - ROUNDING * abs(now.height):
-                return tried, new
-            length *= float(np.clip(0.5 * hoped / (hoped - gained), SHORTEST, LONGEST))
-        raise NumericalFailure(
-            "the log-likelihood does not rise along its own gradient: the rows change from one "
-            "reading of them to the next, or they are out of range."
-        )
-
-
-def _solved(values: Array, vectors: Array, gradient: Array) -> tuple[Array, float]:
-    along = vectors.T @ gradient
-    return vectors @ (along / values), float((along**2 / values).sum())
+    def freedom(self, size: float) -> float:
+        """Of Student's t: K − n, and (Satterthwaite) m(σ² + n)²/σ⁴ of a reference set."""
+        left = float(self.readings - self.parameters)
+        if self.reference is None:
+            return left
+        return left + self.reference.freedom * ((size + self.added) / size) ** 2

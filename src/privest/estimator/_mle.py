@@ -19,7 +19,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
 from privest.estimator._device import as_backend, holds, require_here
-from privest.estimator._starts import Fits, best_starts, least_squares_start, usual_fits
+from privest.estimator._starts import Fits, best_starts, usual_fits
 from privest.estimator.likelihood._terms import (
     NUMPY,
     Backend,
@@ -82,8 +82,7 @@ def maximum_likelihood(
     least squares alone where the likelihood is known to have one maximum, else `likelihood.fits`
     fits as well (twice as many for more than five parameters).
     `backend`: "numpy", or "cupy" for a graphics processor (extra `gpu`): blocks of its memory's
-    size, starts made on it, and for Laplace, Cauchy and 1/Gaussian noise of up to 8 parameters one
-    compiled climb a problem. z may be a CuPy array; the arrays of the result are where z was.
+    size, starts made on it. z may be a CuPy array; the arrays of the result are where z was.
 
     Assumes H of full column rank (else NotIdentifiable). `converged` is false where the iterations
     ran out or no maximum exists (bits that do not bound θ). It does not say that the maximum is
@@ -107,13 +106,20 @@ def maximum_likelihood(
     releases = _releases(z, matrix, likelihood, where, own)
     if iterations < 1:
         raise InvalidInput(f"iterations must be at least 1; received {iterations}.")
-    begin = _Beginning(matrix, len(releases), likelihood, starts, where)
-    climb = _Climb(matrix, likelihood, iterations, where)
-    per_block = max(1, where.block(climb.numbers) // begin.count)
+    begin = _Starts(matrix, len(releases), likelihood, starts, where)
+    m, n = matrix.shape
+    held = m * likelihood.numbers + 4 * n * n + 20 * n  # numbers of a problem in an iteration
+    per_block = max(1, where.block(held) // begin.count)
     parts = []
     for at in range(0, len(releases), per_block):
-        here = where.xp.asarray(releases[at : at + per_block])
-        parts.append(_best(climb(here, begin(here, at)), where, own))
+        z_block = where.xp.asarray(releases[at : at + per_block])
+        first = begin(z_block, at)  # (trials, k, n)
+        repeated = where.xp.repeat(z_block, begin.count, axis=0)
+        ends = _climb(
+            matrix, repeated, where.xp.reshape(first, (-1, n)), likelihood, iterations, where
+        )
+        shaped = [where.xp.reshape(end, (*first.shape[:2], *end.shape[1:])) for end in ends]
+        parts.append(_best(shaped, where, own))
     estimate, height, good, spent, gradient, agreed = (own.xp.concat(p) for p in zip(*parts))
     return MLResult(
         estimate=estimate,
@@ -155,7 +161,7 @@ def _releases(
     return releases
 
 
-class _Beginning:
+class _Starts:
     """Start points (trials, k, n) of a block of trials, made where the arrays are."""
 
     def __init__(
@@ -166,7 +172,7 @@ class _Beginning:
         starts: int | ArrayLike | None,
         backend: Backend,
     ) -> None:
-        self.matrix, self.likelihood, self.backend = H, likelihood, backend
+        self.likelihood, self.backend = likelihood, backend
         self.fits = self.given = None
         if starts is None:
             starts = usual_fits(likelihood, H.shape[1])
@@ -176,7 +182,7 @@ class _Beginning:
             self.fits = Fits(H) if starts else None
             self.wanted = min(int(starts), len(self.fits)) if self.fits else 0
             self.count = 1 + self.wanted
-            self.solution = least_squares(H, np.eye(len(H)))[0]
+            self.solution = least_squares(H, np.eye(len(H)))[0]  # of every unit vector
             return
         given = as_array(backend.host(starts), "starts", ndim=(2, 3))
         if given.shape[-1] != H.shape[1]:
@@ -190,68 +196,27 @@ class _Beginning:
 
     def __call__(self, z: Array, at: int) -> Array:
         """For the trials from `at` on."""
-        backend, xp = self.backend, self.backend.xp
+        xp = self.backend.xp
+        begin: Array
         if self.given is not None:
-            begin: Array = xp.asarray(self.given[at : at + len(z)])
+            begin = xp.asarray(self.given[at : at + len(z)])
             return begin
-        centre = self.likelihood.centre(z, *further(backend))
-        if backend.remote:  # one product for all trials, once the fit of every unit vector is known
-            first = centre @ xp.asarray(self.solution.T)
-        else:
-            first = least_squares_start(self.matrix, centre)
-        if not self.fits:
-            begin = first[:, None]
-            return begin
-        fused = backend.fused(self.likelihood, self.matrix)
-        if fused is not None:
-            return fused.starts(self.fits, z, centre, first, self.wanted)  # type: ignore[no-any-return]
-        others = best_starts(self.fits, z, centre, self.likelihood, self.wanted, backend)
-        begin = xp.concat([first[:, None], others], axis=1)
+        centre = self.likelihood.centre(z, *further(self.backend))
+        begin = (centre @ xp.asarray(self.solution.T))[:, None]
+        if self.fits:
+            others = best_starts(self.fits, z, centre, self.likelihood, self.wanted, self.backend)
+            begin = xp.concat([begin, others], axis=1)
         return begin
 
 
-class _Climb:
-    """From start points (trials, k, n) to maxima: compiled for the problem, or in arrays."""
-
-    def __init__(self, H: Array, likelihood: Likelihood, iterations: int, backend: Backend) -> None:
-        self.matrix, self.likelihood = H, likelihood
-        self.iterations, self.backend = iterations, backend
-        self.fused = backend.fused(likelihood, H)
-        m, n = H.shape
-        # Held for a problem: what goes in and comes out, or all arrays of an iteration.
-        self.numbers = 3 * n + m + 6 if self.fused else m * likelihood.numbers + 4 * n * n + 20 * n
-
-    def __call__(self, z: Array, begin: Array) -> Ends:
-        """(θ, Σℓ, converged, evaluations, gradient), each (trials, k, …)."""
-        trials, count, n = begin.shape
-        xp = self.backend.xp
-        if self.fused is not None:
-            ends = self.fused.climb(z, begin, self.iterations)
-        else:
-            repeated = xp.repeat(z, count, axis=0)
-            flat = xp.reshape(begin, (-1, n))
-            ends = _climb(
-                self.matrix, repeated, flat, self.likelihood, self.iterations, self.backend
-            )
-        theta, *others = ends
-        return (
-            xp.reshape(theta, (trials, count, n)),
-            *(xp.reshape(one, (trials, count)) for one in others),
-        )
-
-
-Ends = tuple[Array, ...]
-
-
-def _best(ends: Ends, where: Backend, own: Backend) -> tuple[Array, ...]:
+def _best(ends: list[Array], where: Backend, own: Backend) -> tuple[Array, ...]:
     """Of every trial the highest end, among equals one that has converged; and how many agree."""
     xp = where.xp
-    theta, height, good, spent, gradient = ends
+    _, height, good, _, _ = ends
     same = height >= xp.max(height, axis=1, keepdims=True) - SAME
     chosen = xp.argmax(xp.where(same, good + 1.0, 0.0), axis=1)
     row = xp.arange(len(height))
-    best = tuple(end[row, chosen] for end in (theta, height, good, spent, gradient))
-    found = (*best, xp.sum(same, axis=1))
+    found = (*(end[row, chosen] for end in ends), xp.sum(same, axis=1))
     return found if own.remote else tuple(where.host(array) for array in found)
 
 

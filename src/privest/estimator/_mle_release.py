@@ -15,7 +15,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator._clipped_rows import ClippedRows
+from privest.estimator._clipped import ClippedRows
 from privest.estimator._device import as_backend, require_here
 from privest.estimator._mle import ITERATIONS, MLResult, maximum_likelihood
 from privest.estimator.likelihood import (

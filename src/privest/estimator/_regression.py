@@ -13,19 +13,19 @@ import numpy as np
 from privest.aggregate import FeatureRows
 from privest.arrays import CONFIDENCE, Array, as_choice, as_flag, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
-from privest.estimator._clipped import estimate_clipped
-from privest.estimator._clipped_history import ClippedHistory
-from privest.estimator._clipped_result import ClippedResult
-from privest.estimator._noise_limit import (
+from privest.estimator._clipped import ClippedResult, estimate_clipped
+from privest.estimator._history import (
     BOTH_ENDS,
+    Beside,
+    ClippedHistory,
     NoiseLimit,
+    RowHistory,
     known_limit,
     limit_at,
     limit_of,
 )
 from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
-from privest.estimator._row_history import Beside, RowHistory
 from privest.estimator._sums import estimate_sums
 from privest.estimator.result import Result
 from privest.ledger import Account, Budget, LedgerSource, cost_of

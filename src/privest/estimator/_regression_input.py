@@ -13,7 +13,7 @@ from sklearn.utils.validation import (
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.estimator._row_history import Beside
+from privest.estimator._history import Beside
 from privest.mechanism._rows import real_numbers
 
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from privest.arrays import Array, Index
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, further
-from privest.linalg._root import least_squares
 
 # Subsets tried for each trial; of more a random choice, the same for every trial. The more readings
 # a fit needs, the fewer fits hold good ones only: beyond MANY parameters more are tried, and twice
@@ -27,12 +26,6 @@ SCREENED = 2
 # Subsets whose rows are nearly dependent fit nothing: condition number.
 CONDITION = 1e6
 SEED = 20250
-
-
-def least_squares_start(H: Array, centre: Array) -> Array:
-    """Least squares (trials, n) on the first guesses of Hθ. Raises NotIdentifiable."""
-    solution, _ = least_squares(H, centre.T)
-    return np.asarray(solution.T)
 
 
 def subsets(H: Array) -> Index:

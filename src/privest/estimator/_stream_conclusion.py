@@ -19,7 +19,7 @@ from privest.estimator.inference import (
     reference_p,
     stated_p,
 )
-from privest.estimator.inference._unknown import DOUBTFUL
+from privest.estimator.inference._errors import DOUBTFUL
 from privest.records import Record, quantile
 
 

@@ -152,7 +152,7 @@ class _People:
         """CR2 errors, not below those of the noise: the second time through the persons."""
         second = sums.errors()
         for part, counts in self.parts(sums.turned(second)):
-            sums.add_turned_errors(second, first.estimate, part, counts)
+            sums.add_errors(second, first.estimate, part, counts)
         made = second.errors()
         method = f"CR2, {self.count:,} persons"
         errors = Errors.above(known, made.covariance, made.degrees_of_freedom, method).fields()

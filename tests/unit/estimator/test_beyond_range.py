@@ -7,16 +7,16 @@ import pytest
 
 from privest.errors import NotIdentifiable
 from privest.estimator import ClippedRows, estimate_clipped
-from privest.estimator._beyond_range import (
+from privest.estimator._clipped import (
     LAPLACE_SQUARES,
     NORMAL_SQUARES,
     TAIL,
     BeyondRange,
     EndTest,
+    VarianceHidden,
     beyond_sentence,
     reaches,
 )
-from privest.estimator._clipped_unknown import VarianceHidden
 from privest.estimator._regression import PrivateLinearRegression
 from privest.estimator.likelihood._clipped import clipped_terms
 

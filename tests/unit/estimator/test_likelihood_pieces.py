@@ -10,13 +10,19 @@ import scipy.integrate
 
 from privest.estimator.likelihood import (
     NUMPY,
-    DitheredLikelihood,
     InverseGaussianLikelihood,
     InverseLaplaceLikelihood,
-    LaplaceQuantiserLikelihood,
+    QuantiserLikelihood,
     TwinUniformLikelihood,
 )
-from privest.estimator.likelihood._pieces import span, tail
+from privest.estimator.likelihood._inverse import span, tail
+from privest.mechanism import LaplaceQuantiser, ProbabilisticQuantiser, TriangularQuantiser
+
+QUANTISERS = {"uniform": ProbabilisticQuantiser, "triangular": TriangularQuantiser}
+
+
+def quantiser(variance, step, dither="uniform"):
+    return QuantiserLikelihood(QUANTISERS[dither](step), variance)
 
 
 def moments_exactly(alpha, beta, start):
@@ -79,12 +85,12 @@ def at(likelihood, z, eta):
 
 
 @pytest.mark.parametrize(("dither", "degree", "end"), [("uniform", 1, 1.0), ("triangular", 2, 1.5)])
-@pytest.mark.parametrize("away", [30.0, 1e3, 1e5])
+@pytest.mark.parametrize("away", [20.0, 40.0, 1e3])
 def test_dither_in_the_tail(dither, degree, end, away):
     """At t = away σ beyond the end B ~ (x/Δ)^d/(d or 1): ∫ x^d e^{−tx/σ − …}, a Tail moment."""
     sd, step = 0.2, 1.0
     z, eta = 2.0, 2.0 + end * step + away * sd
-    value, slope, curvature = at(DitheredLikelihood(sd**2, step=step, dither=dither), z, eta)
+    value, slope, curvature = at(quantiser(sd**2, step=step, dither=dither), z, eta)
     with mp.workdps(60):
         t = (mp.mpf(eta) - z - mp.mpf(end) * step) / mp.mpf(sd)
 
@@ -100,7 +106,7 @@ def test_dither_in_the_tail(dither, degree, end, away):
     assert slope * sd == pytest.approx(float(mean), rel=1e-12)
     assert 1 - curvature * sd**2 == pytest.approx(float(spread), rel=1e-3, abs=1e-15)
     # to the other side the mirror image
-    left = at(DitheredLikelihood(sd**2, step=step, dither=dither), z, 2 * z - eta)
+    left = at(quantiser(sd**2, step=step, dither=dither), z, 2 * z - eta)
     assert left[0] == pytest.approx(value, rel=1e-12)
     assert left[1] == pytest.approx(-slope, rel=1e-12)
 
@@ -129,9 +135,9 @@ def test_quantisers_sum_to_one(sd):
     step, eta = 0.7, 0.41
     z = step * np.arange(-400, 401)
     for likelihood in (
-        DitheredLikelihood(sd**2, step=step),
-        DitheredLikelihood(sd**2, step=step, dither="triangular"),
-        LaplaceQuantiserLikelihood(sd**2, step=step, scale=0.5),
+        quantiser(sd**2, step=step),
+        quantiser(sd**2, step=step, dither="triangular"),
+        QuantiserLikelihood(LaplaceQuantiser(step, 0.5), sd**2),
     ):
         value = likelihood.value(z[None], np.full((1, len(z)), eta))
         assert np.exp(np.maximum(value, -700)).sum() == pytest.approx(1.0, abs=1e-11)
@@ -173,8 +179,8 @@ def test_units_do_not_matter():
     assert np.abs(scaled.value + math.log(unit) - plain.value).max() < 1e-12
     assert np.abs(scaled.slope * unit - plain.slope).max() < 1e-11
     z = np.array([[1.5, -0.5]])
-    plain = DitheredLikelihood(0.04, step=0.5)(z, eta)
-    scaled = DitheredLikelihood(0.04 * unit**2, step=0.5 * unit)(z * unit, eta * unit)
+    plain = quantiser(0.04, step=0.5)(z, eta)
+    scaled = quantiser(0.04 * unit**2, step=0.5 * unit)(z * unit, eta * unit)
     assert np.abs(scaled.value - plain.value).max() < 1e-12
 
 
@@ -186,7 +192,7 @@ def test_units_do_not_matter():
 def test_a_fine_grid_is_gaussian_noise(dither, variance, step):
     """ln(Δ N(z; η, σ² + cΔ²)) up to the fourth cumulant, z⁴Δ⁴/100σ⁸, and rounding of z/Δ."""
     z = step * np.rint(np.array([[0.3, -2.0, 5.0, 10.0]]) / step)
-    terms = DitheredLikelihood(1.0, step=step, dither=dither)(z, np.zeros((1, 4)))
+    terms = quantiser(1.0, step=step, dither=dither)(z, np.zeros((1, 4)))
     total = 1 + variance * step**2
     value = -0.5 * z**2 / total - 0.5 * math.log(2 * math.pi * total) + math.log(step)
     assert np.abs(terms.value - value).max() < 1e2 * step**4 + 1e-12

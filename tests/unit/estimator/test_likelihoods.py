@@ -14,18 +14,18 @@ from privest.estimator.likelihood import (
     Backend,
     BinaryLikelihood,
     ConvolvedLikelihood,
-    DitheredLikelihood,
     GaussianLikelihood,
     InverseGaussianLikelihood,
     InverseLaplaceLikelihood,
     LaplaceLikelihood,
-    LaplaceQuantiserLikelihood,
     QuadratureLikelihood,
+    QuantiserLikelihood,
     Rowwise,
     TwinUniformLikelihood,
     VoigtLikelihood,
     likelihood_of,
 )
+from privest.mechanism import LaplaceQuantiser, ProbabilisticQuantiser, TriangularQuantiser
 from privest.mechanism._additive import Additive
 from privest.mechanism._vector import Componentwise
 from privest.noise import (
@@ -291,18 +291,17 @@ FAMILIES = [
     QuadratureLikelihood(Additive(Logistic(0.5)), [0.04, 1.0, 0.2]),
     InverseLaplaceLikelihood([0.04, 1.0, 0.2], scale=0.6, truncation=0.7),
     InverseLaplaceLikelihood([0.04, 1.0, 0.2], scale=0.3),
-    DitheredLikelihood([0.04, 1.0, 0.2], step=0.5),
-    DitheredLikelihood([0.04, 1.0, 0.2], step=0.5, dither="triangular"),
-    LaplaceQuantiserLikelihood(0.04, step=0.5, scale=0.7),
+    QuantiserLikelihood(ProbabilisticQuantiser(0.5), 0.04),
+    QuantiserLikelihood(TriangularQuantiser(0.5), 0.04),
+    QuantiserLikelihood(LaplaceQuantiser(0.5, 0.7), 0.04),
     TwinUniformLikelihood([0.04, 1.0, 0.2], inner=0.25, outer=0.75),
 ]
-GRIDS = DitheredLikelihood | LaplaceQuantiserLikelihood
 RATIOS = InverseGaussianLikelihood | InverseLaplaceLikelihood | TwinUniformLikelihood
 
 
 def releases(likelihood, rng):
     z, eta = 2 * rng.standard_normal((2, 40, 3))
-    if isinstance(likelihood, GRIDS):
+    if isinstance(likelihood, QuantiserLikelihood):
         return 0.5 * np.rint(2 * z), eta
     return (1.0 * (z > 0) if isinstance(likelihood, BinaryLikelihood) else z), eta
 
@@ -342,8 +341,8 @@ def test_far_away_nothing_breaks(likelihood):
 ARRAY_API = {
     "abs", "all", "any", "arange", "argmax", "asarray", "bool", "clip", "concat", "cos", "exp",
     "floor", "full_like", "int64", "log", "log1p", "logaddexp", "max", "maximum", "minimum",
-    "nonzero", "ones", "ones_like", "repeat", "reshape", "round", "searchsorted", "sign", "sin",
-    "sqrt", "stack", "sum", "where", "zeros", "zeros_like",
+    "nonzero", "ones", "ones_like", "real", "repeat", "reshape", "round", "searchsorted", "sign",
+    "sin", "sqrt", "stack", "sum", "where", "zeros", "zeros_like",
 }  # fmt: skip
 
 
@@ -363,8 +362,8 @@ def test_only_the_array_api(likelihood):
     rng = np.random.default_rng(2)
     z, eta = releases(likelihood, rng)
     backend = Backend(Standard(), scipy.special)
-    # the Voigt profile is summed node by node there: 28 positive terms, in another order
-    rounding = 1e-13 if isinstance(likelihood, VoigtLikelihood) else 0.0
+    # the Voigt profile is that of another rule there (`test_voigt`)
+    rounding = 1e-9 if isinstance(likelihood, VoigtLikelihood) else 0.0
     pairs = zip(likelihood(z, eta, backend), likelihood(z, eta))
     assert all(np.allclose(a, b, rtol=rounding, atol=rounding) for a, b in pairs)
     H = rng.standard_normal((3, 2))

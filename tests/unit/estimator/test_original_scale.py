@@ -8,12 +8,10 @@ import scipy.special
 
 from privest.errors import InvalidInput
 from privest.estimator.inference._original_scale import (
-    as_factor,
     as_percent,
     likelihood_mean,
-    reading_factor,
+    total_of,
 )
-from privest.estimator.inference._totals import total_of
 from privest.lattice import GRID
 
 
@@ -97,5 +95,3 @@ def test_a_total_says_when_its_interval_is_too_short():
 
 def test_words_for_coefficients_and_readings():
     np.testing.assert_allclose(as_percent([0.1, -0.1]), [10.517091807564771, -9.516258196404048])
-    np.testing.assert_allclose(as_factor(np.log([2.0, 0.25])), [2.0, 0.25])
-    assert reading_factor(25.0) == pytest.approx(1.2214027581601699)

@@ -10,25 +10,35 @@ from privest.estimator.inference._cluster import (
     cluster_errors,
     group_sums,
 )
-from privest.estimator.inference._errors import Errors
+from privest.estimator.inference._errors import DOUBTFUL as DOUBTFUL
+from privest.estimator.inference._errors import (
+    Errors,
+    Scatter,
+    less_noise_p,
+    misfit_p,
+    reference_p,
+    stated_errors,
+    stated_p,
+    unknown_errors,
+)
 from privest.estimator.inference._errors import without_noise as without_noise
 from privest.estimator.inference._joint import Joint as Joint
 from privest.estimator.inference._joint import joint_test as joint_test
 from privest.estimator.inference._levels import LevelFit, fit_levels
 from privest.estimator.inference._original_scale import (
     OriginalMean,
-    as_factor,
+    Total,
     as_percent,
     likelihood_mean,
-    reading_factor,
+    total_of,
 )
 from privest.estimator.inference._people import (
+    EffectSums,
     PeopleEstimate,
     PeopleNoise,
     PeopleSums,
-    people_errors,
+    RandomEffects,
 )
-from privest.estimator.inference._random_effects import EffectSums, RandomEffects
 from privest.estimator.inference._robust import fit_huber as fit_huber
 from privest.estimator.inference._sandwich import CHOICES as CHOICES
 from privest.estimator.inference._sandwich import ENOUGH as ENOUGH
@@ -36,36 +46,18 @@ from privest.estimator.inference._sandwich import (
     SecondPass,
     WeightedRows,
     row_errors,
-    sandwich_errors,
     second_pass,
 )
 from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
-from privest.estimator.inference._totals import Total, noise_factor, total_of
-from privest.estimator.inference._unknown import DOUBTFUL as DOUBTFUL
-from privest.estimator.inference._unknown import (
-    Scatter,
-    less_noise_p,
-    misfit_p,
-    new_reading_error,
-    new_release_error,
-    reference_p,
-    stated_errors,
-    stated_p,
-    unknown_errors,
-    without_privacy,
-)
 from privest.estimator.inference._weighted_sums import LevelRows
 from privest.estimator.inference._weighted_sums import Prepared as Prepared
 from privest.estimator.inference._weighted_sums import prepared as prepared
 
 __all__ = [
-    "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "FamilyFit", "LevelFit",
-    "LevelRows", "OriginalMean", "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects",
-    "Scatter", "SecondPass", "SerialErrors", "Total", "WeightedRows", "as_factor", "as_percent",
-    "cluster_errors", "coin_rows", "fit_family",
-    "fit_levels", "group_sums", "less_noise_p", "likelihood_mean", "misfit_p",
-    "new_reading_error", "new_release_error", "noise_factor", "people_errors", "reading_factor",
-    "reference_p", "row_errors", "sandwich_errors", "second_pass", "serial_errors",
-    "stated_errors", "stated_p", "total_of",
-    "unknown_errors", "without_privacy",
+    "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "FamilyFit",
+    "LevelFit", "LevelRows", "OriginalMean", "PeopleEstimate", "PeopleNoise", "PeopleSums",
+    "RandomEffects", "Scatter", "SecondPass", "SerialErrors", "Total", "WeightedRows",
+    "as_percent", "cluster_errors", "coin_rows", "fit_family", "fit_levels", "group_sums",
+    "less_noise_p", "likelihood_mean", "misfit_p", "reference_p", "row_errors", "second_pass",
+    "serial_errors", "stated_errors", "stated_p", "total_of", "unknown_errors",
 ]  # fmt: skip

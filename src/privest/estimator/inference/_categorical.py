@@ -24,7 +24,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, as_choice, as_number
-from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.estimator._ascent import ascend
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._sandwich import WeightedRows, row_errors
 from privest.linalg._running import RunningLeastSquares
@@ -38,9 +39,7 @@ Rows = Callable[[], Iterable[WeightedRows]]
 CHUNK = 4096  # rows looked at together
 ITERATIONS = 200
 TOLERANCE = 1e-7  # in standard errors: the last step is shorter than that
-HIDDEN = 1e-7  # information left along a direction, of what it was at the start
-LEAST_RISE, SHORTEST = 1e-4, 2.0**-40
-ENOUGH = 200.0  # K(1 − 2q)² from which a logistic fit from coins is of use
+HIDDEN = 1e-7  # information left along a direction, of the most that was seen
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,7 +78,12 @@ def fit_family(
     if errors is not None:
         as_choice(errors, get_args(Kind), "errors")
     kind = errors or ("model" if family == "binomial" and not climb.weighted else "HC3")
-    theta, now, steps = _climbed(climb)
+    theta, _, steps, promised = ascend(
+        climb.look, climb.step, climb.first, tolerance=TOLERANCE, iterations=ITERATIONS
+    )
+    if promised > TOLERANCE**2:
+        raise _no_fit()
+    now = climb.look(theta)
     found = climb.errors(theta, now, kind)
     return FamilyFit(
         estimate=climb.back @ theta,
@@ -176,7 +180,7 @@ class _Climb:
     """Rows that are read again and again, in units in which HᵀH is K times the identity."""
 
     def __init__(self, rows: Rows, law: _Law) -> None:
-        self.rows, self.law, self.weighted = rows, law, False
+        self.rows, self.law, self.weighted, self.most = rows, law, False, 0.0
         sums: RunningLeastSquares | None = None
         count, total, ones = 0, 0.0, np.zeros(0)
         for H, z, weight in self._chunks():
@@ -228,6 +232,15 @@ class _Climb:
             sums.rows += len(z)
         return sums
 
+    def step(self, theta: Array, now: _Sums) -> tuple[Array, float]:
+        """Fisher scoring: J⁻¹g, and the rise that it promises, twice."""
+        values, vectors = np.linalg.eigh(now.information)
+        self.most = max(self.most, float(values[-1]))
+        if not values[0] > HIDDEN * self.most:
+            raise _no_fit()
+        along = vectors.T @ now.gradient
+        return vectors @ (along / values), float((along**2 / values).sum())
+
     def errors(self, theta: Array, now: _Sums, kind: Kind) -> Errors:
         """At θ̂: the inverse information, or the sandwich of the whitened rows."""
         n = self.size
@@ -265,41 +278,6 @@ class _Climb:
     def turned(self, inner: Array) -> Array:
         """A covariance in the units of the coefficients."""
         return np.asarray(self.back @ inner @ self.back.T)
-
-
-def _climbed(climb: _Climb) -> tuple[Array, _Sums, int]:
-    """θ̂ in the units of the climb: Fisher scoring, every step shortened until it rises."""
-    theta: Array = climb.first
-    now = climb.look(theta)
-    begun = float(np.linalg.eigvalsh(now.information)[-1])
-    for steps in range(ITERATIONS):
-        values, vectors = np.linalg.eigh(now.information)
-        if not values[0] > HIDDEN * begun:
-            raise _no_fit()
-        along = vectors.T @ now.gradient
-        step: Array = vectors @ (along / values)
-        promised = float((along**2 / values).sum())
-        if promised < TOLERANCE**2:
-            return theta + step, climb.look(theta + step), steps
-        theta, now = _risen(climb, theta, now, step, promised)
-    raise _no_fit()
-
-
-def _risen(
-    climb: _Climb, theta: Array, now: _Sums, step: Array, promised: float
-) -> tuple[Array, _Sums]:
-    length = 1.0
-    while length > SHORTEST:
-        tried = climb.look(theta + length * step)
-        # What sums of so many numbers lose counts for nothing.
-        lost = 1e-14 * abs(now.height)
-        if tried.height - now.height >= LEAST_RISE * length * promised - lost:
-            return theta + length * step, tried
-        length /= 2
-    raise NumericalFailure(
-        "the likelihood does not rise along its own gradient: the rows change from one reading of "
-        "them to the next, or they are out of range."
-    )
 
 
 def _no_fit() -> NotIdentifiable:

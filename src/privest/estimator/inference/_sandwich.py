@@ -25,8 +25,7 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array, as_choice
 from privest.errors import InvalidInput
 from privest.estimator.inference._cluster import ClusterErrors, ClusterSums
-from privest.estimator.inference._errors import Errors, freedom_of
-from privest.estimator.inference._unknown import Scatter, unknown_errors
+from privest.estimator.inference._errors import Errors, Scatter, freedom_of, unknown_errors
 from privest.records import Record, quantile, standard_errors
 
 POWERS = {"HC2": 1.0, "HC3": 2.0}

@@ -17,7 +17,7 @@ import scipy
 
 from privest.arrays import AnyArray, Array
 from privest.errors import InvalidInput
-from privest.estimator.inference._unknown import require_freedom
+from privest.estimator.inference._errors import require_freedom
 from privest.linalg._running import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 

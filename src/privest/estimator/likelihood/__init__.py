@@ -4,25 +4,31 @@ from privest.estimator.likelihood._additive import (
     ConvolvedLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
+    QuantiserLikelihood,
     VoigtLikelihood,
 )
 from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.estimator.likelihood._clipped import ClippedLikelihood
-from privest.estimator.likelihood._combined import Rowwise, Shifted
-from privest.estimator.likelihood._dithered import DitheredLikelihood, LaplaceQuantiserLikelihood
-from privest.estimator.likelihood._gain import GainLikelihood
 from privest.estimator.likelihood._inverse import (
     InverseGaussianLikelihood,
     InverseLaplaceLikelihood,
 )
 from privest.estimator.likelihood._quadrature import QuadratureLikelihood
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.estimator.likelihood._terms import (
+    NUMPY,
+    Backend,
+    Likelihood,
+    Rowwise,
+    Shifted,
+    Terms,
+    likelihood_of,
+)
 from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [
     "NUMPY", "Backend", "BinaryLikelihood", "ClippedLikelihood", "ConvolvedLikelihood",
-    "DitheredLikelihood", "GainLikelihood", "GaussianLikelihood", "InverseGaussianLikelihood",
-    "InverseLaplaceLikelihood", "LaplaceLikelihood", "LaplaceQuantiserLikelihood", "Likelihood",
-    "QuadratureLikelihood", "Rowwise", "Shifted", "Terms", "TwinUniformLikelihood",
-    "VoigtLikelihood", "likelihood_of",
+    "GaussianLikelihood", "InverseGaussianLikelihood",
+    "InverseLaplaceLikelihood", "LaplaceLikelihood", "Likelihood",
+    "QuadratureLikelihood", "QuantiserLikelihood", "Rowwise", "Shifted", "Terms",
+    "TwinUniformLikelihood", "VoigtLikelihood", "likelihood_of",
 ]  # fmt: skip

@@ -1,25 +1,41 @@
-"""Additive noise, z = y + d: Gaussian, Laplace, Cauchy in closed form, any other law by numbers."""
+"""Additive noise, z = y + d: Gaussian, Laplace, Cauchy in closed form, any other law by numbers.
+
+Readings rounded to a grid after noise, z = Δ·round((y + d)/Δ), are among them: the chance of z = jΔ
+is a function of z − y alone, as if d and a uniform number had been added.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_positive
-from privest.estimator.likelihood._combined import for_each_variance
-from privest.estimator.likelihood._smear import Smear, Table
+from privest.arrays import EPS, Array, ArrayLike, Flags, as_positive
+from privest.estimator.likelihood._smear import Function, Smear, Table
 from privest.estimator.likelihood._terms import (
     NUMPY,
     Backend,
     Likelihood,
     Terms,
+    for_each_variance,
     likelihood_of,
 )
-from privest.mechanism import Additive
+from privest.estimator.likelihood._voigt import profile
+from privest.mechanism import (
+    Additive,
+    LaplaceQuantiser,
+    ProbabilisticQuantiser,
+    TriangularQuantiser,
+)
 from privest.noise import Cauchy, GaussianLaw, Laplace, ScalarLaw
+
+Points = Sequence[float]
+Quantiser = ProbabilisticQuantiser | TriangularQuantiser | LaplaceQuantiser
+# Steps from y within which a released value lies.
+REACH = {ProbabilisticQuantiser: 1.0, TriangularQuantiser: 1.5, LaplaceQuantiser: math.inf}
 
 
 class Parts(NamedTuple):
@@ -147,12 +163,11 @@ class LaplaceLikelihood(MixedGaussian):
 def voigt(r: Array, sd: Array, scale: float, backend: Backend = NUMPY) -> Parts:
     """ln f(r), (ln f)', −(ln f)'' for the sum of N(0, σ²) and Cauchy(γ).
 
-    f = Re w(ζ)/σ√(2π), ζ = (r + iγ)/σ√2, by one rule that is exact to rounding everywhere: `_voigt`
-    says to how many digits. Cost: 28 divisions and 4 functions.
+    f = Re w(ζ)/σ√(2π), ζ = (r + iγ)/σ√2 (`_voigt`).
     """
     xp = backend.xp
     unit = sd * math.sqrt(2.0)
-    height, slope, bend = backend.voigt(r / unit, scale / unit)
+    height, slope, bend = profile(r / unit, scale / unit, xp)
     log_density = xp.log(height) - xp.log(sd * math.sqrt(2 * math.pi))
     return Parts(log_density, slope / unit, (slope * slope - bend) / (unit * unit))
 
@@ -175,14 +190,6 @@ class VoigtLikelihood(MixedGaussian):
         rough: Array = -backend.xp.log1p(((z - eta) / width) ** 2)
         return rough
 
-    def value(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
-        xp = backend.xp
-        sd = xp.asarray(self.sd)
-        unit = sd * math.sqrt(2.0)
-        height = backend.voigt_height((z - eta) / unit, self.scale / unit)
-        value: Array = xp.log(height) - xp.log(sd * math.sqrt(2 * math.pi))
-        return value
-
     def parts(self, residual: Array, backend: Backend) -> Parts:
         return voigt(residual, backend.xp.asarray(self.sd), self.scale, backend)
 
@@ -200,13 +207,17 @@ class ConvolvedLikelihood(Likelihood):
     (array([[0.5 , 0.25]]), True)
     """
 
+    anywhere = True
+
     def __init__(self, law: ScalarLaw, variance: float) -> None:
         super().__init__(as_positive(variance, "the variance of w"))
-        self.law = law
         points = (*law.landmarks, *law.jumps, *law.kinks, *law.support)
-        self.table = Table(Smear(law.logpdf, float(self.variance) ** 0.5, law.support, points))
-        self.error = self.table.error
+        self._tabulate(law.logpdf, law.support, points)
         self.several_maxima = not self.table.concave  # type: ignore[misc] # a matter of the law
+
+    def _tabulate(self, log_kernel: Function, support: tuple[float, float], points: Points) -> None:
+        self.table = Table(Smear(log_kernel, float(self.variance) ** 0.5, support, points))
+        self.error = self.table.error
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         value, slope, curvature = self.table(z - eta, backend)
@@ -215,6 +226,44 @@ class ConvolvedLikelihood(Likelihood):
 
     def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
         return z - self.table.mode
+
+
+class QuantiserLikelihood(ConvolvedLikelihood):
+    """ℓ(jΔ, η) = ln ∫ p(jΔ|y) N(y; η, σ²) dy for rounding after noise; −∞ off the grid.
+
+    The kernels are log-concave (B-splines of degree 1 and 2, or that of Laplace noise), hence one
+    maximum.
+
+    >>> likelihood = QuantiserLikelihood(ProbabilisticQuantiser(step=2.0), 1e-8)
+    >>> terms = likelihood(np.array([[0.0, 2.0]]), np.full((1, 2), 0.5))
+    >>> np.round(np.exp(terms.value), 6), np.round(terms.slope, 6)  # ¾, ¼; ∓½ of them
+    (array([[0.75, 0.25]]), array([[-0.666667,  2.      ]]))
+    """
+
+    def __init__(self, channel: Quantiser, variance: float) -> None:
+        Likelihood.__init__(self, as_positive(variance, "the variance of w"))
+        self.step = channel.step
+        reach = REACH[type(channel)] * self.step
+        points = [part * self.step for part in (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5)]
+        self._tabulate(lambda x: channel.log_density(0.0, x), (-reach, reach), points)
+
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
+        """Whether z is a multiple of the step, to 1e-9 of it or rounding."""
+        xp = backend.xp
+        part = z / self.step
+        close: Flags = xp.abs(part - xp.round(part)) <= 1e-9 + 4 * EPS * xp.abs(part)
+        return close
+
+    def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
+        found = super().__call__(z, eta, backend)
+        return found.where(self.possible(z + backend.xp.zeros_like(eta), backend), backend.xp)
+
+
+@likelihood_of.register
+def _(
+    channel: ProbabilisticQuantiser | TriangularQuantiser | LaplaceQuantiser, variance: ArrayLike
+) -> Likelihood:
+    return for_each_variance(lambda v: QuantiserLikelihood(channel, v), variance)
 
 
 @likelihood_of.register

@@ -10,9 +10,15 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Flags, as_number
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._additive import gaussian_laplace
-from privest.estimator.likelihood._combined import for_each_variance
 from privest.estimator.likelihood._smear import Smear, Table
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.estimator.likelihood._terms import (
+    NUMPY,
+    Backend,
+    Likelihood,
+    Terms,
+    for_each_variance,
+    likelihood_of,
+)
 from privest.mechanism import BinaryQuantiser
 from privest.noise import Cauchy, GaussianLaw, Laplace, Logistic, ScalarLaw
 
@@ -35,6 +41,8 @@ class BinaryLikelihood(Likelihood):
     array([[0.841345, 0.158655]])
     """
 
+    anywhere = True
+
     def __init__(self, variance: ArrayLike, *, law: ScalarLaw, threshold: float = 0.0) -> None:
         super().__init__(variance)
         self.law, self.threshold = law, as_number(threshold, "threshold")
@@ -46,8 +54,6 @@ class BinaryLikelihood(Likelihood):
         # Log-concave laws have log-concave distribution functions, hence one maximum.
         one = isinstance(law, GaussianLaw | Laplace | Logistic)
         self.several_maxima = not one  # type: ignore[misc] # a matter of the law
-        closed = isinstance(law, GaussianLaw | Laplace)
-        self.anywhere = closed  # type: ignore[misc] # not with a table
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp

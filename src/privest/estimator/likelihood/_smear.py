@@ -242,6 +242,7 @@ class Table:
             value = value * t + row[panel]
         slope, curvature = slope / half, -2 * bend / (half * half)
         if xp.any(outside):
-            for array, direct in zip((value, slope, curvature), self.smear.beyond(r[outside])):
-                array[outside] = direct
+            direct = self.smear.beyond(backend.host(r[outside]))
+            for array, own in zip((value, slope, curvature), direct):
+                array[outside] = xp.asarray(own)
         return value, slope, curvature
