@@ -40,6 +40,8 @@ from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure, Priv
 # Of |t| for partial autocorrelations tanh t: beyond it 1 − |r| is below 3e-7, and no stream that
 # fits in memory tells such a process from one with a unit root.
 LARGEST_ARTANH = 8.0
+LARGEST = 1.0 - 1e-15  # partial autocorrelation, of what is stationary
+LARGEST_START = 0.95  # of those at which a search begins
 MOST_STATES = 500
 
 # --- scales: natural parameters θ of working ones t, any real numbers ---
@@ -93,13 +95,11 @@ def durbin_levinson(partial: tuple[float, ...], count: int) -> Process:
     return found
 
 
-def partial_autocorrelations(phi: Array) -> Array | None:
-    """The recursion backwards; None for coefficients that are not stationary."""
+def partial_autocorrelations(phi: Array, largest: float) -> Array:
+    """The recursion backwards; ±largest where coefficients are not stationary."""
     found = np.zeros(len(phi))
     for k in range(len(phi) - 1, -1, -1):
-        r = found[k] = phi[k]
-        if not abs(r) < 1:
-            return None
+        r = found[k] = min(max(phi[k], -largest), largest)
         phi = (phi[:k] + r * phi[:k][::-1]) / (1.0 - r * r)
     return found
 
@@ -169,8 +169,8 @@ class Scales:
         """t (p,); InvalidInput where no t leads to θ."""
         theta = np.array(theta, dtype=float)
         for where, sign in self.polynomials:
-            partial = partial_autocorrelations(sign * theta[where])
-            if partial is None:
+            partial = partial_autocorrelations(sign * theta[where], LARGEST)
+            if np.abs(partial).max() >= LARGEST:
                 kind = "invertible" if sign < 0 else "stationary"
                 raise InvalidInput(
                     f"{', '.join(self.names[where])} = "
@@ -480,7 +480,37 @@ CYCLE = 0.97  # |poles| of an oscillation
 LEAST_SHARE = 0.02  # of its largest possible value, for a variance that moments make nothing of
 
 
-class ARMA(AffineFamily):
+class Autoregression(AffineFamily):
+    """A family with p coefficients φ first, q coefficients θ, variances, and then coefficients."""
+
+    p: int
+    q: int = 0
+    noise: bool
+
+    def _first_values(self, moments: Moments) -> list[Array]:
+        """By autocovariances; then neutral ones, and a cycle where the periodogram peaks."""
+        rest, coefficients = moments.residuals(self._columns(moments.columns))
+        partial = [np.eye(1, self.p)[0] * first for first in NEUTRAL]
+        if self.p > 1:
+            cosine = math.cos(rest.peak_frequency())
+            partial[-1][:2] = 2 * CYCLE * cosine / (1 + CYCLE**2), -(CYCLE**2)
+        if not moments.lagged:
+            phi = rest.autoregression(self.p, white=self.noise)
+            partial.insert(0, partial_autocorrelations(phi, LARGEST_START))
+        return [self._with_variances(r, rest.signal, coefficients) for r in partial]
+
+    def _columns(self, inputs: Array) -> Array:
+        """What the coefficients multiply in a measurement."""
+        return inputs
+
+    def _with_variances(self, partial: Array, signal: float, coefficients: Array) -> Array:
+        """θ of an autoregression that makes all of the variance, or 2/3 where there is an error."""
+        process, share = durbin_levinson(tuple(partial.tolist()), 1), 2 / 3 if self.noise else 1.0
+        variances = [share * signal * process.innovation, (1 - share) * signal][: 1 + self.noise]
+        return np.concatenate([process.phi, np.zeros(self.q), variances, coefficients])
+
+
+class ARMA(Autoregression):
     """y_k = mean + x_k + v_k ,  x_k = Σ φ_jx_{k−j} + w_k + Σ θ_jw_{k−j} ,  var w = q ,  var v = r.
 
     p, q     orders, not both 0.
@@ -542,69 +572,11 @@ class ARMA(AffineFamily):
     def __repr__(self) -> str:
         return f"ARMA({self.p}, {self.q}{_options(self)})"
 
-    def _first_values(self, moments: Moments) -> list[Array]:
-        rest, coefficients = moments.residuals()
-        found = []
-        if not moments.lagged:
-            gamma = rest.autocovariances(2 * max(HANKEL_SIZE, self.p + 2) + self.q)
-            gamma[0] = rest.signal
-            # lags ≥ 1, after those that the moving average reaches
-            beyond = gamma[max(1, self.q - self.p + 1) :]
-            phi = ho_kalman(beyond, self.p) if self.p else np.zeros(0)
-            if phi is not None:
-                found.append(self._with_variances(phi, self._moving_part(phi, gamma), gamma))
-        for phi, theta in self._neutral(rest):
-            found.append(self._with_variances(phi, theta, np.array([rest.signal])))
-        return [np.concatenate([part, coefficients]) for part in found]
-
-    def _neutral(self, moments: Moments) -> Iterator[tuple[Array, Array]]:
-        """φ and θ that no moment chose, and an oscillation where the periodogram has its peak."""
-        for first in NEUTRAL_LAGGED if moments.lagged else NEUTRAL:
-            phi, theta = np.zeros(self.p), np.zeros(self.q)
-            (phi if self.p else theta)[0] = first
-            if self.p > 1 and first < 0:
-                phi[:2] = 2 * CYCLE * math.cos(moments.peak_frequency()), -(CYCLE**2)
-            yield phi, theta
-
-    def _moving_part(self, phi: Array, gamma: Array) -> Array:
-        """θ from the autocovariances of φ(B)y."""
-        if not self.q or len(gamma) <= self.q + self.p:
-            return np.zeros(self.q)
-        left = _squared_filter(np.concatenate([[1.0], -phi]), gamma, self.q + 1)
-        return 0.95 * moving_average(left)  # 0.95: inside, also for a root at 1
-
-    def _with_variances(self, phi: Array, theta: Array, gamma: Array) -> Array:
-        """θ with q (and r) from the autocovariances γ_0 (corrected), γ_1, …; none is nothing."""
-        partial = partial_autocorrelations(phi)
-        assert partial is not None
-        process = durbin_levinson(tuple(partial.tolist()), len(gamma) + self.q)
-        unit = _squared_filter(np.concatenate([[1.0], theta]), process.rho, len(gamma))
-        unit = unit / process.innovation  # γ_0, γ_1, … of x for q = 1
-        lags = unit[1:]
-        if self.noise and len(lags) and float(lags @ lags) > 1e-4 * unit[0] ** 2:
-            q = float(gamma[1:] @ lags) / float(lags @ lags)
-        elif len(lags) and not self.noise:  # γ_0 varies twice as much as the others
-            weight = np.concatenate([[0.5], np.ones(len(lags))])
-            q = float((weight * gamma) @ unit) / float((weight * unit) @ unit)
-        else:
-            q = (0.5 if self.noise else 1.0) * float(gamma[0] / unit[0])
-        most = float(gamma[0] / unit[0])
-        q = min(max(q, LEAST_SHARE * most), most / LEAST_SHARE)
-        r = max(float(gamma[0] - q * unit[0]), LEAST_SHARE * float(gamma[0]))
-        return np.concatenate([phi, theta, [q, r] if self.noise else [q]])
-
 
 def _noise_variances(part: str, noise: bool) -> list[Parameter]:
     """q of the first state, and r of the measurements where asked for."""
     found = [Parameter("q", "variance", part, 0, 0, depth=1)]
     return [*found, Parameter("r", "variance", "R", 0, 0)] if noise else found
-
-
-def _squared_filter(taps: Array, gamma: Array, count: int) -> Array:
-    """`count` autocovariances of Σ_j taps_j x_{k−j}, of those of x."""
-    squared, reach = np.convolve(taps, taps[::-1]), len(taps) - 1
-    lags = np.abs(np.add.outer(np.arange(count), np.arange(-reach, reach + 1)))
-    return np.asarray(gamma[lags] @ squared)
 
 
 class AR(ARMA):
@@ -652,7 +624,7 @@ def _options(family: ARMA, mean: bool = True) -> str:
     return said if family.constant == mean else f"{said}, mean={family.constant}"
 
 
-class ARX(AffineFamily):
+class ARX(Autoregression):
     """y_k = Σ_{j≤order} φ_jy_{k−j} + Σ_{l≤lags} b_lᵀu_{k−d−l+1} + w_k ,   var w = q.
 
     inputs   columns of the public u (K, inputs): inputs= of the fit.
@@ -672,7 +644,7 @@ class ARX(AffineFamily):
         self, order: int, inputs: int = 1, *, lags: int = 1, delay: int = 1, noise: bool = False,
         mean: bool = False,
     ) -> None:  # fmt: skip
-        self.order = as_order(order, "the order", least=1)
+        self.p = as_order(order, "the order", least=1)
         columns, self.lags = as_order(inputs, "inputs", least=1), as_order(lags, "lags", least=1)
         self.delay, self.noise = as_order(delay, "delay", least=0), bool(noise)
         if self.delay > 1:
@@ -680,12 +652,12 @@ class ARX(AffineFamily):
                 f"delay must be 0 or 1; received {delay}. Shift the inputs for a longer one, or "
                 "take more lags."
             )
-        n = max(self.order, self.lags)
+        n = max(self.p, self.lags)
         # Observer form: x_{k+1} = φy_k + (shifted x_k) + B u_k + w, y = x_1. The state after k is
         # what earlier steps add to each later measurement, so that x_0 absorbs what is before 0.
         gains = [(lag, i) for lag in range(self.lags) for i in range(columns)]
         parameters = [
-            *(Parameter(f"phi{j + 1}", "ar", "A", j, 0) for j in range(self.order)),
+            *(Parameter(f"phi{j + 1}", "ar", "A", j, 0) for j in range(self.p)),
             *_noise_variances("Q", self.noise),
             *(
                 Parameter(
@@ -701,7 +673,7 @@ class ARX(AffineFamily):
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        said = [f"{self.order}, {self.columns}"]
+        said = [f"{self.p}, {self.columns}"]
         said += [f"lags={self.lags}"] if self.lags > 1 else []
         said += ["delay=0"] if self.delay == 0 else []
         said += ["noise=True"] if self.noise else []
@@ -714,51 +686,13 @@ class ARX(AffineFamily):
             return inputs
         return np.concatenate([inputs[1:], np.zeros((1, inputs.shape[1]))])
 
-    def _first_values(self, moments: Moments) -> list[Array]:
-        """By instrumental variables, and neutral.
-
-        The privacy noise of past measurements ruins least squares. Measurements before those, and
-        inputs, have no part in it: they are instruments.
-        """
-        y, X, Z, noise = self._rows(moments)
-        p, found = self.order, []
-        if len(y) > Z.shape[1]:
-            fitted = np.asarray(Z @ np.linalg.lstsq(Z, X, rcond=None)[0])
-            found.append(stable(np.linalg.lstsq(fitted, y, rcond=None)[0][:p]))
-        found += [np.concatenate([[first], np.zeros(p - 1)]) for first in NEUTRAL]
-        return [self._with_gains(phi, y, X, noise, moments) for phi in found]
-
-    def _with_gains(self, phi: Array, y: Array, X: Array, noise: Array, moments: Moments) -> Array:
-        """θ with gains by least squares on the inputs and residuals as variances."""
-        p = self.order
-        driven = y - X[:, :p] @ phi
-        gains = np.zeros(X.shape[1] - p)
-        own, added = moments.variance, 1.0 + float(phi @ phi)
-        if len(y) > len(gains):
-            gains = np.linalg.lstsq(X[:, p:], driven, rcond=None)[0]
-            left = float(np.square(driven - X[:, p:] @ gains).mean())
-            own = max(left - added * float(noise.mean()), LEAST_SHARE * left) or own
-        variances = [own / 2, own / (2 * added)] if self.noise else [own]
-        if self.constant:
-            gains[-1] /= 1.0 - phi.sum()  # the equation has (1 − Σφ)·mean
-        return np.concatenate([phi, variances, gains])
-
-    def _rows(self, moments: Moments) -> tuple[Array, Array, Array, Array]:
-        """y_k, [y_{k−1} …, u_{k−1} …, 1], instruments, and privacy noise, where all are there."""
-        order, lags, K = self.order, self.lags, moments.steps
-        reach = 2 * order + 2 if 4 * (2 * order + 2) < K else order
-        first = max(reach, lags)
-        when = np.arange(first, max(K, first))
-        there = np.all([moments.weight[when - j] > 0 for j in range(reach + 1)], axis=0)
-        step, series = np.nonzero(there)
-        k = when[step]
-        past = [moments.values[k - j, series][:, None] for j in range(1, reach + 1)]
-        u, ones = moments.columns[:, : self.columns], [np.ones((len(k), 1))] * self.constant
-        inputs = [u[k - lag] for lag in range(1, lags + 1)]
-        earlier = [u[k - lag] for lag in range(lags + 1, min(first, lags + order) + 1)]
-        X = np.concatenate([*past[:order], *inputs, *ones], axis=1)
-        Z = np.concatenate([*past[order:], *inputs, *earlier, *ones], axis=1)
-        return moments.values[k, series], X, Z, moments.noise[k, series]
+    def _columns(self, inputs: Array) -> Array:
+        """u_{k−1}, …, u_{k−lags} of step k, and ones for a mean."""
+        u, ones = inputs[:, : self.columns], inputs[:, self.columns :]
+        padded = np.concatenate([np.zeros((self.lags, self.columns)), u])
+        return np.hstack(
+            [*(padded[self.lags - j : len(padded) - j] for j in range(1, self.lags + 1)), ones]
+        )
 
 
 # --- structural models: a level, a slope and a season, of which nothing is known at the start ---

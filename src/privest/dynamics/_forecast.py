@@ -250,7 +250,7 @@ def _restarted_posterior(objective: Objective, top: Maximum, u: Array) -> Poster
         try:
             return posterior(objective, visit, top, ~linear)
         except HigherMaximum as higher:
-            t = ascend(objective, higher.t, top.limits, sum(own.shown for own in objective.data))
+            t, _ = ascend(objective, higher.t, top.limits, sum(own.shown for own in objective.data))
             top = newton(objective, t, top.limits)
     raise NumericalFailure("The fit is no maximum: fit with another `start`.")
 

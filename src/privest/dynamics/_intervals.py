@@ -27,13 +27,14 @@ METHODS = ("profile", "wald")
 LONGEST = 3.0  # unit of a search in a bounded working coordinate: tanh from 0 to .995
 SLACK = 1e-7  # of ℓ: a point outside by less is in the region
 ITERATIONS, ATTEMPTS = 60, 3  # of SLSQP, from the farthest point so far
-BRANCH = 1e-3  # of ℓ: a point of another branch is so far inside
+BRANCH = 1e-5  # of ℓ: a point of another branch is so far inside
 FARTHER = 1e-4  # of a standard error: an end that moves by less has not moved
 HIGHER = 1e-6  # ℓ above ℓ̂ by this (and by 1e-9 of it) is a higher maximum and no rounding
 RESTARTS = 10  # from a higher maximum
 FLAT = 1e-2  # of χ²: ℓ that changes by less as a parameter moves does not determine it
 WELL_KNOWN = 0.2  # standard error in working scale up to which Wald's intervals cover
 BRANCH_ROUNDS = 3  # times that ends are checked from those of other parameters
+FELT = 6.0  # of the logarithm of a variance, above its lower limit
 FIRST_ITERATIONS = 40  # of a search for another maximum, after which
 PROMISING = 20.0  # 2(ℓ̂ − ℓ) is no more than this beyond the threshold, or it is left
 STEEP, STEEPER = 2.0, 3.0  # |artanh| of correlations: .96 and .995
@@ -151,7 +152,8 @@ class Region:
     """
 
     def __init__(self, function: Function, family: Family, top: Maximum, threshold: float) -> None:
-        self._function, self.family, self.top, self.threshold = function, family, top, threshold
+        self._function, self.family, self.top = function, family, top
+        self.threshold, self.reach = threshold, math.sqrt(threshold)
         covariance, bounded = top.covariance(), np.isfinite(top.limits).all(axis=1)
         error = np.sqrt(covariance.diagonal())
         shorter = np.where(bounded, np.minimum(error, LONGEST), error) / error
@@ -180,7 +182,7 @@ class Region:
         return (int(own[0]), float(np.sign(rows[0][own[0]]))) if len(own) == 1 else None
 
     def aim(self, t: Array, j: int) -> tuple[float, Array]:
-        """What rises with θ_j, and its slopes: the coordinate on which it depends, or θ_j itself."""
+        """What rises with θ_j, and its slopes: the coordinate it depends on, or θ_j itself."""
         alone = self.coordinate(j)
         if alone is None:
             return self.value(t, j), _row(self.family, t, j)
@@ -200,7 +202,7 @@ class Region:
         top, root = self.top, self.root
         along = side * root.T @ self.aim(top.t, j)[1]
         unit = float(np.linalg.norm(along))  # the standard error of what is aimed at
-        u = math.sqrt(self.threshold) / unit * along
+        u = self.reach / unit * along
         if start is not None:
             u = np.linalg.solve(root, start - top.t)
         farthest = top.t
@@ -257,7 +259,7 @@ class Region:
             return End(self.limit(j, side, t), True, t)
         if converged:
             return End(self.value(t, j), False, t)
-        wald = wald_end(self.family, top, j, side * math.sqrt(self.threshold))
+        wald = wald_end(self.family, top, j, side * self.reach)
         return End(side * max(side * wald, side * self.value(t, j)), False, t, rough=True)
 
     def beyond(self, j: int, side: int, end: End, guesses: Sequence[Sequence[Array]]) -> End:
@@ -273,9 +275,9 @@ class Region:
             inside = [np.clip(guess, *limits.T) for guess in kind]
             t = max(inside, key=lambda one: self.function(one)[0])
             if alone is not None:
-                t = ascend(self.function, t, limits, 1)
-            if self.excess(self.function(t)[0]) <= BRANCH and alone is not None:
-                continue
+                t, value = ascend(self.function, t, limits, 1)
+                if self.excess(value) <= BRANCH:
+                    continue
             found = self.end(j, side, t)
             if side * (self.aim(found.t, j)[0] - self.aim(end.t, j)[0]) > FARTHER * unit:
                 end = found
@@ -319,8 +321,9 @@ def _profile_ends(region: Region, starts: Sequence[Array], others: Sequence[Arra
     apart = []
     for t, (j, side) in itertools.product(others, np.ndindex(len(ends), 2)):
         value, sign = region.value(t, j), 2 * side - 1
-        if sign * value > sign * ends[j][side].value:
+        if sign * value > sign * wald_end(region.family, top, j, sign * region.reach):
             apart.append((j, value))
+        if sign * value > sign * ends[j][side].value:
             ends[j][side] = region.end(j, sign, t)
     if loose:
         _check_branches(region, ends, starts)
@@ -371,8 +374,7 @@ def _undetermined_at_zero(region: Region, i: int, ends: list[list[End]]) -> list
     at_zero = np.clip(top.t, *limits.T)
     if region.excess(function(at_zero)[0]) < -PROMISING / 2:
         return None
-    at_zero = ascend(function, at_zero, limits, 1)
-    value = function(at_zero)[0]
+    at_zero, value = ascend(function, at_zero, limits, 1)
     if region.excess(value) < 0:
         return None
     found = []
@@ -393,13 +395,16 @@ def _undetermined_at_zero(region: Region, i: int, ends: list[list[End]]) -> list
 def _check_branches(region: Region, ends: list[list[End]], starts: Sequence[Array]) -> None:
     """Moves ends farther out where another branch of the region reaches farther.
 
-    An end that moved is a guess for the others, so that they are checked again from there.
+    An end that moved is a guess for the others, so that they are checked again from there. Next to
+    its lower limit ℓ does not feel a variance: guesses are also made with one that it feels.
     """
+    limits = region.top.limits
+    even = _correlations(limits)
+    lifted = np.where(even, -math.inf, limits[:, 0] + FELT)
     for _ in range(BRANCH_ROUNDS):
         points = [end.t for pair in ends for end in pair]
-        variants = [_variants(t, region.top.limits) for t in points]
-        guesses = [list(kind) for kind in zip(*variants)]
-        guesses[0] += starts
+        guesses = [list(kind) for kind in zip(*(_variants(t, limits) for t in points))]
+        guesses[0] += [*starts, *(np.maximum(t, lifted) for t in points)]
         moved = False
         for j, side in np.ndindex(len(ends), 2):
             before = ends[j][side]
@@ -443,7 +448,7 @@ def profile_intervals(
             found = _profile_ends(region, starts, others)
             break
         except HigherMaximum as higher:
-            t = ascend(function, higher.t, top.limits, count)
+            t, _ = ascend(function, higher.t, top.limits, count)
             top = newton(function, t, top.limits)
     else:
         raise NumericalFailure(
@@ -457,11 +462,11 @@ def profile_intervals(
             f"the profiles found a log-likelihood higher by {top.value - first.value:.2g}, at "
             f"({best}): fit again with `start` there."
         )
-    notes += [
+    notes += dict.fromkeys(
         f"another peak of the likelihood, at {names[j]} = {value:.4g}, is not excluded; values "
         "between may be."
         for j, value in found.apart
-    ]
+    )
     notes += _notes(found, names)
     low, high = found.ends.T
     return Intervals(
@@ -475,11 +480,10 @@ def _other_maxima(
     """Other local maxima that are not excluded; raises HigherMaximum for one that is higher."""
     found = []
     for start in starts:
-        t = ascend(function, start, top.limits, count, FIRST_ITERATIONS)
-        if not 2 * (top.value - function(t)[0]) <= threshold + PROMISING:
+        t, value = ascend(function, start, top.limits, count, FIRST_ITERATIONS)
+        if not 2 * (top.value - value) <= threshold + PROMISING:
             continue
-        t = ascend(function, t, top.limits, count)
-        value = function(t)[0]
+        t, value = ascend(function, t, top.limits, count)
         if value > top.value + HIGHER:
             raise HigherMaximum(t)
         if 2 * (top.value - value) <= threshold:

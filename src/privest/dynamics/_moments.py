@@ -80,15 +80,26 @@ class Moments(NamedTuple):
         power = np.square(np.abs(waves)).sum(axis=1)
         return 2 * math.pi * int(power[1:].argmax() + 1) / self.steps
 
-    def residuals(self) -> tuple[Moments, Array]:
-        """The same after weighted least squares on the inputs, and their coefficients."""
-        if not self.columns.shape[1]:
+    def autoregression(self, order: int, *, white: bool) -> Array:
+        """φ (order,) by least squares on γ_h = Σ_j φ_jγ_{h−j}, h = 1, 2, …, without privacy noise.
+
+        white: measurements have an error of their own, and equations with γ_0 are left out.
+        """
+        gamma = self.autocovariances(3 * order + 4)
+        gamma[0] = self.signal
+        h = np.arange(1 + order * white, len(gamma))
+        past = gamma[np.abs(np.subtract.outer(h, np.arange(1, order + 1)))]
+        return np.asarray(np.linalg.lstsq(past, gamma[h], rcond=None)[0])
+
+    def residuals(self, columns: Array) -> tuple[Moments, Array]:
+        """The same after weighted least squares on columns (K, p), and their coefficients."""
+        if not columns.shape[1]:
             return self, np.zeros(0)
         each = self.weight.sum(axis=1)
         root = np.sqrt(each)
         mean = (self.weight * self.values).sum(axis=1) / np.where(each > 0, each, 1.0)
-        found = np.linalg.lstsq(root[:, None] * self.columns, root * mean, rcond=None)[0]
-        rest = np.where(self.weight > 0, self.values - (self.columns @ found)[:, None], 0.0)
+        found = np.linalg.lstsq(root[:, None] * columns, root * mean, rcond=None)[0]
+        rest = np.where(self.weight > 0, self.values - (columns @ found)[:, None], 0.0)
         return self._replace(values=rest), found
 
 
@@ -108,7 +119,7 @@ def moments_of(data: list[Data]) -> Moments:
     every = np.concatenate([own.values[:, 0] for own in data], axis=1)
     values, noise = np.where(there, every / size, 0.0), np.where(there, size**-2, 0.0)
     found = Moments(values, columns, noise, _weights(values, noise, there), lagged)
-    rest, _ = found.residuals()
+    rest, _ = found.residuals(columns)
     square = float((rest.weight * np.square(rest.values)).sum())
     if not square > 0:
         return found
