@@ -321,7 +321,8 @@ def _profile_ends(region: Region, starts: Sequence[Array], others: Sequence[Arra
     apart = []
     for t, (j, side) in itertools.product(others, np.ndindex(len(ends), 2)):
         value, sign = region.value(t, j), 2 * side - 1
-        if sign * value > sign * wald_end(region.family, top, j, sign * region.reach):
+        wald = wald_end(region.family, top, j, sign * region.reach)
+        if sign * value > sign * wald and not ends[j][side].is_open:
             apart.append((j, value))
         if sign * value > sign * ends[j][side].value:
             ends[j][side] = region.end(j, sign, t)
