@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import scipy
@@ -23,6 +23,7 @@ from privest.dynamics._maximum import Function, Maximum, ascend, newton
 from privest.errors import NumericalFailure
 from privest.records import Record, quantile
 
+Answer = TypeVar("Answer")
 METHODS = ("profile", "wald")
 LONGEST = 3.0  # unit of a search in a bounded working coordinate: tanh from 0 to .995
 SLACK = 1e-7  # of ℓ: a point outside by less is in the region
@@ -284,6 +285,22 @@ class Region:
         return end
 
 
+def at_highest(
+    function: Function, top: Maximum, count: int, ask: Callable[[Maximum], Answer]
+) -> tuple[Answer, Maximum]:
+    """ask(top), begun again from a higher maximum where it finds one; and the top in the end."""
+    for _ in range(RESTARTS):
+        try:
+            return ask(top), top
+        except HigherMaximum as higher:
+            t, _ = ascend(function, higher.t, top.limits, count)
+            top = newton(function, t, top.limits)
+    raise NumericalFailure(
+        "The searches keep finding a higher likelihood: the fit is no maximum. Fit with another "
+        "`start`."
+    )
+
+
 def _row(family: Family, t: Array, j: int) -> Array:
     """∂θ_j/∂t (p,), rounding left out."""
     row = family.natural_slopes(t)[j]
@@ -442,20 +459,12 @@ def profile_intervals(
     """
     threshold = float(scipy.special.chdtri(1, 1 - as_confidence(confidence)))
     first, names, notes = top, family.names, []
-    for _ in range(RESTARTS):
-        try:
-            others = _other_maxima(function, top, starts, count, threshold)
-            region = Region(function, family, top, threshold)
-            found = _profile_ends(region, starts, others)
-            break
-        except HigherMaximum as higher:
-            t, _ = ascend(function, higher.t, top.limits, count)
-            top = newton(function, t, top.limits)
-    else:
-        raise NumericalFailure(
-            "The profiles keep finding a higher likelihood: the fit is no maximum. Fit with "
-            "another `start`."
-        )
+
+    def ends(top: Maximum) -> ProfileEnds:
+        others = _other_maxima(function, top, starts, count, threshold)
+        return _profile_ends(Region(function, family, top, threshold), starts, others)
+
+    found, top = at_highest(function, top, count, ends)
     estimate = np.asarray(family.natural(top.t))
     if top is not first:
         best = ", ".join(f"{value:.4g}" for value in estimate)
