@@ -637,10 +637,29 @@ class ARX(Autoregression):
     def _columns(self, inputs: Array) -> Array:
         """u_{k−1}, …, u_{k−lags} of step k, and ones for a mean."""
         u, ones = inputs[:, : self.columns], inputs[:, self.columns :]
-        padded = np.concatenate([np.zeros((self.lags, self.columns)), u])
-        return np.hstack(
-            [*(padded[self.lags - j : len(padded) - j] for j in range(1, self.lags + 1)), ones]
-        )
+        return np.hstack([_lagged(u, self.lags), ones])
+
+    def _first_values(self, moments: Moments) -> list[Array]:
+        """By least squares on past measurements and inputs (privacy noise biases it); others."""
+        later = np.arange(moments.steps) >= max(self.p, self.lags)
+        own = moments._replace(weight=moments.weight * later[:, None])
+        past = _lagged(own.means()[:, None], self.p)
+        rest, found = own.residuals(np.hstack([past, self._columns(moments.columns)]))
+        partial = partial_autocorrelations(found[: self.p], LARGEST_START)
+        phi, gains = durbin_levinson(tuple(partial.tolist()), 1).phi, found[self.p :]
+        if self.constant:
+            gains[-1] /= 1.0 - phi.sum()  # the equation has (1 − Σφ)·mean
+        left = float((rest.weight * np.square(rest.values)).sum() / max(rest.weight.sum(), 1.0))
+        left = left or moments.variance
+        variances = [left / 2, left / 2] if self.noise else [left]
+        return [np.concatenate([phi, variances, gains]), *super()._first_values(moments)]
+
+
+def _lagged(columns: Array, lags: int) -> Array:
+    """(K, lags·p): the columns 1, …, lags steps before, zeros before the first."""
+    K = len(columns)
+    padded = np.concatenate([np.zeros((lags, columns.shape[1])), columns])
+    return np.hstack([padded[lags - j : lags - j + K] for j in range(1, lags + 1)])
 
 
 # --- structural models: a level, a slope and a season, of which nothing is known at the start ---

@@ -91,14 +91,17 @@ class Moments(NamedTuple):
         past = gamma[np.abs(np.subtract.outer(h, np.arange(1, order + 1)))]
         return np.asarray(np.linalg.lstsq(past, gamma[h], rcond=None)[0])
 
+    def means(self) -> Array:
+        """(K,): over all series; 0 where nothing is released."""
+        each = self.weight.sum(axis=1)
+        return np.asarray((self.weight * self.values).sum(axis=1) / np.where(each > 0, each, 1.0))
+
     def residuals(self, columns: Array) -> tuple[Moments, Array]:
         """The same after weighted least squares on columns (K, p), and their coefficients."""
         if not columns.shape[1]:
             return self, np.zeros(0)
-        each = self.weight.sum(axis=1)
-        root = np.sqrt(each)
-        mean = (self.weight * self.values).sum(axis=1) / np.where(each > 0, each, 1.0)
-        found = np.linalg.lstsq(root[:, None] * columns, root * mean, rcond=None)[0]
+        root = np.sqrt(self.weight.sum(axis=1))
+        found = np.linalg.lstsq(root[:, None] * columns, root * self.means(), rcond=None)[0]
         rest = np.where(self.weight > 0, self.values - (columns @ found)[:, None], 0.0)
         return self._replace(values=rest), found
 
