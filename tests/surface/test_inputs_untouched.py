@@ -552,7 +552,7 @@ CASES = {
         for call in ("natural", "natural_slopes", "working", "matrices", "slopes", "system")
     },
     "dynamics.Custom.__init__": lambda g: dynamics.Custom(
-        decay, g.keep(["a", "q"]), g([0.5, 1.0]), g.keep({"a": "correlation"}), diffuse=g([[1.0]])),
+        decay, g.keep(["a", "q"]), g([0.5, 1.0]), g.keep({"a": "correlation"})),
     "dynamics.predict": lambda g: dynamics.predict(
         dynamics.filter(DRIVEN, stream(g), level=1.0, inputs=g(np.ones((3, 1)))), 2,
         inputs=g(np.ones((2, 1)))),

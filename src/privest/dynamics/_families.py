@@ -6,7 +6,7 @@ import copy
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -21,17 +21,8 @@ from privest.arrays import (
     as_choice,
     as_count,
     as_flag,
-    plural,
 )
-from privest.dynamics._moments import (
-    HANKEL_SIZE,
-    Moments,
-    differences,
-    ho_kalman,
-    moments_of,
-    moving_average,
-    stable,
-)
+from privest.dynamics._moments import Moments, moments_of
 from privest.dynamics._releases import Data
 from privest.dynamics._steps import Matrices
 from privest.dynamics._system import StateSpace, system_of
@@ -40,6 +31,8 @@ from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure, Priv
 # Of |t| for partial autocorrelations tanh t: beyond it 1 − |r| is below 3e-7, and no stream that
 # fits in memory tells such a process from one with a unit root.
 LARGEST_ARTANH = 8.0
+LARGEST = 1.0 - 1e-15  # partial autocorrelation, of what is stationary
+LARGEST_START = 0.95  # of those at which a search begins
 MOST_STATES = 500
 
 # --- scales: natural parameters θ of working ones t, any real numbers ---
@@ -93,13 +86,11 @@ def durbin_levinson(partial: tuple[float, ...], count: int) -> Process:
     return found
 
 
-def partial_autocorrelations(phi: Array) -> Array | None:
-    """The recursion backwards; None for coefficients that are not stationary."""
+def partial_autocorrelations(phi: Array, largest: float) -> Array:
+    """The recursion backwards; ±largest where coefficients are not stationary."""
     found = np.zeros(len(phi))
     for k in range(len(phi) - 1, -1, -1):
-        r = found[k] = phi[k]
-        if not abs(r) < 1:
-            return None
+        r = found[k] = min(max(phi[k], -largest), largest)
         phi = (phi[:k] + r * phi[:k][::-1]) / (1.0 - r * r)
     return found
 
@@ -113,18 +104,31 @@ class Scale(NamedTuple):
     high: float = 1.0
 
 
-class Scales:
-    """The scale of each parameter; polynomials by their partial autocorrelations.
+# --- what a fit asks of a family ---
 
-    polynomials (where, sign): the parameters there are φ of 1 − φ_1B − … (sign 1) or θ of
-    1 + θ_1B + … (sign −1), all roots outside the unit circle. `count` is the number of
-    autocorrelations that are asked for at the same t.
+
+class Family(ABC):
+    """θ → state-space model, with θ = natural(t) for every real vector t (the working scale).
+
+    names      of the natural parameters, (p,).
+    labels     of the working ones ("log q").
+    readings   measurements of one step.
+    columns    of public inputs that a fit takes.
+    searches   starting values from which a maximum is searched for, at least.
     """
+
+    readings: int = 1
+    columns: int = 0
+    searches: int = 2
 
     def __init__(
         self, names: Sequence[str], scales: Sequence[Scale],
         polynomials: Sequence[tuple[slice, float]] = (), count: int = 0,
     ) -> None:  # fmt: skip
+        """polynomials (where, sign): the parameters there are φ of 1 − φ_1B − … (sign 1) or θ of
+        1 + θ_1B + … (sign −1), all roots outside the unit circle, by partial autocorrelations.
+        `count` is the number of autocorrelations that are asked for at the same t.
+        """
         self.names, self.polynomials, self.count = tuple(names), tuple(polynomials), count
         kinds = np.array([scale.kind for scale in scales])
         self.log, self.bounded = kinds == "log", kinds == "between"
@@ -144,6 +148,16 @@ class Scales:
                 labels[where] = [f"artanh {kind} partial {j + 1}" for j in range(size)]
                 self.labels = tuple(labels)
 
+    @property
+    def size(self) -> int:
+        """p."""
+        return len(self.names)
+
+    @property
+    def transformed(self) -> Flags:
+        """Which working parameters are logarithms or artanh; these have no units."""
+        return np.array([own != name for own, name in zip(self.labels, self.names)], dtype=bool)
+
     def natural(self, t: Array) -> Array:
         """θ (p,)."""
         theta, (log, bounded) = self.unit * t, self._where
@@ -154,7 +168,7 @@ class Scales:
             theta[where] = sign * durbin_levinson(partial, self.count).phi
         return np.asarray(theta)
 
-    def slopes(self, t: Array) -> Array:
+    def natural_slopes(self, t: Array) -> Array:
         """∂θ/∂t (p, p), with a block for each polynomial."""
         own, (log, bounded) = self.unit.copy(), self._where
         own[log] = np.exp(t[log])
@@ -169,8 +183,8 @@ class Scales:
         """t (p,); InvalidInput where no t leads to θ."""
         theta = np.array(theta, dtype=float)
         for where, sign in self.polynomials:
-            partial = partial_autocorrelations(sign * theta[where])
-            if partial is None:
+            partial = partial_autocorrelations(sign * theta[where], LARGEST)
+            if np.abs(partial).max() >= LARGEST:
                 kind = "invertible" if sign < 0 else "stationary"
                 raise InvalidInput(
                     f"{', '.join(self.names[where])} = "
@@ -192,66 +206,6 @@ class Scales:
         t[inside] = np.log((theta - self.low)[inside] / (self.high - theta)[inside]) / 2
         return np.asarray(t)
 
-    def limits(self) -> Array:
-        """(p, 2): beyond them θ does not change any more; those of variances depend on data."""
-        size = np.where(self.bounded, LARGEST_ARTANH, np.inf)
-        return np.stack([-size, size], axis=-1)
-
-    def in_units(self, unit: Array) -> Scales:
-        """The same with these units of free parameters."""
-        made = copy.copy(self)
-        made.unit = np.where(self.log | self.bounded, 1.0, unit)
-        return made
-
-
-# --- what a fit asks of a family ---
-
-
-class Family(ABC):
-    """θ → state-space model, with θ = natural(t) for every real vector t (the working scale).
-
-    names      of the natural parameters, (p,).
-    readings   measurements of one step.
-    searches   starting values from which a maximum is searched for, at least.
-    """
-
-    names: tuple[str, ...]
-    scales: Scales
-    readings: int = 1
-    searches: int = 2
-
-    @property
-    def size(self) -> int:
-        """p."""
-        return len(self.names)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the working parameters ("log q")."""
-        return self.scales.labels
-
-    @property
-    def transformed(self) -> Flags:
-        """Which working parameters are logarithms or artanh; these have no units."""
-        return np.array([own != name for own, name in zip(self.labels, self.names)], dtype=bool)
-
-    @property
-    def columns(self) -> int:
-        """How many columns of public inputs a fit takes."""
-        return 0
-
-    def natural(self, t: Array) -> Array:
-        """θ (p,) of the working parameters t (p,)."""
-        return self.scales.natural(t)
-
-    def natural_slopes(self, t: Array) -> Array:
-        """∂θ/∂t (p, p)."""
-        return self.scales.slopes(t)
-
-    def working(self, theta: Array) -> Array:
-        """t of θ; InvalidInput where no t leads there."""
-        return self.scales.working(theta)
-
     @abstractmethod
     def matrices(self, t: Array) -> Matrices:
         """The model at t."""
@@ -264,9 +218,11 @@ class Family(ABC):
     def starts(self, data: list[Data]) -> list[Array]:
         """Where a search may begin, the most promising first."""
 
-    @abstractmethod
     def limits(self, data: list[Data]) -> Array:
         """(p, 2): where the search for t ends, because nothing changes beyond it."""
+        del data
+        size = np.where(self.bounded, LARGEST_ARTANH, np.inf)
+        return np.stack([-size, size], axis=-1)
 
     @abstractmethod
     def least_steps(self) -> int:
@@ -347,9 +303,9 @@ class AffineFamily(Family):
         self, states: int, parameters: Sequence[Parameter], A: Array, C: Array, *, inputs: int = 0,
         diffuse: bool = False, constant: bool = False,
     ) -> None:  # fmt: skip
-        self.names = tuple(parameter.name for parameter in parameters)
         self.parameters = tuple(parameters)
         self.states, self.inputs, self.constant = states, inputs, constant
+        self.columns = inputs - constant  # that of a mean is made here
         shapes = [A.shape, C.shape, A.shape, (1, 1), (states, inputs), (1, inputs)]
         ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
         self._cuts = [
@@ -367,21 +323,20 @@ class AffineFamily(Family):
             for kind, sign in (("ar", 1.0), ("ma", -1.0))
             if kind in kinds
         ]
-        self.scales = Scales(
-            self.names, [Scale(SCALES[kind]) for kind in kinds], polynomials, states
-        )
+        names = [parameter.name for parameter in parameters]
+        super().__init__(names, [Scale(SCALES[kind]) for kind in kinds], polynomials, states)
         self._moments: tuple[list[Data], Moments] | None = None
 
     def matrices(self, t: Array) -> Matrices:
         """The model at t."""
-        flat = self._base + self.scales.natural(t) @ self._by
+        flat = self._base + self.natural(t) @ self._by
         A, C, Q, R, B, D = [flat[own].reshape(shape) for own, shape in self._cuts]
         return Matrices(A, C, Q, R, self.mean0, self._cov0(t), B, D, self.diffuse)
 
     def slopes(self, t: Array) -> Matrices:
         """∂matrices/∂t."""
         p, n = len(t), self.states
-        flat = self.scales.slopes(t).T @ self._by
+        flat = self.natural_slopes(t).T @ self._by
         A, C, Q, R, B, D = [flat[:, own].reshape(p, *shape) for own, shape in self._cuts]
         moved = np.zeros((p, n, self.diffuse.shape[1]))
         return Matrices(A, C, Q, R, np.zeros((p, n)), self._cov0_slopes(t), B, D, moved)
@@ -406,11 +361,6 @@ class AffineFamily(Family):
         if start.ndim == 0:
             start = start * np.eye(self.states)
         return system_of(found._replace(cov0=start, diffuse=np.zeros((self.states, 0))))
-
-    @property
-    def columns(self) -> int:
-        """How many columns of public inputs a fit takes; that of a mean is made here."""
-        return self.inputs - self.constant
 
     def regressors(self, data: Data) -> Data:
         """The data with the inputs that the model asks for, a column of ones last for a mean."""
@@ -439,7 +389,7 @@ class AffineFamily(Family):
                 unit[parameter.column] if parameter.kind == "coefficient" else 1.0
                 for parameter in self.parameters
             ]
-            made.scales = self.scales.in_units(np.array(own))
+            made.unit = np.array(own)
         return made
 
     def _moments_of(self, data: list[Data]) -> Moments:
@@ -449,7 +399,7 @@ class AffineFamily(Family):
 
     def limits(self, data: list[Data]) -> Array:
         """(p, 2): variances between a negligible one and one far above that of the releases."""
-        found, limits = self._moments_of(data), self.scales.limits()
+        found, limits = self._moments_of(data), super().limits(data)
         for j, parameter in enumerate(self.parameters):
             if parameter.kind == "variance":
                 power = INFORMATION_POWERS[parameter.depth]
@@ -475,12 +425,40 @@ class AffineFamily(Family):
 # --- autoregressions and moving averages ---
 
 NEUTRAL = (0.5, 0.95, -0.5)  # first partial autocorrelations of starts that no moment chose
-NEUTRAL_LAGGED = (0.8, 0.3, -0.5, 0.97)  # where releases look back: their moments mislead
 CYCLE = 0.97  # |poles| of an oscillation
-LEAST_SHARE = 0.02  # of its largest possible value, for a variance that moments make nothing of
 
 
-class ARMA(AffineFamily):
+class Autoregression(AffineFamily):
+    """A family with p coefficients φ first, q coefficients θ, variances, and then coefficients."""
+
+    p: int
+    q: int = 0
+    noise: bool
+
+    def _first_values(self, moments: Moments) -> list[Array]:
+        """By autocovariances; then neutral ones, and a cycle where the periodogram peaks."""
+        rest, coefficients = moments.residuals(self._columns(moments.columns))
+        partial = [np.eye(1, self.p)[0] * first for first in NEUTRAL]
+        if self.p > 1:
+            cosine = math.cos(rest.peak_frequency())
+            partial[-1][:2] = 2 * CYCLE * cosine / (1 + CYCLE**2), -(CYCLE**2)
+        if not moments.lagged:
+            phi = rest.autoregression(self.p, max(self.p * self.noise, self.q))
+            partial.insert(0, partial_autocorrelations(phi, LARGEST_START))
+        return [self._with_variances(r, rest.signal, coefficients) for r in partial]
+
+    def _columns(self, inputs: Array) -> Array:
+        """What the coefficients multiply in a measurement."""
+        return inputs
+
+    def _with_variances(self, partial: Array, signal: float, coefficients: Array) -> Array:
+        """θ of an autoregression that makes all of the variance, or 2/3 where there is an error."""
+        process, share = durbin_levinson(tuple(partial.tolist()), 1), 2 / 3 if self.noise else 1.0
+        variances = [share * signal * process.innovation, (1 - share) * signal][: 1 + self.noise]
+        return np.concatenate([process.phi, np.zeros(self.q), variances, coefficients])
+
+
+class ARMA(Autoregression):
     """y_k = mean + x_k + v_k ,  x_k = Σ φ_jx_{k−j} + w_k + Σ θ_jw_{k−j} ,  var w = q ,  var v = r.
 
     p, q     orders, not both 0.
@@ -542,69 +520,11 @@ class ARMA(AffineFamily):
     def __repr__(self) -> str:
         return f"ARMA({self.p}, {self.q}{_options(self)})"
 
-    def _first_values(self, moments: Moments) -> list[Array]:
-        rest, coefficients = moments.residuals()
-        found = []
-        if not moments.lagged:
-            gamma = rest.autocovariances(2 * max(HANKEL_SIZE, self.p + 2) + self.q)
-            gamma[0] = rest.signal
-            # lags ≥ 1, after those that the moving average reaches
-            beyond = gamma[max(1, self.q - self.p + 1) :]
-            phi = ho_kalman(beyond, self.p) if self.p else np.zeros(0)
-            if phi is not None:
-                found.append(self._with_variances(phi, self._moving_part(phi, gamma), gamma))
-        for phi, theta in self._neutral(rest):
-            found.append(self._with_variances(phi, theta, np.array([rest.signal])))
-        return [np.concatenate([part, coefficients]) for part in found]
-
-    def _neutral(self, moments: Moments) -> Iterator[tuple[Array, Array]]:
-        """φ and θ that no moment chose, and an oscillation where the periodogram has its peak."""
-        for first in NEUTRAL_LAGGED if moments.lagged else NEUTRAL:
-            phi, theta = np.zeros(self.p), np.zeros(self.q)
-            (phi if self.p else theta)[0] = first
-            if self.p > 1 and first < 0:
-                phi[:2] = 2 * CYCLE * math.cos(moments.peak_frequency()), -(CYCLE**2)
-            yield phi, theta
-
-    def _moving_part(self, phi: Array, gamma: Array) -> Array:
-        """θ from the autocovariances of φ(B)y."""
-        if not self.q or len(gamma) <= self.q + self.p:
-            return np.zeros(self.q)
-        left = _squared_filter(np.concatenate([[1.0], -phi]), gamma, self.q + 1)
-        return 0.95 * moving_average(left)  # 0.95: inside, also for a root at 1
-
-    def _with_variances(self, phi: Array, theta: Array, gamma: Array) -> Array:
-        """θ with q (and r) from the autocovariances γ_0 (corrected), γ_1, …; none is nothing."""
-        partial = partial_autocorrelations(phi)
-        assert partial is not None
-        process = durbin_levinson(tuple(partial.tolist()), len(gamma) + self.q)
-        unit = _squared_filter(np.concatenate([[1.0], theta]), process.rho, len(gamma))
-        unit = unit / process.innovation  # γ_0, γ_1, … of x for q = 1
-        lags = unit[1:]
-        if self.noise and len(lags) and float(lags @ lags) > 1e-4 * unit[0] ** 2:
-            q = float(gamma[1:] @ lags) / float(lags @ lags)
-        elif len(lags) and not self.noise:  # γ_0 varies twice as much as the others
-            weight = np.concatenate([[0.5], np.ones(len(lags))])
-            q = float((weight * gamma) @ unit) / float((weight * unit) @ unit)
-        else:
-            q = (0.5 if self.noise else 1.0) * float(gamma[0] / unit[0])
-        most = float(gamma[0] / unit[0])
-        q = min(max(q, LEAST_SHARE * most), most / LEAST_SHARE)
-        r = max(float(gamma[0] - q * unit[0]), LEAST_SHARE * float(gamma[0]))
-        return np.concatenate([phi, theta, [q, r] if self.noise else [q]])
-
 
 def _noise_variances(part: str, noise: bool) -> list[Parameter]:
     """q of the first state, and r of the measurements where asked for."""
     found = [Parameter("q", "variance", part, 0, 0, depth=1)]
     return [*found, Parameter("r", "variance", "R", 0, 0)] if noise else found
-
-
-def _squared_filter(taps: Array, gamma: Array, count: int) -> Array:
-    """`count` autocovariances of Σ_j taps_j x_{k−j}, of those of x."""
-    squared, reach = np.convolve(taps, taps[::-1]), len(taps) - 1
-    lags = np.abs(np.add.outer(np.arange(count), np.arange(-reach, reach + 1)))
-    return np.asarray(gamma[lags] @ squared)
 
 
 class AR(ARMA):
@@ -652,7 +572,7 @@ def _options(family: ARMA, mean: bool = True) -> str:
     return said if family.constant == mean else f"{said}, mean={family.constant}"
 
 
-class ARX(AffineFamily):
+class ARX(Autoregression):
     """y_k = Σ_{j≤order} φ_jy_{k−j} + Σ_{l≤lags} b_lᵀu_{k−d−l+1} + w_k ,   var w = q.
 
     inputs   columns of the public u (K, inputs): inputs= of the fit.
@@ -672,7 +592,7 @@ class ARX(AffineFamily):
         self, order: int, inputs: int = 1, *, lags: int = 1, delay: int = 1, noise: bool = False,
         mean: bool = False,
     ) -> None:  # fmt: skip
-        self.order = as_order(order, "the order", least=1)
+        self.p = as_order(order, "the order", least=1)
         columns, self.lags = as_order(inputs, "inputs", least=1), as_order(lags, "lags", least=1)
         self.delay, self.noise = as_order(delay, "delay", least=0), bool(noise)
         if self.delay > 1:
@@ -680,12 +600,12 @@ class ARX(AffineFamily):
                 f"delay must be 0 or 1; received {delay}. Shift the inputs for a longer one, or "
                 "take more lags."
             )
-        n = max(self.order, self.lags)
+        n = max(self.p, self.lags)
         # Observer form: x_{k+1} = φy_k + (shifted x_k) + B u_k + w, y = x_1. The state after k is
         # what earlier steps add to each later measurement, so that x_0 absorbs what is before 0.
         gains = [(lag, i) for lag in range(self.lags) for i in range(columns)]
         parameters = [
-            *(Parameter(f"phi{j + 1}", "ar", "A", j, 0) for j in range(self.order)),
+            *(Parameter(f"phi{j + 1}", "ar", "A", j, 0) for j in range(self.p)),
             *_noise_variances("Q", self.noise),
             *(
                 Parameter(
@@ -701,7 +621,7 @@ class ARX(AffineFamily):
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        said = [f"{self.order}, {self.columns}"]
+        said = [f"{self.p}, {self.columns}"]
         said += [f"lags={self.lags}"] if self.lags > 1 else []
         said += ["delay=0"] if self.delay == 0 else []
         said += ["noise=True"] if self.noise else []
@@ -714,57 +634,37 @@ class ARX(AffineFamily):
             return inputs
         return np.concatenate([inputs[1:], np.zeros((1, inputs.shape[1]))])
 
+    def _columns(self, inputs: Array) -> Array:
+        """u_{k−1}, …, u_{k−lags} of step k, and ones for a mean."""
+        u, ones = inputs[:, : self.columns], inputs[:, self.columns :]
+        return np.hstack([_lagged(u, self.lags), ones])
+
     def _first_values(self, moments: Moments) -> list[Array]:
-        """By instrumental variables, and neutral.
-
-        The privacy noise of past measurements ruins least squares. Measurements before those, and
-        inputs, have no part in it: they are instruments.
-        """
-        y, X, Z, noise = self._rows(moments)
-        p, found = self.order, []
-        if len(y) > Z.shape[1]:
-            fitted = np.asarray(Z @ np.linalg.lstsq(Z, X, rcond=None)[0])
-            found.append(stable(np.linalg.lstsq(fitted, y, rcond=None)[0][:p]))
-        found += [np.concatenate([[first], np.zeros(p - 1)]) for first in NEUTRAL]
-        return [self._with_gains(phi, y, X, noise, moments) for phi in found]
-
-    def _with_gains(self, phi: Array, y: Array, X: Array, noise: Array, moments: Moments) -> Array:
-        """θ with gains by least squares on the inputs and residuals as variances."""
-        p = self.order
-        driven = y - X[:, :p] @ phi
-        gains = np.zeros(X.shape[1] - p)
-        own, added = moments.variance, 1.0 + float(phi @ phi)
-        if len(y) > len(gains):
-            gains = np.linalg.lstsq(X[:, p:], driven, rcond=None)[0]
-            left = float(np.square(driven - X[:, p:] @ gains).mean())
-            own = max(left - added * float(noise.mean()), LEAST_SHARE * left) or own
-        variances = [own / 2, own / (2 * added)] if self.noise else [own]
+        """By least squares on past measurements and inputs (privacy noise biases it); others."""
+        later = np.arange(moments.steps) >= max(self.p, self.lags)
+        own = moments._replace(weight=moments.weight * later[:, None])
+        past = _lagged(own.means()[:, None], self.p)
+        rest, found = own.residuals(np.hstack([past, self._columns(moments.columns)]))
+        partial = partial_autocorrelations(found[: self.p], LARGEST_START)
+        phi, gains = durbin_levinson(tuple(partial.tolist()), 1).phi, found[self.p :]
         if self.constant:
             gains[-1] /= 1.0 - phi.sum()  # the equation has (1 − Σφ)·mean
-        return np.concatenate([phi, variances, gains])
+        left = float((rest.weight * np.square(rest.values)).sum() / max(rest.weight.sum(), 1.0))
+        left = left or moments.variance
+        variances = [left / 2, left / 2] if self.noise else [left]
+        return [np.concatenate([phi, variances, gains]), *super()._first_values(moments)]
 
-    def _rows(self, moments: Moments) -> tuple[Array, Array, Array, Array]:
-        """y_k, [y_{k−1} …, u_{k−1} …, 1], instruments, and privacy noise, where all are there."""
-        order, lags, K = self.order, self.lags, moments.steps
-        reach = 2 * order + 2 if 4 * (2 * order + 2) < K else order
-        first = max(reach, lags)
-        when = np.arange(first, max(K, first))
-        there = np.all([moments.weight[when - j] > 0 for j in range(reach + 1)], axis=0)
-        step, series = np.nonzero(there)
-        k = when[step]
-        past = [moments.values[k - j, series][:, None] for j in range(1, reach + 1)]
-        u, ones = moments.columns[:, : self.columns], [np.ones((len(k), 1))] * self.constant
-        inputs = [u[k - lag] for lag in range(1, lags + 1)]
-        earlier = [u[k - lag] for lag in range(lags + 1, min(first, lags + order) + 1)]
-        X = np.concatenate([*past[:order], *inputs, *ones], axis=1)
-        Z = np.concatenate([*past[order:], *inputs, *earlier, *ones], axis=1)
-        return moments.values[k, series], X, Z, moments.noise[k, series]
+
+def _lagged(columns: Array, lags: int) -> Array:
+    """(K, lags·p): the columns 1, …, lags steps before, zeros before the first."""
+    K = len(columns)
+    padded = np.concatenate([np.zeros((lags, columns.shape[1])), columns])
+    return np.hstack([padded[lags - j : lags - j + K] for j in range(1, lags + 1)])
 
 
 # --- structural models: a level, a slope and a season, of which nothing is known at the start ---
 
-SPANS = (1, 2, 4, 8, 16, 32, 64)
-SHARES = (0.3, 0.03)  # of the largest variance, for starts that no moment chose: rough and smooth
+SHARES = (0.5, 0.1, 0.01)  # of the white variance, for those that a level sums: rough to smooth
 
 
 class Structural(AffineFamily):
@@ -791,59 +691,17 @@ class Structural(AffineFamily):
             parameters.append(Parameter("r", "variance", "R", 0, 0))
         super().__init__(n, parameters, A, C, diffuse=True)
 
+    def __repr__(self) -> str:
+        said = [str(self.period)] * bool(self.period)
+        said += ['trend="trend"'] * (self.slope and bool(self.period))
+        said += ["noise=False"] * (not self.noise)
+        return f"{type(self).__name__}({', '.join(said)})"
+
     def _first_values(self, moments: Moments) -> list[Array]:
-        """Variances whose filtered measurements are as large as those released (least squares).
-
-        E (f·ŷ)² = Σ_j θ_j‖f·h_j‖² + ‖f‖²/s for every filter f that takes the unknown x_0 away;
-        h_j is the response of a measurement to a step of variance θ_j. Privacy noise is known.
-        """
-        rows, sizes, weights = [], [], []
-        for taps in self._filters(moments.steps):
-            mean, noise, count = moments.filtered_square(taps)
-            if count and mean > 0:
-                rows.append(self._response_squares(taps))
-                sizes.append((mean, mean - noise))
-                weights.append(np.sqrt(count / len(taps)) / mean)
-        if not rows:
-            return [np.full(self.size, share * moments.variance) for share in SHARES]
-        M, (whole, own), w = np.array(rows), np.array(sizes).T, np.array(weights)
-        # What each variance would be if it made everything of some moment: it is not more.
-        most = np.array([min(whole[M[:, j] > 0] / M[M[:, j] > 0, j]) for j in range(self.size)])
-        found, _ = scipy.optimize.nnls(M * most * w[:, None], own * w)
-        neutral = [share * most for share in SHARES]
-        if self.noise:
-            for start in neutral:
-                start[-1] = SHARES[0] * most[-1]
-        return [np.maximum(found, LEAST_SHARE) * most, *neutral]
-
-    def _filters(self, steps: int) -> Iterator[Array]:
-        """Filters that leave nothing of x_0, of at most half the steps.
-
-        Sums over a season (1 without one) of differences over longer and longer spans see level and
-        slope; differences of neighbours over longer and longer spans of seasons see the season.
-        """
-        order, once = 1 + self.slope, np.ones(max(self.period, 1))
-        first = np.convolve(once, differences(order))
-        yield first
-        longer = [np.convolve(once, differences(order, span)) for span in SPANS[1:]]
-        if self.period:
-            seasons = [differences(1, span * self.period) for span in SPANS]
-            longer += [np.convolve(differences(order), taps) for taps in seasons]
-        for taps in longer:
-            if len(taps) <= max(steps // 2, len(first) + 1):
-                yield taps
-
-    def _response_squares(self, taps: Array) -> Array:
-        """‖f·h_j‖² of every parameter."""
-        unit = self.matrices(np.zeros(self.size))  # all variances 1
-        drives = np.eye(self.states)[:, np.diagonal(unit.Q) > 0]
-        response = np.empty((len(taps), drives.shape[1]))
-        for lag in range(len(taps)):
-            response[lag] = unit.C[0] @ drives
-            drives = unit.A @ drives
-        filtered = [np.convolve(taps, column)[: len(taps)] for column in response.T]
-        squares = [float(one @ one) for one in filtered]
-        return np.array([*squares, float(taps @ taps)] if self.noise else squares)
+        """A white error of half the whitest variance; states that move more and more slowly."""
+        kinds = [parameter.depth for parameter in self.parameters]
+        shares = [[share**depth if depth else 0.5 for depth in kinds] for share in SHARES]
+        return [moments.whitest * np.array(own) for own in shares]
 
 
 class LocalLevel(Structural):
@@ -857,9 +715,6 @@ class LocalLevel(Structural):
 
     def __init__(self, *, noise: bool = True) -> None:
         super().__init__(slope=False, period=0, noise=noise)
-
-    def __repr__(self) -> str:
-        return f"LocalLevel({'' if self.noise else 'noise=False'})"
 
 
 class LocalTrend(Structural):
@@ -875,9 +730,6 @@ class LocalTrend(Structural):
 
     def __init__(self, *, noise: bool = True) -> None:
         super().__init__(slope=True, period=0, noise=noise)
-
-    def __repr__(self) -> str:
-        return f"LocalTrend({'' if self.noise else 'noise=False'})"
 
 
 class Seasonal(Structural):
@@ -897,10 +749,6 @@ class Seasonal(Structural):
             slope=trend == "trend", period=as_order(period, "period", least=2), noise=noise
         )
 
-    def __repr__(self) -> str:
-        trend = ', trend="trend"' if self.slope else ""
-        return f"Seasonal({self.period}{trend}{'' if self.noise else ', noise=False'})"
-
 
 # --- any function θ → StateSpace ---
 
@@ -919,7 +767,6 @@ class Custom(Family):
     start      a θ to begin from; two others about it are tried.
     kinds      of each parameter, by name: "positive" (searched as its logarithm), "correlation"
                (between −1 and 1), "free", or an interval (low, high). Free if not named.
-    diffuse    (n, q): columns of x_0 of which nothing is known, added to the start of the system.
 
     Slopes are numerical, four calls of the function a parameter; a function that is not smooth is
     refused (NumericalFailure).
@@ -935,7 +782,7 @@ class Custom(Family):
 
     def __init__(
         self, function: Callable[[Array], StateSpace], names: Sequence[str], start: ArrayLike,
-        kinds: Mapping[str, Kind] | None = None, *, diffuse: ArrayLike | None = None,
+        kinds: Mapping[str, Kind] | None = None,
     ) -> None:  # fmt: skip
         self.function, self.names = function, tuple(str(name) for name in names)
         if isinstance(names, str) or not self.names or len(set(self.names)) < len(self.names):
@@ -951,11 +798,10 @@ class Custom(Family):
             _scale_of(name, self.kinds.get(name, "free"), abs(float(size)))
             for name, size in zip(self.names, self.start)
         ]
-        self.scales = Scales(self.names, scales)
-        self._first = self.scales.working(self.start)
+        super().__init__(self.names, scales)
+        self._first = self.working(self.start)
         system = self.system(self.start)
-        self.readings, self.inputs = system.readings, system.inputs
-        self._diffuse = _diffuse_columns(diffuse, system.states)
+        self.readings, self.columns = system.readings, system.inputs
         self._shapes = [part.shape for part in system.matrices]
 
     def __repr__(self) -> str:
@@ -981,7 +827,7 @@ class Custom(Family):
     def matrices(self, t: Array) -> Matrices:
         """The model at t."""
         try:
-            system = self.function(self.scales.natural(t))
+            system = self.function(self.natural(t))
         except (PrivestError, ArithmeticError) as error:
             # Far from the start the model may not exist: a search turns back there.
             raise NumericalFailure(f"{self!r} has no model there: {error}") from error
@@ -990,9 +836,7 @@ class Custom(Family):
             raise InvalidInput(
                 f"the function of {self!r} must return systems of one shape for every theta."
             )
-        if self._diffuse is None:
-            return found
-        return found._replace(diffuse=np.concatenate([found.diffuse, self._diffuse], axis=1))
+        return found
 
     def slopes(self, t: Array) -> Matrices:
         """∂matrices/∂t, numerically."""
@@ -1038,9 +882,8 @@ class Custom(Family):
 
     def limits(self, data: list[Data]) -> Array:
         """Those of the scales; positive parameters between 1e-15 and 1e15 of the start."""
-        del data
-        limits = self.scales.limits()
-        positive = self.scales.log
+        limits = super().limits(data)
+        positive = self.log
         limits[positive] = self._first[positive, None] + np.array([-FARTHEST, FARTHEST])
         return limits
 
@@ -1048,22 +891,6 @@ class Custom(Family):
         """One more than the parameters and unknown starts, over the measurements of a step."""
         unknown = self.size + int(self.matrices(self._first).diffuse.shape[1])
         return math.ceil(unknown / self.readings) + 1
-
-    @property
-    def columns(self) -> int:
-        """How many columns of public inputs a fit takes."""
-        return self.inputs
-
-
-def _diffuse_columns(diffuse: ArrayLike | None, states: int) -> Array | None:
-    if diffuse is None:
-        return None
-    given = as_array(diffuse, "diffuse", ndim=2).copy()
-    if len(given) != states:
-        raise InvalidInput(
-            f"diffuse must have {plural(states, 'row')}, one a state; received shape {given.shape}."
-        )
-    return given
 
 
 def _scale_of(name: str, kind: Kind, size: float) -> Scale:

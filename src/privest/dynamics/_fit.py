@@ -192,10 +192,10 @@ class Fit(Result):
             {v : 2(ℓ̂ − max ℓ over θ_j = v) ≤ χ²_1}
 
         Asymptotic: 95 % intervals covered .93-.96 in simulations from 200 steps on; Wald's .87 at
-        low levels. Ends that no value meets are open and told in the notes. Some twenty evaluations
-        of ℓ for each end, hundreds where standard errors are large: then other maxima over all else
-        are looked for at each end. One that takes too long is Wald's, and the notes say so. What
-        was found is kept: asking again costs nothing.
+        low levels. Ends that no value meets are open and told in the notes. About ten evaluations
+        of ℓ for each end, hundreds where standard errors are large: then ends are looked for from
+        other maxima too. One that takes too long is Wald's, and the notes say so. What was found is
+        kept: asking again costs nothing.
         """
         confidence = as_confidence(confidence)
         as_choice(method, METHODS, "method")

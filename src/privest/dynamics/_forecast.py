@@ -20,9 +20,9 @@ import scipy
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_array, as_choice, as_confidence
 from privest.dynamics._families import Family
-from privest.dynamics._intervals import HigherMaximum, Profile
+from privest.dynamics._intervals import Region, at_highest
 from privest.dynamics._kalman import last_state
-from privest.dynamics._maximum import Maximum, Objective, ascend, newton
+from privest.dynamics._maximum import Maximum, Objective
 from privest.dynamics._releases import Data
 from privest.dynamics._steps import Matrices
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
@@ -30,8 +30,7 @@ from privest.records import Record
 
 METHODS = ("mixture", "plug-in")
 BISECTIONS = 60  # of a bracket of the width of the mixture: to the last digit
-REACH = 20.0  # 2(ℓ̂ − ℓ_p) at the ends of profiles by which the first draws spread
-END_EVALUATIONS = 80  # for such an end, which may be rough
+REACH = 20.0  # 2(ℓ̂ − ℓ) at the ends by which the first draws spread
 DRAWS, ROUNDS = 400, 4
 ENOUGH = 250  # effective draws, and no further round is made
 FEWEST = 50  # effective draws, below which weights are made more even
@@ -39,7 +38,6 @@ WIDER = 1.2  # of the deviations of a distribution to draw from
 FREEDOM = 5  # of Student's distributions
 PRIOR_DRAWS = 3.0  # a parameter, that the distribution before counts for in the next
 NEGLIGIBLE = 1e-9  # of all weight: points that are left out
-RESTARTS = 10  # from a higher maximum
 ROUNDING = 1e-6  # of the slopes of a forecast
 NULL = 1e-8  # of the largest eigenvalue of an information with unit diagonal
 
@@ -247,13 +245,10 @@ def _restarted_posterior(objective: Objective, top: Maximum, u: Array) -> Poster
         except NumericalFailure:
             return -math.inf, None
 
-    for _ in range(RESTARTS):
-        try:
-            return posterior(objective, visit, top, ~linear)
-        except HigherMaximum as higher:
-            t = ascend(objective, higher.t, top.limits, sum(own.shown for own in objective.data))
-            top = newton(objective, t, top.limits)
-    raise NumericalFailure("The fit is no maximum: fit with another `start`.")
+    count = sum(own.shown for own in objective.data)
+    return at_highest(objective, top, count, lambda top: posterior(objective, visit, top, ~linear))[
+        0
+    ]
 
 
 class Coordinates:
@@ -383,11 +378,10 @@ def _first_law(objective: Objective, coordinates: Coordinates) -> tuple[Array, A
     curvature knows nothing of a long tail or a boundary.
     """
     top, mean = coordinates.top, coordinates.of(coordinates.top.t)
-    ends = []
+    ends, region = [], Region(objective, objective.family, top, REACH)
     for j in coordinates.places.tolist():
-        own = Profile(objective, objective.family, top, j, REACH)
         for side in (-1, 1):
-            end = own.end(side, most=END_EVALUATIONS)
+            end = region.end(j, side)
             if not math.isfinite(end.value) and not np.isfinite(top.limits[j]).any():
                 raise NotIdentifiable(
                     f"{objective.family.names[j]} is not determined by these releases: there is "

@@ -2,59 +2,43 @@
 
     {v : 2(ℓ̂ − ℓ_p(v)) ≤ χ²_1(confidence)} ,   ℓ_p(v) = max ℓ(t) over all working t with θ_j(t) = v
 
-The signed root r(v) = √(2(ℓ̂ − ℓ_p(v))) is nearly straight in v, with slope −ℓ_p'(v)/r, and ℓ_p' is
-the gradient at the constrained maximum: Newton on r, inside a bracket, finds an end in three or
-four values of v. At each the other coordinates climb by L-BFGS from where the last ones ended.
+This is what θ_j spans on the region {t : 2(ℓ̂ − ℓ(t)) ≤ χ²_1}: an end is the largest or least θ_j
+there, by sequential quadratic programming (SLSQP) with the gradient of ℓ.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, Flags, as_confidence
+from privest.dynamics._families import Family
 from privest.dynamics._maximum import Function, Maximum, ascend, newton
 from privest.errors import NumericalFailure
 from privest.records import Record, quantile
 
+Answer = TypeVar("Answer")
 METHODS = ("profile", "wald")
-# The end is where r is within this of √χ²; a Newton step follows, so that its error is the square.
-ROOT_ERROR = 1e-4
-WIDER = 3.0  # how much farther than before the search may go at once
-MOST_POINTS = 60
-MOST_EVALUATIONS = 300  # an end
-LONGEST = 3.0  # first step in a bounded working coordinate: tanh from 0 to .995
+LONGEST = 3.0  # unit of a search in a bounded working coordinate: tanh from 0 to .995
+SLACK = 1e-7  # of ℓ: a point outside by less is in the region
+ITERATIONS, ATTEMPTS = 60, 3  # of SLSQP, from the farthest point so far
+BRANCH = 1e-5  # of ℓ: a point of another branch is so far inside
+FARTHER = 1e-4  # of a standard error: an end that moves by less has not moved
 HIGHER = 1e-6  # ℓ above ℓ̂ by this (and by 1e-9 of it) is a higher maximum and no rounding
 RESTARTS = 10  # from a higher maximum
-RISING = 0.01  # of r in a first step: ℓ that rises on the way out is more than rounding
-NARROW = 1e-9  # of w: a bracket this narrow is the edge of what θ_j can be
-JUMP = 1e-4  # of the first step: a bracket this narrow is a fall of ℓ_p
-LOWER = 0.5  # of r: where the tangent leads lower by this than foreseen, other guesses are tried
 FLAT = 1e-2  # of χ²: ℓ that changes by less as a parameter moves does not determine it
 WELL_KNOWN = 0.2  # standard error in working scale up to which Wald's intervals cover
-BRANCH = 0.005  # of r: a maximum higher by less is the same
 BRANCH_ROUNDS = 3  # times that ends are checked from those of other parameters
+FELT = 6.0  # of the logarithm of a variance, above its lower limit
 FIRST_ITERATIONS = 40  # of a search for another maximum, after which
 PROMISING = 20.0  # 2(ℓ̂ − ℓ) is no more than this beyond the threshold, or it is left
 STEEP, STEEPER = 2.0, 3.0  # |artanh| of correlations: .96 and .995
-
-
-class Parameters(Protocol):
-    """Natural parameters of the working ones; a Family."""
-
-    names: tuple[str, ...]
-
-    def natural(self, t: Array) -> Array:
-        """θ (p,)."""
-
-    def natural_slopes(self, t: Array) -> Array:
-        """∂θ/∂t (p, p)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +86,7 @@ class Intervals(Record):
 # --- Wald ---
 
 
-def wald_end(family: Parameters, top: Maximum, j: int, deviations: float) -> float:
+def wald_end(family: Family, top: Maximum, j: int, deviations: float) -> float:
     """θ_j at t̂_i + deviations·sd (towards larger θ_j) where it depends on one coordinate t_i, at
     most at its limit; else θ̂_j + deviations·sd of it.
     """
@@ -116,7 +100,7 @@ def wald_end(family: Parameters, top: Maximum, j: int, deviations: float) -> flo
     return float(family.natural(np.clip(moved, *top.limits.T))[j])
 
 
-def wald_intervals(family: Parameters, top: Maximum, confidence: float) -> Intervals:
+def wald_intervals(family: Family, top: Maximum, confidence: float) -> Intervals:
     """t̂ ± q·sd in the working scale where θ_j depends on one coordinate, else θ̂_j ± q·sd.
 
     Good where the sd in working scale is below WELL_KNOWN (coverage .945-.968 of 95 % in
@@ -138,27 +122,18 @@ def wald_intervals(family: Parameters, top: Maximum, confidence: float) -> Inter
     )  # fmt: skip
 
 
-# --- the likelihood along one parameter ---
-
-
-class Point(NamedTuple):
-    """r = √(2(ℓ̂ − ℓ_p)) at a value w of the profile, dr/dw, and the maximum t there."""
-
-    w: float
-    root: float
-    slope: float
-    t: Array
+# --- what is not excluded ---
 
 
 class End(NamedTuple):
-    """An end of an interval: θ_j, whether it is open, the maximum t there, a point outside, and
-    whether the search took too long (the value is then Wald's, or where it came if farther).
+    """θ_j at an end of its interval, whether it is open, and t there.
+
+    rough: the search did not converge; the value is Wald's, or as far as it came.
     """
 
     value: float
     is_open: bool
     t: Array
-    outside: float | None = None
     rough: bool = False
 
 
@@ -166,249 +141,167 @@ class HigherMaximum(Exception):
     """A point above the maximum: the fit must begin again from there."""
 
     def __init__(self, t: Array) -> None:
-        super().__init__("the profile found a higher likelihood")
+        super().__init__("a search found a higher likelihood")
         self.t = t
 
 
-class Profile:
-    """ℓ_p along θ_j, as a function of a coordinate w.
+class Region:
+    """{t : 2(ℓ̂ − ℓ(t)) ≤ threshold} within the limits of t.
 
-    Where θ_j depends on one working coordinate i alone (`simple`) w is ±t_i, which rises with θ_j,
-    and its limits are those of t_i. Else w is θ_j itself, and t_i, on which it depends the most, is
-    solved for (Newton; θ costs next to nothing).
+    Searches are in u, t = t̂ + root·u with root·rootᵀ the inverse of the curvature: where ℓ is
+    quadratic the region is a ball. Standard errors of bounded coordinates are at most LONGEST.
     """
 
-    def __init__(
-        self, function: Function, family: Parameters, top: Maximum, j: int, threshold: float
-    ) -> None:
-        self._function, self.family, self.top, self.j = function, family, top, j
-        self.wanted, self.evaluations = math.sqrt(threshold), 0
-        inverse, row = top.covariance(), _row(family, top.t, j)
-        self.pivot = int(np.argmax(np.abs(row) * np.sqrt(inverse.diagonal())))
-        # A slope may vanish by chance at one point, so another is looked at.
-        beside = np.delete(np.abs(row) + np.abs(_row(family, top.t + 0.1, j)), self.pivot)
-        self.simple = not beside.any()
-        self.others = np.delete(np.arange(len(row)), self.pivot)
-        self.sign = math.copysign(1.0, row[self.pivot])
-        self.limits = np.array([-math.inf, math.inf])
-        if self.simple:
-            self.limits = np.sort(self.sign * top.limits[self.pivot])
-        # The path of maxima leaves the top along H⁻¹∇w.
-        rises = self._rises(top.t)
-        along = inverse @ rises
-        self.error = math.sqrt(float(rises @ along))  # the standard error of w
-        self.tangent = along / self.error**2
-        self.size = np.sqrt(inverse.diagonal())[self.others]
-        self.start = self.at(top.t)
+    def __init__(self, function: Function, family: Family, top: Maximum, threshold: float) -> None:
+        self._function, self.family, self.top = function, family, top
+        self.threshold, self.reach = threshold, math.sqrt(threshold)
+        covariance, bounded = top.covariance(), np.isfinite(top.limits).all(axis=1)
+        error = np.sqrt(covariance.diagonal())
+        shorter = np.where(bounded, np.minimum(error, LONGEST), error) / error
+        self.root = np.linalg.cholesky(covariance * np.outer(shorter, shorter))
 
     def function(self, t: Array) -> tuple[float, Array]:
-        """ℓ, ∂ℓ/∂t; counted."""
-        self.evaluations += 1
-        return self._function(t)
-
-    def at(self, t: Array) -> float:
-        """w."""
-        return self.sign * float(t[self.pivot]) if self.simple else self.value(t)
-
-    def value(self, t: Array) -> float:
-        """θ_j."""
-        return float(self.family.natural(t)[self.j])
-
-    def value_at(self, w: float, t: Array) -> float:
-        """θ_j where w is a little farther than t."""
-        return self.value(self._with_pivot(t, self.sign * w)) if self.simple else w
-
-    def limit(self, side: int, t: Array) -> float:
-        """θ_j as its coordinate goes to ±∞ if that is all it depends on; else its value at t."""
-        if self.simple:
-            with np.errstate(all="ignore"):
-                far = self.value(self._with_pivot(t, self.sign * side * math.inf))
-            if not math.isnan(far):
-                return far
-        return self.value(t)
-
-    def _rises(self, t: Array) -> Array:
-        """∂w/∂t (p,)."""
-        if self.simple:
-            return self._with_pivot(np.zeros(len(t)), self.sign)
-        return _row(self.family, t, self.j)
-
-    def _with_pivot(self, t: Array, own: float) -> Array:
-        moved = t.copy()
-        moved[self.pivot] = own
-        return moved
-
-    def _placed(self, w: float, t: Array) -> Array | None:
-        """t with a pivot at which θ_j has the value of w; None where there is none."""
-        if self.simple:
-            return self._with_pivot(t, self.sign * w)
-        low, high = self.top.limits[self.pivot]
-        moved = t.copy()
-        for _ in range(30):
-            off = w - self.value(moved)
-            if abs(off) <= 1e-12 * max(1.0, abs(w)):
-                return moved
-            rate = _row(self.family, moved, self.j)[self.pivot]
-            if not rate or not math.isfinite(off):
-                return None
-            moved[self.pivot] = min(max(moved[self.pivot] + off / rate, low), high)
-        return None
-
-    def _evaluated(self, w: float, guess: Array) -> tuple[float, Array, Array] | None:
-        """ℓ, t and ∂ℓ/∂t at w with all else as in a guess; None where there is no model."""
-        t = self._placed(w, np.clip(guess, *self.top.limits.T))
-        if t is None:
-            return None
-        value, gradient = self.function(t)
-        return (value, t, gradient) if math.isfinite(value) else None
-
-    def climb(self, w: float, guesses: Sequence[Array], foreseen: float = 0.0) -> Point:
-        """The maximum at w from the best guess; the first if r is no more than foreseen there."""
-        best = None
-        for guess in guesses:
-            found = self._evaluated(w, guess)
-            if found is not None and (best is None or found[0] > best[0]):
-                best = found
-            if best is not None and 2 * (self.top.value - best[0]) <= foreseen**2:
-                break
-        if best is None:
-            return Point(w, math.inf, 0.0, guesses[0])
-        value, t, gradient = self._maximised(w, best)
+        """ℓ, ∂ℓ/∂t; raises HigherMaximum above the top."""
+        value, slope = self._function(t)
         if value > self.top.value + max(HIGHER, 1e-9 * abs(self.top.value)):
             raise HigherMaximum(t)
-        rises = self._rises(t)
-        rate = float(gradient[self.pivot] / rises[self.pivot])  # ∂ℓ_p/∂w (envelope theorem)
-        root = math.sqrt(2 * max(self.top.value - value, 0.0))
-        return Point(w, root, -rate / root if root else 0.0, t)
+        return value, slope
 
-    def _maximised(
-        self, w: float, best: tuple[float, Array, Array]
-    ) -> tuple[float, Array, Array]:  # fmt: skip
-        """ℓ, t and ∂ℓ/∂t at the maximum over the others, in units of their standard errors."""
-        start, limits = best[1], self.top.limits[self.others] / self.size[:, None]
-        if not len(self.others):
-            return best
+    def excess(self, value: float) -> float:
+        """threshold/2 − (ℓ̂ − ℓ), at least 0 in the region; far below it where there is no model."""
+        return self.threshold / 2 - (self.top.value - value) if math.isfinite(value) else -1e6
+
+    def value(self, t: Array, j: int) -> float:
+        """θ_j."""
+        return float(self.family.natural(t)[j])
+
+    def coordinate(self, j: int) -> tuple[int, float] | None:
+        """(i, sign) where θ_j rises with sign·t_i and depends on nothing else; else None."""
+        # A slope may vanish by chance at one point, so another is looked at.
+        rows = [_row(self.family, t, j) for t in (self.top.t, self.top.t + 0.1)]
+        own = np.flatnonzero(np.any(rows, axis=0))
+        return (int(own[0]), float(np.sign(rows[0][own[0]]))) if len(own) == 1 else None
+
+    def aim(self, t: Array, j: int) -> tuple[float, Array]:
+        """What rises with θ_j, and its slopes: the coordinate it depends on, or θ_j itself."""
+        alone = self.coordinate(j)
+        if alone is None:
+            return self.value(t, j), _row(self.family, t, j)
+        place, sign = alone
+        return sign * float(t[place]), sign * np.eye(len(t))[place]
+
+    def limit(self, j: int, side: int, t: Array) -> float:
+        """θ_j as its coordinate goes to ±∞ if that is all it depends on; else its value at t."""
+        alone, far = self.coordinate(j), t.copy()
+        if alone is not None:
+            far[alone[0]] = alone[1] * side * math.inf
+        with np.errstate(all="ignore"):
+            return self.value(far, j)
+
+    def end(self, j: int, side: int, start: Array | None = None) -> End:
+        """The end on one side (−1, 1) from a start, by default Wald's."""
+        top, root = self.top, self.root
+        along = side * root.T @ self.aim(top.t, j)[1]
+        unit = float(np.linalg.norm(along))  # the standard error of what is aimed at
+        u = self.reach / unit * along
+        if start is not None:
+            u = np.linalg.solve(root, start - top.t)
+        farthest = top.t
+        last: tuple[bytes, float, Array] = b"", 0.0, along
+
+        def placed(u: Array) -> Array:
+            return np.clip(top.t + root @ u, *top.limits.T)
+
+        def inside(u: Array) -> tuple[float, Array]:
+            nonlocal farthest, last
+            if last[0] != u.tobytes():
+                t = placed(u)
+                value, slope = self.function(t)
+                last = u.tobytes(), self.excess(value), root.T @ slope
+                if last[1] >= -SLACK and side * (self.aim(t, j)[0] - self.aim(farthest, j)[0]) > 0:
+                    farthest = t
+            return last[1:]
 
         def cost(u: Array) -> tuple[float, Array]:
-            nonlocal best
-            moved = start.copy()
-            moved[self.others] = u * self.size
-            found = self._evaluated(w, moved)
-            if found is None:
-                return 1e10, np.zeros_like(u)
-            best = max(best, found, key=lambda one: one[0])
-            value, t, gradient = found
-            rises = self._rises(t)
-            along = gradient - gradient[self.pivot] / rises[self.pivot] * rises
-            return -value, -along[self.others] * self.size
+            value, slope = self.aim(placed(u), j)
+            return -side * value / unit, -side * root.T @ slope / unit
 
+        low, high = np.isfinite(top.limits).T
+        rows = np.concatenate([root[low], -root[high]])
+        room = np.concatenate([(top.t - top.limits[:, 0])[low], (top.limits[:, 1] - top.t)[high]])
+        constraints = (
+            {"type": "ineq", "fun": lambda u: inside(u)[0], "jac": lambda u: inside(u)[1]},
+            {"type": "ineq", "fun": lambda u: rows @ u + room, "jac": lambda u: rows},
+        )
         search: Any = scipy.optimize.minimize
-        options = {"maxiter": 200, "ftol": 1e-12, "gtol": 1e-4}
-        search(
-            cost, start[self.others] / self.size, jac=True, method="L-BFGS-B", bounds=limits,
-            options=options,
-        )  # fmt: skip
-        return best
+        for _ in range(ATTEMPTS):
+            found = search(
+                cost, u, jac=True, method="SLSQP", constraints=constraints,
+                options={"maxiter": ITERATIONS, "ftol": 1e-9},
+            )  # fmt: skip
+            u = np.linalg.solve(root, farthest - top.t)
+            converged = bool(found.success) and found.fun <= cost(u)[0] + FARTHER
+            if converged:
+                break
+        return self._classified(j, side, farthest, converged)
 
-    # --- the search for an end ---
+    def _classified(self, j: int, side: int, t: Array, converged: bool) -> End:
+        """The end at the farthest point: open at the limit, or where ℓ did not change so far."""
+        alone, top = self.coordinate(j), self.top
+        slack = self.excess(self.function(t)[0])
+        if alone is None:
+            is_open = converged and slack > FLAT * self.threshold
+        else:
+            at = top.limits[alone[0], (int(side * alone[1]) + 1) // 2]
+            is_open = abs(t[alone[0]] - at) <= 1e-6 or (
+                not converged and slack >= (1 - FLAT) * self.threshold / 2
+            )
+        if is_open:
+            return End(self.limit(j, side, t), True, t)
+        if converged:
+            return End(self.value(t, j), False, t)
+        wald = wald_end(self.family, top, j, side * self.reach)
+        return End(side * max(side * wald, side * self.value(t, j)), False, t, rough=True)
 
-    def end(self, side: int, inside: Point | None = None, most: int = MOST_EVALUATIONS) -> End:
-        """The end on one side (−1, 1), from a point that is not excluded."""
-        farthest = float(self.limits[(side + 1) // 2])
-        longest = LONGEST if math.isfinite(farthest) else math.inf
-        first = side * min(self.wanted * self.error, longest)
-        inside = inside or Point(self.start, 0.0, 1.0 / (side * self.error), self.top.t)
-        outside: Point | None = None
-        point, last = inside, self.evaluations + most
-        for _ in range(MOST_POINTS):
-            w = self._next(inside, outside, point, first)
-            w = side * min(side * w, side * farthest)
-            point = self._ahead(w, inside, outside)
-            if abs(point.root - self.wanted) <= ROOT_ERROR:
-                return self._met(point)
-            if point.root < self.wanted:
-                inside = point
-                if w == farthest and outside is None:
-                    break
-            else:
-                outside = point
-            if self.evaluations > last:
-                return self._rough_end(side, inside, first)
-            if outside is None or not self._is_narrow(inside, outside, first):
-                continue
-            again = self.climb(outside.w, [inside.t])  # it was perhaps on another branch
-            if again.root >= self.wanted:
-                # A fall of ℓ_p where θ_j goes on; else the edge of what it can be.
-                fall = math.isfinite(outside.root)
-                return End(self.value_at(inside.w, inside.t), not fall, inside.t, outside.w)
-            inside, outside = again, None
-        return End(self.limit(side, inside.t), True, inside.t)
+    def beyond(self, j: int, side: int, end: End, guesses: Sequence[Sequence[Array]]) -> End:
+        """The same end, or one farther out, to which the best guess of a kind leads.
 
-    def _met(self, point: Point) -> End:
-        """The end a Newton step from a point next to it."""
-        w = point.w + ((self.wanted - point.root) / point.slope if point.slope else 0.0)
-        return End(self.value_at(w, point.t), False, point.t, point.w)
-
-    def _ahead(self, w: float, inside: Point, outside: Point | None) -> Point:
-        """The maximum at w from where the tangent leads; where that is low from both neighbours."""
-        foreseen = inside.root + abs(inside.slope * (w - inside.w)) + LOWER
-        guesses = [inside.t + (w - inside.w) * self.tangent, inside.t]
-        point = self.climb(w, guesses if outside is None else [*guesses, outside.t], foreseen)
-        if w != inside.w and math.isfinite(point.root):
-            self.tangent = (point.t - inside.t) / (w - inside.w)
-        return point
-
-    def _next(self, inside: Point, outside: Point | None, point: Point, first: float) -> float:
-        """Newton from the last point where it stays in the bracket, else its middle, or farther."""
-        towards = point.slope * first  # how much r rises in a first step outwards
-        newton = math.nan
-        if math.isfinite(point.root) and towards > 0:
-            newton = point.w + (self.wanted - point.root) / point.slope
-        if outside is None:
-            if inside.w == self.start or towards < -RISING:
-                return inside.w + first  # ℓ rises again: not past what may be a higher maximum
-            most = inside.w + (WIDER - 1) * (inside.w - self.start)
-            return most if math.isnan(newton) else (min if first > 0 else max)(newton, most)
-        gap = outside.w - inside.w
-        return newton if 0.0 < (newton - inside.w) / gap < 1.0 else inside.w + gap / 2
-
-    def _is_narrow(self, inside: Point, outside: Point, first: float) -> bool:
-        jump = JUMP * abs(first) if math.isfinite(outside.root) else 0.0
-        gap = abs(outside.w - inside.w)
-        return gap <= max(jump, NARROW * max(1.0, abs(inside.w)))
-
-    def _rough_end(self, side: int, inside: Point, first: float) -> End:
-        """Wald's end, or how far the search came; open where ℓ did not change all the way."""
-        far = abs(inside.w - self.start) >= 10 * abs(first)
-        if far and inside.root**2 <= FLAT * self.wanted**2:
-            return End(self.limit(side, inside.t), True, inside.t)
-        came = self.value_at(inside.w, inside.t)
-        wald = wald_end(self.family, self.top, self.j, side * self.wanted)
-        value = max(came, wald) if side > 0 else min(came, wald)
-        return End(value, False, inside.t, rough=True)
-
-    def beyond(self, end: End, side: int, guesses: Sequence[Sequence[Array]]) -> End:
-        """The same end, or the one beyond it to which another branch of maxima leads.
-
-        At the end, and at the limit of θ_j, all else climbs from the best guess of each kind.
+        From the guess all coordinates climb, with that of θ_j at the end or farther out.
         """
-        self.tangent = np.zeros_like(self.tangent)
-        if end.outside is not None:
-            point = self._highest(end.outside, guesses)
-            if point.root < self.wanted - BRANCH:
-                return self.end(side, point, 2 * MOST_EVALUATIONS)
-        farthest = float(self.limits[(side + 1) // 2])
-        if math.isfinite(farthest):
-            point = self._highest(farthest, guesses)
-            if point.root <= self.wanted:
-                return End(self.limit(side, point.t), True, point.t)
+        alone, limits = self.coordinate(j), self.top.limits.copy()
+        if alone is not None:
+            limits[alone[0], int(side * alone[1] < 0)] = end.t[alone[0]]
+        unit = float(np.linalg.norm(self.root.T @ self.aim(self.top.t, j)[1]))
+        for kind in guesses:
+            inside = [np.clip(guess, *limits.T) for guess in kind]
+            t = max(inside, key=lambda one: self.function(one)[0])
+            if alone is not None:
+                t, value = ascend(self.function, t, limits, 1)
+                if self.excess(value) <= BRANCH:
+                    continue
+            found = self.end(j, side, t)
+            if side * (self.aim(found.t, j)[0] - self.aim(end.t, j)[0]) > FARTHER * unit:
+                end = found
         return end
 
-    def _highest(self, w: float, guesses: Sequence[Sequence[Array]]) -> Point:
-        return min((self.climb(w, kind) for kind in guesses), key=lambda point: point.root)
+
+def at_highest(
+    function: Function, top: Maximum, count: int, ask: Callable[[Maximum], Answer]
+) -> tuple[Answer, Maximum]:
+    """ask(top), begun again from a higher maximum where it finds one; and the top in the end."""
+    for _ in range(RESTARTS):
+        try:
+            return ask(top), top
+        except HigherMaximum as higher:
+            t, _ = ascend(function, higher.t, top.limits, count)
+            top = newton(function, t, top.limits)
+    raise NumericalFailure(
+        "The searches keep finding a higher likelihood: the fit is no maximum. Fit with another "
+        "`start`."
+    )
 
 
-def _row(family: Parameters, t: Array, j: int) -> Array:
+def _row(family: Family, t: Array, j: int) -> Array:
     """∂θ_j/∂t (p,), rounding left out."""
     row = family.natural_slopes(t)[j]
     return np.where(np.abs(row) > 1e-9 * np.abs(row).max(), row, 0.0)
@@ -429,49 +322,48 @@ class ProfileEnds(NamedTuple):
     apart: tuple[tuple[int, float], ...]
 
 
-def _profile_ends(
-    function: Function, family: Parameters, top: Maximum, threshold: float,
-    starts: Sequence[Array], others: Sequence[Array],
-) -> ProfileEnds:  # fmt: skip
+def _profile_ends(region: Region, starts: Sequence[Array], others: Sequence[Array]) -> ProfileEnds:
     """Both ends of every natural parameter.
 
     Where θ_i = 0 (a variance) is not excluded, and ℓ there is the same for all θ_j (a correlation
     of nothing), every θ_j is compatible with the releases: its interval is all it can be. If a
-    correlation is not well known, or with `starts`, each end is checked for other maxima over all
-    else: it is one only if all are excluded there. `others` are maxima that are not excluded.
+    correlation is not well known, or with `starts`, each end is checked for other branches of the
+    region. `others` are maxima that are not excluded.
     """
-    profiles = [Profile(function, family, top, j, threshold) for j in range(len(top.t))]
-    ends = [[one.end(side) for side in (-1, 1)] for one in profiles]
+    top = region.top
+    ends = [[region.end(j, side) for side in (-1, 1)] for j in range(len(top.t))]
     spread = top.covariance().diagonal()[_correlations(top.limits)]
     loose = bool(len(starts)) or bool((spread > WELL_KNOWN**2).any())
-    undefined = _open_at_zero(profiles, ends, threshold, loose)
+    undefined = _open_at_zero(region, ends, loose)
     apart = []
     for t, (j, side) in itertools.product(others, np.ndindex(len(ends), 2)):
-        value, sign = profiles[j].value(t), 2 * side - 1
-        if sign * value > sign * ends[j][side].value:
+        value, sign = region.value(t, j), 2 * side - 1
+        wald = wald_end(region.family, top, j, sign * region.reach)
+        if sign * value > sign * wald and not ends[j][side].is_open:
             apart.append((j, value))
-            ends[j][side] = profiles[j].end(sign, profiles[j].climb(profiles[j].at(t), [t]))
+        if sign * value > sign * ends[j][side].value:
+            ends[j][side] = region.end(j, sign, t)
     if loose:
-        _check_branches(profiles, ends, starts)
+        _check_branches(region, ends, starts)
     values, is_open, rough = (
-        np.array([[end[part] for end in pair] for pair in ends]) for part in (0, 1, 4)
+        np.array([[end[part] for end in pair] for pair in ends]) for part in (0, 1, 3)
     )
     return ProfileEnds(values, is_open, rough, undefined, tuple(apart))
 
 
 def _open_at_zero(
-    profiles: Sequence[Profile], ends: list[list[End]], threshold: float, loose: bool
+    region: Region, ends: list[list[End]], loose: bool
 ) -> tuple[tuple[int, int], ...]:
     """Opens the ends of variances that may be 0, and of what means nothing there: pairs (j, i)."""
     zero: dict[int, list[int]] = {}
     for i in range(len(ends)):
         if loose or ends[i][0].is_open:
-            lost = _undetermined_at_zero(profiles, i, ends, threshold)
+            lost = _undetermined_at_zero(region, i, ends)
             zero |= {} if lost is None else {i: lost}
     undefined = tuple((j, i) for i, lost in zero.items() for j in lost if j not in zero)
     opened = [(i, 0) for i in zero] + [(j, side) for j, _ in undefined for side in (0, 1)]
     for j, side in opened:
-        limit = profiles[j].limit(2 * side - 1, profiles[j].top.t)
+        limit = region.limit(j, 2 * side - 1, region.top.t)
         ends[j][side] = End(limit, True, ends[j][side].t)
     return undefined
 
@@ -481,71 +373,64 @@ def _correlations(limits: Array) -> Flags:
     return np.asarray(np.isfinite(limits[:, 0]) & (limits[:, 0] == -limits[:, 1]))
 
 
-def _undetermined_at_zero(
-    profiles: Sequence[Profile], i: int, ends: list[list[End]], threshold: float
-) -> list[int] | None:
+def _undetermined_at_zero(region: Region, i: int, ends: list[list[End]]) -> list[int] | None:
     """The θ_j on which ℓ does not depend where θ_i = 0; None if θ_i cannot be 0 or it is excluded.
 
     Correlations stay away from ±1, where the least variance of what drives a process makes much of
     it. Coordinates without such limits move to where the ends of θ_j are.
     """
-    own, top, function = profiles[i], profiles[i].top, profiles[i].function
-    if not (own.simple and np.isfinite(own.limits[0]) and own.limit(-1, top.t) == 0.0):
+    top, function, alone = region.top, region.function, region.coordinate(i)
+    if alone is None or region.limit(i, -1, top.t) != 0.0:
+        return None
+    place, sign = alone
+    least = top.limits[place, int(sign < 0)]
+    if not math.isfinite(least):
         return None
     limits, even = top.limits.copy(), _correlations(top.limits)
     limits[even] = np.clip(limits[even], -STEEP, STEEP)
-    limits[own.pivot] = own.sign * own.limits[0]
+    limits[place] = least
     at_zero = np.clip(top.t, *limits.T)
-    if not 2 * (top.value - function(at_zero)[0]) <= threshold + PROMISING:
+    if region.excess(function(at_zero)[0]) < -PROMISING / 2:
         return None
-    at_zero = ascend(function, at_zero, limits, 1)
-    value = function(at_zero)[0]
-    if not 2 * (top.value - value) <= threshold:
+    at_zero, value = ascend(function, at_zero, limits, 1)
+    if region.excess(value) < 0:
         return None
     found = []
-    for j, other in enumerate(profiles):
-        depends = _row(other.family, at_zero, j) != 0
-        depends[own.pivot] = False
+    for j, pair in enumerate(ends):
+        depends = _row(region.family, at_zero, j) != 0
+        depends[place] = False
         points = [
             np.where(depends, np.clip(np.where(even, far, end.t), *limits.T), at_zero)
-            for far, end in zip((-STEEP, STEEP), ends[j])
+            for far, end in zip((-STEEP, STEEP), pair)
         ]
         changes = [abs(function(point)[0] - value) for point in points]
         moved = any((point != at_zero).any() for point in points)
-        if moved and max(changes) <= FLAT * threshold:
+        if moved and max(changes) <= FLAT * region.threshold:
             found.append(j)
     return found
 
 
-def _check_branches(
-    profiles: Sequence[Profile], ends: list[list[End]], starts: Sequence[Array]
-) -> None:
-    """Moves ends farther out where another branch of maxima is not excluded.
+def _check_branches(region: Region, ends: list[list[End]], starts: Sequence[Array]) -> None:
+    """Moves ends farther out where another branch of the region reaches farther.
 
-    An end that moved is a guess for the others, so that they are checked again from there.
+    An end that moved is a guess for the others, so that they are checked again from there. Next to
+    its lower limit ℓ does not feel a variance: guesses are also made with one that it feels.
     """
-    limits = profiles[0].top.limits
-    places = [(j, side) for j in range(len(ends)) for side in (0, 1)]
-    last = places
+    limits = region.top.limits
+    even = _correlations(limits)
+    lifted = np.where(even, -math.inf, limits[:, 0] + FELT)
     for _ in range(BRANCH_ROUNDS):
-        guesses = {(j, side): _variants(ends[j][side].t, limits) for j, side in places}
-        every = _by_kind(list(guesses.values()))
-        every[0] += starts
-        fresh = _by_kind([guesses[place] for place in last])
-        moved = []
-        for j, side in places:
-            before, own = ends[j][side], every if (j, side) in last else fresh
+        points = [end.t for pair in ends for end in pair]
+        guesses = [list(kind) for kind in zip(*(_variants(t, limits) for t in points))]
+        guesses[0] += [*starts, *(np.maximum(t, lifted) for t in points)]
+        moved = False
+        for j, side in np.ndindex(len(ends), 2):
+            before = ends[j][side]
             if not before.is_open:
-                ends[j][side] = profiles[j].beyond(before, 2 * side - 1, own)
-            if ends[j][side] is not before:
-                moved.append((j, side))
+                ends[j][side] = region.beyond(j, 2 * side - 1, before, guesses)
+            moved |= ends[j][side] is not before
         if not moved:
             break
-        last = moved
-
-
-def _by_kind(variants: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    return [list(kind) for kind in zip(*variants)]
 
 
 def _variants(t: Array, limits: Array) -> list[Array]:
@@ -564,7 +449,7 @@ def _variants(t: Array, limits: Array) -> list[Array]:
 
 
 def profile_intervals(
-    function: Function, family: Parameters, top: Maximum, confidence: float, count: int,
+    function: Function, family: Family, top: Maximum, confidence: float, count: int,
     starts: Sequence[Array] = (),
 ) -> Intervals:  # fmt: skip
     """By profile likelihood; where a profile finds more than ℓ̂ it begins again from there.
@@ -574,19 +459,12 @@ def profile_intervals(
     """
     threshold = float(scipy.special.chdtri(1, 1 - as_confidence(confidence)))
     first, names, notes = top, family.names, []
-    for _ in range(RESTARTS):
-        try:
-            others = _other_maxima(function, top, starts, count, threshold)
-            found = _profile_ends(function, family, top, threshold, starts, others)
-            break
-        except HigherMaximum as higher:
-            t = ascend(function, higher.t, top.limits, count)
-            top = newton(function, t, top.limits)
-    else:
-        raise NumericalFailure(
-            "The profiles keep finding a higher likelihood: the fit is no maximum. Fit with "
-            "another `start`."
-        )
+
+    def ends(top: Maximum) -> ProfileEnds:
+        others = _other_maxima(function, top, starts, count, threshold)
+        return _profile_ends(Region(function, family, top, threshold), starts, others)
+
+    found, top = at_highest(function, top, count, ends)
     estimate = np.asarray(family.natural(top.t))
     if top is not first:
         best = ", ".join(f"{value:.4g}" for value in estimate)
@@ -594,11 +472,11 @@ def profile_intervals(
             f"the profiles found a log-likelihood higher by {top.value - first.value:.2g}, at "
             f"({best}): fit again with `start` there."
         )
-    notes += [
+    notes += dict.fromkeys(
         f"another peak of the likelihood, at {names[j]} = {value:.4g}, is not excluded; values "
         "between may be."
         for j, value in found.apart
-    ]
+    )
     notes += _notes(found, names)
     low, high = found.ends.T
     return Intervals(
@@ -612,11 +490,10 @@ def _other_maxima(
     """Other local maxima that are not excluded; raises HigherMaximum for one that is higher."""
     found = []
     for start in starts:
-        t = ascend(function, start, top.limits, count, FIRST_ITERATIONS)
-        if not 2 * (top.value - function(t)[0]) <= threshold + PROMISING:
+        t, value = ascend(function, start, top.limits, count, FIRST_ITERATIONS)
+        if not 2 * (top.value - value) <= threshold + PROMISING:
             continue
-        t = ascend(function, t, top.limits, count)
-        value = function(t)[0]
+        t, value = ascend(function, t, top.limits, count)
         if value > top.value + HIGHER:
             raise HigherMaximum(t)
         if 2 * (top.value - value) <= threshold:

@@ -104,14 +104,14 @@ def maximise(
     followed = max(searches, int((values >= values.max() - CLOSE).sum()))
     ranked = np.argsort(-values, kind="stable")[:followed]
     ends = [ascend(function, inside[i], limits, count) for i in ranked.tolist()]
-    best = max(ends, key=lambda end: function(end)[0])
+    best, _ = max(ends, key=lambda end: end[1])
     return _at_limits(function, newton(function, best, limits))
 
 
 def ascend(
     function: Function, start: Array, limits: Array, count: int, iterations: int = ITERATIONS
-) -> Array:
-    """Where L-BFGS ends."""
+) -> tuple[Array, float]:
+    """Where L-BFGS ends, and ℓ there."""
 
     def cost(t: Array) -> tuple[float, Array]:
         value, slope = function(t)
@@ -121,9 +121,8 @@ def ascend(
 
     options = {"maxiter": iterations, "ftol": 1e-10, "gtol": 1e-7, "maxcor": 10}
     search: Any = scipy.optimize.minimize
-    return np.asarray(
-        search(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options).x
-    )
+    found = search(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+    return np.asarray(found.x), -count * float(found.fun)
 
 
 def newton(function: Function, start: Array, limits: Array, fixed: Flags | bool = False) -> Maximum:

@@ -1,4 +1,4 @@
-"""Moments of releases of single numbers, and first coefficients from autocovariances."""
+"""Moments of releases of single numbers: where a search for parameters begins."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
-from privest.arrays import AnyArray, Array, Flags
+from privest.arrays import Array, Flags
 from privest.dynamics._releases import Data, shown_series
 from privest.dynamics._steps import of_entries
 
@@ -80,15 +79,30 @@ class Moments(NamedTuple):
         power = np.square(np.abs(waves)).sum(axis=1)
         return 2 * math.pi * int(power[1:].argmax() + 1) / self.steps
 
-    def residuals(self) -> tuple[Moments, Array]:
-        """The same after weighted least squares on the inputs, and their coefficients."""
-        if not self.columns.shape[1]:
-            return self, np.zeros(0)
+    def autoregression(self, order: int, after: int) -> Array:
+        """φ (order,) by least squares on γ_h = Σ_j φ_jγ_{h−j} for lags h > after.
+
+        Privacy noise is taken off γ_0. A white error of the measurements is only in the equations
+        h ≤ order, a moving average of q terms in those h ≤ q.
+        """
+        gamma = self.autocovariances(3 * order + after + 4)
+        gamma[0] = self.signal
+        h = np.arange(1 + after, len(gamma))
+        past = gamma[np.abs(np.subtract.outer(h, np.arange(1, order + 1)))]
+        return np.asarray(np.linalg.lstsq(past, gamma[h], rcond=None)[0])
+
+    def means(self) -> Array:
+        """(K,): over all series; 0 where nothing is released."""
         each = self.weight.sum(axis=1)
-        root = np.sqrt(each)
-        mean = (self.weight * self.values).sum(axis=1) / np.where(each > 0, each, 1.0)
-        found = np.linalg.lstsq(root[:, None] * self.columns, root * mean, rcond=None)[0]
-        rest = np.where(self.weight > 0, self.values - (self.columns @ found)[:, None], 0.0)
+        return np.asarray((self.weight * self.values).sum(axis=1) / np.where(each > 0, each, 1.0))
+
+    def residuals(self, columns: Array) -> tuple[Moments, Array]:
+        """The same after weighted least squares on columns (K, p), and their coefficients."""
+        if not columns.shape[1]:
+            return self, np.zeros(0)
+        root = np.sqrt(self.weight.sum(axis=1))
+        found = np.linalg.lstsq(root[:, None] * columns, root * self.means(), rcond=None)[0]
+        rest = np.where(self.weight > 0, self.values - (columns @ found)[:, None], 0.0)
         return self._replace(values=rest), found
 
 
@@ -108,7 +122,7 @@ def moments_of(data: list[Data]) -> Moments:
     every = np.concatenate([own.values[:, 0] for own in data], axis=1)
     values, noise = np.where(there, every / size, 0.0), np.where(there, size**-2, 0.0)
     found = Moments(values, columns, noise, _weights(values, noise, there), lagged)
-    rest, _ = found.residuals()
+    rest, _ = found.residuals(columns)
     square = float((rest.weight * np.square(rest.values)).sum())
     if not square > 0:
         return found
@@ -140,64 +154,3 @@ def differences(order: int, span: int = 1) -> Array:
     taps = np.zeros(order * span + 1)
     taps[::span] = [(-1) ** j * math.comb(order, j) for j in range(order + 1)]
     return taps
-
-
-# --- first coefficients from autocovariances ---
-
-HANKEL_SIZE = 5  # γ_1 … γ_9; larger for higher orders
-LARGEST_POLE = 0.98  # poles beyond are moved there, along their ray
-
-
-def ho_kalman(gamma: Array, order: int) -> Array | None:
-    """φ (order,), stable, from γ_1, γ_2, … = `gamma`; None where these are too few or nothing.
-
-    γ_h = c A^{h−1} b for h ≥ 1, so the Hankel matrix of γ_1, γ_2, … has rank n, and its shift gives
-    A. γ_0, which contains the privacy noise, is not used (it ruins Yule-Walker's equations).
-    """
-    size = min(max(HANKEL_SIZE, order + 2), (len(gamma) + 1) // 2)
-    if size < order + 1 or not np.abs(gamma).max(initial=0.0) > 0:
-        return None
-    U, values, _ = np.linalg.svd(scipy.linalg.hankel(gamma[:size], gamma[size - 1 : 2 * size - 1]))
-    if not values[order - 1] > 0:
-        return None
-    observability = U[:, :order] * np.sqrt(values[:order])
-    shift = np.linalg.lstsq(observability[:-1], observability[1:], rcond=None)[0]
-    return _from_poles(np.linalg.eigvals(shift), order)
-
-
-def stable(phi: Array) -> Array:
-    """The coefficients with poles moved into the circle where they are not.
-
-    >>> stable(np.array([1.2])).tolist()
-    [0.98]
-    """
-    return _from_poles(np.roots(np.concatenate([[1.0], -phi])), len(phi))
-
-
-def _from_poles(poles: AnyArray, order: int) -> Array:
-    poles = poles * (LARGEST_POLE / np.maximum(np.abs(poles), LARGEST_POLE))
-    phi = np.zeros(order)
-    phi[: len(poles)] = -np.poly(poles).real[1:]
-    return phi
-
-
-def moving_average(covariances: Array) -> Array:
-    """θ (q,) of 1 + θ_1B + …, invertible, from the autocovariances c_0 … c_q of a moving average.
-
-    Where no moving average has them (c_0 too small for a positive spectrum) c_0 is enlarged until
-    one has; roots of the spectrum outside the unit circle are those of θ.
-
-    >>> moving_average(np.array([1.25, 0.5])).round(9).tolist()
-    [0.5]
-    """
-    q = len(covariances) - 1
-    lags, grid = np.arange(1, q + 1), np.linspace(0, np.pi, 257)
-    lowest = float((2 * np.cos(np.outer(grid, lags)) @ covariances[1:]).min(initial=0.0))
-    first = float(covariances[0])
-    first = first if first > -lowest else max(-1.05 * lowest, 1e-300)
-    whole = np.concatenate([[first], covariances[1:]])
-    roots = np.roots(np.concatenate([whole[::-1], whole[1:]]))
-    roots = roots[np.abs(roots) > 0]  # a lag that is zero leaves zeros
-    outside = roots[np.argsort(-np.abs(roots))][: len(roots) // 2]
-    theta = np.atleast_1d(np.poly(1.0 / outside)).real[1:]  # Π (1 − B/root)
-    return np.concatenate([theta, np.zeros(q - len(theta))])

@@ -12,7 +12,6 @@ inverted but F ≥ I: any rank of Q, R and cov0, missing steps, changing levels,
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,8 +31,8 @@ from privest.linalg.tolerances import SQUARED
 from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
 from privest.records import Record, standard_errors
 
-VAGUE, RATIO, LIMITS = 1e2, 4.0, 5  # κ = 1e2, 4e2, … in units of what is left of a diffuse start
-LIMIT_ERROR = 1e-8  # of the limit κ → ∞, between its last two extrapolations
+VAGUE = 1e5  # κ in units of what is left of a diffuse start: rounding is 1e5 of that of doubles
+LIMIT_CHANGE = 1e-3  # of I from κ to 2κ, relatively: terms beyond 1/κ are about its square
 SETTLED = 1e-12  # relative, of all further changes of covariances
 NULL = 1e-8  # of the largest eigenvalue of an information with unit diagonal: flat
 SHARE = 1e-3  # part of a parameter's largest move from which on a flat direction moves it
@@ -48,8 +47,8 @@ LEAST_LEVEL = 1e10 * SQUARED  # errors of variances, some 1/level², are still n
 def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     """I (p, p) about t from all series of the data; its values are not looked at.
 
-    O(K (np)³), or until the covariances have settled. A diffuse start: the limit of vaguer and
-    vaguer ones (that of δ ~ N(0, κI), κ → ∞), by Neville's extrapolation to 1/κ = 0.
+    O(K (np)³), or until the covariances have settled. A diffuse start: the limit of δ ~ N(0, κI),
+    κ → ∞, from κ and 2κ: I(κ) = I(∞) + O(1/κ).
     """
     plan = data.plan(matrices)
     seen, (shift, _) = steps_of(matrices, plan), input_terms(matrices, plan, data.inputs)
@@ -60,21 +59,17 @@ def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     columns = np.zeros((len(seen.start), matrices.diffuse.shape[1]))
     columns[: seen.states] = matrices.diffuse
     unit = VAGUE / least_response(matrices, data)
-    table = [
-        _information(seen, given, shift, cov + columns @ columns.T * (unit * RATIO**i))
-        for i in range(LIMITS)
-    ]
-    for order in range(1, LIMITS):
-        last, weight = table[-1], RATIO**order
-        table = [(weight * b - a) / (weight - 1.0) for a, b in itertools.pairwise(table)]
-    size = np.sqrt(np.abs(table[0].diagonal()))
-    size = np.where(size > 0, size, 1.0)
-    if not (np.abs(table[0] - last) <= LIMIT_ERROR * np.outer(size, size)).all():
+    vague, vaguer = (
+        _information(seen, given, shift, cov + times * unit * columns @ columns.T)
+        for times in (1.0, 2.0)
+    )
+    size = np.sqrt(np.maximum(vaguer.diagonal(), np.finfo(float).tiny))
+    if not (np.abs(vaguer - vague) <= LIMIT_CHANGE * np.outer(size, size)).all():
         raise NumericalFailure(
             "What the releases tell about the parameters depends on where the states start, of "
             "which nothing is known (diffuse): the bound has no limit. Give cov0."
         )
-    return data.series * table[0]
+    return data.series * (2.0 * vaguer - vague)
 
 
 class _Covariances(NamedTuple):

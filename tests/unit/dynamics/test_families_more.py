@@ -132,11 +132,9 @@ def test_a_custom_family_of_vectors_is_fitted():
 
 def test_a_custom_family_may_start_with_nothing_known():
     def walk(theta):
-        return StateSpace(A=1.0, C=1.0, Q=theta[0], R=theta[1], cov0=0.0)
+        return StateSpace(A=1.0, C=1.0, Q=theta[0], R=theta[1], diffuse=True)
 
-    family = Custom(
-        walk, ["q", "r"], [1.0, 1.0], {"q": "positive", "r": "positive"}, diffuse=[[1.0]]
-    )
+    family = Custom(walk, ["q", "r"], [1.0, 1.0], {"q": "positive", "r": "positive"})
     y = np.random.default_rng(2).normal(size=80).cumsum()
     release = shown(y, 2.0)
     own, same = dynamics.fit(family, release), dynamics.fit(LocalLevel(), release)
@@ -160,8 +158,6 @@ def test_what_is_no_custom_family_is_explained():
         Custom(decay, ("a", "a"), [0.5, 1.0])
     with pytest.raises(InvalidInput, match=r"finite low < high; received \(2.0, 1.0\)"):
         Custom(decay, ("a", "q"), [0.5, 1.0], {"a": (2.0, 1.0)})
-    with pytest.raises(InvalidInput, match="diffuse must have 1 row, one a state"):
-        Custom(decay, ("a", "q"), [0.5, 1.0], diffuse=np.eye(2))
 
 
 # --- by name ----------------------------------------------------------------------------------
