@@ -16,9 +16,6 @@ from privest.paper._engine import Counter, Task, counter, trials_of
 from privest.paper._first import paper_setting
 from privest.paper.commands import app
 
-needs_compiler = pytest.mark.skipif(
-    stand_in_device.COMPILER is None, reason="no g++ to compile the CUDA text for this processor"
-)
 SETTING = paper_setting()
 KEY = (0x0123456789ABCDEF, 2**64 - 5)
 FAST = [name for name in fig1.PAPER if "inverse" not in name]
@@ -78,7 +75,6 @@ def test_laws_by_their_inverse(name):
     assert scipy.stats.kstest(x, cdf).pvalue > 1e-4
 
 
-@needs_compiler
 @pytest.mark.parametrize("name", fig1.PAPER)
 def test_the_same_trials(name, device):
     method, numbers = fig1.method_of(name), counter(name, 0, 1)
@@ -91,7 +87,6 @@ def test_the_same_trials(name, device):
     assert np.allclose(there.get(), here, rtol=1e-8, atol=1e-12)
 
 
-@needs_compiler
 @pytest.mark.parametrize("chunk", [7, 100])
 def test_chunks_do_not_matter(chunk, device, monkeypatch):
     monkeypatch.setattr(_on_device, "AT_ONCE", 9)
@@ -125,7 +120,6 @@ def test_what_cannot_run_there():
             _on_device.squared_errors_there(Counter(KEY), 3, method, 1.0, SETTING, NUMPY)
 
 
-@needs_compiler
 def test_the_figure(device):
     points = fig1.figure_one([1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu")
     assert [p.trials for p in points] == [50] * 4
@@ -148,7 +142,6 @@ def test_the_command_without_a_device(monkeypatch):
     assert "privest[gpu]" in f"{result.output}{result.exception}"
 
 
-@needs_compiler
 def test_the_command(device, tmp_path):
     file = tmp_path / "points.json"
     command = "fig1 --device gpu --methods gaussian,cauchy --levels 1 --trials 20 --json"
