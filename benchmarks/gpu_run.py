@@ -104,7 +104,7 @@ def machine():
 @part
 def random_numbers():
     """The same on the device as here, whatever the block."""
-    from privest.estimator._device import as_backend
+    from privest.estimator.device import as_backend
     from privest.paper._engine import Counter
 
     there, here = as_backend("cupy"), as_backend("numpy")
@@ -212,7 +212,7 @@ def same_estimates():
 @part
 def same_experiment():
     """The trials of fig1 from seed to squared error, every method of the paper."""
-    from privest.estimator._device import as_backend
+    from privest.estimator.device import as_backend
     from privest.paper import _on_device, fig1
     from privest.paper._engine import counter
     from privest.paper._first import paper_setting
@@ -235,8 +235,8 @@ def same_experiment():
 def laplace_times(scale):
     import cupy
 
-    from privest.estimator._device import as_backend
     from privest.estimator._mle import maximum_likelihood
+    from privest.estimator.device import as_backend
     from privest.paper import _on_device, fig1
     from privest.paper._engine import counter
     from privest.paper._first import paper_setting

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from privest.bounds import Bound, Identifiability, bound, identifiability
     from privest.checkpoint import Checkpoint
     from privest.estimator import PrivateRLS
-    from privest.estimator._regression import PrivateLinearRegression
+    from privest.estimator.regression import PrivateLinearRegression
     from privest.ledger import Ledger
     from privest.mechanism import StreamMechanism
     from privest.model import LinearModel, NonlinearModel
@@ -60,7 +60,7 @@ else:
         **dict.fromkeys(("estimate", "plan", "verify"), "workflow"),
         "Checkpoint": "checkpoint",
         "Ledger": "ledger",
-        "PrivateLinearRegression": "estimator._regression",  # needs scikit-learn
+        "PrivateLinearRegression": "estimator.regression",  # needs scikit-learn
         "PrivateRLS": "estimator",
         "StreamMechanism": "mechanism",
         "StreamRelease": "release",

@@ -247,3 +247,13 @@ def fingerprint_of(kind: str, *arrays: Array) -> str:
         digest.update(str(array.shape).encode())
         digest.update(np.ascontiguousarray(array, dtype="<f8").data)
     return digest.hexdigest()[:16]
+
+
+def as_generator(rng: np.random.Generator) -> np.random.Generator:
+    """Return `rng` if it is a numpy Generator, else say how to make one."""
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidInput(
+            "rng must be a numpy.random.Generator, such as numpy.random.default_rng(); received "
+            f"{type(rng).__name__}."
+        )
+    return rng

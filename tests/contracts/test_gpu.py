@@ -8,7 +8,7 @@ import pytest
 
 from privest.errors import MissingDependency
 from privest.estimator import maximum_likelihood
-from privest.estimator._device import as_backend
+from privest.estimator.device import as_backend
 from privest.estimator.likelihood import (
     NUMPY,
     GaussianLikelihood,

@@ -8,7 +8,7 @@ import pytest
 import privest as pv
 from dynamic_systems import random_system
 from privest import dynamics
-from privest.linalg import _compiling
+from privest.linalg import compiling
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba") is None, reason="the extra privest[dynamics] is missing"
@@ -49,7 +49,7 @@ def test_states(lags, diffuse, monkeypatch):
     level, (_, y) = pv.EndlessLevel(np.eye(2), lags), system.simulate(14, rng)
     y[5] = np.nan
     expected = results(system, level, y)
-    monkeypatch.setattr(_compiling, "installed", lambda: False)
+    monkeypatch.setattr(compiling, "installed", lambda: False)
     for found, own in zip(results(system, level, y), expected):
         close(found, own)
 
@@ -59,7 +59,7 @@ def test_fits(monkeypatch):
     rng = np.random.default_rng(6)
     release = pv.StreamMechanism(2.0).simulate(rng.standard_normal(25).cumsum(), rng)
     expected = dynamics.fit("level", release)
-    monkeypatch.setattr(_compiling, "installed", lambda: False)
+    monkeypatch.setattr(compiling, "installed", lambda: False)
     found = dynamics.fit("level", release)
     assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-9)
     assert found.estimate == pytest.approx(expected.estimate, rel=1e-5, abs=1e-6)

@@ -705,7 +705,7 @@ def test_whole_state_is_a_function_of_releases(monkeypatch):
     noise, level = np.random.default_rng(1).standard_normal(40), 4.0
     other = y + 0.25
     # A generator only gives a seed that is bound to the readings: here its noise is used as it is.
-    monkeypatch.setattr("privest.estimator._regression.seeded", lambda rng, *facts: Generated(rng))
+    monkeypatch.setattr("privest.estimator.regression.seeded", lambda rng, *facts: Generated(rng))
     one = regression(level, random_state=Fixed(noise)).fit(X, y)
     two = regression(level, random_state=Fixed(noise + 2.0 * (y - other))).fit(X, other)
     for name in ("coef_", "intercept_", "covariance_", "bound_", "classical_"):

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse.linalg
 
 import privest as pv
-from privest.linalg._sequential import DenseRows
+from privest.linalg.sequential import DenseRows
 
 STEPS, N, VARIANCE = 20_000, 5, 0.5
 

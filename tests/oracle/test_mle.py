@@ -9,7 +9,6 @@ import scipy.optimize
 
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator._mle import maximum_likelihood
-from privest.estimator._starts import Fits, best_starts, subsets
 from privest.estimator.likelihood import (
     BinaryLikelihood,
     ConvolvedLikelihood,
@@ -19,6 +18,7 @@ from privest.estimator.likelihood import (
     VoigtLikelihood,
     likelihood_of,
 )
+from privest.estimator.starts import Fits, best_starts, subsets
 from privest.mechanism import CATALOGUE
 from privest.noise import Cauchy, CosSquared, GaussianLaw, Laplace, StudentT
 from privest.paper._first import NOISE_DEVIATION, THETA, first_model

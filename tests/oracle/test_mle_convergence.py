@@ -8,13 +8,13 @@ import privest as pv
 from privest.errors import InvalidInput, NotCalibratable
 from privest.estimator import maximum_likelihood_of
 from privest.estimator._mle import SAME, maximum_likelihood
-from privest.estimator._starts import distinct
 from privest.estimator.likelihood import (
     InverseGaussianLikelihood,
     QuantiserLikelihood,
     VoigtLikelihood,
     likelihood_of,
 )
+from privest.estimator.starts import distinct
 from privest.mechanism import (
     CATALOGUE,
     Additive,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import privest as pv
 from privest.bounds import stream_estimates
-from privest.linalg._sequential import DenseRows
+from privest.linalg.sequential import DenseRows
 from strategies import relative_error
 from theorems.test_streams import Stream, streams
 

@@ -178,7 +178,7 @@ def test_the_estimate_is_that_of_the_recursive_estimator(released, table):
 def test_the_estimate_is_that_of_the_regression(table, tmp_path, monkeypatch):
     """The same generator draws the same noise: the two ways in give the same numbers."""
     # A generator only gives a seed that is bound to the readings: here its noise is used as it is.
-    monkeypatch.setattr("privest.estimator._regression.seeded", lambda rng, *facts: Generated(rng))
+    monkeypatch.setattr("privest.estimator.regression.seeded", lambda rng, *facts: Generated(rng))
     X = matrix(table)[:, 1:]
     seed = 17
     peer = pv.PrivateLinearRegression(

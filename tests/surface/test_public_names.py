@@ -1,5 +1,6 @@
 """The public names, pinned: a change here is a change for users and belongs in the CHANGELOG."""
 
+import ast
 import dataclasses
 import pkgutil
 import re
@@ -137,15 +138,19 @@ ROOMS = {
     "report", "scale", "streaming", "workflow",
 }  # fmt: skip
 MODULES = {
-    "arrays", "lazy", "checkpoint", "errors", "files", "records", "release", "stream_file",
-    "estimator.inference", "estimator.likelihood", "estimator.result", "linalg.batched",
-    "linalg.tolerances",
-    "mechanism.source", "network.mpi", "noise.quadrature", "paper.fig1",
-    "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
-    "privacy.attacker", "privacy.gdp", "privacy.metric", "privacy.reader",
-    "report.charts", "report.describe", "report.exposure", "report.figures", "report.findings",
-    "report.numbers", "report.page", "report.planning", "report.sections", "report.slider",
-    "report.terminal", "report.words",
+    "arrays", "checkpoint", "errors", "estimator.device", "estimator.inference",
+    "estimator.likelihood", "estimator.regression", "estimator.result", "estimator.starts",
+    "files", "lattice.coins", "lazy", "linalg.appending", "linalg.batched", "linalg.compiled",
+    "linalg.compiling", "linalg.cumulative", "linalg.running", "linalg.sequential",
+    "linalg.shorted", "linalg.stream_solutions", "linalg.tolerances", "linalg.validation",
+    "mechanism.numeric_score", "mechanism.numerics", "mechanism.rows", "mechanism.source",
+    "mechanism.stream_terms", "model.derivative", "network.mpi", "noise.numerics", "noise.numerics.cdf_table", "noise.numerics.density", "noise.numerics.differences", "noise.numerics.landscape", "noise.numerics.mass", "noise.numerics.weighted",
+    "noise.quadrature", "paper.fig1", "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
+    "privacy.attacker", "privacy.gdp", "privacy.metric", "privacy.parts", "privacy.reader",
+    "privacy.stream_parts", "records", "release", "report.charts", "report.describe",
+    "report.exposure", "report.figures", "report.findings", "report.numbers", "report.page",
+    "report.planning", "report.sections", "report.slider", "report.terminal", "report.words",
+    "stream_file",
 }  # fmt: skip
 
 
@@ -248,3 +253,19 @@ def test_errors_are_one_tree():
 
 def test_version_is_that_of_the_package():
     assert f'version = "{pv.__version__}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_no_package_imports_a_private_module_of_another():
+    """A module with an underscore belongs to its package."""
+    source, found = ROOT / "src" / "privest", []
+    for path in source.rglob("*.py"):
+        own = path.relative_to(source).parts[0]
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            if not module.startswith("privest."):
+                continue
+            package, *rest = module.split(".")[1:]
+            names = [alias.name for alias in node.names]
+            if package != own and any(part.startswith("_") for part in rest + names):
+                found.append(f"{path.relative_to(source)}: {module} {names}")
+    assert found == []

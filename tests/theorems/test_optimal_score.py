@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.noise._numerics.weighted import least_score
+from privest.noise.numerics.weighted import least_score
 from privest.pipeline._score import LaplaceScore, LinearScore, NumericalScore
 from scores import likelihood_score, optimal_score
 

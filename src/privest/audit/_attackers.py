@@ -49,7 +49,7 @@ from privest.mechanism import (
     Mechanism,
     Rotation,
 )
-from privest.mechanism._numeric_score import log_density, reach
+from privest.mechanism.numeric_score import log_density, reach
 from privest.noise import GaussianLaw
 
 # The likelihood is searched within so many units of the truth and of z, on a grid that widens.

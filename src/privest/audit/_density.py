@@ -13,7 +13,7 @@ from privest.audit._finding import CLOSED_FORM, EXAMINED, Finding, Look, relativ
 from privest.audit._search import AGREE, Found, worst_input
 from privest.linalg import PSD
 from privest.mechanism import Channel, Componentwise, GaussianMechanism, Mechanism
-from privest.mechanism._numerics import information_by_numbers
+from privest.mechanism.numerics import information_by_numbers
 
 OUT_OF_REACH = "Its supremum exceeds the level, and the search does not reach that far."
 # Second differences over so many units of 1/√dᵀSd, along so many random directions.

@@ -30,8 +30,8 @@ from privest.audit._simulation import density_answers
 from privest.errors import InvalidInput, PrivestError
 from privest.linalg import PSD
 from privest.mechanism import Channel, Componentwise, Mechanism
-from privest.mechanism._numeric_score import log_density
-from privest.mechanism._numerics import density_at
+from privest.mechanism.numeric_score import log_density
+from privest.mechanism.numerics import density_at
 
 # All looks at one mechanism together give a false alarm with a probability below this; each has an
 # equal part, for there are never more than 1000.

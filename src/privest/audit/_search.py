@@ -26,10 +26,10 @@ import scipy
 from privest.arrays import Array, Flags, Index
 from privest.errors import PrivestError
 from privest.mechanism import Additive, Channel
-from privest.mechanism._numeric_score import log_density
-from privest.mechanism._numerics import density_at, information_by_numbers, score_is_false
+from privest.mechanism.numeric_score import log_density
+from privest.mechanism.numerics import density_at, information_by_numbers, score_is_false
 from privest.noise import Quadrature
-from privest.noise._numerics.differences import find_jumps
+from privest.noise.numerics.differences import find_jumps
 
 # Two ways to the same information that agree to this part are in agreement.
 AGREE = 1e-6

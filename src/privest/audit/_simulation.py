@@ -23,7 +23,7 @@ from privest.audit._search import AGREE
 from privest.errors import PrivestError
 from privest.linalg import PSD
 from privest.mechanism import Channel, Mechanism, RunningMechanism, Worst
-from privest.mechanism._numeric_score import differences
+from privest.mechanism.numeric_score import differences
 
 # A run of code costs as much as many draws of a density: this part of the samples at each place.
 SHARE, FEWEST = 0.1, 100

@@ -16,10 +16,10 @@ from privest.bounds._bound import Bound, unknown
 from privest.bounds._classical import in_range, local_model, precision_rows, require_size
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, InformationRoot, pointwise_weight, require_range, root_of_rows
-from privest.linalg import _compiled as machine
-from privest.linalg._cumulative import Kernel, StoredColumns, information, numpy_kernel
-from privest.linalg._sequential import BandedRows, DenseRows, Rows
-from privest.linalg._stream_solutions import every_step
+from privest.linalg import compiled as machine
+from privest.linalg.cumulative import Kernel, StoredColumns, information, numpy_kernel
+from privest.linalg.sequential import BandedRows, DenseRows, Rows
+from privest.linalg.stream_solutions import every_step
 from privest.linalg.tolerances import rank_tolerance
 from privest.model import LinearModel
 from privest.privacy import (

@@ -32,8 +32,8 @@ from privest.errors import InvalidInput, LevelBelowPrior, NotAPrivacyLevel, Nume
 from privest.linalg import batched as stacked
 from privest.linalg import psd
 from privest.privacy import EndlessLevel, SequentialLevel, StreamLevel
-from privest.privacy._parts import rows_of_parts
-from privest.privacy._stream_parts import squares_by_lag
+from privest.privacy.parts import rows_of_parts
+from privest.privacy.stream_parts import squares_by_lag
 from privest.records import Record, standard_errors
 
 PROBLEM = "There is no steady state: "

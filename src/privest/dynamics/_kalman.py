@@ -36,7 +36,7 @@ from privest.dynamics._steps import (
     steps_of,
 )
 from privest.errors import NotIdentifiable, NumericalFailure
-from privest.linalg import _compiling as compiling
+from privest.linalg import compiling
 from privest.linalg.tolerances import rank_tolerance
 
 LOG_2PI = math.log(2 * math.pi)

@@ -25,9 +25,9 @@ from privest.dynamics._releases import Level, SeriesRelease, given_values, level
 from privest.dynamics._steps import Steps, numbers_shown, of_entries, unit_roots_of
 from privest.dynamics._system import StateSpace, as_system, known_inputs
 from privest.errors import InvalidInput
-from privest.model._derivative import numerical_jacobian
+from privest.model.derivative import numerical_jacobian
 from privest.privacy import SequentialLevel
-from privest.privacy._parts import rows_of_parts
+from privest.privacy.parts import rows_of_parts
 from privest.release import StreamRelease
 
 Map = Callable[..., ArrayLike]  # of a state (n,), and of an input (p,) where the system has inputs

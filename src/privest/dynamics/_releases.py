@@ -15,11 +15,11 @@ from privest.arrays import Array, ArrayLike, Flags, Index, as_array, as_flags, p
 from privest.dynamics._steps import Matrices, Plan, numbers_shown, of_entries, plan_of
 from privest.dynamics._system import StateSpace, as_system
 from privest.errors import InvalidInput
-from privest.mechanism._rows import as_range, marked, real_numbers, split_missing
-from privest.mechanism._stream_terms import begun, clip_between, stream_terms
+from privest.mechanism.rows import as_range, marked, real_numbers, split_missing
 from privest.mechanism.source import Source, as_protected, as_source
+from privest.mechanism.stream_terms import begun, clip_between, stream_terms
 from privest.privacy import PrivacyLevel, SequentialLevel, as_stream_level
-from privest.privacy._parts import (
+from privest.privacy.parts import (
     hidden_entries,
     mixes_a_step,
     partial_steps,

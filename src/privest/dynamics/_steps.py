@@ -25,9 +25,9 @@ import numpy as np
 from privest.arrays import Array, Flags, Index
 from privest.dynamics import _kernel as kernel
 from privest.errors import InvalidInput
-from privest.linalg import _compiling as compiling
+from privest.linalg import compiling
 from privest.privacy import EndlessLevel, SequentialLevel
-from privest.privacy._parts import restricted
+from privest.privacy.parts import restricted
 
 
 class _MatrixFields(NamedTuple):

@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array, ArrayLike, as_array, as_count, as_positive, plural
+from privest.arrays import (
+    EPS,
+    Array,
+    ArrayLike,
+    as_array,
+    as_count,
+    as_generator,
+    as_positive,
+    plural,
+)
 from privest.dynamics._steps import Matrices, at, joint_covariance, roots_of, stack
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 from privest.linalg.tolerances import EXTREME, SQUARED
-from privest.noise._law import as_generator
 
 SMALL = 0.25  # ‖F‖h below which TERMS terms of the series leave nothing
 TERMS = 16  # (2·¼)^16/17! = 4e-20

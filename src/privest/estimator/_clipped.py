@@ -35,7 +35,7 @@ from privest.estimator._ascent import ascend
 from privest.estimator.likelihood._clipped import clipped_parts, clipped_terms
 from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
 from privest.estimator.result import Result
-from privest.linalg._running import RunningLeastSquares
+from privest.linalg.running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 
 CHUNK = 8192  # rows at a time: they stay in cache

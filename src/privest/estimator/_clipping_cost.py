@@ -19,7 +19,7 @@ from privest.estimator.likelihood._clipped_information import (
     clipped_moments,
     direct_information,
 )
-from privest.linalg._running import RunningLeastSquares
+from privest.linalg.running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.privacy import Range
 from privest.records import Record

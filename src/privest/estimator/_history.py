@@ -28,7 +28,7 @@ from privest.estimator.inference import (
 from privest.estimator.inference._errors import UPPER, upper_variance
 from privest.estimator.result import Result
 from privest.linalg import least_squares
-from privest.mechanism._rows import Range, clip_of
+from privest.mechanism.rows import Range, clip_of
 from privest.noise import GaussianLaw, ScalarLaw
 from privest.privacy import SequentialLevel
 from privest.records import Record

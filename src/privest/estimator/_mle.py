@@ -18,8 +18,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
-from privest.estimator._device import as_backend, holds, require_here
-from privest.estimator._starts import Fits, best_starts, usual_fits
+from privest.estimator.device import as_backend, holds, require_here
 from privest.estimator.likelihood._terms import (
     NUMPY,
     Backend,
@@ -28,8 +27,9 @@ from privest.estimator.likelihood._terms import (
     Terms,
     further,
 )
-from privest.linalg._root import least_squares
-from privest.linalg._validation import require_units
+from privest.estimator.starts import Fits, best_starts, usual_fits
+from privest.linalg import least_squares
+from privest.linalg.validation import require_units
 from privest.records import Record
 
 ITERATIONS = 200
@@ -78,7 +78,7 @@ def maximum_likelihood(
     """Maximise Σ_i ℓ(z_i, (Hθ)_i) over θ for every row of z (trials, m); H is (m, n).
 
     `starts`: how many exact fits of n readings to start from, besides least squares (the best by a
-    screening, `_starts`); or start points, (k, n) for all trials or (trials, k, n). Left out:
+    screening, `starts`); or start points, (k, n) for all trials or (trials, k, n). Left out:
     least squares alone where the likelihood is known to have one maximum, else `likelihood.fits`
     fits as well (twice as many for more than five parameters).
     `backend`: "numpy", or "cupy" for a graphics processor (extra `gpu`): blocks of its memory's

@@ -16,8 +16,8 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped import ClippedRows
-from privest.estimator._device import as_backend, require_here
 from privest.estimator._mle import ITERATIONS, MLResult, maximum_likelihood
+from privest.estimator.device import as_backend, require_here
 from privest.estimator.likelihood import (
     NUMPY,
     Backend,
@@ -27,15 +27,17 @@ from privest.estimator.likelihood import (
     Shifted,
     likelihood_of,
 )
-from privest.linalg import PSD
-from privest.linalg._whitening import BlockWhitening, PointwiseWhitening, whitening
+from privest.linalg import PSD, BlockWhitening, PointwiseWhitening, whitening
 from privest.linalg.batched import substitute
-from privest.mechanism._additive import Additive
-from privest.mechanism._affine import AffineMechanism
-from privest.mechanism._channel import Channel
-from privest.mechanism._gaussian import GaussianMechanism
-from privest.mechanism._rotation import GeometricPerturbation, Rotation
-from privest.mechanism._vector import Componentwise
+from privest.mechanism import (
+    Additive,
+    AffineMechanism,
+    Channel,
+    Componentwise,
+    GaussianMechanism,
+    GeometricPerturbation,
+    Rotation,
+)
 from privest.model import LinearModel
 from privest.noise import GaussianLaw
 from privest.release import Release, extra_variance

@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
 from privest.arrays import Array
 from privest.errors import InvalidInput
 from privest.estimator._history import Beside
-from privest.mechanism._rows import real_numbers
+from privest.mechanism.rows import real_numbers
 
 
 def design(given: Array, intercept: bool) -> Array:

@@ -33,15 +33,15 @@ from privest.estimator._reference import pooled_variance
 from privest.estimator._step_rows import StepRows, Steps, under
 from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
 from privest.estimator.result import Result
-from privest.linalg import _compiled as machine
-from privest.linalg._cumulative import StoredColumns, numpy_kernel
-from privest.linalg._running import (
+from privest.linalg import compiled as machine
+from privest.linalg.cumulative import StoredColumns, numpy_kernel
+from privest.linalg.running import (
     RunningLeastSquares,
     require_squares,
     tall_triangle,
     weighted_rows,
 )
-from privest.linalg._stream_solutions import every_step
+from privest.linalg.stream_solutions import every_step
 from privest.linalg.tolerances import LARGEST_ROOT, rank_tolerance
 from privest.noise import Noise, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level

@@ -15,10 +15,10 @@ import numpy as np
 from privest.arrays import AnyArray, Array, Flags, Index
 from privest.errors import InvalidInput
 from privest.linalg import PSD, Blocks, Diagonal
-from privest.linalg._appending import BandedAppend, DenseAppend
+from privest.linalg.appending import BandedAppend, DenseAppend
 from privest.noise import JointNoise
 from privest.privacy import SequentialLevel
-from privest.privacy._parts import hidden_entries, partial_steps, rows_of_parts
+from privest.privacy.parts import hidden_entries, partial_steps, rows_of_parts
 from privest.reading import state_array
 from privest.release import StreamRelease, missing_entries
 

@@ -6,7 +6,6 @@ exactly. Doubles only carry integers, so no low digit can give a reading away. `
 folder proves every step; it names the functions. `Coin` is the other way out: one random bit.
 """
 
-from privest.lattice._coins import Coin, flips_at, flips_for, tossed
 from privest.lattice._exact import (
     Exactly,
     exact_sums,
@@ -31,6 +30,7 @@ from privest.lattice._sampler import (
 )
 from privest.lattice._sampler import Unsigned as Unsigned
 from privest.lattice._sampler import Words as Words
+from privest.lattice.coins import Coin, flips_at, flips_for, tossed
 
 __all__ = [
     "GAUSSIAN", "GRID", "LAPLACE", "MOST", "Coin", "DiscreteGaussian", "DiscreteLaplace",

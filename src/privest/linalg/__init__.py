@@ -10,12 +10,9 @@ from privest.linalg._root import (
     weighted_grams,
     weighted_roots,
 )
-from privest.linalg._running import RunningLeastSquares as RunningLeastSquares
-from privest.linalg._running import refuse_hidden as refuse_hidden
-from privest.linalg._running import tall_triangle as tall_triangle
-from privest.linalg._sequential import BandedRows, DenseRows, IndependentRows, Rows
 from privest.linalg._uncorrelated import uncorrelated
-from privest.linalg._validation import psd, psd_blocks
+from privest.linalg._whitening import BlockWhitening as BlockWhitening
+from privest.linalg._whitening import PointwiseWhitening as PointwiseWhitening
 from privest.linalg._whitening import (
     Whitening,
     level_root,
@@ -23,6 +20,11 @@ from privest.linalg._whitening import (
     private_root,
     whitening,
 )
+from privest.linalg.running import RunningLeastSquares as RunningLeastSquares
+from privest.linalg.running import refuse_hidden as refuse_hidden
+from privest.linalg.running import tall_triangle as tall_triangle
+from privest.linalg.sequential import BandedRows, DenseRows, IndependentRows, Rows
+from privest.linalg.validation import psd, psd_blocks
 
 __all__ = [
     "PSD", "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
         TriangularQuantiser,
     )
     from privest.mechanism._rotation import GeometricPerturbation, Rotation
-    from privest.mechanism._rows import RowMechanism as RowMechanism
-    from privest.mechanism._rows import as_range as as_range
-    from privest.mechanism._rows import clip_of as clip_of
     from privest.mechanism._stream import StreamMechanism
     from privest.mechanism._truncated_inverse import TruncatedInverse
     from privest.mechanism._user import UserChannel
@@ -33,6 +30,9 @@ if TYPE_CHECKING:
         data_perturbation,
         output_perturbation,
     )
+    from privest.mechanism.rows import RowMechanism as RowMechanism
+    from privest.mechanism.rows import as_range as as_range
+    from privest.mechanism.rows import clip_of as clip_of
 else:
     __getattr__ = lazy(__name__, {
         "_additive": "Additive BinaryQuantiser",
@@ -45,7 +45,7 @@ else:
         "_multiplicative": "Inverse PrivacyWeights TwinUniform",
         "_quantiser": "LaplaceQuantiser ProbabilisticQuantiser TriangularQuantiser",
         "_rotation": "GeometricPerturbation Rotation",
-        "_rows": "RowMechanism as_range clip_of",
+        "rows": "RowMechanism as_range clip_of",
         "_stream": "StreamMechanism",
         "_truncated_inverse": "TruncatedInverse",
         "_user": "UserChannel",

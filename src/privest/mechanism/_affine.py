@@ -14,8 +14,8 @@ from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.errors import InvalidInput, NotCalibratable, NotReleasable
 from privest.linalg import PSD
 from privest.mechanism._additive import Additive, stretched
-from privest.mechanism._rows import of_size, real_numbers, repeated
 from privest.mechanism._vector import Componentwise, Information, Mechanism
+from privest.mechanism.rows import of_size, real_numbers, repeated
 from privest.mechanism.source import Source
 from privest.noise import GaussianLaw, ScalarLaw
 from privest.privacy import GridStatement, PrivacyLevel, as_level

@@ -44,7 +44,7 @@ class Channel(ABC):
 
     A subclass is best a frozen data class whose fields are the public parameters. It must give
     `sample` and `log_density`; what it does not give is computed from the density: score by
-    differences, information by quadrature or summation (`_numerics`), with an error.
+    differences, information by quadrature or summation (`numerics`), with an error.
 
     `discrete`: z takes values on a countable set (`outcomes`) and p is a mass; else a density.
     `WHY_NOT`: why no choice of parameters bounds the information, where none does.
@@ -70,7 +70,7 @@ class Channel(ABC):
 
     def score(self, z: ArrayLike, u: ArrayLike) -> Array:
         """∂ ln p(z|u)/∂u; at a kink the mean of both sides."""
-        from privest.mechanism._numeric_score import score_by_differences
+        from privest.mechanism.numeric_score import score_by_differences
 
         return score_by_differences(self, as_array(z, "z"), as_array(u, "u"))
 
@@ -101,7 +101,7 @@ class Channel(ABC):
         """I_z(u) at one u, with a bound on its error (0 for a closed form)."""
         if type(self).information is not Channel.information:
             return Quadrature(float(self.information(u)), 0.0)
-        from privest.mechanism._numerics import information_by_numbers
+        from privest.mechanism.numerics import information_by_numbers
 
         return information_by_numbers(self, u)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_count, as_positive
 from privest.lattice import Coin, flips_for
-from privest.mechanism._rows import real_numbers
+from privest.mechanism.rows import real_numbers
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy.attacker import coin_chance
 

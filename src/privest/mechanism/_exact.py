@@ -18,7 +18,7 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, fingerprint_of
 from privest.errors import NotReleasable
 from privest.mechanism._channel import Channel
-from privest.mechanism._rows import marked, of_size, real_numbers, repeated, split_missing
+from privest.mechanism.rows import marked, of_size, real_numbers, repeated, split_missing
 from privest.mechanism.source import Added, Source, as_protected
 from privest.privacy import GridStatement, rows_statement
 

@@ -25,7 +25,7 @@ from privest.errors import InvalidInput
 from privest.mechanism._multiplicative import Noise, outside
 from privest.mechanism._truncated_inverse import inside_edge, mixture_information
 from privest.noise import Affine, GaussianLaw, Laplace, Quadrature, ScalarLaw
-from privest.noise._numerics.density import NumericalDensity
+from privest.noise.numerics.density import NumericalDensity
 
 Combined = Callable[[Array, Array], Array]  # of ln f(x) and ln f(−x)
 AT_ONCE = 2**20  # values held at a time

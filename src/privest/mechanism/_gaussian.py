@@ -12,7 +12,8 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count, plural
 from privest.errors import InvalidInput
 from privest.mechanism._literal import Terms, literal_terms
-from privest.mechanism._rows import (
+from privest.mechanism._vector import Information, Mechanism
+from privest.mechanism.rows import (
     as_range,
     clip_of,
     marked,
@@ -21,7 +22,6 @@ from privest.mechanism._rows import (
     repeated,
     split_missing,
 )
-from privest.mechanism._vector import Information, Mechanism
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import GridStatement, Move, PrivacyLevel, as_level, grid_statement
 

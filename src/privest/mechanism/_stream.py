@@ -13,9 +13,9 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
 from privest.mechanism._affine import RunningMechanism
-from privest.mechanism._rows import as_range, marked, real_numbers, split_missing
-from privest.mechanism._stream_terms import begun, clip_between, hidden_of, stream_terms
+from privest.mechanism.rows import as_range, marked, real_numbers, split_missing
 from privest.mechanism.source import Source, as_protected, as_source
+from privest.mechanism.stream_terms import begun, clip_between, hidden_of, stream_terms
 from privest.privacy import (
     GridStatement,
     Move,
@@ -24,7 +24,7 @@ from privest.privacy import (
     as_stream_level,
     grid_statement,
 )
-from privest.privacy._parts import mixes_a_step, partial_steps, rows_of_parts
+from privest.privacy.parts import mixes_a_step, partial_steps, rows_of_parts
 from privest.reading import state_array, state_count
 from privest.release import StreamRelease, missing_in
 

@@ -16,7 +16,7 @@ from privest.errors import InvalidInput, NotIdentifiable, NotReleasable
 from privest.linalg import root_of_rows
 from privest.mechanism._channel import Channel
 from privest.mechanism._exact import ExactChannels
-from privest.mechanism._rows import repeated
+from privest.mechanism.rows import repeated
 from privest.mechanism.source import Source, require_room
 from privest.privacy import GridStatement, PrivacyLevel, as_level
 from privest.records import Record

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
-from privest.model._derivative import numerical_jacobian
 from privest.model._linear import LinearModel, parameter_names
+from privest.model.derivative import numerical_jacobian
 from privest.noise import Noise, as_joint
 
 

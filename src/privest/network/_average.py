@@ -11,7 +11,7 @@ from privest.arrays import Array, ArrayLike, as_array, as_choice, as_number, as_
 from privest.bounds import consensus_bound
 from privest.errors import InvalidInput
 from privest.mechanism import GaussianMechanism
-from privest.mechanism._rows import real_numbers
+from privest.mechanism.rows import real_numbers
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.network import _rounds
 from privest.network._consensus import centre, radius

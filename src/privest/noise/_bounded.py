@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_number
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_generator, as_number
 from privest.errors import InvalidInput
-from privest.noise._law import CentredLaw, Size, as_generator
+from privest.noise._law import CentredLaw, Size
 
 # Points of the trapezoidal rule over the part of (−1, 1) where the density does not underflow.
 POINTS = 4001

@@ -12,7 +12,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array, as_flag, as_scale
 from privest.errors import InvalidInput
 from privest.noise._law import ScalarLaw
-from privest.noise._numerics.density import NumericalDensity
+from privest.noise.numerics.density import NumericalDensity
 from privest.noise.quadrature import Quadrature
 
 Function = Callable[[Array], Array]

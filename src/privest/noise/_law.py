@@ -11,10 +11,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_generator, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.linalg.tolerances import EXTREME
-from privest.noise._numerics.density import NumericalDensity
+from privest.noise.numerics.density import NumericalDensity
 from privest.noise.quadrature import Quadrature
 
 Size = int | tuple[int, ...]
@@ -287,16 +287,6 @@ class CentredLaw(ScalarLaw):
     @property
     def mean(self) -> float:
         return 0.0
-
-
-def as_generator(rng: np.random.Generator) -> np.random.Generator:
-    """Return `rng` if it is a numpy Generator, else say how to make one."""
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidInput(
-            "rng must be a numpy.random.Generator, such as numpy.random.default_rng(); received "
-            f"{type(rng).__name__}."
-        )
-    return rng
 
 
 def as_scale(value: float) -> float:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array
+from privest.arrays import Array, ArrayLike, as_array, as_generator
 from privest.errors import InvalidInput
-from privest.noise._law import CentredLaw, Size, as_generator
+from privest.noise._law import CentredLaw, Size
 
 
 @dataclass(frozen=True)

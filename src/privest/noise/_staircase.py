@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_generator, as_positive
 from privest.errors import InvalidInput
-from privest.noise._law import CentredLaw, Size, as_generator
+from privest.noise._law import CentredLaw, Size
 
 JUMPS_LISTED = 32
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_number
-from privest.noise._law import CentredLaw, Size, as_generator, as_scale, as_width
+from privest.arrays import Array, ArrayLike, as_array, as_generator, as_number
+from privest.noise._law import CentredLaw, Size, as_scale, as_width
 
 
 @dataclass(frozen=True)

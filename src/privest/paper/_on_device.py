@@ -16,7 +16,7 @@ import numpy as np
 import privest as pv
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.estimator._device import as_backend
+from privest.estimator.device import as_backend
 from privest.estimator.likelihood import Backend
 from privest.mechanism import (
     Additive,

@@ -19,7 +19,7 @@ import numpy as np
 import privest as pv
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
-from privest.estimator._device import as_backend
+from privest.estimator.device import as_backend
 from privest.paper import _drawing as draw
 from privest.paper import _on_device
 from privest.paper._engine import (

@@ -32,7 +32,7 @@ from privest.errors import FewReadings, InvalidInput, NotReleasable
 from privest.estimator import Result
 from privest.linalg import psd
 from privest.linalg.batched import substitute
-from privest.mechanism._rows import real_numbers
+from privest.mechanism.rows import real_numbers
 from privest.mechanism.source import Generated, Source, as_protected, as_source, require_room
 from privest.model import LinearModel
 from privest.noise import GaussianLaw, Independent, ScalarLaw

@@ -29,10 +29,10 @@ import numpy as np
 
 from privest.arrays import Array, Flags, Index
 from privest.errors import NotIdentifiable, NumericalFailure
-from privest.estimator._starts import subsets
+from privest.estimator.starts import subsets
 from privest.linalg import weighted_roots
-from privest.linalg._validation import require_units
 from privest.linalg.batched import substitute
+from privest.linalg.validation import require_units
 from privest.pipeline._score import LinearScore, Score, bounded_score
 
 BLOCK = 2**17  # residuals at a time, of all trials together: they stay in cache

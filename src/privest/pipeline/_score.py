@@ -24,7 +24,7 @@ from privest.errors import InvalidInput
 from privest.estimator.likelihood import Likelihood, likelihood_of
 from privest.mechanism import Additive
 from privest.noise import GaussianLaw, Laplace, ScalarLaw
-from privest.noise._numerics.weighted import Minimiser, as_polynomials, least_score
+from privest.noise.numerics.weighted import Minimiser, as_polynomials, least_score
 
 
 class Terms(NamedTuple):

@@ -28,7 +28,7 @@ from privest.privacy._level import PrivacyLevel, require_level
 from privest.privacy._sequential import FORMAT, SequentialLevel
 from privest.privacy._spans import require_short
 from privest.privacy._stream import StreamLevel
-from privest.privacy._stream_parts import as_steps, lag_blocks, level_of_a_step, require_in_range
+from privest.privacy.stream_parts import as_steps, lag_blocks, level_of_a_step, require_in_range
 from privest.reading import read_arrays
 
 SHRUNK = (0.0, *(2.0**-k for k in range(52, 29, -1)))  # L is made smaller until LLᵀ ≤ S

@@ -22,9 +22,9 @@ from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, One
 from privest.privacy._endless import EndlessLevel
 from privest.privacy._following import doubled, first_that, least_double
 from privest.privacy._level import PrivacyLevel
-from privest.privacy._parts import mixes_a_step
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._stream import StreamLevel
+from privest.privacy.parts import mixes_a_step
 
 Level = PrivacyLevel | SequentialLevel
 SLACK = 1e-9  # relative: above the rounding of a norm of a million squares
@@ -53,7 +53,7 @@ def shift_of(
     """The worst shift over all pairs of a move.
 
     `parts`: of steps of which readings may be missing, too. These show other sums of the rest
-    (`_parts`), at most as much of it, so that a shift is as long and may point anywhere.
+    (`parts`), at most as much of it, so that a shift is as long and may point anywhere.
     """
     if parts and isinstance(level, SequentialLevel) and mixes_a_step(level):
         return _anywhere(level, move, _touched(level, move))

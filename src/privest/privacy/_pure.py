@@ -18,7 +18,7 @@ import numpy as np
 from privest.arrays import EPS, as_choice, as_positive
 from privest.errors import InvalidInput
 from privest.lattice import Coin, flips_at, flips_for
-from privest.lattice._coins import WHOLE
+from privest.lattice.coins import WHOLE
 from privest.privacy._adjacency import Range
 from privest.privacy._statement import rows_statement
 

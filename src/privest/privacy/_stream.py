@@ -28,7 +28,7 @@ from privest.linalg import (
 from privest.linalg.tolerances import rounding
 from privest.privacy._adjacency import Along, Move
 from privest.privacy._sequential import SequentialLevel
-from privest.privacy._stream_parts import (
+from privest.privacy.stream_parts import (
     NAME,
     READ,
     as_sizes,

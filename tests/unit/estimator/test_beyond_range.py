@@ -17,8 +17,8 @@ from privest.estimator._clipped import (
     beyond_sentence,
     reaches,
 )
-from privest.estimator._regression import PrivateLinearRegression
 from privest.estimator.likelihood._clipped import clipped_terms
+from privest.estimator.regression import PrivateLinearRegression
 
 KNOWN = pytest.mark.parametrize("known", [True, False])
 

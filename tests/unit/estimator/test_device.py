@@ -11,8 +11,9 @@ import pytest
 
 import stand_in_device
 from privest.errors import InvalidInput, MissingDependency
-from privest.estimator import _device, maximum_likelihood, maximum_likelihood_of
-from privest.estimator._device import as_backend
+from privest.estimator import device as route
+from privest.estimator import maximum_likelihood, maximum_likelihood_of
+from privest.estimator.device import as_backend
 from privest.estimator.likelihood import (
     NUMPY,
     BinaryLikelihood,
@@ -143,7 +144,7 @@ def test_blocks_follow_the_memory_and_change_nothing(name, monkeypatch):
         blocks.append(as_backend("cupy").block(30))
         results.append(maximum_likelihood(H, many, likelihood, backend="cupy"))
         stand_in_device.forgotten()
-    assert blocks[0] > blocks[1] == _device.LEAST
+    assert blocks[0] > blocks[1] == route.LEAST
     assert len(many) * results[0].starts > blocks[1]
     assert np.allclose(results[0].estimate, results[1].estimate, rtol=1e-12, atol=1e-13)
 
@@ -178,7 +179,7 @@ def test_refusals(device):
 
 
 def test_no_cupy(monkeypatch):
-    _device.cupy_backend.cache_clear()
+    route.cupy_backend.cache_clear()
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(MissingDependency, match=r"privest\[gpu\]"):
         maximum_likelihood(H, Y, LAPLACE, backend="cupy")

@@ -291,7 +291,7 @@ def test_what_clipping_hides_is_no_reason_to_release_again(monkeypatch, error):
         raise error("clipping leaves nothing of it.")
 
     with monkeypatch.context() as changed:
-        changed.setattr("privest.estimator._regression.estimate_clipped", hides)
+        changed.setattr("privest.estimator.regression.estimate_clipped", hides)
         model = regression(range=(-9.0, 9.0)).partial_fit(X[:9], Y[:9])
         assert model.n_samples_seen_ == 9
         for found in (model, pickle.loads(pickle.dumps(model))):

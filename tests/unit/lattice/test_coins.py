@@ -10,7 +10,7 @@ import scipy.stats
 
 from privest import lattice
 from privest.errors import InvalidInput
-from privest.lattice._coins import WHOLE
+from privest.lattice.coins import WHOLE
 
 EPSILONS = [1e-6, 0.1, 0.5, 1.0, 2.0, 4.0, 13.7, 40.0]
 

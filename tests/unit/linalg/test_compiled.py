@@ -7,8 +7,7 @@ import pytest
 
 import privest as pv
 from privest.bounds import stream_bound, stream_estimates
-from privest.linalg import _compiled as compiled
-from privest.linalg import _compiling as compiling
+from privest.linalg import compiled, compiling
 
 needs_numba = pytest.mark.skipif(
     importlib.util.find_spec("numba") is None,

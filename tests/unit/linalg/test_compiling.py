@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from privest.linalg._compiling import machine_code
+from privest.linalg.compiling import machine_code
 
 SOURCE = """
 def twice(x):

@@ -8,10 +8,9 @@ import pytest
 
 from privest.arrays import EPS
 from privest.errors import NumericalFailure
-from privest.linalg import _compiled as compiled
-from privest.linalg import _cumulative as cumulative
-from privest.linalg._cumulative import PointwiseColumns, StoredColumns
-from privest.linalg._stream_solutions import every_step
+from privest.linalg import compiled, cumulative
+from privest.linalg.cumulative import PointwiseColumns, StoredColumns
+from privest.linalg.stream_solutions import every_step
 
 KERNELS = {"numpy": cumulative.numpy_kernel, "compiled": compiled.kernel}
 

@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from privest.linalg._running import CHUNK, tall_triangle
+from privest.linalg.running import CHUNK, tall_triangle
 from strategies import relative_error
 
 ROUTES = [

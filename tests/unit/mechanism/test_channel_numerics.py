@@ -10,8 +10,8 @@ from privest import noise
 from privest.errors import InvalidInput
 from privest.mechanism import TriangularQuantiser, UserChannel
 from privest.mechanism._additive import Additive
-from privest.mechanism._numeric_score import score_by_differences
-from privest.mechanism._numerics import information_by_numbers
+from privest.mechanism.numeric_score import score_by_differences
+from privest.mechanism.numerics import information_by_numbers
 from toy_channels import (
     InverseGaussian,
     Rounded,

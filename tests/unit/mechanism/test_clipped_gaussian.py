@@ -9,7 +9,7 @@ from privest.errors import InvalidInput
 from privest.estimator import clipped_rows, estimate_clipped, maximum_likelihood_of
 from privest.lattice import GRID
 from privest.mechanism import GaussianMechanism
-from privest.mechanism._rows import clip_of
+from privest.mechanism.rows import clip_of
 
 LIMITS = (-1.0, 1.5)
 S = np.array([[2.0, -1.2], [-1.2, 1.0]])

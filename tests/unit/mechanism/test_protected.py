@@ -15,8 +15,8 @@ from privest import lattice
 from privest.errors import InvalidInput, NotReleasable
 from privest.lattice import _rounding
 from privest.mechanism import GaussianMechanism, Rotation, StreamMechanism
-from privest.mechanism._stream_terms import begun, stream_terms
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Protected, Seeded, as_protected
+from privest.mechanism.stream_terms import begun, stream_terms
 
 S = np.array([[4.0, 2.0, 1.0], [2.0, 3.0, 0.5], [1.0, 0.5, 2.0]])
 LEVELS = {

@@ -13,7 +13,7 @@ from privest.data import open_source
 from privest.dynamics import release_series
 from privest.errors import InvalidInput
 from privest.mechanism import GaussianMechanism, StreamMechanism
-from privest.mechanism._rows import real_numbers
+from privest.mechanism.rows import real_numbers
 
 HUGE = 10**400
 SIGNALLING = np.array([0x7FA00000, 0x3F800000], dtype=np.uint32).view(np.float32)

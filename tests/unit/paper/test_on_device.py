@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import stand_in_device
 from privest.errors import InvalidInput, MissingDependency
-from privest.estimator._device import as_backend
+from privest.estimator.device import as_backend
 from privest.estimator.likelihood import NUMPY
 from privest.paper import _on_device, fig1
 from privest.paper._engine import Counter, Task, counter, trials_of

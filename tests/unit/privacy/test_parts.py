@@ -14,11 +14,11 @@ from dynamic_systems import random_psd
 from privest import lattice
 from privest.audit import certify
 from privest.errors import InvalidInput
-from privest.linalg._shorted import shorted_root
+from privest.linalg.shorted import shorted_root
 from privest.mechanism._affine import RunningMechanism
-from privest.mechanism._stream_terms import stream_terms
+from privest.mechanism.stream_terms import stream_terms
 from privest.privacy._grid import Entries, one_reading
-from privest.privacy._parts import rows_of_parts
+from privest.privacy.parts import rows_of_parts
 from protected_double import Wide
 from rationals import positive
 

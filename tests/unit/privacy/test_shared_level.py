@@ -7,7 +7,7 @@ import pytest
 
 import privest as pv
 from privest.errors import InvalidInput
-from privest.privacy._parts import rows_of_parts
+from privest.privacy.parts import rows_of_parts
 
 
 @pytest.mark.parametrize("readings", [2, 7, 24])

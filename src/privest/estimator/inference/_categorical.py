@@ -28,7 +28,7 @@ from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator._ascent import ascend
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._sandwich import WeightedRows, row_errors
-from privest.linalg._running import RunningLeastSquares
+from privest.linalg.running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.records import Record
 

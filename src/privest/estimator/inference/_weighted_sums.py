@@ -18,7 +18,7 @@ import scipy
 from privest.arrays import AnyArray, Array
 from privest.errors import InvalidInput
 from privest.estimator.inference._errors import require_freedom
-from privest.linalg._running import RunningLeastSquares, tall_triangle
+from privest.linalg.running import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 
 CHUNK = 2048  # rows at a time: with some tens of σ² they stay in cache

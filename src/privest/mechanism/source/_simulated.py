@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, as_generator
 from privest.errors import InvalidInput
 from privest.lattice import Coin
 from privest.mechanism.source._base import (
@@ -25,7 +25,6 @@ from privest.mechanism.source._base import (
     law_fact,
     require_room,
 )
-from privest.noise._law import as_generator
 from privest.reading import counted, read_fields, read_text
 
 

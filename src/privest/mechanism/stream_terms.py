@@ -8,10 +8,10 @@ import numpy as np
 
 from privest import lattice
 from privest.arrays import Array, Flags
-from privest.mechanism._rows import Range, clip_of
+from privest.mechanism.rows import Range, clip_of
 from privest.mechanism.source import Clip
 from privest.privacy import SequentialLevel
-from privest.privacy._parts import hidden_entries, rows_of_parts
+from privest.privacy.parts import hidden_entries, rows_of_parts
 
 Products = list[tuple[Array, Array]]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from privest.arrays import EPS, Array
 from privest.errors import InvalidInput, NumericalFailure
-from privest.noise._numerics import landscape
-from privest.noise._numerics.cdf_table import CdfTable
+from privest.noise.numerics import landscape
+from privest.noise.numerics.cdf_table import CdfTable
 from privest.noise.quadrature import (
     FINE,
     Cells,

@@ -16,9 +16,9 @@ import scipy
 
 from privest.arrays import Array, Flags, Index
 from privest.errors import NumericalFailure
-from privest.linalg._cumulative import Carry, Columns, Kernel, chunks, numpy_kernel, step_columns
 from privest.linalg._root import InformationRoot
 from privest.linalg.batched import substitute
+from privest.linalg.cumulative import Carry, Columns, Kernel, chunks, numpy_kernel, step_columns
 from privest.linalg.tolerances import rank_tolerance
 
 SHORT = 8  # steps that are quicker done one by one

@@ -6,7 +6,7 @@ import numpy as np
 
 from privest.arrays import EPS, Array
 from privest.mechanism._channel import Channel
-from privest.noise._numerics.differences import first_derivative, one_sided_derivative
+from privest.noise.numerics.differences import first_derivative, one_sided_derivative
 
 
 def score_by_differences(channel: Channel, z: Array, u: Array) -> Array:

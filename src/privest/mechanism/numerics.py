@@ -22,7 +22,8 @@ import scipy
 from privest.arrays import EPS, Array
 from privest.errors import InvalidInput, PrivestError
 from privest.mechanism._channel import Channel
-from privest.mechanism._numeric_score import (
+from privest.mechanism._user import UserChannel
+from privest.mechanism.numeric_score import (
     clear_of_landmarks,
     differences,
     has_score,
@@ -30,9 +31,8 @@ from privest.mechanism._numeric_score import (
     reach,
     score_and_error,
 )
-from privest.mechanism._user import UserChannel
-from privest.noise._numerics.density import NumericalDensity
-from privest.noise._numerics.differences import find_jumps
+from privest.noise.numerics.density import NumericalDensity
+from privest.noise.numerics.differences import find_jumps
 from privest.noise.quadrature import Integrand, Quadrature
 
 # Where a score is compared with the density.

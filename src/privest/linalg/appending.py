@@ -17,8 +17,8 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput, NumericalFailure
-from privest.linalg._sequential import LOST, BandedRows
 from privest.linalg.batched import substitute
+from privest.linalg.sequential import LOST, BandedRows
 from privest.linalg.tolerances import SINGULAR
 from privest.reading import state_array
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from privest.arrays import Array, Flags, Index
-from privest.linalg import _compiling as compiling
 from privest.linalg import _loops as loops
-from privest.linalg._cumulative import Kernel
+from privest.linalg import compiling
+from privest.linalg.cumulative import Kernel
 from privest.linalg.tolerances import INFLATION
 
 LONG = 50_000  # readings from which on compiling (or reading the cache) pays

@@ -23,7 +23,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.linalg import _compiled as machine
+from privest.linalg import compiled as machine
 from privest.linalg._root import InformationRoot
 from privest.linalg.tolerances import GRAM_CONDITION, GROWTH, LARGEST_ROOT, rounding
 from privest.reading import state_array, state_flag, state_number

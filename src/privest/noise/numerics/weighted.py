@@ -25,7 +25,7 @@ import scipy
 from privest.arrays import Array, Flags
 from privest.errors import NumericalFailure
 from privest.noise._law import ScalarLaw
-from privest.noise._numerics.density import NumericalDensity
+from privest.noise.numerics.density import NumericalDensity
 from privest.noise.quadrature import gauss, lobatto, on_panels
 
 DEGREE, POINTS = 8, 16

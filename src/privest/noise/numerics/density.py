@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from privest.arrays import EPS, Array, Flags
-from privest.noise._numerics.differences import find_jumps, first_derivative, second_derivative
-from privest.noise._numerics.mass import Function, Mass
+from privest.noise.numerics.differences import find_jumps, first_derivative, second_derivative
+from privest.noise.numerics.mass import Function, Mass
 from privest.noise.quadrature import Quadrature
 
 CELLS_PER_PANEL = 16

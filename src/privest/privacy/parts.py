@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from privest.arrays import Array, Flags
-from privest.linalg._shorted import shorted_root
+from privest.linalg.shorted import shorted_root
 from privest.privacy._sequential import SequentialLevel
 
 

@@ -15,10 +15,10 @@ import scipy
 from privest.arrays import Array
 from privest.errors import NumericalFailure
 from privest.linalg import batched
-from privest.linalg._compiled import whiten_banded
-from privest.linalg._cumulative import Columns, PointwiseColumns, StoredColumns
 from privest.linalg._psd import PSD, Blocks
 from privest.linalg._whitening import whitening
+from privest.linalg.compiled import whiten_banded
+from privest.linalg.cumulative import Columns, PointwiseColumns, StoredColumns
 
 PANEL = 64  # rows at a time: wide enough for BLAS, narrow enough to waste little
 
