@@ -273,7 +273,7 @@ def test_estimates_that_jump_are_not_released(score, law):
         (likelihood_score(pv.noise.StudentT(30.0)), False),
         (likelihood_score(BIMODAL), False),
     ],
-    ids=repr,
+    ids=list("abcdefgh"),
 )
 def test_which_scores_have_one_root(score, one):
     """Log-concave laws have; any polynomial tail has not."""

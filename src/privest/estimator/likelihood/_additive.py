@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privest.arrays import EPS, Array, ArrayLike, Flags, as_positive
+from privest.errors import InvalidInput
 from privest.estimator.likelihood._smear import Function, Smear, Table
 from privest.estimator.likelihood._terms import (
     NUMPY,
@@ -36,6 +37,7 @@ Points = Sequence[float]
 Quantiser = ProbabilisticQuantiser | TriangularQuantiser | LaplaceQuantiser
 # Steps from y within which a released value lies.
 REACH = {ProbabilisticQuantiser: 1.0, TriangularQuantiser: 1.5, LaplaceQuantiser: math.inf}
+NARROW = 2e-3  # steps: the table of narrower measurement noise takes seconds and more
 
 
 class Parts(NamedTuple):
@@ -234,7 +236,7 @@ class QuantiserLikelihood(ConvolvedLikelihood):
     The kernels are log-concave (B-splines of degree 1 and 2, or that of Laplace noise), hence one
     maximum.
 
-    >>> likelihood = QuantiserLikelihood(ProbabilisticQuantiser(step=2.0), 1e-8)
+    >>> likelihood = QuantiserLikelihood(ProbabilisticQuantiser(step=2.0), 1e-4)
     >>> terms = likelihood(np.array([[0.0, 2.0]]), np.full((1, 2), 0.5))
     >>> np.round(np.exp(terms.value), 6), np.round(terms.slope, 6)  # ¾, ¼; ∓½ of them
     (array([[0.75, 0.25]]), array([[-0.666667,  2.      ]]))
@@ -243,6 +245,11 @@ class QuantiserLikelihood(ConvolvedLikelihood):
     def __init__(self, channel: Quantiser, variance: float) -> None:
         Likelihood.__init__(self, as_positive(variance, "the variance of w"))
         self.step = channel.step
+        if self.variance < (NARROW * self.step) ** 2:
+            raise InvalidInput(
+                f"the noise of the measurements has a standard deviation below {NARROW:g} steps of "
+                "the quantiser: nearly all of them round alike. Take a smaller step."
+            )
         reach = REACH[type(channel)] * self.step
         points = [part * self.step for part in (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5)]
         self._tabulate(lambda x: channel.log_density(0.0, x), (-reach, reach), points)
