@@ -173,7 +173,7 @@ def test_vector_laws_hold_at_every_step_of_a_block(lags, finite):
     batch = level if finite else level.first(5)
     estimates, bound = pv.bounds.stream_estimates(model, batch, release.values)
     assert np.allclose(whole.estimate, estimates[-1], rtol=0, atol=1e-10)
-    assert np.allclose(whole.covariance, bound.at(4), rtol=1e-10)
+    assert np.allclose(whole.covariance, bound[4].covariance, rtol=1e-10)
 
 
 @pytest.mark.parametrize("compiled", [False, None])
@@ -249,7 +249,7 @@ def test_the_fingerprint_is_of_what_is_used():
     lower = np.asarray(turned._own_transposed[0]).T
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
     other = pv.linalg.Blocks([S] * 4, [lower @ turn] * 4)
-    turned = pv.StreamLevel._of(pv.linalg._sequential.IndependentRows(other), turned.sizes)
+    turned = pv.StreamLevel._of(pv.linalg.IndependentRows(other), turned.sizes)
     assert turned.fingerprint != level.fingerprint
 
 

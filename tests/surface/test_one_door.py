@@ -38,7 +38,7 @@ ALLOWED = {
     "data/cells.py": "the key of a hash of names: never noise",
     "cli/demo.py": "shuffles the rows of the embedded data",
     "dynamics/_system.py": WORLD,
-    "estimator/_starts.py": FIXED,
+    "estimator/starts.py": FIXED,
     "ledger": "names and keys of ledgers: never noise",
     "files.py": "names of temporary files",
     "lattice/_sampler.py": "words of the operating system, which the door asks for",

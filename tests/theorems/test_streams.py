@@ -200,7 +200,7 @@ def test_forms_agree(s):
     the steps goes through the dense form."""
     level = s.level
     dense = pv.StreamLevel._of(
-        pv.linalg._sequential.DenseRows(level.rows.dense(), max(level.sizes)), level.sizes
+        pv.linalg.DenseRows(level.rows.dense(), max(level.sizes)), level.sizes
     )
     for cov in (s.cov, psd_matrix(s.rng, s.M)):
         one, two = pv.bound(s.model(cov), level), pv.bound(s.model(cov), dense)

@@ -65,7 +65,8 @@ def prior_information(
     `prior` P of a linear model; `steps` K of a `dynamics.StateSpace`, (Km, Km).
 
     >>> from privest.noise import Gaussian
-    >>> prior_information(LinearModel([[1.0]], noise=Gaussian(cov=1.0)), prior=1.0).tolist()
+    >>> model = LinearModel([[1.0]], noise=Gaussian(cov=1.0))
+    >>> prior_information(model, prior=1.0).round(12).tolist()
     [[0.5]]
     """
     if hasattr(model, "__prior_information__"):

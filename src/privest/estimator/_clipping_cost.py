@@ -163,8 +163,8 @@ def clipping_cost_by_share(
     added = 1 / as_scale(level, "level")
     sd = np.sqrt(added if variance is None else as_scale(variance, "variance"))
     share = as_array(shares, "shares", ndim=1)
-    if not ((share > 0) & (share < 1)).all():
-        raise InvalidInput("shares of clipped readings lie between 0 and 1.")
+    if not share.size or not ((share > 0) & (share < 1)).all():
+        raise InvalidInput("shares of clipped readings lie between 0 and 1, at least one of them.")
     noise, total = np.sqrt(added) / sd, 1 + added / sd**2
     # In units of σ, the end at 0, the mean at x.
     one, both = -scipy.special.ndtri(share), -scipy.special.ndtri(share / 2)
