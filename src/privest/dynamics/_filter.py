@@ -20,6 +20,7 @@ from privest.dynamics._kalman import (
     early_steps,
     forward,
     later_part,
+    one_step,
     require_determined,
     require_sound,
     responses,
@@ -444,8 +445,9 @@ class PrivateKalman(Estimated):
         `smooth` of what is returned goes back to the first step of these releases, no further.
         """
         before = self._state
-        if inputs is None and self._is_single(release):
-            result, now = self._single(release)
+        found = self._single(release) if inputs is None and self._is_single(release) else None
+        if found is not None:
+            result, now = found
         else:
             given = given_values(release, self.level, self.steps)
             self.system.require_steps(self.steps + len(given.values))
@@ -474,11 +476,13 @@ class PrivateKalman(Estimated):
             and release.fingerprint == self.level.fingerprint
             and release.values.shape == (self.system.readings,)
             and release.values.dtype == np.float64
-            and bool(np.isfinite(release.values).all())
         )
 
-    def _single(self, release: StreamRelease) -> tuple[Filtered, KalmanState]:
-        """The same as `run_filter`, without what a constant system has done before."""
+    def _single(self, release: StreamRelease) -> tuple[Filtered, KalmanState] | None:
+        """The same as `run_filter`, without what a constant system has done before.
+
+        None where a number is not finite: `run_filter` says which.
+        """
         state, system, n = self._state, self.system, self.system.states
         unit = 1.0 / math.sqrt(release.unit_variance)
         if self._kept is None or self._kept[0] != unit:
@@ -489,13 +493,13 @@ class PrivateKalman(Estimated):
             self._kept = unit, steps_of(system.matrices, plan)
         steps, r, N = self._kept[1], len(release.values), len(state.factor)
         values = steps.whitened((unit * release.values)[None, None])
-        batch = Batch(steps, state, values, np.zeros((1, 0, N)), 1)
-        done = batch.run()
-        if not np.isfinite(done.filtered).all():
-            require_sound(done, steps)
+        done = one_step(steps, state.mean, values, state.factor)
         zeta = done.zeta[0]
         logs = math.log(math.prod(done.scale[0].tolist())) + float(steps.tables.logs[0])
         fit = -0.5 * (float(zeta[0] @ zeta[0]) + r * LOG_2PI) - logs + r * math.log(unit)
+        if not math.isfinite(fit):
+            return None
+        batch = Batch(steps, state, values, steps.still, 1)
         now = KalmanState(
             state.step + 1, done.mean[0, :, :N].copy(), done.factor[0, :, :N], state.leads
         )  # fmt: skip

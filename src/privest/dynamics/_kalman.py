@@ -70,6 +70,8 @@ class Pass(NamedTuple):
 
     def cut(self, entries: int, smooth: bool) -> Pass:
         """The tables up to so many entries."""
+        if entries == len(self.predicted):
+            return self
         right = entries if smooth else 0
         return self._replace(
             predicted=self.predicted[:entries], filtered=self.filtered[:entries],
@@ -103,8 +105,8 @@ def forward(
     right = room if smooth else 0
     found = Pass(
         entry, np.empty((room, n, w)), np.empty((room, n, w)), np.empty((room, n, w)),
-        np.zeros((room, r, w)), np.ones((room, r)), np.empty((right, n, w)),
-        np.empty((right, n, w)), np.zeros((right, r, w)), np.empty((K, S, w)), np.empty((K, S, w)),
+        np.empty((room, r, w)), np.empty((room, r)), np.empty((right, n, w)),
+        np.empty((right, n, w)), np.empty((right, r, w)), np.empty((K, S, w)), np.empty((K, S, w)),
         np.empty((K, S, r)),
     )  # fmt: skip
     count = _forward_loop()(
@@ -112,6 +114,22 @@ def forward(
         *found,
     )  # fmt: skip
     return found.cut(count, smooth)
+
+
+def one_step(steps: Steps, begin: Array, values: Array, root: Array) -> Pass:
+    """`forward` of a single step of one series, without a shift."""
+    tables = steps.tables
+    (_, n, w), r = tables.transition.shape, values.shape[2]
+    none, (wide, narrow, factor) = np.empty((0, n, w)), np.empty((3, 1, n, w))
+    ahead, mean = np.empty((2, 1, 1, w))
+    found = Pass(
+        steps.kind.copy(), wide, narrow, factor, np.empty((1, r, w)), np.empty((1, r)), none, none,
+        none, ahead, mean, np.empty((1, 1, r)),
+    )  # fmt: skip
+    _forward_loop()(
+        *tables[:4], steps.kind, _wide(root, w), _wide(begin, w), values, steps.still, False, *found
+    )
+    return found
 
 
 def _forward_loop() -> compiling.Loop:
@@ -125,6 +143,8 @@ def _forward_loop() -> compiling.Loop:
 
 def _wide(array: Array, width: int) -> Array:
     """Columns filled up with zeros to the width of the tables."""
+    if array.shape[-1] == width:
+        return np.ascontiguousarray(array)
     found = np.zeros((*array.shape[:-1], width))
     found[..., : array.shape[-1]] = array
     return found

@@ -247,6 +247,11 @@ class Steps:
         A, F, rows = (_filled(table.swapaxes(1, 2), width) for table in tables)
         return Tables(A, F, rows, own, logs)
 
+    @cached_property
+    def still(self) -> Array:
+        """No shift of the states, (K, 0, w)."""
+        return np.zeros((self.steps, 0, self.tables.transition.shape[2]))
+
     def log_noise(self) -> float:
         """Σ_k log|N| of all steps."""
         logs = self.tables.logs

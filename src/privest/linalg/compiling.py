@@ -19,6 +19,7 @@ from privest.errors import MissingDependency
 Loop = Callable[..., Any]
 
 
+@cache
 def installed() -> bool:
     """Whether numba is there."""
     return importlib.util.find_spec("numba") is not None
