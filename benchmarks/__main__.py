@@ -25,7 +25,6 @@ from benchmarks import (
     bench_network,
     bench_online,
     bench_pipeline,
-    bench_scale,
     bench_stream,
     bench_workflow,
 )
@@ -44,7 +43,7 @@ def main():
         modules = (
             bench_bound, bench_stream, bench_online, bench_mle, bench_pipeline, bench_dynamics,
             bench_identification,
-            bench_network, bench_scale, bench_files, bench_workflow, bench_aggregate,
+            bench_network, bench_files, bench_workflow, bench_aggregate,
             bench_lattice, bench_design, bench_app, bench_import,
         )  # fmt: skip
         for module in modules:

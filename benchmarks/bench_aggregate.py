@@ -9,7 +9,7 @@ import pandas as pd
 
 import privest as pv
 from benchmarks.timing import compare, report
-from privest.workflow import make_plan
+from privest.workflow.plan import make_plan
 
 ROWS, FEATURES = 1_000_000, [f"x{k}" for k in range(10)]
 

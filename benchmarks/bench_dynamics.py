@@ -25,7 +25,7 @@ def released(own, level, steps, rng):
 
 def ours(own, level, release):
     found = dynamics.filter(own, release, level=level)
-    smoothed = dynamics.smooth(found)
+    smoothed = found.smoothed
     return pv.bound(own, level, steps=release.steps), found, smoothed
 
 
@@ -35,7 +35,7 @@ def long_rows():
     from statsmodels.tsa.statespace.mlemodel import MLEModel
 
     own, rng = system(), np.random.default_rng(0)
-    level = pv.EndlessLevel(4.0 * np.eye(M))
+    level = pv.StreamLevel.constant(4.0 * np.eye(M))
     _, release = released(own, level, STEPS, rng)
     values = release.values.reshape(STEPS, M)
     rows, noise = 2.0 * own.C, 4.0 * own.R + np.eye(M)
@@ -93,7 +93,7 @@ def peer_model(own, shown, values):
 def changing(kind, steps, rng):
     """System, level, L_kᵀ, and which readings are missing: what changes from step to step."""
     own, share = system(), 1.0 + 0.5 * rng.random((steps, 1, 1))
-    level, shown = pv.EndlessLevel(4.0 * np.eye(M)), 2.0 * np.eye(M)[None]
+    level, shown = pv.StreamLevel.constant(4.0 * np.eye(M)), 2.0 * np.eye(M)[None]
     missing = np.zeros(steps, dtype=bool)
     if kind == "Q changes":
         own = dynamics.StateSpace(own.A, own.C, own.Q * share, own.R, cov0=own.cov0)
@@ -121,7 +121,7 @@ def varying_rows():
             return dynamics.filter(own, release, level=level)
 
         def both(work=work):
-            return dynamics.smooth(work())
+            return work().smoothed
 
         name = f"{kind}, K = {steps:,}, {N} states, {M} outputs"
         yield compare(f"filter, {name}", work, "statsmodels", peer.filter, at_least=3, items=steps)
@@ -134,7 +134,7 @@ def single_rows():
     from filterpy.kalman import KalmanFilter
 
     own, steps, rng = system(), 3000, np.random.default_rng(3)
-    level = pv.EndlessLevel(4.0 * np.eye(M))
+    level = pv.StreamLevel.constant(4.0 * np.eye(M))
     _, y = own.simulate(steps, rng)
     mechanism = pv.StreamMechanism(level)
     releases = [mechanism.simulate(y[k : k + 1], rng) for k in range(steps)]
@@ -161,20 +161,20 @@ def series_rows():
     """1000 series at once against one by one."""
     own, rng = system(), np.random.default_rng(2)
     count, steps, few = 1000, 1000, 20
-    level = pv.EndlessLevel(4.0 * np.eye(M))
+    level = pv.StreamLevel.constant(4.0 * np.eye(M))
     _, y = own.simulate(steps, rng, trials=count)
-    release = dynamics.simulate_series(level, y, rng)
+    release = pv.StreamMechanism(level).simulate(y, rng)
     single = [
-        pv.StreamRelease(0, steps, release.values[i].ravel(), None, level.fingerprint, True)
+        pv.Release(0, steps, release.values[i].ravel(), None, level.fingerprint, True)
         for i in range(few)
     ]
 
     def together():
-        return dynamics.smooth(dynamics.filter(own, release, level=level))
+        return dynamics.filter(own, release, level=level).smoothed
 
     def one_by_one():
         for one in single:
-            dynamics.smooth(dynamics.filter(own, one, level=level))
+            _ = dynamics.filter(own, one, level=level).smoothed
 
     yield compare(f"filter and smoother, {count} series of {steps} steps at once", together,
                   "one by one", one_by_one, scale=count / few, at_least=8, items=count * steps,

@@ -13,7 +13,10 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.timing import compare, report
-from privest.data import Features, open_source, read_rows, write_table
+from privest.data.features import Features
+from privest.data.rows import read_rows
+from privest.data.source import open_source
+from privest.data.writer import write_table
 
 ROWS = 10**6
 NUMBERS = Features(("a", "b", "c", "d", "e"))

@@ -13,9 +13,9 @@ STEPS, LEVEL = 2000, 1.0
 
 def released(family, theta, rng):
     """A series of the family with simulated releases, in the units of the readings."""
-    model = dynamics.as_family(family)
+    model = dynamics.AR(2 if family.startswith("ar2") else 1, mean=False)
     _, y = model.system(theta).simulate(STEPS, rng)
-    level = pv.EndlessLevel(LEVEL)
+    level = pv.StreamLevel.constant(LEVEL)
     return level, pv.StreamMechanism(level).simulate(y, rng)
 
 
@@ -50,7 +50,7 @@ def rows():
         rng = np.random.default_rng(1)
         if family == "level-noise":
             y = np.cumsum(rng.normal(0, np.sqrt(theta[0]), STEPS))
-            level = pv.EndlessLevel(LEVEL)
+            level = pv.StreamLevel.constant(LEVEL)
             release = pv.StreamMechanism(level).simulate(y, rng)
         else:
             level, release = released(family, theta, rng)

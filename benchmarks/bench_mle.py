@@ -16,13 +16,13 @@ import scipy.special
 from benchmarks.timing import Row, compare
 from privest.estimator._mle import maximum_likelihood
 from privest.estimator.likelihood import LaplaceLikelihood, VoigtLikelihood
-from privest.paper._first import NOISE_DEVIATION, THETA, first_model
+from privest.paper._methods import DEVIATION, THETA, setting_of
 
 TRIALS, TIMED = 2000, 150
 LEVEL = 1.0
-SD = NOISE_DEVIATION
+SD = DEVIATION
 B, GAMMA = LEVEL**-0.5, (2 * LEVEL) ** -0.5
-H = first_model().matrix
+H = setting_of().model.matrix
 CHECKED = 100  # trials in which BFGS starts from many points
 
 
@@ -93,7 +93,7 @@ def quality(name, z, likelihood, objective, *, bfgs_starts, fits):
     checked = time.perf_counter() - start - took
     reached = (found.log_likelihood >= best - 1e-6).mean()
     stuck = single < best[:CHECKED] - 1e-3
-    error = ((found.estimate - THETA) ** 2).sum(axis=1)
+    error = ((found.value - THETA) ** 2).sum(axis=1)
     return Row(
         name=f"{name}: reach the best known optimum in {reached:.2%} of {TRIALS} trials; squared "
         f"error mean {error.mean():.3g}, median {np.median(error):.3g}",

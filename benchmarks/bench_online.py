@@ -41,7 +41,7 @@ def dense_rows():
         for release, row in zip(releases, H):
             rls.update(release, row)
             if rls.identifiable:
-                _ = rls.estimate, rls.covariance
+                _ = rls.value, rls.covariance
 
     def the_paper():
         for_bounds, for_estimates = itertools.tee(reference.recursive_information(literal))
@@ -65,7 +65,7 @@ def one_sample_rows():
     rng = np.random.default_rng(1)
     steps = 20_000
     H, y = rng.standard_normal((steps, N)), rng.standard_normal(steps)
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     releases = releases_of(level, y, rng)
 
     def online():
@@ -73,7 +73,7 @@ def one_sample_rows():
         for release, row in zip(releases, H):
             rls.update(release, row)
             if rls.identifiable:
-                _ = rls.estimate
+                _ = rls.value
 
     def peer():
         rls = padasip.filters.FilterRLS(N, mu=1.0)
@@ -114,47 +114,22 @@ def final_rows():
         z.sum()
 
     for compiled, limit in ((False, None), (True, 5.0)):
-        level = pv.EndlessLevel(1.0)
-        release = pv.StreamRelease(0, readings, z, None, level.fingerprint, True)
+        level = pv.StreamLevel.constant(1.0)
+        release = pv.Release(0, readings, z, None, level.fingerprint, True)
 
         def final(level=level, release=release, compiled=compiled):
             rls = pv.PrivateRLS(level, N, NOISE, compiled=compiled)
             rls.update(release, H)
-            return rls.estimate, rls.covariance
+            return rls.value, rls.covariance
 
         route = "compiled" if compiled else "NumPy"
         name = f"final estimate, U = 0, K = 10⁷, {route}"
         yield compare(name, final, "one read of H and z", read, limit=limit, repeats=5)
 
 
-def block_rows():
-    """A banded stream fed in blocks, every bound and every estimate: the memory is one block's."""
-    rng = np.random.default_rng(5)
-    steps, block = 10**6, 20_000
-    level = pv.EndlessLevel(1.0, list(0.3 * 0.7 ** np.arange(8)))
-    H = rng.standard_normal((steps, N))
-    releases = releases_of(level, rng.standard_normal(steps), rng, block)
-
-    def read():
-        H.sum()
-
-    for compiled in (False, True):
-
-        def follow(compiled=compiled):
-            rls = pv.PrivateRLS(level, N, NOISE, compiled=compiled)
-            for k, release in enumerate(releases):
-                rls.follow(release, H[k * block : (k + 1) * block])
-
-        route = "compiled" if compiled else "NumPy"
-        yield compare(
-            f"followed in blocks of {block:,}, b = 8, K = 10⁶, every bound and estimate, {route}",
-            follow, "one read of H", read, items=steps, limit_us=2.0, repeats=3,
-        )  # fmt: skip
-
-
 def checkpoint_rows():
     """One save of a banded stream against writing and forcing one small file to disk."""
-    level = pv.EndlessLevel(1.0, list(0.3 * 0.7 ** np.arange(8)))
+    level = pv.StreamLevel.constant(1.0, lags=list(0.3 * 0.7 ** np.arange(8)))
     rng = np.random.default_rng(4)
     mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, N, NOISE)
     release = mechanism.simulate(rng.standard_normal(20), rng)
@@ -181,5 +156,4 @@ def rows():
     yield from dense_rows()
     yield from one_sample_rows()
     yield from final_rows()
-    yield from block_rows()
     yield from checkpoint_rows()

@@ -12,8 +12,8 @@ import scipy.optimize
 
 from benchmarks.timing import compare
 from privest import LinearModel
+from privest.mechanism import OutputPerturbation
 from privest.noise import Laplace, StudentT
-from privest.pipeline import OutputPerturbation
 from privest.pipeline import _roots as roots
 
 ROWS, COLUMNS = 10**6, 5

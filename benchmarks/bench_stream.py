@@ -66,7 +66,7 @@ def banded_rows():
     """Releases that look back 8 steps, against what LAPACK needs for factor and solve alone."""
     model, S, z = million()
     reach = 8
-    level = pv.StreamLevel.from_lags(S, list(0.3 * 0.7 ** np.arange(reach)))
+    level = pv.StreamLevel(S, lags=list(0.3 * 0.7 ** np.arange(reach)))
     band = np.zeros((reach + 1, STEPS), order="F")
     band[0], band[1:] = 3.0, 0.1
     right = np.asfortranarray(np.column_stack([model.matrix, z]))

@@ -13,8 +13,8 @@ import pandas as pd
 
 import privest as pv
 from benchmarks.timing import compare, report
-from privest.data import write_table
-from privest.workflow import stated_plan
+from privest.data.writer import write_table
+from privest.workflow.plan import stated_plan
 
 ROWS = 1_000_000
 BLOCK = 100_000
@@ -64,8 +64,8 @@ def rows():
         reads = {
             "plan": (planning, data, 3),
             "plan, persons": (of_persons, data, 6),
-            "estimate, Student's t": (lambda: pv.estimate(table, "t"), table, 3),
-            "estimate, HC3": (lambda: pv.estimate(table, "HC3"), table, 6),
+            "estimate, Student's t": (lambda: pv.estimate(table, cov_type="t"), table, 3),
+            "estimate, HC3": (lambda: pv.estimate(table, cov_type="HC3"), table, 6),
             "estimate, persons (CR2)": (lambda: pv.estimate(persons), persons, 6),
         }
         writes = {

@@ -16,6 +16,7 @@ import os
 import sys
 import time
 import traceback
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -121,14 +122,14 @@ def random_numbers():
 def voigt_function():
     import cupy
 
-    from privest.estimator.likelihood import _voigt
+    from privest.estimator.likelihood import _additive
 
     rng = np.random.default_rng(1)
     x = 10.0 ** rng.uniform(-3, 8, 200_000) * rng.choice([-1, 1], 200_000)
     x[::2] = rng.uniform(-15, 15, 100_000)
     y = 10.0 ** rng.uniform(-4, 5, x.size)
-    here = _voigt.profile(x, y)
-    there = [a.get() for a in _voigt.profile(cupy.asarray(x), cupy.asarray(y), cupy)]
+    here = _additive.profile(x, y)
+    there = [a.get() for a in _additive.profile(cupy.asarray(x), cupy.asarray(y), cupy)]
     unit = np.minimum(1.0, 1.0 / np.hypot(x, y))
     check("Voigt: ln K, device against processor", np.abs(np.log(there[0] / here[0])).max(), 2e-13)
     check("Voigt: slope", (np.abs(there[1] - here[1]) / unit).max(), 2e-11)
@@ -136,27 +137,27 @@ def voigt_function():
     check("Voigt: curvature", (np.abs(bends[0] - bends[1]) / unit**2).max(), 2e-9)
     big = cupy.asarray(rng.standard_cauchy(10**7))
     width = cupy.asarray(2.5)
-    _voigt.profile(big, width, cupy)
+    _additive.profile(big, width, cupy)
     name = "Voigt with two derivatives, 10⁷ points"
-    timed(name, lambda: _voigt.profile(big, width, cupy), 10**7)
+    timed(name, lambda: _additive.profile(big, width, cupy), 10**7)
 
 
 def problems(trials):
     """H and, by name, (likelihood, releases of the paper's set-up at level 1)."""
     from privest.estimator import likelihood as family
     from privest.estimator.likelihood import likelihood_of
-    from privest.mechanism import CATALOGUE, Componentwise, TwinUniform
-    from privest.paper._first import THETA, first_model
+    from privest.mechanism import CATALOGUE, calibrate
+    from privest.paper._methods import THETA, setting_of
 
-    H = first_model().matrix
+    H = setting_of().model.matrix
     rng = np.random.default_rng(7)
     y = THETA @ H.T + 0.2 * rng.standard_normal((trials, 10))
     made = {}
     for name in ("laplace", "cauchy", "truncated-inverse-gaussian", "truncated-inverse-laplace",
                  "binary-laplace", "triangular-quantiser"):  # fmt: skip
-        mechanism = CATALOGUE[name].calibrated(1.0, 10)
+        mechanism = calibrate(name, 1.0, model=10)
         made[name] = likelihood_of(mechanism, 0.04), mechanism.simulate(y, rng)
-    twin = Componentwise(TwinUniform(0.25, 0.75), readings=10)
+    twin = CATALOGUE["twin-uniform"].example(10)
     made["twin-uniform"] = likelihood_of(twin, 0.04), twin.simulate(y, rng)
     made["gaussian"] = (
         family.GaussianLikelihood(0.04, noise=1.0), y + rng.standard_normal(y.shape),
@@ -171,7 +172,7 @@ def problems(trials):
 
 def compared(name, here, there):
     """Two results of the same trials: log-likelihoods, and estimates where those agree."""
-    trials = len(here.estimate)
+    trials = len(here.value)
     apart = np.abs(here.log_likelihood - there.log_likelihood)
     # Another of several maxima may win by rounding of a start's rank: a few trials in a thousand.
     other = apart > 1e-6
@@ -179,8 +180,8 @@ def compared(name, here, there):
     check(f"{name}: log-likelihood, the rest", apart[~other].max(), 1e-9)
     # A flat maximum: θ is known to √(rounding of Σℓ) of a standard error at worst.
     same = ~other & here.converged & there.converged
-    change = np.abs(here.estimate - there.estimate)[same].max(axis=1)
-    scale = 1.0 + np.abs(here.estimate[same]).max(axis=1)
+    change = np.abs(here.value - there.value)[same].max(axis=1)
+    scale = 1.0 + np.abs(here.value[same]).max(axis=1)
     check(f"{name}: estimates, 99.9 % of the rest", np.quantile(change / scale, 0.999), 1e-7)
     check(f"{name}: median change of the estimate", np.median(change / scale), 1e-12)
     flags = (here.converged != there.converged).mean()
@@ -213,13 +214,13 @@ def same_estimates():
 def same_experiment():
     """The trials of fig1 from seed to squared error, every method of the paper."""
     from privest.estimator.device import as_backend
-    from privest.paper import _on_device, fig1
+    from privest.paper import _on_device
     from privest.paper._engine import counter
-    from privest.paper._first import paper_setting
+    from privest.paper._methods import PAPER, method_of, setting_of
 
-    setting, there, here = paper_setting(), as_backend("cupy"), as_backend("numpy")
-    for name in fig1.PAPER:
-        method = fig1.method_of(name)
+    setting, there, here = setting_of(), as_backend("cupy"), as_backend("numpy")
+    for name in PAPER:
+        method = method_of(name)
         trials = 200 if "inverse" in name else 1000
         numbers = counter(f"{name} at 1.0", 0, 1)
         a = there.host(
@@ -237,9 +238,9 @@ def laplace_times(scale):
 
     from privest.estimator._mle import maximum_likelihood
     from privest.estimator.device import as_backend
-    from privest.paper import _on_device, fig1
+    from privest.paper import _on_device
     from privest.paper._engine import counter
-    from privest.paper._first import paper_setting
+    from privest.paper._methods import method_of, setting_of
 
     H, made = problems(10**6 // scale)
     likelihood, z = made["laplace"]
@@ -251,7 +252,7 @@ def laplace_times(scale):
     timed(name, lambda: maximum_likelihood(H, on_device, likelihood, backend="cupy"), len(z))
     backend = as_backend("cupy")
     trials = 10**8 // scale
-    method, setting = fig1.method_of("laplace"), paper_setting()
+    method, setting = method_of("laplace"), setting_of()
 
     def seed_to_result():
         errors = _on_device.squared_errors_there(
@@ -298,14 +299,14 @@ def cauchy_times(scale):
 def experiment_a(scale, seconds):
     """All methods of the paper; on all levels if the time left allows."""
     from privest.paper import fig1
-    from privest.paper._first import paper_levels
+    from privest.paper._methods import PAPER
 
-    trials, levels = fig1.DEVICE_TRIALS // scale, paper_levels()
+    trials, levels = 10**6 // scale, np.arange(1, 101) / 10
     each = {}
-    for name in fig1.PAPER:  # one level in the middle: what a point costs
-        fig1.figure_one([4.95], trials=trials // 10, methods=[name], device="gpu")
+    for name in PAPER:  # one level in the middle: what a point costs
+        fig1([4.95], trials=trials // 10, methods=[name], backend="cupy")
         start = time.perf_counter()
-        fig1.figure_one([4.95], trials=trials, methods=[name], device="gpu")
+        fig1([4.95], trials=trials, methods=[name], backend="cupy")
         each[name] = time.perf_counter() - start
     print("    seconds a point:", {k: round(v, 3) for k, v in each.items()}, flush=True)
     left = seconds - (time.perf_counter() - CLOCK)
@@ -315,28 +316,25 @@ def experiment_a(scale, seconds):
     keep()
     points, times = [], {}
     start = time.perf_counter()
-    for name in fig1.PAPER:
+    for name in PAPER:
         own = time.perf_counter()
-        points += fig1.figure_one(chosen, trials=trials, methods=[name], device="gpu")
+        found = fig1(chosen, trials=trials, methods=[name], backend="cupy")
+        points += found.points
         times[name] = time.perf_counter() - own
         print(f"    {name}: {len(chosen)} levels in {times[name]:.1f} s", flush=True)
         FOUND["experiment_a"]["seconds"] = times
         keep()
     total = time.perf_counter() - start
     count = trials * len(points)
-    name = f"Experiment A, {len(chosen)} levels × {len(fig1.PAPER)} mechanisms, {trials:,} a point"
+    name = f"Experiment A, {len(chosen)} levels × {len(PAPER)} mechanisms, {trials:,} a point"
     FOUND["times"][name] = {
         "seconds": total, "trials": count, "microseconds_a_trial": 1e6 * total / count,
     }  # fmt: skip
-    verdict = fig1.attains(points, fig1.FALSE_ALARM)
-    FOUND["experiment_a"] |= {
-        "total_seconds": total,
-        "verdict": str(verdict),
-        "claims": [str(claim) for claim in fig1.claims(points)],
-    }
+    claims = [str(claim) for claim in replace(found, points=points).claims]
+    FOUND["experiment_a"] |= {"total_seconds": total, "claims": claims}
     out("experiment_a.json").write_text(json.dumps([p.to_dict() for p in points]) + "\n")
     print(f"    Experiment A: {len(chosen)} of {len(levels)} levels, {total:.1f} s", flush=True)
-    print(f"    {verdict}", flush=True)
+    print(*claims, sep="\n", flush=True)
 
 
 def table():

@@ -10,9 +10,9 @@ import numpy as np
 from privest.estimator import maximum_likelihood
 from privest.estimator.likelihood import likelihood_of
 from privest.mechanism import CATALOGUE
-from privest.paper._first import NOISE_DEVIATION, THETA, first_model
+from privest.paper._methods import DEVIATION, THETA, setting_of
 
-H = first_model().matrix
+H = setting_of().model.matrix
 NAMES = {
     "laplace": 4000, "cauchy": 500, "cos2": 2000, "student-t": 300, "staircase": 300,
     "truncated-inverse-gaussian": 200, "truncated-inverse-laplace": 200, "twin-uniform": 60,
@@ -25,8 +25,8 @@ def seconds(name, trials, repeats=5):
     """The least of some runs."""
     rng = np.random.default_rng(3)
     mechanism = CATALOGUE[name].example(len(H))
-    y = THETA @ H.T + NOISE_DEVIATION * rng.standard_normal((trials, len(H)))
-    z, likelihood = mechanism.simulate(y, rng), likelihood_of(mechanism, NOISE_DEVIATION**2)
+    y = THETA @ H.T + DEVIATION * rng.standard_normal((trials, len(H)))
+    z, likelihood = mechanism.simulate(y, rng), likelihood_of(mechanism, DEVIATION**2)
     found = []
     for _ in range(repeats):
         start = time.process_time()

@@ -22,7 +22,7 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.data import open_source
+from privest.data.source import open_source
 
 try:
     import diffprivlib.models
@@ -85,7 +85,7 @@ def errors_at(X: Array, epsilon: float, runs: int, rng: np.random.Generator) -> 
     for k in range(runs):
         y = mean + SIGMA * rng.standard_normal(len(X))
         table["y"] = y
-        found[0, k] = pv.estimate(sums.simulate(rng=rng)).estimate[1:]
+        found[0, k] = pv.estimate(sums.simulate(rng=rng)).value[1:]
         found[1, k] = ada_ssp(X, y, epsilon, rng)
         if diffprivlib is not None:
             found[2, k] = diffprivlib_slopes(X, y, epsilon, rng)

@@ -108,14 +108,15 @@ def private_average(graph: network.Graph, rng: np.random.Generator) -> None:
     y = THETA[0] + 4.0 * rng.standard_normal(SENSORS)
     many = np.broadcast_to(y, (trials, SENSORS))
     floor = pv.bounds.consensus_bound(level, agents=SENSORS)
-    found = network.private_average(many, level, graph, rng)
-    error = ((found.values[:, 0] - y.mean()) ** 2).mean() / floor
+    sensor = network.Sensor(np.ones((SENSORS, 1)), 1.0, level)
+    found = network.average(sensor.simulate(many, rng), graph)
+    error = ((found.estimates[0, :, 0] - y.mean()) ** 2).mean() / floor
     print(f"private average: squared error {error:.2f} times the floor, in {found.rounds} rounds")
 
 
 def main(
     out: Path = Path("out/air_quality"), graphs: int = 60
-) -> tuple[dict[str, network.Consensus], pv.estimator.Result]:
+) -> tuple[dict[str, network.Consensus], pv.Estimate]:
     """Simulate, estimate, print and draw."""
     rng = np.random.default_rng(2024)
     places, graph = city(rng)
@@ -134,7 +135,7 @@ def main(
     print(f"{SENSORS} sensors, {len(graph.edges)} links, gap", end=" ")
     print(f"{spectral_gap(graph):.4f}")
     print("the map           ", THETA)
-    print("efficient estimate", central.estimate.round(2))
+    print("efficient estimate", central.value.round(2))
     print("its standard error", bound.standard_error.round(2), "(the floor under these levels)")
     print("without privacy   ", bound.classical_error.round(2))
     for method, result in results.items():
@@ -167,10 +168,10 @@ def main(
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def distances(trace: Array, central: pv.estimator.Result) -> Array:
+def distances(trace: Array, central: pv.Estimate) -> Array:
     """(rounds, N): how far each agent is from the efficient estimate, in standard errors."""
     half = np.linalg.cholesky(np.linalg.inv(central.covariance))
-    found: Array = np.linalg.norm((trace - central.estimate) @ half, axis=-1)
+    found: Array = np.linalg.norm((trace - central.value) @ half, axis=-1)
     return found
 
 
@@ -180,7 +181,7 @@ def save_agents(
     positions: Array,
     edges: Index,
     traces: Mapping[str, Array],
-    central: pv.estimator.Result,
+    central: pv.Estimate,
     parameter: int,
     name: str,
 ) -> None:
@@ -226,7 +227,7 @@ def _draw_map(axes: Axes, positions: Array, edges: Index, far: Array, method: st
 
 
 def _draw_estimates(
-    axes: Axes, trace: Array, central: pv.estimator.Result, parameter: int, name: str, method: str
+    axes: Axes, trace: Array, central: pv.Estimate, parameter: int, name: str, method: str
 ) -> None:
     # From the round in which all agents have an estimate: earlier ones are wild.
     everyone = ~np.isnan(trace).any(axis=(1, 2))
@@ -236,7 +237,7 @@ def _draw_estimates(
     axes.plot(
         steps, trace[first:shown, :, parameter], color=COLOURS["chebyshev"], lw=0.6, alpha=0.6
     )
-    value, error = central.estimate[parameter], central.standard_error[parameter]
+    value, error = central.value[parameter], central.standard_error[parameter]
     axes.axhline(value, color="black", lw=1.2, label="efficient estimate")
     axes.axhspan(value - error, value + error, color="0.5", alpha=0.15, lw=0, label="± its error")
     late = trace[first + (shown - first) // 4 : shown, :, parameter]

@@ -24,7 +24,7 @@ TRIED = (0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0)
 
 def bounds(level: float) -> tuple[float, float]:
     """The least standard error of φ̂: exact for STEPS steps, and by Whittle's formula."""
-    found = dynamics.parameter_bound("ar1-mean", THETA, level, STEPS)
+    found = dynamics.parameter_bound("ar1-mean", THETA, level, steps=STEPS)
     return float(found.standard_error[0]), whittle(level)
 
 
@@ -46,18 +46,19 @@ def simulated(level: float, trials: int, rng: np.random.Generator) -> tuple[np.n
     """φ̂ of each series from its releases, and what the correlation of releases gives."""
     system = dynamics.AR(1, mean=False).system(THETA)
     _, y = system.simulate(STEPS, rng, trials=trials)
-    stream = pv.EndlessLevel(level)
+    stream = pv.StreamLevel.constant(level)
     found, wrong = [], []
     for own in y:
         release = pv.StreamMechanism(stream).simulate(own, rng)
-        found.append(dynamics.fit("ar1-mean", release, level=stream).estimate[0])
+        found.append(dynamics.fit("ar1-mean", release, level=stream).value[0])
         wrong.append(naive(release.values))
     return np.array(found), np.array(wrong)
 
 
 def main(folder: Path, trials: int = TRIALS) -> None:
     rng = np.random.default_rng(18)
-    open_error = np.sqrt(dynamics.parameter_bound("ar1-mean", THETA, 1.0, STEPS).classical[0, 0])
+    whole = dynamics.parameter_bound("ar1-mean", THETA, 1.0, steps=STEPS)
+    open_error = whole.classical_error[0]
     print(f"{trials} series of {STEPS} steps, φ = {PHI}; without privacy ± {open_error:.4f}")
     print("level s    bound    Whittle   found   ratio    naive correlation (aims at φs/(1 + s))")
     seen = []

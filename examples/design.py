@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import privest as pv
-from privest.lattice import GRID
 from privest.report.figures import new_figure, save, tidy
 
 if TYPE_CHECKING:
@@ -90,15 +89,15 @@ def ways(people: People) -> dict[str, Way]:
     """Equal levels; the best for the same total; the same below a cap; equal for that error."""
     model = people.model
     total = LEVEL * model.readings
-    wanted = pv.design.C([float(name == BMI) for name in model.names])
+    wanted = [float(name == BMI) for name in model.names]
     best = pv.design.allocate(model, total, criterion=wanted)
     capped = pv.design.allocate(model, total, criterion=wanted, cap=CAP)
+    fair = pv.design.least_loss(model, best.value, criterion=wanted, loss="largest")
     levels = {
         "equal": ("equal levels", pv.PrivacyLevel(np.full(model.readings, LEVEL))),
-        "best": ("best levels, same total", best),
-        "capped": (f"best levels, nobody above {CAP:g}", capped),
-        "equalised": ("equalised, error of the best",
-                      pv.design.equalised(model, best.value, criterion=wanted)),
+        "best": ("best levels, same total", best.level),
+        "capped": (f"best levels, nobody above {CAP:g}", capped.level),
+        "equalised": ("equalised, error of the best", fair.level),
     }  # fmt: skip
     return {name: tried(people, words, level) for name, (words, level) in levels.items()}
 
@@ -110,8 +109,8 @@ def tried(people: People, words: str, level: pv.PrivacyLevel) -> Way:
     truth = np.linalg.lstsq(model.matrix, people.readings, rcond=None)[0]
     mechanism = pv.mechanism.GaussianMechanism(level, model.readings)
     y = model.simulate(truth, rng, trials=TRIALS)
-    found = pv.estimator.maximum_likelihood_of(model, mechanism, mechanism.simulate(y, rng))
-    errors = found.estimate[:, j] - truth[j]
+    found = pv.estimate(mechanism.simulate(y, rng), model, mechanism=mechanism)
+    errors = found.value[:, j] - truth[j]
     return Way(
         words,
         level,
@@ -125,9 +124,9 @@ def real(people: People, level: pv.PrivacyLevel) -> tuple[float, float]:
     """The BMI effect and its error from one real release: protected noise, no seed."""
     mechanism = pv.mechanism.GaussianMechanism(level, people.model.readings)
     z = mechanism.release(people.readings)
-    found = pv.estimator.maximum_likelihood_of(people.model, mechanism, z[None], grid=GRID)
+    found = pv.estimate(z, people.model, mechanism=mechanism)
     j = people.model.names.index(BMI)
-    return float(found.estimate[0, j]), float(pv.bound(people.model, level).standard_error[j])
+    return float(found.value[j]), float(pv.bound(people.model, level).standard_error[j])
 
 
 def main(out: Path = Path("out"), folder: Path | None = None) -> dict[str, Way]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import privest as pv
-from privest.data import open_source
+from privest.data.source import open_source
 from privest.report.figures import new_figure, save, tidy
 
 NAMES, VARIANCE, TIMES = ("age", "sex", "bmi", "bp"), 0.2, 1.5

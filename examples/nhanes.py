@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 import privest as pv
-from privest.report import as_text, describe
+from privest.report.describe import describe
 from privest.report.figures import new_figure, save, tidy
+from privest.workflow.result import TableEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,25 +74,25 @@ def plan_for(table: pd.DataFrame, factor: float) -> pv.workflow.Plan:
     )
 
 
-def main(folder: Path = DATA, out: Path = Path("out")) -> dict[float, pv.workflow.Estimate]:
+def main(folder: Path = DATA, out: Path = Path("out")) -> dict[float, TableEstimate]:
     """The estimate at each level of rows, by its factor; printed is the one in the middle.
 
     Three simulations, to compare. Real releases add up: a data owner chooses one level.
     """
     table = people(folder)
     sums = pv.plan(table, epsilon=EPSILON, **asked())
-    print(as_text(describe(sums), ("exposure",)))
+    print(*describe(sums, keys=["exposure"]))
     print(pv.estimate(sums.simulate(rng=SEED)).summary())
     plans = {factor: plan_for(table, factor) for factor in FACTORS}
     found = {factor: pv.estimate(plan.simulate(rng=SEED)) for factor, plan in plans.items()}
     print(plans[FACTORS[1]].summary())
-    print(as_text(describe(plans[FACTORS[1]]), ("exposure",)))
+    print(*describe(plans[FACTORS[1]], keys=["exposure"]))
     print(found[FACTORS[1]].summary())
     draw(found, out / "nhanes.png")
     return found
 
 
-def draw(found: dict[float, pv.workflow.Estimate], path: Path) -> None:
+def draw(found: dict[float, TableEstimate], path: Path) -> None:
     """Left the estimates at each level, right what a reader guesses about one person."""
     figure = new_figure(11, 4.6)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
@@ -104,7 +105,7 @@ def draw(found: dict[float, pv.workflow.Estimate], path: Path) -> None:
     print(f"Picture: {path}")
 
 
-def draw_effects(axes: Axes, found: dict[float, pv.workflow.Estimate]) -> None:
+def draw_effects(axes: Axes, found: dict[float, TableEstimate]) -> None:
     """Percent for one unit more, with 95% intervals."""
     names = list(next(iter(found.values())).percent())
     for k, one in enumerate(found.values()):
@@ -123,7 +124,7 @@ def draw_effects(axes: Axes, found: dict[float, pv.workflow.Estimate]) -> None:
     tidy(axes, axis="x")
 
 
-def draw_exposure(axes: Axes, found: dict[float, pv.workflow.Estimate]) -> None:
+def draw_exposure(axes: Axes, found: dict[float, TableEstimate]) -> None:
     """What a reader who fits the regression and shrinks guesses about a person predicted at 100."""
     heights = range(len(found), -1, -1)
     sd = math.sqrt(found[FACTORS[1]].noise_found or 0.0)
@@ -148,7 +149,7 @@ def draw_exposure(axes: Axes, found: dict[float, pv.workflow.Estimate]) -> None:
     tidy(axes, axis="x")
 
 
-def level_text(found: pv.workflow.Estimate) -> str:
+def level_text(found: TableEstimate) -> str:
     """`s = 3.79`."""
     return f"s = {found.level:.3g}"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.mechanism import Channel, Worst, data_perturbation
+from privest.mechanism import Channel, calibrate
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Sech(Channel):
 
     @property
     def worst(self):
-        return Worst(0.5 / self.b**2)
+        return 0.5 / self.b**2
 
     @classmethod
     def calibrated(cls, level):
@@ -37,5 +37,5 @@ class Sech(Channel):
 
 def sech(model, s):
     """sech noise on data, least squares."""
-    mechanism = data_perturbation(s, model.readings, Sech.calibrated)
+    mechanism = calibrate(Sech, s, model=model)
     return mechanism, lambda z: np.linalg.lstsq(model.matrix, z.T, rcond=None)[0].T

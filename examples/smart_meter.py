@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
     common[0, 0] = 1.0
     best = dynamics.best_directions(own, BUDGET, weight=common)
     levels = {
-        "equal noise": pv.EndlessLevel(BUDGET / HOUSES * np.eye(HOUSES)),
+        "equal noise": pv.StreamLevel.constant(BUDGET / HOUSES * np.eye(HOUSES)),
         "best directions": best.level,
     }
     days, meters = own.simulate(STEPS, rng, trials=DAYS)
@@ -53,15 +53,15 @@ def main(folder: Path) -> None:
     table, found = {}, {}
     for name, level in levels.items():
         found[name] = dynamics.filter(
-            own, dynamics.simulate_series(level, meters, rng), level=level
+            own, pv.StreamMechanism(level).simulate(meters, rng), level=level
         )
         steady = dynamics.steady_state(own, level)
-        late = (found[name].estimate - days)[:, STEPS // 2 :, 0]
+        late = (found[name].filtered.value - days)[:, STEPS // 2 :, 0]
         table[name] = [
             np.sqrt(steady.filtered[0, 0]),
             np.sqrt((late**2).mean()),
             (np.sqrt(np.diagonal(steady.smoothed)) / prior)[1:].min(),
-            level.to_epsilon(delta=1e-6, move=0.1),
+            level.to_epsilon(delta=1e-6, sensitivity=0.1),
         ]
     print("                                      equal noise   best directions")
     rows = (
@@ -72,7 +72,7 @@ def main(folder: Path) -> None:
     )
     for row, (first, second) in zip(rows, zip(*table.values())):
         print(f"{row:37s} {first:12.3f} {second:17.3f}")
-    print(f"variance of the common load, equal noise / best: {best.gain:.3f}")
+    print(f"variance of the common load, equal noise / best: {best.equal / best.value:.3f}")
     print(f"certificate: within {best.gap / float(best.error):.1e} of the optimum")
     values, vectors = np.linalg.eigh(best.information)
     shown = vectors[:, -1] * np.sign(vectors[:, -1].sum())
@@ -82,14 +82,14 @@ def main(folder: Path) -> None:
     )
     print("the budget limits all meters together; the ε of one meter is the larger for it.")
 
-    guess = dynamics.smooth(found["best directions"])
+    guess = found["best directions"].smoothed
     hours = np.arange(STEPS) / 12
     lines = [
-        Curve.of_errors(name, own.estimate[0, :, 0], own.standard_error[:, 0], hours)
+        Curve.of_errors(name, own.filtered.value[0, :, 0], own.filtered.standard_error[:, 0], hours)
         for name, own in found.items()
     ]
     used = Curve.of_errors(
-        "best directions, all releases", guess.estimate[0, :, 4], guess.standard_error[:, 4], hours
+        "best directions, all releases", guess.value[0, :, 4], guess.standard_error[:, 4], hours
     )
     save_panels(
         [

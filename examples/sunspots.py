@@ -36,28 +36,28 @@ def period(estimate: np.ndarray) -> float:
 
 def panel(noise: float, years: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Panel:
     """Release at one level, identify, foresee; what is found, in words and as curves."""
-    level, known = pv.EndlessLevel(1.0 / noise**2), years[:-AHEAD]
+    level, known = pv.StreamLevel.constant(1.0 / noise**2), years[:-AHEAD]
     release = pv.StreamMechanism(level).simulate(y[:-AHEAD], rng)  # all that leaves the data owner
     found = dynamics.fit("ar2", release, level=level)
-    intervals, foreseen, series = found.intervals(), found.forecast(AHEAD), found.signal()
+    foreseen, series = found.forecast(AHEAD), found.signal()
     print(f"\nlevel 1/{noise:g}² (noise ± {noise:g} on every measurement)")
     print("           estimate       95 % interval   s.e.  least s.e.  no privacy")
-    rows = zip(found.names, found.estimate, intervals.ends, found.standard_error)
+    rows = zip(found.names, found.value, found.interval(), found.standard_error)
     floors = zip(np.sqrt(np.diagonal(found.bound)), found.classical_error)
     for (name, value, (low, high), error), (least, free) in zip(rows, floors):
         print(
             f"  {name:6s} {value:10.3f}  [{low:8.3f}, {high:8.3f}] {error:8.3f} {least:8.3f} "
             f"{free:9.3f}"
         )
-    print(f"  cycle of {period(found.estimate):.1f} years; AIC {found.aic:.1f}")
+    print(f"  cycle of {period(found.value):.1f} years; AIC {found.aic:.1f}")
     print(f"  {found.diagnose().verdict}")
     ends = foreseen.interval()[:, 0]
     inside = (y[-AHEAD:] >= ends[:, 0]) & (y[-AHEAD:] <= ends[:, 1])
     print(f"  {inside.sum()} of the {AHEAD} years that followed are in their 95 % intervals")
     past = series.interval()[:, 0].T
     courses = [
-        Curve("from releases up to 1988", known, series.estimate[:, 0], *past),
-        Curve("forecast", years[-AHEAD:], foreseen.estimate[:, 0], *ends.T),
+        Curve("from releases up to 1988", known, series.value[:, 0], *past),
+        Curve("forecast", years[-AHEAD:], foreseen.value[:, 0], *ends.T),
     ]
     return Panel(f"noise of a release: ± {noise:g}", courses, (years, y))
 

@@ -63,38 +63,35 @@ def draw_plane(tracks: dict, path: Path, truth: np.ndarray, points: np.ndarray) 
 
 def main(folder: Path) -> None:
     rng = np.random.default_rng(7)
-    own, level = system(), pv.EndlessLevel(LEVEL * np.eye(2))
+    own, level = system(), pv.StreamLevel.constant(LEVEL * np.eye(2))
     states, readings = own.simulate(STEPS, rng)
     readings[90:110] = np.nan  # the tunnel
 
     release = pv.StreamMechanism(level).simulate(readings, rng)  # all that leaves the vehicle
     found = dynamics.filter(own, release, level=level)
-    smoothed = dynamics.smooth(found)
-    ahead = dynamics.predict(found, 10)
+    ahead = found.forecast(10)
 
     bound = pv.bound(own, level, steps=STEPS, missing=release.missing)
     place = [0, 2]
     print("root-mean-square position error, metres        bound   this run")
-    for name, P, mean in (
-        ("filtered", bound.filtered, found.estimate),
-        ("smoothed", bound.smoothed, smoothed.estimate),
-    ):
-        limit = np.sqrt(P[:, place, place].sum(axis=1).mean())
-        here = np.sqrt(((mean - states)[:, place] ** 2).sum(axis=1).mean())
+    parts = {"filtered": found.filtered, "smoothed": found.smoothed}
+    for name, own in parts.items():
+        limit = np.sqrt(getattr(bound, name)[:, place, place].sum(axis=1).mean())
+        here = np.sqrt(((own.value - states)[:, place] ** 2).sum(axis=1).mean())
         print(f"  {name:40s} {limit:9.2f} {here:10.2f}")
     free = bound.classical.filtered[:, place, place].sum(axis=1).mean()
     print(f"  {'filtered, from the readings themselves':40s} {np.sqrt(free):9.2f}")
     print(f"  {'one release, unfiltered':40s} {np.sqrt(2 * (15.0**2 + GPS**2)):9.2f}")
     print(f"ten seconds ahead: ± {1.96 * ahead.standard_error[-1, 0]:.0f} m (95 %)")
-    epsilon = level.to_epsilon(delta=1e-6, move=1.0)
+    epsilon = level.to_epsilon(delta=1e-6, sensitivity=1.0)
     print(f"(ε, δ) when one reading moves by 1 m: ({epsilon:.3f}, 1e-6)")
     print(f"innovations: variance {np.nanvar(found.innovations):.3f} (1 if the model is right)")
 
     shown = release.values.reshape(STEPS, 2) / np.sqrt(LEVEL)
     draw_plane(
         {
-            name: (own.estimate[:, place], own.covariance[:, place][:, :, place])
-            for name, own in (("filtered", found), ("smoothed", smoothed))
+            name: (own.value[:, place], own.covariance[:, place][:, :, place])
+            for name, own in parts.items()
         },
         folder / "vehicle.png", states[:, place], shown,
     )  # fmt: skip
@@ -102,8 +99,8 @@ def main(folder: Path) -> None:
         Panel(
             title,
             [
-                Curve.of_errors("filtered", found.estimate[:, j], found.standard_error[:, j]),
-                Curve.of_errors("smoothed", smoothed.estimate[:, j], smoothed.standard_error[:, j]),
+                Curve.of_errors(name, own.value[:, j], own.standard_error[:, j])
+                for name, own in parts.items()
             ],
             (np.arange(STEPS), states[:, j]),
         )

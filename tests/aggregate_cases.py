@@ -9,7 +9,7 @@ from privest import aggregate
 from privest.mechanism.source import Source
 
 
-def design_of(H, owners=None, *, many=0.0, blocks=1, in_memory=2**25):
+def design_of(H, owners=None, *, blocks=1, in_memory=2**25):
     """The design of rows (K, n), and the rows of each block; `owners`: whose they are."""
     H = np.asarray(H, dtype=float)
     parts = np.array_split(H, blocks)
@@ -20,7 +20,7 @@ def design_of(H, owners=None, *, many=0.0, blocks=1, in_memory=2**25):
         persons = aggregate.RowPersons(numbers, np.bincount(owners))
         rows = aggregate.person_rows(rows, persons)
     triangle = np.linalg.qr(np.concatenate([*rows, np.zeros((rows.n, rows.n))]), mode="r")
-    return aggregate.sum_design(rows, triangle, persons, many=many)
+    return aggregate.sum_design(rows, triangle, persons)
 
 
 def split_of(design, limits, **promise):

@@ -418,12 +418,6 @@ def of_ours():
         Case({"x": x7}, line(x7, normal()), LINE,
              near | {"expected": {"intercept": 0.9, "x": 0.6}}, sd=1.0),
     )  # fmt: skip
-    x8 = np.random.default_rng(8).standard_t(3, 5000)
-    yield (
-        "cut weights, heavy tails of x",
-        Case({"x": x8}, line(x8, normal()), LINE, {"row_weights": "cut", "range": (-30.0, 30.0)},
-             sd=1.0, wide=SQUARES),
-    )  # fmt: skip
 
 
 def _capped():

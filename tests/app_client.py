@@ -9,7 +9,9 @@ from pathlib import Path
 
 from app_forms import forms_of
 from privest.app import Desk, make_app
-from privest.workflow import Model, Privacy, Public, Spec, make_plan
+from privest.workflow import Spec
+from privest.workflow.plan import make_plan
+from privest.workflow.spec import Model, Privacy, Public
 
 HOST = "127.0.0.1:8800"
 

@@ -7,7 +7,9 @@ from app_forms import FoundForm
 from app_fuzz import harvested
 from app_messy import SENTINELS, messy
 from app_release import ended
-from privest.workflow import Account, Privacy, release
+from privest.workflow.account import Account
+from privest.workflow.release import release
+from privest.workflow.spec import Privacy
 
 LONGEST = 20_000  # characters of an address that a browser sends
 

@@ -11,7 +11,7 @@ import numpy as np
 import privest as pv
 from design_reference import Case, Criterion, value_of
 
-CRITERIA = ("A", "A rank 2", "D", "E", "c", "standard errors")
+CRITERIA = ("A", "A rank 2", "D", "E", "c")  # "standard errors" besides: a target alone
 CONSTRAINTS = ("budget", "costs", "caps", "groups", "persons", "largest")
 NOISE = ("moderate", "small", "none", "mixed")
 
@@ -33,6 +33,13 @@ class Asked:
     def logarithm(self):
         return self.criterion.kind == "logdet"
 
+    def target(self, value):
+        """What a user asks for so that the criterion is at most `value`."""
+        if self.criterion.kind != "largest":
+            return value
+        errors = value**0.5 / np.diagonal(self.criterion.matrix)
+        return {f"θ[{j}]": float(error) for j, error in enumerate(errors)}
+
     def excess(self, one, other):
         """How much the criterion `one` is above `other`: relative; of log det absolute."""
         return one - other if self.logarithm else one / other - 1
@@ -49,22 +56,21 @@ def variances(rng, kind, m):
 def criteria(rng, name, n):
     """(of the reference, of the library)."""
     if name == "A":
-        return Criterion("trace", np.eye(n)), pv.design.A()
+        return Criterion("trace", np.eye(n)), {}
     if name == "A rank 2":
         root = rng.standard_normal((n, 2))
-        return Criterion("trace", root), pv.design.A(weight=root @ root.T)
+        return Criterion("trace", root), {"weight": root @ root.T}
     if name == "D":
-        return Criterion("logdet"), pv.design.D()
+        return Criterion("logdet"), {"criterion": "D"}
     if name == "E":
         root = rng.standard_normal((n, n))
         weight = root @ root.T + 0.1 * np.eye(n)
-        return Criterion("least", weight), pv.design.E(weight=weight)
+        return Criterion("least", weight), {"criterion": "E", "weight": weight}
     if name == "c":
         vector = rng.standard_normal(n)
-        return Criterion("trace", vector[:, None]), pv.design.C(vector)
+        return Criterion("trace", vector[:, None]), {"criterion": vector}
     errors = rng.uniform(0.05, 0.5, n)
-    named = {f"θ[{j}]": float(error) for j, error in enumerate(errors)}
-    return Criterion("largest", np.diag(1 / errors)), pv.design.StandardErrors(named)
+    return Criterion("largest", np.diag(1 / errors)), {}
 
 
 def asked(seed, criterion, constraint, noise):
@@ -87,12 +93,12 @@ def asked(seed, criterion, constraint, noise):
     if constraint == "persons":  # Σ s_k of a person is limited
         limit = float(rng.uniform(3, 6))
         person, most = labels, np.full(labels.max() + 1, limit)
-        options["persons"] = pv.design.Persons(named, limit)
+        options |= {"persons": named, "person_cap": limit}
     if constraint == "largest":  # one level a person, limited, and paid once
         limit = float(rng.uniform(1.5, 3))
         atom, cap, cost = labels, np.full(m, limit), 1 / np.bincount(labels)[labels]
-        options["persons"] = pv.design.Persons(named, limit, "largest")
+        options |= {"groups": named, "cost": cost, "cap": limit}
     reference, public = criteria(rng, criterion, n)
     case = Case(H, v, cost, cap, atom, person, most)
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=v))
-    return Asked(case, reference, model, {"criterion": public} | options, float(cost.sum()))
+    return Asked(case, reference, model, public | options, float(cost.sum()))

@@ -77,7 +77,7 @@ KINDS = {
     ),
     "logarithm": Kind(
         f"{LOG} {STATED} --delta 1e-6 --level 4",
-        ("", "--at age=50,bmi=27,sex=male --total"),
+        ("", "--at age=50,bmi=27,sex=male"),
     ),
     "mean": Kind(f"--target ldl {RANGE} --level 2"),
     "means-of-groups": Kind(f"--target ldl --by sex {SEX} {RANGE} --level 2"),
@@ -86,9 +86,7 @@ KINDS = {
     "weights": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --set model.weights=weight"),
     "laplace": Kind(f"{LINEAR} {STATED} --range=-4,6 --distribution laplace --level 2"),
     "laplace-epsilon": Kind(f"{LINEAR} {STATED} --range=-4,6 --distribution laplace --epsilon 5"),
-    "persons": Kind(
-        f"{LINEAR} {RANGE} --person person --level 2", ("", "--errors reml"), "visits.csv"
-    ),
+    "persons": Kind(f"{LINEAR} {RANGE} --person person --level 2", table="visits.csv"),
     "persons-epsilon": Kind(f"{LINEAR} {RANGE} --person person --epsilon 20", table="visits.csv"),
     "persons-capped": Kind(
         f"{LINEAR} {RANGE} --person person --set model.most_rows=2 --level 2", table="visits.csv"
@@ -135,7 +133,5 @@ STREAMS = {
     "unknown-variance": f"{STREAM} --level 2 --intercept",
     "range": f"{STREAM} --level 2 {RANGE} --intercept",
     "lags": f"{STREAM} --level 2 --lags 0.5,0.25 {STATED} --intercept",
-    "shared-day": f"{STREAM} --level 2 --shared-day 4 {STATED} --intercept",
-    "ar1": f"{STREAM} --level 2 --ar1 --intercept",
     "releases": f"{STREAM} --level 2 {RANGE} --emit releases",
 }

@@ -2,7 +2,7 @@
 
 Readings and releases are drawn anew in every repetition, z = √s y + e, by numpy alone:
 
-    found = fit(family, level, release);  found.intervals();  found.forecast(5).interval()
+    found = fit(family, level, release);  found.interval();  found.forecast(5).interval()
 
 Prints a table: how often 95% intervals hold the truth, for each parameter (profile, then Wald),
 and the readings 1 and 5 steps after the last release (mixture, then plug-in), and how much wider
@@ -168,7 +168,7 @@ def repeated(case, steps, s, times, forecasts, seed):
         one = call_fit(family, s, make_release(s, z[:, None]), inputs)
         assert list(one.names) == names, one.names
         for method in ("profile", "wald"):
-            low, high = one.intervals(0.95, method=method).ends.T
+            low, high = one.interval(0.95, method=method).T
             found[method].append((low <= truth) & (truth <= high))
         if number >= forecasts:
             continue

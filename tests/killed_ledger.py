@@ -19,7 +19,7 @@ from privest.ledger import Budget, Cost, Ledger
 
 BUDGET = 12
 EVENTS = 26_000  # about 3,000 for a release that is sent again, 5,500 for a new one
-COST = Cost(1.0, mu2=0.25, move=1.0)
+COST = Cost(1.0, mu2=0.25, sensitivity=1.0)
 
 
 def drawn():
@@ -35,7 +35,7 @@ def work(folder, parent, first=0, watch=None):
     start, begin = divmod(first, BUDGET)
     for number in range(start, 10**9):
         subject = f"s{number}"
-        ledger.account(subject, budget=Budget(trace=float(BUDGET), rho=9.0, move=1.0))
+        ledger.account(subject, budget=Budget(trace=float(BUDGET), rho=9.0, sensitivity=1.0))
         for index in range(begin, BUDGET + 1):
             if os.getppid() != parent:
                 os._exit(4)  # nobody is left to kill it

@@ -17,7 +17,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from privest import files, workflow
+import workflow_inside as workflow
+from privest import files
 from privest.ledger import Account, Ledger
 from workflow_tables import people, spec, write
 

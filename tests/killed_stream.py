@@ -26,9 +26,9 @@ STEPS, N = 400, 3
 def pair(kind):
     rng = np.random.default_rng(0)
     if kind == "independent":
-        level = pv.EndlessLevel(2.0)
+        level = pv.StreamLevel.constant(2.0)
     elif kind in ("banded", "real", "ledger"):
-        level = pv.EndlessLevel(2.0, [0.5, -0.3, 0.1])
+        level = pv.StreamLevel.constant(2.0, lags=[0.5, -0.3, 0.1])
     else:
         U = 0.1 * np.tril(rng.standard_normal((STEPS, STEPS)), -1)
         level = pv.StreamLevel(rng.uniform(0.5, 2, STEPS), U)
@@ -78,7 +78,7 @@ def work(folder, kind, pace):
             stop = min(k + 1 + k % 3, STEPS)
             release = released(y[k:stop], rng)
             estimator.update(release, H[k:stop])
-            estimate = estimator.estimate.tolist() if estimator.identifiable else None
+            estimate = estimator.value.tolist() if estimator.identifiable else None
             kept.save(pending=release, notes={"estimate": estimate})
             send(release, estimate)
             if pace:

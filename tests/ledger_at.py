@@ -4,4 +4,4 @@ from privest.ledger import Cost
 
 
 def at(account, index):
-    return account.preview(Cost(0.0, rho=0.0, move=account.budget.move), start=index)
+    return account.preview(Cost(0.0, rho=0.0, sensitivity=account.budget.sensitivity), start=index)

@@ -15,7 +15,8 @@ from mpi4py import MPI
 
 import privest as pv
 from privest.errors import PrivestError
-from privest.network import Graph, Sensor, SensorRelease, mpi
+from privest.network import Graph, Sensor, mpi
+from privest.network._sensor import SensorRelease
 
 ring, star = Graph.ring, Graph.star
 SLOW, GONE = 3, 2  # which agent misbehaves, and after how many messages

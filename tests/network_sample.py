@@ -70,7 +70,7 @@ def links_of_every_kind(count=36, seed=2):
 
 def distance(found, central):
     """√((θ̂ − θ*)ᵀ PI (θ̂ − θ*)) for every agent: in standard errors."""
-    e = found - central.estimate
+    e = found - central.value
     return np.sqrt(np.einsum("...a,ab,...b->...", e, np.linalg.inv(central.covariance), e))
 
 

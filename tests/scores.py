@@ -3,7 +3,7 @@
 import numpy as np
 
 import privest as pv
-from privest.pipeline import OutputPerturbation
+from privest.mechanism import OutputPerturbation
 
 
 def score_of(law, weight=1.0, **options):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
-from privest.mechanism._channel import Channel, Worst
-from privest.noise import Laplace, ScalarLaw
+from privest.mechanism import Channel
+from privest.noise import Distribution, Laplace
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Toy(Channel):
 
     @property
     def worst(self):
-        return Worst(math.nan)
+        return math.nan
 
 
 @dataclass(frozen=True)
 class Shift(Toy):
     """z = u + d from the log-density of d alone: no score, no formula."""
 
-    law: ScalarLaw
+    law: Distribution
     declared: bool = True
 
     def sample(self, u, rng):
@@ -47,12 +47,12 @@ class Shift(Toy):
 class LyingLaplace(Shift):
     """Calibrated to 1 by its own word; the scale of its noise says otherwise."""
 
-    law: ScalarLaw = field(default_factory=lambda: Laplace(0.9))
+    law: Distribution = field(default_factory=lambda: Laplace(0.9))
     claim: float = 1.0
 
     @property
     def worst(self):
-        return Worst(self.claim)
+        return self.claim
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class TriangularDither(Toy):
 
     @property
     def worst(self):
-        return Worst(self.claim)
+        return self.claim
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import pandas as pd
 import pyreadstat
 
 from privest.data import Format
-from privest.workflow import Model, Privacy, Public, Spec
+from privest.workflow import Spec
+from privest.workflow.spec import Model, Privacy, Public
 
 VARIANCE, LEVEL = 0.3, 2.0
 UNIT = 1 + 0.75 * 2.0**-20  # variance of unit noise of a real release, on the grid of 2⁻¹⁰

@@ -15,12 +15,12 @@ from functools import reduce
 import numpy as np
 
 import privest as pv
+import privest.workflow.spec  # its classes are named below
 from privest import (
     dynamics,
     mechanism,
     network,
     noise,
-    pipeline,
 )
 from privest.errors import PrivestError
 
@@ -30,16 +30,16 @@ SOME = 4  # wrong values for each argument in the quick run, in turn
 H = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]])
 MODEL = pv.LinearModel(H, noise=1.0)
 GAUSS, SMOOTH = noise.Laplace(1.0), noise.Logistic(1.0)
-ENDLESS = pv.EndlessLevel(1.0)
+ENDLESS = pv.StreamLevel.constant(1.0)
 WALK = dynamics.StateSpace(A=0.9, C=1.0, Q=1.0, R=0.5, cov0=1.0)
 BENT = dynamics.NonlinearStateSpace(lambda x: 0.9 * x, lambda x: x, 1.0, 0.5, [0.0], 1.0)
 ROWS = np.column_stack([np.ones(12), np.arange(12.0)])
 READINGS = np.sin(np.arange(12.0))
 RELEASE = pv.StreamMechanism(ENDLESS).simulate(READINGS, np.random.default_rng(0))
-FILTERED = dynamics.filter(WALK, RELEASE, level=ENDLESS)
 RING = network.Graph.ring(4)
+AVERAGED = network.Sensor(np.ones((4, 1)), 1.0, 1.0).simulate(np.zeros(4), np.random.default_rng(0))
 SENSOR = network.Sensor(H, noise.Gaussian(cov=1.0), 1.0)
-SCORES = pipeline.OutputPerturbation(pv.LinearModel(ROWS, noise=GAUSS), 1.0, score="least_squares")
+SCORES = mechanism.OutputPerturbation(pv.LinearModel(ROWS, noise=GAUSS), 1.0, score="least_squares")
 
 
 def rng():
@@ -55,79 +55,46 @@ CALLS = {
     "bounds.consensus_bound": {"level": 1.0, "agents": 3},
     "bounds.prior_information": {"model": MODEL, "prior": np.eye(2)},
     "bounds.release_level": {"model": MODEL, "total": 10.0, "prior": np.eye(2)},
-    "bounds.stream_estimates": {"model": MODEL, "level": 1.0, "releases": np.ones(4)},
     "bounds.trace_bound": {"model": MODEL, "budget": 1.0, "weight": np.eye(2)},
     "identifiability": {"model": MODEL, "level": 1.0},
-    "privacy.AdjacentSteps": {"by": 1.0, "steps": 2},
-    "privacy.Along": {"direction": [1.0, 0.0]},
-    "privacy.EndlessLevel": {"S": 1.0, "lags": [0.5]},
-    "privacy.OneBlock": {"by": 1.0, "sizes": [2, 2]},
-    "privacy.OneReading": {"by": 1.0},
-    "privacy.OneRecord": {"by": [1.0, 2.0]},
-    "privacy.PrivacyLevel": {"value": np.eye(2)},
+    "privacy.Adjacency.steps": {"by": 1.0, "count": 2},
+    "privacy.Adjacency.direction": {"vector": [1.0, 0.0]},
+    "privacy.Adjacency.block": {"by": 1.0, "sizes": [2, 2]},
+    "privacy.Adjacency.measurement": {"by": 1.0},
+    "privacy.Adjacency.record": {"by": [1.0, 2.0]},
+    "PrivacyLevel": {"value": np.eye(2)},
+    "PrivacyLevel.from_epsilon": {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 1.0},
+    "PrivacyLevel.from_mu": {"mu": 1.0, "sensitivity": 1.0},
+    "PrivacyLevel.from_rho": {"rho": 1.0, "sensitivity": 1.0},
+    "PrivacyLevel.from_attacker": {"distance": 1.0, "success": 0.7},
+    "StreamLevel": {"S": np.ones((3, 1, 1))},
+    "StreamLevel.constant": {"S": 1.0, "lags": [0.5], "steps": 3},
     "privacy.Range": {"low": 0.0, "high": 1.0},
-    "privacy.StreamLevel": {"S": np.ones((3, 1, 1))},
     "privacy.as_level": {"given": 1.0},
-    "privacy.as_stream_level": {"given": 1.0, "steps": 3, "readings": 1},
-    "privacy.coin_epsilon": {"coin": pv.privacy.coin_of(1.0)},
-    "privacy.coin_of": {"level": 1.0, "range": (0.0, 1.0)},
-    "privacy.grid_statement": {"level": 1.0, "move": 1.0, "delta": 1e-6, "readings": 4},
-    "privacy.level_for_attacker": {"apart": 1.0, "chance": 0.7},
-    "privacy.level_on_grid": {
-        "epsilon": 1.0, "delta": 1e-6, "move": 1.0, "shape": pv.PrivacyLevel(1.0),
+    "privacy.as_stream_level": {"given": 1.0, "steps": 3, "measurements": 1},
+    "privacy.grid_statement": {
+        "level": 1.0, "sensitivity": 1.0, "delta": 1e-6, "measurements": 4,
     },
-    "privacy.person_level": {"epsilon": 1.0, "delta": 1e-6, "rows": 2, "move": 1.0},
-    "privacy.person_statement": {"level": 1.0, "rows": 2, "move": 1.0, "delta": 1e-6},
-    "privacy.pure_epsilon": {"law": "laplace", "level": 1.0, "width": 1.0},
-    "privacy.pure_level": {"law": "laplace", "epsilon": 1.0, "width": 1.0},
-    "privacy.relative_variance": {"law": "laplace", "epsilon": 1.0},
-    "privacy.rows_statement": {"rows": [1.0, 2.0], "move": 1.0, "law": "gaussian", "delta": 1e-6},
+    "privacy.rows_statement": {
+        "rows": [1.0, 2.0], "sensitivity": 1.0, "law": "gaussian", "delta": 1e-6,
+    },
+    "privacy.epsilon_of": {"mu": 1.0, "delta": 1e-6},
+    "privacy.mu_of": {"epsilon": 1.0, "delta": 1e-6},
+    "privacy.metric_trace": {"epsilon": 1.0, "measurements": 3},
     "privacy.gdp.delta_of": {"mu": 1.0, "epsilon": 1.0},
-    "privacy.gdp.epsilon_of": {"mu": 1.0, "delta": 1e-6},
-    "privacy.gdp.log_delta_of": {"mu": 1.0, "epsilon": 1.0},
-    "privacy.gdp.mu_of": {"epsilon": 1.0, "delta": 1e-6},
     "privacy.gdp.mu_of_rho": {"rho": 1.0},
     "privacy.gdp.rho_of": {"mu": 1.0},
-    "privacy.attacker.allowed_chance": {"epsilon": 1.0, "delta": 0.0},
-    "privacy.attacker.as_if_level": {"error": 0.5, "spread": 1.0},
-    "privacy.attacker.chance_between": {"level": 1.0, "apart": 1.0},
-    "privacy.attacker.chance_of_mu": {"mu": 1.0},
-    "privacy.attacker.chance_of_side": {"level": 1.0, "spread": 1.0},
-    "privacy.attacker.coin_chance": {"epsilon": 1.0},
-    "privacy.attacker.effective_rows": {"rows": 10, "level": 1.0, "variance": 1.0},
-    "privacy.attacker.epsilon_for_chance": {"chance": 0.7},
-    "privacy.attacker.informed_error": {"level": 1.0, "spread": 1.0},
-    "privacy.attacker.laplace_chance": {"epsilon": 1.0},
-    "privacy.attacker.level_for_tolerance": {"apart": 1.0, "chance": 0.7},
-    "privacy.attacker.mu_for_chance": {"chance": 0.7},
-    "privacy.attacker.neighbours_error": {"level": 1.0, "correlation": 0.5, "spread": 1.0},
-    "privacy.attacker.odds_beyond": {"mu": 1.0, "epsilon": 1.0},
-    "privacy.attacker.reading_error": {"level": 1.0},
-    "privacy.metric.reading_trace_bound": {"epsilon": 1.0},
-    "privacy.metric.trace_bound": {"epsilon": 1.0, "readings": 3},
-    "noise.Affine": {"law": GAUSS, "shift": 0.0, "scale": 1.0},
     "noise.Bump": {"p": 2.0},
     "noise.Cauchy": {"scale": 1.0},
     "noise.CosSquared": {"half_width": 1.0},
     "noise.Gaussian": {"cov": 1.0, "mean": 0.0},
-    "noise.GaussianLaw": {"variance": 1.0, "loc": 0.0},
     "noise.GaussianMixture": {"weights": (0.5, 0.5), "means": (0.0, 1.0), "sds": (1.0, 2.0)},
-    "noise.Independent": {"laws": GAUSS, "scales": [1.0, 2.0]},
     "noise.Laplace": {"scale": 1.0},
     "noise.Logistic": {"scale": 1.0},
-    "noise.MultivariateGaussian": {"cov": np.eye(2), "mean": [0.0, 0.0]},
     "noise.Staircase": {"epsilon": 1.0, "sensitivity": 1.0, "gamma": 0.5},
     "noise.StudentT": {"df": 3.0, "scale": 1.0},
     "noise.Uniform": {"half_width": 1.0},
     "noise.as_joint": {"noise": 1.0},
-    "noise.fisher_information_by_quadrature": {
-        "law": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "landmarks": (0.0,),
-        "normalise": True,
-    },
-    "noise.expected_squared_curvature_by_quadrature": {
-        "law": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "landmarks": (0.0,),
-        "normalise": True,
-    },
     "noise.from_logpdf": {
         "logpdf": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "kinks": (), "scale": 1.0,
         "landmarks": (), "normalise": True, "name": "bell",
@@ -138,111 +105,94 @@ CALLS = {
     },
     "mechanism.BinaryQuantiser": {"law": SMOOTH, "threshold": 0.0},
     "mechanism.Componentwise": {
-        "channels": mechanism.Additive(GAUSS), "matrix": np.eye(2), "offset": 0.0, "readings": 2,
+        "channels": mechanism.Additive(GAUSS), "matrix": np.eye(2), "offset": 0.0,
+        "measurements": 2,
     },
-    "mechanism.Gain": {"law": GAUSS},
-    "mechanism.GaussianMechanism": {"level": 1.0, "readings": 2, "range": (0.0, 1.0)},
-    "mechanism.GeometricPerturbation": {"readings": 2, "variance": 1.0, "translation": 0.0},
+    "mechanism.Gain": {"law": 1.0 + GAUSS, "truncate": 0.5},
+    "GaussianMechanism": {"level": 1.0, "measurements": 2, "range": (0.0, 1.0)},
+    "mechanism.GeometricPerturbation": {"measurements": 2, "variance": 1.0, "translation": 0.0},
     "mechanism.LaplaceQuantiser": {"step": 1.0, "scale": 1.0},
     "mechanism.PrivacyWeights": {"weight_variance": 1.0, "variance": 1.0},
-    "mechanism.ProbabilisticQuantiser": {"step": 1.0},
+    "mechanism.ProbabilisticQuantiser": {"step": 1.0, "dither": "triangular"},
     "mechanism.RandomisedResponse": {"epsilon": 1.0},
-    "mechanism.Rotation": {"readings": 2},
     "mechanism.StreamMechanism": {"level": 1.0, "range": (0.0, 1.0), "parts": True},
-    "mechanism.TriangularQuantiser": {"step": 1.0},
-    "mechanism.TruncatedGain": {"law": GAUSS, "threshold": 0.5},
-    "mechanism.TwinUniform": {"inner": 1.0, "outer": 2.0},
-    "design.A": {"weight": np.eye(2)},
-    "design.C": {"vector": [1.0, 0.0]},
-    "design.E": {"weight": np.eye(2)},
-    "design.Persons": {"labels": [0, 0, 1, 1], "most": 1.0, "measure": "trace"},
-    "design.StandardErrors": {"wanted": {"a": 0.5}},
     "design.allocate": {
-        "model": MODEL, "budget": 1.0, "cost": 1.0, "cap": 1.0, "groups": [0, 0, 1, 1],
-        "shape": "diagonal", "tol": 1e-6,
+        "model": MODEL, "budget": 1.0, "criterion": "A", "weight": np.eye(2), "cost": 1.0,
+        "cap": 1.0, "groups": [0, 0, 1, 1], "persons": [0, 0, 1, 1], "person_cap": 1.0,
+        "shape": "diagonal",
     },
     "design.optimality_gap": {
         "model": MODEL, "level": np.ones(4), "budget": 4.0, "cost": 1.0, "cap": 2.0,
     },
-    "design.equalised": {"model": MODEL, "target": 5.0, "cost": 1.0, "cap": 100.0},
-    "design.least_loss": {"model": MODEL, "target": 5.0, "cost": 1.0, "cap": 100.0, "tol": 1e-6},
-    "design.sample_size": {"model": MODEL, "level": 1.0, "target": {"θ[0]": 0.5}},
-    "design.frontier": {"model": MODEL, "target": {"θ[0]": 0.5}, "sizes": [10, 20]},
-    "design.spread": {"model": MODEL, "budget": 1.0, "cost": 1.0, "cap": 1.0, "tol": 1e-6},
+    "design.least_loss": {
+        "model": MODEL, "target": 5.0, "loss": "total", "cost": 1.0, "cap": 100.0,
+    },
+    "design.sample_size": {"model": MODEL, "target": {"θ[0]": 0.5}, "level": 1.0},
+    "design.schedule": {"model": MODEL, "budget": 1.0, "cost": 1.0, "cap": 1.0},
     "dynamics.AR": {"order": 1, "noise": False, "mean": True},
     "dynamics.ARMA": {"p": 1, "q": 1},
-    "dynamics.ARX": {"order": 1, "inputs": 1, "lags": 1, "delay": 1},
+    "dynamics.ARX": {"order": 1, "inputs": 1, "lags": 1},
     "dynamics.LocalLevel": {"noise": True},
     "dynamics.LocalTrend": {"noise": True},
     "dynamics.RegressionAR": {"order": 1, "regressors": 1},
     "dynamics.Seasonal": {"period": 4, "trend": "level"},
     "dynamics.StateSpace": {
         "A": 0.9, "C": 1.0, "Q": 1.0, "R": 0.5, "mean0": 0.0, "cov0": 1.0, "B": [[1.0]],
-        "D": [[1.0]], "cross": [[0.1]], "diffuse": [True],
+        "D": [[1.0]], "diffuse": [True],
     },
     "dynamics.NonlinearStateSpace": {
         "transition": lambda x: x, "reading": lambda x: x, "Q": 1.0, "R": 1.0, "mean0": [0.0],
         "cov0": 1.0, "inputs": 0,
     },
     "dynamics.PrivateKalman": {"system": WALK, "level": 1.0, "lag": 2},
-    "dynamics.as_family": {"family": "ar1", "inputs": 0},
     "dynamics.best_directions": {"system": WALK, "budget": 1.0},
-    "dynamics.diagnose": {"filtered": FILTERED, "lags": 3, "parameters": 0, "confidence": 0.9},
     "dynamics.filter": {
-        "system": BENT, "level": ENDLESS, "release": RELEASE, "method": "unscented", "kappa": 1.0,
+        "system": BENT, "level": ENDLESS, "release": RELEASE, "method": "unscented",
     },
     "dynamics.fit": {"family": "level-noise", "level": ENDLESS, "release": RELEASE},
-    "dynamics.joined": {"releases": [RELEASE]},
     "dynamics.local_bound": {"system": BENT, "level": 1.0, "states": np.zeros((3, 1))},
     "dynamics.parameter_bound": {
         "family": "ar1-mean", "theta": [0.5, 1.0], "level": 1.0, "steps": 20,
         "missing": [False] * 20,
     },
-    "dynamics.predict": {"filtered": FILTERED, "steps": 2},
-    "dynamics.simulate_series": {"level": ENDLESS, "y": np.zeros((2, 3, 1)), "rng": rng},
-    "dynamics.smooth": {"filtered": FILTERED},
     "dynamics.steady_state": {"system": WALK, "level": 1.0},
     "network.Graph": {"edges": [[0, 1], [1, 2]], "agents": 3},
     "network.Sensor": {"matrix": H, "noise": noise.Gaussian(cov=1.0), "level": 1.0},
     "network.joint_model": {"sensors": [SENSOR]},
-    "network.private_average": {
-        "y": np.zeros(4), "level": 1.0, "graph": RING, "rng": rng, "tolerance": 1e-6,
+    "network.average": {
+        "release": AVERAGED, "graph": RING, "tolerance": 1e-6,
         "max_rounds": 1000,
     },
     "network.TimeVarying": {"graphs": [RING], "loss": 0.1, "rng": 0},
-    "pipeline.OutputPerturbation": {
+    "mechanism.OutputPerturbation": {
         "model": pv.LinearModel(ROWS, noise=SMOOTH), "budget": 1.0, "score": "likelihood",
-        "bandwidth": 0.5, "shape": "trace", "weight": np.eye(2), "safety": 1.0,
+        "bandwidth": 0.5, "shape": "trace", "weight": np.eye(2),
     },
     "estimator.PrivateRLS": {
         "level": 1.0, "parameters": 2, "noise": 1.0, "classical": False, "blocks": False,
         "compiled": False,
     },
     "estimator.clipping_cost": {
-        "H": ROWS, "theta": [0.0, 0.1], "variance": 1.0, "level": 1.0, "limits": (-1.0, 2.0),
+        "model": pv.LinearModel(ROWS, noise=1.0), "level": 1.0, "range": (-1.0, 2.0),
+        "theta": [0.0, 0.1],
     },
-    "estimator.clipping_cost_by_share": {
-        "variance": 1.0, "level": 1.0, "limits": (-1.0, 2.0), "shares": [0.1],
-    },
-    "estimator.reference_variance": {"H": ROWS, "y": READINGS},
     "audit.fisher_information": {
         "mechanism": mechanism.Additive(SMOOTH), "y": [0.0], "samples": 1000, "rng": rng,
         "confidence": 0.9,
     },
-    "audit.naive_release": {"level": 1.0},
     "ledger.Budget": {"level": 1.0},
     "ledger.Cost": {"information": 1.0},
-    "ledger.cost_of": {"level": 1.0, "move": 1.0, "start": 0, "stop": 3},
-    "workflow.Model": {
+    "ledger.cost_of": {"level": 1.0, "sensitivity": 1.0, "start": 0, "stop": 3},
+    "workflow.spec.Model": {
         "target": "y", "features": ("x",), "formula": None, "categories": {}, "intercept": True,
         "transform": "none", "family": "gaussian", "missing": "refuse", "weights": "w",
         "person": "who", "most_rows": 2,
     },
-    "workflow.Privacy": {
+    "workflow.spec.Privacy": {
         "level": 1.0, "delta": 1e-6, "range": {"y": (0.0, 1.0)}, "sensitivity": 1.0,
         "units": {"y": 1.0}, "distribution": "gaussian",
     },
-    "workflow.Public": {"residual_variance": 1.0, "expected": {"x": 1.0}},
+    "workflow.spec.Public": {"residual_variance": 1.0, "expected": {"x": 1.0}},
 }  # fmt: skip
 
 

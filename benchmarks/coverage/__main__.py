@@ -18,7 +18,7 @@ from benchmarks import coverage as cover
 from benchmarks.coverage.cases import CASES
 from benchmarks.coverage.kept import Kept
 from privest.files import atomic_write, require_writable
-from privest.paper.commands import options
+from privest.paper import commands as options
 
 QUICK = 100
 FIELDS = (
@@ -67,7 +67,8 @@ def coverage(
     kept = nullcontext() if resume is None else Kept(resume, seed, cover.CHUNK)
     with kept as store, options.running(workers, None) as running:
         found = cover.coverage_table(cases, trials=count, seed=seed, store=store, **running)
-    options.write_points(data, found)
+    if data is not None:
+        options.write_json(data, found)
     if table is not None:
         atomic_write(table, as_csv(found))
         options.tell(f"Table: {table}")

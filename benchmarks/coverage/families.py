@@ -8,7 +8,9 @@ from benchmarks.coverage import Case
 from benchmarks.coverage.rows import features, held, matrix, terms_of
 from privest.arrays import Array
 from privest.errors import NotIdentifiable, NumericalFailure
-from privest.workflow import Privacy, estimate, simulate_held
+from privest.workflow.estimate import estimate
+from privest.workflow.release import simulate_held
+from privest.workflow.spec import Privacy
 
 YES = np.array([-0.5, 0.6, 0.4])
 COUNTS = np.array([1.0, 0.3, -0.2])

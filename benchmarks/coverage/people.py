@@ -7,7 +7,11 @@ import numpy as np
 from benchmarks.coverage import Case
 from benchmarks.coverage.rows import held
 from privest.arrays import Array
-from privest.workflow import Model, Privacy, Spec, estimate, make_plan, simulate_held
+from privest.workflow import Spec
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.release import simulate_held
+from privest.workflow.spec import Model, Privacy
 
 ROWS = (1, 2, 5, 20)  # of a person, in turn
 THETA = np.array([1.0, 0.5, -0.3])

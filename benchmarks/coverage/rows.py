@@ -8,16 +8,20 @@ import numpy as np
 
 from benchmarks.coverage import Case
 from privest.arrays import Array
-from privest.estimator import Result, reference_variance
+from privest.estimator import Estimate, reference_variance
 from privest.estimator.inference import LevelRows, fit_levels
-from privest.estimator.inference._weighted_sums import in_memory
-from privest.workflow import Model, Plan, Privacy, Spec, estimate, simulate_held, stated_plan
+from privest.estimator.inference._levels import in_memory
+from privest.workflow import Plan, Spec
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import stated_plan
+from privest.workflow.release import simulate_held
+from privest.workflow.spec import Model, Privacy
 
 THETA = np.array([1.0, 0.5, -0.3, 0.2])
 LEVELS = (10.0, 1.0, 0.1)  # s; σ² = 1
 
 
-def held(found: Result, truth: Array) -> Array:
+def held(found: Estimate, truth: Array) -> Array:
     """1 where the 95 % interval of a coefficient holds the truth, 0 where not, NaN without one."""
     low, high = found.interval().T
     inside = (low <= truth) & (truth <= high)
@@ -113,7 +117,7 @@ def many_levels(
     for row in hits:
         z = H @ truth + size * rng.normal(size=rows) + rng.normal(size=rows) / np.sqrt(levels)
         found = fit_levels(in_memory(LevelRows(H, z, 1 / levels)), 2)
-        row[:] = held(Result(estimate=found.estimate, **found.errors.fields()), truth)
+        row[:] = held(Estimate(value=found.value, **found.errors.fields()), truth)
     return hits
 
 

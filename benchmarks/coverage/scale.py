@@ -7,7 +7,9 @@ import numpy as np
 from benchmarks.coverage import Case
 from benchmarks.coverage.rows import THETA, features, held, matrix, terms_of
 from privest.arrays import Array
-from privest.workflow import Privacy, estimate, simulate_held
+from privest.workflow.estimate import estimate
+from privest.workflow.release import simulate_held
+from privest.workflow.spec import Privacy
 
 
 def log_mean(rng: np.random.Generator, trials: int, *, rows: int, level: float) -> Array:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 __all__ = [
-    "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "Ledger", "LinearModel",
-    "NonlinearModel", "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel",
-    "StreamMechanism", "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "design",
-    "dynamics", "errors", "estimate", "estimator", "identifiability", "ledger", "linalg",
-    "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "report", "scale",
-    "verify", "workflow",
+    "Bound", "Checkpoint", "Estimate", "GaussianMechanism", "Identifiability", "Ledger",
+    "LinearModel", "NonlinearModel", "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS",
+    "Release", "StreamLevel", "StreamMechanism", "__version__", "audit", "bound", "bounds",
+    "data", "design", "dynamics", "errors", "estimate", "estimator", "identifiability", "ledger",
+    "mechanism", "network", "noise", "paper", "plan", "privacy", "verify", "workflow",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -29,26 +28,22 @@ if TYPE_CHECKING:
         errors,
         estimator,
         ledger,
-        linalg,
         mechanism,
-        model,
         network,
         noise,
-        pipeline,
+        paper,
         privacy,
-        report,
-        scale,
         workflow,
     )
     from privest.bounds import Bound, Identifiability, bound, identifiability
     from privest.checkpoint import Checkpoint
-    from privest.estimator import PrivateRLS
+    from privest.estimator import Estimate, PrivateRLS
     from privest.estimator.regression import PrivateLinearRegression
     from privest.ledger import Ledger
-    from privest.mechanism import StreamMechanism
+    from privest.mechanism import GaussianMechanism, StreamMechanism
     from privest.model import LinearModel, NonlinearModel
-    from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel
-    from privest.release import StreamRelease
+    from privest.privacy import PrivacyLevel, StreamLevel
+    from privest.release import Release
     from privest.workflow.calls import plan
     from privest.workflow.estimate import estimate
     from privest.workflow.verify import verify
@@ -56,14 +51,17 @@ else:
     _HOME = {
         **dict.fromkeys(("Bound", "Identifiability", "bound", "identifiability"), "bounds"),
         **dict.fromkeys(("LinearModel", "NonlinearModel"), "model"),
-        **dict.fromkeys(("EndlessLevel", "PrivacyLevel", "StreamLevel"), "privacy"),
-        **dict.fromkeys(("estimate", "plan", "verify"), "workflow"),
+        **dict.fromkeys(("PrivacyLevel", "StreamLevel"), "privacy"),
+        "estimate": "workflow.estimate",
+        "plan": "workflow.calls",
+        "verify": "workflow.verify",
         "Checkpoint": "checkpoint",
+        "Estimate": "estimator",
         "Ledger": "ledger",
         "PrivateLinearRegression": "estimator.regression",  # needs scikit-learn
         "PrivateRLS": "estimator",
-        "StreamMechanism": "mechanism",
-        "StreamRelease": "release",
+        **dict.fromkeys(("GaussianMechanism", "StreamMechanism"), "mechanism"),
+        "Release": "release",
     }
 
     def __getattr__(name: str) -> object:

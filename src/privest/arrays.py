@@ -20,7 +20,6 @@ AnyArray = NDArray[Any]
 T = TypeVar("T")
 EPS = float(np.finfo(np.float64).eps)
 TOO_LARGE = "a whole number beyond double precision (1.8e308): choose other units."
-LARGE_PAGES = 2**22 // 8  # doubles in an array from which on NumPy asks for huge pages
 SMALLEST = 1e-50  # of budgets, costs, widths; 1/SMALLEST is the most: fourth powers are doubles
 MOST = 2**53  # up to which doubles hold every whole number
 CONFIDENCE = 0.95  # of every interval, unless another is asked for
@@ -32,39 +31,45 @@ def as_array(
     *,
     ndim: int | tuple[int, ...] | None = None,
     infinite: bool = False,
-    error: type[InvalidInput] = InvalidInput,
 ) -> Array:
-    """Return `value` as a finite float64 array, or raise `error` naming `name`.
+    """Return `value` as a finite float64 array, or raise InvalidInput naming `name`.
 
     `infinite`: entries may be ±∞, not NaN.
     The message gives shapes and positions, never an entry: the array may be private.
     """
+    raw = _numbers(value, name)
+    array = raw.astype(np.float64, copy=False)
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    if allowed is not None and array.ndim not in allowed:
+        wanted = " or ".join(f"{d}-dimensional" for d in allowed)
+        raise InvalidInput(f"{name} must be {wanted}; received an array of shape {array.shape}.")
+    require_finite(np.where(np.isinf(array), 0.0, array) if infinite else array, name)
+    return array
+
+
+def _numbers(value: ArrayLike, name: str) -> AnyArray:
+    """The given numbers as an array of at most double precision."""
     if isinstance(value, np.ma.MaskedArray):
-        raise error(f"{name} is a masked array: say what the masked entries mean (fill or drop).")
+        raise InvalidInput(
+            f"{name} is a masked array: say what the masked entries mean (fill or drop)."
+        )
     if hasattr(value, "toarray"):  # a sparse matrix: NumPy would make one object of it
-        raise error(f"{name} is a sparse matrix: privest takes dense arrays, pass .toarray().")
+        raise InvalidInput(f"{name} is a sparse matrix: take a dense array, .toarray().")
     try:
         raw: NDArray[Any] = np.asarray(value)
     except ValueError:
-        raise error(
+        raise InvalidInput(
             f"{name} must be a rectangular array of numbers; its rows have different lengths."
         ) from None
     except OverflowError:  # a whole number beyond the doubles beside one within, in some versions
-        raise error(f"{name} has {TOO_LARGE}") from None
+        raise InvalidInput(f"{name} has {TOO_LARGE}") from None
     if raw.dtype.kind == "O" and any(_beyond(entry) for entry in raw.flat):
-        raise error(f"{name} has {TOO_LARGE}")
+        raise InvalidInput(f"{name} has {TOO_LARGE}")
     if raw.dtype.kind not in "biuf":
-        raise error(f"{name} must hold real numbers; received {_described(value, raw)}.")
+        raise InvalidInput(f"{name} must hold real numbers; received {_described(value, raw)}.")
     if raw.dtype.kind == "f" and raw.dtype.itemsize > 8:
-        raise error(f"{name} must be at most double precision; received {raw.dtype}.")
-    array = raw.astype(np.float64, copy=False)
-    if ndim is not None:
-        allowed = (ndim,) if isinstance(ndim, int) else ndim
-        if array.ndim not in allowed:
-            wanted = " or ".join(f"{d}-dimensional" for d in allowed)
-            raise error(f"{name} must be {wanted}; received an array of shape {array.shape}.")
-    require_finite(np.where(np.isinf(array), 0.0, array) if infinite else array, name, error=error)
-    return array
+        raise InvalidInput(f"{name} must be at most double precision; received {raw.dtype}.")
+    return raw
 
 
 def _beyond(entry: object) -> bool:
@@ -73,14 +78,14 @@ def _beyond(entry: object) -> bool:
 
 
 def _described(value: object, raw: AnyArray) -> str:
-    """What was given instead of numbers: what numpy took for one object by its own name."""
+    """The kind of a given object that is no number, by its own name."""
     if raw.dtype.kind != "O" or raw.ndim:
         kind = {"U": "texts", "S": "bytes", "M": "dates", "m": "durations", "O": "objects"}
         return f"an array of {kind.get(raw.dtype.kind, f'type {raw.dtype}')}"
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def require_finite(array: Array, name: str, *, error: type[InvalidInput] = InvalidInput) -> None:
+def require_finite(array: Array, name: str) -> None:
     """Raise if `array` has a NaN or an infinity, naming the first position.
 
     One pass when all is well: a sum is finite only if every term is, unless it overflows,
@@ -97,25 +102,27 @@ def require_finite(array: Array, name: str, *, error: type[InvalidInput] = Inval
     where = f" at index {first if len(first) > 1 else first[0]}" if first else ""
     count = int(bad.sum())
     more = f" and {count - 1} more such entries" if count > 1 else ""
-    raise error(f"{name} must be finite; it has {kind}{where}{more}.")
+    raise InvalidInput(f"{name} must be finite; it has {kind}{where}{more}.")
 
 
-def as_number(value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput) -> float:
+def as_number(value: ArrayLike, name: str) -> float:
     """Return `value` as a finite float."""
     given: object = value
     if isinstance(given, float) and math.isfinite(given):
         return float(given)
-    array = as_array(value, name, error=error)
+    array = as_array(value, name)
     if array.ndim:
-        raise error(f"{name} must be a single number; received an array of shape {array.shape}.")
+        raise InvalidInput(
+            f"{name} must be a single number; received an array of shape {array.shape}."
+        )
     return float(array)
 
 
-def as_positive(value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput) -> float:
+def as_positive(value: ArrayLike, name: str) -> float:
     """Return `value` as a finite float > 0."""
-    number = as_number(value, name, error=error)
+    number = as_number(value, name)
     if number <= 0:
-        raise error(f"{name} must be > 0; received {number:g}.")
+        raise InvalidInput(f"{name} must be > 0; received {number:g}.")
     return number
 
 
@@ -135,20 +142,18 @@ def require_scales(values: Array, name: str) -> None:
         )
 
 
-def as_nonnegative(
-    value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput
-) -> float:
+def as_nonnegative(value: ArrayLike, name: str) -> float:
     """Return `value` as a finite float ≥ 0."""
-    number = as_number(value, name, error=error)
+    number = as_number(value, name)
     if number < 0:
-        raise error(f"{name} must be ≥ 0; received {number:g}.")
+        raise InvalidInput(f"{name} must be ≥ 0; received {number:g}.")
     return number
 
 
 def as_confidence(value: ArrayLike, name: str = "confidence") -> float:
     """Return `value` as a number strictly between 0 and 1, and not so near to 1 that both are one.
 
-    What is left on either side, (1 − value)/2, must change (1 + value)/2.
+    The rest on either side, (1 − value)/2, must change (1 + value)/2.
     """
     number = as_number(value, name)
     if not (number > 0 and (1 + number) / 2 < 1):
@@ -184,16 +189,14 @@ def as_flags(value: ArrayLike, name: str, shapes: tuple[tuple[int, ...], ...]) -
     return flags
 
 
-def as_counts(
-    value: ArrayLike, name: str, *, least: int, error: type[InvalidInput] = InvalidInput
-) -> tuple[int, ...]:
+def as_counts(value: ArrayLike, name: str, *, least: int) -> tuple[int, ...]:
     """Return `value` as whole numbers of at least `least`, one or more of them."""
     try:
         listed = np.asarray(value)
     except ValueError:  # rows of different lengths
         listed = np.zeros(0)
     if listed.ndim != 1 or listed.dtype.kind not in "iu" or not listed.size or listed.min() < least:
-        raise error(f"{name} must be a list of whole numbers ≥ {least}, and not empty.")
+        raise InvalidInput(f"{name} must be a list of whole numbers ≥ {least}, and not empty.")
     return tuple(listed.tolist())
 
 
@@ -213,23 +216,6 @@ def as_choice(value: T, choices: Iterable[str], name: str) -> T:
 def plural(count: int, one: str) -> str:
     """`1 row`, `442 rows`."""
     return f"{count:,} {one}" + ("" if count == 1 else "s")
-
-
-def room_for(*shapes: tuple[int, ...]) -> list[Array]:
-    """Empty arrays of these shapes, side by side in one piece of memory.
-
-    NumPy asks for huge pages from 4 MiB on; a new array of 3 MiB costs ten times as much in page
-    faults as all that is written to it. So pieces of more than 1 MiB are made that large.
-    """
-    sizes = [math.prod(shape) for shape in shapes]
-    whole = sum(sizes)
-    memory = np.empty(max(whole, LARGE_PAGES) if whole > LARGE_PAGES // 4 else whole)
-    parts: list[Array] = []
-    at = 0
-    for shape, size in zip(shapes, sizes):
-        parts.append(memory[at : at + size].reshape(shape))
-        at += size
-    return parts
 
 
 def as_double(number: Any) -> float:  # noqa: ANN401 - whatever float takes

@@ -8,8 +8,8 @@ measurement is ever released with two different noises.
 The file is a NumPy archive (plain arrays and JSON, no pickle), written beside the old one, forced
 to disk, and put in its place in one move. The mechanism's side is as sensitive as the measurements:
 it holds the last ones where the level looks back, and of a simulation the state of its generator,
-which removes the noise of earlier releases. Only its owner may read the file. Of real noise only
-the release itself is stored: no key, no state, no draw.
+which removes the noise of earlier releases. Only its owner may read the file. For real
+noise only the release itself is stored: no key, no state, no draw.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from privest.reading import (
     read_number,
     read_text,
 )
-from privest.release import StreamRelease
+from privest.release import Release
 
 if sys.platform != "win32":
     import fcntl
@@ -86,9 +86,9 @@ class Checkpoint:
     send it again if it may not have arrived. `notes` holds what the caller saved (JSON).
 
     `source` is what `release` or `simulate` is given: left out, real noise, of which nothing is
-    stored; every `save` then needs the releases since the last one as `pending`. Of a simulation (a
-    numpy generator or a `Source`) the state is stored too, and the stream goes on bit by bit as if
-    nothing had happened.
+    stored; every `save` then needs the releases since the last one as `pending`. For a simulation
+    (a numpy generator or a `Source`) the state is stored too, and the stream goes on bit by bit as
+    if nothing had happened.
 
     A file from a backup is behind what was sent, and does not know it: `pv.StreamMechanism` would
     draw new noise for measurements that were released. Compare with what was received before you
@@ -99,14 +99,14 @@ class Checkpoint:
 
     >>> import tempfile, privest as pv
     >>> path = tempfile.mkdtemp() + "/stream.ckpt"
-    >>> mechanism = pv.StreamMechanism(pv.EndlessLevel(1.0))
+    >>> mechanism = pv.StreamMechanism(pv.StreamLevel.constant(1.0))
     >>> with Checkpoint(path, mechanism=mechanism) as kept:
     ...     if not kept.resume():
     ...         kept.save(pending=mechanism.release(0.5))
-    >>> again = pv.StreamMechanism(pv.EndlessLevel(1.0))
+    >>> again = pv.StreamMechanism(pv.StreamLevel.constant(1.0))
     >>> with Checkpoint(path, mechanism=again) as kept:
     ...     kept.resume(), again.steps, kept.pending
-    (True, 1, StreamRelease(step 0, 1 value))
+    (True, 1, Release(step 0, 1 value))
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Checkpoint:
             self.source = as_source(source)
         elif mechanism is not None:
             self.source = Protected()
-        self.pending: StreamRelease | None = None
+        self.pending: Release | None = None
         self.notes: dict[str, Any] = {}
         self._started = False
         self._steps = 0  # of the mechanism, in the file
@@ -161,16 +161,16 @@ class Checkpoint:
         self._started = True
         return True
 
-    def _pending(self, record: Any) -> StreamRelease | None:  # noqa: ANN401 - whatever JSON holds
+    def _pending(self, record: Any) -> Release | None:  # noqa: ANN401 - whatever JSON holds
         """The release that was saved last; it belongs to the states that were saved with it."""
         if record is None:
             return None
-        pending = StreamRelease.from_dict(record)
+        pending = Release.from_dict(record)
         side = self.mechanism or self.estimator
         if side is not None:
             pending.require(side.level.fingerprint)
             stop, level = pending.start + pending.steps, side.level
-            count = level.readings_before(stop) - level.readings_before(pending.start)
+            count = level.measurements_before(stop) - level.measurements_before(pending.start)
             if stop > side.steps or count != len(pending.values):
                 raise InvalidInput("the pending release is not of the steps so far.")
         return pending
@@ -182,9 +182,7 @@ class Checkpoint:
                 "them would release measurements twice."
             )
 
-    def save(
-        self, pending: StreamRelease | None = None, notes: Mapping[str, Any] | None = None
-    ) -> None:
+    def save(self, pending: Release | None = None, notes: Mapping[str, Any] | None = None) -> None:
         """Save the states as they are now, before `pending` is sent. Atomic and durable."""
         self._require_lock()
         if not self._started and self.path.exists():
@@ -207,7 +205,7 @@ class Checkpoint:
         self.pending, self.notes = pending, header["notes"]
         self._steps = 0 if self.mechanism is None else self.mechanism.steps
 
-    def _require_whole(self, pending: StreamRelease | None) -> None:
+    def _require_whole(self, pending: Release | None) -> None:
         """Refuse to save without the numbers of all steps since the last save."""
         if self.mechanism is None or self.source is None:
             return

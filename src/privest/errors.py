@@ -18,10 +18,6 @@ class InvalidInput(PrivestError, ValueError):
     """An argument has the wrong shape, type or range."""
 
 
-class NotAPrivacyLevel(InvalidInput):
-    """A privacy level must be finite, symmetric and positive semi-definite."""
-
-
 class LevelBelowPrior(InvalidInput):
     """A Bayesian level S asks for less than the prior alone reveals: S − J_Y is not ≥ 0."""
 
@@ -31,7 +27,7 @@ class NotCalibratable(PrivestError, ValueError):
 
 
 class BudgetExceeded(PrivestError, ValueError):
-    """What was asked for would show more than the privacy budget allows."""
+    """The release would reveal more than the privacy budget allows."""
 
 
 class NotIdentifiable(PrivestError, ValueError):
@@ -43,7 +39,7 @@ class NotIdentifiable(PrivestError, ValueError):
 
 
 class NotReleasable(PrivestError):
-    """There is no protected noise for this mechanism: it is for simulation only."""
+    """There is no protected noise: none for this mechanism, or the system gives no randomness."""
 
 
 class InfiniteInformation(PrivestError):
@@ -58,24 +54,12 @@ class CheckpointError(PrivestError, OSError):
     """A saved stream cannot be taken up, or must not be overwritten."""
 
 
-class NoEntropy(PrivestError, OSError):
-    """The operating system gives no randomness: nothing is released, there is no other source."""
-
-
 class LedgerError(PrivestError, OSError):
     """A ledger cannot be trusted or written: nothing was released."""
 
 
 class MissingDependency(PrivestError, ImportError):
     """An optional dependency is needed; the message names the extra that brings it."""
-
-
-class FewReadings(PrivestError, UserWarning):
-    """A warning: a formula for many readings is off here; what is given instead was simulated."""
-
-
-class DoubtfulNumbers(PrivestError, UserWarning):
-    """A warning: commas that are said to be decimal commas may stand between thousands."""
 
 
 class InfeasibleTarget(PrivestError, ValueError):
@@ -89,3 +73,7 @@ class InfeasibleTarget(PrivestError, ValueError):
         super().__init__(message)
         self.reason = reason
         self.nearest = nearest
+
+
+class SmallSampleWarning(UserWarning):
+    """A large-sample formula is inaccurate here; the simulated value is given instead."""

@@ -72,7 +72,7 @@ def _link(part: Path, target: Path) -> None:
 
 
 def part_path(path: Path) -> Path:
-    """Where a `draft` of a file is while it is not complete."""
+    """Path of a `draft` of a file while it is not complete."""
     return path.with_name(f".{path.name}.part")
 
 
@@ -208,7 +208,7 @@ class Draft:
 
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[Draft]:
-    """What is to be `path` once it is published, written by one process at a time.
+    """The file that becomes `path` once it is published, written by one process at a time.
 
     A lock on the file tells a process that is writing from one that was killed: the former is
     refused here, what the latter left is handed over. On any exception, on Ctrl-C and SIGTERM too,

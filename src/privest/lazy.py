@@ -8,13 +8,17 @@ from importlib import import_module
 
 
 def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """`__getattr__` of a package; `modules`: the names that each of its modules gives."""
+    """`__getattr__` of a package; `modules`: the names that each of its modules gives.
+
+    A module that starts with "privest." is of another package.
+    """
     home = {name: module for module, names in modules.items() for name in names.split()}
 
     def found(name: str) -> object:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{home[name]}"), name)
+        module = home[name] if home[name].startswith("privest.") else f"{package}.{home[name]}"
+        value = getattr(import_module(module), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -1,6 +1,4 @@
-"""What every result can do, written once: go to JSON and to frames, and give intervals about an
-estimate.
-"""
+"""Results as JSON, frames and tables, and intervals about an estimate."""
 
 from __future__ import annotations
 
@@ -66,7 +64,7 @@ class Record:
 
 
 class Estimated:
-    """What has an `estimate` (…, n) and its `covariance` (…, n, n), with normal errors.
+    """A result with a `value` (…, n) and its `covariance` (…, n, n), with normal errors.
 
     `degrees_of_freedom`: of the covariance, where its scale is itself an estimate; a number, or one
     for each entry.
@@ -78,7 +76,7 @@ class Estimated:
     if TYPE_CHECKING:
 
         @property
-        def estimate(self) -> Array: ...
+        def value(self) -> Array: ...
         @property
         def covariance(self) -> Array: ...
 
@@ -88,12 +86,12 @@ class Estimated:
         return standard_errors(self.covariance)
 
     def interval(self, confidence: float = CONFIDENCE) -> Array:
-        """(…, n, 2): the interval of each entry, estimate ± q·standard_error.
+        """(…, n, 2): the interval of each entry, value ± q·standard_error.
 
-        q is the quantile of the normal law, or of Student's t where degrees of freedom are known.
+        q is the normal quantile, or that of Student's t where degrees of freedom are known.
         """
         half = quantile(confidence, self.degrees_of_freedom) * self.standard_error
-        return np.stack([self.estimate - half, self.estimate + half], axis=-1)
+        return np.stack([self.value - half, self.value + half], axis=-1)
 
 
 def standard_errors(covariance: Array) -> Array:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from privest.arrays import Array, Flags, plural
+from privest.arrays import Array, Flags, Index, plural
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.reading import read_count, read_flag, read_flags, read_number, read_numbers, read_text
 from privest.records import plain
 
 if TYPE_CHECKING:
-    from privest.privacy import SequentialLevel
+    from privest.privacy import StreamLevel
 
-__all__ = ["Release", "StreamRelease"]
+__all__ = ["Release", "ReleaseRecord"]
 
 
 def extra_variance(grid: float) -> float:
@@ -25,11 +25,11 @@ def extra_variance(grid: float) -> float:
     return 0.75 * grid**2
 
 
-class Release:
+class ReleaseRecord:
     """What every release says of itself.
 
-    values       z̃: what is shown, noise included; NaN where nothing is (a missing reading).
-    fingerprint  of the level; whoever uses the release with another level is refused.
+    values       z̃: what is shown, noise included; NaN where nothing is (a missing measurement).
+    fingerprint  of the level; use with another level is refused.
     simulated    drawn with a simulation generator: for experiments, no protection.
     grid         of protected noise: the values are multiples of it, 2⁻¹⁰; 0 where simulated.
     """
@@ -91,18 +91,20 @@ class Release:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class StreamRelease(Release):
+class Release(ReleaseRecord):
     """The releases z̃_k = A_kȲ_k + e_k of `steps` steps from step `start` (counted from 0).
 
-    values     z̃ of these steps, one after another; NaN where a reading was missing.
-    missing    (steps,) True where a reading was missing: that step shows nothing (S_k = 0).
-               None: none was. Where a part of a vector reading was missing: one flag a value,
-               (steps, m), or (1, values) where steps differ in size. Which are missing is public.
+    values     z̃ of these steps, one after another; NaN where a measurement was missing. Of many
+               series: (series, steps, m).
+    missing    (steps,) True where a measurement was missing: that step shows nothing (S_k = 0).
+               None: none was. Where a part of a step was missing: one flag a value, (steps, m), or
+               (1, values) where steps differ in size; of many series one flag a value. Which are
+               missing is public.
     level      of the mechanism that made it; None where it was read from a record.
     """
 
     KIND: ClassVar[str] = "stream release"
-    NDIM: ClassVar[int] = 1
+    NDIM: ClassVar[tuple[int, ...]] = (1, 3)
 
     start: int
     steps: int
@@ -111,12 +113,12 @@ class StreamRelease(Release):
     fingerprint: str
     simulated: bool
     grid: float = 0.0
-    level: SequentialLevel | None = field(default=None, repr=False)
+    level: StreamLevel | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return self.steps
 
-    def part(self, first: int, last: int, sizes: Sequence[int]) -> StreamRelease:
+    def part(self, first: int, last: int, sizes: Sequence[int]) -> Release:
         """The releases of the steps first..last−1 of these; `sizes` are the m_k of all of them."""
         before, inside = sum(sizes[:first]), sum(sizes[first:last])
         values, missing = self.values[before : before + inside], self.missing
@@ -124,7 +126,7 @@ class StreamRelease(Release):
             missing = missing_in(np.isnan(values), sizes[first:last])
         elif missing is not None:
             missing = missing[first:last]
-        return StreamRelease(
+        return Release(
             self.start + first,
             last - first,
             values,
@@ -135,18 +137,72 @@ class StreamRelease(Release):
             self.level,
         )
 
+    def require(self, fingerprint: str, *, series: bool = False) -> None:
+        """Refuse another level; and many series, unless the caller takes them."""
+        ReleaseRecord.require(self, fingerprint)
+        if self.values.ndim == 3 and not series:
+            raise InvalidInput("This release is of many series: one stream is needed here.")
+
+    def by_pattern(self) -> Iterator[tuple[Index, Release]]:
+        """Many series: those that miss the same, together; their numbers and their releases."""
+        if self.missing is None:
+            yield np.arange(len(self.values)), self
+            return
+        patterns, own = np.unique(self.missing, axis=0, return_inverse=True)
+        for j, pattern in enumerate(patterns):
+            members = np.flatnonzero(own.reshape(-1) == j)
+            values, flags = self.values[members], self.missing[members]
+            yield members, replace(self, values=values, missing=flags if pattern.any() else None)
+
+    @classmethod
+    def join(cls, releases: Sequence[Release]) -> Release:
+        """Releases of one stream that follow one another, as one."""
+        good = isinstance(releases, list | tuple) and len(releases) > 0
+        if not good or not all(isinstance(own, cls) and own.values.ndim == 1 for own in releases):
+            raise InvalidInput("releases must be a list of releases of a stream, and not empty.")
+        first, steps = releases[0], 0
+        for own in releases:
+            if own.start != first.start + steps or own.fingerprint != first.fingerprint:
+                raise InvalidInput(
+                    "Releases must follow one another at one level: expected step "
+                    f"{first.start + steps}, received step {own.start}."
+                )
+            if own.grid != first.grid:
+                raise InvalidInput("Simulated and protected releases cannot be joined into one.")
+            steps += own.steps
+        values = np.concatenate([own.values for own in releases])
+        flags = [
+            np.zeros(own.steps, dtype=bool) if own.missing is None else own.missing
+            for own in releases
+        ]
+        if any(own.ndim > 1 for own in flags):
+            shape = len(values) // steps
+            flags = [np.broadcast_to(own.reshape(len(own), -1), (len(own), shape)) for own in flags]
+        missing = np.concatenate(flags)
+        simulated = any(own.simulated for own in releases)
+        return cls(
+            first.start, steps, values, missing if missing.any() else None, first.fingerprint,
+            simulated, first.grid, first.level,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         last = self.start + self.steps - 1
         which = f"step {self.start}" if self.steps == 1 else f"steps {self.start}..{last}"
-        kind = ", simulated" if self.simulated else ""
-        return f"StreamRelease({which}, {plural(len(self.values), 'value')}{kind})"
+        count = len(self.values)
+        what = f"{count} series" if self.values.ndim == 3 else plural(count, "value")
+        return f"Release({which}, {what}{', simulated' * self.simulated})"
 
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
-        record = super(StreamRelease, cls)._checked(record)
+        record = super(Release, cls)._checked(record)
         record["start"] = read_count(record["start"], "start")
         steps = record["steps"] = read_count(record["steps"], "steps")
         values = record["values"]
+        if values.ndim == 3:
+            absent = np.isnan(values)
+            if values.size == 0 or values.shape[1] != steps or np.isinf(values).any():
+                raise InvalidInput(f"a release of {steps} steps cannot have these values.")
+            return record | {"missing": absent if absent.any() else None}
         if not 1 <= steps <= len(values):
             raise InvalidInput(f"a release of {steps} steps cannot have {len(values)} values.")
         if record["missing"] is not None:
@@ -168,7 +224,7 @@ def missing_in(absent: Flags, sizes: Sequence[int]) -> Flags | None:
     return absent.reshape(len(sizes) if len(set(sizes)) == 1 else 1, -1)
 
 
-def missing_entries(release: StreamRelease, sizes: Sequence[int]) -> Flags | None:
+def missing_entries(release: Release, sizes: Sequence[int]) -> Flags | None:
     """Which values of a release are missing, (values,), of steps of these sizes; None: none is."""
     missing = release.missing
     if missing is None or missing.size != release.steps or len(sizes) == sum(sizes):

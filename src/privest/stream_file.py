@@ -27,7 +27,7 @@ import numpy as np
 from privest.arrays import Array
 from privest.errors import InvalidInput
 from privest.lattice import GRID, MOST
-from privest.privacy import EndlessLevel
+from privest.privacy import StreamLevel
 from privest.reading import (
     chosen,
     counted,
@@ -40,7 +40,7 @@ from privest.reading import (
     read_text,
 )
 from privest.records import Record
-from privest.release import StreamRelease, missing_in
+from privest.release import Release, missing_in
 
 FORMAT, VERSION = "privest stream release", 1
 OWN = ("step", "fingerprint", "grid", "z", "hash", "hmac", "entry", "format")  # no features
@@ -50,7 +50,7 @@ Sign = Callable[[bytes], str]
 
 
 def facts_of(
-    level: EndlessLevel, *, simulated: bool, grid: float, readings: Sequence[str], **more: object
+    level: StreamLevel, *, simulated: bool, grid: float, readings: Sequence[str], **more: object
 ) -> dict[str, Any]:
     """The first line: what is public of a stream. Where a step has one reading, z·unit is it.
 
@@ -65,7 +65,7 @@ def facts_of(
     } | more  # fmt: skip
 
 
-def step_records(release: StreamRelease, block: int, *, listed: bool) -> list[dict[str, Any]]:
+def step_records(release: Release, block: int, *, listed: bool) -> list[dict[str, Any]]:
     """One record a step: whole numbers of the grid where there is one, None where nothing is shown.
 
     `listed`: z as a list of the readings of a step, which are `block`; else it is one number.
@@ -136,7 +136,7 @@ def steps_only(lines: Iterable[str], facts: dict[str, Any] | None = None) -> Ite
 
 
 def _facts(text: str) -> dict[str, Any] | None:
-    """What a first line says; None if this is a line of a step."""
+    """The facts of a first line; None if this is a line of a step."""
     if '"format"' not in text[:20]:
         return None
     record = parse_json(text, "the first line")
@@ -168,7 +168,7 @@ def as_values(z: Array, grid: float) -> Array:
 
 @dataclass(frozen=True)
 class CheckedLines(Record):
-    """What a file of releases is, as far as its hashes and signatures show.
+    """The kind and state of a file of releases, as far as its hashes and signatures show.
 
     steps      lines of steps, 0 ≤ step < steps, whole and in order
     missing    of them without a release (not those that show a part)
@@ -273,20 +273,26 @@ def _cell(given: object, name: str) -> Any:  # noqa: ANN401
 STEP = {"step": read_count, "grid": read_number, "fingerprint": read_text, "z": _cell}
 
 
-def read_release(lines: Iterable[str]) -> StreamRelease:
-    """All lines as one release (unchecked hashes: `check_lines`), for steps 0, 1, …"""
-    z: list[list[float | None] | None] = []
-    seen: set[tuple[float, str]] = set()
+def _steps_in_order(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The records of steps 0, 1, …; a repeated one is left out, a gap is refused."""
+    step = 0
     for number, text in enumerate(steps_only(lines), start=1):
         if not text.strip():
             continue
         record = read_fields(parse_json(text, f"line {number}"), STEP, "it", others=True)
-        if record["step"] > len(z):
-            raise InvalidInput(f"the release of step {len(z)} is missing.")
-        if record["step"] == len(z):  # a repeated one is left out
+        if record["step"] > step:
+            raise InvalidInput(f"the release of step {step} is missing.")
+        if record["step"] == step:
+            step += 1
             cell = record["z"]
-            z.append(cell if cell is None or isinstance(cell, list) else [cell])
-            seen.add((record["grid"], record["fingerprint"]))
+            yield record | {"z": cell if isinstance(cell, list | None) else [cell]}
+
+
+def read_release(lines: Iterable[str]) -> Release:
+    """All lines as one release (unchecked hashes: `check_lines`), for steps 0, 1, …"""
+    records = list(_steps_in_order(lines))
+    seen = {(record["grid"], record["fingerprint"]) for record in records}
+    z = [record["z"] for record in records]
     sizes = {len(cell) for cell in z if cell is not None}
     if len(seen) != 1 or len(sizes) != 1:
         raise InvalidInput("releases of one stream are needed: one level, one grid, steps alike.")
@@ -294,9 +300,9 @@ def read_release(lines: Iterable[str]) -> StreamRelease:
     cells = [[None] * block if cell is None else cell for cell in z]
     values = np.array(cells, dtype=np.float64).ravel()
     missing = missing_in(np.isnan(values), [block] * len(z))
-    return StreamRelease.from_dict(
+    return Release.from_dict(
         {
-            "kind": StreamRelease.KIND, "start": 0, "steps": len(z),
+            "kind": Release.KIND, "start": 0, "steps": len(z),
             "values": [None if v != v else v for v in as_values(values, grid).tolist()],
             "missing": None if missing is None else missing.tolist(),
             "fingerprint": fingerprint, "simulated": not grid, "grid": grid,

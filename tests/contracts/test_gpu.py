@@ -15,13 +15,13 @@ from privest.estimator.likelihood import (
     LaplaceLikelihood,
     Rowwise,
     VoigtLikelihood,
-    _voigt,
+    _additive,
     likelihood_of,
 )
-from privest.mechanism import CATALOGUE
-from privest.paper import _on_device, fig1
+from privest.mechanism import calibrate
+from privest.paper import _on_device
 from privest.paper._engine import Counter, counter
-from privest.paper._first import THETA, first_model, paper_setting
+from privest.paper._methods import PAPER, THETA, method_of, setting_of
 
 
 def reason():
@@ -35,7 +35,7 @@ def reason():
 
 WHY = reason()
 pytestmark = pytest.mark.skipif(WHY is not None, reason=WHY or "")
-H = first_model().matrix
+H = setting_of().model.matrix
 
 
 def trials(count, seed=7):
@@ -50,7 +50,7 @@ def problem(name, count):
     if name == "by row":
         laplace, cauchy = LaplaceLikelihood(0.04, scale=1.0), VoigtLikelihood(0.04, scale=0.7)
         return Rowwise([laplace, cauchy] * 5), y + 0.7 * rng.standard_cauchy(y.shape)
-    mechanism = CATALOGUE[name].calibrated(1.0, 10)
+    mechanism = calibrate(name, 1.0, model=10)
     return likelihood_of(mechanism, 0.04), mechanism.simulate(y, rng)
 
 
@@ -67,8 +67,8 @@ def test_voigt():
     there = as_backend("cupy")
     rng = np.random.default_rng(1)
     x, y = 10.0 ** rng.uniform(-3, 8, 20_000), 10.0 ** rng.uniform(-4, 5, 20_000)
-    K, slope, bend = _voigt.profile(x, y)
-    found = _voigt.profile(there.xp.asarray(x), there.xp.asarray(y), there.xp)
+    K, slope, bend = _additive.profile(x, y)
+    found = _additive.profile(there.xp.asarray(x), there.xp.asarray(y), there.xp)
     height, tilt, bent = (one.get() for one in found)
     unit = np.minimum(1.0, 1.0 / np.hypot(x, y))
     assert np.abs(np.log(height / K)).max() < 2e-13
@@ -94,14 +94,14 @@ def test_estimates(name, count):
     assert same.mean() >= 0.995
     assert apart[same].max() < 1e-9
     sure = same & here.converged & there.converged
-    change = np.abs(here.estimate - there.estimate)[sure].max(axis=1)
+    change = np.abs(here.value - there.value)[sure].max(axis=1)
     assert np.median(change) < 1e-12
-    assert np.quantile(change / (1.0 + np.abs(here.estimate[sure]).max(axis=1)), 0.99) < 1e-7
+    assert np.quantile(change / (1.0 + np.abs(here.value[sure]).max(axis=1)), 0.99) < 1e-7
 
 
-@pytest.mark.parametrize("name", fig1.PAPER)
+@pytest.mark.parametrize("name", PAPER)
 def test_the_experiment(name):
-    method, numbers, setting = fig1.method_of(name), counter(name, 0, 1), paper_setting()
+    method, numbers, setting = method_of(name), counter(name, 0, 1), setting_of()
     count, there = (50 if "inverse" in name else 500), as_backend("cupy")
     here = _on_device.squared_errors_there(numbers, count, method, 1.0, setting, NUMPY)
     found = _on_device.squared_errors_there(numbers, count, method, 1.0, setting, there)

@@ -20,7 +20,6 @@ from privest.mechanism import (
     Additive,
     BinaryQuantiser,
     Channel,
-    ChannelEntry,
     Gain,
     GaussianMechanism,
     GeometricPerturbation,
@@ -28,18 +27,16 @@ from privest.mechanism import (
     LaplaceQuantiser,
     PrivacyWeights,
     ProbabilisticQuantiser,
-    Rotation,
-    TriangularQuantiser,
-    TruncatedGain,
-    TruncatedInverse,
     TwinUniform,
+    calibrate,
 )
-from privest.mechanism._truncated_inverse import inside_edge
+from privest.mechanism._factor import ClosedForm
+from privest.model import LinearModel
 from privest.noise import (
     Bump,
     Cauchy,
     CosSquared,
-    GaussianLaw,
+    Gaussian,
     Laplace,
     Logistic,
     Staircase,
@@ -51,7 +48,7 @@ INF = math.inf
 FALSE_ALARM = 1e-6
 LEVELS = (0.1, 1.0, 10.0)
 SAMPLES = 40_000
-TRUNCATED = TruncatedInverse | TruncatedGain
+TRUNCATED = Inverse | Gain
 
 
 # --- the cases ----------------------------------------------------------------------------------
@@ -69,8 +66,8 @@ class Case:
         """Intervals that cover the support, split where the density is not smooth or narrow."""
         low, high = self.channel.support(u)
         points = {0.0, u, *self.channel.landmarks(u)}
-        if isinstance(self.channel, Inverse | TruncatedInverse | Gain | TruncatedGain):
-            size = max(abs(u), getattr(self.channel, "threshold", 0.0))
+        if isinstance(self.channel, Inverse | Inverse | Gain | Gain):
+            size = max(abs(u), getattr(self.channel, "truncate", 0.0) or 0.0)
             points |= {sign * k * size for sign in (-1, 1) for k in (0.1, 0.3, 1, 3, 30, 1000)}
         else:
             points |= {u + k * self.width for k in (-300, -30, -10, -4, 4, 10, 30, 300)}
@@ -110,7 +107,7 @@ class Case:
 
     @cached_property
     def regular(self):
-        return math.isfinite(self.channel.worst.information)
+        return math.isfinite(self.channel.worst)
 
 
 def case(channel, width, *extra):
@@ -121,28 +118,28 @@ def at_level(name, s):
     channel = CATALOGUE[name].channel(s)
     width = 1 / math.sqrt(s)
     if isinstance(channel, TRUNCATED):
-        e = channel.threshold
+        e = channel.truncate
         return case(channel, width, e, -e * (1 - 1e-7), 0.9 * e)
-    if isinstance(channel, TriangularQuantiser):
+    if isinstance(channel, ProbabilisticQuantiser):
         return case(channel, width, 0.5 * channel.step, 0.4999 * channel.step)
     return case(channel, width)
 
 
-CHANNELS = [name for name, entry in CATALOGUE.items() if isinstance(entry, ChannelEntry)]
+CHANNELS = [name for name, entry in CATALOGUE.items() if entry.channel is not None]
 BOUNDED = [name for name in CHANNELS if not CATALOGUE[name].supremum.startswith("∞")]
 CASES = {f"{name} at {s}": at_level(name, s) for name in BOUNDED for s in LEVELS}
 CASES |= {
-    "inverse gaussian": Case(Inverse(GaussianLaw(0.25)), (1.0, -3.0), 1.0),
-    "inverse gaussian, narrow": Case(Inverse(GaussianLaw(0.01)), (1.0, -0.2), 0.1),
+    "inverse gaussian": Case(Inverse(Gaussian(0.25)), (1.0, -3.0), 1.0),
+    "inverse gaussian, narrow": Case(Inverse(Gaussian(0.01)), (1.0, -0.2), 0.1),
     "inverse laplace": Case(Inverse(Laplace(0.5)), (1.0, -3.0), 1.0),
-    "truncated gaussian, narrow": case(TruncatedInverse(GaussianLaw(0.25), 0.5), 0.5, 0.49),
-    "truncated gaussian, wide": case(TruncatedInverse(GaussianLaw(25.0), 2.0), 0.5, 1.9, -1.0),
-    "truncated laplace, narrow": case(TruncatedInverse(Laplace(0.2), 0.5), 0.5, 0.49),
-    "truncated laplace, wide": case(TruncatedInverse(Laplace(30.0), 0.5), 0.5, 0.49),
-    "gain gaussian": Case(Gain(GaussianLaw(0.25, 1.0)), (1.0, -3.0), 1.0),
+    "truncated gaussian, narrow": case(Inverse(Gaussian(0.25), 0.5), 0.5, 0.49),
+    "truncated gaussian, wide": case(Inverse(Gaussian(25.0), 2.0), 0.5, 1.9, -1.0),
+    "truncated laplace, narrow": case(Inverse(Laplace(0.2), 0.5), 0.5, 0.49),
+    "truncated laplace, wide": case(Inverse(Laplace(30.0), 0.5), 0.5, 0.49),
+    "gain gaussian": Case(Gain(Gaussian(0.25, 1.0)), (1.0, -3.0), 1.0),
     "gain cos²": Case(Gain(2 - CosSquared(1.5)), (1.0, -3.0), 1.0),
     "gain uniform": Case(Gain(1 + Uniform(0.5)), (1.0, -3.0), 1.0),
-    "truncated gain, logistic": case(TruncatedGain(1 + Logistic(0.6), 0.5), 0.5, 0.49),
+    "truncated gain, laplace": case(Gain(1 + Laplace(0.6), 0.5), 0.5, 0.49),
     "twin uniform": Case(TwinUniform(0.25, 0.75), (1.0, -3.0), 1.0),
     "weights, heavy": case(PrivacyWeights(1.5, 1.0), 1.0),
     "uniform": case(Additive(Uniform(2.0)), 1.0),
@@ -150,12 +147,8 @@ CASES |= {
     "probabilistic": Case(ProbabilisticQuantiser(0.5), (0.1, 0.25, -3.3), 0.5),
     "laplace quantiser, fine": case(LaplaceQuantiser(0.05, 1.0), 1.0, 0.025, 0.01),
     "laplace quantiser, coarse": case(LaplaceQuantiser(20.0, 1.0), 1.0, 10.0, 9.0),
-    "binary student": case(BinaryQuantiser(StudentT(3.0), 1.0), 1.0),
-    "binary cos²": case(BinaryQuantiser(CosSquared(), 0.3), 0.1),
-    "binary bump": case(BinaryQuantiser(Bump(2.0)), 0.1),
     "binary logistic": case(BinaryQuantiser(Logistic(0.5), -1.0), 1.0),
-    "binary shifted": case(BinaryQuantiser(GaussianLaw(4.0, 1.0), 1.0), 1.0),
-    "binary staircase": case(BinaryQuantiser(Staircase(1.0, 2.0)), 1.0),
+    "binary shifted": case(BinaryQuantiser(Gaussian(4.0, 1.0), 1.0), 1.0),
     "additive logistic": case(Additive(Logistic()), 1.0),
 }
 
@@ -234,8 +227,8 @@ def test_score_is_the_derivative(case):
     agreed = []
     for u in case.inputs:
         h = 1e-3 * case.width
-        if isinstance(channel, TRUNCATED):
-            h = min(h, 0.1 * abs(abs(u) - channel.threshold))
+        if isinstance(channel, TRUNCATED) and channel.truncate:
+            h = min(h, 0.1 * abs(abs(u) - channel.truncate))
         if h < 1e-6 * case.width:
             continue  # at the kink in u
         z = channel.sample(np.full(400, u), rng)
@@ -272,9 +265,9 @@ def test_far_tails_are_finite_and_quiet(case):
 def test_information_is_the_integral_of_the_squared_score(case):
     channel = case.channel
     for u in case.inputs:
-        if isinstance(channel, TriangularQuantiser) and u == 0.5 * channel.step:
+        if isinstance(channel, ProbabilisticQuantiser) and u == 0.5 * channel.step:
             continue  # below: an outcome of probability 0
-        if isinstance(channel, TRUNCATED) and abs(u) == channel.threshold:
+        if isinstance(channel, TRUNCATED) and abs(u) == channel.truncate:
             continue  # a kink in u: the larger of two limits
 
         def squared(z, u=u):
@@ -285,7 +278,7 @@ def test_information_is_the_integral_of_the_squared_score(case):
         assert channel.information_estimate(u).value == float(channel.information(u))
 
 
-@pytest.mark.parametrize("law", [GaussianLaw(0.25), Laplace(0.5)], ids=repr)
+@pytest.mark.parametrize("law", [Gaussian(0.25), Laplace(0.5)], ids=repr)
 def test_inverse_information(law):
     case = Case(Inverse(law), (), 1.0)
     for u in (1.0, -2.0):
@@ -307,7 +300,7 @@ def test_probabilistic_information():
 def places(case):
     """A dense, scale-free set of inputs, and both sides of every special one."""
     spread = case.width * np.concatenate([np.linspace(-8, 8, 4001), np.geomspace(1e-6, 1e4, 400)])
-    special = [case.channel.worst.at or 0.0, 0.0, getattr(case.channel, "threshold", 0.0)]
+    special = [case.channel.worst_input or 0.0, 0.0]
     near = [p + side * case.width * 10.0**-k for p in special for k in range(1, 12)
             for side in (-1, 0, 1)]  # fmt: skip
     return np.concatenate([spread, -spread, near])
@@ -316,17 +309,18 @@ def places(case):
 @bounded
 def test_nothing_exceeds_the_supremum_and_it_is_approached(case):
     found = case.channel.information(places(case)).max()
-    worst = case.channel.worst
-    assert found <= worst.information * (1 + 1e-9)
-    assert found >= worst.information * (1 - 1e-3)
-    if worst.at is not None and worst.attained:
-        assert case.channel.information(worst.at) == pytest.approx(worst.information, rel=1e-9)
+    worst, at = case.channel.worst, case.channel.worst_input
+    assert found <= worst * (1 + 1e-9)
+    assert found >= worst * (1 - 1e-3)
+    if at is not None:  # attained there, or a limit from one side
+        near = at + 1e-9 * case.width * np.array([-1.0, 0.0, 1.0])
+        assert case.channel.information(near).max() == pytest.approx(worst, rel=1e-6)
 
 
 @pytest.mark.parametrize("s", [*LEVELS, 1e-8, 3e7])
 @pytest.mark.parametrize("name", BOUNDED)
 def test_calibrated_spends_the_level_exactly(name, s):
-    assert CATALOGUE[name].channel(s).worst.information == pytest.approx(s, rel=1e-12)
+    assert CATALOGUE[name].channel(s).worst == pytest.approx(s, rel=1e-12)
 
 
 CLOSED_FORMS = {  # once more by hand
@@ -336,24 +330,23 @@ CLOSED_FORMS = {  # once more by hand
     "bump 2": (Additive(Bump(2.0)), 15.115),
     "bump 3": (Additive(Bump(3.0)), 19.301),
     "bump 5": (Additive(Bump(5.0)), 28.361),
-    "binary gaussian": (BinaryQuantiser(GaussianLaw(4.0), 3.0), 0.5 / math.pi),
+    "binary gaussian": (BinaryQuantiser(Gaussian(4.0), 3.0), 0.5 / math.pi),
     "binary laplace": (BinaryQuantiser(Laplace(0.5), 3.0), 4.0),
     "binary cauchy": (BinaryQuantiser(Cauchy(0.5), 3.0), 16 / math.pi**2),
     "laplace quantiser": (LaplaceQuantiser(7.0, 0.5), 4.0),
-    "triangular": (TriangularQuantiser(0.5), 24.0),
+    "triangular": (ProbabilisticQuantiser(0.5, dither="triangular"), 24.0),
     "truncated gaussian, inside": (
-        TruncatedInverse(GaussianLaw(0.5), 2.0),
+        Inverse(Gaussian(0.5), 2.0),
         math.expm1(8.0) / 16,
     ),
-    "truncated gaussian, outside": (TruncatedInverse(GaussianLaw(4.0), 2.0), 2.25 / 4),
+    "truncated gaussian, outside": (Inverse(Gaussian(4.0), 2.0), 2.25 / 4),
     "truncated laplace, inside": (
-        TruncatedInverse(Laplace(0.5), 2.0),
+        Inverse(Laplace(0.5), 2.0),
         (2 / 3 * math.exp(4) + math.exp(-8) / 3 - 1) / 16,
     ),
-    "truncated laplace, outside": (TruncatedInverse(Laplace(2.0), 2.0), 1.25 / 4),
-    "truncated gain, turned": (TruncatedGain(GaussianLaw(16.0, -2.0), 2.0), 2.25 / 4),
-    "truncated gain, laplace": (TruncatedGain(3 + Laplace(6.0), 2.0), 1.25 / 4),
-    "truncated gain, cauchy": (TruncatedGain(1 + Cauchy(1.0), 2.0), 1 / 4),
+    "truncated laplace, outside": (Inverse(Laplace(2.0), 2.0), 1.25 / 4),
+    "truncated gain, turned": (Gain(Gaussian(16.0, -2.0), 2.0), 2.25 / 4),
+    "truncated gain, laplace": (Gain(3 + Laplace(6.0), 2.0), 1.25 / 4),
     "weights, light": (PrivacyWeights(0.5, 0.25), 4.0),
     "weights, heavy": (PrivacyWeights(1.5, 0.5), 8 / 3),
 }
@@ -361,23 +354,23 @@ CLOSED_FORMS = {  # once more by hand
 
 @pytest.mark.parametrize(("channel", "value"), CLOSED_FORMS.values(), ids=CLOSED_FORMS)
 def test_supremum_in_closed_form(channel, value):
-    assert channel.worst.information == pytest.approx(value, rel=4e-5)  # bump: 5 digits known
+    assert channel.worst == pytest.approx(value, rel=4e-5)  # bump: 5 digits known
 
 
 def test_trap_the_edge_from_inside():
     """σ < 1.281: the supremum is a limit that neither the edge itself nor a coarse grid shows."""
-    channel = TruncatedInverse(GaussianLaw(0.25), 1.0)
+    channel = Inverse(Gaussian(0.25), 1.0)
     off = channel.information(np.linspace(-3, 3, 32))  # a grid that does not hit the edge
-    assert off.max() < 1e-4 * channel.worst.information
-    assert channel.information(1 - 1e-15) == pytest.approx(channel.worst.information, rel=1e-2)
+    assert off.max() < 1e-4 * channel.worst
+    assert channel.information(1 - 1e-15) == pytest.approx(channel.worst, rel=1e-2)
     assert channel.information(1 + 1e-15) == pytest.approx(6.0)  # outside: 2 + 4
 
 
 @pytest.mark.parametrize("width", [0.3, 0.65, 1.3, 5.0])
-@pytest.mark.parametrize("law", [GaussianLaw, Laplace])
+@pytest.mark.parametrize("law", [Gaussian, Laplace])
 def test_the_edge_from_inside_is_an_integral(law, width):
     """k = (∫ f(−g)²/f(g) dg − 1)/4, f the density of g = 1 + d."""
-    noise = law(width**2) if law is GaussianLaw else law(width)
+    noise = law(width**2) if law is Gaussian else law(width)
 
     def integrand(g):
         return math.exp(2 * noise.logpdf(-g - 1) - noise.logpdf(g - 1))
@@ -385,13 +378,13 @@ def test_the_edge_from_inside_is_an_integral(law, width):
     reach = 40 * width
     ends = [-3 - reach, -3, -1, 0, 1, 3, 3 + reach]
     total = sum(integrate.quad(integrand, a, b, limit=200)[0] for a, b in pairwise(ends))
-    assert inside_edge(noise) == pytest.approx((total - 1) / 4, rel=1e-8)
+    assert ClosedForm(noise).edge == pytest.approx((total - 1) / 4, rel=1e-8)
 
 
 def test_truncated_score_keeps_its_digits_near_zero():
     """z → 0 means |g| → ∞: the sign of z then tells which end it was."""
-    for noise, odds in ((GaussianLaw(0.25), INF), (Laplace(0.5), 4.0)):
-        channel = TruncatedInverse(noise, 1.0)
+    for noise, odds in ((Gaussian(0.25), INF), (Laplace(0.5), 4.0)):
+        channel = Inverse(noise, 1.0)
         for t in (-0.9, 0.3, 1 - 1e-12):
             e = math.exp(-odds)
             up, down = (1 - e) / (1 + t + (1 - t) * e), (e - 1) / (1 - t + (1 + t) * e)
@@ -399,7 +392,7 @@ def test_truncated_score_keeps_its_digits_near_zero():
 
 
 def test_trap_the_outcome_of_probability_zero():
-    channel = TriangularQuantiser(1.0)
+    channel = ProbabilisticQuantiser(1.0, dither="triangular")
     z = np.array([-1.0, 0.0, 1.0, 2.0])
     mass, score = np.exp(channel.log_density(z, 0.5)), channel.score(z, 0.5)
     assert np.nansum(mass * score**2) == pytest.approx(4)
@@ -407,17 +400,10 @@ def test_trap_the_outcome_of_probability_zero():
     assert channel.information([0.5 - 1e-9, 0.5 + 1e-9]) == pytest.approx(6, rel=1e-7)
 
 
-@pytest.mark.parametrize("law", [GaussianLaw, Laplace])
-def test_truncated_noise_for_readings_of_a_known_size(law):
-    channel = TruncatedInverse.calibrated(2.0, law=law, smallest=5.0)
-    assert channel.threshold == pytest.approx(5.0, rel=1e-12)
-    assert channel.worst.information == pytest.approx(2.0, rel=1e-12)
-    default = TruncatedInverse.calibrated(2.0, law=law)
-    assert channel.information(7.0) > default.information(7.0)
-    with pytest.raises(NotCalibratable, match="cannot pass untruncated"):
-        TruncatedInverse.calibrated(1.0, law=law, smallest=1.0)
+@pytest.mark.parametrize("noise", [Gaussian(1e-3), Laplace(1e-3)])
+def test_too_little_noise_needs_a_threshold_beyond_doubles(noise):
     with pytest.raises(NotCalibratable, match="more noise"):
-        TruncatedInverse.calibrated(1.0, noise=law(1e-3))
+        Inverse.calibrated(1.0, noise=noise)
 
 
 # --- infinite information -----------------------------------------------------------------------
@@ -437,10 +423,10 @@ def test_infinite_exactly_where_the_theory_says_so(name):
     assert np.isinf(np.diag(example.worst_information())).all() == (name in INFINITE)
     if name in INFINITE:
         with pytest.raises(NotCalibratable, match=r"cannot be calibrated: .*infinite"):
-            entry.calibrated(1.0, 3)
+            calibrate(name, 1.0, model=3)
     else:
         assert np.isfinite(example.worst_information()).all()
-        worst = entry.calibrated(2.0, 3).worst_information()
+        worst = calibrate(name, 2.0, model=3).worst_information()
         np.testing.assert_allclose(worst, 2 * np.eye(3), rtol=1e-12)
 
 
@@ -455,19 +441,18 @@ def test_any_level_is_kept(name, level):
     from privest.privacy import PrivacyLevel
 
     S = PrivacyLevel(level)
-    mechanism = CATALOGUE[name].calibrated(S, 3)
+    mechanism = calibrate(name, S, model=3)
     assert loewner(mechanism.worst_information(), S.dense(), rtol=1e-12)
     np.testing.assert_allclose(mechanism.worst_information(), S.dense(), atol=1e-12)
     for y in ([0.0, 0.0, 0.0], [0.3, -0.2, 5.0], [40.0, 1.0, -3.0]):
-        found = mechanism.information(y)
-        assert loewner(found.matrix, S.dense(), rtol=1e-9 + 3 * found.error)
+        assert loewner(mechanism.information(y), S.dense(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", BOUNDED)
 def test_on_the_estimate(name):
     rng = np.random.default_rng(3)
     H = rng.normal(size=(6, 2))
-    mechanism = CATALOGUE[name].on_estimate(2.0, H)
+    mechanism = calibrate(name, 2.0, model=LinearModel(H, noise=1.0), on="estimate")
     projection = H @ np.linalg.solve(H.T @ H, H.T)
     np.testing.assert_allclose(mechanism.worst_information(), 2 * projection, atol=1e-12)
     assert mechanism.simulate(rng.normal(size=6), rng, trials=7).shape == (7, 2)
@@ -485,8 +470,6 @@ DP = {  # channel, whether the inequality must be met with equality
     "laplace quantiser": (LaplaceQuantiser(0.3, 0.5), True),
     "binary laplace": (BinaryQuantiser(Laplace(0.5), 0.2), True),
     "binary cauchy": (BinaryQuantiser(Cauchy(0.5), 0.2), True),
-    "binary student": (BinaryQuantiser(StudentT(3.0)), False),
-    "binary staircase": (BinaryQuantiser(Staircase(0.7, 0.5)), False),
 }
 
 
@@ -511,17 +494,17 @@ def test_epsilon(channel, tight, move):
 
 
 WITHOUT_DP = {
-    "gaussian": Additive(GaussianLaw()),
+    "gaussian": Additive(Gaussian()),
     "cos²": Additive(CosSquared()),
     "bump": Additive(Bump()),
     "uniform": Additive(Uniform()),
-    "binary gaussian": BinaryQuantiser(GaussianLaw()),
+    "binary gaussian": BinaryQuantiser(Gaussian()),
     "probabilistic": ProbabilisticQuantiser(1.0),
-    "triangular": TriangularQuantiser(1.0),
-    "inverse gaussian": Inverse(GaussianLaw(0.25)),
+    "triangular": ProbabilisticQuantiser(1.0, dither="triangular"),
+    "inverse gaussian": Inverse(Gaussian(0.25)),
     "inverse laplace": Inverse(Laplace(0.5)),
-    "truncated gaussian": TruncatedInverse(GaussianLaw(0.25), 1.0),
-    "truncated laplace": TruncatedInverse(Laplace(0.5), 1.0),
+    "truncated gaussian": Inverse(Gaussian(0.25), 1.0),
+    "truncated laplace": Inverse(Laplace(0.5), 1.0),
     "twin uniform": TwinUniform(0.25, 0.5),
     "weights": PrivacyWeights(0.25, 1.0),
 }
@@ -546,7 +529,7 @@ def test_no_epsilon_where_the_ratio_is_unbounded(channel):
 def test_unbiased_where_it_is_claimed(name):
     entry = CATALOGUE[name]
     for channel in [entry.unit] + [entry.channel(s) for s in LEVELS if name in BOUNDED]:
-        width = 1.0 if name not in BOUNDED else 1 / math.sqrt(channel.worst.information)
+        width = 1.0 if name not in BOUNDED else 1 / math.sqrt(channel.worst)
         case = Case(channel, (), width)
         for u in (0.3 * width, -1.3 * width):
             assert case.expectation(lambda z: z, u) == pytest.approx(u, rel=1e-6)
@@ -561,9 +544,9 @@ def test_what_is_unbiased_is_recorded():
     assert {name for name, entry in CATALOGUE.items() if not entry.unbiased} == biased
 
 
-@pytest.mark.parametrize("noise", [GaussianLaw(0.25), Laplace(0.5)], ids=repr)
+@pytest.mark.parametrize("noise", [Gaussian(0.25), Laplace(0.5)], ids=repr)
 def test_the_inverse_of_an_inverse_is_unbiased(noise):
-    for channel in (Inverse(noise), TruncatedInverse(noise, 1.0)):
+    for channel in (Inverse(noise), Inverse(noise, 1.0)):
         case = Case(channel, (), 1.0)
         with np.errstate(divide="ignore"):
             assert case.expectation(lambda z: 1 / z, 2.0) == pytest.approx(0.5, rel=1e-7)
@@ -579,7 +562,7 @@ def test_the_bias_of_the_laplace_quantiser_is_bounded():
 
 
 def test_triangular_error_variance():
-    case = Case(TriangularQuantiser(0.5), (), 0.5)
+    case = Case(ProbabilisticQuantiser(0.5, dither="triangular"), (), 0.5)
     for u in (0.0, 0.1, 0.25, 7.3):
         assert case.expectation(lambda z, u=u: (z - u) ** 2, u) == pytest.approx(0.25 / 4)
 
@@ -587,32 +570,36 @@ def test_triangular_error_variance():
 # --- bad parameters -----------------------------------------------------------------------------
 
 BAD = {
-    "additive law": (lambda: Additive(1.0), "law of privest.noise"),
-    "inverse law": (lambda: Inverse(Cauchy()), "GaussianLaw of mean 0 or a Laplace"),
-    "inverse loc": (lambda: Inverse(GaussianLaw(1.0, 1.0)), "GaussianLaw of mean 0"),
-    "threshold": (lambda: TruncatedInverse(Laplace(), 0.0), "threshold must be > 0"),
+    "additive law": (lambda: Additive(1.0), "distribution of privest.noise"),
+    "inverse law": (lambda: Inverse(Cauchy()), "Gaussian of mean 0 or a Laplace"),
+    "inverse loc": (lambda: Inverse(Gaussian(1.0, 1.0)), "Gaussian of mean 0"),
+    "threshold": (lambda: Inverse(Laplace(), 0.0), "truncate must be > 0"),
     "twin order": (lambda: TwinUniform(0.5, 0.25), "0 ≤ inner < outer"),
     "twin negative": (lambda: TwinUniform(-0.5, 0.25), "0 ≤ inner < outer"),
     "weights": (lambda: PrivacyWeights(0.0, 1.0), "weight_variance must be > 0"),
     "step": (lambda: ProbabilisticQuantiser(-1.0), "step must be > 0"),
-    "triangular step": (lambda: TriangularQuantiser(float("nan")), "step must be finite"),
+    "triangular step": (
+        lambda: ProbabilisticQuantiser(float("nan"), dither="triangular"),
+        "step must be finite",
+    ),
     "scale": (lambda: LaplaceQuantiser(1.0, 0.0), "scale must be > 0"),
-    "binary law": (lambda: BinaryQuantiser("laplace"), "law of privest.noise"),
-    "level": (lambda: TriangularQuantiser.calibrated(0.0), "level must be > 0"),
-    "negative move": (lambda: Additive(Laplace()).epsilon(-1.0), "move must be"),
+    "binary law": (lambda: BinaryQuantiser("laplace"), "received str"),
+    "binary bounded law": (lambda: BinaryQuantiser(Uniform()), "received Uniform"),
+    "level": (lambda: ProbabilisticQuantiser.calibrated(0.0), "level must be > 0"),
+    "negative move": (lambda: Additive(Laplace()).epsilon(-1.0), "sensitivity must be"),
     "u": (lambda: PrivacyWeights(1.0, 1.0).log_density(0.0, np.nan), "u must be finite"),
-    "rotation size": (lambda: Rotation(1), "at least 2 readings"),
+    "rotation size": (lambda: GeometricPerturbation(1, variance=0.0), "≥ 2"),
     "geometric size": (lambda: GeometricPerturbation(501), "groups"),
     "geometric A": (lambda: GeometricPerturbation(3, matrix=np.eye(2)), "column for each"),
     "geometric t": (lambda: GeometricPerturbation(3, translation=[1.0]), "1 entries for 3"),
     "level zero": (lambda: GaussianMechanism.calibrated(0.0, 3), "nothing may be released"),
     "reading at level zero": (
-        lambda: CATALOGUE["laplace"].calibrated(0.0, 2),
+        lambda: calibrate("laplace", 0.0, model=2),
         "must not be released",
     ),
     "number of readings": (
-        lambda: CATALOGUE["laplace"].calibrated(1.0, 2).log_density([0.0, 0.0], [0.0]),
-        "for 2 readings",
+        lambda: calibrate("laplace", 1.0, model=2).log_density([0.0, 0.0], [0.0]),
+        "for 2 measurements",
     ),
 }
 
@@ -623,17 +610,6 @@ def test_bad_parameters_are_refused(make, text):
         make()
 
 
-def test_one_bit_of_bounded_noise():
-    """The density of uniform noise does not vanish at its end: an outcome appears linearly."""
-    assert BinaryQuantiser(Uniform()).worst.information == INF
-    with pytest.raises(NotCalibratable, match="infinite information"):
-        BinaryQuantiser.calibrated(1.0, law=Uniform())
-    for law in (CosSquared(), StudentT(2.5), Bump(2.0)):
-        channel = BinaryQuantiser.calibrated(3.0, law=law, threshold=0.7)
-        assert channel.worst.information == pytest.approx(3.0, rel=1e-9)
-        assert channel.worst.information <= channel.law.fisher_information
-
-
 def test_a_rotation_has_no_density():
     with pytest.raises(InfiniteInformation, match="no density"):
-        Rotation(2).log_density([1.0, 0.0], [0.0, 1.0])
+        GeometricPerturbation(2, variance=0.0).log_density([1.0, 0.0], [0.0, 1.0])

@@ -25,15 +25,16 @@ def results(system, level, y):
     rng = np.random.default_rng(3)
     release = pv.StreamMechanism(level).simulate(y, rng)
     found = dynamics.filter(system, release)
-    ahead, bound = dynamics.predict(found, 2), pv.bound(system, level, steps=len(y))
+    ahead, bound = found.forecast(2), pv.bound(system, level, steps=len(y))
     kalman, sizes = dynamics.PrivateKalman(system, level), [system.readings] * len(y)
     for k in range(len(y)):
         kalman.update(release.part(k, k + 1, sizes))
-    smoothed = dynamics.smooth(found)
+    smoothed = found.smoothed
     return [
-        found.estimate, found.covariance, found.predicted_estimate, found.predicted_covariance,
-        found.innovations, found.log_likelihood, smoothed.estimate, smoothed.covariance,
-        ahead.estimate, ahead.covariance, bound.filtered, bound.smoothed, kalman.estimate,
+        found.filtered.value, found.filtered.covariance, found.predicted.value,
+        found.predicted.covariance, found.innovations, found.log_likelihood,
+        smoothed.value, smoothed.covariance,
+        ahead.value, ahead.covariance, bound.filtered, bound.smoothed, kalman.value,
         kalman.covariance, np.array(kalman.log_likelihood),
     ]  # fmt: skip
 
@@ -46,7 +47,7 @@ def test_states(lags, diffuse, monkeypatch):
     system = dynamics.StateSpace(
         own.A, own.C, own.Q, own.R, cov0=own.cov0, diffuse=np.eye(3)[:, :1] if diffuse else None
     )
-    level, (_, y) = pv.EndlessLevel(np.eye(2), lags), system.simulate(14, rng)
+    level, (_, y) = pv.StreamLevel.constant(np.eye(2), lags=lags), system.simulate(14, rng)
     y[5] = np.nan
     expected = results(system, level, y)
     monkeypatch.setattr(compiling, "installed", lambda: False)
@@ -62,4 +63,4 @@ def test_fits(monkeypatch):
     monkeypatch.setattr(compiling, "installed", lambda: False)
     found = dynamics.fit("level", release)
     assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-9)
-    assert found.estimate == pytest.approx(expected.estimate, rel=1e-5, abs=1e-6)
+    assert found.value == pytest.approx(expected.value, rel=1e-5, abs=1e-6)

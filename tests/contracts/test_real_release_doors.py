@@ -18,20 +18,21 @@ import numpy as np
 import pytest
 
 import privest as pv
+import workflow_inside as workflow
 from paid import PAID
-from privest import dynamics, lattice, network, workflow
+from privest import lattice, network
 from privest.errors import InvalidInput
 from privest.ledger import LedgerSource
 from privest.mechanism import (
     Additive,
     Componentwise,
     GaussianMechanism,
+    OutputPerturbation,
     RowMechanism,
     StreamMechanism,
 )
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Seeded
-from privest.pipeline import OutputPerturbation
-from privest.privacy import person_root
+from privest.privacy.statement import person_root
 from workflow_tables import stated
 
 G = 2.0**-10
@@ -101,8 +102,8 @@ def series(level, m):
         return np.concatenate([finite.rows.dense() @ part for part in y.reshape(2, -1)])
 
     return Door(
-        dynamics.release_series,
-        lambda y, source: dynamics.release_series(level, np.reshape(y, (2, -1, m)), source),
+        pv.StreamMechanism.release,
+        lambda y, source: pv.StreamMechanism(level).release(np.reshape(y, (2, -1, m)), source),
         lambda found: found.values.ravel(),
         expected,
     )
@@ -110,7 +111,7 @@ def series(level, m):
 
 def additive(law, scale):
     """z = y + scale·e."""
-    made = Componentwise(Additive(law), readings=12)
+    made = Componentwise(Additive(law), measurements=12)
     return Door(
         made.release, made.release,
         lambda found: (found - law.mean) / scale, lambda y: y / scale,
@@ -139,14 +140,6 @@ def people(counts):
 
 
 LEVELS = np.geomspace(0.5, 4.0, 12)
-TWELVE = network.Graph.ring(12)
-AVERAGE = Door(  # of agents with one level: 12·2·average = Σ z̃
-    network.release_average,
-    lambda y, source: network.release_average(y, 4.0, TWELVE, source, tolerance=1e-9),
-    lambda found: found.values[:1] * 24.0,
-    lambda y: np.array([2.0 * y.sum()]),
-    step=12 * G,
-)
 
 
 def regression(fit):
@@ -180,7 +173,7 @@ def estimated(**options):
     inverse = np.linalg.inv(np.linalg.cholesky(made.information_scale))
     return Door(
         made.release, made.release,
-        lambda found: inverse @ found.estimate,
+        lambda found: inverse @ found.value,
         lambda y: inverse @ np.linalg.pinv(H) @ y,
     )  # fmt: skip
 
@@ -208,10 +201,10 @@ REAL = {
     "mechanism, matrix": mechanism(S, 3),
     "mechanism, singular": mechanism([[4.0, 2.0], [2.0, 1.0]], 2),
     "additive Laplace": additive(pv.noise.Laplace(0.5), 0.5),
-    "additive Gaussian": additive(pv.noise.GaussianLaw(0.25, loc=3.0), 0.5),
-    "stream": stream(pv.EndlessLevel(4.0)),
-    "stream, lags": stream(pv.EndlessLevel(1.0, [0.5, 0.2])),
-    "stream, matrices": stream(pv.EndlessLevel(S)),
+    "additive Gaussian": additive(pv.noise.Gaussian(0.25, mean=3.0), 0.5),
+    "stream": stream(pv.StreamLevel.constant(4.0)),
+    "stream, lags": stream(pv.StreamLevel.constant(1.0, lags=[0.5, 0.2])),
+    "stream, matrices": stream(pv.StreamLevel.constant(S)),
     "stream, of a past": stream(
         pv.StreamLevel(np.full(12, 2.0), 0.02 * np.tril(np.ones((12, 12)), -1))
     ),
@@ -222,12 +215,11 @@ REAL = {
     "table, levels per row": rows(np.sqrt(LEVELS)),
     "table, Laplace": rows(np.full(12, 2.0), "laplace"),
     "table, file": FILE,
-    "series": series(pv.EndlessLevel(4.0), 1),
-    "series, lags": series(pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]], [0.5]), 2),
+    "series": series(pv.StreamLevel.constant(4.0), 1),
+    "series, lags": series(pv.StreamLevel.constant([[2.0, 0.5], [0.5, 1.0]], lags=[0.5]), 2),
     "series, of a past": series(pv.StreamLevel.from_cumulative(np.eye(6) + 0.2), 1),
     "people": people(ROWS),
     "people, at most six": people(np.full(12, 6)),
-    "average": AVERAGE,
     "regression": regression(lambda found, y, source: found.fit(H[:, 1:], y, source)),
     "regression, in pieces": regression(in_pieces),
     "pipeline": estimated(),

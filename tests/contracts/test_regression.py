@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import privest as pv
 from paid import PAID
-from privest.errors import InfiniteInformation, InvalidInput, NotAPrivacyLevel, NotIdentifiable
+from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable
 from privest.mechanism.source import Generated
 
 OPEN = 1e16  # a level at which the privacy noise is 1e-8
@@ -61,7 +61,7 @@ def impossible(estimator):
     weights = {
         f"check_sample_weight_equivalence_on_{kind}_data": REPEATED for kind in ("dense", "sparse")
     }
-    if isinstance(estimator.level, pv.EndlessLevel):  # it looks back
+    if isinstance(estimator.level, pv.StreamLevel) and estimator.level.reach:
         weights |= dict.fromkeys(WEIGHTED, "weights are for levels that do not look back")
     if estimator.level != STRICT:
         return weights
@@ -84,7 +84,7 @@ WEIGHTED = [
         pv.PrivateLinearRegression(level=1.0, noise=1.0, simulate=True),  # ordinary
         pv.PrivateLinearRegression(level=STRICT, noise=1.0, simulate=True),
         pv.PrivateLinearRegression(
-            pv.EndlessLevel(1.0, lags=[0.5]), pv.noise.Laplace(0.5), simulate=True
+            pv.StreamLevel.constant(1.0, lags=[0.5]), pv.noise.Laplace(0.5), simulate=True
         ),
         pv.PrivateLinearRegression(pv.StreamLevel(np.full(400, 2.0)), 1.0, simulate=True),
     ],
@@ -130,7 +130,7 @@ def levels(samples):
         "privacy level": (pv.PrivacyLevel(0.7), pv.PrivacyLevel(0.7)),
         "vector": (pv.PrivacyLevel(each), pv.PrivacyLevel(each)),
         "stream": (pv.StreamLevel(each), pv.PrivacyLevel(each)),
-        "lags": (pv.EndlessLevel(0.7, lags=[0.5, -0.2]), None),
+        "lags": (pv.StreamLevel.constant(0.7, lags=[0.5, -0.2]), None),
         "dense": (pv.StreamLevel.from_cumulative(root @ root.T), pv.PrivacyLevel(root @ root.T)),
     }
 
@@ -187,7 +187,7 @@ def wishart(errors, covariance):
     [
         pytest.param(2.0, pv.noise.Gaussian(cov=0.25), id="plain"),
         pytest.param(
-            pv.EndlessLevel(2.0, lags=[0.6]),
+            pv.StreamLevel.constant(2.0, lags=[0.6]),
             pv.noise.Gaussian(cov=0.25),
             marks=pytest.mark.slow,
             id="lags",
@@ -393,7 +393,7 @@ def test_grid_search_prefers_the_milder_level():
 
 def test_clone_keeps_parameters_only():
     X, y = data()
-    model = regression(pv.EndlessLevel(1.0, lags=[0.5])).fit(X, y)
+    model = regression(pv.StreamLevel.constant(1.0, lags=[0.5])).fit(X, y)
     twin = clone(model)
     assert set(vars(twin)) == set(model.get_params())
     assert np.array_equal(twin.fit(X, y).coef_, model.coef_)
@@ -506,17 +506,21 @@ def test_reference_sets_that_say_nothing(reference, message):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"level": None}, NotAPrivacyLevel, "level is None"),
-        ({"level": -1.0}, NotAPrivacyLevel, "-1"),
-        ({"level": np.nan}, NotAPrivacyLevel, "NaN"),
-        ({"level": "mild"}, NotAPrivacyLevel, "real numbers"),
+        ({"level": None}, InvalidInput, "level is None"),
+        ({"level": -1.0}, InvalidInput, "-1"),
+        ({"level": np.nan}, InvalidInput, "NaN"),
+        ({"level": "mild"}, InvalidInput, "real numbers"),
         ({"level": [1.0, 2.0]}, InvalidInput, "2 more steps; received 40"),
-        ({"level": pv.EndlessLevel(np.eye(2))}, NotAPrivacyLevel, "readings of size 1"),
-        ({"level": pv.StreamLevel([np.eye(2), [[1.0]]])}, NotAPrivacyLevel, "changing size"),
-        ({"level": pv.PrivacyLevel(np.ones(39))}, NotAPrivacyLevel, "39 readings.*has 40"),
-        ({"level": pv.PrivacyLevel(np.eye(40) + 1.0)}, NotAPrivacyLevel, "from_cumulative"),
+        ({"level": pv.StreamLevel.constant(np.eye(2))}, InvalidInput, "measurements of size 1"),
+        ({"level": pv.StreamLevel([np.eye(2), [[1.0]]])}, InvalidInput, "changing size"),
+        ({"level": pv.PrivacyLevel(np.ones(39))}, InvalidInput, "39 measurements.*has 40"),
+        ({"level": pv.PrivacyLevel(np.eye(40) + 1.0)}, InvalidInput, "from_cumulative"),
         ({"level": pv.StreamLevel(np.ones(39))}, InvalidInput, "39 more steps; received 40"),
-        ({"noise": None, "level": pv.EndlessLevel(1.0, lags=[0.5])}, InvalidInput, "looks back"),
+        (
+            {"noise": None, "level": pv.StreamLevel.constant(1.0, lags=[0.5])},
+            InvalidInput,
+            "looks back",
+        ),
         ({"noise": 0.0}, InvalidInput, "must be > 0"),
         ({"noise": [1.0, 2.0]}, InvalidInput, "single number"),
         ({"noise": pv.noise.Cauchy(1.0)}, InvalidInput, "no finite variance"),
@@ -534,7 +538,7 @@ def test_parameters_are_checked_when_fitting(parameters, error, message):
 def test_streams_that_cannot_go_on():
     X, y = data()
     vector = pv.PrivacyLevel(np.ones(40))
-    with pytest.raises(NotAPrivacyLevel, match="EndlessLevel or a StreamLevel"):
+    with pytest.raises(InvalidInput, match="or a StreamLevel"):
         regression(vector).partial_fit(X, y)
     target = pv.StreamLevel.from_cumulative(np.eye(40) + 1.0)
     for level in (vector, target, pv.StreamLevel(np.ones(40))):

@@ -143,7 +143,7 @@ def test_weights_pieces_and_deviations_are_refused():
     H = np.insert(X, 0, 1.0, axis=1)
     expected = np.einsum("ij,jk,ik->i", H, stated.covariance_, H) + 0.25
     np.testing.assert_allclose(deviation**2, expected, rtol=1e-12)
-    np.testing.assert_allclose(mean, H @ stated.result_.estimate, rtol=1e-12)
+    np.testing.assert_allclose(mean, H @ stated.result_.value, rtol=1e-12)
     with pytest.raises(NotIdentifiable, match="x1"):
         sums().fit(X[:, [0, 0]], y)
 

@@ -107,7 +107,7 @@ def test_a_vector_of_levels_is_fitted_by_restricted_likelihood():
     assert len(kept.z) == 59
     H = np.delete(sm.add_constant(X), 7, axis=0)
     known = fit_levels(lambda: [LevelRows(H, kept.z, 1 / np.delete(level, 7))], 3)
-    np.testing.assert_allclose(coefficients(model), known.estimate, rtol=1e-12)
+    np.testing.assert_allclose(coefficients(model), known.value, rtol=1e-12)
     np.testing.assert_allclose(model.covariance_, known.errors.covariance, rtol=1e-12)
     assert model.noise_variance_ == known.noise_variance
     assert model.result_.degrees_of_freedom.shape == (3,)

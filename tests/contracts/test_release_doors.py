@@ -11,19 +11,19 @@ import pandas as pd
 import pytest
 
 import privest as pv
-from privest import dynamics, network, workflow
-from privest.cli.consensus import Model, contribution
+import workflow_inside as workflow
+from privest import network
 from privest.errors import InvalidInput
 from privest.mechanism import (
     CATALOGUE,
     AffineMechanism,
     GaussianMechanism,
+    OutputPerturbation,
     RowMechanism,
     StreamMechanism,
 )
 from privest.mechanism.source import Kept, seeded
-from privest.pipeline import OutputPerturbation
-from privest.privacy import person_root
+from privest.privacy.statement import person_root
 from workflow_command import runner
 from workflow_tables import stated
 
@@ -58,12 +58,6 @@ def people(level, y, seed, _):
     return RowMechanism().simulate(y, weights, seeded(seed)) / weights
 
 
-def average(level, y, seed, _):
-    ring, out = network.Graph.ring(len(y)), pv.mechanism.source
-    found = network.private_average(y, level, ring, out.seeded(seed))
-    return np.full(len(y), found.values[0] * len(y))
-
-
 def release(level, y, seed, folder):
     spec = stated("t.csv", workflow.Privacy(level), target="load", features=("x",))
     plan, path = workflow.stated_plan(spec), folder / f"{len(list(folder.iterdir()))}.csv"
@@ -86,21 +80,10 @@ def pieces(level, y, seed, _):
     return np.array([found.intercept_, *found.coef_])
 
 
-def scaled(level, y, seed, _):
-    dask = pytest.importorskip("dask", reason="needs the extra 'dask'")
-    frames = pytest.importorskip("dask.dataframe", reason="needs the extra 'dask'")
-    frame = frames.from_pandas(table(y), npartitions=2)
-    with dask.config.set(scheduler="synchronous"):
-        return pv.scale.fit(
-            frame, ["x"], level=level, noise=0.25, target="load", simulate=seed
-        ).estimate
-
-
-def agent(level, y, seed, folder):
-    """What `privest consensus` sends first."""
-    noise = seeded(seed, "consensus", 0, "load", level)
-    model = Model(target="load", residual_variance=0.25, features="x")
-    found = contribution(str(written(y, folder)), model, level, noise)
+def agent(level, y, seed, _):
+    """What an agent sends first."""
+    sensor = network.Sensor(H, 0.25, level)
+    found = sensor.contribution(sensor.simulate(y, seeded(seed, "agent", level)))
     return np.linalg.solve(found.r, found.x)
 
 
@@ -147,8 +130,8 @@ def command_release(run, level, y, seed, folder):
     path = written(y, folder)
     plan, out = folder / "plan.toml", folder / f"{len(list(folder.iterdir()))}.csv"
     plan.write_text(
-        f'data = "{path}"\ntarget = "load"\nfeatures = ["x"]\n'
-        f"[noise]\nvariance = 0.25\n[privacy]\nlevel = {level!r}\n",
+        f'version = 4\ndata = "{path}"\n[model]\ntarget = ["load"]\nfeatures = ["x"]\n'
+        f"[public]\nresidual_variance = 0.25\n[privacy]\nlevel = {level!r}\n",
         encoding="utf-8",
     )
     done = run("release", plan, "-o", out, "--simulate", "--seed", seed)
@@ -161,18 +144,20 @@ SENSOR = lambda level: network.Sensor(np.eye(12), 0.25, level)  # noqa: E731
 LAGS = np.tril(np.ones((12, 12)), -1) * 0.01
 ROWS = {
     "mechanism": lambda s, y, seed, _: GaussianMechanism(s, 12).simulate(y, seeded(seed)) / s**0.5,
-    "running mechanism": lambda s, y, seed, _: (
-        SENSOR(s).as_mechanism().simulate(y, seeded(seed)) / s**0.5
-    ),
     "kept": lambda s, y, seed, folder: (
         Kept(folder / f"{y[MOVED]}.release", seeded(seed)).add_noise(s**0.5 * y) / s**0.5
     ),
-    "stream": stream(pv.EndlessLevel),
-    "stream, lags": stream(lambda s: pv.EndlessLevel(s, [0.5])),
+    "stream": stream(pv.StreamLevel.constant),
+    "stream, lags": stream(lambda s: pv.StreamLevel.constant(s, lags=[0.5])),
     "stream, of a past": stream(lambda s: pv.StreamLevel(np.full(12, s), s * LAGS)),
-    "stream, matrices": stream(lambda s: pv.EndlessLevel(s * np.array([[1.0, 0.5], [0.5, 1.0]]))),
+    "stream, matrices": stream(
+        lambda s: pv.StreamLevel.constant(s * np.array([[1.0, 0.5], [0.5, 1.0]]))
+    ),
     "series": lambda s, y, seed, _: (
-        dynamics.simulate_series(pv.EndlessLevel(s), y[None, :], seeded(seed)).values[0] / s**0.5
+        pv.StreamMechanism(pv.StreamLevel.constant(s))
+        .simulate(y[None, :, None], seeded(seed))
+        .values[0, :, 0]
+        / s**0.5
     ),
     "sensor": lambda s, y, seed, _: SENSOR(s).simulate(y, seeded(seed)).values / s**0.5,
     "people": people,
@@ -185,7 +170,7 @@ ROWS = {
     ),
     "release": release,
 }
-FITS = {"regression": regression, "in pieces": pieces, "scale.fit": scaled, "agent": agent}
+FITS = {"regression": regression, "in pieces": pieces, "agent": agent}
 COMMANDS = {
     "privest stream": command_stream,
     "privest filter": command_filter,
@@ -202,12 +187,12 @@ def opened(capsys, monkeypatch):
     def find(name):
         if name in COMMANDS:
             return lambda *given: COMMANDS[name](run, *given)
-        return (ROWS | FITS | {"average": average})[name]
+        return (ROWS | FITS)[name]
 
     return find
 
 
-@pytest.mark.parametrize("name", [*ROWS, *FITS, *COMMANDS, "average"])
+@pytest.mark.parametrize("name", [*ROWS, *FITS, *COMMANDS])
 def test_noise_that_would_be_lost_in_rounding_is_refused(name, opened, tmp_path):
     door, huge = opened(name), Y.copy()
     huge[MOVED] = 1.2345e30
@@ -223,7 +208,7 @@ def test_noise_that_would_be_lost_in_rounding_is_refused(name, opened, tmp_path)
         assert str(Y[MOVED]) not in message
 
 
-@pytest.mark.parametrize("name", [*ROWS, *FITS, *COMMANDS, "average"])
+@pytest.mark.parametrize("name", [*ROWS, *FITS, *COMMANDS])
 def test_a_seed_never_puts_the_same_noise_on_other_readings(name, opened, tmp_path):
     """The same readings again are the same release. One reading that has moved by 100 must not
     come back as the difference of two runs, not even to a thousandth of the noise.
@@ -231,17 +216,14 @@ def test_a_seed_never_puts_the_same_noise_on_other_readings(name, opened, tmp_pa
     door, moved = opened(name), Y.copy()
     moved[MOVED] += BY
     first, again, other = (door(4.0, y, 7, tmp_path) for y in (Y, Y.copy(), moved))
-    if name in FITS:
-        gain = np.linalg.pinv(H)[:, MOVED]
-    else:
-        gain = np.eye(12)[MOVED] if name != "average" else np.ones(12)
-    # sums and files round in the 16th digit, certificates of an average in the 6th
-    assert np.allclose(first, again, rtol=1e-12, atol=1e-5 if name == "average" else 1e-12)
+    gain = np.linalg.pinv(H)[:, MOVED] if name in FITS else np.eye(12)[MOVED]
+    # sums and files round in the 16th digit
+    assert np.allclose(first, again, rtol=1e-12, atol=1e-12)
     seen = np.abs(other - first - BY * gain)[np.abs(gain) > 0]
     assert (seen > 5e-4 * np.abs(gain[np.abs(gain) > 0]).min()).all()
 
 
-@pytest.mark.parametrize("name", ["release", *sorted(set(FITS) - {"scale.fit"}), *COMMANDS])
+@pytest.mark.parametrize("name", ["release", *sorted(FITS), *COMMANDS])
 def test_a_seed_never_puts_the_same_noise_on_another_level(name, opened, tmp_path):
     """√s·y is 0 at every level where y is 0: without the level two runs would show the zeros."""
     door = opened(name)
@@ -299,7 +281,7 @@ def test_bits_at_a_far_threshold_keep_their_noise():
         lambda: pv.mechanism.GeometricPerturbation(2).simulate([1e20, 1.0], RNG),
         lambda: pv.mechanism.GeometricPerturbation(2, translation=1e20).simulate([1.0, 1.0], RNG),
         lambda: pv.mechanism.Componentwise(
-            pv.mechanism.Inverse(pv.noise.GaussianLaw(1e-40)), readings=1
+            pv.mechanism.Inverse(pv.noise.Gaussian(1e-40)), measurements=1
         ).simulate([1.0], RNG),
     ],
 )

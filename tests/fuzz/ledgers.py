@@ -68,8 +68,10 @@ def use_ledger(path: Path) -> None:
             ledger.account(subject).spent.to_dict()
             ledger.account(subject).remaining.to_dict()
             with contextlib.suppress(ValueError):  # refused, as documented
-                ledger.account(subject).preview(Cost(0.5, mu2=0.01, move=0.5), start=2, stop=5)
-                ledger.account(subject).spend(Cost(0.5, mu2=0.01, move=0.5), start=2, stop=5)
+                ledger.account(subject).preview(
+                    Cost(0.5, mu2=0.01, sensitivity=0.5), start=2, stop=5
+                )
+                ledger.account(subject).spend(Cost(0.5, mu2=0.01, sensitivity=0.5), start=2, stop=5)
                 ledger.account(subject).spend_and_write(
                     Cost(1.0), None, 1, {}, lambda: (np.array([1]), None)
                 )

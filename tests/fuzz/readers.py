@@ -21,15 +21,18 @@ import openpyxl
 from benchmarks.coverage.kept import Kept
 
 import privest as pv
+import workflow_inside as workflow
 import workflow_tables
 from fuzz import ledgers, mutations
-from privest import dynamics, network, workflow
-from privest.data import Features, Format, look, open_source, read_rows
+from privest import dynamics, network
+from privest.data import Format, inspect
+from privest.data.features import Features
+from privest.data.rows import read_rows
+from privest.data.source import open_source
+from privest.network._sensor import SensorRelease
 from privest.paper._engine import Task, Unit
-from privest.paper._nhanes import _first_seen
-from privest.privacy import load_level
+from privest.privacy import StreamLevel
 from privest.reading import as_text, parse_json
-from privest.scale._keeping import ReleaseFolder
 from privest.stream_file import facts_of, linked, step_records
 from workflow_command import called
 
@@ -74,21 +77,21 @@ def made(save: Callable[[Path], object]) -> bytes:
 
 TIES = np.array([[2.0, 0.5, 0.1], [0.5, 1.5, 0.2], [0.1, 0.2, 1.0]])
 LEVELS = [
-    pv.EndlessLevel(2.0),
-    pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]], lags=[0.3 * np.eye(2)]),
+    pv.StreamLevel.constant(2.0),
+    pv.StreamLevel.constant([[2.0, 0.5], [0.5, 1.0]], lags=[0.3 * np.eye(2)]),
     pv.StreamLevel([1.0, 4.0, 2.0]),
     pv.StreamLevel([np.eye(2), [[3.0]], np.eye(2), [[1.0]]]),
-    pv.StreamLevel.from_lags(np.ones(8), [0.4]),
+    pv.StreamLevel(np.ones(8), lags=[0.4]),
     pv.StreamLevel.from_cumulative(TIES),
 ]
 
 
 def use_level(path: Path) -> None:
-    level = load_level(path)
+    level = StreamLevel.load(path)
     sizes = level.sizes_between(0, 1)
     if sizes[0] < 1000:
         pv.StreamMechanism(level).simulate(np.full(sizes, 0.5), np.random.default_rng(0))
-    level.to_epsilon(delta=1e-6, move=0.1)
+    level.to_epsilon(delta=1e-6, sensitivity=0.1)
 
 
 def _bits(name: str) -> np.random.Generator:
@@ -100,7 +103,7 @@ STREAMS = [
     (LEVELS[0], lambda: _bits("MT19937")),
     (LEVELS[1], lambda: _bits("PCG64")),
     (LEVELS[5], lambda: pv.mechanism.source.Seeded(3, "a")),
-    (pv.EndlessLevel(1.0, lags=[0.5]), lambda: _bits("Philox")),
+    (pv.StreamLevel.constant(1.0, lags=[0.5]), lambda: _bits("Philox")),
     (LEVELS[3], lambda: _bits("SFC64")),
 ]
 
@@ -160,47 +163,20 @@ def use_kept(path: Path) -> None:
     assert np.isfinite(_kept(path).add_noise(SHOWN)).all()
 
 
-# --- a folder of releases of partitions ----------------------------------------------------------
-
-FACTS = {"target": "y", "level": 2.0, "partitions": 1}
-
-
-def _partition(folder: Path) -> None:
-    shown, weight, y = np.array([True, False, True]), np.sqrt(2.0), np.array([0.5, np.nan, 2.0])
-    opened = ReleaseFolder.opened(folder, FACTS)
-    found = opened.released(0, shown, np.asarray(weight), y, {"column a": "0" * 64})
-    assert np.array_equal(np.isfinite(found), shown)
-
-
-def use_partition(path: Path) -> None:
-    _partition(path.parent)
-
-
-def _folder() -> dict[str, bytes]:
-    with tempfile.TemporaryDirectory() as folder:
-        _partition(Path(folder))
-        return {one.name: one.read_bytes() for one in Path(folder).iterdir()}
-
-
-FOLDER = _folder()
-PARTITION, LISTED = "partition-0.npz", "release.json"
-
-
 # --- releases -------------------------------------------------------------------------------------
 
 STATE = dynamics.StateSpace(A=0.9, C=1.0, Q=0.1, R=0.25, mean0=0.0, cov0=1.0)
 SENSOR = network.Sensor([[2.0], [1.0]], pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(4.0))
 STREAM = pv.StreamMechanism(LEVELS[0]).simulate([0.5, np.nan, 0.25], np.random.default_rng(1))
 PAIR = dynamics.StateSpace(A=0.9, C=[[1.0], [2.0]], Q=0.1, R=0.25, mean0=0.0, cov0=1.0)
-TIED = pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]])
+TIED = pv.StreamLevel.constant([[2.0, 0.5], [0.5, 1.0]])
 CELLS = np.array([[0.5, np.nan], [0.1, 0.2], [np.nan, np.nan]])  # of vector readings parts
 PARTS = pv.StreamMechanism(TIED).simulate(CELLS, np.random.default_rng(1))
-SERIES_PARTS = dynamics.simulate_series(
-    TIED, np.stack([CELLS, CELLS[[1, 0, 2]]]), np.random.default_rng(1)
+SERIES_PARTS = pv.StreamMechanism(TIED).simulate(
+    np.stack([CELLS, CELLS[[1, 0, 2]]]), np.random.default_rng(1)
 )
-SERIES = dynamics.simulate_series(2.0, [[0.5, np.nan], [0.1, 0.2]], np.random.default_rng(1))
-AVERAGE = network.private_average(
-    [0.1, 0.2, 0.3], 2.0, network.Graph.ring(3), np.random.default_rng(2)
+SERIES = pv.StreamMechanism(2.0).simulate(
+    [[[0.5], [np.nan]], [[0.1], [0.2]]], np.random.default_rng(1)
 )
 
 
@@ -209,35 +185,31 @@ def _record(path: Path) -> object:
 
 
 def use_stream_release(path: Path) -> None:
-    release = pv.StreamRelease.from_dict(_record(path))
+    release = pv.Release.from_dict(_record(path))
     rls = pv.PrivateRLS(LEVELS[0], 1, GAUSSIAN)
     rls.update(release, np.ones((len(release.values), 1)))
     dynamics.filter(STATE, release, level=LEVELS[0])
 
 
 def use_parts(path: Path) -> None:
-    record = _record(path)
-    if isinstance(record, dict) and record.get("kind") == dynamics.SeriesRelease.KIND:
-        for _, one in dynamics.SeriesRelease.from_dict(record).by_pattern():
+    release = pv.Release.from_dict(_record(path))
+    if release.values.ndim == 3:
+        for _, one in release.by_pattern():
             dynamics.filter(PAIR, one, level=TIED)
         return
-    release = pv.StreamRelease.from_dict(record)
     rls = pv.PrivateRLS(TIED, 1, GAUSSIAN)
     rls.update(release, np.ones((len(release.values), 1)))
     dynamics.filter(PAIR, release, level=TIED)
 
 
 def use_series_release(path: Path) -> None:
-    for _, one in dynamics.SeriesRelease.from_dict(_record(path)).by_pattern():
+    release = pv.Release.from_dict(_record(path))
+    for one in [one for _, one in release.by_pattern()] if release.values.ndim == 3 else [release]:
         dynamics.filter(STATE, one, level=2.0)
 
 
 def use_sensor_release(path: Path) -> None:
-    network.fuse([SENSOR], [network.SensorRelease.from_dict(_record(path))])
-
-
-def use_average(path: Path) -> None:
-    json.dumps(network.PrivateAverage.from_dict(_record(path)).to_dict(), allow_nan=False)
+    network.fuse([SENSOR], [SensorRelease.from_dict(_record(path))])
 
 
 def use_command(command: str, *options: object) -> Callable[[Path], None]:
@@ -265,7 +237,7 @@ def _steps(release) -> bytes:
 
 STEPS = _steps(STREAM)
 REAL_STEPS = _steps(
-    pv.StreamRelease(
+    pv.Release(
         0, 3, np.array([723.0, np.nan, -1100.0]) * 2.0**-10, np.array([False, True, False]),
         LEVELS[0].fingerprint, False, 2.0**-10,
     )
@@ -323,7 +295,7 @@ def use_table_as_stated(path: Path) -> None:
 
 
 def use_look(path: Path) -> None:
-    found = look(path)
+    found = inspect(path)
     assert found.rows == 0 or len(found.preview) > 0
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -369,14 +341,15 @@ def _packed(mutate: Mutate) -> Mutate:
 
 
 CSV, TOML = _table(PEOPLE, ".csv"), workflow.to_toml(workflow_tables.spec()).encode()
-FORMULA = b"""data = "people.csv"
+FORMULA = b"""version = 4
+data = "people.csv"
+
+[model]
 formula = "np.log(ldl) ~ age*C(sex) + I(((bmi - 27)/4)**2) + C(`my ward`, levels=['a', 'b']) - 1"
 missing = "drop"
+categories = { sex = ["female", "male"] }
 
-[categories]
-sex = ["female", "male"]
-
-[reading]
+[format]
 separator = ";"
 decimal = ","
 encoding = "cp1252"
@@ -385,7 +358,7 @@ sheet = "people"
 
 [privacy]
 level = 2.0
-range = [0.5, 12.0]
+range = { ldl = [0.5, 12.0] }
 """
 EUROPEAN = CSV.replace(b",", b";").replace(b".", b",").decode().encode("utf-16")
 PERSONS = b"""version = 4
@@ -406,35 +379,11 @@ range = { ldl = [0.5, 12.0] }
 
 [public]
 residual_variance = 0.25
-expected = { age = 0.02 }
 
 [format]
 separator = ";"
 missing_codes = ["77777", "age=99"]
 """
-OF_VERSION_3 = b"""data = "people.csv"
-target = "ldl"
-features = ["age", "bmi", "sex"]
-missing = "drop"
-transform = "log"
-
-[categories]
-sex = ["female", "male"]
-
-[noise]
-variance = 0.25
-
-[weights]
-column = "w"
-
-[privacy]
-standard_error = 0.1
-of = "age"
-range = [0.5, 12.0]
-law = "gaussian"
-"""
-
-
 SEVERAL = workflow_tables.spec(
     target=("ldl", "bmi"), features=("age", "sex"), public=workflow.Public(),
     privacy=workflow.Privacy(
@@ -516,23 +465,10 @@ def use_header_fields(path: Path) -> None:
     record = _record(path)
     with contextlib.suppress(Exception):
         outside = ("checksum", "signature")
-        if record.get("kind") is not None:  # of version 3
-            outside = (*outside, "warning")
         facts = {name: value for name, value in record.items() if name not in outside}
-        if "warning" in outside:
-            facts["columns"] = [
-                {name: value for name, value in one.items() if name != "epsilon"}
-                for one in facts["columns"]
-            ]
         text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
         record |= {"checksum": hashlib.sha256(text.encode()).hexdigest()}
     workflow.TableRelease.from_dict(record)
-
-
-def _of_version_3(*kinds: str) -> list[bytes]:
-    """Headers that privest 0.2 wrote."""
-    golden = Path(__file__).parents[1] / "golden" / "kinds"
-    return [(golden / kind / "release.csv.json").read_bytes() for kind in kinds]
 
 
 MODEL = b"""# a car
@@ -578,7 +514,6 @@ def _csv(table: dict, rows: int, head: bool = True) -> bytes:
     return out.getvalue().encode()
 
 
-DIGESTS = json.dumps({"TCHOL_J.XPT": "ab" * 32, "BMX_J.XPT": "0" * 64}).encode()
 text, tree, packed = mutations.of_text, mutations.of_json, mutations.of_archive
 
 
@@ -598,16 +533,11 @@ READERS = [
         for k in range(len(STREAMS))
     ),
     Reader("kept release", packed, use_kept, [made(save_kept)], 500),
-    Reader("list of releases", tree, use_partition, [FOLDER[LISTED]], 200, LISTED,
-           {name: data for name, data in FOLDER.items() if name != LISTED}),
-    Reader("release of a partition", packed, use_partition, [FOLDER[PARTITION]], 200, PARTITION,
-           {name: data for name, data in FOLDER.items() if name != PARTITION}),
     Reader("stream release", tree, use_stream_release, [_of(STREAM)], 900),
     Reader("series release", tree, use_series_release, [_of(SERIES)], 500),
     Reader("parts of readings", tree, use_parts, [_of(PARTS), _of(SERIES_PARTS)], 300),
     Reader("sensor release", tree, use_sensor_release,
            [_of(SENSOR.simulate([1.0, 2.0], np.random.default_rng(1)))], 400),
-    Reader("private average", tree, use_average, [_of(AVERAGE)], 400),
     Reader("privest filter --from releases", text,
            use_command("filter", "FILE", "--from", "releases", "--model", "@walk.toml",
                        "--level", 2), [STEPS, REAL_STEPS], 200, "z.jsonl", WALK),
@@ -643,10 +573,6 @@ READERS = [
            "plan.toml"),
     Reader("plan with a formula", text, use_spec, [FORMULA], 150, "plan.toml"),
     Reader("plan of persons", text, use_spec, [PERSONS], 200, "plan.toml"),
-    Reader("plan of version 3", text, use_spec, [OF_VERSION_3], 300, "plan.toml"),
-    Reader("header fields of version 3", tree, use_header_fields,
-           _of_version_3("epsilon", "persons-capped", "two-columns", "level-column", "yes-no"),
-           350),
     Reader("privest filter --model", text,
            use_command("filter", "@y.csv", "--model", "FILE", *TRIAL), [MODEL], 200, "model.toml",
            {"y.csv": b"y\n1.0\n2.5\nNA\n3.5\n"}),
@@ -675,5 +601,4 @@ READERS = [
            use_command("bound", "--h", "FILE", "--level", 1, "--noise-variance", 1),
            [_csv(NUMBERS, 8), _csv(NUMBERS, 8, head=False)], 200, "h.csv"),
     Reader("kept units", mutations.of_bytes, use_units, [made(save_units)], 150),
-    Reader("kept checksums", tree, _first_seen, [DIGESTS], 200),
 ]  # fmt: skip

@@ -18,6 +18,7 @@ import pytest
 from benchmarks.coverage.kept import Kept
 
 import privest as pv
+import workflow_inside as workflow
 from fuzz.limited import MIB, memory
 from fuzz.readers import (
     GAUSSIAN,
@@ -30,11 +31,10 @@ from fuzz.readers import (
     save_checkpoint,
     save_units,
 )
-from privest import dynamics, network, workflow
 from privest.cli.stream_options import read_table
-from privest.data import open_source
+from privest.data.source import open_source
 from privest.errors import CheckpointError, InvalidInput
-from privest.privacy import load_level
+from privest.network._sensor import SensorRelease
 from privest.reading import MOST_COLUMNS, parse_json, parse_toml, read_numbers
 
 LITTLE = 256 * MIB
@@ -110,7 +110,7 @@ def test_a_document_of_many_lists_is_refused_before_it_is_used():
 
 
 def test_endless_and_special_files(tmp_path):
-    for act in (workflow.load_spec, load_level):
+    for act in (workflow.load_spec, pv.StreamLevel.load):
         refused(act, Path("/dev/zero"), match=r"more than|not a stream level")
         refused(act, tmp_path, match="cannot read")
         refused(act, "a\0b", match="zero byte")
@@ -138,7 +138,7 @@ def _archive(path, packed=False, **arrays):
 def test_a_level_that_unpacks_to_much(tmp_path):
     path = _archive(tmp_path / "level", packed=True, endless=np.zeros((1, 10**7, 1)))
     assert path.stat().st_size < MIB
-    refused(load_level, path, match="packed")
+    refused(pv.StreamLevel.load, path, match="packed")
 
 
 def test_a_level_that_says_it_is_large(tmp_path):
@@ -152,12 +152,12 @@ def test_a_level_that_says_it_is_large(tmp_path):
         with zipfile.ZipFile(path, "w") as archive:
             for name, data in parts.items():
                 archive.writestr(name, data.replace(b"(1, 1, 1)", shape))
-        refused(load_level, path, match="the shape of an array|as numpy writes it")
+        refused(pv.StreamLevel.load, path, match="the shape of an array|as numpy writes it")
     sizes = bytearray(good)
     at = sizes.rindex(b"PK\x01\x02")
     sizes[at + 20 : at + 28] = b"\xff\xff\xff\x7f" * 2  # packed and unpacked, in the directory
     (tmp_path / "sizes").write_bytes(sizes)
-    refused(load_level, tmp_path / "sizes", match="larger than it is|damaged")
+    refused(pv.StreamLevel.load, tmp_path / "sizes", match="larger than it is|damaged")
 
 
 def test_a_level_whose_parts_lie_within_each_other(tmp_path):
@@ -178,7 +178,7 @@ def test_a_level_whose_parts_lie_within_each_other(tmp_path):
     size = out.tell() - len(inside)
     out.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 100, 100, size, len(inside), 0))
     (tmp_path / "level").write_bytes(out.getvalue())
-    refused(load_level, tmp_path / "level", match="larger than it is")
+    refused(pv.StreamLevel.load, tmp_path / "level", match="larger than it is")
 
 
 def _npy(payload):
@@ -196,7 +196,7 @@ def _record(name, crc, size, at=None):
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
-    for name, act in (("level", load_level), ("plan.toml", workflow.load_spec)):
+    for name, act in (("level", pv.StreamLevel.load), ("plan.toml", workflow.load_spec)):
         with (tmp_path / name).open("wb") as file:
             file.write(b"PK\x03\x04")
             file.truncate(3 << 30)  # a hole: it takes no room on the disk
@@ -207,9 +207,9 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
 def test_a_level_of_no_meaning(tmp_path, value):
     sizes = np.ones(1, dtype=int)
     for arrays in ({"diagonal": np.array([value]), "sizes": sizes},):
-        refused(load_level, _archive(tmp_path / "level", **arrays))
+        refused(pv.StreamLevel.load, _archive(tmp_path / "level", **arrays))
     path = _archive(tmp_path / "many", diagonal=np.ones(1), sizes=np.array([10**12]))
-    refused(load_level, path)
+    refused(pv.StreamLevel.load, path)
 
 
 # --- checkpoints ----------------------------------------------------------------------------------
@@ -324,14 +324,11 @@ def test_notes_that_could_not_be_read_back_are_refused_when_saving(tmp_path):
      [True, 1.0, 2.0], ["1", "2", "3"], [[], [], []], {"0": 1.0}, 1e308, [1.0, [2.0], 3.0]],
 )  # fmt: skip
 def test_values_of_a_release(values):
-    refused(pv.StreamRelease.from_dict, STREAM.to_dict() | {"values": values})
-    series = {"kind": "series release", "fingerprint": "a", "simulated": True, "grid": 0.0}
-    refused(dynamics.SeriesRelease.from_dict, series | {"start": 0, "values": values})
+    refused(pv.Release.from_dict, STREAM.to_dict() | {"values": values})
     if isinstance(values, list) and isinstance(values[0], list):
         return  # trials of a sensor or an average: (trials, r)
-    for kind in (network.SensorRelease, network.PrivateAverage):
-        record = {"kind": kind.KIND, "fingerprint": "a", "simulated": True, "values": values}
-        refused(kind.from_dict, record)
+    record = {"kind": "sensor release", "fingerprint": "a", "simulated": True, "values": values}
+    refused(SensorRelease.from_dict, record)
 
 
 def test_numbers_nested_deep():

@@ -30,7 +30,7 @@ def outcome(reader, number, folder):
             warnings.simplefilter("error")
             reader.use(path)
         said = "used"
-    except PrivestError as error:
+    except (PrivestError, UserWarning) as error:
         said = type(error).__name__
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt | SystemExit):

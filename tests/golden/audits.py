@@ -6,7 +6,6 @@
 GOLDEN=write python tests/golden/audits.py writes audits/audits.json; `test_audits` compares.
 """
 
-import itertools
 import json
 import math
 import os
@@ -18,8 +17,9 @@ import numpy as np
 
 import privest as pv
 from privest import audit
-from privest.mechanism import CATALOGUE, Additive, Channel, Componentwise, UserChannel, Worst
+from privest.mechanism import CATALOGUE, Additive, Channel, Componentwise, calibrate
 from privest.noise import Laplace
+from proved_mu import proved_mu
 
 FILE = Path(__file__).parent / "audits" / "audits.json"
 DIGITS = 12
@@ -54,7 +54,7 @@ class Stated(Channel):
 
     @property
     def worst(self):
-        return Worst(1.0)
+        return 1.0
 
 
 def low_bits(u, z):
@@ -112,9 +112,9 @@ class Half(pv.mechanism.GaussianMechanism):
 def lying(scale):
     """Laplace noise whose supremum is said to be 1."""
     law = Laplace(scale)
-    return UserChannel(
+    return Channel.from_functions(
         log_density=lambda z, u: law.logpdf(np.asarray(z) - u),
-        sampler=lambda u, rng: u + law.sample(np.shape(u), rng),
+        sample=lambda u, rng: u + law.sample(np.shape(u), rng),
         worst=1.0,
     )
 
@@ -126,7 +126,7 @@ def changing(edge, scale=0.1):
         s = np.where(np.abs(u) > edge, scale, 1.0)
         return -0.5 * ((z - u) / s) ** 2 - np.log(s * math.sqrt(2 * math.pi))
 
-    return UserChannel(log_density=log_density, worst=1.0)
+    return Channel.from_functions(log_density=log_density, worst=1.0)
 
 
 def liars():
@@ -138,13 +138,13 @@ def liars():
         "a law that changes at 5": (changing(5), 1.0),
         "a law that changes at 50": (changing(50), 1.0),
         "a false score": (
-            UserChannel(log_density=lambda z, u: -np.abs(z - u) / 0.1 - math.log(0.2),
+            Channel.from_functions(log_density=lambda z, u: -np.abs(z - u) / 0.1 - math.log(0.2),
                         score=lambda z, u: 0.0 * (z + u), worst=1.0), 1.0,
         ),
-        "shared noise": (Shared(honest, readings=2), 1.0),
-        "products of signs": (Signs(honest, readings=3), 1.0),
+        "shared noise": (Shared(honest, measurements=2), 1.0),
+        "products of signs": (Signs(honest, measurements=3), 1.0),
         "half of Gaussian noise": (Half.calibrated(S, 2), S),
-        "hidden reading": (Componentwise(Additive(Laplace(1e6)), readings=2), [1.0, 0.0]),
+        "hidden reading": (Componentwise(Additive(Laplace(1e6)), measurements=2), [1.0, 0.0]),
     }  # fmt: skip
 
 
@@ -163,7 +163,7 @@ SAMPLERS = {
 
 def releases(start=7):
     """Code that releases for real: its noise is its own, on a grid or in doubles."""
-    noise = np.random.default_rng(start)
+    noise, naive = np.random.default_rng(start), np.random.default_rng()
 
     def grid(y, step=2.0**-10, size=1.0):
         y = np.clip(np.nan_to_num(y), -1e6, 1e6)
@@ -182,7 +182,7 @@ def releases(start=7):
 
     return {
         "on a grid": grid,
-        "naive": audit.naive_release(1.0),
+        "naive": lambda y: y + naive.standard_normal(np.shape(y)),
         "half the noise": lambda y: grid(y, size=0.5),
         "low digits": told,
         "a seed": seeded,
@@ -200,8 +200,8 @@ def cases():
         if name in ENDLESS:
             made[f"certify {name} example"] = ("certify", entry.example(2), 1e9, {})
         else:
-            made[f"certify {name}"] = ("certify", entry.calibrated(0.7, 2), 0.7, {})
-            made[f"certify {name} at 0.56"] = ("certify", entry.calibrated(0.7, 2), 0.56, {})
+            made[f"certify {name}"] = ("certify", calibrate(name, 0.7, model=2), 0.7, {})
+            made[f"certify {name} at 0.56"] = ("certify", calibrate(name, 0.7, model=2), 0.56, {})
         if name != "rotation":  # it has no density
             made[f"information {name}"] = ("information", entry.example(2), {})
         made[f"adversary {name}"] = ("adversary", entry.example(2), 1.0)
@@ -212,7 +212,7 @@ def cases():
     domain = {"domain": (-3.0, 3.0)}
     made["certify domain"] = ("certify", changing(5), 1.0, domain)
     made["certify domain quantiser"] = (
-        "certify", CATALOGUE["triangular-quantiser"].calibrated(0.7, 2), 0.7, domain,
+        "certify", calibrate("triangular-quantiser", 0.7, model=2), 0.7, domain,
     )  # fmt: skip
     for name, sampler in SAMPLERS.items():
         places = {"search": Y[None]}
@@ -222,7 +222,7 @@ def cases():
     made["information laplace samples"] = (
         "information", CATALOGUE["laplace"].example(2), {"method": "samples"},
     )  # fmt: skip
-    level = pv.EndlessLevel([[2.0]])
+    level = pv.StreamLevel.constant([[2.0]])
     made["certify stream"] = ("stream", level, 1.0)
     made["certify stream at less"] = ("stream", level, 0.8)
     for name in releases():
@@ -236,9 +236,9 @@ def record_certify(mechanism, level, given):
 
 
 def record_stream(level, part):
-    stream = pv.mechanism.StreamMechanism(level)
-    stated = pv.EndlessLevel([[2.0 * part]])
-    return certificate(audit.certify(stream, stated, steps=3, samples=SAMPLES, rng=rng()))
+    stream = pv.StreamMechanism(level.first(3))
+    stated = pv.StreamLevel.constant([[2.0 * part]]).first(3)
+    return certificate(audit.certify(stream, stated, samples=SAMPLES, rng=rng()))
 
 
 def certificate(found):
@@ -258,7 +258,7 @@ def record_information(mechanism, given):
 
 
 def record_adversary(mechanism, level):
-    found = audit.adversary(mechanism, Y, rng=rng(), level=level, prior=(0.0, 1.0), trials=300)
+    found = audit.attack(mechanism, Y, rng=rng(), level=level, prior=(0.0, 1.0), trials=300)
     return [
         {
             "target": one.target, "attacker": one.attacker, "unbiased_floor": one.unbiased_floor,
@@ -275,13 +275,21 @@ def errors(found):
     return {"mse": found.mse, "mse_error": found.mse_error, "typical": found.typical}
 
 
+OUTCOMES = {"holds": "passed", "violated": "failed", "undecided": "undecided"}
+
+
 def record_release(name):
-    code, starts = releases()[name], itertools.count(8)
-    found = audit.audit_release(
-        code, 1.0, many=code, restarted=lambda: releases(next(starts))[name], samples=2000,
-        rng=rng(), mu=1.0, ends=(0.0, 1.0),
-    )  # fmt: skip
-    return {check.claim: check.outcome for check in found.checks}
+    """Checks of the release; its level from samples; and μ = 1 between 0 and 1."""
+    code = releases()[name]
+    found = audit.certify(code, 1.0, method="release", samples=2000, rng=rng())
+    claims = {check.claim: check.outcome for check in found.checks}
+    assert (found.verdict == "violated") == ("failed" in claims.values())
+    level = audit.certify(lambda y, rng, n: code(np.tile(y, (n, 1))), 1.0, samples=1000, rng=rng())
+    proved = proved_mu(code, (0.0, 1.0), 2000, 0.999)
+    return claims | {
+        "the level holds": OUTCOMES[level.verdict],
+        "the ends are as hard to tell apart as stated": "failed" if proved > 1.0 else "passed",
+    }
 
 
 def plain(value):

@@ -93,7 +93,7 @@ def cases():
 
 
 def call_likelihood(model, mechanism, z):
-    return estimator.maximum_likelihood_of(model, mechanism, z)
+    return estimator.estimate_release(z, model, mechanism)
 
 
 def call_clipped(rows, **options):
@@ -120,7 +120,7 @@ def record_mechanism(name, readings):
 
 def likelihood_record(found):
     return {
-        "estimate": found.estimate,
+        "estimate": found.value,
         "log_likelihood": found.log_likelihood,
         "converged": found.converged,
     }
@@ -130,7 +130,7 @@ def _by_row():
     channels = [Additive(Laplace(0.5)), CATALOGUE["cauchy"].example(1).common] * 10
     model = pv.LinearModel(features(1, 20)[:, :2], noise=Gaussian(cov=np.linspace(0.05, 0.3, 20)))
     z = np.random.default_rng(5).standard_normal((4, 20))
-    return model, Componentwise(channels, readings=20, offset=1.5), z + 1.5
+    return model, Componentwise(channels, measurements=20, offset=1.5), z + 1.5
 
 
 def _correlated():
@@ -227,17 +227,17 @@ def clipped_record(found):
 
 def record_clipped_mechanism():
     model, mechanism, z = _with_range()
-    return clipped_record(call_clipped(estimator.clipped_rows(model, mechanism, z[0])))
+    return clipped_record(pv.estimate(z[0], model, mechanism=mechanism))
 
 
 def record_clipping_cost():
     H, theta = features(1, 100), [0.3, 1.0, -0.8]
     made = {}
     for known in (True, False):
-        found = estimator.clipping_cost(H, theta, 1.0, 2.0, (-1.0, 1.5), variance_known=known)
+        found = estimator.cost_of_rows(H, theta, 1.0, 2.0, (-1.0, 1.5), variance_known=known)
         made[str(known)] = [found.share, found.standard_error, found.variance_ratio, found.bias,
                             found.least_squares_ratio]  # fmt: skip
-    found = estimator.clipping_cost_by_share(1.0, 2.0, (-1.0, 1.5))
+    found = estimator.cost_by_share(1.0, 2.0, (-1.0, 1.5))
     return made | {"shares": [found.one_end, found.both_ends, found.bias, found.least_share]}
 
 
@@ -245,8 +245,8 @@ def record_clipping_cost():
 
 
 def result_record(found):
-    names = ("estimate", "covariance", "sampling", "classical", "bound", "degrees_of_freedom")
-    made = {name: getattr(found, name) for name in names}
+    names = ("covariance", "sampling", "classical", "bound", "degrees_of_freedom")
+    made = {"estimate": found.value} | {name: getattr(found, name) for name in names}
     return made | {"interval": found.interval(0.9), "method": found.method}
 
 
@@ -325,14 +325,14 @@ def record_people():
         whole.add(sums, sizes)
         found, second = whole.solve(), whole.errors()
         turn = whole.turned(second)
-        whole.add_errors(second, found.estimate, turn.T @ sums @ turn, sizes)
+        whole.add_errors(second, found.value, turn.T @ sums @ turn, sizes)
         errors = second.errors()
-        made[name] = [found.estimate, found.floor, found.misfit, errors.covariance,
+        made[name] = [found.value, found.floor, found.misfit, errors.covariance,
                       errors.degrees_of_freedom]  # fmt: skip
     effects = inference.EffectSums(3)
     effects.add(sums, sizes, inference.PeopleNoise(2.0).variances(sizes))
     found = effects.fit()
-    return made | {"reml": [found.estimate, found.covariance, found.within, found.between,
+    return made | {"reml": [found.value, found.covariance, found.within, found.between,
                             found.degrees_of_freedom, found.people]}  # fmt: skip
 
 
@@ -346,7 +346,7 @@ def record_levels():
         rows.append(inference.LevelRows(H[25:], z[25:], added[25:]))
         found = inference.fit_levels(lambda rows=rows: rows, 3)
         made[str(seed)] = errors_record(found.errors) | {
-            "estimate": found.estimate, "noise_variance": found.noise_variance,
+            "estimate": found.value, "noise_variance": found.noise_variance,
             "noise_interval": found.noise_interval, "quadratic": found.quadratic,
             "least_noise": found.least_noise,
         }  # fmt: skip
@@ -394,7 +394,7 @@ def record_families():
                 for p in parts]  # fmt: skip
         found = inference.fit_family(lambda rows=rows: rows, family, added, errors=errors)
         made[name] = errors_record(found.errors) | {
-            "estimate": found.estimate, "dispersion": found.dispersion, "rows": found.rows,
+            "estimate": found.value, "dispersion": found.dispersion, "rows": found.rows,
         }  # fmt: skip
     return made
 
@@ -405,7 +405,7 @@ def record_huber():
     estimate, inverse = fitted(H, z)
     found = inference.fit_huber(in_blocks(H, z), estimate, inverse, 0.25)
     return errors_record(found.errors) | {
-        "estimate": found.estimate, "downweighted": found.downweighted,
+        "estimate": found.value, "downweighted": found.downweighted,
     }  # fmt: skip
 
 
@@ -421,13 +421,8 @@ def record_joint():
 
 
 def record_original_scale():
-    z = 0.5 * np.random.default_rng(8).standard_normal(50)
     found = inference.likelihood_mean(0.3, 0.5, [[0.1, 0.01], [0.01, 0.05]], freedom=20.0)
-    made = {"mean": [found.mean, found.interval, found.median, found.median_interval]}
-    for law in ("gaussian", "laplace"):
-        total = inference.total_of([z[:20], z[20:]], 0.2, law=law)
-        made[law] = [total.total, total.standard_error, total.interval, total.skewness]
-    return made
+    return {"mean": [found.mean, found.interval, found.median, found.median_interval]}
 
 
 def record_p_values():
@@ -507,14 +502,23 @@ STREAMS = {
 }
 
 
+def followed(rls, release, H):
+    """The estimate after every step from which on θ is identifiable."""
+    found = []
+    for k, row in enumerate(H):
+        rls.update(release.part(k, k + 1, [1] * len(H)), row)
+        found += [rls.estimate] if rls.identifiable else []
+    return found
+
+
 def record_stream(name):
     rls, release, H = STREAMS[name]()
-    other = STREAMS[name]()[0]
-    history = other.follow(release, H)
+    steps = followed(STREAMS[name]()[0], release, H)
     rls.update(release, H)
     made = result_record(rls.result(("a", "b", "c")))
-    made |= {"misfit": rls.misfit, "information": rls.information, "first": history.first}
-    made |= {"estimates": history.estimates[::10], "covariances": history.covariances[::10]}
+    made |= {"misfit": rls.misfit, "information": rls.information, "first": 60 - len(steps)}
+    made |= {"estimates": [one.value for one in steps[::10]]}
+    made |= {"covariances": [one.covariance for one in steps[::10]]}
     if name == "numbers":
         made["reference"] = result_record(rls.result(reference=9))
         made["pooled"] = rls.pooled(9)

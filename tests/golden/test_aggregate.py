@@ -14,8 +14,11 @@ import pytest
 
 from golden.test_pipeline import SEED, close, estimate_facts, plan_facts, printed
 from golden_kinds import AGGREGATE, tables
-from privest.report import describe
-from privest.workflow import estimate, load_spec, make_plan, read_release
+from privest.report.describe import describe
+from privest.workflow import read_release
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.spec import load_spec
 from workflow_command import called
 
 HERE = Path(__file__).parent / "kinds"

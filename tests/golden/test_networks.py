@@ -1,4 +1,4 @@
-"""The public calls of `privest.network` and `privest.pipeline` give what they gave.
+"""The public calls of `privest.network` and `mechanism.OutputPerturbation` give what they gave.
 
 Closed formulas to 1e-10 of their largest entry. Rounds stop by a certificate: estimates to 1e-10
 where the number of rounds is the same, which is asked. Roots: Newton steps end below 1e-6 standard

@@ -1,6 +1,8 @@
 """What plan, release and estimate give for every kind of plan, in numbers and in words.
 
-`kinds/NAME/` holds a plan and a real release, both made by privest 0.2: they must still be read.
+`kinds/NAME/` holds a plan and a real release. Tables, entries and `ledger.db` are of privest 0.2;
+the headers were written anew as version 4 and signed with the key of that ledger. `of-0.2` holds a
+plan and a release as 0.2 wrote them: they are refused with what to do.
 `expected.json` has the numbers of today, `plan.txt` and `estimate.txt` the words. GOLDEN=write
 writes these three again: the difference is for a person to read and to decide about.
 """
@@ -22,7 +24,7 @@ WRITE = os.environ.get("GOLDEN") == "write"
 SEED = "7"
 CLOSE = 1e-9  # relative: sums of 60 rows in another order move about 1e-13
 PLAN = ("rows", "dropped", "names", "distribution", "epsilon", "most_rows", "columns")
-ESTIMATE = ("names", "estimate", "covariance", "interval", "degrees_of_freedom", "method")
+ESTIMATE = ("names", "value", "covariance", "interval", "degrees_of_freedom", "method")
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,7 @@ def test_a_kind_of_plan(kind, folder, monkeypatch):
         (kept / "expected.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
         for name, text in words.items():
             (kept / name).write_text(text)
-    close(old, found["plan"], "the plan file of 0.2")
+    close(old, found["plan"], "the plan file")
     close(found, json.loads((kept / "expected.json").read_text()), kind)
     for name, text in words.items():
         assert text == (kept / name).read_text(), name
@@ -118,6 +120,16 @@ def test_a_ledger_of_before(folder, monkeypatch):
         for name in ("release.csv", "release.csv.json"):
             shutil.copy(HERE / kind / name, name)
         assert called("verify", "release.csv", "--ledger", "ledger.db").returncode == 0, kind
+
+
+def test_documents_of_before_are_refused(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for name in ("plan.toml", "release.csv", "release.csv.json"):
+        shutil.copy(HERE.parent / "of-0.2" / name, name)
+    for call in (("plan", "plan.toml"), ("estimate", "release.csv"), ("verify", "release.csv")):
+        done = called(*call)
+        assert done.returncode in (1, 2), call
+        assert "read by privest 0.2" in " ".join(done.stderr.split()), call
 
 
 @pytest.mark.parametrize("kind", STREAMS)

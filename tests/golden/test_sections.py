@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from golden_kinds import KINDS, tables
-from privest.report import describe
-from privest.workflow import estimate, load_spec, make_plan, read_release
+from privest.report.describe import describe
+from privest.workflow import read_release
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.spec import load_spec
 
 HERE = Path(__file__).parent / "kinds"
 WRITE = os.environ.get("GOLDEN") == "write"

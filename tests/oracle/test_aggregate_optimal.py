@@ -85,16 +85,14 @@ def test_other_weights_are_seen_not_to_be_optimal():
 
 
 @pytest.mark.parametrize("seeds", [range(0, 36), range(36, 72)])
-@pytest.mark.parametrize("cut", [False, True])
-def test_the_certificate_holds(seeds, cut):
-    """Proved share ≤ true share ≤ 1, of Lewis weights and of weights that are cut."""
+def test_the_certificate_holds(seeds):
+    """Proved share ≤ true share ≤ 1."""
     shares = []
     for seed in seeds:
         H = rows(seed)
         variance = 10.0 ** (seed % 4 - 2)
         level = 10.0 ** (seed % 3 - 1)
-        many = max(level * variance / H.shape[1], 5.1 / len(H)) if cut else 0.0
-        design = design_of(H, many=many)
+        design = design_of(H)
         best = most(H, level, variance)
         true = math.exp((attained(design, H, level, variance) - best) / H.shape[1])
         proved = design.efficiency(level, variance)
@@ -102,20 +100,5 @@ def test_the_certificate_holds(seeds, cut):
         assert true <= 1 + 1e-4, seed
         shares.append((proved, true))
     proved, true = np.array(shares).T
-    assert np.median(true) > (0.97 if not cut else 0.85)
+    assert np.median(true) > 0.97
     assert np.median(proved / true) > 0.95  # and it says something
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_weights_that_sampling_dominates(seed):
-    """c·σ²·K/n far above 5: cut weights are nearer to least squares than Lewis weights."""
-    rng = np.random.default_rng(seed)
-    H = np.column_stack([np.ones(200), rng.standard_t(2.5, (200, 2))])
-    level, variance = 1.0, 30.0
-    best = np.linalg.slogdet(H.T @ H / variance)[1]
-    shares = [
-        math.exp((attained(design_of(H, many=many), H, level, variance) - best) / 3)
-        for many in (0.0, 1.0)
-    ]
-    assert shares[1] > 0.95
-    assert shares[0] < 0.9

@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-import scipy
 
 import privest as pv
 from privest import dynamics
-from privest.errors import InvalidInput
-from privest.streaming import fit_autocorrelated
 from serial_streams import autoregressive, hourly, remembering
 
 THETA = np.array([1.0, 0.1, 0.5, -0.3])
@@ -37,14 +34,14 @@ def dense(level, release, H, phi, q):
 
 @pytest.mark.parametrize("lags", [[], [0.5, -0.2]], ids=["plain", "looks back"])
 def test_it_is_generalised_least_squares_at_the_peak_of_the_likelihood(lags):
-    level = pv.EndlessLevel(4.0, lags)
+    level = pv.StreamLevel.constant(4.0, lags=lags)
     H, release = streamed(level, 240, 7, (5, 100))
     found = dynamics.fit(FAMILY, release, inputs=H)
-    phi, q = found.estimate[:2]
+    phi, q = found.value[:2]
     covariance, estimate, likelihood = dense(level, release, H, phi, q)
     # the maximum is within 1e-4 standard errors; β and (φ, q) are orthogonal on average only
     error = np.sqrt(covariance.diagonal())
-    assert (np.abs(found.estimate[2:] - estimate) < 1e-4 * error).all()
+    assert (np.abs(found.value[2:] - estimate) < 1e-4 * error).all()
     assert found.log_likelihood == pytest.approx(likelihood, abs=1e-7)
     assert found.standard_error[2:] == pytest.approx(error, rel=0.02)
     for other in ((phi + 0.03, q), (phi - 0.03, q), (phi, 1.1 * q)):
@@ -54,10 +51,10 @@ def test_it_is_generalised_least_squares_at_the_peak_of_the_likelihood(lags):
 
 def test_errors_are_those_of_the_bound_of_a_dynamic_model():
     """State (θ, u) with a diffuse start of θ; the bound of parameters is that of θ at (φ, q)."""
-    level = pv.EndlessLevel(4.0)
+    level = pv.StreamLevel.constant(4.0)
     H, release = streamed(level, 240, 8)
     found = dynamics.fit(FAMILY, release, inputs=H)
-    phi, q = found.estimate[:2]
+    phi, q = found.value[:2]
     system = dynamics.StateSpace(
         A=np.diag([1.0, 1.0, 1.0, 1.0, phi]),
         C=np.column_stack([H, np.ones(240)])[:, None, :],
@@ -70,49 +67,15 @@ def test_errors_are_those_of_the_bound_of_a_dynamic_model():
     assert np.sqrt(found.bound.diagonal()[2:]) == pytest.approx(errors, rel=1e-8)
 
 
-def test_the_end_of_a_stream_is_told_as_the_command_tells_it():
-    level = pv.EndlessLevel(4.0)
-    H, release = streamed(level, 340, 3)
-    found, own = fit_autocorrelated(level, release, H), dynamics.fit(FAMILY, release, inputs=H)
-    assert found.estimate == pytest.approx(own.estimate[2:], rel=1e-12)
-    phi, q = own.estimate[:2]
-    assert found.remembers
-    assert (found.correlation, found.noise_variance) == (phi, q / (1 - phi**2))
-    # blocks of whitened rows: the model is right here, so that they say about the same
-    assert found.by_blocks.standard_error == pytest.approx(found.standard_error, rel=0.6)
-
-
-def test_noise_that_is_not_autocorrelated_is_not_said_to_be():
-    level = pv.EndlessLevel(4.0)
-    H, release = streamed(level, 170, 2, correlation=0.0)
-    found = fit_autocorrelated(level, release, H)
-    assert not found.remembers
-    assert found.by_blocks.correlation == 0.0
-    # nothing but privacy noise: γ₀ is 0 or a small part of it
-    quiet = pv.StreamMechanism(level).simulate(H @ THETA, np.random.default_rng(5))
-    assert fit_autocorrelated(level, quiet, H).noise_variance < 0.25 * 0.5  # of 1/s
-
-
-def test_steps_of_several_measurements_are_refused():
-    level = pv.EndlessLevel(np.eye(2))
-    release = pv.StreamMechanism(level).simulate(np.zeros((30, 2)), np.random.default_rng(0))
-    with pytest.raises(InvalidInput, match="one measurement per step; received steps of 2"):
-        fit_autocorrelated(level, release, np.ones((60, 1)))
-
-
 @pytest.mark.slow
 def test_intervals_cover():
-    """150 streams of 336 hours, φ = .8, sγ₀ = 1: .92 to .97, within 4 deviations."""
-    level, covered, by_model, first = pv.EndlessLevel(4.0), [], [], []
+    """150 streams of 336 hours, φ = .8, sγ₀ = 1: standard errors of the model cover .92 or more."""
+    level, covered, first = pv.StreamLevel.constant(4.0), [], []
     for seed in range(150):
         H, release = streamed(level, 336, 100 + seed)
-        found = fit_autocorrelated(level, release, H)
-        errors, off = found.by_blocks, np.abs(found.estimate - THETA)
-        quantile = scipy.special.stdtrit(errors.degrees_of_freedom, 0.975)
-        covered.append(off <= quantile * errors.standard_error)
-        by_model.append(off <= 1.96 * found.standard_error)
-        first.append(found.correlation)
+        found = dynamics.fit(FAMILY, release, inputs=H)
+        covered.append(np.abs(found.value[2:] - THETA) <= 1.96 * found.standard_error[2:])
+        first.append(found.value[0])
     room = 4 * np.sqrt(0.05 * 0.95 / 150)
-    assert (np.abs(np.mean(covered, axis=0) - 0.945) < 0.025 + room).all()
-    assert (np.mean(by_model, axis=0) > 0.92 - room).all()
+    assert (np.mean(covered, axis=0) > 0.92 - room).all()
     assert abs(np.median(first) - 0.8) < 0.05

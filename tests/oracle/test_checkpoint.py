@@ -74,7 +74,7 @@ def test_real_noise_is_never_drawn_twice(tmp_path, kind, kills):
 
 
 def pair(level=None, n=2, cov=1.0):
-    level = pv.EndlessLevel(1.0, [0.5]) if level is None else level
+    level = pv.StreamLevel.constant(1.0, lags=[0.5]) if level is None else level
     return pv.StreamMechanism(level), pv.PrivateRLS(level, n, pv.noise.Gaussian(cov=cov))
 
 
@@ -110,7 +110,7 @@ def test_the_noise_goes_on_where_it_was(tmp_path, source):
     H = np.array([[1.0, 2.0], [0.5, -1.0]])
     estimator.update(one, H)
     rls.update(two, H)
-    assert np.array_equal(estimator.estimate, rls.estimate)
+    assert np.array_equal(estimator.value, rls.value)
     assert np.array_equal(estimator.covariance, rls.covariance)
 
 
@@ -132,7 +132,7 @@ def test_another_stream_is_refused(tmp_path):
     path = tmp_path / "s"
     saved(path)
     with pytest.raises(CheckpointError, match="another level"):
-        resume(path, level=pv.EndlessLevel(1.0, [0.4]))
+        resume(path, level=pv.StreamLevel.constant(1.0, lags=[0.4]))
     with pytest.raises(CheckpointError, match="number of parameters or noise"):
         resume(path, n=3)
     with pytest.raises(CheckpointError, match="number of parameters or noise"):
@@ -196,7 +196,7 @@ def test_a_mechanism_is_kept_with_its_generator(tmp_path):
 
 def test_of_real_noise_nothing_is_stored_but_what_was_released(tmp_path):
     """No state, no key, no draw: the header names all there is, and the numbers are released."""
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     mechanism = pv.StreamMechanism(level, range=(-1.0, 1.0))
     with pv.Checkpoint(tmp_path / "s", mechanism=mechanism) as kept:
         release = mechanism.release([0.1, np.inf, np.nan])
@@ -232,7 +232,7 @@ def test_only_the_mechanism_s_level_differs(tmp_path):
     """Without an estimator the mechanism's own fingerprint must protect the stream."""
     path = tmp_path / "s"
     for level, good in ((1.0, True), (2.0, False), (1.0, True)):
-        mechanism = pv.StreamMechanism(pv.EndlessLevel(level))
+        mechanism = pv.StreamMechanism(pv.StreamLevel.constant(level))
         with pv.Checkpoint(path, mechanism=mechanism, source=np.random.default_rng(0)) as kept:
             if good:
                 kept.resume()
@@ -268,7 +268,7 @@ def test_no_single_flip_makes_another_error(tmp_path):
 
 
 def test_a_restored_state_is_a_copy():
-    level = pv.EndlessLevel(1.0, [0.5])
+    level = pv.StreamLevel.constant(1.0, lags=[0.5])
     rng = np.random.default_rng(0)
     mechanism, one = pair(level)
     _, two = pair(level)

@@ -94,20 +94,20 @@ def test_irregular_readings_are_a_regular_series_with_gaps():
     where = np.array([0, 1, 4, 5, 11, 12, 20])
     fine = StateSpace.from_continuous(F, C, Qc, 0.2, cov0="stationary", step=0.25)
     rough = StateSpace.from_continuous(F, C, Qc, 0.2, cov0="stationary", times=0.25 * where)
-    level = pv.EndlessLevel(3.0)
+    level = pv.StreamLevel.constant(3.0)
     values = rng.standard_normal(len(where))
     spread = np.full(21, np.nan)
     spread[where] = values
-    few = pv.StreamRelease
+    few = pv.Release
     short = few(0, len(where), values, None, level.fingerprint, True)
     long = few(0, 21, spread, np.isnan(spread), level.fingerprint, True)
     ours = dynamics.filter(rough, short, level=level)
     theirs = dynamics.filter(fine, long, level=level)
-    assert np.abs(ours.estimate - theirs.estimate[where]).max() < 1e-12
-    assert np.abs(ours.covariance - theirs.covariance[where]).max() < 1e-12
+    assert np.abs(ours.filtered.value - theirs.filtered.value[where]).max() < 1e-12
+    assert np.abs(ours.filtered.covariance - theirs.filtered.covariance[where]).max() < 1e-12
     assert abs(float(ours.log_likelihood - theirs.log_likelihood)) < 1e-11
-    back = dynamics.smooth(theirs).estimate[where]
-    assert np.abs(dynamics.smooth(ours).estimate - back).max() < 1e-12
+    back = theirs.smoothed.value[where]
+    assert np.abs(ours.smoothed.value - back).max() < 1e-12
     assert fine.steps is None
     assert rough.steps == 7
 

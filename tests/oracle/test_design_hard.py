@@ -62,12 +62,13 @@ def problem(seed):
     if limit == "groups":
         options["groups"], atom = names, labels
     if limit == "persons":
-        options["persons"] = pv.design.Persons(names, one)
+        options |= {"persons": names, "person_cap": one}
         person, most = labels, np.full(labels.max() + 1, one)
     if limit == "largest":
-        options["persons"] = pv.design.Persons(names, one, "largest")
         atom, cap, cost = labels, np.full(m, one), 1 / np.bincount(labels)[labels]
-    reference, options["criterion"] = criteria(rng, CRITERIA[rng.integers(6)], n)
+        options |= {"groups": names, "cost": cost, "cap": one}
+    reference, asked = criteria(rng, CRITERIA[rng.integers(5)], n)
+    options |= asked
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=v))
     return Case(H, v, cost, cap, atom, person, most), reference, model, options, budget
 

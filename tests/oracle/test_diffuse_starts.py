@@ -6,7 +6,6 @@ import pytest
 from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
 
 import privest as pv
-from dynamic_systems import joint
 from privest import dynamics
 from privest.dynamics import StateSpace
 from privest.errors import InvalidInput, NotIdentifiable
@@ -21,7 +20,7 @@ SEASON = {
 def stream(level, values):
     """A release of these numbers, NaN where a step is missing."""
     gone = np.isnan(values).any(axis=1)
-    return pv.StreamRelease(0, len(values), values.ravel().copy(), gone, level.fingerprint, True)
+    return pv.Release(0, len(values), values.ravel().copy(), gone, level.fingerprint, True)
 
 
 def theirs(system, rows, values):
@@ -38,53 +37,29 @@ def theirs(system, rows, values):
 @pytest.mark.parametrize("missing", [(), (0,), (1, 4)])
 @pytest.mark.parametrize("parts", [TREND, SEASON], ids=["trend", "season"])
 def test_against_statsmodels(parts, missing):
-    system, level = StateSpace(**parts, diffuse=True), pv.EndlessLevel(4.0)
+    system, level = StateSpace(**parts, diffuse=True), pv.StreamLevel.constant(4.0)
     rng = np.random.default_rng(len(missing))
     values = rng.standard_normal((16, 1)).cumsum(axis=0)
     values[list(missing)] = np.nan
     release = stream(level, values)
     found = dynamics.filter(system, release, level=level)
     peer = theirs(system, np.array([[2.0]]), values)
-    smoothed = dynamics.smooth(found)
-    proper = np.isfinite(found.covariance).all(axis=(1, 2))
+    smoothed = found.smoothed
+    proper = np.isfinite(found.filtered.covariance).all(axis=(1, 2))
     readings = np.cumsum(~np.isnan(values[:, 0]))
     assert np.array_equal(proper, readings >= system.states)
     assert abs(float(found.log_likelihood) - peer.llf_obs.sum()) < 1e-10
-    assert np.abs(found.estimate - peer.filtered_state.T).max() < 1e-10
+    assert np.abs(found.filtered.value - peer.filtered_state.T).max() < 1e-10
     covariance = peer.filtered_state_cov.transpose(2, 0, 1)
-    assert np.abs(found.covariance[proper] - covariance[proper]).max() < 1e-10
-    assert np.abs(smoothed.estimate - peer.smoothed_state.T).max() < 1e-10
+    assert np.abs(found.filtered.covariance[proper] - covariance[proper]).max() < 1e-10
+    assert np.abs(smoothed.value - peer.smoothed_state.T).max() < 1e-10
     covariance = peer.smoothed_state_cov.transpose(2, 0, 1)
     assert np.abs(smoothed.covariance - covariance).max() < 1e-10
     assert np.isnan(found.innovations[~proper]).all()
     bound = pv.bound(system, level, steps=16, missing=np.isnan(values[:, 0]))
     assert np.abs(bound.smoothed - smoothed.covariance).max() < 1e-12
-    assert np.array_equal(np.isfinite(bound.filtered), np.isfinite(found.covariance))
-    assert np.abs(bound.filtered[proper] - found.covariance[proper]).max() < 1e-12
-
-
-@pytest.mark.parametrize("noise", [0.5, 0.0])
-def test_what_the_system_alone_tells(noise):
-    """J_Y = V⁻¹ − V⁻¹X(XᵀV⁻¹X)⁻¹XᵀV⁻¹; nothing of what δ moves; total levels count it."""
-    system, K = StateSpace(**(TREND | {"R": noise}), diffuse=True), 6
-    # part of δ may be N(0, I): V is regular
-    unit = StateSpace(**(TREND | {"R": noise}), cov0=np.eye(2))
-    V = joint(unit, K).marginal
-    X = np.stack([np.ones(K), np.arange(K)], axis=1)
-    inverse = np.linalg.inv(V)
-    J = inverse - inverse @ X @ np.linalg.inv(X.T @ inverse @ X) @ X.T @ inverse
-    found = pv.bounds.prior_information(system, steps=K)
-    assert np.abs(found - J).max() < 1e-11
-    assert np.abs(found @ X).max() < 1e-12
-    assert (
-        np.abs(pv.bound(system, 1.0, steps=K).prior_information[:, 0, 0] - J.diagonal()).max()
-        < 1e-11
-    )
-    S = 1.2 * np.linalg.eigvalsh(J).max()
-    level = pv.bounds.release_level(system, S, steps=K)
-    assert np.abs(level.cumulative() + J - S * np.eye(K)).max() < 1e-9
-    with pytest.raises(InvalidInput, match="A dense level needs a proper start"):
-        pv.bound(system, level, steps=K)
+    assert np.array_equal(np.isfinite(bound.filtered), np.isfinite(found.filtered.covariance))
+    assert np.abs(bound.filtered[proper] - found.filtered.covariance[proper]).max() < 1e-12
 
 
 def test_infinite_entries_are_the_limits_of_large_variances():
@@ -93,7 +68,7 @@ def test_infinite_entries_are_the_limits_of_large_variances():
     D = np.array([[1.0, 0.0], [-0.5, 1.0], [0.3, -1.0]])
     parts = {"A": A, "C": [[1.0, 0.0, 0.0]], "Q": 0.1, "R": 0.5}
     system = StateSpace(**parts, cov0=0.4, diffuse=D)
-    bound, level = pv.bound(system, 2.0, steps=4), pv.EndlessLevel(2.0)
+    bound, level = pv.bound(system, 2.0, steps=4), pv.StreamLevel.constant(2.0)
     large = [pv.bound(StateSpace(**parts, cov0=0.4 * np.eye(3) + kappa * D @ D.T), 2.0, steps=4)
              for kappa in (1e6, 1e8)]  # fmt: skip
     for name in ("predicted", "filtered"):
@@ -110,52 +85,44 @@ def test_infinite_entries_are_the_limits_of_large_variances():
     release = stream(level, y[:, None])
     found = dynamics.filter(system, release, level=level)
     vague = dynamics.filter(large[1].system, release, level=level)
-    assert np.abs(found.estimate - vague.estimate).max() < 1e-5
+    assert np.abs(found.filtered.value - vague.filtered.value).max() < 1e-5
     limit = float(vague.log_likelihood) + np.log(1e8)  # (q/2) log κ
     assert abs(float(found.log_likelihood) - limit) < 1e-5
 
 
-def test_readings_without_noise_and_correlated_noise():
-    """Classical bounds where R = 0, and `cross` beside a diffuse start, against large variances."""
+def test_measurements_without_noise():
+    """Classical bounds where R = 0, against large variances."""
     exact = StateSpace(**(TREND | {"R": 0.0}), diffuse=True)
     vague = StateSpace(**(TREND | {"R": 0.0}), cov0=1e7)
     ours, theirs_ = (pv.bound(one, 2.0, steps=8).classical for one in (exact, vague))
     assert np.abs((ours.filtered - theirs_.filtered)[1:]).max() < 1e-6
     assert np.abs(ours.smoothed - theirs_.smoothed).max() < 1e-6
-    cross = [[0.2], [0.1]]
-    exact = StateSpace(**TREND, diffuse=True, cross=cross)
-    vague = StateSpace(**TREND, cov0=1e7, cross=cross)
-    ours, theirs_ = (pv.bound(one, 2.0, steps=8) for one in (exact, vague))
-    assert np.abs((ours.filtered - theirs_.filtered)[1:]).max() < 1e-5
-    assert np.abs(ours.smoothed - theirs_.smoothed).max() < 1e-5
-    assert np.abs(ours.smoothed - pv.bound(
-        StateSpace(**TREND, diffuse=True), 2.0, steps=8).smoothed).max() > 1e-3  # fmt: skip
 
 
 def test_many_series_and_inputs():
     """Each series as by itself; a known input moves the estimates by what it adds."""
     system = StateSpace(**TREND, diffuse=True, B=[[0.5], [0.1]], D=[[2.0]])
-    rng, level = np.random.default_rng(3), pv.EndlessLevel(1.0)
+    rng, level = np.random.default_rng(3), pv.StreamLevel.constant(1.0)
     u = rng.standard_normal((12, 1))
     _, y = system.simulate(12, rng, inputs=u, trials=3)
-    release = dynamics.simulate_series(level, y, rng)
+    release = pv.StreamMechanism(level).simulate(y, rng)
     found = dynamics.filter(system, release, level=level, inputs=u)
-    smoothed = dynamics.smooth(found)
+    smoothed = found.smoothed
     for i in range(3):
         own = stream(level, release.values[i])
         alone = dynamics.filter(system, own, level=level, inputs=u)
-        assert np.abs(alone.estimate - found.estimate[i]).max() < 1e-11
+        assert np.abs(alone.filtered.value - found.filtered.value[i]).max() < 1e-11
         assert abs(float(alone.log_likelihood - found.log_likelihood[i])) < 1e-10
-        back = dynamics.smooth(alone).estimate
-        assert np.abs(back - smoothed.estimate[i]).max() < 1e-11
+        back = alone.smoothed.value
+        assert np.abs(back - smoothed.value[i]).max() < 1e-11
     quiet = StateSpace(**TREND, diffuse=True)
     added = StateSpace(**(TREND | {"Q": 0.0, "R": 0.0}), cov0=0.0, B=system.B, D=system.D)
     path, seen = added.simulate(12, rng, inputs=u)
     own = stream(level, release.values[0] - seen)
     alone = dynamics.filter(quiet, own, level=level)
-    assert np.abs(alone.estimate + path - found.estimate[0]).max() < 1e-11
-    ahead = dynamics.predict(found, 2, inputs=u[:2])
-    assert ahead.estimate.shape == (3, 2, 2)
+    assert np.abs(alone.filtered.value + path - found.filtered.value[0]).max() < 1e-11
+    ahead = found.forecast(2, inputs=u[:2])
+    assert ahead.value.shape == (3, 2, 2)
 
 
 def test_masks_and_columns():
@@ -184,17 +151,17 @@ def test_what_is_never_shown():
     assert (turned.C @ turned.diffuse).any()
     with pytest.raises(NotIdentifiable, match="1 of its 1 diffuse directions"):
         pv.bound(turned, 1.0, steps=30)
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     release = stream(level, np.ones((1, 1)))
     trend = StateSpace(**TREND, diffuse=True)
     with pytest.raises(NotIdentifiable, match="do not determine x_0"):
         dynamics.filter(trend, release, level=level)
     kalman = dynamics.PrivateKalman(trend, level)
     assert np.isinf(kalman.covariance.diagonal()).all()
-    assert np.isinf(kalman.update(release).covariance[0, 1, 1])
+    assert np.isinf(kalman.update(release).filtered.covariance[0, 1, 1])
     assert kalman.log_likelihood == 0.0
-    with pytest.raises(NotIdentifiable, match="no prediction yet"):
-        kalman.predict(1)
+    with pytest.raises(NotIdentifiable, match="no forecast yet"):
+        kalman.forecast(1)
 
 
 def test_bad_input():
@@ -210,13 +177,6 @@ def test_bad_input():
     system = StateSpace(**TREND, diffuse=True)
     with pytest.raises(InvalidInput, match="needs a proper start"):
         dynamics.best_directions(system, 1.0, steps=3)
-    state = dynamics.PrivateKalman(system, 1.0).state()
-    with pytest.raises(InvalidInput, match="lacks triangle"):
-        dynamics.PrivateKalman(system, 1.0).restore(
-            {name: part for name, part in state.items() if name != "triangle"}
-        )
-    with pytest.raises(InvalidInput, match="open of the state"):
-        dynamics.PrivateKalman(system, 1.0).restore(state | {"open": np.array(1)})
 
 
 def in_many_digits(system, rows, values):
@@ -273,15 +233,15 @@ def test_hard_systems_in_many_digits(seed):
     system = StateSpace(
         A, rng.standard_normal((m, n)), half @ half.T, 0.3 * (seed % 2), diffuse=True
     )
-    level = pv.EndlessLevel(np.diag(rng.uniform(0.1, 3.0, m)))
+    level = pv.StreamLevel.constant(np.diag(rng.uniform(0.1, 3.0, m)))
     values = 3 * rng.standard_normal((K, m))
     values[[1, 4]] = np.nan
     found = dynamics.filter(system, stream(level, values), level=level)
-    smoothed = dynamics.smooth(found)
+    smoothed = found.smoothed
     with mpmath.workdps(60):
         fit, mean, P = in_many_digits(system, level.blocks(0, 1)[0, 0], values)
     unit = np.sqrt(P.diagonal())
     assert abs(float(found.log_likelihood) - fit) < 1e-11 * abs(fit)
-    for part in (found, smoothed):
-        assert np.abs((part.estimate[-1] - mean) / unit).max() < 1e-11
+    for part in (found.filtered, smoothed):
+        assert np.abs((part.value[-1] - mean) / unit).max() < 1e-11
         assert np.abs((part.covariance[-1] - P) / unit / unit[:, None]).max() < 1e-11

@@ -74,7 +74,7 @@ def mild_system(rng, n, m):
     return dynamics.StateSpace(raw.A, raw.C, more[0], more[1], cov0=more[2])
 
 
-def several_steps(system, W, steps, budget=None, total=None):
+def several_steps(system, W, steps, budget):
     """Σ of the errors of all steps, all matrices D_k, Ω_k at once."""
     n, m = system.states, system.readings
     D = [cp.Variable((m, m), symmetric=True) for _ in range(steps)]
@@ -82,10 +82,7 @@ def several_steps(system, W, steps, budget=None, total=None):
     inverse = (inverse + inverse.T) / 2
     corner = system.A.T @ inverse @ system.A
     moved = inverse @ system.A
-    if total is None:
-        constraints = [cp.trace(own) <= budget for own in D]
-    else:
-        constraints = [sum(cp.trace(own) for own in D) <= total]
+    constraints = [cp.trace(own) <= budget for own in D]
     prior, value = np.linalg.inv(system.cov0), 0
     for own in D:
         after = cp.Variable((n, n), symmetric=True)
@@ -111,16 +108,11 @@ def test_one_step_and_steady_state_are_optimal(seed, budget):
     best = dynamics.best_directions(system, budget, weight=W, steps=1)
     expected = one_step(system.cov0, system.C, system.R, W, budget)
     assert best.error[0] == pytest.approx(expected, rel=RTOL)
-    assert best.error[0] <= best.isotropic[0] * (1 + 1e-9)
+    assert best.value <= best.equal * (1 + 1e-9)
     pair = dynamics.best_directions(system, budget, weight=W, steps=2)
     expected = several_steps(system, W, 2, budget)
     assert pair.error.sum() == pytest.approx(expected, rel=RTOL)
     assert pair.floor <= expected * (1 + RTOL)
-    shared = dynamics.best_directions(system, total=2 * budget, weight=W, steps=3)
-    expected = several_steps(system, W, 3, total=2 * budget)
-    assert shared.value == pytest.approx(expected, rel=RTOL)
-    assert shared.floor <= expected * (1 + RTOL)
-    assert shared.spent == pytest.approx(2 * budget, rel=1e-12)
     steady = dynamics.best_directions(system, budget, weight=W)
     assert float(steady.error) == pytest.approx(in_steady_state(system, W, budget), rel=RTOL)
 
@@ -147,72 +139,40 @@ def test_the_level_is_what_the_filter_attains():
     assert np.trace(W @ steady.filtered) == pytest.approx(float(best.error), rel=1e-8)
     assert np.trace(best.information) == pytest.approx(1.5, rel=1e-12)
     equal = dynamics.steady_state(system, 0.75)
-    assert np.trace(W @ equal.filtered) == pytest.approx(float(best.isotropic), rel=1e-8)
-    assert best.gain > 1
+    assert np.trace(W @ equal.filtered) == pytest.approx(best.equal, rel=1e-8)
+    assert best.equal > best.value
     path = dynamics.best_directions(system, 1.5, weight=W, steps=12)
     found = pv.bound(system, path.level, steps=12)
     assert np.einsum("ij,kji->k", W, found.filtered) == pytest.approx(path.error, rel=1e-8)
     assert np.trace(path.information, axis1=1, axis2=2) == pytest.approx(1.5, rel=1e-12)
-    assert path.gain > 1
+    assert path.equal > path.value
     # The greedy choice, each L_k for the next error alone, is worse here than equal noise.
     assert path.error.sum() < greedy(system, W, 1.5, 12)
-    assert path.isotropic.sum() < greedy(system, W, 1.5, 12)
+    assert path.equal < greedy(system, W, 1.5, 12)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_release_is_below_the_floor_and_a_total_beats_its_parts(seed):
-    """Other releases of the same budget, and the best ones with a budget for every step."""
+def test_no_release_is_below_the_floor(seed):
+    """Other releases of the same budget."""
     rng = np.random.default_rng(seed)
     system = random_system(rng, steps=1, n=3, m=2, radius=0.9)
-    best = dynamics.best_directions(system, total=4.0, steps=8)
-    each = dynamics.best_directions(system, 0.5, steps=8)
-    assert best.value <= each.value * (1 + 1e-6)
+    best = dynamics.best_directions(system, 0.5, steps=8)
     for _ in range(20):
         M = rng.standard_normal((8, 2, 2)) * rng.exponential(size=(8, 1, 1))
         D = M @ M.swapaxes(1, 2)
-        for answer, size in ((best, D.trace(axis1=1, axis2=2).sum() / 4.0),
-                             (each, D.trace(axis1=1, axis2=2)[:, None, None] / 0.5)):  # fmt: skip
-            other = pv.bound(system, pv.StreamLevel(D / size), steps=8).filtered
-            assert np.trace(other, axis1=1, axis2=2).sum() >= answer.floor * (1 - 1e-9)
+        size = D.trace(axis1=1, axis2=2)[:, None, None] / 0.5
+        other = pv.bound(system, pv.StreamLevel(D / size), steps=8).filtered
+        assert np.trace(other, axis1=1, axis2=2).sum() >= best.floor * (1 - 1e-9)
     assert best.gap <= 1e-5
     assert best.to_dict()["floor"] == best.floor
 
 
 def test_the_price_is_the_slope_of_the_value():
     system = random_system(np.random.default_rng(2), steps=1, n=2, m=2, radius=0.8)
-    for form in ({"steps": 4}, {}, {"steps": 4, "shared": True}):
-        shared = form.pop("shared", False)
-        found = [
-            dynamics.best_directions(system, **{"total" if shared else "budget": s}, **form)
-            for s in (0.999, 1.0, 1.001)
-        ]
+    for form in ({"steps": 4}, {}):
+        found = [dynamics.best_directions(system, s, **form) for s in (0.999, 1.0, 1.001)]
         slope = (found[0].value - found[2].value) / 0.002
         assert found[1].price == pytest.approx(slope, rel=1e-3)
-    still = dynamics.StateSpace(1.0, 1.0, 0.0, 1.0, cov0=100.0)  # most steps show nothing
-    found = [dynamics.best_directions(still, total=s, steps=30) for s in (0.499, 0.5, 0.501)]
-    slope = (found[0].value - found[2].value) / 0.002
-    assert found[1].price == pytest.approx(slope, rel=1e-3)
-
-
-def test_a_constant_state_is_a_stream_of_readings():
-    """Without a prior to speak of: `design.spread`, found by another search."""
-    H = 1.0 + 0.5 * np.cos(np.arange(12.0))[:, None]
-    still = dynamics.StateSpace(1.0, H[:, None, :], 0.0, 0.5, cov0=1e8)
-    found = dynamics.best_directions(still, total=6.0, steps=12)
-    expected = pv.design.spread(pv.LinearModel(H, noise=0.5), 6.0)
-    # Both are certified, to 1e-5 and 1e-6; the prior counts 1e-8.
-    assert found.value == pytest.approx(expected.value, rel=1.2e-5)
-    assert found.information.ravel() == pytest.approx(expected.levels, abs=0.02)
-    assert expected.levels[0] > 1.5 * expected.levels[4]
-
-
-def test_a_budget_of_one_kind():
-    system = random_system(np.random.default_rng(0), steps=1, n=2, m=1, radius=0.5)
-    for wrong in ({}, {"budget": 1.0, "total": 1.0, "steps": 2}):
-        with pytest.raises(pv.errors.InvalidInput, match="either a budget"):
-            dynamics.best_directions(system, **wrong)
-    with pytest.raises(pv.errors.InvalidInput, match="needs their number"):
-        dynamics.best_directions(system, total=1.0)
 
 
 def test_readings_of_very_different_use():
@@ -222,7 +182,7 @@ def test_readings_of_very_different_use():
     )  # fmt: skip
     best = dynamics.best_directions(system, 2.0)
     assert best.information[0, 0] > 0.99 * 2.0
-    assert best.gain > 1.2
+    assert best.equal > 1.2 * best.value
 
 
 def test_no_steady_state_is_said():

@@ -60,11 +60,11 @@ def test_estimates_of_an_unstable_system_stay_near_the_truth():
     rng = np.random.default_rng(5)
     steps = 120  # |x| about 1e9
     x, y = system.simulate(steps, rng)
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     release = pv.StreamMechanism(level).simulate(y, rng)
     found = dynamics.filter(system, release, level=level)
-    error = (found.estimate - x) / found.standard_error
+    error = (found.filtered.value - x) / found.filtered.standard_error
     assert np.abs(error).max() < 5.5  # 240 normal errors: exceeded with probability 1e-5
     assert np.isfinite(found.innovations).all()
-    smoothed = dynamics.smooth(found)
-    assert np.abs((smoothed.estimate - x) / smoothed.standard_error).max() < 5.5
+    smoothed = found.smoothed
+    assert np.abs((smoothed.value - x) / smoothed.standard_error).max() < 5.5

@@ -84,15 +84,15 @@ def gap_of(steps, first, last):
 def test_one_unstable_state_over_a_long_gap():
     """Its variance grows to 1e32 and back: the filter of one state loses nothing."""
     system = dynamics.StateSpace(A=1.2, C=0.7, Q=0.1, R=1.0, cov0=1.0)
-    missing, level = gap_of(245, 25, 225), pv.EndlessLevel(1.0)
+    missing, level = gap_of(245, 25, 225), pv.StreamLevel.constant(1.0)
     values = np.where(missing, np.nan, 0.0)
-    release = pv.StreamRelease(0, 245, values, missing, level.fingerprint, True)
+    release = pv.Release(0, 245, values, missing, level.fingerprint, True)
     found = dynamics.filter(system, release, level=level)
     predicted, filtered, _ = exact(system, 245, np.eye(1), missing, 200)
-    assert errors(found.predicted_covariance, predicted) < 1e-11
-    assert errors(found.covariance, filtered) < 1e-11
+    assert errors(found.predicted.covariance, predicted) < 1e-11
+    assert errors(found.filtered.covariance, filtered) < 1e-11
     with pytest.raises(NumericalFailure, match="rounding loses the difference"):
-        dynamics.smooth(found)
+        _ = found.smoothed
     with pytest.raises(NumericalFailure, match="rounding loses the difference"):
         pv.bound(system, 1.0, steps=245, missing=missing)
     missing = gap_of(245, 25, 85)  # 1.2⁶⁰ = 6e4
@@ -150,13 +150,13 @@ def test_many_series_over_a_gap():
     system = dynamics.StateSpace([[1.2, 0.3], [0.1, 1.15]], [[0.7, 0.2]], 0.1, 1.0, cov0=1.0)
     values = np.random.default_rng(0).standard_normal((9, 60, 1))
     values[:, 20:30] = np.nan
-    gone, level = np.isnan(values[0, :, 0]), pv.EndlessLevel(1.0)
-    every = dynamics.SeriesRelease(values, level.fingerprint, True)
+    gone, level = np.isnan(values[0, :, 0]), pv.StreamLevel.constant(1.0)
+    every = pv.Release(0, 60, values, np.isnan(values), level.fingerprint, True)
     found = dynamics.filter(system, every, level=level)
-    smooth = dynamics.smooth(found)
+    smooth = found.smoothed
     for own in range(9):
-        one = pv.StreamRelease(0, 60, values[own, :, 0], gone, level.fingerprint, True)
+        one = pv.Release(0, 60, values[own, :, 0], gone, level.fingerprint, True)
         alone = dynamics.filter(system, one, level=level)
-        for part, single in ((found, alone), (smooth, dynamics.smooth(alone))):
-            off = np.abs(part.estimate[own] - single.estimate) / single.standard_error
+        for part, single in ((found.filtered, alone.filtered), (smooth, alone.smoothed)):
+            off = np.abs(part.value[own] - single.value) / single.standard_error
             assert off.max() < 1e-12

@@ -28,7 +28,7 @@ def arma(phi, theta, mean, rng):
 
 
 def released(readings, s, rng):
-    level = pv.EndlessLevel(s)
+    level = pv.StreamLevel.constant(s)
     release = pv.StreamMechanism(level).simulate(readings, rng)
     return level, release, np.asarray(release.values).ravel() / np.sqrt(s)
 
@@ -60,7 +60,7 @@ def test_autoregressions_with_a_mean(family, phi, theta, s):
     rng = np.random.default_rng(11)  # a series whose likeliest θ is not 1, where no search rests
     level, release, z = released(arma(phi, theta, 3.0, rng), s, rng)
     ours = fit(family, release, level=level)
-    found = dict(zip(ours.names, ours.estimate))
+    found = dict(zip(ours.names, ours.value))
     at = {f"ar.L{i + 1}": found[f"phi{i + 1}"] for i in range(len(phi))}
     at |= {f"ma.L{i + 1}": found[f"theta{i + 1}"] for i in range(len(theta))}
     at |= {"intercept": found["mean"] * (1 - sum(found[f"phi{i + 1}"] for i in range(len(phi))))}
@@ -98,7 +98,7 @@ def test_components_that_start_diffuse(family, asked, s, noise):
     readings = moving(asked["level"] == "lltrend", "seasonal" in asked, rng)
     level, release, z = released(readings, s, rng)
     ours = fit(family(noise=noise), release, level=level)
-    found = dict(zip(ours.names, ours.estimate))
+    found = dict(zip(ours.names, ours.value))
     # Only r + 1/s is seen: without noise of the readings it is known.
     at = {NAMES[name]: value for name, value in found.items() if name != "r"}
     at["sigma2.irregular"] = found.get("r", 0.0) + 1 / s

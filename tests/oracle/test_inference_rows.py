@@ -7,15 +7,18 @@ import statsmodels.api as sm
 
 from privest.errors import InvalidInput
 from privest.estimator.inference._errors import Scatter, stated_errors, unknown_errors
-from privest.estimator.inference._levels import fit_levels
-from privest.estimator.inference._robust import FINE, WIDE, _count, _median_of, fit_huber
+from privest.estimator.inference._levels import LevelRows, fit_levels, prepared
 from privest.estimator.inference._sandwich import (
+    FINE,
+    WIDE,
     WeightedRows,
+    _count,
+    _median_of,
+    fit_huber,
     row_errors,
     sandwich_errors,
     second_pass,
 )
-from privest.estimator.inference._weighted_sums import LevelRows, prepared
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}  # well conditioned, n = 3: rounding is far below
 
@@ -169,7 +172,7 @@ def test_equal_levels_are_those_of_one_level():
     A = np.linalg.inv(H.T @ H)
     known, _ = row_errors("HC3", theta, A, lambda: [WeightedRows(H, z, 1.0, 0.2)])
     found = fit_levels(lambda: [LevelRows(H, z, 0.2)], 3)
-    np.testing.assert_allclose(found.estimate, theta, rtol=1e-9)
+    np.testing.assert_allclose(found.value, theta, rtol=1e-9)
     np.testing.assert_allclose(found.noise_variance, scatter.noise_variance, rtol=1e-8)
     np.testing.assert_allclose(found.noise_interval, scatter.noise_interval(), rtol=1e-8)
     np.testing.assert_allclose(found.errors.covariance, known.covariance, rtol=1e-8)
@@ -216,7 +219,7 @@ def test_hubers_estimate_is_that_of_statsmodels():
     known = sm.RLM(z, H, M=sm.robust.norms.HuberT(1.345)).fit(cov="H1", tol=1e-12, maxiter=200)
     found = fit_huber(lambda: in_blocks(H, z), np.linalg.lstsq(H, z)[0], A, 0.01)
     size = np.sqrt(np.diag(known.cov_params()))
-    assert (np.abs(found.estimate - known.params) < 2e-3 * size).all()
+    assert (np.abs(found.value - known.params) < 2e-3 * size).all()
     np.testing.assert_allclose(found.errors.covariance, known.cov_params(), rtol=5e-3)
     assert 0.05 < found.downweighted < 0.3
     plain = sm.OLS(z, H).fit().bse

@@ -20,7 +20,7 @@ DELTA = 1e-6
 @pytest.fixture
 def account(tmp_path):
     with Ledger(tmp_path / "l.db") as opened:
-        yield opened.account("g", budget=Budget(epsilon=10.0, delta=DELTA, move=1.0))
+        yield opened.account("g", budget=Budget(epsilon=10.0, delta=DELTA, sensitivity=1.0))
 
 
 def gaussian(mu2):
@@ -34,7 +34,7 @@ def epsilon(accountant, *events):
 def test_gaussian_releases(account):
     """Parallel ranges are not composed; the same ε, up to the grid of their discretisation."""
     for mu2, start, stop in ((0.25, 0, 10), (0.5, 5, 20), (0.125, 5, 6), (0.5, 30, 40)):
-        account.spend(Cost(mu2=mu2, move=1.0), start=start, stop=stop)
+        account.spend(Cost(mu2=mu2, sensitivity=1.0), start=start, stop=stop)
     accountant = PLDAccountant(value_discretization_interval=1e-4)
     peer = epsilon(accountant, gaussian(0.25), gaussian(0.5), gaussian(0.125))  # at index 5
     ours = account.spent.epsilon
@@ -45,8 +45,8 @@ def test_gaussian_releases(account):
 
 def test_mixed_releases(account):
     """Ours is a valid bound: not below what their accountant of exact losses allows."""
-    account.spend(Cost(mu2=0.25, move=1.0))
-    account.spend(Cost(epsilon=0.5, move=1.0))
+    account.spend(Cost(mu2=0.25, sensitivity=1.0))
+    account.spend(Cost(epsilon=0.5, sensitivity=1.0))
     accountant = PLDAccountant(value_discretization_interval=1e-4)
     peer = epsilon(accountant, gaussian(0.25), dp.LaplaceDpEvent(2.0))
     assert peer - 3e-4 <= account.spent.epsilon
@@ -54,8 +54,8 @@ def test_mixed_releases(account):
 
 def test_zcdp(account):
     """Their conversion from Rényi orders is the one used here (CKS), on other orders."""
-    account.spend(Cost(rho=0.25, move=1.0))
-    account.spend(Cost(rho=0.125, move=1.0))
+    account.spend(Cost(rho=0.25, sensitivity=1.0))
+    account.spend(Cost(rho=0.125, sensitivity=1.0))
     orders = [1 + 1.01**k / 100 for k in range(1, 900)]
     peer = epsilon(RdpAccountant(orders), dp.ZCDpEvent(0.25), dp.ZCDpEvent(0.125))
     assert account.spent.epsilon == pytest.approx(peer, rel=2e-3)

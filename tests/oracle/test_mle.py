@@ -19,16 +19,16 @@ from privest.estimator.likelihood import (
     likelihood_of,
 )
 from privest.estimator.starts import Fits, best_starts, subsets
-from privest.mechanism import CATALOGUE
-from privest.noise import Cauchy, CosSquared, GaussianLaw, Laplace, StudentT
-from privest.paper._first import NOISE_DEVIATION, THETA, first_model
+from privest.mechanism import calibrate
+from privest.noise import Cauchy, CosSquared, Gaussian, Laplace, StudentT
+from privest.paper._methods import DEVIATION, THETA, setting_of
 
-VARIANCE = NOISE_DEVIATION**2
-H = first_model().matrix
+VARIANCE = DEVIATION**2
+H = setting_of().model.matrix
 
 
 def readings(rng, trials, theta=THETA, matrix=H):
-    noise = NOISE_DEVIATION * rng.standard_normal((trials, len(matrix)))
+    noise = DEVIATION * rng.standard_normal((trials, len(matrix)))
     return theta @ matrix.T + noise
 
 
@@ -92,7 +92,7 @@ def test_never_below_bfgs_from_many_starts(case):
         if likelihood.several_maxima:
             starts += list(THETA + 2 * rng.standard_normal((8, 5)))
         assert found.log_likelihood[t] >= by_scipy(likelihood, z[t], starts) - 1e-7
-    height = likelihood(z, found.estimate @ H.T).value.sum(axis=1)
+    height = likelihood(z, found.value @ H.T).value.sum(axis=1)
     assert np.abs(height - found.log_likelihood).max() < 1e-9
 
 
@@ -108,8 +108,8 @@ def test_laplace_estimates_are_those_of_bfgs():
             terms = likelihood(z[t][None], (H @ theta)[None])
             return -terms.value.sum(), -(terms.slope[0] @ H)
 
-        peer = scipy.optimize.minimize(fall, found.estimate[t] + 0.1, jac=True, method="BFGS")
-        assert np.abs(peer.x - found.estimate[t]).max() < 2e-3
+        peer = scipy.optimize.minimize(fall, found.value[t] + 0.1, jac=True, method="BFGS")
+        assert np.abs(peer.x - found.value[t]).max() < 2e-3
 
 
 def test_gaussian_is_weighted_least_squares():
@@ -119,7 +119,7 @@ def test_gaussian_is_weighted_least_squares():
     found = maximum_likelihood(H, z, GaussianLikelihood(variance, noise=0.5, shift=0.3))
     W = np.diag(1 / (variance + 0.5))
     expected = np.linalg.solve(H.T @ W @ H, H.T @ W @ (z - 0.3).T).T
-    assert np.abs(found.estimate - expected).max() < 1e-10
+    assert np.abs(found.value - expected).max() < 1e-10
     assert found.converged.all()
     assert found.iterations.max() <= 2
 
@@ -142,7 +142,7 @@ def test_laplace_covariance_approaches_the_inverse_information():
     z = readings(rng, trials, theta, matrix) + rng.laplace(scale=0.5, size=(trials, 400))
     found = maximum_likelihood(matrix, z, likelihood)
     assert found.converged.all()
-    error = found.estimate - theta
+    error = found.value - theta
     bound = np.linalg.inv(matrix.T @ matrix * information)
     ratio = np.trace(error.T @ error / trials @ np.linalg.inv(bound)) / 3
     assert abs(ratio - 1) < 5 * math.sqrt(2 / (3 * trials)) + 0.03
@@ -168,7 +168,7 @@ def test_several_starts_are_needed_for_cauchy_and_said_to_disagree():
 def test_default_starts_nearly_always_reach_the_best_of_all_exact_fits(name):
     """A ratio has a hump on each side of 0. Misses of 1 % would pass 5 of 100 once in 2000 runs."""
     rng = np.random.default_rng(6)
-    mechanism = CATALOGUE[name].calibrated(1.0, 10)
+    mechanism = calibrate(name, 1.0, model=10)
     likelihood = likelihood_of(mechanism, VARIANCE)
     z = mechanism.simulate(readings(rng, 100), rng)
     found = maximum_likelihood(H, z, likelihood)
@@ -183,23 +183,23 @@ def test_given_starts():
     z = readings(rng, 20) + rng.standard_cauchy((20, 10))
     same = maximum_likelihood(H, z, likelihood, starts=THETA[None])
     each = maximum_likelihood(H, z, likelihood, starts=np.tile(THETA, (20, 1, 1)))
-    assert np.array_equal(same.estimate, each.estimate)
+    assert np.array_equal(same.value, each.value)
     alone = maximum_likelihood(H, z[3], likelihood, starts=THETA[None])
-    assert np.abs(alone.estimate[0] - same.estimate[3]).max() < 1e-9
-    assert alone.trials == 1
+    assert np.abs(alone.value[0] - same.value[3]).max() < 1e-9
+    assert len(alone.value) == 1
 
 
 def test_a_maximum_that_does_not_exist_is_not_called_converged():
     """All bits agree with a half-space: the likelihood rises for ever."""
-    for law in (GaussianLaw(1.0), Laplace(1.0), Cauchy(1.0)):
+    for law in (Gaussian(1.0), Laplace(1.0), Cauchy(1.0)):
         likelihood = BinaryLikelihood(VARIANCE, law=law)
         matrix = np.array([[1.0], [1.0], [1.0]])
         bits = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
         found = maximum_likelihood(matrix, bits, likelihood)
         assert found.converged.tolist() == [False, True]
     # Two of three below: G(−θ) = 2/3, for the Gaussian θ = −Φ⁻¹(2/3)·√(1 + σ²).
-    gaussian = maximum_likelihood(matrix, bits, BinaryLikelihood(VARIANCE, law=GaussianLaw(1.0)))
-    assert gaussian.estimate[1, 0] == pytest.approx(-0.4307272993 * math.sqrt(1.04), abs=1e-9)
+    gaussian = maximum_likelihood(matrix, bits, BinaryLikelihood(VARIANCE, law=Gaussian(1.0)))
+    assert gaussian.value[1, 0] == pytest.approx(-0.4307272993 * math.sqrt(1.04), abs=1e-9)
 
 
 def test_too_few_iterations_are_said():

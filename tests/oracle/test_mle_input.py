@@ -6,7 +6,7 @@ import pytest
 from privest.errors import InvalidInput
 from privest.estimator._mle import maximum_likelihood
 from privest.estimator.likelihood import BinaryLikelihood, VoigtLikelihood
-from privest.noise import Cauchy, GaussianLaw, Laplace, StudentT
+from privest.noise import Cauchy, Gaussian, Laplace, StudentT
 
 H = np.column_stack([np.ones(10), np.linspace(-1.0, 2.0, 10)])
 
@@ -19,7 +19,7 @@ def test_units_of_the_columns_do_not_matter():
     unit = np.array([1.0, 1e7])
     scaled = maximum_likelihood(H * unit, z, likelihood)
     assert np.abs(scaled.log_likelihood - plain.log_likelihood).max() < 1e-6
-    assert np.abs(scaled.estimate * unit - plain.estimate).max() < 1e-4
+    assert np.abs(scaled.value * unit - plain.value).max() < 1e-4
 
 
 def test_a_wide_range_of_regressors():
@@ -52,7 +52,7 @@ def test_no_trials_and_whole_numbers_of_numpy():
 
 
 def test_laws_with_one_maximum_are_those_that_are_log_concave():
-    for law in (GaussianLaw(0.5), Laplace(0.5)):
+    for law in (Gaussian(0.5), Laplace(0.5)):
         assert not BinaryLikelihood(0.04, law=law).several_maxima
     for law in (Cauchy(0.5), StudentT(2.0)):
         assert BinaryLikelihood(0.04, law=law).several_maxima

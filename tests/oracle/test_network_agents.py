@@ -153,16 +153,6 @@ def test_large_graphs_are_renumbered_and_come_back_in_order(monkeypatch, sample)
     assert other.rounds == usual.rounds
     assert np.allclose(other.estimates, usual.estimates, atol=1e-12)
     assert np.allclose(other.trace, usual.trace, atol=1e-9, equal_nan=True)
-    y = np.arange(14.0)
-    level = pv.PrivacyLevel(np.arange(1.0, 15.0))
-    first = network.private_average(
-        y, level, weights.graph, np.random.default_rng(0), tolerance=1e-10
-    )
-    monkeypatch.setattr(averaging, "LARGE", 10_000)
-    second = network.private_average(
-        y, level, weights.graph, np.random.default_rng(0), tolerance=1e-10
-    )
-    assert np.allclose(first.values, second.values, atol=1e-9)
 
 
 def test_many_small_factors_are_lapacks():

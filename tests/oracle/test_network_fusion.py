@@ -42,7 +42,7 @@ def test_fuse_is_the_papers_formula(seed):
     sent = releases(made, seed=seed + 100)
     found = network.fuse(made, sent)
     estimate, covariance = paper_formula(made, sent)
-    assert np.allclose(found.estimate, estimate, rtol=RTOL, atol=RTOL)
+    assert np.allclose(found.value, estimate, rtol=RTOL, atol=RTOL)
     assert np.allclose(found.covariance, covariance, rtol=RTOL, atol=RTOL * covariance.max())
 
 
@@ -85,14 +85,14 @@ def test_the_stream_learner_agrees():
     ]
     sent = releases(made, theta=theta)
     found = network.fuse(made, sent)
-    level = pv.EndlessLevel(s)
+    level = pv.StreamLevel.constant(s)
     learner = pv.PrivateRLS(level, 2, noise=noise)
     values = np.concatenate([z.values for z in sent])
     learner.update(
-        pv.StreamRelease(0, len(values), values, None, level.fingerprint, True),
+        pv.Release(0, len(values), values, None, level.fingerprint, True),
         np.concatenate([sensor.model.matrix for sensor in made]),
     )
-    assert np.allclose(learner.estimate, found.estimate, rtol=RTOL)
+    assert np.allclose(learner.value, found.value, rtol=RTOL)
     assert np.allclose(learner.covariance, found.covariance, rtol=RTOL)
 
 
@@ -103,20 +103,20 @@ def test_contributions_add():
     parts, later = contributions(made, sent), contributions(made, more)
     found = sum(parts[1:], parts[0]).result()
     whole = network.fuse(made, sent)
-    assert np.allclose(found.estimate, whole.estimate, rtol=RTOL)
+    assert np.allclose(found.value, whole.value, rtol=RTOL)
     assert np.allclose(found.covariance, whole.covariance, rtol=RTOL, atol=1e-14)
     assert found.simulated
     kept = [k for k in range(9) if k != 4]
     found = sum([parts[k] for k in kept], later[2]).result()
     whole = network.fuse([made[k] for k in kept] + [made[2]], [sent[k] for k in kept] + [more[2]])
-    assert np.allclose(found.estimate, whole.estimate, rtol=RTOL)
+    assert np.allclose(found.value, whole.value, rtol=RTOL)
     with pytest.raises(pv.errors.NotIdentifiable, match="of 3 directions"):
         contributions(made, sent)[3].result()
     trials = contributions(made, releases(made, trials=3))
     with pytest.raises(pv.errors.InvalidInput, match="same number of trials add"):
         parts[0] + trials[0]
     both = (trials[0] + trials[1] + trials[2]).result()
-    assert np.allclose(both.estimate, network.fuse(made[:3], releases(made, trials=3)[:3]).estimate)
+    assert np.allclose(both.value, network.fuse(made[:3], releases(made, trials=3)[:3]).value)
     with pytest.raises(pv.errors.InvalidInput, match="add the contributions"):
         network.Contribution.stack(parts).result()
 
@@ -128,7 +128,7 @@ def test_two_networks_meet_through_sums():
     parts = contributions(made, sent)
     groups = [sum(parts[a + 1 : b], parts[a]) for a, b in ((0, 4), (4, 9), (9, 12))]
     found = network.consensus(groups, network.Graph([(0, 1), (1, 2)]), tolerance=1e-9)
-    assert np.allclose(found.estimates, network.fuse(made, sent).estimate, rtol=0, atol=1e-9)
+    assert np.allclose(found.estimates, network.fuse(made, sent).value, rtol=0, atol=1e-9)
 
 
 def test_relays_take_part_without_a_reading_of_their_own():
@@ -141,7 +141,7 @@ def test_relays_take_part_without_a_reading_of_their_own():
     assert not parts[-1].x.any()
     assert not parts[-1].r.any()
     found = network.consensus(parts, network.Graph.star(7), tolerance=1e-9)
-    assert np.abs(found.estimates - network.fuse(made, sent).estimate).max() < 1e-9
+    assert np.abs(found.estimates - network.fuse(made, sent).value).max() < 1e-9
 
 
 def test_a_shifted_noise_mean_is_taken_off():
@@ -155,5 +155,5 @@ def test_a_shifted_noise_mean_is_taken_off():
 
 
 def distance_in_deviations(found):
-    error = found.estimate - THETA
+    error = found.value - THETA
     return float(np.sqrt(error @ np.linalg.solve(found.covariance, error)))

@@ -81,7 +81,7 @@ def test_with_and_without_privacy_differ_by_the_stated_noise_only(example, table
     B = np.linalg.solve(weighted.T @ X, weighted.T)
     law = B @ B.T / plan.level
     without = model.fit()
-    found = [pv.estimate(plan.simulate(rng=seed)).estimate for seed in SEEDS]
+    found = [pv.estimate(plan.simulate(rng=seed)).value for seed in SEEDS]
     apart = np.array(found) - without.params
     # Each coefficient, in units of its standard error; then all of them and all seeds at once.
     most = stats.norm.isf(RARE / (2 * apart.size))
@@ -104,7 +104,7 @@ def test_errors_are_those_of_statsmodels(example, table, secret):
     known = sm.WLS(z, X, weights=model.weights).fit(cov_type="HC3", use_t=True)
     found = pv.estimate(trial)
     assert found.method == "HC3, survey weights"
-    np.testing.assert_allclose(found.estimate, known.params, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(found.value, known.params, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(found.standard_error, known.bse, rtol=1e-8)
     # Fewer degrees of freedom than K − n, and more for skewness: wider, with 2540 rows by little.
     wider = np.ptp(found.interval(), axis=1) / np.ptp(known.conf_int(), axis=1)
@@ -115,7 +115,7 @@ def test_errors_are_those_of_statsmodels(example, table, secret):
     bare = pv.plan(table, **asked(example), form="rows", level=1e12)
     clear, oracle = pv.estimate(bare.simulate(rng=1)), model.fit(cov_type="HC3", use_t=True)
     np.testing.assert_allclose(clear.standard_error, oracle.bse, rtol=1e-5)
-    np.testing.assert_allclose(clear.estimate, oracle.params, atol=6 * bare.privacy_error.max())
+    np.testing.assert_allclose(clear.value, oracle.params, atol=6 * bare.privacy_error.max())
 
 
 def asked(example):

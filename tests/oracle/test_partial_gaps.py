@@ -30,9 +30,9 @@ def independent(rng, steps, m, kind):
     S = np.stack([random_psd(rng, m, m) for _ in range(steps)])
     return {
         "mixed": lambda: pv.StreamLevel(S),
-        "endless": lambda: pv.EndlessLevel(S[0]),
+        "endless": lambda: pv.StreamLevel.constant(S[0]),
         "diagonal": lambda: pv.StreamLevel(S * np.eye(m)),
-        "endless diagonal": lambda: pv.EndlessLevel(S[0] * np.eye(m)),
+        "endless diagonal": lambda: pv.StreamLevel.constant(S[0] * np.eye(m)),
     }[kind]()
 
 
@@ -42,7 +42,10 @@ KINDS = ["mixed", "endless", "diagonal", "endless diagonal"]
 def test_whole_steps_are_what_they_were():
     """Flags (K, m) of whole steps are those of steps: the same numbers, to the last bit."""
     rng = np.random.default_rng(5)
-    system, level = random_system(rng, steps=40, n=3, m=2), pv.EndlessLevel(random_psd(rng, 2, 2))
+    system, level = (
+        random_system(rng, steps=40, n=3, m=2),
+        pv.StreamLevel.constant(random_psd(rng, 2, 2)),
+    )
     missing = rng.random(40) < 0.3
     one = pv.bound(system, level, steps=40, missing=missing)
     same = pv.bound(system, level, steps=40, missing=np.stack([missing, missing], axis=1))
@@ -61,7 +64,7 @@ def test_levels_that_look_back_count_the_step_as_missing():
     system = random_system(rng, steps=12, n=2, m=2)
     missing = random_gaps(rng, 12, 2)
     for level in (
-        pv.EndlessLevel(np.eye(2), [0.5]),
+        pv.StreamLevel.constant(np.eye(2), lags=[0.5]),
         pv.StreamLevel.from_cumulative(random_psd(rng, 24, 24), [2] * 12),
     ):
         part = pv.bound(system, level, steps=12, missing=missing)
@@ -83,21 +86,20 @@ def test_statsmodels_with_single_cells_missing(finite):
     if finite:
         own = np.array([0.5, 2.0, 7.0])
         y = y + rng.standard_normal(y.shape) / np.sqrt(own)
-    level = pv.EndlessLevel(np.diag(own))
-    release = pv.StreamRelease(
-        0, steps, (np.sqrt(own) * y).ravel(), missing, level.fingerprint, True
-    )
+    level = pv.StreamLevel.constant(np.diag(own))
+    release = pv.Release(0, steps, (np.sqrt(own) * y).ravel(), missing, level.fingerprint, True)
     found = dynamics.filter(system, release, level=level)
-    smoothed = dynamics.smooth(found)
+    smoothed = found.smoothed
     peer = statsmodels_of(system, y)
     peer["obs_cov"] = system.R + (np.diag(1 / own) if finite else 0.0)
     theirs = peer.smooth()
     jacobian = 0.5 * float((~missing * np.log(own)).sum())  # z̃ = √s y
     assert float(found.log_likelihood) + jacobian == pytest.approx(theirs.llf, rel=1e-8)
     for ours, other in (
-        (found.estimate, theirs.filtered_state), (found.covariance, theirs.filtered_state_cov),
-        (found.predicted_estimate, theirs.predicted_state[:, :-1]),
-        (smoothed.estimate, theirs.smoothed_state),
+        (found.filtered.value, theirs.filtered_state),
+        (found.filtered.covariance, theirs.filtered_state_cov),
+        (found.predicted.value, theirs.predicted_state[:, :-1]),
+        (smoothed.value, theirs.smoothed_state),
         (smoothed.covariance, theirs.smoothed_state_cov),
     ):  # fmt: skip
         other = np.moveaxis(other, -1, 0)
@@ -120,20 +122,20 @@ def test_one_at_a_time_in_pieces_as_lines_and_as_many_series(kind):
     mechanism = pv.StreamMechanism(level)
     cuts = [0, 1, 2, 11, steps]
     parts = [mechanism.release(y[a:b]) for a, b in itertools.pairwise(cuts)]
-    release = dynamics.joined(parts)
+    release = pv.Release.join(parts)
     assert np.array_equal(release.missing, missing)
     whole = dynamics.filter(system, release, level=level, inputs=inputs)
     kalman = dynamics.PrivateKalman(system, level)
     for part, (a, b) in zip(parts, itertools.pairwise(cuts)):
         found = kalman.update(part, inputs=inputs[a:b])
-        np.testing.assert_allclose(found.estimate, whole.estimate[a:b], atol=1e-10)
+        np.testing.assert_allclose(found.filtered.value, whole.filtered.value[a:b], atol=1e-10)
         np.testing.assert_allclose(found.innovations, whole.innovations[a:b], atol=1e-9)
     assert kalman.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-10)
-    np.testing.assert_allclose(kalman.covariance, whole.covariance[-1], atol=1e-11)
+    np.testing.assert_allclose(kalman.covariance, whole.filtered.covariance[-1], atol=1e-11)
     limit = pv.bound(system, level, steps=steps, missing=release.missing)
     v = release.unit_variance  # real noise is a little wider than the bound has it
-    np.testing.assert_allclose(whole.covariance, limit.filtered, atol=2 * (v - 1))
-    if isinstance(level, pv.EndlessLevel):
+    np.testing.assert_allclose(whole.filtered.covariance, limit.filtered, atol=2 * (v - 1))
+    if level.steps is None:
         facts = facts_of(level, simulated=False, grid=release.grid, readings=[])
         text, _ = linked([facts, *step_records(release, m, listed=True)], "")
         again = read_release(text.splitlines(keepends=True))
@@ -146,16 +148,16 @@ def test_series_that_miss_different_parts():
     steps, m = 12, 2
     system, level = (
         random_system(rng, steps=steps, n=2, m=m),
-        pv.EndlessLevel(random_psd(rng, 2, 2)),
+        pv.StreamLevel.constant(random_psd(rng, 2, 2)),
     )
     y = np.stack([system.simulate(steps, rng)[1] for _ in range(4)])
     for i, cell in enumerate([(3, 0), (3, 1), (3, 0), (5, slice(None))]):
         y[i][cell] = np.nan
     for release in (
-        dynamics.release_series(level, y), dynamics.simulate_series(level, y, rng),
+        pv.StreamMechanism(level).release(y), pv.StreamMechanism(level).simulate(y, rng),
     ):  # fmt: skip
         assert np.array_equal(np.isnan(release.values), np.isnan(y))
-        again = dynamics.SeriesRelease.from_dict(json.loads(json.dumps(release.to_dict())))
+        again = pv.Release.from_dict(json.loads(json.dumps(release.to_dict())))
         assert np.array_equal(again.missing, release.missing)
         with pytest.raises(InvalidInput, match="by_pattern"):
             dynamics.filter(system, release, level=level)
@@ -163,17 +165,19 @@ def test_series_that_miss_different_parts():
         for members, part in release.by_pattern():
             found = dynamics.filter(system, part, level=level)
             for row, i in enumerate(members.tolist()):
-                alone = pv.StreamRelease(
+                alone = pv.Release(
                     0, steps, release.values[i].ravel(), np.isnan(y[i]), level.fingerprint,
                     release.simulated, release.grid,
                 )  # fmt: skip
                 one = dynamics.filter(system, alone, level=level)
-                np.testing.assert_allclose(found.estimate[row], one.estimate, atol=1e-12)
+                np.testing.assert_allclose(
+                    found.filtered.value[row], one.filtered.value, atol=1e-12
+                )
             seen.append(members.tolist())
         assert sorted(seen) == [[0, 2], [1], [3]]
-    shared = dynamics.simulate_series(level, y[[0, 2]], rng)
-    assert dynamics.filter(system, shared, level=level).estimate.shape == (2, steps, 2)
-    again = dynamics.SeriesRelease.from_dict(json.loads(json.dumps(shared.to_dict())))
+    shared = pv.StreamMechanism(level).simulate(y[[0, 2]], rng)
+    assert dynamics.filter(system, shared, level=level).filtered.value.shape == (2, steps, 2)
+    again = pv.Release.from_dict(json.loads(json.dumps(shared.to_dict())))
     assert np.array_equal(again.missing, shared.missing)
 
 
@@ -195,13 +199,15 @@ def test_estimates_err_by_what_is_said():
     steps, count = 8, 4000
     system, level = (
         random_system(rng, steps=steps, n=2, m=2),
-        pv.EndlessLevel(random_psd(rng, 2, 2)),
+        pv.StreamLevel.constant(random_psd(rng, 2, 2)),
     )
     runs = [system.simulate(steps, rng) for _ in range(count)]
     states, y = (np.stack(part) for part in zip(*runs))
     y[:, random_gaps(rng, steps, 2)] = np.nan
-    found = dynamics.filter(system, dynamics.simulate_series(level, y, rng), level=level)
-    errors = found.estimate - states
-    unit = np.einsum("kij,skj->ski", np.linalg.inv(np.linalg.cholesky(found.covariance)), errors)
+    found = dynamics.filter(system, pv.StreamMechanism(level).simulate(y, rng), level=level)
+    errors = found.filtered.value - states
+    unit = np.einsum(
+        "kij,skj->ski", np.linalg.inv(np.linalg.cholesky(found.filtered.covariance)), errors
+    )
     sample = np.einsum("ski,skj->kij", unit, unit) / count
     assert np.abs(sample - np.eye(2)).max() < 5 * np.sqrt(2 / count)

@@ -20,7 +20,7 @@ SIZES = np.exp(np.linspace(np.log(1e-5), np.log(1e3), 160))
 
 
 def released(seed, truth=(0.6, 1.0, 5.0)):
-    rng, level = np.random.default_rng(seed), pv.EndlessLevel(S)
+    rng, level = np.random.default_rng(seed), pv.StreamLevel.constant(S)
     _, y = dynamics.AR(1).system(truth).simulate(K, rng, inputs=np.ones((K, 1)))
     return level, pv.StreamMechanism(level).simulate(y, rng)
 
@@ -51,13 +51,13 @@ class Dense:
 def test_no_branch_is_above_the_threshold_where_a_mean_ends(seed):
     level, release = released(seed)
     found = dynamics.fit("ar1", release, level=level)
-    told, dense = found.intervals(), Dense(np.ravel(release.values))
-    assert not told.open_ends[2].any()
-    assert not any("too long" in note for note in told.notes)
+    dense = Dense(np.ravel(release.values))
+    assert not found.open_ends()[2].any()
+    assert not any("rough" in note for note in found.notes())
     top = dense.best().max()
     # The fit is not above the true maximum, nor below that of the grid.
     assert found.log_likelihood - top == pytest.approx(0.0, abs=0.05)
-    for end in told.ends[2]:
+    for end in found.interval()[2]:
         off = 2 * (found.log_likelihood - dense.at_mean(end))
         assert off == pytest.approx(THRESHOLD, abs=0.05)
 
@@ -66,28 +66,27 @@ def test_no_branch_is_above_the_threshold_where_a_mean_ends(seed):
 def test_a_root_has_no_interval_where_no_process_at_all_is_not_excluded(seed):
     level, release = released(seed)
     found = dynamics.fit("ar1", release, level=level)
-    told, z = found.intervals(), np.ravel(release.values)
+    z = np.ravel(release.values)
     nothing = -0.5 * (K * np.log(2 * np.pi) + ((z - z.mean()) ** 2).sum())
     assert 2 * (found.log_likelihood - nothing) < THRESHOLD
-    assert told.open_ends[:2].tolist() == [[True, True], [True, False]]
-    assert told.ends[0].tolist() == [-1.0, 1.0]
-    assert any("phi1 has no interval: q = 0 is not excluded" in note for note in told.notes)
+    assert found.open_ends()[:2].tolist() == [[True, True], [True, False]]
+    assert found.interval()[0].tolist() == [-1.0, 1.0]
+    assert any("phi1 has no interval: q = 0 is not excluded" in note for note in found.notes())
 
 
 def test_five_steps_leave_a_root_open():
-    rng, level = np.random.default_rng(3), pv.EndlessLevel(1.0)
+    rng, level = np.random.default_rng(3), pv.StreamLevel.constant(1.0)
     pv.StreamMechanism(level).simulate(rng.standard_normal(50), rng)
     release = pv.StreamMechanism(level).simulate(rng.standard_normal(5) * 3 + 2, rng)
-    told = dynamics.fit("ar1", release, level=level).intervals()
-    assert told.open_ends[0].all()
-    assert "phi1 has no interval" in told.notes[0]
+    told = dynamics.fit("ar1", release, level=level)
+    assert told.open_ends()[0].all()
+    assert "phi1 has no interval" in told.notes()[0]
 
 
 def test_regular_fits_look_for_no_other_branch():
-    rng, level = np.random.default_rng(1), pv.EndlessLevel(5.0)
+    rng, level = np.random.default_rng(1), pv.StreamLevel.constant(5.0)
     _, y = dynamics.AR(1).system([0.6, 1.0, 5.0]).simulate(600, rng, inputs=np.ones((600, 1)))
     found = dynamics.fit("ar1", pv.StreamMechanism(level).simulate(y, rng), level=level)
     before = found._objective.evaluations
-    told = found.intervals()
-    assert not told.open_ends.any()
+    assert not found.open_ends().any()
     assert found._objective.evaluations - before <= 6 * 15

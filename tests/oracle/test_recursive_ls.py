@@ -16,13 +16,13 @@ def test_estimates_and_covariances(lags):
     H, theta, sigma = rng.standard_normal((300, 4)), np.array([1.0, -2.0, 0.5, 3.0]), 0.3
     y = H @ theta + sigma * rng.standard_normal(300)
     peer = sm.RecursiveLS(y, H).filter()
-    level, noise = pv.EndlessLevel(LARGE, lags), pv.noise.Gaussian(cov=sigma**2)
+    level, noise = pv.StreamLevel.constant(LARGE, lags=lags), pv.noise.Gaussian(cov=sigma**2)
     mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, 4, noise)
     # The release noise is 1e-6 of a reading; statsmodels starts from a diffuse prior, exactly.
     for k in range(300):
         rls.update(mechanism.simulate(y[k], rng), H[k])
         if k >= 10:
-            assert np.abs(rls.estimate - peer.filtered_state[:, k]).max() < 1e-4
+            assert np.abs(rls.value - peer.filtered_state[:, k]).max() < 1e-4
     cov = (
         peer.filtered_state_cov[:, :, -1] / peer.scale * sigma**2
     )  # its own estimate of σ² taken out

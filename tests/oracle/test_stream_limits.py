@@ -12,12 +12,12 @@ UNIT = pv.noise.Gaussian(cov=1.0)
 def release_of(level, values, start=0, missing=None):
     values = np.atleast_1d(np.asarray(values, dtype=float))
     steps = len(values) // level.block
-    return pv.StreamRelease(start, steps, values, missing, level.fingerprint, True)
+    return pv.Release(start, steps, values, missing, level.fingerprint, True)
 
 
 @pytest.mark.parametrize("heavy", [1e5, 1e9])
 def test_heavy_rows_keep_the_light_ones(heavy):
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     rls = pv.PrivateRLS(level, 2, UNIT)
     for k, row in enumerate(([1.0, 0.0], [0.0, 1.0], [heavy, 1.1 * heavy])):
         rls.update(release_of(level, 0.1, k), row)
@@ -30,15 +30,15 @@ def test_heavy_rows_keep_the_light_ones(heavy):
 @pytest.mark.parametrize("heavy", [1e13, 1e16, 1e20])
 @pytest.mark.parametrize("lags", [[], [1e-9]])
 def test_rows_that_drown_others_are_noticed(heavy, lags):
-    level = pv.EndlessLevel(1.0, lags)
+    level = pv.StreamLevel.constant(1.0, lags=lags)
     rls = pv.PrivateRLS(level, 2, UNIT)
     for k, row in enumerate(([1.0, 0.0], [0.0, 1.0], [heavy, 1.1 * heavy])):
         rls.update(release_of(level, 0.1, k), row)
-    for ask in ("estimate", "covariance", "estimate"):
+    for ask in ("value", "covariance", "estimate"):
         with pytest.raises(NumericalFailure, match="so much heavier"):
             getattr(rls, ask)
     rls.update(release_of(level, 0.1, 3), [heavy, -heavy])  # the other direction, as heavy
-    assert np.isfinite(rls.estimate).all()
+    assert np.isfinite(rls.value).all()
 
 
 @pytest.mark.parametrize("strength", [1e13, 1e15, 1e17])
@@ -46,7 +46,7 @@ def test_rows_that_drown_others_are_noticed(heavy, lags):
 @pytest.mark.parametrize("lags", [[], [0.3]])
 def test_a_lost_unit_is_an_error_banded(strength, count, lags):
     """Two readings with the same noise: V = s·11ᵀ + I is numerically singular."""
-    level = pv.EndlessLevel(strength * np.eye(2), lags)
+    level = pv.StreamLevel.constant(strength * np.eye(2), lags=lags)
     rls = pv.PrivateRLS(level, 1, pv.noise.Gaussian(cov=[[1.0, 1.0], [1.0, 1.0]]))
     H = np.tile([[1.0], [2.0]], (count, 1))
     with pytest.raises(NumericalFailure, match="loses the unit release noise"):
@@ -68,26 +68,8 @@ def test_a_lost_unit_is_an_error_dense(size):
     assert rls.steps == 0
 
 
-def test_a_failed_follow_changes_nothing():
-    level = pv.EndlessLevel(1.0, [0.5])
-    rng = np.random.default_rng(0)
-    y = rng.standard_normal(6)
-    good = rng.standard_normal((6, 2))
-    mechanism = pv.StreamMechanism(level)
-    first, second = mechanism.simulate(y[:4], rng), mechanism.simulate(y[4:], rng)
-    calm, tried = (pv.PrivateRLS(level, 2, UNIT) for _ in range(2))
-    for rls in (calm, tried):
-        rls.update(first, good[:4])
-    with pytest.raises(NumericalFailure):
-        tried.follow(second, [[1.0, 2.0], [1e13, 1.1e13]])
-    for rls in (calm, tried):
-        rls.update(second, good[4:])
-    assert np.array_equal(calm.covariance, tried.covariance)
-    assert np.array_equal(calm.estimate, tried.estimate)
-
-
 def test_a_failed_update_changes_nothing():
-    level = pv.EndlessLevel(1e16 * np.eye(2), [0.3])
+    level = pv.StreamLevel.constant(1e16 * np.eye(2), lags=[0.3])
     one = pv.noise.Gaussian(cov=[[1.0, 1.0], [1.0, 1.0]])
     fine = pv.noise.Gaussian(cov=np.eye(2))
     calm, tried = (pv.PrivateRLS(level, 1, fine) for _ in range(2))
@@ -116,10 +98,10 @@ def test_a_failed_update_changes_nothing():
     ],
 )
 def test_a_release_that_contradicts_itself_is_refused(change, message):
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     record = release_of(level, [0.1, 0.2]).to_dict()
     with pytest.raises(InvalidInput, match=message):
-        pv.StreamRelease.from_dict(record | change)
+        pv.Release.from_dict(record | change)
 
 
 def test_releases_fit_the_level():
@@ -127,29 +109,27 @@ def test_releases_fit_the_level():
     rls = pv.PrivateRLS(level, 1, UNIT)
     with pytest.raises(InvalidInput, match="ends after 3 steps"):
         rls.update(release_of(level, np.zeros(4)), np.ones((4, 1)))
-    with pytest.raises(InvalidInput, match="ends after 3 steps"):
-        rls.follow(release_of(level, np.zeros(4)), np.ones((4, 1)))
     for k in range(3):
         rls.update(release_of(level, 0.0, k), [1.0])
     with pytest.raises(InvalidInput, match="ends after 3 steps"):
         rls.update(release_of(level, 0.0, 3), [1.0])
-    short = pv.StreamRelease(0, 2, np.zeros(1), None, level.fingerprint, True)
+    short = pv.Release(0, 2, np.zeros(1), None, level.fingerprint, True)
     with pytest.raises(InvalidInput, match="2 steps of this stream has 2 values; received 1"):
         pv.PrivateRLS(level, 1, UNIT).update(short, [[1.0]])
-    pair = pv.StreamRelease(0, 1, np.zeros(2), None, level.fingerprint, True)
+    pair = pv.Release(0, 1, np.zeros(2), None, level.fingerprint, True)
     with pytest.raises(InvalidInput, match="1 step of this stream has 1 value; received 2"):
         pv.PrivateRLS(level, 1, UNIT).update(pair, [1.0])
 
 
 def test_no_flag_set_means_nothing_missing():
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     for missing in (None, np.array([False])):
         rls = pv.PrivateRLS(level, 1, UNIT)
         rls.update(release_of(level, 0.1, missing=missing), [1.0])
         assert rls.information[0, 0] == pytest.approx(0.5)
     record = release_of(level, 0.1).to_dict()
-    assert pv.StreamRelease.from_dict(record).missing is None
-    assert not pv.StreamRelease.from_dict(record | {"missing": [False]}).missing.any()
+    assert pv.Release.from_dict(record).missing is None
+    assert not pv.Release.from_dict(record | {"missing": [False]}).missing.any()
 
 
 @pytest.mark.parametrize("lags", [[], [0.4]])
@@ -158,7 +138,7 @@ def test_vector_laws_hold_at_every_step_of_a_block(lags, finite):
     """Unequal laws and means of the readings of one step, several steps at once."""
     rng = np.random.default_rng(0)
     law = pv.noise.Gaussian(cov=[0.5, 2.0], mean=[3.0, -4.0])
-    level = pv.EndlessLevel(np.diag([1.0, 3.0]), lags)
+    level = pv.StreamLevel.constant(np.diag([1.0, 3.0]), lags=lags)
     level = level.first(5) if finite else level
     H, y = rng.standard_normal((10, 2)), rng.standard_normal(10)
     release = pv.StreamMechanism(level).simulate(y, rng)
@@ -166,20 +146,20 @@ def test_vector_laws_hold_at_every_step_of_a_block(lags, finite):
     whole.update(release, H)
     for k in range(5):
         steps.update(release.part(k, k + 1, (2,) * 5), H[2 * k : 2 * k + 2])
-    assert np.allclose(whole.estimate, steps.estimate, rtol=0, atol=1e-12)
+    assert np.allclose(whole.value, steps.value, rtol=0, atol=1e-12)
     model = pv.LinearModel(
         H, pv.noise.Gaussian(cov=np.tile([0.5, 2.0], 5), mean=np.tile([3.0, -4.0], 5))
     )
     batch = level if finite else level.first(5)
     estimates, bound = pv.bounds.stream_estimates(model, batch, release.values)
-    assert np.allclose(whole.estimate, estimates[-1], rtol=0, atol=1e-10)
+    assert np.allclose(whole.value, estimates[-1], rtol=0, atol=1e-10)
     assert np.allclose(whole.covariance, bound[4].covariance, rtol=1e-10)
 
 
 @pytest.mark.parametrize("compiled", [False, None])
 def test_a_mean_with_missing_readings(compiled):
     rng = np.random.default_rng(2)
-    level, noise = pv.EndlessLevel(2.0), pv.noise.Gaussian(cov=0.5, mean=3.0)
+    level, noise = pv.StreamLevel.constant(2.0), pv.noise.Gaussian(cov=0.5, mean=3.0)
     H, y = rng.standard_normal((60_000, 2)), rng.standard_normal(60_000) + 3.0
     y[::7] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
@@ -187,7 +167,7 @@ def test_a_mean_with_missing_readings(compiled):
     rls.update(release, H)
     seen = ~np.isnan(y)
     centred = release.values[seen] / np.sqrt(2.0) - 3.0
-    assert np.allclose(rls.estimate, np.linalg.lstsq(H[seen], centred)[0], rtol=0, atol=1e-11)
+    assert np.allclose(rls.value, np.linalg.lstsq(H[seen], centred)[0], rtol=0, atol=1e-11)
 
 
 def test_units_do_not_decide_what_a_target_shows():
@@ -206,26 +186,26 @@ def test_range_condition_is_tight():
         if good:
             pv.StreamLevel([np.eye(2), S], U)
             continue
-        with pytest.raises(pv.errors.NotAPrivacyLevel, match="U of step 1"):
+        with pytest.raises(pv.errors.InvalidInput, match="U of step 1"):
             pv.StreamLevel([np.eye(2), S], U)
 
 
 @pytest.mark.parametrize(
     "level",
     [
-        pv.EndlessLevel(1.5),
-        pv.EndlessLevel([[2.0, 1.0], [1.0, 2.0]], [0.5]),
+        pv.StreamLevel.constant(1.5),
+        pv.StreamLevel.constant([[2.0, 1.0], [1.0, 2.0]], lags=[0.5]),
         pv.StreamLevel([1.0, 2.0, 0.0]),
         pv.StreamLevel([np.eye(2), np.ones((3, 3)) + np.eye(3)]),
         pv.StreamLevel(np.stack([np.ones((2, 2))] * 3)),
         pv.StreamLevel.from_cumulative(np.eye(4) + 0.5),
-        pv.StreamLevel.from_lags(np.ones(12), [0.5]),
+        pv.StreamLevel(np.ones(12), lags=[0.5]),
     ],
     ids=repr,
 )
 def test_a_level_travels_to_the_last_bit(level, tmp_path):
     level.save(tmp_path / "level")
-    again = pv.privacy.load_level(tmp_path / "level")
+    again = pv.privacy.StreamLevel.load(tmp_path / "level")
     assert again.fingerprint == level.fingerprint
     assert (again.form, again.reach, again.steps, again.block) == (
         level.form, level.reach, level.steps, level.block,
@@ -238,7 +218,7 @@ def test_a_level_travels_to_the_last_bit(level, tmp_path):
     assert np.array_equal(*released)
     (tmp_path / "text").write_text("hello")
     with pytest.raises(InvalidInput, match="not a stream level"):
-        pv.privacy.load_level(tmp_path / "text")
+        pv.privacy.StreamLevel.load(tmp_path / "text")
 
 
 def test_the_fingerprint_is_of_what_is_used():
@@ -254,17 +234,17 @@ def test_the_fingerprint_is_of_what_is_used():
 
 
 def test_masked_integers_and_bad_generators():
-    mechanism = pv.StreamMechanism(pv.EndlessLevel(1.0))
+    mechanism = pv.StreamMechanism(pv.StreamLevel.constant(1.0))
     rng = np.random.default_rng(0)
     masked = np.ma.masked_array([1, 2], mask=[False, True])
     assert mechanism.simulate(masked, rng).missing.tolist() == [False, True]
     for bad in (np.ma.masked_array(["a"], mask=[False]), [[1.0], [1.0, 2.0]]):
-        with pytest.raises(InvalidInput, match="readings must be"):
+        with pytest.raises(InvalidInput, match="measurements must be"):
             mechanism.simulate(bad, rng)
     with pytest.raises(InvalidInput, match=r"numpy\.random\.Generator"):
         mechanism.simulate(1.0, 5)
     with pytest.raises(InvalidInput, match="sequence of weights"):
-        pv.EndlessLevel(1.0, 0.5)
+        pv.StreamLevel.constant(1.0, lags=0.5)
 
 
 @pytest.mark.parametrize("steps", [6, 40])  # dense, banded
@@ -287,7 +267,7 @@ def test_rounding_of_what_cancels_is_not_information(steps, block):
 
 
 def test_the_fingerprint_of_an_estimator_knows_the_mean():
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     marks = {
         pv.PrivateRLS(level, n, pv.noise.Gaussian(cov=cov, mean=mean)).fingerprint
         for n, cov, mean in ((1, 1.0, 0.0), (2, 1.0, 0.0), (1, 2.0, 0.0), (1, 1.0, 3.0))

@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from privest.estimator.likelihood import VoigtLikelihood, _voigt
+from privest.estimator.likelihood import VoigtLikelihood, _additive
 
 LIMITS = np.array([1e-13, 1e-11, 1e-9])
 
@@ -33,7 +33,7 @@ def points():
     y = 10.0 ** np.concatenate([rng.uniform(-10, 5, 150), rng.uniform(-10, 2, 150)])
     # nodes and the middles between them, where the other rule must take over; the end of the
     # correction; |ζ| from 5 to 1000, where w' from w loses its digits
-    h = math.sqrt(math.pi / (_voigt.NODES + 1))
+    h = math.sqrt(math.pi / (_additive.NODES + 1))
     special = [(k * h / 4, width) for k in range(9) for width in (1e-9, 0.3, 6.0)]
     special += [(2.0, (math.pi / h) * (1 + e)) for e in (-1e-12, 0.0, 1e-12)]
     special += [(5.0 * 3**k, width) for k in range(6) for width in (1e-8, 1.0, 7.0)]
@@ -58,7 +58,7 @@ class Namespace:
 
 @pytest.mark.parametrize("xp", [np, Namespace()], ids=["scipy", "rule"])
 def test_eighty_digits(xp, truth):
-    K, slope, bend = _voigt.profile(X, Y, xp)
+    K, slope, bend = _additive.profile(X, Y, xp)
     for k, (x, y) in enumerate(zip(X, Y)):
         unit = min(1.0, 1.0 / math.hypot(x, y))
         value, first, second = truth[k]
@@ -72,7 +72,7 @@ def test_eighty_digits(xp, truth):
 
 def test_the_correction_ends_at_its_cap():
     """Clamped instead of left out it would leave 1e-16 beside K = 5.6e-9."""
-    K = _voigt.profile(np.array([0.1]), np.array([1e8]))[0]
+    K = _additive.profile(np.array([0.1]), np.array([1e8]))[0]
     assert K[0] == pytest.approx(1e-8 / math.sqrt(math.pi), rel=3e-15)
 
 
@@ -92,8 +92,8 @@ def test_the_curvature_of_the_likelihood_far_out():
 
 def test_shapes_go_together():
     x, y = np.linspace(-3, 3, 6).reshape(2, 3), np.array([0.5, 1.0, 2.0])
-    whole = _voigt.profile(x, y)
+    whole = _additive.profile(x, y)
     for i in range(2):
         for j in range(3):
-            one = _voigt.profile(x[i : i + 1, j], y[j])
+            one = _additive.profile(x[i : i + 1, j], y[j])
             assert [float(a[0]) for a in one] == pytest.approx([a[i, j] for a in whole], rel=1e-14)

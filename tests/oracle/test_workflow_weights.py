@@ -5,15 +5,10 @@ import pytest
 import statsmodels.api as sm
 
 from privest.errors import InvalidInput
-from privest.workflow import (
-    Privacy,
-    Public,
-    estimate,
-    make_plan,
-    release,
-    simulate_release,
-    stated_plan,
-)
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan, stated_plan
+from privest.workflow.release import release, simulate_release
+from privest.workflow.spec import Privacy, Public
 from workflow_tables import LEVEL, UNIT, VARIANCE, matrix, people, spec
 
 
@@ -39,9 +34,9 @@ def released(folder, given, **changes):
 def test_survey_weights_are_weighted_least_squares_with_a_sandwich(tmp_path, errors, kind, noise):
     given = table()
     z, path = released(tmp_path, given, public=noise)
-    found = estimate(path, errors)
+    found = estimate(path, cov_type=errors)
     known = sm.WLS(z, matrix(given), weights=given["weight"]).fit(cov_type=kind, use_t=True)
-    np.testing.assert_allclose(found.estimate, known.params, rtol=1e-9)
+    np.testing.assert_allclose(found.value, known.params, rtol=1e-9)
     assert (found.standard_error >= known.bse * (1 - 1e-9)).all()
     np.testing.assert_allclose(found.standard_error, known.bse, rtol=0.05)
     assert (np.diff(found.interval()) > 0.99 * np.diff(known.conf_int())).all()
@@ -50,7 +45,7 @@ def test_survey_weights_are_weighted_least_squares_with_a_sandwich(tmp_path, err
         sm.OLS(z, matrix(given)).fit().mse_resid - 1 / LEVEL, rel=1e-9
     )
     with pytest.raises(InvalidInput, match="auto, HC2, HC3"):
-        estimate(path, "t")
+        estimate(path, cov_type="t")
 
 
 def test_few_rows_with_survey_weights_have_few_degrees_of_freedom(tmp_path):
@@ -100,5 +95,5 @@ def test_equal_weights_are_none(tmp_path):
     plain = tmp_path / "plain.csv"
     simulate_release(make_plan(spec(), given), plain, np.random.default_rng(0), given)
     known = estimate(plain)
-    np.testing.assert_allclose(found.estimate, known.estimate, rtol=1e-9)
+    np.testing.assert_allclose(found.value, known.value, rtol=1e-9)
     np.testing.assert_allclose(found.interval(), known.interval(), rtol=1e-8)

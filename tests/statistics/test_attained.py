@@ -94,7 +94,7 @@ def test_laplace_data_perturbation_stays_above_the_bound(s, how):
     y = model.simulate(theta, rng, trials=TRIALS)
     if how == "release":
         law = pv.mechanism.Additive(pv.noise.Laplace(1 / np.sqrt(s)))
-        z = pv.mechanism.Componentwise(law, readings=10).release(y)
+        z = pv.mechanism.Componentwise(law, measurements=10).release(y)
     else:
         z = y + rng.laplace(0, 1 / np.sqrt(s), (TRIALS, 10))
     squared = (((z @ np.linalg.pinv(H).T) - theta) ** 2).sum(1)
@@ -130,8 +130,8 @@ def test_best_linear_release_attains_the_trace_floor(s):
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=psd_matrix(rng, 8)))
     release = pv.bounds.best_linear_release(model, s, weight=W)
     y = model.simulate(theta, rng, trials=TRIALS)
-    noise = rng.standard_normal((TRIALS, 3)) @ np.linalg.cholesky(release.theta_noise).T
-    errors = y @ release.theta_map.T + noise - theta
+    noise = rng.standard_normal((TRIALS, 3)) @ np.linalg.cholesky(release.noise).T
+    errors = np.linalg.solve(release.root.T, release.map @ y.T + noise.T).T - theta
     loss = np.einsum("ti,ij,tj->t", errors, W, errors)
     floor = pv.bounds.trace_bound(model, budget=s, weight=W)
     assert abs(loss.mean() - floor.total) < 5 * loss.std() / np.sqrt(TRIALS)

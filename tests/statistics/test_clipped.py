@@ -10,17 +10,13 @@ import pytest
 import scipy.optimize
 import scipy.stats
 
-from privest.estimator import ClippedRows, clipping_cost, estimate_clipped, maximum_likelihood
+from privest.estimator import ClippedRows, cost_of_rows, estimate_clipped, maximum_likelihood
 from privest.estimator.likelihood import ClippedLikelihood
-from privest.workflow import (
-    Model,
-    Privacy,
-    Spec,
-    estimate,
-    simulate_release,
-    simulation_source,
-    stated_plan,
-)
+from privest.workflow import Spec
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import stated_plan
+from privest.workflow.release import simulate_release, simulation_source
+from privest.workflow.spec import Model, Privacy
 from workflow_tables import write
 
 THETA, TAU = np.array([0.15, 0.75, -0.6]), 0.7
@@ -45,7 +41,7 @@ def range_for(H, share):
     """The symmetric range that clips this share."""
 
     def off(end):
-        return clipping_cost(H, THETA, 1.0, LEVEL, (-end, end)).share - share
+        return cost_of_rows(H, THETA, 1.0, LEVEL, (-end, end)).share - share
 
     end = scipy.optimize.brentq(off, 0.5, 5.0)
     return -end, end
@@ -62,13 +58,13 @@ def require_table(share, rows, trials):
     """Errors of both estimators against what `clipping_cost` and J say; their mean squares."""
     H = design(rows)
     limits = range_for(H, share)
-    cost = clipping_cost(H, THETA, 1.0, LEVEL, limits)
+    cost = cost_of_rows(H, THETA, 1.0, LEVEL, limits)
     fits, naive = [], []
     inverse = np.linalg.pinv(H)
     for z in clipped_releases(H, limits, trials, 1):
         fits.append(estimate_clipped(ClippedRows(H, z, 1.0, LEVEL, *limits)))
         naive.append(inverse @ z - THETA)
-    errors, naive = np.array([fit.estimate - THETA for fit in fits]), np.array(naive)
+    errors, naive = np.array([fit.value - THETA for fit in fits]), np.array(naive)
     for found, bias in ((errors, 0.0), (naive, cost.bias)):
         deviation = found.std(axis=0) / np.sqrt(trials)
         assert (np.abs(found.mean(axis=0) - bias) < 5 * deviation).all(), (share, bias)
@@ -114,9 +110,9 @@ def test_many_trials_at_once_agree():
     likelihood = ClippedLikelihood(1.0, noise=TAU**2, low=limits[0], high=limits[1])
     together = maximum_likelihood(H, z, likelihood, starts=0)
     assert together.converged.all()
-    for release, theta in zip(z, together.estimate):
+    for release, theta in zip(z, together.value):
         alone = estimate_clipped(ClippedRows(H, release, 1.0, LEVEL, *limits))
-        assert np.abs((alone.estimate - theta) / alone.standard_error).max() < 1e-5
+        assert np.abs((alone.value - theta) / alone.standard_error).max() < 1e-5
 
 
 @pytest.mark.slow

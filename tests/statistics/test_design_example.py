@@ -25,7 +25,7 @@ def loaded():
 
 def judged(example, people, found):
     model = people.model
-    wanted = pv.design.C([float(name == example.BMI) for name in model.names])
+    wanted = [float(name == example.BMI) for name in model.names]
     for way in found.values():
         assert way.found == pytest.approx(way.error, rel=4 * way.doubt)
     total, equal, best = model.readings * example.LEVEL, found["equal"], found["best"]
@@ -33,10 +33,11 @@ def judged(example, people, found):
         assert found[name].levels.sum() <= total * (1 + 1e-12)
     assert best.error < found["capped"].error < equal.error
     assert found["capped"].levels.max() <= example.CAP
-    assert best.level.value == pytest.approx(best.error**2, rel=1e-9)
-    assert best.level.certified
+    designed = pv.design.allocate(model, total, criterion=wanted)
+    assert designed.value == pytest.approx(best.error**2, rel=1e-9)
+    assert designed.certified
     # The equal levels prove it themselves: no levels of that total are better than the best found.
-    proof = pv.design.optimality_gap(model, equal.level, wanted, total)
+    proof = pv.design.optimality_gap(model, equal.level, criterion=wanted, budget=total)
     assert proof.floor <= best.error**2
     # Nobody more than needed: one level for all, the same error, a larger total.
     fair = found["equalised"]
@@ -61,12 +62,12 @@ def test_a_real_release_is_as_far_off_as_it_says():
     example = loaded()
     people = example.embedded()
     model = people.model
-    wanted = pv.design.C([float(name == example.BMI) for name in model.names])
-    level = pv.design.allocate(model, 10.0 * model.readings, criterion=wanted)
+    wanted = [float(name == example.BMI) for name in model.names]
+    level = pv.design.allocate(model, 10.0 * model.readings, criterion=wanted).level
     effect, _ = example.real(people, level)
     # Given the readings only the noise of the release is random: its estimate without it is that
     # of the best linear estimate from the same readings.
-    s = level.levels
+    s = level.for_size(model.readings).diagonal()
     x = s / (1 + 0.2 * s)
     shown = s > 0
     half = (model.matrix * x[:, None])[shown].T

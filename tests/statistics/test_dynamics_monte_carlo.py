@@ -21,8 +21,8 @@ HOW = pytest.mark.parametrize("how", RARE)
 
 def sent(level, y, rng, how):
     if how == "release":
-        return dynamics.release_series(level, y)
-    return dynamics.simulate_series(level, y, rng)
+        return pv.StreamMechanism(level).release(y)
+    return pv.StreamMechanism(level).simulate(y, rng)
 
 
 def within_wishart(errors, P, alpha=ALPHA):
@@ -51,20 +51,20 @@ def test_error_covariance_is_the_bound(form, how):
     steps, n, m = 12, 3, 2
     system = random_system(rng, steps=steps, n=n, m=m, radius=0.95)
     level = {
-        "independent": pv.EndlessLevel(random_psd(rng, m, m)),
-        "banded": pv.EndlessLevel(0.5 * np.eye(m), [0.5, -0.2]),
+        "independent": pv.StreamLevel.constant(random_psd(rng, m, m)),
+        "banded": pv.StreamLevel.constant(0.5 * np.eye(m), lags=[0.5, -0.2]),
         "dense": pv.StreamLevel.from_cumulative(random_psd(rng, steps * m, 15), [m] * steps),
-        "singular": pv.EndlessLevel(random_psd(rng, m, 1)),
+        "singular": pv.StreamLevel.constant(random_psd(rng, m, 1)),
     }[form]
     x, y = system.simulate(steps, rng, trials=TRIALS)
     found = dynamics.filter(system, sent(level, y, rng, how), level=level)
-    smoothed, limit = dynamics.smooth(found), pv.bound(system, level, steps=steps)
-    assert within_wishart(found.estimate - x, limit.filtered, RARE[how])
-    assert within_wishart(found.predicted_estimate - x, limit.predicted, RARE[how])
-    assert within_wishart(smoothed.estimate - x, limit.smoothed, RARE[how])
+    smoothed, limit = found.smoothed, pv.bound(system, level, steps=steps)
+    assert within_wishart(found.filtered.value - x, limit.filtered, RARE[how])
+    assert within_wishart(found.predicted.value - x, limit.predicted, RARE[how])
+    assert within_wishart(smoothed.value - x, limit.smoothed, RARE[how])
     # The check can fail: 10 % more variance is seen; of fresh noise 20 %, 15 deviations.
     more = {"simulate": 1.1, "release": 1.2}[how] * limit.smoothed
-    assert not within_wishart(smoothed.estimate - x, more, RARE[how])
+    assert not within_wishart(smoothed.value - x, more, RARE[how])
 
 
 @HOW
@@ -74,7 +74,7 @@ def test_innovations_are_white(how):
     steps, m = 15, 2
     A = np.array([[0.95, 0.2], [0.0, 0.9]])
     system = dynamics.StateSpace(A, np.eye(m), 0.2, 0.3, cov0=1.0)
-    level = pv.EndlessLevel(np.eye(m), [0.5])
+    level = pv.StreamLevel.constant(np.eye(m), lags=[0.5])
     _, y = system.simulate(steps, rng, trials=TRIALS)
     release = sent(level, y, rng, how)
     fresh = dynamics.filter(system, release, level=level).innovations

@@ -1,6 +1,6 @@
 """The paper's first figure: the Gaussian mechanism attains the bound, every other lies above it.
 
-False alarm 1e-6 for each claim over all levels (Bonferroni), from the exact variance 2 tr Σ²/N of
+False alarm 1e-3 for each claim over all levels (Bonferroni), from the exact variance 2 tr Σ²/N of
 a Gaussian error's square.
 """
 
@@ -10,65 +10,66 @@ import numpy as np
 import pytest
 
 from privest.paper import fig1
-from privest.paper._first import THETA, first_model, paper_levels
+from privest.paper._methods import PAPER, method_of, setting_of
 
 LEVELS = np.array([0.1, 1.0, 10.0])
 
 
 @pytest.fixture(scope="module")
-def points():
-    return fig1.figure_one(LEVELS, trials=500, seed=3)
+def figure():
+    return fig1(LEVELS, trials=500, rng=3)
 
 
-def test_the_claim_of_the_figure(points):
-    verdict = fig1.attains(points, 1e-6)
-    assert verdict.attained, str(verdict)
-    assert verdict.levels == 3
-    assert verdict.others == 18
-    assert verdict.least_ratio > 1.05
-    assert "attains the bound at all 3 levels" in str(verdict)
-
-
-def test_a_gaussian_mechanism_that_is_off_is_seen(points):
-    worse = [
-        dataclasses.replace(p, mse=1.4 * p.mse) if p.mechanism == "gaussian" else p for p in points
-    ]
-    verdict = fig1.attains(worse, 1e-6)
-    assert not verdict.attained
-    assert "does NOT attain" in str(verdict)
-    beaten = [
-        dataclasses.replace(p, mse=0.5 * p.bound, standard_error=0.01 * p.bound)
-        if p.mechanism == "laplace"
+def changed(figure, name, **values):
+    points = [
+        dataclasses.replace(p, **{key: value(p) for key, value in values.items()})
+        if p.mechanism == name
         else p
-        for p in points
+        for p in figure.points
     ]
-    assert fig1.attains(beaten, 1e-6).below == 3
+    return dataclasses.replace(figure, points=points).claims
 
 
-def test_every_mechanism_keeps_the_level_and_uses_all_of_it(points):
-    assert {p.mechanism for p in points} == set(fig1.PAPER)
-    for p in points:
+def test_the_claims_of_the_figure(figure):
+    attained, others = figure.claims
+    assert attained.holds, str(attained)
+    assert others.holds, str(others)
+    assert attained.numbers["levels"] == 3
+    assert others.numbers["points"] == 18
+    assert others.numbers["least MSE/bound"] > 1.05
+
+
+def test_a_gaussian_mechanism_that_is_off_is_seen(figure):
+    assert not changed(figure, "gaussian", mse=lambda p: 1.4 * p.mse)[0].holds
+    beaten = changed(
+        figure, "laplace", mse=lambda p: 0.5 * p.bound, standard_error=lambda p: 0.01 * p.bound
+    )
+    assert not beaten[1].holds
+    assert beaten[1].numbers["below"] == 3
+
+
+def test_every_mechanism_keeps_the_level_and_uses_all_of_it(figure):
+    assert {p.mechanism for p in figure.points} == set(PAPER)
+    for p in figure.points:
         assert p.worst_information_over_s == pytest.approx(1.0, rel=1e-9)
-
-
-def test_medians_stand_beside_the_heavy_tails(points):
-    for p in points:
-        if p.mechanism == "cauchy":
+        if p.mechanism == "cauchy":  # heavy tails
             assert p.median < p.mse
 
 
 def test_unbiased_pairs_are_unbiased():
     """Mean error of the output-perturbation and Gaussian pairs: 0 within 5.5 standard errors."""
-    model, rng = first_model(), np.random.default_rng(8)
+    setting, rng = setting_of(), np.random.default_rng(8)
     gain = "truncated-gain-gaussian-least-squares"
     for name in ("gaussian", "laplace-output", "cos2-output", "triangular-quantiser-output", gain):
-        mechanism, estimate = fig1.METHODS[name].pair(model, 2.0)
-        errors = estimate(mechanism.simulate(model.simulate(THETA, rng, 20_000), rng)) - THETA
+        mechanism, estimate = method_of(name).pair(setting.model, 2.0)
+        y = setting.model.simulate(setting.theta, rng, 20_000)
+        errors = estimate(mechanism.simulate(y, rng)) - setting.theta
         score = errors.mean(0) / (errors.std(0) / np.sqrt(20_000))
         assert np.abs(score).max() < 5.5, name
 
 
 @pytest.mark.slow
 def test_all_hundred_levels():
-    points = fig1.figure_one(paper_levels(), trials=2000, methods=("gaussian",))
-    assert fig1.attains(points, 1e-6).largest < fig1.attains(points, 1e-6).threshold
+    (claim,) = fig1(trials=2000, methods=["gaussian"]).claims
+    assert claim.holds
+    assert claim.numbers["levels"] == 100

@@ -29,8 +29,8 @@ def trials(steps, ahead, level, count, seed):
 @pytest.mark.parametrize("s", [0.2, 1.0, 5.0])
 def test_profile_intervals_cover(steps, s):
     count, covered = 500, []
-    for _, found in trials(steps, 0, pv.EndlessLevel(s), count, seed=1):
-        low, high = found.intervals(0.95).ends.T
+    for _, found in trials(steps, 0, pv.StreamLevel.constant(s), count, seed=1):
+        low, high = found.interval(0.95).T
         covered.append((low <= TRUTH) & (high >= TRUTH))
     share = np.mean(covered, axis=0)
     # 93 to 97 %: two binomial errors √(.05·.95/500) = .0097 of 500 series.
@@ -42,12 +42,12 @@ def test_profile_intervals_with_a_mean_cover_where_little_is_shown():
     """60 steps at s = .05, where four in five intervals of φ are all of (−1, 1): q = 0 is not
     excluded. Found in the first 400: φ .948, q .960, mean .958 (error .011).
     """
-    count, level, truth = 300, pv.EndlessLevel(0.05), np.array([PHI, 1.0, 5.0])
+    count, level, truth = 300, pv.StreamLevel.constant(0.05), np.array([PHI, 1.0, 5.0])
     rng, covered = np.random.default_rng(99), []
     for _ in range(count):
         _, readings = AR(1).system(truth).simulate(60, rng, inputs=np.ones((60, 1)))
         found = fit("ar1", pv.StreamMechanism(level).simulate(readings, rng), level=level)
-        low, high = found.intervals(0.95).ends.T
+        low, high = found.interval(0.95).T
         covered.append((low <= truth) & (truth <= high))
     share = np.mean(covered, axis=0)
     # Three binomial errors on either side; asymptotic intervals may be wide of their mark, so that
@@ -58,10 +58,10 @@ def test_profile_intervals_with_a_mean_cover_where_little_is_shown():
 @pytest.mark.slow
 @pytest.mark.parametrize("s", [0.2, 1.0, 5.0])
 def test_estimates_attain_the_private_bound(s):
-    count, level = 1000, pv.EndlessLevel(s)
+    count, level = 1000, pv.StreamLevel.constant(s)
     fits = [found for _, found in trials(2000, 0, level, count, seed=2)]
-    off = np.array([found.estimate for found in fits]) - TRUTH
-    floor = parameter_bound(FAMILY, TRUTH, level, 2000).bound
+    off = np.array([found.value for found in fits]) - TRUTH
+    floor = parameter_bound(FAMILY, TRUTH, level, steps=2000).covariance
     ratio = np.square(off).mean(axis=0) / floor.diagonal()
     # Within 10 %, and two errors √(2/1000) of a mean of squares on either side.
     error = 2 * math.sqrt(2 / count)
@@ -74,7 +74,7 @@ def test_estimates_attain_the_private_bound(s):
 def test_forecasts_cover_where_plugging_in_does_not(steps, s):
     count, places = 500, [0, 4]
     shares = {"mixture": [], "plug-in": []}
-    for later, found in trials(steps, 5, pv.EndlessLevel(s), count, seed=3):
+    for later, found in trials(steps, 5, pv.StreamLevel.constant(s), count, seed=3):
         for method, covered in shares.items():
             low, high = found.forecast(5, method=method).interval(0.95)[places, 0].T
             covered.append((low <= later[places]) & (later[places] <= high))

@@ -27,7 +27,7 @@ def deviations(share, trials, many=5):
 
 
 def half_widths(errors, confidence=0.95):
-    """t·error, as a Result makes them."""
+    """t·error, as a Estimate makes them."""
     size = np.sqrt(np.diagonal(errors.covariance, axis1=-2, axis2=-1))
     return scipy.special.stdtrit(errors.degrees_of_freedom, (1 + confidence) / 2) * size
 
@@ -124,7 +124,7 @@ def test_reml_over_levels_covers(rows, spread):
     for _ in range(trials):
         z = rng.normal(size=rows) * np.sqrt(1 + added)
         found = fit_levels(lambda z=z: [LevelRows(H, z, added)], 2)
-        covered += np.abs(found.estimate) <= half_widths(found.errors)
+        covered += np.abs(found.value) <= half_widths(found.errors)
         interval = found.noise_interval
         noise += interval is not None and interval[0] <= 1 <= interval[1]
     limit = deviations(0.95, trials)

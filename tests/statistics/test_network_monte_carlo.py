@@ -65,7 +65,7 @@ def test_the_statistic_sees_one_sensor_missing():
     made = sensors(16, seed=6)
     found = network.fuse(made, releases(made, seed=11, trials=TRIALS))
     less = pv.bound(*network.joint_model(made[1:])).covariance
-    assert covariance_statistic(found.estimate - THETA, less) > threshold(3)
+    assert covariance_statistic(found.value - THETA, less) > threshold(3)
 
 
 @HOW
@@ -76,7 +76,7 @@ def test_non_gaussian_noise_is_unbiased_with_the_covariance_of_cov_w(how):
         for _ in range(8)
     ]
     found = network.fuse(made, releases(made, trials=TRIALS, how=how))
-    errors = found.estimate - THETA
+    errors = found.value - THETA
     # χ² only approximately (excess kurtosis of w): three times the threshold, as in test_attained
     assert covariance_statistic(errors, found.covariance) < 3 * threshold(3, how)
     floor = pv.bound(*network.joint_model(made)).covariance
@@ -98,13 +98,13 @@ def test_the_private_average_attains_the_bound(kind, how):
     links = RING if kind == "fixed" else network.TimeVarying([RING], loss=0.3, rng=2)
     level = pv.PrivacyLevel(LEVELS)
     y = np.broadcast_to(Y, (TRIALS, 12))
-    if how == "release":
-        found = network.release_average(y, level, links, tolerance=1e-6)
-    else:
-        found = network.private_average(y, level, links, rng, tolerance=1e-6)
-    errors = found.values - Y.mean()
+    sensor = network.Sensor(np.ones((12, 1)), 1.0, level)
+    release = sensor.release(y) if how == "release" else sensor.simulate(y, rng)
+    found = network.average(release, links, tolerance=1e-6)
+    errors = found.estimates[..., 0].T - Y.mean()
     floor = pv.bounds.consensus_bound(level)
-    assert found.variance == (floor if how == "simulate" else floor * (1 + 0.75 * 2.0**-20))
+    stated = floor if how == "simulate" else floor * (1 + 0.75 * 2.0**-20)
+    assert found.result(0).covariance[0, 0] == pytest.approx(stated, rel=1e-12)
     for agent in (0, 5, 11):
         assert variance_is(errors[:, agent], floor, RARE[how])
         largest = scipy.stats.norm.isf(RARE[how] / 2)

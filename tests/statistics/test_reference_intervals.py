@@ -10,8 +10,11 @@ import pytest
 import scipy.stats
 
 import privest as pv
-from privest.estimator._reference import pooled_variance
-from privest.workflow import Privacy, Public, estimate, make_plan, simulate_release
+from privest.estimator.inference._errors import pooled_variance
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.release import simulate_release
+from privest.workflow.spec import Privacy, Public
 from workflow_tables import THETA, people, spec, write
 
 SYSTEMATIC = 0.006
@@ -77,7 +80,7 @@ def test_intervals_of_a_release_file_cover(tmp_path):
         plan = make_plan(spec(public=noise, privacy=Privacy(100.0)), table)
         path = tmp_path / f"z{seed}.csv"
         simulate_release(plan, path, np.random.default_rng(seed), table)
-        found = estimate(path, "stated")
+        found = estimate(path, cov_type="stated")
         low, high = found.interval().T
         inside, trials = inside + ((low < THETA) & (high > THETA)).sum(), trials + 1
         assert found.degrees_of_freedom > 36 + 3

@@ -46,7 +46,7 @@ def test_the_realised_information_is_the_level(sizes, reach):
 
 @HOW
 def test_the_noise_is_white_and_normal(how):
-    level, rng = pv.EndlessLevel(1.0, [0.5]), np.random.default_rng(3)
+    level, rng = pv.StreamLevel.constant(1.0, lags=[0.5]), np.random.default_rng(3)
     trials, m = {"simulate": 20_000, "release": 4000}[how], 4
     noise = np.stack([releases(level, np.zeros(m), rng, how) for _ in range(trials)])
     values = np.linalg.eigvalsh(noise.T @ noise / trials)
@@ -86,7 +86,7 @@ def test_estimates_are_normal_and_efficient(reach, how, trials):
                 s.H[a:b],
                 noise=pv.noise.Gaussian(cov=variances[a:b]),
             )
-            errors[i, trial] = rls.estimate - theta
+            errors[i, trial] = rls.value - theta
     for i, last in enumerate(cuts[1:]):
         white = np.linalg.solve(np.linalg.cholesky(bound[last - 1].covariance), errors[i].T)
         values = np.linalg.eigvalsh(white @ white.T / trials)
@@ -102,7 +102,7 @@ def test_estimates_are_normal_and_efficient(reach, how, trials):
 def test_vector_readings_with_a_singular_level_are_efficient(how, trials):
     rng = np.random.default_rng(9)
     S, sigma = psd_matrix(rng, 3, 2), psd_matrix(rng, 3)
-    level, noise = pv.EndlessLevel(S, [0.4]), pv.noise.Gaussian(cov=sigma)
+    level, noise = pv.StreamLevel.constant(S, lags=[0.4]), pv.noise.Gaussian(cov=sigma)
     steps, theta = 6, np.array([1.0, -1.0])
     H = rng.standard_normal((3 * steps, 2))
     blocks = pv.noise.Gaussian(cov=np.broadcast_to(sigma, (steps, 3, 3)))
@@ -112,7 +112,7 @@ def test_vector_readings_with_a_singular_level_are_efficient(how, trials):
         y = H @ theta + blocks.sample(3 * steps, rng)
         mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, 2, noise)
         rls.update(sent(mechanism, y, rng, how), H)
-        errors[trial] = rls.estimate - theta
+        errors[trial] = rls.value - theta
     white = np.linalg.solve(np.linalg.cholesky(bound[steps - 1].covariance), errors.T)
     values = np.linalg.eigvalsh(white @ white.T / trials)
     statistic = trials * (values.sum() - np.log(values).sum() - 2)

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from privest.workflow import Public, estimate, make_plan, simulate_release
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.release import simulate_release
+from privest.workflow.spec import Public
 from workflow_tables import LEVEL, THETA, UNIT, VARIANCE, matrix, people, spec
 
 FALSE_ALARM = 1e-6
@@ -25,7 +28,7 @@ def run(folder, trials, errors, rows=12):
         y = H @ THETA + np.sqrt(VARIANCE) * rng.standard_normal(rows)
         path = folder / f"z{k}.parquet"
         simulate_release(plan, path, rng, table | {"ldl": y})
-        found.append(estimate(path, errors))
+        found.append(estimate(path, cov_type=errors))
     return plan, found
 
 
@@ -37,7 +40,7 @@ def many(request, tmp_path_factory):
 def test_unbiased_with_the_stated_covariance(many):
     plan, found = many
     trials, n = len(found), len(THETA)
-    errors = np.array([one.estimate for one in found]) - THETA
+    errors = np.array([one.value for one in found]) - THETA
     covariance = found[0].covariance
     half = np.linalg.cholesky(covariance)
     white = np.linalg.solve(half, errors.T)

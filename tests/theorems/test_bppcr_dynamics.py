@@ -22,19 +22,19 @@ RTOL = 1e-9
 def levels(rng, steps, m):
     """One of every form, with A (Km, Km) of its releases."""
     S = np.stack([random_psd(rng, m, int(rng.integers(1, m + 1))) for _ in range(steps)])
-    banded = pv.StreamLevel.from_lags(S, [0.6, -0.3])
+    banded = pv.StreamLevel(S, lags=[0.6, -0.3])
     dense = pv.StreamLevel.from_cumulative(random_psd(rng, steps * m, steps), [m] * steps)
     return {
         "independent": pv.StreamLevel(S),
         "banded": banded,
         "dense": dense,
-        "endless": pv.EndlessLevel(S[0]),
-        "endless banded": pv.EndlessLevel(S[0], [0.5]),
+        "endless": pv.StreamLevel.constant(S[0]),
+        "endless banded": pv.StreamLevel.constant(S[0], lags=[0.5]),
     }
 
 
 def rows_of(level, steps, m):
-    first = level.first(steps) if isinstance(level, pv.EndlessLevel) else level
+    first = level.first(steps) if level.steps is None else level
     return first.rows.dense().copy()
 
 
@@ -70,7 +70,7 @@ def test_filtered_is_the_last_block_for_its_own_horizon(seed, correlated):
     rng = np.random.default_rng(seed)
     steps, n, m = 6, 2, 1
     system = random_system(rng, steps=steps, n=n, m=m, radius=0.9)
-    level = pv.EndlessLevel([[0.7]], [0.5] if correlated else [])
+    level = pv.StreamLevel.constant([[0.7]], lags=[0.5] if correlated else [])
     found = pv.bound(system, level, steps=steps)
     whole = joint(system, steps)
     for k in range(steps):
@@ -92,7 +92,7 @@ def test_information_of_the_readings(seed, varying):
     assert np.abs(known - expected).max() < 1e-8 * np.abs(expected).max()
     own = pv.bound(system, 1.0, steps=steps).prior_information
     assert np.abs(own - blocks(expected, m)).max() < 1e-8 * np.abs(expected).max()
-    level = pv.EndlessLevel(0.5 * np.eye(m), [0.4])
+    level = pv.StreamLevel.constant(0.5 * np.eye(m), lags=[0.4])
     total = pv.bound(system, level, steps=steps).total_level
     S = expected + level.first(steps).cumulative()
     assert np.abs(total - blocks(S, m)).max() < 1e-8 * np.abs(S).max()

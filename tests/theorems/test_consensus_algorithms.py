@@ -19,10 +19,11 @@ from network_sample import (
     sensors,
 )
 from privest import network
-from privest.estimator import Result
+from privest.estimator import Estimate
 from privest.network._consensus import certified
 from privest.network._graph import as_links
 from privest.network._rounds import known_spectrum, packed, spectrum_of, states, unpacked
+from privest.network._sensor import SensorRelease
 
 AGENTS = 36
 
@@ -44,7 +45,7 @@ def test_every_agent_reaches_the_efficient_estimate(sample, name):
     # The two central routes (QR of rows, Cholesky of the mean) differ by rounding of their own:
     # cond(PI)·n·eps·|θ| in standard errors is below 1e-11 here.
     assert (apart <= found.certified_errors + 1e-11).all()
-    assert np.abs(found.estimates - central.estimate).max() <= 1e-9 * np.abs(central.estimate).max()
+    assert np.abs(found.estimates - central.value).max() <= 1e-9 * np.abs(central.value).max()
     for member in (0, AGENTS // 2):
         assert np.allclose(found.result(member).covariance, central.covariance, rtol=1e-8, atol=0)
 
@@ -155,7 +156,7 @@ def all_messages(made, graph, rounds):
     B = np.zeros((len(made) * n, outs[-1]))
     for i, sensor in enumerate(made):
         rows = slice(i * n, (i + 1) * n)
-        unit = network.SensorRelease(np.eye(sensor.outputs), sensor.level.fingerprint, True)
+        unit = SensorRelease(np.eye(sensor.outputs), sensor.level.fingerprint, True)
         if sensor.outputs == 0:
             continue
         map_z = sensor.contribution(unit).x.T  # (n, r): x_i of z̃ = e_1, e_2, …
@@ -251,7 +252,7 @@ def test_the_certificate_is_never_wrong(seed, way):
     rows = rng.standard_normal((count, n + 1, n)) * np.exp(rng.uniform(-1, 1, (count, 1, 1)))
     stack = network.Contribution(rng.standard_normal((count, n)), np.swapaxes(rows, 1, 2) @ rows)
     x, r = stack.x.mean(axis=0), stack.r.mean(axis=0)
-    central = Result(estimate=np.linalg.solve(r, x), covariance=np.linalg.inv(count * r))
+    central = Estimate(value=np.linalg.solve(r, x), covariance=np.linalg.inv(count * r))
     method = None if way == "lossy" else way
     known = 0
     for view in itertools.islice(rounds(stack, links, method=method), 0, 120, 7):

@@ -40,14 +40,14 @@ def test_verdict_rank_and_directions(case):
     found = result.hidden_directions @ result.hidden_directions.T
     assert np.abs(found - projection).max() < 1e-9
     assert result.unseen_directions.shape == (n, 0)
-    assert len(result.readings_to_reveal) == count
+    assert len(result.measurements_to_reveal) == count
 
 
 @given(hidden_cases(), st.sampled_from([1e-3, 1.0]))
 def test_revealing_the_named_readings_is_enough_and_none_is_superfluous(case, amount):
     H, S, _hidden = case
     model = pv.LinearModel(H, noise=GAUSS)
-    named = pv.identifiability(model, pv.PrivacyLevel(S)).readings_to_reveal
+    named = pv.identifiability(model, pv.PrivacyLevel(S)).measurements_to_reveal
     more = np.zeros(len(H))
     more[list(named)] = amount
     assert pv.identifiability(model, pv.PrivacyLevel(S + np.diag(more))).identifiable
@@ -94,10 +94,10 @@ def test_what_h_never_sees_is_told_apart_from_what_the_level_hides():
     assert verdict.rank == 1
     assert verdict.unseen_directions.shape == (3, 1)
     assert np.abs(verdict.unseen_directions[:, 0]) == pytest.approx([0.5**0.5, 0.5**0.5, 0])
-    assert verdict.readings_to_reveal == (2,)
-    assert list(verdict.helpful_readings) == [2]
+    assert verdict.measurements_to_reveal == (2,)
+    assert list(verdict.helpful_measurements) == [2]
     assert "hidden even without privacy: θ[0], θ[1]" in verdict.explain()
-    assert "revealing something of reading 2 is enough" in verdict.explain()
+    assert "revealing something of measurement 2 is enough" in verdict.explain()
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
@@ -117,9 +117,9 @@ def test_duplicate_readings_are_not_both_asked_for():
     """Two hidden directions; readings 0 and 1 show the same one."""
     H = [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     verdict = pv.identifiability(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel([0, 0, 0, 1.0]))
-    assert len(verdict.readings_to_reveal) == 2
-    assert 2 in verdict.readings_to_reveal
-    assert list(verdict.helpful_readings) == [0, 1, 2]
+    assert len(verdict.measurements_to_reveal) == 2
+    assert 2 in verdict.measurements_to_reveal
+    assert list(verdict.helpful_measurements) == [0, 1, 2]
     stored = pv.bound(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel([0, 0, 0, 1.0])).to_dict()
     assert stored["identifiability"]["rank"] == 1
 
@@ -128,7 +128,7 @@ def test_a_hidden_parameter_in_a_small_unit_still_has_a_remedy():
     H = [[1.0, 0.0], [1.0, 1e-17]]
     verdict = pv.identifiability(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel([1.0, 0.0]))
     assert verdict.rank == 1
-    assert verdict.readings_to_reveal == (1,)
+    assert verdict.measurements_to_reveal == (1,)
 
 
 def test_a_computed_singular_level_with_a_spread_diagonal_stays_singular():
@@ -148,8 +148,8 @@ def test_no_reading_is_asked_for_what_h_never_sees():
     verdict = pv.identifiability(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel([1.0, 0.0, 0.0]))
     assert verdict.rank == 1
     assert verdict.unseen_directions.shape == (3, 1)
-    assert list(verdict.helpful_readings) == [1, 2]
-    assert len(verdict.readings_to_reveal) == 1
+    assert list(verdict.helpful_measurements) == [1, 2]
+    assert len(verdict.measurements_to_reveal) == 1
 
 
 # --- in exact arithmetic ---
@@ -170,7 +170,7 @@ def exact_rank(matrix):
     return rank
 
 
-def test_helpful_readings_are_those_that_raise_the_exact_rank():
+def test_helpful_measurements_are_those_that_raise_the_exact_rank():
     """Integer H and singular integer S, whose factor is rounding: 1200 problems, no exception.
 
     A reading helps if raising its level raises the rank of HᵀSH; the readings to reveal are as many
@@ -197,9 +197,9 @@ def test_helpful_readings_are_those_that_raise_the_exact_rank():
             continue
         hidden += 1
         helpful = [k for k in range(m) if raised([k]) > rank]
-        assert found.helpful_readings.tolist() == helpful, trial
-        assert len(found.readings_to_reveal) == exact_rank(H) - rank, trial
-        assert raised(list(found.readings_to_reveal)) == exact_rank(H), trial
+        assert found.helpful_measurements.tolist() == helpful, trial
+        assert len(found.measurements_to_reveal) == exact_rank(H) - rank, trial
+        assert raised(list(found.measurements_to_reveal)) == exact_rank(H), trial
     assert hidden > 400
 
 
@@ -208,7 +208,7 @@ def test_a_reading_that_sees_nothing_hidden_is_not_named():
     H = np.array([[0.0, -1.0], [-1.0, 1.0], [1.0, 0.0], [2.0, -2.0]])
     S = np.outer([2.0, 2.0, 1.0, 0.0], [2.0, 2.0, 1.0, 0.0])
     found = pv.identifiability(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=1.0)), S)
-    assert found.helpful_readings.tolist() == [0, 1, 3]
+    assert found.helpful_measurements.tolist() == [0, 1, 3]
 
 
 def test_the_level_is_not_blamed_for_what_no_reading_sees():

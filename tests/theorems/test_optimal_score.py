@@ -27,7 +27,7 @@ def laplace_cost(b, weight):
     return b**2 + weight / 2 + b * math.sqrt(weight + weight**2 / (4 * b**2))
 
 
-class Sech(pv.noise.ScalarLaw):
+class Sech(pv.noise.Distribution):
     """A user's law: only the log-density is given."""
 
     def logpdf(self, x):
@@ -55,7 +55,7 @@ LAWS = {
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", "uniform"])
 def test_the_numerical_route_gives_the_closed_forms(kind, size, weight):
     law, expected = {
-        "gaussian": (pv.noise.GaussianLaw(variance=size**2), size**2 + weight),
+        "gaussian": (pv.noise.Gaussian(cov=size**2), size**2 + weight),
         "laplace": (pv.noise.Laplace(size), laplace_cost(size, weight)),
         "uniform": (pv.noise.Uniform(size), uniform_cost(size, weight)),
     }[kind]
@@ -393,7 +393,7 @@ def test_maximum_likelihood_is_refused_where_it_has_no_sensitivity(law):
 
 
 def test_least_squares_is_optimal_for_gaussians_at_every_weight():
-    law = pv.noise.GaussianLaw(variance=2.0, loc=1.0)
+    law = pv.noise.Gaussian(cov=2.0, mean=1.0)
     assert isinstance(optimal_score(law, 3.0), LinearScore)
     numbers = NumericalScore(law, 3.0)
     assert numbers.cost(3.0) == pytest.approx(5.0, rel=1e-10)

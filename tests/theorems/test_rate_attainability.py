@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import privest as pv
 from privest.bounds import trace_bound
-from privest.pipeline import OutputPerturbation
+from privest.mechanism import OutputPerturbation
 from scores import optimal_score
 from strategies import psd_matrix
 
@@ -97,7 +97,7 @@ def test_gaussian_releases_attain_the_private_bound(seed, n, singular):
     rng = np.random.default_rng(seed)
     H = rng.standard_normal((25, n))
     weight = psd_matrix(rng, n, max(1, n - 1) if singular else n)
-    model = pv.LinearModel(H, noise=pv.noise.GaussianLaw(variance=2.0))
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=2.0))
     release = OutputPerturbation(model, 3.0, weight=weight)
     floor = trace_bound(model, budget=3.0, weight=weight)
     assert release.private_bound == pytest.approx(floor.total, rel=1e-6)

@@ -170,7 +170,7 @@ def test_a_hundred_thousand_banded_steps(compiled):
     S[rng.random(steps) < 0.1] = 0.0
     H, z = rng.standard_normal((steps, n)), rng.standard_normal(steps)
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=variance))
-    level = pv.StreamLevel.from_lags(S, weights)
+    level = pv.StreamLevel(S, lags=weights)
     estimates, bound = stream_estimates(model, level, z, compiled=compiled)
 
     A = scipy.sparse.diags(
@@ -225,10 +225,10 @@ def test_forms_are_chosen_from_the_structure():
     band = np.tril(np.triu(lower, -3), -1)
     assert (pv.StreamLevel(S, band).form, pv.StreamLevel(S, band).reach) == ("banded", 3)
     assert pv.StreamLevel(S, np.zeros((40, 40))).form == "independent"
-    lags = pv.StreamLevel.from_lags(S, [0.5, 0.25])
+    lags = pv.StreamLevel(S, lags=[0.5, 0.25])
     assert (lags.form, lags.reach) == ("banded", 2)
-    assert np.allclose(pv.StreamLevel.constant(0.5, 7).cumulative(), 0.5 * np.eye(7))
-    assert pv.StreamLevel.constant(np.eye(2), 3).readings == 6
+    assert np.allclose(pv.StreamLevel.constant(0.5, steps=7).cumulative(), 0.5 * np.eye(7))
+    assert pv.StreamLevel.constant(np.eye(2), steps=3).measurements == 6
 
 
 def test_lag_weights_are_what_they_say():
@@ -236,7 +236,7 @@ def test_lag_weights_are_what_they_say():
     rng = np.random.default_rng(1)
     S = np.stack([psd_matrix(rng, 2) for _ in range(9)])
     weights = [0.5, rng.standard_normal((2, 2))]
-    level = pv.StreamLevel.from_lags(S, weights)
+    level = pv.StreamLevel(S, lags=weights)
     total = np.zeros((18, 18))
     for k in range(9):
         shown = np.zeros((2, 18))
@@ -337,15 +337,15 @@ def test_later_steps_spend_earlier_readings(s):
     """μ is counted against the final cumulative level, block by block."""
     level, final = s.level, s.cumulative(len(s.sizes))
     one = np.sqrt(np.diagonal(final).max())
-    assert level.to_mu(move=2.0) == pytest.approx(2 * one, rel=1e-7, abs=1e-9)
+    assert level.to_mu(sensitivity=2.0) == pytest.approx(2 * one, rel=1e-7, abs=1e-9)
     blocks = [final[a:b, a:b] for a, b in zip(s.starts, s.starts[1:])]
     worst = max(np.linalg.eigvalsh(block)[-1] for block in blocks)
-    step = pv.privacy.OneBlock(2.0)
-    found = level.to_mu(move=step)
+    step = pv.privacy.Adjacency.block(2.0)
+    found = level.to_mu(sensitivity=step)
     if max(s.sizes) > 1:
         assert found == pytest.approx(2 * np.sqrt(max(worst, 0)), rel=1e-7, abs=1e-7)
     own = np.sqrt(max(np.diagonal(S).max() for S in s.S))
-    assert level.to_mu(move=1.0) >= own * (1 - 1e-9)
+    assert level.to_mu(sensitivity=1.0) >= own * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -363,16 +363,18 @@ def test_later_steps_spend_earlier_readings(s):
         (lambda: pv.StreamLevel([1.0, 1.0], np.ones((2, 2))), "strictly lower-triangular"),
         (lambda: pv.StreamLevel.from_cumulative([[1.0, 2.0], [2.0, 1.0]]), "eigenvalue -1"),
         (lambda: pv.StreamLevel.from_cumulative(np.eye(3), [1, 1]), "add up to 3"),
-        (lambda: pv.StreamLevel.from_lags([1.0, 1.0], [np.eye(3)]), "a number or 1×1"),
+        (lambda: pv.StreamLevel([1.0, 1.0], lags=[np.eye(3)]), "a number or 1×1"),
         (
-            lambda: pv.StreamLevel([1.0, 1.0]).to_mu(move=pv.privacy.Along([1.0])),
+            lambda: pv.StreamLevel([1.0, 1.0]).to_mu(
+                sensitivity=pv.privacy.Adjacency.direction([1.0])
+            ),
             "length 1; the level has 2",
         ),
         (
             lambda: pv.bound(
                 pv.LinearModel(np.eye(3), noise=pv.noise.Gaussian()), pv.StreamLevel([1.0, 1.0])
             ),
-            "3 readings; the stream level has 2",
+            "3 measurements; the stream level has 2",
         ),
         (
             lambda: stream_estimates(
@@ -391,7 +393,7 @@ def test_bad_input_has_one_clear_error(make, message):
 
 def test_non_gaussian_noise_attains_the_formula_with_cov_w_not_the_bound():
     rng = np.random.default_rng(6)
-    H, level = rng.standard_normal((30, 2)), pv.StreamLevel.from_lags(np.ones(30), [0.5])
+    H, level = rng.standard_normal((30, 2)), pv.StreamLevel(np.ones(30), lags=[0.5])
     laplace = pv.LinearModel(H, noise=pv.noise.Laplace(0.5))
     same_variance = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5))
     _, attained = stream_estimates(laplace, level, rng.standard_normal(30))

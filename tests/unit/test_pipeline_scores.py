@@ -133,7 +133,7 @@ def test_monotone_is_said_where_it_is_so():
 
 
 @dataclass(frozen=True)
-class Sech(pv.noise.ScalarLaw):
+class Sech(pv.noise.Distribution):
     def logpdf(self, x):
         return -np.logaddexp(x, -np.asarray(x)) + np.log(2 / np.pi)
 

@@ -64,7 +64,7 @@ def test_plain_values_are_what_json_holds(value, expected):
 
 @dataclass(frozen=True, eq=False)
 class Found(Estimated, Record):
-    estimate: np.ndarray
+    value: np.ndarray
     covariance: np.ndarray
     _kept: object = None
 
@@ -84,14 +84,14 @@ def test_a_record_gives_its_public_fields_and_what_is_derived():
     assert Doubled(1.5).to_dict() == {"value": 1.5, "twice": 3.0}
     assert Doubled(float("inf")).to_dict() == {"value": "Infinity", "twice": "Infinity"}
     found = Found(np.zeros(1), np.full((1, 1), 4.0), object())
-    expected = {"estimate": [0.0], "covariance": [[4.0]], "standard_error": [2.0]}
+    expected = {"value": [0.0], "covariance": [[4.0]], "standard_error": [2.0]}
     assert found.to_dict() == expected
 
 
 def test_intervals_are_those_of_the_normal_law():
     found = Found(np.arange(6.0).reshape(3, 2), np.broadcast_to(np.diag([1.0, 4.0]), (3, 2, 2)))
     low, high = np.moveaxis(found.interval(0.9), -1, 0)
-    expected = stats.norm(found.estimate, [1.0, 2.0]).interval(0.9)
+    expected = stats.norm(found.value, [1.0, 2.0]).interval(0.9)
     np.testing.assert_allclose([low, high], expected, rtol=1e-14, atol=1e-14)
     assert np.array_equal(found.interval(), found.interval(0.95))
     assert quantile(0.95) == pytest.approx(1.959963984540054, rel=1e-15)

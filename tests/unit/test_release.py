@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 import privest as pv
 from privest.errors import InvalidInput
 from privest.reading import read_numbers
-from privest.release import Release, StreamRelease
+from privest.release import Release
 
-LEVEL = pv.EndlessLevel(2.0)
+LEVEL = pv.StreamLevel.constant(2.0)
 MISSING = np.array([False, True, False])
-GOOD = StreamRelease(3, 3, np.array([0.1, np.nan, 0.3]), MISSING, LEVEL.fingerprint, True)
-PAIRS = StreamRelease(0, 2, np.arange(4.0), None, "0", False, 2.0**-10)
+GOOD = Release(3, 3, np.array([0.1, np.nan, 0.3]), MISSING, LEVEL.fingerprint, True)
+PAIRS = Release(0, 2, np.arange(4.0), None, "0", False, 2.0**-10)
 
 
 @pytest.mark.parametrize("release", [GOOD, PAIRS])
 def test_there_and_back(release):
-    again = StreamRelease.from_dict(json.loads(json.dumps(release.to_dict(), allow_nan=False)))
+    again = Release.from_dict(json.loads(json.dumps(release.to_dict(), allow_nan=False)))
     assert again.to_dict() == release.to_dict()
     assert again.values.dtype == float
     assert np.array_equal(again.values, release.values, equal_nan=True)
@@ -69,7 +69,7 @@ def test_there_and_back(release):
 )
 def test_what_was_changed_is_refused(field, value):
     with pytest.raises(InvalidInput):
-        StreamRelease.from_dict(GOOD.to_dict() | {field: value})
+        Release.from_dict(GOOD.to_dict() | {field: value})
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_what_was_changed_is_refused(field, value):
 )
 def test_no_record_can_say_that_other_noise_was_protected(change):
     record = GOOD.to_dict() | {"values": [0.5, None, 1.5]}
-    assert StreamRelease.from_dict(record).simulated
+    assert Release.from_dict(record).simulated
     with pytest.raises(InvalidInput, match="grid"):
-        StreamRelease.from_dict(record | change)
-    assert not StreamRelease.from_dict(record | {"simulated": False, "grid": 2.0**-10}).simulated
+        Release.from_dict(record | change)
+    assert not Release.from_dict(record | {"simulated": False, "grid": 2.0**-10}).simulated
 
 
 def test_values_without_a_step_that_fits():
@@ -96,15 +96,15 @@ def test_values_without_a_step_that_fits():
     record = PAIRS.to_dict()
     for values, missing in (([None, 1.0, 2.0, 3.0], None), ([None] * 4, [True, False])):
         with pytest.raises(InvalidInput):
-            StreamRelease.from_dict(record | {"values": values, "missing": missing})
+            Release.from_dict(record | {"values": values, "missing": missing})
     fits = record | {"values": [None, None, 2.0, 3.0], "missing": [True, False]}
-    assert StreamRelease.from_dict(fits).missing.tolist() == [True, False]
+    assert Release.from_dict(fits).missing.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("record", [None, [], "stream release", 3, {}, {"start": 0}])
 def test_what_is_no_release(record):
     with pytest.raises(InvalidInput, match="not a stream release"):
-        StreamRelease.from_dict(record)
+        Release.from_dict(record)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_every_field_is_needed(name):
     record = GOOD.to_dict()
     del record[name]
     with pytest.raises(InvalidInput, match="some of them are not there"):
-        StreamRelease.from_dict(record)
+        Release.from_dict(record)
 
 
 def test_a_list_without_end_is_an_error_of_the_input():
@@ -135,10 +135,10 @@ ANYTHING = st.recursive(
 @given(st.sampled_from(sorted(GOOD.to_dict())), ANYTHING)
 def test_whatever_a_field_holds(field, value):
     try:
-        release = StreamRelease.from_dict(GOOD.to_dict() | {field: value})
+        release = Release.from_dict(GOOD.to_dict() | {field: value})
     except InvalidInput:
         return
-    assert isinstance(release, StreamRelease)
+    assert isinstance(release, Release)
     if len(release.values) == release.steps:  # else only the level knows which belong to a step
         assert np.array_equal(np.isnan(release.values), MISSING)
 
@@ -146,7 +146,7 @@ def test_whatever_a_field_holds(field, value):
 def test_a_release_is_used_with_its_level_only():
     GOOD.require(LEVEL.fingerprint)
     with pytest.raises(InvalidInput, match="another level"):
-        GOOD.require(pv.EndlessLevel(2.5).fingerprint)
+        GOOD.require(pv.StreamLevel.constant(2.5).fingerprint)
     assert GOOD.level is None
     assert "level" not in GOOD.to_dict()  # it does not travel
     assert isinstance(GOOD, Release)

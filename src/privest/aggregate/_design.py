@@ -1,4 +1,4 @@
-"""What a release of sums can promise and estimate, from public rows alone.
+"""The promise and the errors of a release of sums, from public rows alone.
 
     z = √c₁·Σ ℓ_i y_i + e ,   θ̂ = B⁻¹z/√c₁ ,   var θ̂_j = b_j/c₁ + a_j·σ²
 
@@ -37,7 +37,6 @@ FOR_SQUARES = 0.15  # share of μ² for the squares under ε
 FOR_SQUARES_OF_LEVEL = 0.3  # share of c under an exposure
 FREE_SQUARES = 0.8325  # where H is saturated: .8325² ≤ ((1+√5)/2)⁵/16 (curator.md)
 NARROW = 0.2  # a_j·R²c/4 ≤ .2·b_j: without squares intervals are at most 10 % wider
-MANY_ROWS = 5.0  # c·σ²·K/n beyond which sampling dominates: rows are cut instead
 NARROWEST, WIDEST = 1e-40, 1e40  # widths of a range beyond which squares leave the doubles
 SAFE = 0.999  # covers the grid of d in `kappa`, and the rounding of squares
 STEPS, POINTS = 256, 10_000  # of M between ½ and 1, and of d between 0 and 1
@@ -108,7 +107,7 @@ class SumDesign:
 
 @dataclass(frozen=True, eq=False)
 class RowPersons:
-    """Whose the rows are: numbers 0, 1, … in the blocks of the rows, and how many rows each has."""
+    """The persons of the rows: numbers 0, 1, … in blocks, and how many rows each has."""
 
     numbers: Sequence[Index]
     rows: Index
@@ -148,16 +147,12 @@ def _shares(inverse: Array, noise: Array, L: Array) -> Array:
     return parts.T
 
 
-def sum_design(
-    rows: FeatureRows, triangle: Array, persons: RowPersons | None = None, *, many: float = 0.0
-) -> SumDesign:
+def sum_design(rows: FeatureRows, triangle: Array, persons: RowPersons | None = None) -> SumDesign:
     """Lewis weights of the rows and their sums; of persons `person_rows`.
 
-    triangle  R with RᵀR = HᵀH of these rows. many: c·σ²/n, where σ² is public.
+    triangle  R with RᵀR = HᵀH of these rows.
     """
-    whole = many * rows.count
-    weights = lewis_weights(rows, triangle, many=whole if whole > MANY_ROWS else 0.0)
-    n = rows.n
+    weights, n = lewis_weights(rows, triangle), rows.n
     sums = sums_of(partial(_weighted, rows, weights, persons), n)
     design = SumDesign(rows, weights, sums, persons, np.zeros(0), np.zeros(0), 0.0)
     spread = np.linalg.cholesky(design.inverse @ sums.gram @ design.inverse.T)

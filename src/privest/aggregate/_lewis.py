@@ -30,29 +30,25 @@ STARTED = (2**14, 2**18)  # rows that the iteration starts with: a pass over all
 SEEN = 1e-6  # least share of a direction in such rows: else a rare category is missing from them
 CERTIFIED = 2  # passes of the certificate
 SQUARED = 1e-140, 1e140  # norms whose squares are doubles
-CUT = 2.5  # chosen from a grid on four designs (normal, heavy-tailed, rare features), 5 ≤ N ≤ 10⁴
 
 
 @dataclass(frozen=True, eq=False)
 class RowWeights:
-    """ℓ_i = u_i/‖u_i‖, u_i = root·x_i; of `cut` weights u_i/max(1, ‖u_i‖). Rows x_i = 0 have 0."""
+    """ℓ_i = u_i/‖u_i‖, u_i = root·x_i; rows x_i = 0 have 0."""
 
     root: Array
-    cut: bool = False
 
     def of(self, X: Array) -> Array:
         """ℓ of some rows, (rows, n), each of norm at most 1 as the doubles that they are."""
         U = self.root @ X.T  # (n, rows): long loops
         size = norms(U)
-        if not self.cut:  # else the squares of a tiny row are lost, and its norm is too small
-            far = ~((size > SQUARED[0]) & (size < SQUARED[1]))
-            if far.any():
-                top = np.abs(U[:, far]).max(axis=0)
-                U[:, far] /= np.where(top > 0, top, 1.0)
-                size[far] = norms(U[:, far])
-        divisor = np.maximum(size, 1.0) if self.cut else np.where(size > 0, size, 1.0)
+        far = ~((size > SQUARED[0]) & (size < SQUARED[1]))
+        if far.any():  # else the squares of a tiny row are lost, and its norm is too small
+            top = np.abs(U[:, far]).max(axis=0)
+            U[:, far] /= np.where(top > 0, top, 1.0)
+            size[far] = norms(U[:, far])
         room = 1 + (X.shape[1] + 8) * 2.0**-52  # of a norm, a quotient and a later product
-        U /= divisor * room
+        U /= np.where(size > 0, size, 1.0) * room
         return U.T
 
 
@@ -61,26 +57,18 @@ def norms(U: Array) -> Array:
     return np.asarray(np.sqrt(np.einsum("ij,ij->j", U, U)))
 
 
-def lewis_weights(rows: FeatureRows, triangle: Array, *, many: float = 0.0) -> RowWeights:
+def lewis_weights(rows: FeatureRows, triangle: Array) -> RowWeights:
     """The weights of the rows; `triangle` is R with RᵀR = HᵀH, of full rank.
-
-    many  N = c·σ²·K/n, where it is large: u_i = √(fK/n)·C⁻¹x_i, G = Σ x_i x_iᵀ·min(1, 1/‖u_i‖),
-          f = min(1, 2.5/√N): those of least squares, cut where a row would be exposed by more
-          than c. The more rows, the fewer are cut.
 
     An error in G costs accuracy, never privacy.
     """
-    basis = scipy.linalg.solve_triangular(triangle, np.eye(len(triangle)), trans="T")  # HᵀH = I
-    cut = many > 0
-    scale = math.sqrt(rows.count / len(triangle) * min(1.0, CUT / math.sqrt(many))) if cut else 1.0
-    root: Array = basis
+    root: Array = scipy.linalg.solve_triangular(triangle, np.eye(len(triangle)), trans="T")
     for most in (one for one in STARTED if rows.count > 2 * one):
         part = rows.some(most)
-        share = math.sqrt(part.count / rows.count)
-        times = share if cut else share**2  # as of copies: G grows with their number squared
+        times = part.count / rows.count  # as of copies: G grows with their number squared
         with contextlib.suppress(NotIdentifiable):
-            root = times * _iterated(part, root / times, cut, scale * share, SEEN)
-    return RowWeights(scale * _iterated(rows, root, cut, scale), cut)
+            root = times * _iterated(part, root / times, SEEN)
+    return RowWeights(_iterated(rows, root))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,17 +109,13 @@ def _sums(X: Array, L: Array) -> tuple[Array, Array, Array]:
     return np.stack([L.T @ X, L.T @ L, X.T @ X]), np.abs(L).sum(axis=0), seen[: n + 1]
 
 
-def _iterated(rows: FeatureRows, root: Array, cut: bool, scale: float, least: float = 0.0) -> Array:
-    """C⁻¹ of the fixed point G = CCᵀ, from another one: G in its coordinates is Σ w_i u_i u_iᵀ."""
+def _iterated(rows: FeatureRows, root: Array, least: float = 0.0) -> Array:
+    """C⁻¹ of the fixed point G = CCᵀ, from another one, by steps G ← Σ u_i u_iᵀ/‖u_i‖ of it."""
 
     def step(root: Array, X: Array) -> Array:
         U = root @ X.T
         size = norms(U)
-        if cut:
-            weight = 1 / np.maximum(scale * size, 1.0)
-        else:
-            weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
-        U *= np.sqrt(weight)
+        U *= np.sqrt(np.divide(1.0, size, out=np.zeros_like(size), where=size > 0))
         return U @ U.T
 
     for _ in range(PASSES):

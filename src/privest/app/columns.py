@@ -1,6 +1,6 @@
 """The form of the columns screen, as a specification: roles, range, lists, and what goes with them.
 
-What is missing or does not fit is said beside its field, all of it at once.
+Errors are shown beside their fields, all of them at once.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import Any
 
 from privest.app.pages import Errors, Form, Unfit, as_typed
 from privest.app.tables import Table, in_words
-from privest.data import EMBEDDED, ColumnLook, MissingCode, TableLook
+from privest.data.look import ColumnLook, MissingCode, TableLook
+from privest.data.source import EMBEDDED
 from privest.errors import InvalidInput, PrivestError
-from privest.report import printable
-from privest.workflow import Model, NotOffered, Privacy, Public, Spec
+from privest.report.sections import printable
+from privest.workflow.refusals import NotOffered
+from privest.workflow.spec import Model, Privacy, Public, Spec
 
 SHOWN = 100  # columns that are shown without being asked for
 EPSILON, DELTA = 1.0, 1e-6  # to begin with
@@ -46,50 +48,68 @@ def stated(form: Form, table: Table, look: TableLook) -> Spec:
     """The plan that a form states; all that is missing or does not fit is said by field."""
     errors = Errors()
     roles = _roles(form, look, errors)
-    target = _only(roles["private"])
-    names = [column.name for column in look.columns]
-    model: dict[str, Any] = {}
-    privacy, public = None, Public()
-    with errors.at("family"):
-        model["family"] = _family(form, look, target)
-    model["transform"] = "log" if form.flag("logarithm") else "none"
-    leaves = "aggregate"
-    with errors.at("form"):
-        leaves = form.choice("form", list(FORMS), leaves)
-    if target is not None:
-        column, family = look.columns[target], model.get("family", "gaussian")
-        ends = _range(form, column, target, family, errors)
-        public = _public(form, column.name, target, family, errors)
-        delta = None if family == "binomial" and leaves == "rows" else DELTA
-        if ends is not None:
-            privacy = Privacy(epsilon=EPSILON, delta=delta, range={column.name: ends}, form=leaves)
-    lists = {at: _category_list(form, look.columns[at], at, errors)
-             for at in roles["public"] if _as_list(form, look.columns[at], at)}  # fmt: skip
+    model = _model(form, look, roles, errors)
+    privacy, public = _privacy(form, look, _only(roles["private"]), model["family"], errors)
     used = [at for role, places in roles.items() if role != "unused" for at in places]
-    format = replace(look.format.of_columns([names[at] for at in used]), missing_codes=())
+    format = look.format.of_columns([look.columns[at].name for at in used])
+    format = replace(format, missing_codes=())
     with errors.at("codes"):
         format = replace(format, missing_codes=_codes(form, look, roles, used, errors))
-    with errors.at("gaps"):
-        model["missing"] = form.choice("gaps", list(GAPS), "refuse")
-    person = _only(roles["person"])
-    with errors.at("most"):
-        if person is not None:
-            model["most_rows"] = form.whole("most", 0, most=10**9) or None
-    if not form.flag("known") and (privacy is not None or lists):
+    if not form.flag("known") and (privacy is not None or model["categories"]):
         errors["known"] = "confirm that this comes from public knowledge: a release shows it."
     errors.require_none()
-    assert target is not None
     assert privacy is not None
-    model |= {"target": (names[target],), "person": None if person is None else names[person]}
-    model["weights"] = names[roles["weight"][0]] if roles["weight"] else None
-    categories = {names[at]: found for at, found in lists.items()}
-    formula = form.text("formula", "")
-    model |= {"formula": formula} if formula else {"features": [names[k] for k in roles["public"]]}
     with errors.at("formula"):
-        made = Model(**model, categories=categories)
+        made = Model(**model)
     errors.require_none()
     data = EMBEDDED if table.path is None else table.name
     return Spec(data=data, model=made, privacy=privacy, public=public, format=format)
+
+
+def _model(
+    form: Form, look: TableLook, roles: dict[str, list[int]], errors: Errors
+) -> dict[str, Any]:
+    """The fields of [model]."""
+    by_role = {role: [look.columns[at].name for at in places] for role, places in roles.items()}
+    target, names = _only(roles["private"]), [column.name for column in look.columns]
+    model: dict[str, Any] = {
+        "family": "gaussian", "transform": "log" if form.flag("logarithm") else "none",
+        "target": tuple(by_role["private"][:1]),
+        "person": next(iter(by_role["person"]), None),
+        "weights": next(iter(by_role["weight"]), None),
+        "categories": {
+            names[at]: _category_list(form, look.columns[at], at, errors)
+            for at in roles["public"]
+            if _as_list(form, look.columns[at], at)
+        },
+    }  # fmt: skip
+    with errors.at("family"):
+        model["family"] = _family(form, look, target)
+    with errors.at("gaps"):
+        model["missing"] = form.choice("gaps", list(GAPS), "refuse")
+    with errors.at("most"):
+        if by_role["person"]:
+            model["most_rows"] = form.whole("most", 0, most=10**9) or None
+    formula = form.text("formula", "")
+    return model | ({"formula": formula} if formula else {"features": by_role["public"]})
+
+
+def _privacy(
+    form: Form, look: TableLook, target: int | None, family: str, errors: Errors
+) -> tuple[Privacy | None, Public]:
+    """The fields of [privacy], None where they do not fit, and of [public]."""
+    leaves = "aggregate"
+    with errors.at("form"):
+        leaves = form.choice("form", list(FORMS), leaves)
+    if target is None:
+        return None, Public()
+    name = look.columns[target].name
+    ends = _range(form, look.columns[target], target, family, errors)
+    public = _public(form, name, target, family, errors)
+    if ends is None:
+        return None, public
+    delta = None if family == "binomial" and leaves == "rows" else DELTA
+    return Privacy(epsilon=EPSILON, delta=delta, range={name: ends}, form=leaves), public
 
 
 def _roles(form: Form, look: TableLook, errors: Errors) -> dict[str, list[int]]:
@@ -236,33 +256,46 @@ def _words_left(column: ColumnLook, left: Mapping[str, int], *, public: bool) ->
 
 def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
     """What would have been typed to state this plan."""
-    model, public = spec.model, spec.public
-    roles = dict.fromkeys(model.features, "public") | dict.fromkeys(spec.targets, "private")
-    roles |= {name: role for role, name in (("person", model.person), ("weight", model.weights))
-              if name is not None}  # fmt: skip
+    model = spec.model
+    roles = _roles_of(spec)
     found = {
         "form": spec.privacy.form, "gaps": model.missing, "family": model.family, "known": "yes",
         "logarithm": "yes" if model.transform == "log" else "", "formula": model.formula or "",
         "codes": "; ".join(spec.format.missing_codes), "most": as_typed(model.most_rows),
         "further": "\n".join(roles) if len(look.columns) > SHOWN else "",
     }  # fmt: skip
-    expected = next(iter(public.expected.values()), None)
     for at, column in enumerate(look.columns):
         found[f"role-{at}"] = roles.get(column.name, "unused")
-        ends = spec.privacy.range.get(column.name)
-        if ends is not None:
-            found[f"low-{at}"], found[f"high-{at}"] = map(as_typed, ends)
         if roles.get(column.name) == "private":
-            variance = public.residual_variance
-            found[f"sd-{at}"] = as_typed(None if variance is None else round(variance**0.5, 12))
-            share = expected if model.family == "binomial" else None
-            found[f"share-{at}"] = as_typed(None if share is None else 100 * share)
-            found["count"] = as_typed(expected if model.family == "poisson" else None)
+            found |= _typed_knowledge(spec, column.name, at)
         if column.name in model.categories:
             shown = {value: name for name, value in offered(column).items()}
             lines = [shown.get(one, one) for one in model.categories[column.name]]
             found |= {f"use-{at}": "list", f"list-{at}": "\n".join(lines)}
     return {name: [value] for name, value in found.items() if value}
+
+
+def _roles_of(spec: Spec) -> dict[str, str]:
+    """The role of each column that a plan uses."""
+    model = spec.model
+    roles = dict.fromkeys(model.features, "public") | dict.fromkeys(spec.targets, "private")
+    more = (("person", model.person), ("weight", model.weights))
+    return roles | {name: role for role, name in more if name is not None}
+
+
+def _typed_knowledge(spec: Spec, name: str, at: int) -> dict[str, str]:
+    """Public knowledge of the private column: range, spread, share of yes, mean count."""
+    expected = next(iter(spec.public.expected.values()), None)
+    found: dict[str, str] = {}
+    if (ends := spec.privacy.range.get(name)) is not None:
+        found |= {f"low-{at}": as_typed(ends[0]), f"high-{at}": as_typed(ends[1])}
+    if (variance := spec.public.residual_variance) is not None:
+        found[f"sd-{at}"] = as_typed(round(variance**0.5, 12))
+    if spec.model.family == "binomial" and expected is not None:
+        found[f"share-{at}"] = as_typed(100 * expected)
+    if spec.model.family == "poisson":
+        found["count"] = as_typed(expected)
+    return found
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -290,7 +323,7 @@ def first_of(typed: Typed, name: str) -> str:
 
 
 def errors_of(error: PrivestError, form: Form, table: Table) -> Errors:
-    """What was refused, by field."""
+    """The refusals, by field."""
     if isinstance(error, Unfit):
         return error.errors
     if not isinstance(error, NotOffered):

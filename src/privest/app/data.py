@@ -27,11 +27,13 @@ from privest.app.columns import (
     stated,
     typed_of,
 )
-from privest.app.desk import Work
+from privest.app.desk import Desk, Work
 from privest.app.pages import Errors, Form, desk_of, page, screen, see_other
-from privest.data import MARKS, ColumnLook, Format, TableLook
+from privest.data.format import MARKS, Format
+from privest.data.look import ColumnLook, TableLook
 from privest.errors import InvalidInput, PrivestError
-from privest.workflow import Spec, make_plan
+from privest.workflow.plan import make_plan
+from privest.workflow.spec import Spec
 
 OTHER_TABLE = (
     "Another format was chosen for this table meanwhile, perhaps in another tab. Here is what it "
@@ -84,7 +86,7 @@ class ColumnRow:
 
     @property
     def kind(self) -> str:
-        """What it holds, in a few words: no number of it."""
+        """Its content in a few words, without a number of it."""
         few = len(self.look.different or ())
         if self.look.kind == "text":
             return f"{few} categories" if few else "many different texts"
@@ -186,7 +188,7 @@ def _gaps(seen: TableLook | None, typed: Typed) -> str:
 
 
 def keep_look(work: Work, seen: TableLook | None) -> None:
-    """What was seen of the table from now on; None: it could not be read. Within the lock."""
+    """Keep what was seen of the table; None: it could not be read. Within the lock."""
     work.looks += 1
     work.look = seen
 
@@ -260,20 +262,27 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
                 work.typed |= _others_public(seen, work.typed)
             if then != "go":
                 return see_other(request, "data", work)
-            spec = stated(form, table, seen)
-            old = None if work.plan is None else work.plan.spec
-            if old is not None and _same_values(old, spec):
-                spec = replace(spec, privacy=old.privacy)  # ε as it was chosen since
-                if typed_of(spec, seen) == typed_of(old, seen):
-                    spec = old  # to the last digit, and with what no form shows
-            if spec != old or table.changed(work.plan) is not None:
-                work.require_idle()
-                plan = make_plan(spec, data=table.data)
-                desk_of(request).set_aside(work)
-                work.restate(plan)
+            _take_up(desk_of(request), work, stated(form, table, seen))
         except PrivestError as error:
             return _shown(request, work, errors_of(error, form, table))
     return see_other(request, "privacy", work)
+
+
+def _take_up(desk: Desk, work: Work, spec: Spec) -> None:
+    """A new plan, unless the form states the one that is there."""
+    table, seen = work.table, work.look
+    assert table is not None
+    assert seen is not None
+    old = None if work.plan is None else work.plan.spec
+    if old is not None and _same_values(old, spec):
+        spec = replace(spec, privacy=old.privacy)  # ε as it was chosen since
+        if typed_of(spec, seen) == typed_of(old, seen):
+            spec = old  # to the last digit, and with what no form shows
+    if spec != old or table.changed(work.plan) is not None:
+        work.require_idle()
+        plan = make_plan(spec, data=table.data)
+        desk.set_aside(work)
+        work.restate(plan)
 
 
 def _others_public(seen: TableLook, typed: Typed) -> dict[str, list[str]]:

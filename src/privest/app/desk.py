@@ -19,15 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privest.app.tables import Table
-from privest.data import TableLook
+from privest.data.look import TableLook
 from privest.errors import InvalidInput
 from privest.files import held_lock
-from privest.workflow import LEDGER, Plan, account_name
+from privest.workflow.account import LEDGER, account_name
+from privest.workflow.plan import Plan
 
 if TYPE_CHECKING:
     from privest.app.job import Choice, Job
-    from privest.report import Section
-    from privest.workflow import Estimate
+    from privest.report.sections import Section
+    from privest.workflow.result import TableEstimate
 
 PREFIX = "privest-app-"
 ALIVE = "alive"  # a file that is locked as long as its app runs
@@ -74,7 +75,7 @@ class Work:
     made: Plan | None = None
     earlier: list[Work] = field(default_factory=list, repr=False)
     asked: list[dict[str, object]] = field(default_factory=list, repr=False)
-    kept: tuple[object, Estimate, list[Section]] | None = field(default=None, repr=False)
+    kept: tuple[object, TableEstimate, list[Section]] | None = field(default=None, repr=False)
     looks: int = 0
     models: int = 0
 
@@ -110,7 +111,7 @@ class Work:
             )
 
     def restate(self, plan: Plan | None) -> None:
-        """Another model; None: not yet. What was made of the one before is not of this one."""
+        """Another model; None: not yet. Results of the one before do not belong to it."""
         with self.lock:
             self.models += 1
             self.plan, self.of, self.choice = plan, None, None
@@ -140,7 +141,6 @@ class Desk:
     """One running app.
 
     folder     where releases are written; ledger: where they are charged.
-    read_only  plans only: nothing is released, nothing is written to the folder or the ledger.
     key, session, csrf   secrets of this run: the first part of every path, the cookie, and what
                every form must bring. `new_token` gives what opens the app, once.
     hosts      the names under which it may be called, with the port; set when that is known.
@@ -150,14 +150,11 @@ class Desk:
         self,
         folder: str | os.PathLike[str] = ".",
         ledger: str | os.PathLike[str] | None = None,
-        *,
-        read_only: bool = False,
     ) -> None:
         self.folder = Path(folder).resolve()
         if not self.folder.is_dir():
             raise InvalidInput(f"{folder} is no folder: releases are written to one that is there.")
         self.ledger = self.folder / LEDGER if ledger is None else Path(ledger).resolve()
-        self.read_only = read_only
         self.key, self.session, self.csrf = (secrets.token_urlsafe(24) for _ in range(3))
         self._tokens: dict[str, Callable[[], object]] = {}
         self.answers: dict[str, object] = {}  # pages that answered forms, the last ones
@@ -205,6 +202,10 @@ class Desk:
             work.earlier.append(own)
         work.released = work.made = None
         work.asked.clear()
+
+    def still_there(self, works: list[Work]) -> list[Work]:
+        """Those that were not cleared away."""
+        return [one for one in works if one.id in self.works]
 
     def keep(self, answer: object) -> str:
         """The name under which an answer to a form is kept, among the last of them."""

@@ -1,7 +1,7 @@
 """Export: the release and its header, the plan, one script, the report; all of it as one file.
 
-All of it is public, or made from what is. What is written for a download lies in the private folder
-of the app and goes as soon as it was sent.
+All of it is public, or made from what is. A file that is written for a download lies in the private
+folder of the app and is removed once it was sent.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ import privest
 from privest.app.desk import Work
 from privest.app.pages import Form, desk_of, screen
 from privest.app.results import released_of, results_of
-from privest.report import save_report
-from privest.workflow import Plan, commands_of, document_path, to_toml
+from privest.report.page import report
+from privest.workflow.commands import commands_of
+from privest.workflow.document import document_path
+from privest.workflow.plan import Plan
+from privest.workflow.spec import to_toml
 
 PLAN, SCRIPT, REPORT, ARCHIVE = "plan.toml", "estimate.py", "report.html", "privest.zip"
 STAMP = (1980, 1, 1, 0, 0, 0)  # of files in the archive: the same work gives the same bytes
@@ -38,7 +41,7 @@ print(*checked.examined, *(f"not examined: {{one}}" for one in checked.not_exami
 
 estimate = pv.estimate(release)
 print(estimate.summary())
-for name, value, (low, high) in zip(estimate.names, estimate.estimate, estimate.interval()):
+for name, value, (low, high) in zip(estimate.names, estimate.value, estimate.interval()):
     print(name, float(value), float(low), float(high), sep=",")
 '''
 
@@ -59,7 +62,7 @@ class Export:
 
     @property
     def names(self) -> dict[str, str]:
-        """Of the files that are there, by the word in their address."""
+        """The names of the files, by the word in their address."""
         found = {"document": document_path(self.table).name, "report": REPORT, "script": SCRIPT}
         if found["document"] != self.table.name:
             found = {"table": self.table.name, **found}
@@ -82,7 +85,8 @@ class Export:
             found, _ = results_of(self.work, self.table, self.plan)
             simulated = found.release.simulated
             steps = commands_of(PLAN, self.table.name, REPORT, simulated=simulated)
-            save_report(self.plan, found, () if self.plan is None else tuple(steps), path)
+            commands = () if self.plan is None else tuple(steps)
+            report(found, path, plan=self.plan, commands=commands)
         else:
             self._write_all(path)
 

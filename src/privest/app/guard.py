@@ -1,4 +1,4 @@
-"""Who may speak to the app, and what a browser may do with its answers.
+"""Access to the app, and what a browser may do with its answers.
 
 Local only: the server listens on 127.0.0.1. Any page that is open in the same browser can send
 requests there, and any user of the machine can connect; so every request must name the right host

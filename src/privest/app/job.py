@@ -18,20 +18,13 @@ from privest.errors import InvalidInput, PrivestError
 from privest.files import part_path
 from privest.ledger import Budget
 from privest.report.slider import at_epsilon
-from privest.workflow import (
-    Account,
-    Estimate,
-    Plan,
-    Spec,
-    Spending,
-    TableRelease,
-    account_name,
-    document_path,
-    estimate,
-    release,
-    simulate_release,
-    simulation_source,
-)
+from privest.workflow.account import Account, Spending, account_name
+from privest.workflow.document import TableRelease, document_path
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import Plan
+from privest.workflow.release import release, simulate_release, simulation_source
+from privest.workflow.result import TableEstimate
+from privest.workflow.spec import Spec
 
 MOST_TICKETS = 20  # pages of one work that are open at once
 MOST_NAME = 120  # bytes: a draft and a document have a few more, and 255 is what a folder takes
@@ -49,7 +42,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for a release: its file, and the account.
+    """The choices for a release: its file, and the account.
 
     limit  of a new account, as ε of all releases together; None: what this release costs.
     """
@@ -68,12 +61,13 @@ class Choice:
         budget: Budget | None = None
         if self.limit is not None:
             most = at_epsilon(plan, self.limit)
-            by_mu = {"mu": most.mu, "move": most.cost.move}  # exposures depend on the squares
+            # Exposures depend on the squares.
+            by_mu = {"mu": most.mu, "sensitivity": most.cost.sensitivity}
             budget = Budget(**by_mu) if most.splits else Budget(level=most.level)
         return Account(desk.ledger, self.subject, budget, again=self.again)
 
     def preview(self, desk: Desk, plan: Plan) -> Spending:
-        """What the release would spend; nothing is."""
+        """The cost of the release; nothing is spent."""
         with self.account(desk, plan) as account:
             return account.preview(plan, self.path(desk))
 
@@ -93,7 +87,7 @@ class Job:
     running: bool = True
     trouble: str | None = None
     document: TableRelease | None = None
-    found: Estimate | None = None
+    found: TableEstimate | None = None
     stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def told(self, desk: Desk, rows: int) -> None:

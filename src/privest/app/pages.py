@@ -25,7 +25,7 @@ from privest.app.desk import STEPS, Desk, Work, same_secret
 from privest.app.tables import in_words
 from privest.arrays import as_number
 from privest.errors import InvalidInput, PrivestError
-from privest.report import printable
+from privest.report.sections import printable
 
 GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?")  # 200,000 and 1,234.5
 NUMBERS = itertools.count(1)
@@ -41,7 +41,7 @@ class Form:
         self._fields = fields
 
     def names(self) -> list[str]:
-        """Of all fields, in their order, each once."""
+        """The names of all fields, in their order, each once."""
         return list(dict.fromkeys(self._fields.keys()))
 
     def listed(self, name: str) -> list[str]:
@@ -139,11 +139,11 @@ def _said(name: str) -> str:
 
 
 class Errors(dict[str, str]):
-    """What is wrong with a form: a sentence for each field, all of them at once."""
+    """The errors of a form: a sentence for each field, all of them at once."""
 
     @contextmanager
     def at(self, field: str) -> Iterator[None]:
-        """What is refused within is the error of this field; the first of them counts."""
+        """An error within belongs to this field; the first of them counts."""
         try:
             yield
         except PrivestError as error:
@@ -310,7 +310,7 @@ def _kept(request: Request, answer: Response) -> Response:
 
 
 def _answer(request: Request, form: Form) -> Response:
-    """What a form was answered."""
+    """The answer to a form."""
     found = desk_of(request).answers.get(request.path_params["number"])
     if not isinstance(found, Response):
         raise HTTPException(404, "This message is no longer kept: go on from the first page.")
@@ -335,7 +335,7 @@ ROUTES = [plain_route("/answer/{number}", _answer, "answer")]
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """An error of privest: its words, which hold no reading. A screen may do better itself."""
+    """An error of privest: its words, which hold no measurement. A screen may do better itself."""
     assert isinstance(error, PrivestError)
     work = desk_of(request).works.get(request.path_params.get("id", ""))
     return _message(request, 422, in_words(error, None if work is None else work.table))

@@ -1,7 +1,7 @@
 """Screen 3, privacy: one slider for ε, and beside it what you will learn of all and what others
 learn about one person.
 
-What is shown is what is stored: a move of the slider changes the plan at once. The plan keeps what
+The slider changes the stored plan at once. The plan keeps what
 was counted of the features: an answer reads no data.
 """
 
@@ -20,12 +20,13 @@ from privest.app.desk import Desk, Work
 from privest.app.job import first_choice
 from privest.app.pages import Errors, Form, desk_of, number_of, page, screen, see_other
 from privest.errors import InvalidInput, PrivestError
-from privest.privacy.reader import band
-from privest.report import Section, Sentence, exposed, parts_html
+from privest.privacy.exposures import band
+from privest.report.describe import exposed
 from privest.report.findings import INTERCEPT
 from privest.report.numbers import half, near
+from privest.report.page import parts_html
 from privest.report.planning import clipping_sentences, errors_expected, planned_errors
-from privest.report.sections import Chart, Part
+from privest.report.sections import Chart, Part, Section, Sentence
 from privest.report.slider import (
     BORDERS,
     POSITIONS,
@@ -43,7 +44,7 @@ from privest.report.slider import (
     position_of,
     require_epsilon,
 )
-from privest.workflow import Plan
+from privest.workflow.plan import Plan
 
 PARTS = {  # of the exposure panel, by the beginnings of their keys
     "Best guess of one value": ("largest", "guess"),
@@ -83,7 +84,7 @@ def numbers(request: Request, work: Work, form: Form) -> Response:
 
 
 def numbers_of(work: Work, plan: Plan, of: int) -> dict[str, Any]:
-    """What is said of a plan at its ε, for the templates."""
+    """The numbers and sentences of a plan at its ε, for the templates."""
     panel, epsilon, errors = exposed(plan), epsilon_of(plan), planned_errors(plan)[0]
     assert epsilon is not None  # the screens ask for a range
     word, rate, name = band(epsilon), ends_rate(panel), plan.names[of]
@@ -141,7 +142,7 @@ def _panel(panel: Section) -> list[dict[str, Any]]:
 
 
 def _budget(work: Work, plan: Plan) -> dict[str, Any]:
-    """What a release at this ε would leave of its account; a new one has spent nothing."""
+    """The rest of the account after a release at this ε; a new one has spent nothing."""
     if work.account is None:
         return {"known": False, "fits": True}
     unit, limit, spent = work.account
@@ -156,8 +157,6 @@ def _budget(work: Work, plan: Plan) -> dict[str, Any]:
 def _look_at_account(desk: Desk, work: Work, plan: Plan) -> None:
     """Limit and spending of the account, as they are when the screen is opened."""
     work.account = None
-    if desk.read_only:
-        return
     with contextlib.suppress(PrivestError):
         choice = work.choice or first_choice(desk, plan)
         found = replace(choice, limit=None, again=True).preview(desk, plan)

@@ -12,12 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from markupsafe import Markup
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from privest.app.desk import Desk, Work
-from privest.app.job import Choice, as_name, begin, begin_dry_run, first_choice, new_ticket
+from privest.app.job import Choice, Job, as_name, begin, begin_dry_run, first_choice, new_ticket
 from privest.app.pages import (
     Errors,
     Form,
@@ -32,13 +31,14 @@ from privest.app.pages import (
 from privest.app.privacy import percent
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Ledger, as_subject
-from privest.report import Section, Sentence, describe, parts_html
+from privest.report.describe import describe
 from privest.report.numbers import down, near
-from privest.report.sections import Part, Table
+from privest.report.page import parts_html
+from privest.report.sections import Part, Section, Sentence, Table
 from privest.report.slider import epsilon_of, epsilon_text, require_epsilon
-from privest.workflow import Plan, Spending
+from privest.workflow.account import Spending
+from privest.workflow.plan import Plan
 
-READ_ONLY = "The app runs read-only: it shows plans, and releases nothing."
 OTHER_PLAN = (
     "The plan was changed after this page was shown, perhaps in another tab. Look at what it is "
     "now, and confirm again. Nothing was released."
@@ -55,7 +55,7 @@ FIELDS = ("name", "subject", "limit", "again")
 
 
 def show(request: Request, work: Work, form: Form) -> Response:
-    """What a release would reveal and spend; how far one is; what came of it."""
+    """The release screen: cost and exposure, progress, outcome."""
     return _page(request, work)
 
 
@@ -65,32 +65,46 @@ def _page(
     errors: Errors | None = None,
     typed: dict[str, str] | None = None,
 ) -> Response:
-    desk, plan, job = desk_of(request), work.plan, work.job
+    desk, plan, job, errors = desk_of(request), work.plan, work.job, errors or Errors()
     if plan is None or work.table is None:
         return see_other(request, "data", work)
     mine = job is not None and job.plan.spec == plan.spec
+    running = job is not None and job.running
     told: dict[str, Any] = {
-        "step": "release", "plan": plan, "job": job, "mine": mine, "errors": errors or Errors(),
-        "trouble": job.trouble if job is not None and mine and not errors else None,
-        "earlier_works": [one for one in work.earlier if one.id in desk.works],
+        "step": "release", "plan": plan, "job": job, "mine": mine, "errors": errors,
+        "trouble": _trouble(job, mine and not errors),
+        "earlier_works": desk.still_there(work.earlier),
         "changed": work.table.changed(plan), "leaves": _leaves(plan), "stays": _stays(work, plan),
         "epsilon": _epsilon_text(plan), "target": plan.column.target,
         "dry": _dry_run(work), "ticket": None, "cost": None, "typed": typed or {},
         "choosing": Sentence("dry_run_choice").text, "is_dry": Sentence("dry_run").text,
         "order": Sentence("cost_order").text,
     }  # fmt: skip
-    if not desk.read_only and (job is None or not job.running):
-        choice = work.choice or first_choice(desk, plan)
-        told["cost"] = _cost(desk, plan, choice)
+    if not running:
+        told |= _confirmation(desk, work, plan, typed)
         if told["cost"]["unfinished"]:  # it is finished without the table
             told["changed"] = None
-        told["ticket"] = new_ticket(work, plan)
-        told["typed"] = typed or {
-            "name": choice.name, "subject": choice.subject, "limit": as_typed(choice.limit),
-            "again": "yes" if choice.again else "",
-        }  # fmt: skip
-        told["accounts"] = _accounts(desk)
     return page(request, "release.html", work, 422 if errors else 200, **told)
+
+
+def _trouble(job: Job | None, said: bool) -> str | None:
+    """Why the last job of this plan came to nothing."""
+    return job.trouble if job is not None and said else None
+
+
+def _confirmation(
+    desk: Desk, work: Work, plan: Plan, typed: dict[str, str] | None
+) -> dict[str, Any]:
+    """The fields of the form that begins a release."""
+    choice = work.choice or first_choice(desk, plan)
+    usual = {
+        "name": choice.name, "subject": choice.subject, "limit": as_typed(choice.limit),
+        "again": "yes" if choice.again else "",
+    }  # fmt: skip
+    return {
+        "cost": _cost(desk, plan, choice), "ticket": new_ticket(work, plan),
+        "typed": typed or usual, "accounts": _accounts(desk),
+    }  # fmt: skip
 
 
 def _leaves(plan: Plan) -> list[str]:
@@ -148,7 +162,7 @@ def _accounts(desk: Desk) -> list[str]:
 
 
 def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
-    """What the release would spend of its account, in percent and as ε."""
+    """The cost of the release to its account, in percent and as ε."""
     spent = choice.preview(desk, plan)
     told: dict[str, Any] = {
         "subject": choice.subject, "known": spent.known, "unfinished": spent.unfinished,
@@ -208,7 +222,7 @@ def _refusal(spent: Spending, *, again: bool) -> str | None:
 
 
 def _as_choice(desk: Desk, plan: Plan, form: Form) -> Choice:
-    """What was typed, checked, all of it at once; an account that is known keeps its limit."""
+    """The typed choices, all checked at once; an account that is known keeps its limit."""
     usual, errors = first_choice(desk, plan), Errors()
     choice = replace(usual, again=form.flag("again"))
     with errors.at("name"):
@@ -253,8 +267,6 @@ def _again(request: Request, work: Work, form: Form, error: PrivestError) -> Res
 
 def _plan_of(request: Request, work: Work) -> Plan:
     """The plan, for what changes something."""
-    if desk_of(request).read_only:
-        raise HTTPException(403, READ_ONLY)
     if work.plan is None or work.table is None:
         raise InvalidInput("there is no plan yet: begin with the columns.")
     return work.plan

@@ -7,6 +7,7 @@ All of an answer is of one release, whatever another tab does meanwhile.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,17 @@ from privest.app.privacy import percent
 from privest.app.start import releases_in
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
-from privest.ledger import Cost, Ledger
-from privest.report import Section, Sentence, describe, parts_html
-from privest.report.describe import fits_of
+from privest.ledger import Account, Cost, Ledger
+from privest.report.describe import describe, fits_of
 from privest.report.findings import coefficients, mean_sentence
-from privest.report.sections import Chart, Part, Table
+from privest.report.page import parts_html
+from privest.report.sections import Chart, Part, Section, Sentence, Table
 from privest.report.slider import epsilon_of, epsilon_text
-from privest.workflow import Estimate, Plan, TableRelease, estimate, read_release, row_features
+from privest.workflow.document import TableRelease, read_release
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import Plan
+from privest.workflow.result import TableEstimate
+from privest.workflow.units import row_features
 
 MOST_ROWS = 6  # at which a mean is shown
 MOST_ENTRIES = 20  # of an account
@@ -48,21 +53,24 @@ def _page(
     if table is None:
         return see_other(request, "release", work)
     found, sections = results_of(work, table, plan)
-    release = found.release
+    release, errors = found.release, errors or Errors()
     features = row_features(release)
-    status = 422 if errors else 200
     return page(
-        request, "results.html", work, status, step="results", release=release,
-        table=table.name, errors=errors or Errors(), typed=typed or {},
+        request, "results.html", work, 422 if errors else 200, step="results", release=release,
+        table=table.name, errors=errors, typed=typed or {},
         epsilon=_epsilon_of(release), history=history(desk_of(request), release),
         findings=[_finding(one) for one in sections if one.key == "found"],
         folds=[_fold(one) for one in sections if one.key in FOLDS],
         clear=_clear(found), planned=plan is not None,
         fields=[(f"at-{k}", *one) for k, one in enumerate(features.items())],
         means=[(_row_text(row), _mean(found, row)) for row in work.asked],
-        numbers=release.model.family == "gaussian" and bool(features)
-        and all(one.matrix for one in release.sums),
+        numbers=bool(features) and _has_means(release),
     )  # fmt: skip
+
+
+def _has_means(release: TableRelease) -> bool:
+    """Whether a mean at a row of features can be estimated."""
+    return release.model.family == "gaussian" and all(one.matrix for one in release.sums)
 
 
 FOLDS = ("errors", "cost", "exposure", "joint", "limits", "origin")
@@ -71,29 +79,27 @@ FOLDS = ("errors", "cost", "exposure", "joint", "limits", "origin")
 def _finding(section: Section) -> dict[str, Any]:
     """The findings of a column: sentences, warnings, tables, charts."""
     sentences = [one for one in section.parts if isinstance(one, Sentence)]
-    kinds: tuple[tuple[str, type[Any]], ...] = (("tables", Table), ("charts", Chart))
-    parts = [
-        replace(one, caption=None)  # the page itself says of which release it is, and at which ε
-        if isinstance(one, Table) and one.caption is not None and one.caption.key == "source"
-        else one
-        for one in section.parts
-    ]
-    found: dict[str, Any] = {
-        name: _html([part for part in parts if isinstance(part, kind)]) for name, kind in kinds
+    tables = [_without_source(one) for one in section.parts if isinstance(one, Table)]
+    return {
+        "tables": _html(tables),
+        "charts": _html(one for one in section.parts if isinstance(one, Chart)),
+        "said": [one.text for one in sentences if not one.warning],
+        "warned": _html(one for one in sentences if one.warning),
+        "reading": _html(section.details),
     }
-    warned = _html([one for one in sentences if one.warning])
-    said = [one.text for one in sentences if not one.warning]
-    return found | {"said": said, "warned": warned, "reading": _html(section.details)}
+
+
+def _without_source(table: Table) -> Table:
+    """The page itself says of which release it is, and at which ε."""
+    named = table.caption is not None and table.caption.key == "source"
+    return replace(table, caption=None) if named else table
 
 
 def _fold(section: Section) -> dict[str, Any]:
     """A section as a fold; its first sentence is not repeated."""
     said = [one for one in section.parts if isinstance(one, Sentence)]
     first = said[0] if said and section.key in ("cost", "errors") else None
-    parts = tuple(
-        one for one in section.parts  # errors against ε are on the privacy screen
-        if one is not first and not (isinstance(one, Chart) and one.mark == "curve")
-    )  # fmt: skip
+    parts = tuple(one for one in section.parts if one is not first)
     return {
         "title": section.heading.text, "first": "" if first is None else first.text,
         "html": Markup(parts_html(replace(section, parts=parts))),
@@ -105,8 +111,8 @@ def _html(parts: Any) -> Markup:  # noqa: ANN401 - a sequence of parts
     return Markup(parts_html(Section("parts", Sentence("found"), chosen)))
 
 
-def _clear(found: Estimate) -> list[tuple[str, bool, str]]:
-    """Of each coefficient whether its direction is clear, and which."""
+def _clear(found: TableEstimate) -> list[tuple[str, bool, str]]:
+    """Each coefficient with whether its sign is clear, and which it is."""
     rows = []
     for fit in fits_of(found):
         try:
@@ -126,7 +132,7 @@ def released_of(work: Work) -> tuple[Path | None, Plan | None]:
         return work.released, work.made
 
 
-def results_of(work: Work, table: Path, plan: Plan | None) -> tuple[Estimate, list[Section]]:
+def results_of(work: Work, table: Path, plan: Plan | None) -> tuple[TableEstimate, list[Section]]:
     """The estimate of a release and what is said of it: made once for the file as it is."""
     try:
         there = table.stat()
@@ -168,7 +174,7 @@ def mean(request: Request, work: Work, form: Form) -> Response:
     return see_other(request, "results", work)
 
 
-def _row(found: Estimate, form: Form, errors: Errors) -> dict[str, object]:
+def _row(found: TableEstimate, form: Form, errors: Errors) -> dict[str, object]:
     """Values by name; the form has numbers in place of names, which may be anything."""
     row: dict[str, object] = {}
     for k, (name, choices) in enumerate(row_features(found.release).items()):
@@ -189,7 +195,7 @@ def _row_text(row: dict[str, object]) -> str:
     )
 
 
-def _mean(found: Estimate, row: dict[str, object]) -> str:
+def _mean(found: TableEstimate, row: dict[str, object]) -> str:
     said = []
     for fit in fits_of(found):
         try:
@@ -223,9 +229,7 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
             if entry.ledger != ledger.id:
                 return None
             account = ledger.account(entry.subject)
-            budget, left, unit = account.budget.level, account.remaining.level, "level"
-            if budget is None and account.budget.mu is not None:
-                budget, left, unit = account.budget.mu**2, account.remaining.mu2, "mu2"
+            budget, left, unit = _balance(account)
             entries = [one for one in account.history() if one.cost is not None]
     except PrivestError:
         return None
@@ -241,17 +245,29 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
         }
         for one in entries[-MOST_ENTRIES:]
     ]  # fmt: skip
-    share, said = float(left) / float(budget), ""
-    if len(release.columns) == 1 and release.limits(release.column) is not None:
-        values = {"limit": epsilon_of(release, float(budget), unit)}
-        if left > 0:
-            values["epsilon"] = epsilon_of(release, float(left), unit)
-        said = Sentence("history_left" if left > 0 else "history_none", values).text
+    share = float(left) / float(budget)
     return {
         "subject": entry.subject, "rows": rows[::-1], "left": percent(share),
         "spent": f"{100 * (1 - share):.2f}", "used": percent(1 - share),
-        "said": said,
+        "said": _left_of(release, float(budget), float(left), unit),
     }  # fmt: skip
+
+
+def _balance(account: Account) -> tuple[Fraction | None, Fraction | None, str]:
+    """The budget of an account, what is left of it, and the unit of both."""
+    if account.budget.level is None and account.budget.mu is not None:
+        return account.budget.mu**2, account.remaining.mu2, "mu2"
+    return account.budget.level, account.remaining.level, "level"
+
+
+def _left_of(release: TableRelease, budget: float, left: float, unit: str) -> str:
+    """The rest of an account as ε of one release of this column, where that is known."""
+    if len(release.columns) > 1 or release.limits(release.column) is None:
+        return ""
+    values = {"limit": epsilon_of(release, budget, unit)}
+    if left > 0:
+        values["epsilon"] = epsilon_of(release, left, unit)
+    return Sentence("history_left" if left > 0 else "history_none", values).text
 
 
 def _counted(cost: Cost | None, unit: str) -> float:

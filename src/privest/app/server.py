@@ -21,7 +21,7 @@ from privest.app import data, export, pages, privacy, release, results, start
 from privest.app.desk import Desk
 from privest.app.guard import Guard
 from privest.app.pages import not_there, onward, refused
-from privest.data import silence_openpyxl
+from privest.data.xlsx import silence_openpyxl
 from privest.errors import InvalidInput, PrivestError
 from privest.files import stopped_by_exception
 

@@ -21,10 +21,14 @@ from privest.app.tables import (
     sent_table,
     shown_name,
 )
-from privest.data import EMBEDDED, ENDINGS, Format, look
+from privest.data.format import Format
+from privest.data.look import inspect as look
+from privest.data.source import EMBEDDED, ENDINGS
 from privest.errors import InvalidInput, PrivestError
 from privest.reading import DOCUMENT, as_text
-from privest.workflow import Spec, load_spec, make_plan, read_release, read_spec
+from privest.workflow.document import read_release
+from privest.workflow.plan import make_plan
+from privest.workflow.spec import Spec, load_spec, read_spec
 
 MOST_LISTED = 50  # releases of a folder
 

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from privest.data import EMBEDDED, Format, TableLook, look, require_ending
+from privest.data.format import Format
+from privest.data.look import TableLook
+from privest.data.look import inspect as look
+from privest.data.source import EMBEDDED, require_ending
 from privest.errors import InvalidInput, PrivestError
-from privest.workflow import Plan, require_unchanged
+from privest.workflow.plan import Plan
+from privest.workflow.survey import require_unchanged
 
 if TYPE_CHECKING:
     from privest.app.desk import Desk
@@ -47,7 +51,7 @@ class Table:
             self.path.unlink(missing_ok=True)
 
     def look(self, format: Format) -> tuple[TableLook | None, str | None]:
-        """What is seen of it; or why nothing is."""
+        """The look of the table, or why there is none."""
         try:
             return look(self.data, format), None
         except PrivestError as error:
@@ -56,7 +60,7 @@ class Table:
     def changed(self, plan: Plan | None) -> str | None:
         """Why the plan is no longer that of the table: its file was changed, or is gone.
 
-        None: it is. What was shown of it, and confirmed, would not be what is released.
+        None: it is. A release would then not be the one that was shown and confirmed.
         """
         if plan is None:
             return None

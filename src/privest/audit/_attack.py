@@ -117,8 +117,8 @@ class Attack(Record):
 
 
 NOT_SHOWN = (
-    "Not shown: some change of the readings moves this one and leaves the release as it is, so no "
-    "unbiased attacker has a finite variance."
+    "Not determined: some change of the measurements changes this one and not the distribution of "
+    "the release, so no unbiased attacker has a finite variance."
 )
 
 
@@ -142,7 +142,7 @@ class Believer(NamedTuple):
 class Task:
     """What every attacker is asked.
 
-    truth     the numbers that are attacked: the readings y, or the inputs of channels.
+    truth     the numbers that are attacked: the measurements y, or the inputs of channels.
     floors    what the level allows an unbiased attacker on each of them.
     prior     of each of them, independently; None: no attacker with a prior.
     """
@@ -152,7 +152,7 @@ class Task:
     prior: Prior | None
     trials: int
     rng: np.random.Generator
-    target: str = "reading"
+    target: str = "measurement"
     attacker: str = "most likely value"
 
     def releases(self, mechanism: Mechanism) -> Array:
@@ -164,13 +164,13 @@ class Task:
     ) -> Attack:
         """The attack on number i."""
         allowed = None if self.floors is None else float(self.floors[i])
-        said = self.target, self.attacker, notes
+        said = self.target, self.attacker, tuple(filter(None, notes))
         return Attack(i, best, floor, allowed, self.prior, *believer, *said)
 
-    def readings(
+    def measurements(
         self, guess: Array | None, floors: Array | None, believers: list[Believer], *notes: str
     ) -> list[Attack]:
-        """One attack a reading, by guesses (trials, m) without a prior for those that are shown."""
+        """One attack per measurement; `guess` (trials, m): without a prior, where possible."""
         attacks = []
         for i, believer in enumerate(believers):
             floor = None if floors is None else float(floors[i])

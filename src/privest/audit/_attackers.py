@@ -1,8 +1,7 @@
 """Attackers on a release of one reading vector: a report for the data owner.
 
 On one channel: the most likely input and the posterior mean. On a linear release with Gaussian
-noise: both in closed form. On any other density: Fisher scoring and importance sampling. Without a
-density: regression on simulated pairs.
+noise: both in closed form. On any other release: regression on simulated pairs.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from privest.audit._attack import (
     learnt,
 )
 from privest.audit._density import checked_precision
-from privest.audit._finding import (
+from privest.audit._search import has_formula, worst_input
+from privest.audit._terms import (
     Audited,
     Sampler,
     Stated,
@@ -38,7 +38,6 @@ from privest.audit._finding import (
     one_vector,
     stated_level,
 )
-from privest.audit._search import has_formula, worst_input
 from privest.errors import NumericalFailure
 from privest.mechanism import (
     Additive,
@@ -46,11 +45,11 @@ from privest.mechanism import (
     Channel,
     Componentwise,
     GaussianMechanism,
+    GeometricPerturbation,
     Mechanism,
-    Rotation,
 )
-from privest.mechanism.numeric_score import log_density, reach
-from privest.noise import GaussianLaw
+from privest.mechanism.numerics import log_density, reach
+from privest.noise import Gaussian
 
 # The likelihood is searched within so many units of the truth and of z, on a grid that widens.
 WINDOW, GRID = 1000.0, 161
@@ -58,10 +57,7 @@ GOLDEN, ROUNDS = (math.sqrt(5) - 1) / 2, 48
 TIE = 1e-12
 # The posterior: grid points around each of four centres (0.08 units apart there), rows at once.
 CENTRE, SOME = 101, 2000
-# Draws from the prior for the posterior mean, log-densities at once, and how few of the draws may
-# carry the weight before the report warns.
-DRAWS, ROWS, FEW = 4000, 1_000_000, 50.0
-ASCENTS, HALVINGS = 100, 30
+SCORES = 4000  # simulated for van Trees' bound
 # A direction that leans out of the range of a matrix by more than this is outside of it:
 # eigenvectors are known to eps over the gap, 1e-16/1e-12 at worst, typically 1e-15.
 LEANS = 1e-7
@@ -77,58 +73,61 @@ LEARNT = (
     "run certify. No attacker without a prior was run."
 )
 NO_BOUND = "The information has no bound: van Trees' bound is taken as 0."
+NO_ATTACKER = "No attacker without a prior is known for this mechanism: state a prior."
+BY_REGRESSION = (
+    f"E[y|z] was learnt by regression on {PAIRS} simulated pairs: the best attacker does better."
+)
 
 
-def adversary(
+def attack(
     mechanism: Audited,
     y: ArrayLike,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     level: Stated | None = None,
     prior: tuple[float, float] | None = None,
-    steps: int | None = None,
     trials: int = 2000,
 ) -> list[Attack]:
-    """Release y `trials` times and attack every release.
+    """Attack `trials` releases of y (`obj:adv`): one `Attack` per number attacked.
 
-    `prior` = (mean, variance): what the attacker believes of each number attacked, independently.
+    `prior` = (mean, variance): the attacker's belief about each number attacked, independently.
 
-    Independent channels (`Componentwise`, or one `Channel`): z_i tells about u_i = (Ay + b)_i
+    Independent channels (`Componentwise`, or one `Channel`): z_i depends on u_i = (Ay + b)_i
       alone, so each *input* u_i is attacked by itself, with the most likely u_i and E[u_i|z_i].
-    Linear with Gaussian noise, as is what users really run (`steps` as in `certify`): each
-      *reading* y_i, by the best unbiased estimate and the posterior mean, both in closed form; S
-      may be dense or singular. An attacker that beats the release's own floor is noted.
-    Other mechanisms with a density: each reading, by its likelihood and by importance sampling.
+    Linear with Gaussian noise, as is running code: each *measurement* y_i, by the best unbiased
+      estimate and the posterior mean, both in closed form; S may be dense or singular. A note says
+      where an attacker beats the release's own floor.
+    Other mechanisms with a density: each measurement, by E[y_i|z] learnt by regression; needs a
+      prior. Floors and van Trees' bound are those of the density.
     Samplers, rotations and channels without a density: E[·|z] learnt by regression; needs a prior.
-      There is no likelihood, no floor of its own and no van Trees bound.
+      There is no likelihood, no floor of its own and no van Trees bound (`thm:Ocrbound`).
 
     `level_floor` is aᵀ S⁺ a for a (a row of A, or e_i) in the range of S, 1/s for data perturbation
-    at level s. Outside the range some direction that must stay hidden is mixed in: the level allows
-    no unbiased attacker at all, and the floor is inf.
-    The report shows the private readings' errors: it is for the data owner only.
-    Cost: per input about 1000 log-densities a trial, and as many with a prior.
+    at level s. Outside the range the level allows no unbiased attacker: the floor is inf.
+    The report contains the errors of private measurements: it is for the data owner only.
+    Cost: per input about 1000 log-densities per trial, and as many with a prior.
 
     >>> import privest.noise
-    >>> from privest.mechanism._additive import Additive
-    >>> channel = Additive(privest.noise.GaussianLaw(variance=1.0))
-    >>> rng = np.random.default_rng(1)
-    >>> attack = adversary(channel, [3.0], rng=rng, level=1.0, prior=(3.0, 1.0))[0]
-    >>> round(attack.unbiased_floor, 9), attack.level_floor, round(attack.van_trees, 9)
+    >>> from privest.mechanism import Additive
+    >>> channel = Additive(privest.noise.Gaussian(cov=1.0))
+    >>> found = attack(channel, [3.0], rng=1, level=1.0, prior=(3.0, 1.0))[0]
+    >>> round(found.unbiased_floor, 9), found.level_floor, round(found.van_trees, 9)
     (1.0, 1.0, 0.5)
-    >>> abs(attack.averaged.mse - 0.5) < 5 * attack.averaged.mse_error
+    >>> abs(found.averaged.mse - 0.5) < 5 * found.averaged.mse_error
     True
     """
-    audited = as_audited(mechanism, "attack", steps)
+    audited, rng = as_audited(mechanism), np.random.default_rng(rng)
     given, floors = one_vector(y, audited), None
     if level is not None:
         rows = audited.matrix if isinstance(audited, Componentwise) else None
-        S = stated_level(level, steps).dense(given.size)
+        S = stated_level(level).dense(given.size)
         floors = unbiased_floors(np.eye(given.size) if rows is None else rows, S)
     task = Task(given, floors, as_prior(prior), as_count(trials, "trials", least=2), rng)
     if isinstance(audited, Componentwise):
         inputs = replace(task, truth=audited.inputs(given), target="input")
         return [_attack_channel(i, channel, inputs) for i, channel in enumerate(audited.channels)]
-    if not isinstance(audited, Mechanism) or isinstance(audited, Rotation):
+    turned = isinstance(audited, GeometricPerturbation) and audited.variance == 0
+    if turned or not isinstance(audited, Mechanism):
         return _attack_sampler(audited, task)
     linear = _linear_information(audited, given)
     return (
@@ -158,14 +157,14 @@ def unbiased_floors(rows: Array, information: Array) -> Array:
 
 
 def _attack_sampler(sampler: Mechanism | Sampler, task: Task) -> list[Attack]:
-    """One attack a reading, learnt by regression."""
+    """One attack per measurement, learnt by regression."""
     draw = as_sampler(sampler)
 
     def release(v: Array, rng: np.random.Generator) -> Array:
         # A plain sampler takes one y at a time: a call for each.
         return np.concatenate([draw(one, rng, 1) for one in v])
 
-    return task.readings(None, None, learnt(release, task), LEARNT)
+    return task.measurements(None, None, learnt(release, task), LEARNT)
 
 
 # --- one channel ----------------------------------------------------------------------------------
@@ -201,9 +200,9 @@ def _averaged_information(channel: Channel, mean: float, deviation: float) -> fl
 
     By quadrature where the channel has a formula for I(u); else the supremum stands in.
     """
-    supremum, at = channel.worst.information, channel.worst.at
+    supremum, at = channel.worst, channel.worst_input
     if math.isnan(supremum):
-        supremum = worst_input(channel, np.array([mean])).information
+        supremum = worst_input(channel, np.array([mean])).best.value
     if math.isinf(supremum) or not has_formula(channel):
         return supremum
     peak = 0.0 if at is None else (at - mean) / deviation
@@ -332,13 +331,13 @@ def _linear_information(mechanism: Mechanism, y: Array) -> Array | None:
     if isinstance(mechanism, GaussianMechanism):
         checked = checked_precision(mechanism, y[None])
         return None if checked is None else checked[0]
-    if isinstance(mechanism, AffineMechanism) and isinstance(mechanism.law, GaussianLaw):
+    if isinstance(mechanism, AffineMechanism) and isinstance(mechanism.law, Gaussian):
         return mechanism.worst_information()
     return None
 
 
 def _attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:
-    """One attack a reading on ln p(z|y) = pᵀy − ½yᵀSy + const, where p = score(z|0) is sufficient.
+    """One attack per measurement, on ln p(z|y) = pᵀy − ½yᵀSy + const with p = score(z|0).
 
     best unbiased     ŷ = S⁺p (generalised least squares), of variance e_iᵀS⁺e_i; it exists for the
                       readings with e_i in the range of S.
@@ -350,7 +349,7 @@ def _attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:
     p = mechanism.score(task.releases(mechanism), np.zeros(len(S)))
     believers = _linear_believers(mechanism, S, task, p)
     asked = replace(task, attacker="best unbiased")
-    attacks = asked.readings(p @ root @ root.T, floors, believers)
+    attacks = asked.measurements(p @ root @ root.T, floors, believers)
     return [replace(a, notes=(EXPOSED,)) if _exposed(a) else a for a in attacks]
 
 
@@ -376,124 +375,48 @@ def _linear_believers(mechanism: Mechanism, S: Array, task: Task, p: Array) -> l
 
 
 def _attack_vector(mechanism: Mechanism, task: Task) -> list[Attack]:
-    """One attack a reading.
+    """One attack per measurement.
 
-    most likely value  the nearest maximum of p(z|·): damped Fisher scoring from the truth, which
-                       favours the attacker; an affine release with a square A is solved exactly.
-                       For readings that the information at y shows (e_i in its range).
-    posterior mean     Σ w_j y_j, w_j ∝ p(z|y_j), of 4000 draws y_j from the prior: importance
-                       sampling. The effective number of draws (Σw)²/Σw² is reported; with few of
-                       them the true posterior mean does better than what is shown.
+    most likely value  of an affine release with a square A, which is solved exactly; no other one.
+    posterior mean     learnt by regression (`learnt`).
     van Trees          [(E I + I/v)⁻¹]_ii, E I the mean of s sᵀ over draws (affine: known).
-    Cost: 4000 log-densities a trial, twice.
     """
     y, m = task.truth, task.truth.size
-    z = task.releases(mechanism)
-    information = mechanism.information(y).matrix
+    information = mechanism.information(y)
     floors = guess = None
     if np.isfinite(information).all():
         floors = unbiased_floors(np.eye(m), information)
-        guess = _climbed(mechanism, z, y, information) if np.isfinite(floors).any() else None
-    believers, notes = _believers(mechanism, z, task)
-    return task.readings(guess, floors, believers, *notes)
-
-
-def _climbed(mechanism: Mechanism, z: Array, y: Array, information: Array) -> Array:
-    """The nearest maximum of p(z|·) for every z (n, m)."""
-    if isinstance(mechanism, AffineMechanism):
-        M = mechanism.inner.matrix
-        assert M is not None
-        if len(M) == M.shape[1] and np.linalg.cond(M) < 1e8:
-            # As many outputs as readings: the most likely inputs u are reached, B⁻¹z − mode(d).
-            channel = Additive(mechanism.law)
-            mode = _most_likely(channel, np.zeros(1), 0.0)[0][0]
-            inputs = np.linalg.solve(mechanism.spread, z.T).T + mode
-            return np.asarray(np.linalg.solve(M, (inputs - mechanism.inner.offset).T).T)
-    root, _ = inverse_root(information)
-    return _ascended(mechanism, z, np.broadcast_to(y, (len(z), y.size)).copy(), root @ root.T)
-
-
-def _ascended(mechanism: Mechanism, z: Array, guess: Array, inverse: Array) -> Array:
-    """Damped Fisher scoring y + t·I⁺s, all trials at once; a step is taken only if p rises."""
-    height = mechanism.log_density(z, guess)
-    step = np.ones(len(z))
-    alive = np.arange(len(z))
-    for _ in range(ASCENTS):
-        move = mechanism.score(z[alive], guess[alive]) @ inverse
-        rising = np.zeros(alive.size, dtype=bool)
-        for _ in range(HALVINGS):
-            left = ~rising
-            new = guess[alive[left]] + step[alive[left], None] * move[left]
-            value = mechanism.log_density(z[alive[left]], new)
-            up = value > height[alive[left]]
-            at = alive[left][up]
-            guess[at], height[at] = new[up], value[up]
-            rising[np.flatnonzero(left)[up]] = True
-            step[alive[left][~up]] /= 2
-            if rising.all():
-                break
-        small = np.abs(step[alive, None] * move).max(axis=1) <= 1e-9 * (
-            np.abs(guess[alive]).max(axis=1) + 1e-300
-        )
-        step[alive] = np.minimum(2 * step[alive], 1.0)
-        alive = alive[rising & ~small]
-        if alive.size == 0:
-            break
-    return guess
-
-
-def _believers(
-    mechanism: Mechanism, z: Array, task: Task
-) -> tuple[list[Believer], tuple[str, ...]]:
-    """One for each reading, and what to say of all of them."""
+        guess = _solved(mechanism, task)
     if task.prior is None:
-        return [Believer()] * task.truth.size, ()
-    drawn = drawn_from(task.prior, task.rng, task.trials, mechanism.readings)
-    seen = mechanism.simulate(drawn, task.rng)
-    particles = drawn_from(task.prior, task.rng, DRAWS, mechanism.readings)
-    here, few = _weighted_means(mechanism, z, particles)
-    there, fewer = _weighted_means(mechanism, seen, particles)
-    effective = np.concatenate([few, fewer])
-    note = (
-        f"Posterior means by importance sampling from the prior: {np.median(effective):.0f} of "
-        f"{DRAWS} draws are effective (median), {effective.min():.0f} at least."
-    )
-    if np.quantile(effective, 0.1) < FEW:
-        note += " Too few for some releases: the best attacker does better than this one."
-    bounds, how = _van_trees(mechanism, seen, drawn, task.prior[1])
-    believers = Believer.of_each(here, task.truth, there, drawn, bounds)
-    return believers, (note, *how)
+        return task.measurements(guess, floors, [Believer()] * m, NO_ATTACKER * (guess is None))
+    found = learnt(mechanism.simulate, task)
+    bounds, how = _van_trees(mechanism, task)
+    believers = [one._replace(bound=bound) for one, bound in zip(found, bounds)]
+    return task.measurements(guess, floors, believers, BY_REGRESSION, how)
 
 
-def _van_trees(
-    mechanism: Mechanism, z: Array, y: Array, variance: float
-) -> tuple[list[float], list[str]]:
-    """[(E I + I/v)⁻¹]_ii from pairs y, z drawn with the prior, and where E I comes from."""
-    average, how = mechanism.worst_information(), ""
+def _solved(mechanism: Mechanism, task: Task) -> Array | None:
+    """The most likely y of every release, (trials, m), where B⁻¹z − mode(d) = B⁻¹Ay + B⁻¹b."""
+    M = mechanism.inner.matrix if isinstance(mechanism, AffineMechanism) else None
+    if M is None or len(M) != M.shape[1] or np.linalg.cond(M) > 1e8:
+        return None
+    assert isinstance(mechanism, AffineMechanism)
+    mode = _most_likely(Additive(mechanism.law), np.zeros(1), 0.0)[0][0]
+    z = mechanism.simulate(task.truth, task.rng, trials=task.trials)
+    inputs = np.linalg.solve(mechanism.spread, z.T).T + mode
+    return np.asarray(np.linalg.solve(M, (inputs - mechanism.inner.offset).T).T)
+
+
+def _van_trees(mechanism: Mechanism, task: Task) -> tuple[list[float], str]:
+    """[(E I + I/v)⁻¹]_ii, and where E I comes from."""
+    assert task.prior is not None
+    average, how, m = mechanism.worst_information(), "", mechanism.measurements
     if not np.isfinite(average).all():
-        return [0.0] * mechanism.readings, [NO_BOUND]
+        return [0.0] * m, NO_BOUND
     if not isinstance(mechanism, AffineMechanism):  # there: the same at every y
-        score = mechanism.score(z, y)
-        average = score.T @ score / len(z)
-        how = f"E I in van Trees' bound is a mean over {len(z)} simulated scores."
-    factor = np.linalg.inv(np.linalg.cholesky(average * variance + np.eye(mechanism.readings)))
-    return (variance * (factor**2).sum(axis=0)).tolist(), [how] if how else []
-
-
-def _weighted_means(mechanism: Mechanism, z: Array, particles: Array) -> tuple[Array, Array]:
-    """E[y|z] from draws of the prior, and (Σw)²/Σw².
-
-    Where no draw explains z (bounded noise) the mean is that of the prior, with 0 effective draws.
-    """
-    result, effective = np.empty((len(z), particles.shape[1])), np.empty(len(z))
-    some = max(ROWS // len(particles), 1)
-    for begin in range(0, len(z), some):
-        part = slice(begin, begin + some)
-        log = mechanism.log_density(z[part, None, :], particles)
-        top = log.max(axis=1, keepdims=True)
-        lost = np.isneginf(top)[:, 0]
-        w = np.exp(np.where(lost[:, None], 0.0, log - np.where(lost[:, None], 0.0, top)))
-        w /= w.sum(axis=1, keepdims=True)
-        result[part] = w @ particles
-        effective[part] = np.where(lost, 0.0, 1 / (w**2).sum(axis=1))
-    return result, effective
+        y = drawn_from(task.prior, task.rng, SCORES, m)
+        score = mechanism.score(mechanism.simulate(y, task.rng), y)
+        average = score.T @ score / SCORES
+        how = f"E I in van Trees' bound is a mean over {SCORES} simulated scores."
+    factor = np.linalg.inv(np.linalg.cholesky(average * task.prior[1] + np.eye(m)))
+    return (task.prior[1] * (factor**2).sum(axis=0)).tolist(), how

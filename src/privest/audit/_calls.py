@@ -1,7 +1,12 @@
 """Calls of a sampler: low digits, later calls, other batch sizes, the global random state.
 
-A density says nothing of these. A certificate rests on one fixed list of points (`ASPECTS`), each
-examined or not.
+A density says nothing about these. Also the attack on floating-point noise by its low digits:
+fl(y + noise) cannot be every double, so some outputs have no noise that leads to them from another
+measurement y', fl(y' + fl(z − y')) ≠ z. An attacker who sees one knows that it was not y'.
+
+Soundness: I_z(y) ≤ S implies, for every event, a Hellinger distance of its probabilities at y and
+y' of at most (y − y')ᵀS(y − y')/4 (lattice/PROOF.md §7). Events seen more apart than that, beyond
+the doubt of the draws, prove that the level is exceeded, whatever the release is.
 """
 
 from __future__ import annotations
@@ -9,40 +14,45 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from privest.arrays import Array, Flags
 from privest.audit._draws import EACH, FALSE_ALARM, POWER, chance_distance
-from privest.audit._finding import MORE, PAIRS, Finding, Look, Sampler, as_sampler
-from privest.audit._low_digits import told_by_patterns
+from privest.audit._terms import (
+    ASPECTS,
+    BATCHES,
+    DENSITY,
+    DIGITS,
+    DRAWS,
+    EVERYWHERE,
+    GLOBAL,
+    LATER,
+    Finding,
+    Look,
+    Sampler,
+    as_sampler,
+)
 from privest.linalg import PSD
-from privest.mechanism import Componentwise, Mechanism, RunningMechanism
+from privest.mechanism import Componentwise, Mechanism
+from privest.mechanism.running import RunningMechanism
 
 # Draws of the first call; calls of one draw each after all others; the same where draws are slow.
 FIRST, CALLS = 2000, 1200
-SLOW_CALLS, SHARE = 100, 100  # and one call for so many samples at most
+SLOW_CALLS, SHARE = 100, 100  # and at most one call per so many samples
 SIZES = (7, 64)  # draws of other calls
-COLUMNS, READINGS = 8, 4  # outputs and readings that are looked at
-AT_ITSELF = 1e-12  # of the width of the draws: closer to what is shown than chance allows
+COLUMNS, MEASUREMENTS = 8, 4  # outputs and measurements that are looked at
+AT_ITSELF = 1e-12  # of the width of the draws: closer to a measurement than chance allows
 STATES = (0, 0, 1, 42)  # of the global generators; the first twice, with the same generator
-# Of 1/√S: a reading that lies on no grid; from there to others, one of them beyond 0.
+# In units of 1/√S: a measurement on no grid; from there to others, one of them beyond 0.
 OFF, MOVES = 0.3711, (0.3, -0.6)
-
-DENSITY = "the density, at the inputs stated"
-DRAWS = "draws, next to the density where there is one"
-DIGITS = "patterns of low binary digits, at three readings near one another"
-LATER = "single calls in a row, next to the first call"
-BATCHES = "calls for different numbers of draws"
-GLOBAL = "dependence on the global random state"
-EVERYWHERE = "every reading, by the form of the density"
-BEYOND = (
-    "calls after those", "low digits in a code, or at other readings",
-    "other states of the process", "the time of calls",
-)  # fmt: skip
-ASPECTS = (DENSITY, DRAWS, DIGITS, LATER, BATCHES, GLOBAL, PAIRS, MORE, EVERYWHERE, *BEYOND)
+LOW_DIGITS = (4, 8, 20, 32)  # last digits of outputs
+POWERS = (10, 20, 30, 40)  # multiples of 2^−k: how many digits a number has
 
 
 class Calls:
@@ -52,17 +62,17 @@ class Calls:
         self.given, self.draw, self.S = given, as_sampler(given), S.dense()
         sizes = np.diagonal(self.S)
         unit = np.where(sizes > 0, 1 / np.sqrt(np.where(sizes > 0, sizes, 1.0)), 0.0)
-        base = np.zeros(len(unit)) if not look.places.size else look.places[0]
+        base = look.places[0] if look.places.size else np.zeros(len(unit))
         if look.domain is not None:
             low, high = look.domain.T
             base, unit = low + 0.5 * (high - low), np.minimum(unit, 0.4 * (high - low))
         self.y, self.unit, self.rng = base + OFF * unit, unit, np.random.default_rng(17)
         channels = given.channels if isinstance(given, Componentwise) else ()
-        slow = any(channel.costly_draws for channel in channels)
-        self.slow = slow or isinstance(given, RunningMechanism)
-        most = SLOW_CALLS if self.slow else CALLS
-        self.sizes = SIZES[:1] if self.slow else SIZES
-        self.calls = max(min(most, look.samples // SHARE if self.slow else look.samples), 2)
+        self.slow = isinstance(given, RunningMechanism)
+        self.slow |= any(channel.costly_draws for channel in channels)
+        self.sizes = SIZES[: 1 if self.slow else 2]
+        most = min(SLOW_CALLS, look.samples // SHARE) if self.slow else min(CALLS, look.samples)
+        self.calls = max(most, 2)
         numeric = [getattr(channel, "draws_from_density", False) for channel in channels]
         self.first = None  # drawn by numbers: no sampler of its own
         if not (numeric and all(numeric)):
@@ -72,7 +82,7 @@ class Calls:
         """Draws; None where the sampler does not take y."""
         try:
             z = self.draw(y, self.rng, n)
-        except Exception:  # the code of others
+        except Exception:  # a user's code
             return None
         return z if np.isfinite(z).all() else None
 
@@ -90,20 +100,20 @@ class Calls:
         return replace(found, examined=tuple(part for part in ASPECTS if seen.get(part)))
 
     def _digits(self, found: Finding, seen: dict[str, bool]) -> Finding:
-        """Patterns of low digits at y, and with one reading moved a little."""
+        """Patterns of low digits at y, and with one measurement changed a little."""
         assert self.first is not None
-        readings = np.flatnonzero(self.unit)[: 1 if self.slow else READINGS]
-        for j, move in itertools.product(readings, MOVES):
+        those = np.flatnonzero(self.unit)[: 1 if self.slow else MEASUREMENTS]
+        for j, move in itertools.product(those, MOVES):
             there = self.y.copy()
             there[j] += move * self.unit[j]
             other = self._drawn(there, len(self.first))
             if other is None:
                 return found
-            told = told_by_patterns(self.first, other, 1 - EACH)
+            told = told_apart(list(_patterns(self.first, other)), len(self.first), 1 - EACH)
             margin = 4 * told.apart / (self.S[j, j] * (move * self.unit[j]) ** 2)
             if margin > max(1.0, found.least):
                 seen[DIGITS] = True
-                said = f"Digits of the draws show reading {j}: {told.event}."
+                said = f"Digits of the draws reveal measurement {j}: {told.event}."
                 return replace(
                     found, margin=margin, error=0.0, least=margin, worst_y=self.y, method="draws",
                     reasons=(*found.reasons, said), refuted=True,
@@ -118,11 +128,10 @@ class Calls:
         kinds = {"single calls": [1] * calls}
         kinds |= {f"calls of {size} draws": [size] * (calls // size + 1) for size in self.sizes}
         for kind, sizes in kinds.items():
-            parts = [self._drawn(self.y, size) for size in sizes]
-            if any(part is None for part in parts):
+            parts = [part for size in sizes if (part := self._drawn(self.y, size)) is not None]
+            if len(parts) < len(sizes):
                 return found
-            z = np.concatenate([part for part in parts if part is not None])
-            wrong = self._wrong(z)
+            wrong = self._wrong(np.concatenate(parts))
             if wrong is not None:
                 seen[LATER if set(sizes) == {1} else BATCHES] = True
                 said = f"{kind.capitalize()} are not drawn as the first: {wrong}."
@@ -137,32 +146,29 @@ class Calls:
 
     def _wrong(self, z: Array) -> str | None:
         assert self.first is not None
-        shown = [self.y, *self._matrix(z.shape[1])]
+        matrix, shown = getattr(self.given, "matrix", None), [self.y]
+        if matrix is not None and len(matrix) == z.shape[1]:
+            shown.append(matrix @ self.y)
         wide = max(float(np.ptp(self.first)), 1e-300)
         for values in shown:
             itself = _close(z, values, wide).any(axis=1)
             if itself.any() and not _close(self.first, values, wide).any():
-                return f"call {int(np.argmax(itself)) + 1} of them shows a reading itself"
+                return f"call {int(np.argmax(itself)) + 1} of them returns a measurement itself"
         for i in range(min(z.shape[1], COLUMNS)):
             p = scipy.stats.ks_2samp(z[:, i], self.first[:, i], method="asymp").pvalue
             if p < FALSE_ALARM:
                 return f"the distribution of output {i} is another one"
         return None
 
-    def _matrix(self, outputs: int) -> list[Array]:
-        """What is shown of y before noise, where the mechanism says it."""
-        matrix = getattr(self.given, "matrix", None)
-        return [matrix @ self.y] if matrix is not None and len(matrix) == outputs else []
-
     def _global(self, found: Finding, seen: dict[str, bool]) -> Finding:
         """The same generator in several states of the global ones: the same draws."""
         kept, draws = (np.random.get_state(), random.getstate()), []  # noqa: NPY002
         try:
             for state in STATES:
-                np.random.seed(state)  # noqa: NPY002 - what the code of others may use
+                np.random.seed(state)  # noqa: NPY002 - what a user's code may use
                 random.seed(state)
                 draws.append(self.draw(self.y, np.random.default_rng(7), SIZES[0]))
-        except Exception:  # the code of others
+        except Exception:  # a user's code
             return found
         finally:
             np.random.set_state(kept[0])  # noqa: NPY002
@@ -181,21 +187,103 @@ def _close(z: Array, values: Array, wide: float) -> Flags:
     return np.asarray(np.abs(z[:, :, None] - values[:COLUMNS]).min(axis=2) <= AT_ITSELF * wide)
 
 
-NOT_RELEASED = (GLOBAL, MORE, *BEYOND)  # what an audit of releases never examines
+# --- low digits of outputs ------------------------------------------------------------------------
 
 
-def excess_text(power: float) -> str:
-    """What the draws would have shown, as an excess over the level."""
-    if not math.isfinite(power):
-        return (
-            "No power is stated: how small an excess over the level the draws would have shown is "
-            "not known."
+Event = tuple[str, Flags, Flags]  # what, and which outputs of each of two measurements show it
+
+
+class Told(NamedTuple):
+    """How far events tell two measurements apart.
+
+    impossible  the largest share of outputs of one measurement with a mark that no output of the
+                other has, by more than chance
+    apart       the Hellinger distance (squared) of the most telling event, surely
+    event       which
+    """
+
+    impossible: float
+    apart: float
+    event: str
+
+
+def told_apart(pairs: list[Event], count: int, confidence: float) -> Told:
+    """By the events of `count` outputs each, all together at this confidence."""
+    level = share_level(pairs, confidence)
+    best, impossible = Told(0.0, 0.0, "none"), 0.0
+    for event, marks, others in pairs:
+        apart = _hellinger(share_interval(marks, level), share_interval(others, level))
+        if apart > 0 and not (marks.any() and others.any()):
+            impossible = max(impossible, float(marks.mean()), float(others.mean()))
+        if apart > best.apart:
+            best = best._replace(apart=apart, event=event)
+    return best._replace(impossible=impossible)
+
+
+def share_level(pairs: list[Event], confidence: float) -> float:
+    """The error probability of one end of an interval: two shares, two sides of each event."""
+    return (1 - confidence) / (4 * len(pairs))
+
+
+def seen_share(count: int, level: float) -> float:
+    """The least share of `count` outputs that is told from none among as many others."""
+    most = share_interval(np.zeros(count, dtype=bool), level)[1]
+    ranks = np.arange(1, count + 1)
+    lows = scipy.stats.beta.ppf(level, ranks, count - ranks + 1)
+    return float((np.searchsorted(lows, most) + 1) / count)
+
+
+def events(one: Array, other: Array, shown: list[tuple[float, float]]) -> list[Event]:
+    """All events of outputs (n, q); `shown`: what may have been added noise to, of each."""
+    found: list[Event] = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for u, which in ((u, i) for pair in shown for u, i in zip(pair, ("first", "second"))):
+            marks, others = ((u + (z - u) != z).any(axis=1) for z in (one, other))
+            said = f"no noise in doubles leads from the {which} measurement to the output"
+            found.append((said, marks, others))
+        for k in POWERS:
+            marks, others = (
+                (np.ldexp(z, k) == np.floor(np.ldexp(z, k))).all(axis=1) for z in (one, other)
+            )
+            found.append((f"the output is a multiple of 2^-{k}", marks, others))
+    return [*found, *_patterns(one, other)]
+
+
+def _patterns(one: Array, other: Array) -> Iterator[Event]:
+    """Low binary digits that the first halves of the outputs show more often at one measurement.
+
+    Judged on the second halves: what was learnt by chance does not come again.
+    """
+    half = len(one) // 2
+    for i, digits in itertools.product(range(min(one.shape[1], COLUMNS)), LOW_DIGITS):
+        a, b = (_last(z[:, i], digits) for z in (one, other))
+        values, counts = np.unique(a[:half], return_counts=True)
+        elsewhere = b[:half][np.isin(b[:half], values)]
+        beside = np.bincount(np.searchsorted(values, elsewhere), minlength=len(values))
+        often = values[counts > 1 + beside]
+        yield (
+            f"the last {digits} binary digits of output {i} have learnt patterns",
+            np.isin(a[half:], often),
+            np.isin(b[half:], often),
         )
-    if power <= 0:
-        return (
-            f"Draws that show more than the level would have been found with probability {POWER:g}."
-        )
-    return (
-        f"Draws that show {power:.1%} more than the level would have been found with probability "
-        f"{POWER:g}; a smaller excess may not have been."
-    )
+
+
+def _last(z: Array, digits: int) -> NDArray[np.uint64]:
+    """The last binary digits of doubles."""
+    return np.ascontiguousarray(z).view(np.uint64) & np.uint64(2**digits - 1)
+
+
+def share_interval(marks: Flags, level: float) -> tuple[float, float]:
+    """Clopper and Pearson's."""
+    k, n = int(marks.sum()), marks.size
+    low = 0.0 if k == 0 else float(scipy.stats.beta.ppf(level, k, n - k + 1))
+    high = 1.0 if k == n else float(scipy.stats.beta.ppf(1 - level, k + 1, n - k))
+    return low, high
+
+
+def _hellinger(p: tuple[float, float], q: tuple[float, float]) -> float:
+    """The least Σ(√p − √q)² of an event and its opposite over two intervals."""
+    if p[0] <= q[1] and q[0] <= p[1]:
+        return 0.0
+    a, b = (p[0], q[1]) if p[0] > q[1] else (p[1], q[0])
+    return 2 - 2 * (math.sqrt(a * b) + math.sqrt((1 - a) * (1 - b)))

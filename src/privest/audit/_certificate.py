@@ -1,68 +1,88 @@
-"""Does a mechanism keep I_z(y) ≤ S for every y? A verdict with its reasons.
+"""Does a mechanism keep I_z(y) ≤ S for every y? A verdict with its reasons, by one of three routes.
 
-A density is searched (`_density`) or its scores simulated (`_simulation`), and its draws are
-compared with it (`_draws`); code that users run is run; a plain sampler is judged by its samples.
+density   the density is searched (`_density`) or its scores simulated (`_running`), and draws are
+          compared with it (`_draws`, `_calls`): the level can be proved, and broken
+samples   draws alone (`_samples`): the level can be broken
+release   code that releases for real, as a black box (`_release`): its claims can be broken
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_confidence, as_count
-from privest.audit._calls import ASPECTS, Calls, excess_text
+from privest.arrays import Array, ArrayLike, as_choice
+from privest.audit._calls import Calls
 from privest.audit._density import by_density
-from privest.audit._draws import compared
-from privest.audit._finding import (
+from privest.audit._draws import POWER, compared
+from privest.audit._release import Check, release_checks
+from privest.audit._running import by_running, by_scores
+from privest.audit._samples import UNCHANGED, by_samples
+from privest.audit._terms import (
+    ASPECTS,
+    BEYOND,
     CLOSED_FORM,
+    GLOBAL,
+    MORE,
     Audited,
     Draws,
     Finding,
     Look,
+    Sampler,
     Stated,
     as_audited,
     as_domain,
     has_density,
     stated_level,
 )
-from privest.audit._samples import UNCHANGED, by_samples
-from privest.audit._simulation import by_running, by_scores
 from privest.errors import InvalidInput
-from privest.mechanism import Componentwise, Mechanism, Runnable, RunningMechanism
-from privest.privacy import SequentialLevel
+from privest.linalg import PSD
+from privest.mechanism import Componentwise, Mechanism
+from privest.mechanism.running import RunningMechanism
 from privest.records import Record
 
-Verdict = Literal["holds", "violated", "undecided"]
+Method = Literal["density", "samples", "release"]
+Verdict = Literal["holds", "violated", "undecided", "not broken"]
 # A margin of 1 is what a calibrated mechanism has; so much above it is rounding.
 TOLERANCE = 1e-6
-# Reading vectors in a domain, of a mechanism that is not searched input by input.
-PLACES = 20
+PLACES = 20  # measurement vectors in a domain, for mechanisms that are not searched by input
+SAMPLES, RELEASES = 200_000, 10_000  # draws, unless stated
+RESTART = "a restart of the code"
+HEADS = {
+    "holds": "HOLDS: the information stays within the level",
+    "violated": "VIOLATED: the release reveals more than the level allows",
+    "undecided": "UNDECIDED: no violation was found, and none was excluded",
+    "not broken": "NOT BROKEN: no check failed, which proves nothing",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate(Record):
-    """What an audit of I_z(y) ≤ S found.
+    """The result of an audit of I_z(y) ≤ S.
 
-    verdict     "holds", "violated" or "undecided"; `bool(certificate)` is true for "holds" only.
+    verdict     "holds": proved, as far as `where` and `examined` say. "violated". "undecided": no
+                violation was found by densities or samples. "not broken": no check of a real
+                release failed. Only "holds" is a proof, and makes `bool(certificate)` true.
     margin      the largest λ_max(S^-½ I_z(y) S^-½) that was found: 1 is exactly the level.
-    error       of the margin: a bound, or at `confidence` where that is given.
-    claimed     the same from the mechanism's own supremum; inf: it says that there is none; NaN: it
-                says nothing.
-    worst_y     a y at which the margin is found (or approached); None for a mechanism that shows
-                the same everywhere.
-    method      "closed form supremum", "search by quadrature", "simulated scores", "samples".
-    reasons     sentences for people: what was examined, at which resolution, with which power.
-    where       what a verdict is about ("for inputs from −64 to 64"); empty: every y.
+    error       a bound on the error of the margin, or at `confidence` where that is given.
+    claimed     the margin of the mechanism's own supremum; inf: it states that there is none; NaN:
+                it states nothing.
+    worst_y     a y at which the margin is found (or approached); None: the same everywhere.
+    method      "closed form supremum", "search by quadrature", "simulated scores", "runs of the
+                code", "draws", "samples" or "real release".
+    reasons     sentences: what was examined, at which resolution, with which power.
+    where       the measurements that a verdict is about; empty: every y.
     resolution  the widest distance between neighbouring inputs that were looked at; 0: the same at
                 every y; NaN: at some places only.
     power       the least excess over the level that its draws would have shown with probability
                 0.99; NaN: not known.
-    examined    of the fixed list `_calls.ASPECTS`; `not_examined`: the rest of it.
+    examined    of the fixed list `ASPECTS`; `not_examined`: the rest of it.
     sampler     "agrees" or "contradicts": the draws, next to the density; "not examined"; "audited
                 itself": there is no density.
+    checks      of a real release: claim, outcome (passed, failed, undecided), found, examined.
     """
 
     verdict: Verdict
@@ -78,111 +98,126 @@ class Certificate(Record):
     sampler: Draws = "not examined"
     power: float = math.nan
     examined: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
 
     @property
     def not_examined(self) -> tuple[str, ...]:
-        """What the verdict says nothing of."""
+        """The aspects that the verdict says nothing about."""
+        if self.checks:
+            return (GLOBAL, MORE, RESTART, *BEYOND)
         return tuple(part for part in ASPECTS if part not in self.examined)
 
     def __bool__(self) -> bool:
         return self.verdict == "holds"
 
     def __str__(self) -> str:
-        there = f"HOLDS {self.where}: the information stays within the level there"
-        head = {
-            "holds": there if self.where else "HOLDS: the information stays within the level",
-            "violated": "VIOLATED: the release shows more than the level allows",
-            "undecided": "UNDECIDED: no violation was found, and none was excluded",
-        }[self.verdict]
+        head = HEADS[self.verdict]
+        if self.verdict == "holds" and self.where:
+            head = f"HOLDS {self.where}: the information stays within the level there"
+        return "\n  ".join([f"{head}.", *self._body()])
+
+    def _body(self) -> list[str]:
+        missing = f"Not examined: {'; '.join(self.not_examined)}."
+        if self.checks:
+            return [*map(str, self.checks), missing]
         doubt = f" ± {self.error:.1g}" if self.error > 0 else ""
         sure = "" if self.confidence is None else f", confidence {self.confidence:.4g}"
         what = f"worst information {self.margin:.6g} of the level{doubt}"
         if UNCHANGED in self.reasons and self.verdict != "violated":
             what = "no information was seen"
-        scope = [
-            f"Examined: {'; '.join(self.examined) or 'nothing'}.",
-            f"Not examined: {'; '.join(self.not_examined)}.",
-        ]
-        lines = [f"{head}.", f"{what} ({self.method}{sure})", *self.reasons]
-        if self.verdict != "violated":
-            lines.append(excess_text(self.power))
-        return "\n  ".join([*lines, *scope])
+        power = [excess_text(self.power)] if self.verdict != "violated" else []
+        seen = f"Examined: {'; '.join(self.examined) or 'nothing'}."
+        return [f"{what} ({self.method}{sure})", *self.reasons, *power, seen, missing]
+
+
+def excess_text(power: float) -> str:
+    """The least excess over the level that the draws would have shown, as a sentence."""
+    if not math.isfinite(power):
+        return "The power of the draws is not known."
+    if power <= 0:
+        return f"Draws above the level would have been found with probability {POWER:g}."
+    return (
+        f"Draws that reveal {power:.1%} more than the level would have been found with probability "
+        f"{POWER:g}; a smaller excess may not have been."
+    )
 
 
 def certify(
     mechanism: Audited,
     level: Stated,
     *,
+    method: Method | None = None,
     search: ArrayLike | None = None,
     domain: ArrayLike | None = None,
-    steps: int | None = None,
-    samples: int = 200_000,
-    rng: np.random.Generator | None = None,
+    samples: int | None = None,
+    rng: np.random.Generator | int | None = None,
     confidence: float = 0.999,
 ) -> Certificate:
-    """Search for the y that shows most, and compare with the level and with what is claimed.
+    """Search for the y with the most information, and compare with the level and with the claim.
 
-    `search`: reading vectors (k, m) to look at besides those of the search (for channels), or
-    the only ones to look at (for samplers, default y = 0; what users run: 0 and two fixed vectors;
-    other mechanisms: a few random directions at several distances).
-    `domain`: (low, high) of the readings, or a row for each: the search covers it, and the verdict
-    is about it. Left out: inputs up to 64 times the sizes among a channel's parameters (or 1). The
-    certificate prints the range and the resolution; what is narrower or outside was not examined.
+    `search`: measurement vectors (k, m) to look at, besides those of the search (channels) or
+    instead of the usual ones. `domain`: (low, high) of the measurements, or a row for each: the
+    search covers it, and the verdict is about it. Left out: inputs up to 64 times the sizes among
+    a channel's parameters (or 1).
 
-    The sampler is compared with the density, and the certificate states what would have been seen
-    with probability 0.99: `samples` draws at some inputs, one at each of as many over the range.
-    A sampler that contradicts its density is audited from samples; without `rng` a fixed
-    generator draws.
-
-    Independent channels (`Componentwise`, or one `Channel`): one input at a time, by numbers.
-      "holds" needs both: the mechanism's own supremum within the level, and a search that found
-      nothing above it.
-    `GaussianMechanism`: its log-density is checked to be quadratic in y with the stated curvature,
-      which is then the information at every y; no random numbers are needed.
-    Other mechanisms: simulated scores at each y, if they are the derivatives of the log-density
-      (else derived ones); half of the `samples` choose the direction that
-      shows most, the others measure it. "violated" needs an excess beyond the interval at
-      `confidence` for all y together; "holds" rests on the mechanism's own supremum.
-    What users really run (`StreamMechanism`, `Sensor`, a table's mechanism; `steps` of a stream or
-      rows of a table, and the level of a stream may be its own): the code itself is run. "holds"
-      needs a claim within the level and noise that bears it out (mean, covariance and distribution
-      at a tenth of `samples` runs for each y, and no exact output that moves with y). Noise
-      that contradicts the claim is "violated" where its variance proves it, else "undecided".
-    A plain sampler `f(y, rng, n)`: "violated" if a lower bound from the samples exceeds the level,
-      or if an exact output moves with y (infinite); else "undecided".
+    method="density" (the default where there is one):
+      Independent channels (`Componentwise`, or one `Channel`): the worst input, by numbers. "holds"
+        needs both: the mechanism's own supremum within the level, and a search that found nothing
+        above it.
+      `GaussianMechanism`: its log-density is checked to be quadratic in y with the stated
+        curvature, which is then the information at every y.
+      Running code (`StreamMechanism`, a table's mechanism): the code itself is run.
+        "holds" needs a claim within the level and noise that agrees with it (mean, covariance and
+        distribution at a tenth of `samples` runs for each y, and no exact output that moves with
+        y). Noise that contradicts the claim is "violated" where its variance proves it.
+      Other mechanisms: simulated scores at each y. "violated" needs an excess beyond the interval
+        at `confidence` for all y together; "holds" rests on the mechanism's own supremum.
+      The sampler is compared with the density, with the power stated; one that contradicts it is
+      audited from samples. Without `rng` a fixed generator draws.
+    method="samples" (the only one for a plain sampler f(y, rng, n) → (n, q)): "violated" if a lower
+      bound from the samples exceeds the level, or if an exact output moves with y (infinite); else
+      "undecided". At a kink of p(z|·) the estimate averages both sides; the lower bound holds.
+    method="release": code that releases for real, f(rows (n, m)) → (n, q) or a mechanism with
+      `release`. Its claims are checked: "violated" or "not broken", never "holds".
 
     >>> import privest.noise
-    >>> from privest.mechanism._additive import Additive
+    >>> from privest.mechanism import Additive
     >>> print(certify(Additive(privest.noise.Laplace(1.0)), 1.0))
     HOLDS: the information stays within the level.
       worst information 1 of the level ± ... (closed form supremum)
       The same at every input.
-      A search over 1 input found nothing above what it says itself.
+      A search over 1 input found nothing above its own supremum.
       Its sampler agrees with its density: 200000 draws at each of 3 inputs and ...
     >>> certify(Additive(privest.noise.Uniform(1.0)), 1.0).margin
     inf
     """
-    count = as_count(samples, "samples", least=4)
-    places = np.zeros((0, 0)) if search is None else as_array(search, "search", ndim=(1, 2))
-    look = Look(np.atleast_2d(places), count, as_confidence(confidence), rng)
-    # Of a plain mechanism `steps` says how much of a stream's level is meant.
-    plain = isinstance(level, SequentialLevel) and not isinstance(mechanism, Runnable)
-    audited = as_audited(mechanism, "certify", None if plain else steps)
-    stated = stated_level(level, steps)
-    if not isinstance(audited, Mechanism):
-        if domain is not None:
-            raise InvalidInput(
-                "a plain sampler is audited at the vectors of search=, not on a domain."
-            )
-        S = stated.for_size(look.places.shape[1] or stated.size or 1)
-        return _judged(by_samples(audited, S, look), Calls(audited, S, look))
-    S = stated.for_size(audited.readings)
-    look = replace(look, domain=as_domain(domain, audited.readings))
+    if method is not None:
+        as_choice(method, get_args(Method), "method")
+    usual = RELEASES if method == "release" else SAMPLES
+    look = Look.checked(search, usual if samples is None else samples, confidence, rng)
+    audited, stated = as_audited(mechanism), stated_level(level)
+    given = look.places.shape[1] or stated.size or 1
+    S = stated.for_size(audited.measurements if isinstance(audited, Mechanism) else given)
+    if method == "release":
+        return _of_release(release_checks(audited, S, look), look)  # type: ignore[arg-type]
+    if method != "samples" and isinstance(audited, Mechanism) and has_density(audited):
+        return _by_density(audited, S, replace(look, domain=as_domain(domain, S.size)))
+    return _by_samples(audited, S, look, method == "density" or domain is not None)
+
+
+def _by_samples(audited: Mechanism | Sampler, S: PSD, look: Look, refused: bool) -> Certificate:
+    if refused:
+        raise InvalidInput(
+            "samples alone have no density to search on a domain: name vectors with search=."
+        )
+    calls = Calls(audited, S, look)
+    return _judged(by_samples(audited, S, look), calls)
+
+
+def _by_density(audited: Mechanism, S: PSD, look: Look) -> Certificate:
     if look.domain is not None and not look.places.size and not isinstance(audited, Componentwise):
         look = replace(look, places=look.in_domain(PLACES))
     calls = Calls(audited, S, look)
-    if not has_density(audited):
-        return _judged(by_samples(audited, S, look), calls)
     if isinstance(audited, RunningMechanism):
         return _judged(by_running(audited, S, look), calls)
     found = by_density(audited, S, look) or by_scores(audited, S, look)
@@ -202,4 +237,12 @@ def _judged(before: Finding, calls: Calls) -> Certificate:
         verdict, found.margin, found.error, found.claimed, found.worst_y, method,
         found.confidence, said, found.where, found.resolution, found.sampler,
         (1 + found.power) * found.margin - 1, found.examined,
+    )  # fmt: skip
+
+
+def _of_release(checks: tuple[Check, ...], look: Look) -> Certificate:
+    failed = any(check.outcome == "failed" for check in checks)
+    return Certificate(
+        "violated" if failed else "not broken", math.nan, math.nan, math.nan, None, "real release",
+        look.confidence, checks=checks, resolution=math.nan,
     )  # fmt: skip

@@ -1,59 +1,53 @@
 """Does a mechanism draw from the density that it states? Draws next to it, and their power.
 
-A density says nothing of the code that draws. Of a channel many draws at some inputs are compared
-with the distribution function, and one draw at each of many inputs with the input. Of a mechanism
-that mixes readings no distribution function is at hand; but for every two reading vectors y, y'
+Many draws of a channel at some inputs are compared with the distribution function, and one draw at
+each of many inputs with the input. A mechanism that mixes measurements has no distribution function
+at hand; but for every two measurement vectors y, y'
 
     E_y min(r, c) = E_y' min(1, c/r) ,   r = p(z|y')/p(z|y) ,   any c > 0
 
 two means of bounded variables, from draws at y and at y'. Channels that each draw from their
-density prove nothing of the mechanism: noise shared by two readings shows their difference exactly.
-So outputs of one release are tested for independence.
+density prove nothing about the mechanism: noise shared by two measurements reveals their difference
+exactly. So outputs of one release are tested for independence.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array
+from privest.arrays import EPS, Array, Index
 from privest.audit._density import reachable
-from privest.audit._finding import EXAMINED, MORE, PAIRS, Draws, Finding, Look
 from privest.audit._samples import by_samples
-from privest.audit._search import Found, Range
-from privest.audit._simulation import density_answers
+from privest.audit._terms import EXAMINED, MORE, PAIRS, Draws, Finding, Found, Look, Span
 from privest.errors import InvalidInput, PrivestError
 from privest.linalg import PSD
 from privest.mechanism import Channel, Componentwise, Mechanism
-from privest.mechanism.numeric_score import log_density
-from privest.mechanism.numerics import density_at
+from privest.mechanism.numerics import density_at, log_density
 
 # All looks at one mechanism together give a false alarm with a probability below this; each has an
 # equal part, for there are never more than 1000.
 FALSE_ALARM, LOOKS = 1e-9, 1000
 EACH = FALSE_ALARM / LOOKS
-# What is stated is seen with this probability.
-POWER = 0.99
-# The distribution function is compared at so many quantiles.
-STEPS = 500
+POWER = 0.99  # the probability with which a stated deviation is seen
+STEPS = 500  # quantiles at which the distribution function is compared
 QUANTILES = (np.arange(STEPS) + 1) / (STEPS + 1)
-# Draws closer than this part of the width of the law to each other, or to the input, are counted.
+# Draws closer than this part of the width of p to each other, or to the input, are counted.
 CLOSE = 1e-6
 WITHIN = np.concatenate([[0.0], 10.0 ** -np.arange(12.0, 1.0, -2.0)])
 # Windows of the range in which the draws of a shift are looked at apart, each number of them with
 # an equal part of the false alarm.
 WINDOWS = (8, 64, 512)
-# Inputs at which many draws are made, as parts of the range; of a shift three are enough.
+# Inputs at which many draws are made, as parts of the range; for a shift three are enough.
 INPUTS, ENDS = (0.0, 0.24, 0.5, 0.53, 1.0), (0.0, 0.5, 1.0)
 # All draws of a certificate together, as a multiple of `samples` at one input of one channel.
 CHANNELS, FEWEST_DRAWS, COSTLY = 4, 20_000, 10
 NAMED = 5
-ALREADY = "Sampler not examined: by the density alone the level is broken."
 # Numbers drawn at a place; draws of them whose likelihood ratios are compared.
 NUMBERS, COMPARISONS = 4_000_000, 40_000
 RATIOS = (0.25, 4.0)
@@ -62,15 +56,20 @@ NARROWER = (0.02, 0.05, 0.1, 0.2, 0.5)
 # Releases drawn one at a time, as users draw them; the fewest drawn together; outputs compared.
 SINGLE, FEWEST, OUTPUTS = 300, 300, 400
 TRIPLES = 8  # outputs of which every three are looked at
-UNSEEN = "Sampler not examined as a whole: its releases at the usual reading vectors "
+ALREADY = "Sampler not examined: by the density alone the level is broken."
+OWN = "It draws from its density by numbers: there is no sampler of its own to examine."
+BLUNT = "Sampler not examined: at no input could the density be compared with draws."
+NO_DENSITY = "Sampler not examined: there is no density to compare it with."
+UNSEEN = "Sampler not examined as a whole: its releases at the usual measurement vectors "
+SEEN = f"would have been seen with probability {POWER:g} (false alarm {FALSE_ALARM:g})."
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What was seen of the draws of a mechanism.
+    """The draws of a mechanism, next to its density.
 
     said        a sentence: what was looked at and what would have been seen, or what is wrong.
-    wrong_at    an input at which the draws contradict the density, or None.
+    wrong_at    an input, or a y, at which the draws contradict the density, or None.
     exact       the input itself came out, at several inputs: the information is infinite.
     examined    whether there was anything to look at.
     power       the least excess of information that would have been seen with probability POWER.
@@ -84,7 +83,7 @@ class Drawn:
 
 
 def compared(mechanism: Mechanism, S: PSD, found: Finding, look: Look, limit: float) -> Finding:
-    """The finding, with what draws say of the density that it is about.
+    """The finding, and whether draws agree with the density that it is about.
 
     Where they contradict it the samples themselves are audited, at the place that showed it.
     """
@@ -92,20 +91,17 @@ def compared(mechanism: Mechanism, S: PSD, found: Finding, look: Look, limit: fl
         return replace(found, reasons=(*found.reasons, ALREADY))
     if isinstance(mechanism, Componentwise):
         drawn, y = _of_channels(mechanism, found, look)
+        if drawn.wrong_at is None:
+            found, drawn, y = _as_a_whole(mechanism, found, drawn, look)
     else:
-        places = _reading_vectors(mechanism, look)
+        places = _vectors(mechanism, look)
         drawn = vectors_drawn_as_stated(mechanism, places, look.samples, look.any_rng)
         y = places[0] if drawn.wrong_at is None else np.asarray(drawn.wrong_at)
-    if isinstance(mechanism, Componentwise) and drawn.wrong_at is None:
-        found, drawn, y = _as_a_whole(mechanism, found, drawn, look)
-    reasons = (*found.reasons, drawn.said)
-    found = replace(found, power=drawn.power)
+    found = replace(found, power=drawn.power, reasons=(*found.reasons, drawn.said))
     if drawn.wrong_at is None:
         sampler: Draws = "agrees" if drawn.examined else "not examined"
-        return replace(found, reasons=reasons, sampler=sampler)
-    wrong = replace(
-        found, reasons=reasons, refuted=True, sampler="contradicts", undecided=(), worst_y=y
-    )
+        return replace(found, sampler=sampler)
+    wrong = replace(found, refuted=True, sampler="contradicts", undecided=(), worst_y=y)
     if drawn.exact:
         return replace(wrong, margin=math.inf, error=0.0, least=math.inf, method="draws")
     try:
@@ -114,17 +110,15 @@ def compared(mechanism: Mechanism, S: PSD, found: Finding, look: Look, limit: fl
         return wrong
     if shown.least <= limit:
         return wrong
-    said = (*reasons, *shown.reasons)
-    margin, error, least, sure = shown.margin, shown.error, shown.least, shown.confidence
     return replace(
-        wrong, margin=margin, error=error, least=least, method=shown.method, reasons=said,
-        confidence=sure,
+        wrong, margin=shown.margin, error=shown.error, least=shown.least, method=shown.method,
+        reasons=(*wrong.reasons, *shown.reasons), confidence=shown.confidence,
     )  # fmt: skip
 
 
 def _of_channels(mechanism: Componentwise, found: Finding, look: Look) -> tuple[Drawn, Array]:
-    """The first channel that draws something else, or what was looked at; and a y there."""
-    y = np.zeros(mechanism.readings)
+    """The first channel whose draws contradict its density, or the weakest look; and a y there."""
+    y = np.zeros(mechanism.measurements)
     samples = look.samples
     if len(found.searched) > CHANNELS:
         samples = min(samples, max(samples * CHANNELS // len(found.searched), FEWEST_DRAWS))
@@ -132,13 +126,12 @@ def _of_channels(mechanism: Componentwise, found: Finding, look: Look) -> tuple[
     for channel, seen in found.searched.items():
         j = mechanism.channels.index(channel)
         named = mechanism.inputs(look.places)[:NAMED, j] if look.places.size else np.zeros(0)
-        drawn = _of_one(channel, seen, named, samples, look.any_rng)
+        drawn = drawn_as_stated(channel, seen, named, samples, look.any_rng)
         if drawn.wrong_at is not None:
             inputs = mechanism.inputs(y) * np.ones(mechanism.outputs)
             inputs[j] = drawn.wrong_at
             return drawn, reachable(mechanism, inputs)[0]
         every.append(drawn)
-    # What is said is the weakest: that a sampler was not examined, or the fewest inputs.
     power = float(np.max([drawn.power for drawn in every]))  # not known if one is not
     return replace(min(every, key=lambda drawn: drawn.examined), power=power), y
 
@@ -149,9 +142,9 @@ def _as_a_whole(
     """The same after releases of all outputs at once, by the mechanism's own `simulate`.
 
     Another `simulate` than that of independent channels is compared with the density at some
-    reading vectors; the verdict then is about these.
+    measurement vectors; the verdict then is about these.
     """
-    places, rng = _reading_vectors(mechanism, look), look.any_rng
+    places, rng = _vectors(mechanism, look), look.any_rng
     own = type(mechanism).simulate is not Componentwise.simulate
     costly = any(channel.costly_draws for channel in found.searched)
     samples = max(look.samples // COSTLY, 2) if costly else look.samples
@@ -171,29 +164,15 @@ def _as_a_whole(
     return found, drawn, places[0]
 
 
-def _of_one(
-    channel: Channel, seen: Found, named: Array, samples: int, rng: np.random.Generator
-) -> Drawn:
-    span = seen.examined
-    if span is None:
-        far = 64 * density_at(channel, 0.0).width
-        span = Range(-far, far)
-    costly = channel.costly_draws
-    parts = np.array(ENDS if seen.constant or costly else INPUTS)
-    inputs = np.concatenate([span.low + (span.high - span.low) * parts, named, [seen.at]])
-    n = max(samples // COSTLY, 2) if costly else samples
-    return drawn_as_stated(channel, span, inputs, n, rng, seen.constant)
-
-
-def _reading_vectors(mechanism: Mechanism, look: Look) -> Array:
+def _vectors(mechanism: Mechanism, look: Look) -> Array:
     """Those of the look, and three fixed ones: of the size of the noise, a tenth, ten times it."""
     if look.domain is not None:
         return look.places[:NAMED] if look.places.size else look.in_domain(3)
     top = float(np.diagonal(mechanism.worst_information()).max())
     unit = 1 / math.sqrt(top) if 0 < top < math.inf else 1.0
     sizes = unit * np.array([[0.1], [1.0], [10.0]])
-    fixed = sizes * np.random.default_rng(5).standard_normal((3, mechanism.readings))
-    named = look.places[:NAMED] if look.places.size else np.zeros((0, mechanism.readings))
+    fixed = sizes * np.random.default_rng(5).standard_normal((3, mechanism.measurements))
+    named = look.places[:NAMED] if look.places.size else np.zeros((0, mechanism.measurements))
     return np.concatenate([fixed, named])
 
 
@@ -201,39 +180,32 @@ def _reading_vectors(mechanism: Mechanism, look: Look) -> Array:
 
 
 class Wrong(NamedTuple):
-    """What is wrong with the draws at u; `same`: they are too often u itself."""
+    """An error of the draws at u; `same`: they are too often u itself."""
 
     u: float
     what: str
     same: bool = False
 
 
-OWN = "It draws from its density by numbers: there is no sampler of its own to examine."
-BLUNT = "Sampler not examined: at no input could the density be compared with draws."
-
-
 def drawn_as_stated(
-    channel: Channel,
-    span: Range,
-    inputs: Array,
-    samples: int,
-    rng: np.random.Generator,
-    shift: bool,
+    channel: Channel, seen: Found, named: Array, samples: int, rng: np.random.Generator
 ) -> Drawn:
-    """Compare `samples` draws at each of the inputs, and one at each of as many over the range.
+    """Compare `samples` draws at some inputs, and one at each of as many over the range.
 
-    `shift`: p(z + c|u + c) = p(z|u), by its density; then the draws over the range are compared
-    with it, too, in windows of the range.
-    Cost: samples·(inputs + 1) draws, sorted.
+    The draws of a shift over the range are compared with its density, too, in windows of it.
     """
     if getattr(channel, "draws_from_density", False):
         return Drawn(OWN, examined=False)
-    look = _Look(channel, samples)
-    found = [look.at(u, rng) for u in np.unique(inputs).tolist()]
-    equal = {wrong.u for wrong in found if wrong is not None and wrong.same}
-    other = next((wrong for wrong in found if wrong is not None and not wrong.same), None)
+    span = seen.span or Span(*(density_at(channel, 0.0).width * np.array([-64.0, 64.0])))
+    costly = channel.costly_draws
+    parts = np.array(ENDS if seen.constant or costly else INPUTS)
+    inputs = np.concatenate([span.low + (span.high - span.low) * parts, named, [seen.at]])
+    look = _Look(channel, max(samples // COSTLY, 2) if costly else samples)
+    found = look.at_each(np.unique(inputs), rng)
+    equal = {wrong.u for wrong in found if wrong.same}
+    other = next((wrong for wrong in found if not wrong.same), None)
     if other is None:
-        came_out, other = look.over(span, rng, shift)
+        came_out, other = look.over(span, rng, seen.constant)
         equal |= came_out
     if len(equal) > 1:
         said = (
@@ -241,28 +213,38 @@ def drawn_as_stated(
             "information is infinite, whatever its density says."
         )
         return Drawn(said, min(equal, key=abs), exact=True)
-    other = other or next((wrong for wrong in found if wrong is not None), None)
-    if other is not None:
-        said = f"Its sampler contradicts its density at input {other.u:.6g}: {other.what}"
-        return Drawn(said, other.u)
+    return _concluded(look, span, [*filter(None, [other]), *found])
+
+
+def _concluded(look: _Look, span: Span, found: list[Wrong]) -> Drawn:
+    if found:
+        wrong = found[0]
+        said = f"Its sampler contradicts its density at input {wrong.u:.6g}: {wrong.what}"
+        return Drawn(said, wrong.u)
     if not look.inputs:
         return Drawn(BLUNT, examined=False)
     return Drawn(look.power(span), power=look.excess())
 
 
-@dataclass
 class _Look:
-    """Draws of a channel, n at an input; and how many of what were too many (the largest)."""
+    """Draws of a channel, n at an input; and the largest counts that chance allows.
 
-    channel: Channel
-    n: int
-    inputs: list[float] = field(default_factory=list)  # at which draws were compared
-    equal: int = 0
-    crowd: int = 0
-    windows: str = ""
+    inputs   at which draws were compared.
+    equal    draws that are the input itself; crowd: draws within CLOSE widths of one another.
+    """
 
-    def power(self, span: Range) -> str:
-        """What would have been seen, with probability POWER."""
+    def __init__(self, channel: Channel, n: int) -> None:
+        self.channel, self.n, self.inputs = channel, n, list[float]()
+        self.equal = self.crowd = 0
+        self.windows = ""
+
+    @property
+    def off(self) -> float:
+        """The error of a distribution function that would have been seen."""
+        return chance_distance(self.n) + chance_distance(self.n, 1 - POWER) + 1 / STEPS
+
+    def power(self, span: Span) -> str:
+        """The deviations that would have been seen, with probability POWER."""
 
         def share(count: int) -> str:
             """Too many, from this probability on: a Poisson variable that exceeds the count."""
@@ -270,30 +252,32 @@ class _Look:
 
         near = f"values within {CLOSE:g} widths of one another in {share(self.crowd)} or "
         law = "outcomes that are not listed or " if self.channel.discrete else near
-        off = chance_distance(self.n) + chance_distance(self.n, 1 - POWER) + 1 / STEPS
         return (
             f"Its sampler agrees with its density: {self.n} draws at each of {len(self.inputs)} "
             f"inputs and one at each of {self.n} from {span.low:.4g} to {span.high:.4g}. The input "
             f"itself in {share(self.equal)} of the draws, {law}a distribution function off by "
-            f"{off:.2g} at one of the inputs{self.windows} would have been seen with "
-            f"probability {POWER:g} (false alarm {FALSE_ALARM:g})."
+            f"{self.off:.2g} at one of the inputs{self.windows} {SEEN}"
         )
 
     def excess(self) -> float:
         """The least e for which noise narrower by √(1 + e) is further off than chance allows."""
         if self.channel.discrete:
             return math.nan
-        off = chance_distance(self.n) + chance_distance(self.n, 1 - POWER) + 1 / STEPS
         density = density_at(self.channel, self.inputs[len(self.inputs) // 2])
         goal = density.quantile(QUANTILES)
         middle = float(np.median(goal))
         tried = np.geomspace(1e-3, 1e6, 900)
         wider = middle + (goal - middle) * np.sqrt(1 + tried)[:, None]
-        seen = np.abs(density.cdf(wider) - QUANTILES).max(axis=1) > off
+        seen = np.abs(density.cdf(wider) - QUANTILES).max(axis=1) > self.off
         return float(tried[np.argmax(seen)]) if seen.any() else math.nan
 
+    def at_each(self, inputs: Array, rng: np.random.Generator) -> list[Wrong]:
+        """Errors of many draws at each of the inputs."""
+        found = [self.at(u, rng) for u in inputs.tolist()]
+        return [wrong for wrong in found if wrong is not None]
+
     def at(self, u: float, rng: np.random.Generator) -> Wrong | None:
-        """What is wrong with many draws at u."""
+        """An error of many draws at u."""
         z = self.channel.sample(np.full(self.n, u), rng)
         if not np.isfinite(z).all():
             return Wrong(u, "it returns numbers that are not finite.")
@@ -306,8 +290,7 @@ class _Look:
 
     def _outcomes(self, u: float, z: Array) -> Wrong | None:
         values, counts = np.unique(z, return_counts=True)
-        chance = np.exp(log_density(self.channel, values, u))
-        never = chance == 0
+        never = log_density(self.channel, values, u) == -np.inf
         if never.any():
             what = f"{int(counts[never].sum())} of {self.n} draws have probability zero."
             return Wrong(u, what, bool((values[never] == u).any()))
@@ -350,9 +333,9 @@ class _Look:
         return None
 
     def over(
-        self, span: Range, rng: np.random.Generator, shift: bool
+        self, span: Span, rng: np.random.Generator, shift: bool
     ) -> tuple[set[float], Wrong | None]:
-        """One draw each at n inputs: those that came out as they went in, and what is wrong."""
+        """One draw each at n inputs: those that came out as they went in, and an error."""
         u = np.sort(_spread(span, self.n, rng))
         z = self.channel.sample(u, rng)
         never = ~np.isfinite(z)
@@ -370,7 +353,7 @@ class _Look:
             return equal, Wrong(float(u[never & ~same][0]), "a draw there has probability zero.")
         return equal, self._moved_back(span, u, z) if shift and not equal else None
 
-    def _moved_back(self, span: Range, u: Array, z: Array) -> Wrong | None:
+    def _moved_back(self, span: Span, u: Array, z: Array) -> Wrong | None:
         """The draws of a shift, each moved back by its own input, in windows of the range."""
         middle = (span.low + span.high) / 2
         try:
@@ -387,8 +370,7 @@ class _Look:
             if off > allowed:
                 what = f"the distribution of {where.size} draws around it is off by {off:.2g}."
                 return Wrong(float(np.median(where)), what)
-            # What is so wide has a whole window in it.
-            wide = 2 * max(float(np.ptp(x)) for x in inputs if x.size)
+            wide = 2 * max(float(np.ptp(x)) for _, x in away)  # has a whole window in it
             seen = allowed + chance_distance(least, 1 - POWER) + 1 / STEPS
             power += [f"by {seen:.2g} at all inputs of a stretch {wide:.2g} wide"] * (seen < 1)
         self.windows = "".join(f", {one}" for one in power)
@@ -412,7 +394,7 @@ def not_by_chance(expected: float, probability: float = EACH) -> int:
     """The least count that a Poisson variable exceeds with at most this probability."""
     if not expected < 1e15:  # nothing can be too many
         return 2**62
-    low, high = -1, 1
+    low, high = -1, 1  # not SciPy's inverse, which fails below 1e-16
     while scipy.special.gammainc(high + 1, expected) > probability:
         low, high = high, 2 * high
     while high - low > 1:
@@ -422,7 +404,7 @@ def not_by_chance(expected: float, probability: float = EACH) -> int:
     return high
 
 
-def _spread(span: Range, n: int, rng: np.random.Generator) -> Array:
+def _spread(span: Span, n: int, rng: np.random.Generator) -> Array:
     """Half of them evenly over the range, half in octaves around 0."""
     most = max(abs(span.low), abs(span.high))
     size = most * np.exp2(-rng.uniform(0, 12, n // 2)) * rng.choice([-1.0, 1.0], n // 2)
@@ -431,44 +413,50 @@ def _spread(span: Range, n: int, rng: np.random.Generator) -> Array:
     return even
 
 
-# --- a mechanism that mixes readings, by likelihood ratios ----------------------------------------
+# --- a mechanism that mixes measurements, by likelihood ratios ------------------------------------
+
+
+def density_answers(mechanism: Mechanism, y: Array, rng: np.random.Generator) -> bool:
+    """Has the mechanism a log-density at all?"""
+    try:
+        value = mechanism.log_density(mechanism.simulate(y, rng, trials=1), y)
+    except (NotImplementedError, PrivestError):
+        return False
+    return bool(np.isfinite(value).all())
 
 
 def vectors_drawn_as_stated(
     mechanism: Mechanism, places: Array, samples: int, rng: np.random.Generator
 ) -> Drawn:
-    """Draws at the places (k, m) next to the density; nothing is asked but `log_density`."""
+    """Draws at the places (k, m) next to the density, by `log_density` alone."""
     if not density_answers(mechanism, places[0], rng):
-        return Drawn(
-            "Sampler not examined: there is no density to compare it with.", examined=False
-        )
-    n = max(min(samples, NUMBERS // max(mechanism.outputs, mechanism.readings)), 2000)
-    narrowest, exact, still = 0.0, [], []
+        return Drawn(NO_DENSITY, examined=False)
+    n = max(min(samples, NUMBERS // max(mechanism.outputs, mechanism.measurements)), 2000)
+    narrowest, exact, still = 0.0, list[Array](), list[Array]()
     wrong: list[tuple[str, Array]] = []
     for y in places:
         z = mechanism.simulate(y, rng, trials=n)
         if not np.isfinite(z).all():
             return Drawn("Its sampler returns numbers that are not finite.", y)
         if not mechanism.discrete:
-            exact += [y] if np.isin(z, y[y != 0]).any(axis=1).sum() > 1 else []
+            exact += [y] * bool(np.isin(z, y[y != 0]).any(axis=1).sum() > 1)
             still.append(np.where((z == z[0]).all(axis=0), z[0], math.nan))
             wrong += [("Its sampler repeats values, which a density never does.", y)] * _repeats(z)
         what, seen = _ratios(mechanism, y, z[:COMPARISONS], rng)
-        wrong += [] if what is None else [(what, y)]
+        wrong += [(what, y)] * bool(what)
         narrowest = max(narrowest, seen)
     if len(exact) > 1 or _moves(still):
-        said = "Its sampler shows exactly what it is given: the information is infinite."
-        return Drawn(said, exact[0] if exact else places[0], exact=True)
+        said = "Its sampler returns exactly what it is given: the information is infinite."
+        return Drawn(said, [*exact, places[0]][0], exact=True)
     if wrong:
         return Drawn(*wrong[0])
     if not math.isfinite(narrowest):
         return Drawn(BLUNT, examined=False)
-    leak = -math.log(1 - POWER) / n if not mechanism.discrete else math.nan
-    itself = f"A reading itself in {2 * leak:.2g} of the draws, or r" if leak > 0 else "R"
+    leak = f"A measurement itself in {-2 * math.log(1 - POWER) / n:.2g} of the draws, or releases"
     return Drawn(
-        f"Its sampler agrees with its density: {n} draws at each of {len(places)} reading vectors "
-        f"and next to them. {itself}eleases drawn {narrowest:.0%} closer to their mean, would have "
-        f"been seen with probability {POWER:g} (false alarm {FALSE_ALARM:g}).",
+        f"Its sampler agrees with its density: {n} draws at each of {len(places)} measurement "
+        f"vectors and next to them. {'Releases' if mechanism.discrete else leak} drawn "
+        f"{narrowest:.0%} closer to their mean, {SEEN}",
         power=1 / (1 - narrowest) ** 2 - 1,
     )
 
@@ -498,8 +486,8 @@ def _moves(still: list[Array]) -> bool:
 
 def _ratios(
     mechanism: Mechanism, y: Array, z: Array, rng: np.random.Generator
-) -> tuple[str | None, float]:
-    """What is wrong with the draws, or the least narrowing of them that would have been seen."""
+) -> tuple[str, float]:
+    """An error of the draws, or the least narrowing of them that would have been seen."""
     direction = rng.standard_normal(y.size)
     there = y + _step(mechanism, y, z[:PILOT], direction) * direction
     other = mechanism.simulate(there, rng, trials=len(z))
@@ -532,8 +520,8 @@ def _ratios(
         closer = ((1 - part) * x + part * mean for x, mean in zip((z, other), means))
         difference, allowed = off(*closer)
         if difference > 2 * allowed:
-            return None, part
-    return None, math.inf
+            return "", part
+    return "", math.inf
 
 
 def _step(mechanism: Mechanism, y: Array, z: Array, direction: Array) -> float:
@@ -563,14 +551,14 @@ def drawn_independently(
 ) -> Drawn:
     """Rank correlations of all pairs of outputs, of draws at each place and of single releases.
 
-    Of the ranks, and of their distances from the middle one: noise of the same size counts, too.
+    Ranks, and their distances from the middle one, which show noise of the same size.
     Without dependence a mean of n products, each M at most and of variance 1, exceeds
     √(2L/n) + 2ML/(3n) with probability e^-L (Bernstein). Cost: draws and n·q² for q outputs.
     """
     n = max(min(samples, NUMBERS // mechanism.outputs), FEWEST)
     many = mechanism.outputs > OUTPUTS
     some = rng.choice(mechanism.outputs, OUTPUTS, replace=False) if many else slice(None)
-    widest = 0.0
+    columns, widest = np.arange(mechanism.outputs)[some], 0.0
     for k, y in enumerate(places):
         try:
             sets = [mechanism.simulate(y, rng, trials=n)]
@@ -578,24 +566,31 @@ def drawn_independently(
         except PrivestError:
             return Drawn(UNSEEN + "cannot be drawn.", examined=False)
         for z in sets:
-            if not (np.isfinite(z).all() and (mechanism.discrete or (z != z[0]).any(axis=0).all())):
-                return Drawn(UNSEEN + "are not finite, or do not vary.", examined=False)
-            off, allowed, pair = _dependence(z[:, some])
-            if off > allowed:
-                i, j = np.arange(mechanism.outputs)[some][list(pair)].tolist()
-                return _shared(mechanism, y, (i, j), off, rng)
-            odd = _sign_product(z[:, some])
-            if odd is not None:
-                return Drawn(f"Its sampler contradicts its density: {odd}", y)
-            widest = max(widest, allowed if z is sets[0] else 0.0)
-    seen = widest + float(scipy.stats.norm.ppf(POWER)) / math.sqrt(n)
+            seen = _tied(mechanism, y, z, columns, rng)
+            if isinstance(seen, Drawn):
+                return seen
+            widest = max(widest, seen if z is sets[0] else 0.0)
+    least = widest + float(scipy.stats.norm.ppf(POWER)) / math.sqrt(n)
     which = f"{OUTPUTS} of {mechanism.outputs}" if many else "all"
     return Drawn(
-        f"Pairs of outputs are independent, by {n} releases at each of {len(places)} reading "
-        f"vectors: a rank correlation of {seen:.2g} between two of {which} outputs would have been "
-        f"seen with probability {POWER:g} (false alarm {FALSE_ALARM:g}). Of three outputs and more "
-        f"products of signs were looked at: each three of the first {TRIPLES}, and all together."
+        f"Pairs of outputs are independent, by {n} releases at each of {len(places)} measurement "
+        f"vectors: a rank correlation of {least:.2g} between two of {which} outputs {SEEN} "
+        f"Products of signs were looked at: of each three of the first {TRIPLES} outputs, and all."
     )
+
+
+def _tied(
+    mechanism: Componentwise, y: Array, z: Array, columns: Index, rng: np.random.Generator
+) -> Drawn | float:
+    """Outputs of one set of releases that depend on each other; else what chance allows them."""
+    if not (np.isfinite(z).all() and (mechanism.discrete or (z != z[0]).any(axis=0).all())):
+        return Drawn(UNSEEN + "are not finite, or do not vary.", examined=False)
+    off, allowed, pair = _dependence(z[:, columns])
+    if off > allowed:
+        i, j = columns[list(pair)].tolist()
+        return _shared(mechanism, y, (i, j), off, rng)
+    odd = _sign_product(z[:, columns])
+    return allowed if odd is None else Drawn(f"Its sampler contradicts its density: {odd}", y)
 
 
 def _dependence(z: Array) -> tuple[float, float, tuple[int, int]]:
@@ -635,7 +630,7 @@ def _sign_product(z: Array) -> str | None:
 def _shared(
     mechanism: Componentwise, y: Array, pair: tuple[int, int], off: float, rng: np.random.Generator
 ) -> Drawn:
-    """What is wrong; exact, if the difference of the two has no noise and moves with y."""
+    """The dependence; exact, if the difference of the two has no noise and moves with y."""
     i, j = pair
     draws = [mechanism.simulate(x, rng, trials=SINGLE) for x in (y, 2 * y + 1 + np.arange(y.size))]
     apart = [z[:, i] - z[:, j] for z in draws]

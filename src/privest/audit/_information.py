@@ -8,13 +8,14 @@ from typing import Literal, get_args
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, ArrayLike, as_choice, as_confidence, as_count
+from privest.arrays import CONFIDENCE, ArrayLike, as_choice
 from privest.audit._density import checked_precision, information_of_channels
-from privest.audit._finding import Audited, Look, Sampler, as_audited, has_density, one_vector
-from privest.audit._samples import FisherInformation, Sampled, information_from_samples
-from privest.audit._simulation import Scores, described, noise_test
+from privest.audit._running import Scores, described, noise_test
+from privest.audit._samples import Information, Sampled, information_from_samples
+from privest.audit._terms import Audited, Look, Sampler, as_audited, has_density, one_vector
 from privest.errors import InvalidInput
-from privest.mechanism import Componentwise, GaussianMechanism, Mechanism, RunningMechanism
+from privest.mechanism import Componentwise, GaussianMechanism, Mechanism
+from privest.mechanism.running import RunningMechanism
 
 Method = Literal["density", "samples"]
 KNOWN = "curvature of a quadratic log-density"
@@ -26,58 +27,62 @@ def fisher_information(
     *,
     method: Method | None = None,
     samples: int = 200_000,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int | None = None,
     confidence: float = CONFIDENCE,
-    steps: int | None = None,
-) -> FisherInformation:
-    """I_z(y) = E[s sᵀ], s = ∂ ln p(z|y)/∂y, of any mechanism at one reading vector y.
+) -> Information:
+    """I_z(y) = E[s sᵀ], s = ∂ ln p(z|y)/∂y, of any mechanism at one y (`def:Fisher`).
 
-    None of the mechanism's own closed forms is believed.
+    The mechanism's own closed forms are not used.
 
-    From the density (`method="density"`, the default where there is one):
+    method="density" (the default where there is one):
       independent channels: quadrature or summation for each, with an error bound; jumps in y,
       vanishing outcomes and one-sided limits are seen;
-      `GaussianMechanism`, and what users really run (`steps`): S, checked as in `certify`; running
-      code that fails is judged from samples;
+      `GaussianMechanism`, and running code: S, checked as in `certify`; running code that fails is
+      judged from samples;
       any other mechanism: the mean of s sᵀ over `samples` simulated releases, with an interval.
       That mean does not see a density that jumps; the samples method does.
-    From samples (`method="samples"`; the only one for a plain sampler `f(y, rng, n)` → (n, q)):
-      an estimate and lower bounds that hold whatever the mechanism is; infinite if an exact output
-      moves with y. `samples` is the number of draws at each of about sixteen points a reading.
-      At a kink of p(z|·) at y, or where an outcome vanishes, the two one-sided limits are averaged.
+    method="samples" (the only one for a plain sampler f(y, rng, n) → (n, q)): an estimate and lower
+      bounds that hold whatever the mechanism is; infinite if an exact output moves with y.
+      `samples` is the number of draws at each of about sixteen points per measurement.
+      **At a kink of p(z|·) at y, or where an outcome vanishes, the estimate averages the two
+      one-sided limits and is too small**; the lower bounds hold, and a note says so.
 
     >>> import privest.noise
-    >>> from privest.mechanism._additive import Additive
+    >>> from privest.mechanism import Additive
     >>> found = fisher_information(Additive(privest.noise.Laplace(0.5)), [1.0])
     >>> found.matrix.round(8).tolist(), bool(found.error.max() < 1e-8)
     ([[4.0]], True)
     """
     if method is not None:
         as_choice(method, get_args(Method), "method")
-    audited = as_audited(mechanism, "audit", steps)
-    given = one_vector(y, audited)
-    count, sure = as_count(samples, "samples", least=2), as_confidence(confidence)
-    look = Look(given[None], count, sure, rng)
-    if method == "density" and not isinstance(audited, Mechanism):
+    audited = as_audited(mechanism)
+    look = Look.checked(one_vector(y, audited)[None], samples, confidence, rng)
+    if isinstance(audited, Mechanism) and has_density(audited) and method != "samples":
+        return _by_density(audited, look)
+    if method == "density":
         raise InvalidInput("a plain sampler has no density: use method='samples'.")
-    if method == "samples" or not isinstance(audited, Mechanism) or not has_density(audited):
-        return _by_samples(audited, look)
+    return _by_samples(audited, look)
+
+
+def _by_density(audited: Mechanism, look: Look) -> Information:
     if isinstance(audited, Componentwise):
-        matrix, error = information_of_channels(audited, given)
+        matrix, error = information_of_channels(audited, look.places[0])
         kind = "summation" if audited.discrete else "quadrature"
-        return FisherInformation(matrix=matrix, error=error, method=kind)
+        return Information(matrix=matrix, error=error, method=kind)
     if isinstance(audited, GaussianMechanism):
         checked = checked_precision(audited, look.places)
         if checked is not None:
             S, off = checked
             error = np.full(S.shape, off * np.abs(S).max())
-            return FisherInformation(matrix=S, error=error, method=KNOWN)
-    if isinstance(audited, RunningMechanism):
-        return _by_runs(audited, look)
-    return _by_scores(audited, look)
+            return Information(matrix=S, error=error, method=KNOWN)
+    return (
+        _by_runs(audited, look)
+        if isinstance(audited, RunningMechanism)
+        else _by_scores(audited, look)
+    )
 
 
-def _by_scores(mechanism: Mechanism, look: Look) -> FisherInformation:
+def _by_scores(mechanism: Mechanism, look: Look) -> Information:
     (y,), scores = look.places, Scores(mechanism, look)
     score = scores.at(y, look.rng)
     samples = len(score)
@@ -87,10 +92,10 @@ def _by_scores(mechanism: Mechanism, look: Look) -> FisherInformation:
     wide = scipy.stats.norm.ppf((1 + look.confidence) / 2)
     how, sure = "mean over simulated scores", look.confidence
     error, notes = wide * deviation, scores.said
-    return FisherInformation(matrix=matrix, error=error, method=how, confidence=sure, notes=notes)
+    return Information(matrix=matrix, error=error, method=how, confidence=sure, notes=notes)
 
 
-def _by_runs(mechanism: RunningMechanism, look: Look) -> FisherInformation:
+def _by_runs(mechanism: RunningMechanism, look: Look) -> Information:
     place = noise_test(mechanism, look.places[0], look)
     notes = (described([place], look)[0],)
     if place.wrong or place.atom is not None:
@@ -98,7 +103,7 @@ def _by_runs(mechanism: RunningMechanism, look: Look) -> FisherInformation:
         return replace(found, notes=notes + found.notes)
     S, how = mechanism.worst_information(), "as claimed, borne out by runs of the code"
     error, sure = np.zeros_like(S), look.confidence
-    return FisherInformation(matrix=S, error=error, method=how, confidence=sure, notes=notes)
+    return Information(matrix=S, error=error, method=how, confidence=sure, notes=notes)
 
 
 def _by_samples(sampler: Mechanism | Sampler, look: Look) -> Sampled:

@@ -1,15 +1,18 @@
 """Information from samples alone: an estimate, and a lower bound with a confidence.
 
 For any statistic g of the release, I(y) ≥ (∂E g)²/Var g, with equality for the score. g is learnt
-on one part of the samples (splines) and judged on another, so that luck in the fit costs
-tightness and never truth.
+on one part of the samples (splines) and judged on another: a bad fit makes the bound less tight,
+never wrong.
 
 The lower bound uses no derivative. The Fisher-Rao length of the path from y − h to y + h is at
 least the distance of its ends, and √(pq) ≤ (a·p + q/a)/2 for every a > 0; with a = e^{h·g}
 
     h·sup √I ≥ arccos BC ,   BC = ∫ √(p₋ p₊) ≤ ½ (E₋ e^{hg} + E₊ e^{−hg})
 
-where the supremum runs over the segment y ± h. Two means of bounded variables remain.
+where the supremum runs over the segment y ± h: two means of bounded variables.
+
+**Kinks.** Where p(z|·) has a kink at y, or an outcome vanishes there, differences average the two
+one-sided scores: the estimate is too small, the lower bound holds. A note says so.
 
 Atoms. A smooth p(z|y) keeps the probability of every value under a tiny move of y. One that drops
 from p to q within h has information of at least 4(√p − √q)²/h² there: infinite, as h is as small as
@@ -28,7 +31,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, Flags
-from privest.audit._finding import EXAMINED, Finding, Look, Sampler, as_sampler, inverse_root
+from privest.audit._terms import EXAMINED, Finding, Look, Sampler, as_sampler, inverse_root
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism import Mechanism
@@ -52,6 +55,10 @@ BATCHES = 32
 SAMPLES = "samples"
 # Var g at y below this part of that beside y.
 STILL = 1e-6
+KINK = (
+    "At a kink of p(z|·), or where an outcome vanishes, samples average both sides: the estimate "
+    "is too small there. The lower bound holds."
+)
 AT_Y = "Releases at y hardly vary while those beside it do: no estimate at y, only the lower bound."
 UNCHANGED = (
     "The output did not change at all between the points looked at close to y, which shows nothing "
@@ -81,18 +88,17 @@ Apart = Callable[[float], float | None]
 
 
 @dataclass(frozen=True, eq=False)
-class FisherInformation(Record):
-    """I_z(y) as an audit found it.
+class Information(Record):
+    """I_z(y) by numbers, simulated scores or samples (`def:Fisher`).
 
     matrix        (m, m); inf where the density jumps as y moves; from samples NaN beside an inf:
                   not estimated.
     error         (m, m): a bound on each entry's error, or where `confidence` is given the half
                   width of its interval at that confidence.
-    method        how it was found.
-    lower         from samples: with `confidence` the information about reading i reaches lower[i]
-                  somewhere within reach[i] of y. Assumes nothing but independent draws.
-    unchanged     from samples: the readings that changed no output wherever we looked.
-    notes         sentences for people.
+    lower         from samples: with `confidence` the information about measurement i reaches
+                  lower[i] somewhere within reach[i] of y. Assumes independent draws only.
+    unchanged     from samples: the measurements that changed no output.
+    notes         sentences.
     """
 
     matrix: Array
@@ -113,13 +119,13 @@ class FisherInformation(Record):
         )
         more = ", …" if diagonal.size > 6 else ""
         sure = "" if self.confidence is None else f" at {self.confidence:.0%} confidence"
-        head = f"information about each reading: {shown}{more} ({self.method}{sure})"
+        head = f"information about each measurement: {shown}{more} ({self.method}{sure})"
         return "\n".join([head, *(f"  {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled(FisherInformation):
-    """What samples around y tell of DᵀI(y)D, for directions D (m, k).
+class Sampled(Information):
+    """DᵀI(y)D from samples around y, for directions D (m, k).
 
     `error` has an allowance for what splines miss of a score that jumps or has no bound (6 % from
     a million samples, 12 % from 200,000, 32 % from 20,000; see MISSED). `lower` needs none: it is
@@ -134,7 +140,7 @@ class Sampled(FisherInformation):
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """The information about y along the columns of D: with so many draws, at this confidence."""
+    """The information about y along the columns of D, by `samples` draws at this confidence."""
 
     draw: Sampler
     y: Array
@@ -158,11 +164,10 @@ def information_from_samples(
     Means and their errors come from 32 independent batches (Student's t). In a batch both ends of a
     segment are drawn from the same random numbers: where the sampler turns the same numbers
     into nearby releases this removes most of the noise; where it does not, nothing is lost.
-    A sampler that raises or returns NaN further away is not followed there, and a note says so.
+    A sampler that raises or returns NaN further away is not followed there, with a note.
     A density that jumps shows as a bound that grows as steps shrink; a sampler that sometimes
-    returns y exactly is found by its atoms. At a kink of p(z|·) at y, or where an outcome vanishes,
-    the estimate averages the two one-sided scores and may be too small.
-    Cost: about 8·`samples` draws a direction.
+    returns y exactly is found by its atoms.
+    Cost: about 8·`samples` draws per direction.
     """
     D = np.eye(len(y)) if directions is None else directions
     asked = _Question(as_sampler(sampler), y, D, samples, rng, confidence)
@@ -174,8 +179,8 @@ def information_from_samples(
         raise
     except Exception as error:
         raise InvalidInput(
-            "the sampler fails at readings very close to y, though not at y: y lies on the edge of "
-            "its domain. Audit a y inside."
+            "the sampler fails at measurements very close to y, though not at y: y is on the edge "
+            "of its domain. Audit a y inside."
         ) from error
     endless = np.array([atom is not None for atom in atoms])
     notes = tuple(dict.fromkeys(atom for atom in atoms if atom is not None))
@@ -234,7 +239,7 @@ def _smooth(asked: _Question) -> Sampled:
         if (np.diagonal(found.error) <= (2 * PRECISE + missed) * np.diagonal(found.matrix)).all():
             break
     same = (UNCHANGED,) if found.unchanged.any() else ()
-    return replace(found, notes=(*same, *found.notes, *limits))
+    return replace(found, notes=(*same, *found.notes, *limits, KINK))
 
 
 def _judged(
@@ -294,7 +299,7 @@ def by_samples(sampler: Mechanism | Sampler, S: PSD, look: Look) -> Finding:
     if hidden.size:
         raise InvalidInput(
             "a level with hidden directions cannot be audited from samples: no sample shows that "
-            "nothing at all is shown. Audit the density."
+            "nothing is revealed. Audit the density."
         )
     margin, lower, worst = -math.inf, -math.inf, look.places[0]
     samples, rng, unchanged = look.samples, look.rng, True
@@ -317,10 +322,10 @@ def by_samples(sampler: Mechanism | Sampler, S: PSD, look: Look) -> Finding:
         if found.lower[0] > lower:
             lower, worst = float(found.lower[0]), y
     said = (
-        f"Looked at {len(look.places)} reading vectors: at least {lower:.4g} of the level is shown "
-        "close to one of them."
+        f"Looked at {len(look.places)} measurement vectors: at least {lower:.4g} of the level is "
+        "revealed close to one of them."
     )
-    reasons, error = (UNCHANGED if unchanged else said,), max(margin - lower, 0.0)
+    reasons, error = (UNCHANGED if unchanged else said, KINK), max(margin - lower, 0.0)
     return Finding(
         margin, error, lower, math.nan, worst, SAMPLES, reasons, look.confidence,
         where=EXAMINED, resolution=math.nan, sampler="audited itself",
@@ -465,7 +470,7 @@ def _seen_unit(
     room = _edge(apart, step, most * unit)
     note = (
         f"The sampler does not answer further than {room:.3g} from y along one of the directions: "
-        "only closer readings were looked at."
+        "only closer measurements were looked at."
     )
     return room / most, note
 
@@ -478,7 +483,7 @@ def _widened(apart: Apart, start: float) -> tuple[list[float], list[float]]:
         far = apart(h)
         if far is None and not moves:
             raise InvalidInput(
-                "the sampler does not answer at readings very close to y, though it does at y: "
+                "the sampler does not answer at measurements very close to y, though it does at y: "
                 "y lies on the edge of its domain. Audit a y inside."
             )
         moves.append(_edge(apart, moves[-1], h) if far is None else h)
@@ -561,8 +566,8 @@ def moving_atoms(
                 other = f"{left / samples:.2%}" if left else "none"
                 return (
                     f"One exact output makes up {lost / samples:.2%} of all releases at y and "
-                    f"{other} at a distance of {move * size:.1g}: it moves with y and gives it "
-                    f"away, so the information is infinite (false alarm below {FALSE_ALARM:.0e})."
+                    f"{other} at a distance of {move * size:.1g}: it moves with y and "
+                    f"reveals it: infinite information (false alarm below {FALSE_ALARM:.0e})."
                 )
         return None
 

@@ -7,16 +7,16 @@ Three looks find the inputs at which I(u) is integrated:
 
       sup of I over [a, b]  ≥  4 H²/(b − a)² ,   H² = ∫ (√p(z|b) − √p(z|a))² dz
 
-  so a law that changes anywhere between them shows, unless it has changed back at b;
+  so a density that changes anywhere between them shows, unless it has changed back at b;
 - inputs at which p(z|·) jumps, has a kink or loses an outcome, by bisection of the density: the
   supremum may be a one-sided limit there;
-- what the channel says of itself: its landmarks and its own worst input.
+- the channel's own landmarks and its own worst input.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -24,54 +24,31 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Flags, Index
+from privest.audit._terms import AGREE, Found, Span
 from privest.errors import PrivestError
 from privest.mechanism import Additive, Channel
-from privest.mechanism.numeric_score import log_density
-from privest.mechanism.numerics import density_at, information_by_numbers, score_is_false
+from privest.mechanism.numerics import (
+    density_at,
+    information_by_numbers,
+    log_density,
+    score_is_false,
+)
 from privest.noise import Quadrature
 from privest.noise.numerics.differences import find_jumps
 
-# Two ways to the same information that agree to this part are in agreement.
-AGREE = 1e-6
-# Grid points a side, in octaves; inputs of the grid and peaks of the screen that are integrated.
+# Grid points per side, in octaves; inputs of the grid and peaks of the screen that are integrated.
 POINTS, SOME, PEAKS = 12, 6, 3
 MOST_SPECIAL = 12
-# Inputs a side in octaves, and evenly over the whole range; a domain that was asked for: more.
+# Inputs per side in octaves, and evenly over the whole range; over a stated domain: more.
 OCTAVES, EVEN, ASKED = 200, 4000, 20_000
-# z at these quantiles of the laws at some inputs, and on straight lines between them: exact where
-# the input shifts or scales a law. Each stands for a share of the mass.
+# z at these quantiles of p(·|u) at some inputs, and on straight lines between them: exact where
+# the input shifts or scales the density. Each stands for a share of the mass.
 EDGES = scipy.special.ndtr(np.linspace(-4.6, 4.6, 42))
 QUANTILES, SHARES = (EDGES[1:] + EDGES[:-1]) / 2, np.diff(EDGES)
 ANCHORS, MORE, ROUNDS = 13, 6, 3
-# The nodes do not resolve a law whose mass on them is off by more than this.
-RESOLVED = 0.25
+RESOLVED = 0.25  # nodes whose mass is off by more do not resolve the density
 ENTRIES = 1_000_000  # log-densities at once
 ZOOM, ZOOMS = 32, 3
-
-
-@dataclass(frozen=True)
-class Found:
-    """The largest information that was found, where, and its error.
-
-    constant        the channel is a shift (p(z + c|u + c) = p(z|u)): one input stands for all.
-    evaluations     how many inputs were looked at by numbers.
-    disagrees_at    an input at which the channel's own formula for I(u) is wrong, or None.
-    false_score_at  an input at which its own score is not the derivative of its log-density.
-    examined        the inputs that were searched; None: all of them, by the form of the channel.
-    resolution      the widest distance between neighbours among them.
-    unresolved      the share of them on which the law was too rough for the screen.
-    """
-
-    information: float
-    at: float
-    error: float
-    constant: bool
-    evaluations: int
-    disagrees_at: float | None = None
-    false_score_at: float | None = None
-    examined: Range | None = None
-    resolution: float = 0.0
-    unresolved: float = 0.0
 
 
 def worst_input(
@@ -80,8 +57,8 @@ def worst_input(
     """Search for sup I(u), also at the `inputs`: a lower bound on the supremum.
 
     `domain`: the inputs to search; else 64 times the sizes among the public parameters (or 1).
-    A peak narrower than `resolution` without an edge may be missed.
-    Cost: some 20 integrals (30 to 300 ms each; milliseconds for a discrete channel), and 0.1 to
+    A peak narrower than the resolution without an edge may be missed.
+    Cost: about 20 integrals (30 to 300 ms each; milliseconds for a discrete channel), and 0.1 to
     0.5 s for the screen.
     """
     numbers = _Numbers(channel)
@@ -90,35 +67,46 @@ def worst_input(
     if type(channel) is Additive:
         return _of_a_shift(numbers, named, 0.0)
     sizes = _sizes(channel)
-    ends = (-64 * sizes[-1], 64 * sizes[-1]) if domain is None else domain
-    span = Range(*ends, asked=domain is not None, least=sizes[0] / 64)
+    span = Span(-64 * sizes[-1], 64 * sizes[-1]) if domain is None else Span(*domain)
     named = np.concatenate([extra, named[span.within(named)]])
-    screen = Screen(channel, span)
+    screen = Screen(channel, span, _lattice(channel, span, domain is not None, sizes[0] / 64))
     if screen.shift():
         found = _of_a_shift(numbers, named, (span.low + span.high) / 2)
     else:
-        found = _of_any(numbers, named, _grid(sizes, span), screen)
-    # Several: at one of them the law may be too rough for differences.
+        found = _of_any(numbers, named, _grid(sizes, span, domain is not None), screen)
+    # Several: at one of them the density may be too rough for differences.
     some = list(numbers.seen)[:: max(1, len(numbers.seen) // 3)]
     false = next((u for u in some if score_is_false(channel, u)), None)
     return replace(
-        found, false_score_at=false, examined=span, resolution=screen.resolution,
-        unresolved=screen.unresolved,
+        found, false_score_at=false, span=span, unresolved=screen.unresolved,
+        resolution=float(np.diff(screen.lattice).max()),
     )  # fmt: skip
+
+
+def _still_landmarks(channel: Channel) -> list[float]:
+    """Landmarks of p(·|u) that do not move with u: often inputs at which its form changes."""
+    one, other = (set(channel.landmarks(u)) for u in (0.3719, 1.8341))
+    return sorted(float(point) for point in one & other if math.isfinite(point))
+
+
+def _sizes(channel: Channel) -> list[float]:
+    """The sizes that appear among the public parameters, or 1."""
+    numbers = [v for v in channel.parameters.values() if isinstance(v, int | float)]
+    return sorted({abs(float(v)) for v in numbers if v and math.isfinite(v)}) or [1.0]
 
 
 def _of_any(numbers: _Numbers, named: Array, grid: Array, screen: Screen) -> Found:
     """A channel that is not a shift: some of the grid, special inputs, peaks of the screen."""
     channel = numbers.channel
-    if channel.worst.at is not None and screen.range.within(np.array(channel.worst.at)):
-        named = np.append(named, channel.worst.at)
+    if channel.worst_input is not None and screen.span.within(np.array(channel.worst_input)):
+        named = np.append(named, channel.worst_input)
     grid = np.unique(np.concatenate([grid, named]))
     peaks = screen.peaks(PEAKS)
     widths = [(u, 1e-6 * max(abs(u), 1.0)) for u, steep in peaks if steep]
     for cells in (grid, *(np.linspace(u - w, u + w, 4) for u, w in widths)):
         place = _jump(channel, cells)
         if place is not None:
-            return Found(math.inf, place, 0.0, False, grid.size)
+            return Found(Quadrature(math.inf, 0.0), place, False, grid.size)
     special = _snapped(_special_inputs(channel, grid), grid)
     named = np.unique(np.concatenate([named, special]))
     highest = _snapped(np.array([u for u, _ in peaks]), np.concatenate([grid, named]), 1e-4)
@@ -126,24 +114,23 @@ def _of_any(numbers: _Numbers, named: Array, grid: Array, screen: Screen) -> Fou
     if has_formula(channel):
         values = channel.information(screen.lattice)
         highest = np.append(highest, screen.lattice[np.nanargmax(values)])
-    elif screen.unresolved > 0:  # no word of I(u), and the screen does not see all of it
+    elif screen.unresolved > 0:  # no formula for I(u), and the screen does not see all of it
         some = grid
     for u in np.unique(np.concatenate([named, highest, some])):
         numbers(u)
-    wrong = numbers.wrong_formula()
-    at, found = numbers.largest()
-    return Found(found.value, at, found.error, False, len(numbers.seen), wrong)
+    at, best = numbers.largest()
+    return Found(best, at, False, len(numbers.seen), numbers.wrong_formula())
 
 
 def _of_a_shift(numbers: _Numbers, named: Array, middle: float) -> Found:
-    """One input stands for all; the caller, or the channel's landmarks, may know better."""
+    """One input stands for all; named inputs and the channel's landmarks are looked at, too."""
     here = numbers(middle)
     wrong = numbers.wrong_formula()
     for u in named:
         numbers(u)
-    at, found = numbers.largest()
-    same = found.value <= here.value * (1 + AGREE) + found.error
-    return Found(found.value, at, found.error, same, len(numbers.seen), wrong)
+    at, best = numbers.largest()
+    same = best.value <= here.value * (1 + AGREE) + best.error
+    return Found(best, at, same, len(numbers.seen), wrong)
 
 
 def _snapped(points: Array, grid: Array, close: float = 1e-7) -> Array:
@@ -172,7 +159,7 @@ class _Numbers:
         """An input at which the channel's own formula disagrees with the numbers."""
         if not has_formula(self.channel):
             return None
-        size = self.channel.worst.information
+        size = self.channel.worst
         if not math.isfinite(size):
             values = self.channel.information(np.array(list(self.seen)))
             size = float(np.median(values[np.isfinite(values)])) if np.isfinite(values).any() else 1
@@ -181,9 +168,9 @@ class _Numbers:
     def _agrees(self, u: float, size: float) -> bool:
         """Do formula and numbers agree at u?
 
-        Where p has a kink the information has two one-sided limits, and the numbers take a kink
-        next to u for one at u, and the larger limit. The formula may then have either, if on both
-        sides it is what the numbers say.
+        Where p has a kink the information has two one-sided limits; the numbers take a kink next
+        to u for one at u, and the larger limit. The formula may have either, if on both sides it
+        agrees with the numbers.
         """
         found, formula = self.seen[u], self.channel.information
         if _same(float(formula(u)), found, size):
@@ -209,92 +196,53 @@ def _same(own: float, found: Quadrature, size: float, agree: float = AGREE) -> b
     return abs(own - found.value) <= agree * abs(found.value) + 4 * found.error + 1e-9 * size
 
 
-def _sizes(channel: Channel) -> list[float]:
-    """The sizes that appear among the public parameters, or 1."""
-    numbers = [v for v in channel.parameters.values() if isinstance(v, int | float)]
-    return sorted({abs(float(v)) for v in numbers if v and math.isfinite(v)}) or [1.0]
-
-
-def _grid(sizes: list[float], span: Range) -> Array:
-    """0 and octaves around the sizes, both signs; over a domain that was asked for also evenly."""
+def _grid(sizes: list[float], span: Span, asked: bool) -> Array:
+    """0 and octaves around the sizes, both signs; over a stated domain also evenly."""
     octaves = np.geomspace(sizes[0] / 64, sizes[-1] * 64, POINTS)
     # Within a few sizes also evenly: quantisers repeat, and edges lie at multiples.
     even = np.linspace(0, 2 * sizes[-1], POINTS // 2)
     side = np.concatenate([octaves, even, sizes])
-    over = np.linspace(span.low, span.high, POINTS + 1 if span.asked else 2)
+    over = np.linspace(span.low, span.high, POINTS + 1 if asked else 2)
     every = np.unique(np.concatenate([-side, [0.0], side, over]))
     return every[span.within(every)]
 
 
-def _still_landmarks(channel: Channel) -> list[float]:
-    """Landmarks of p(·|u) that do not move with u: often also inputs at which its form changes."""
-    one, other = (set(channel.landmarks(u)) for u in (0.3719, 1.8341))
-    return sorted(float(point) for point in one & other if math.isfinite(point))
+def _lattice(channel: Channel, span: Span, asked: bool, least: float) -> Array:
+    """Evenly over the range, and in octaves around 0 down to `least`."""
+    even = np.linspace(span.low, span.high, ASKED if asked and not channel.discrete else EVEN)
+    most = max(abs(span.low), abs(span.high))
+    side = np.geomspace(min(least, most), most, OCTAVES) if most > 0 else np.zeros(1)
+    every = np.unique(np.concatenate([even, side, -side, [0.0]]))
+    return every[span.within(every)]
 
 
 # --- every input of a range, roughly --------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Range:
-    """Inputs from low to high; `asked`: somebody named them; `least`: the smallest size of note."""
-
-    low: float
-    high: float
-    asked: bool = False
-    least: float = math.nan
-
-    def lattice(self, quick: bool) -> Array:
-        """Evenly over the range, and in octaves around 0; `quick`: an input costs a call."""
-        even = np.linspace(self.low, self.high, ASKED if self.asked and not quick else EVEN)
-        most = max(abs(self.low), abs(self.high))
-        least = self.least if math.isfinite(self.least) else 1e-6 * most
-        side = np.geomspace(min(least, most), most, OCTAVES) if most > 0 else np.zeros(1)
-        every = np.unique(np.concatenate([even, side, -side, [0.0]]))
-        return every[self.within(every)]
-
-    def within(self, u: Array) -> Flags:
-        """Which inputs are in the range."""
-        return np.asarray((u >= self.low) & (u <= self.high))
-
-
-@dataclass
 class Screen:
     """Rough I(u) of a channel on the cells of a lattice (`shown`), and where that is not resolved.
 
-    Cost: four log-densities a node (41; outcomes of a discrete channel) and cell, and a numerical
-    density at some 13 to 31 inputs.
+    Cost: four log-densities per node (41; outcomes of a discrete channel) and cell, and a numerical
+    density at 13 to 31 inputs.
     """
 
-    channel: Channel
-    range: Range
-    lattice: Array = field(init=False)
-    shown: Array = field(init=False)
-    unresolved: float = field(init=False)
-    _anchors: list[float] = field(init=False, default_factory=list)
-    _quantiles: list[Array] = field(init=False, default_factory=list)
-    _inverse: list[Array] = field(init=False, default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.lattice = self.range.lattice(self.channel.discrete)
-        left, right = self.lattice[:-1], self.lattice[1:]
-        if not self.channel.discrete:
+    def __init__(self, channel: Channel, span: Span, lattice: Array) -> None:
+        self.channel, self.span, self.lattice = channel, span, lattice
+        self._anchors: list[float] = []
+        self._quantiles: list[Array] = []
+        self._inverse: list[Array] = []
+        left, right = lattice[:-1], lattice[1:]
+        if not channel.discrete:
             # Half of them in octaves: the lattice has both.
-            self._add(self.lattice[np.linspace(0, self.lattice.size - 1, ANCHORS).astype(int)])
-            self._add(np.array([-1.0, 1.0]) * self.range.high / 64)
-        for _ in range(1 if self.channel.discrete else ROUNDS):
+            self._add(lattice[np.linspace(0, lattice.size - 1, ANCHORS).astype(int)])
+            self._add(np.array([-1.0, 1.0]) * span.high / 64)
+        for _ in range(1 if channel.discrete else ROUNDS):
             self.shown, mass = self.cells(left, right)
-            off = np.where(np.isfinite(mass), np.abs(mass - 1), math.inf)
-            bad = off > RESOLVED
-            if not bad.any() or self.channel.discrete:
+            bad = np.where(np.isfinite(mass), np.abs(mass - 1), math.inf) > RESOLVED
+            if not bad.any() or channel.discrete:
                 break
             self._add(_middles(bad, left))
         self.unresolved = float((right - left)[bad].sum() / (right[-1] - left[0]))
-
-    @property
-    def resolution(self) -> float:
-        """The widest distance between neighbouring inputs."""
-        return float(np.diff(self.lattice).max())
 
     def peaks(self, most: int) -> list[tuple[float, bool]]:
         """The cells that show most, zoomed into: the input, and whether p may jump there."""
@@ -318,7 +266,7 @@ class Screen:
         return bool(np.allclose(here, there, rtol=1e-7, atol=1e-7))
 
     def cells(self, left: Array, right: Array) -> tuple[Array, Array]:
-        """Rough I on each cell, and the mass of its nodes (1 where they resolve the law)."""
+        """Rough I on each cell, and the mass of its nodes (1 where they resolve the density)."""
         shown, mass = np.full(left.size, np.nan), np.full(left.size, np.nan)
         if not self.channel.discrete and not self._anchors:
             return shown, mass
@@ -331,10 +279,8 @@ class Screen:
     def _part(self, left: Array, right: Array) -> tuple[Array, Array]:
         """4H²/gap² over the cell, or over a far shorter step in its middle if that shows more."""
         cell, z, weight = self._nodes(left, right)
-        gap = right - left
-        middle = (left + right) / 2
+        gap, middle, count = right - left, (left + right) / 2, left.size
         step = np.minimum(1e-7 * np.maximum(np.abs(middle), gap), gap / 2)
-        count = left.size
 
         def apart(a: Array, b: Array) -> tuple[Array, Array]:
             p, q = (np.exp(log_density(self.channel, z, end[cell])) for end in (a, b))
@@ -363,13 +309,12 @@ class Screen:
             )
             for table in (self._quantiles, self._inverse)
         )
-        weight = SHARES * inverse
         cell = np.repeat(np.arange(left.size), z.shape[1])
-        return cell, z.ravel(), weight.ravel()
+        return cell, z.ravel(), (SHARES * inverse).ravel()
 
     def _add(self, inputs: Array) -> None:
-        """More inputs at which the law is looked at as a whole."""
-        for u in np.unique(inputs[self.range.within(inputs)]).tolist():
+        """More inputs at which all of p(·|u) is looked at."""
+        for u in np.unique(inputs[self.span.within(inputs)]).tolist():
             if u in self._anchors:
                 continue
             try:
@@ -408,7 +353,7 @@ def _middles(bad: Flags, left: Array) -> Array:
 
 
 def _segments(grid: Array) -> tuple[Array, Array]:
-    """Between the points of the grid, a little widened: what lies on a point is inside."""
+    """Between the points of the grid, a little widened: a point of it lies inside."""
     return grid[:-1] - 1e-3 * np.diff(grid), grid[1:] + 1.3e-3 * np.diff(grid)
 
 
@@ -427,9 +372,9 @@ def _jump(channel: Channel, grid: Array) -> float | None:
         return 1e-6 * np.maximum(a, b) + 1e-200
 
     width = 1e-12 * float(np.abs(grid).max())
-    low, high = _segments(grid)
     for z in probes.tolist():
-        found = find_jumps(partial(seen, z), low, high, width=width, least=least, kept=0.9)
+        cells = _segments(grid)
+        found = find_jumps(partial(seen, z), *cells, width=width, least=least, kept=0.9)
         if found:
             return float(found[0])
     return None

@@ -6,7 +6,9 @@ from privest.lazy import lazy
 
 if TYPE_CHECKING:
     from privest.bounds._bound import Bound as Bound
+    from privest.bounds._bound import GivenBound as GivenBound
     from privest.bounds._bound import bound as bound
+    from privest.bounds._bound import contrast_rows as contrast_rows
     from privest.bounds._classical import Identifiability as Identifiability
     from privest.bounds._classical import classical_bound as classical_bound
     from privest.bounds._classical import identifiability as identifiability
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from privest.bounds._prior import above_prior as above_prior
     from privest.bounds._prior import prior_information, release_level
     from privest.bounds._stream import stream_bound as stream_bound
-    from privest.bounds._stream import stream_estimates
+    from privest.bounds._stream import stream_estimates as stream_estimates
     from privest.bounds._sweep import Sweep as Sweep
     from privest.bounds._sweep import sweep
     from privest.bounds._trace import TraceBound, trace_bound
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from privest.bounds._trace import weight_root as weight_root
 else:
     __getattr__ = lazy(__name__, {
-        "_bound": "Bound bound",
+        "_bound": "Bound GivenBound bound contrast_rows",
         "_classical": "Identifiability classical_bound identifiability in_range level_for "
         "local_model parameter_list require_seen require_size",
         "_consensus": "consensus_bound",
@@ -41,6 +43,5 @@ else:
     })  # fmt: skip
 
 __all__ = [
-    "TraceBound", "consensus_bound", "prior_information", "release_level", "stream_estimates",
-    "sweep", "trace_bound",
+    "TraceBound", "consensus_bound", "prior_information", "release_level", "sweep", "trace_bound",
 ]  # fmt: skip

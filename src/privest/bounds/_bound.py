@@ -29,7 +29,7 @@ from privest.linalg import (
     weighted_roots,
 )
 from privest.model import LinearModel, NonlinearModel
-from privest.privacy import PrivacyLevel, SequentialLevel
+from privest.privacy import PrivacyLevel, StreamLevel
 from privest.records import as_frame, decimals, plain, standard_errors, text_table
 
 Kind = Literal["unbiased", "bayesian"]
@@ -41,8 +41,7 @@ class Bound(ABC):
     covariance        Σ_PPCR = PI⁻¹, (…, n, n): the bound under the level.
     information       PI, (…, n, n): the privacy-preserving Fisher information matrix.
     classical         Σ_CR: the bound without privacy.
-    cost              Σ_PPCR − Σ_CR: what privacy costs; a difference, so where privacy is weak it
-                      has the absolute, not the relative, accuracy of the two.
+    cost              Σ_PPCR − Σ_CR: what privacy costs, to the absolute accuracy of the two.
     cost_floor        (HᵀSH)⁻¹ ≤ cost (`coro:PPCR`), whatever the noise.
     identifiable      whether the bound is finite; `identifiability` says what is hidden if not.
     kind              "unbiased": of unbiased estimates. "bayesian": of the mean-square error over a
@@ -50,8 +49,7 @@ class Bound(ABC):
     names             of the parameters.
 
     The bound of a stream has a leading axis of steps, that of a sweep one of levels; [k] selects.
-    There variances that do not exist are infinite, and covariances NaN; a single bound raises
-    NotIdentifiable. Arrays are computed when first asked for.
+    Variances that do not exist are infinite there; a single bound raises NotIdentifiable.
     """
 
     kind: Kind = "unbiased"
@@ -190,7 +188,7 @@ class LinearBound(Bound):
 
     @cached_property
     def _roots(self) -> tuple[InformationRoot, ...]:
-        """Of PI and of HᵀSH; where one pass over H gives them all, of HᵀΣ⁻¹H and of HᵀH, too."""
+        """The roots of PI and HᵀSH; where one pass over H gives them, also of HᵀΣ⁻¹H and HᵀH."""
         matrix, sigma = self._model.matrix, self._model.inverse_information
         weight, variance = self._level.pointwise, sigma.pointwise
         if weight is not None and variance is not None and np.min(variance) > 0:
@@ -255,39 +253,37 @@ class LinearBound(Bound):
 
 @overload
 def bound(
-    model: LinearModel | NonlinearModel, level: PrivacyLevel | SequentialLevel | ArrayLike, *,
+    model: LinearModel | NonlinearModel, level: PrivacyLevel | StreamLevel | ArrayLike, *,
     theta: ArrayLike | None = None, prior: ArrayLike | None = None,
 ) -> Bound: ...  # fmt: skip
 @overload
 def bound(
-    model: object, level: PrivacyLevel | SequentialLevel | ArrayLike, *, steps: int | None = None,
+    model: object, level: PrivacyLevel | StreamLevel | ArrayLike, *, steps: int | None = None,
     missing: ArrayLike | None = None,
 ) -> Any: ...  # fmt: skip  # noqa: ANN401
 def bound(
-    model: object, level: PrivacyLevel | SequentialLevel | ArrayLike, *,
+    model: object, level: PrivacyLevel | StreamLevel | ArrayLike, *,
     theta: ArrayLike | None = None, prior: ArrayLike | None = None, steps: int | None = None,
     missing: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
-    """What accuracy is possible at all under the level, and what does privacy cost?
+    """The privacy-preserving Cramér-Rao bound of a model under a level, and the cost of privacy.
 
         Σ_PPCR = (Hᵀ L (LᵀΣL + I)⁻¹ Lᵀ H)⁻¹ ,   S = L Lᵀ ,  Σ = (I_y(Hθ))⁻¹
         Σ_PPCR ≥ Σ_CR + (HᵀSH)⁻¹                          (equality when H is square)
 
-    Symbols: `model` holds H (m, n) and the distribution of w; `level` is S, or what makes one (a
-    number, a vector, a matrix). A nonlinear model needs `theta`: H = F'(θ), and the bound is that
-    of unbiased estimates near this θ.
-    A `StreamLevel` gives the bound after every step: the rows of H are those of all steps, and
-    S̄_k is what the first k steps may show (`coro:PPCR_recur`).
-    With `prior` P, θ ~ N(·, P), (n, n) of any rank: Σ_BPPCR = (PI + P⁻¹)⁻¹, the floor on the
-    mean-square error; S counts the release alone (`bounds.release_level` for a total).
-    The model may be a `dynamics.StateSpace`: a `dynamics.StateBound` of its states in `steps`
-    steps, of which `missing` (K,) or (K, m) show nothing.
+    Symbols: `model` holds H (m, n) and the distribution of w; `level` is S, or what makes one.
+    theta    of a nonlinear model: H = F'(θ), for unbiased estimates near this θ.
+    prior    P (n, n) of θ ~ N(·, P): Σ_BPPCR = (PI + P⁻¹)⁻¹ bounds the mean-square error; S counts
+             the release alone (`bounds.release_level` for a total).
+    steps    of a `dynamics.StateSpace`, whose `StateBound` it gives; `missing` (K,) or (K, m).
+    A `StreamLevel` gives the bound after every step (`coro:PPCR_recur`).
     Assumes a continuous noise density that does not depend on θ (`assum:w0`).
-    Guarantees: E(θ̂ − θ)(θ̂ − θ)ᵀ ≥ Σ_PPCR in the PSD order, for every mechanism with I_z(y) ≤ S
-    and every unbiased θ̂(z). It holds as well where only the average E I_z(y) ≤ S is promised
-    (`ineq:ES`); single y may then be exposed.
-    Attained by the Gaussian mechanism with least squares if w is Gaussian (`thm:opt`).
-    Source: `thm:crbound` in the whitened form, by `lemma:PPCR_S`; `coro:PPCR`. No inverse of S.
+    Guarantees: E(θ̂ − θ)(θ̂ − θ)ᵀ ≥ Σ_PPCR for every mechanism with I_z(y) ≤ S, also on average
+    (`ineq:ES`), and every unbiased θ̂(z). Attained by the Gaussian mechanism with least squares if
+    w is Gaussian (`thm:opt`).
+    Source: `thm:crbound` (`obj:id` under `def:RS`, `concl:PPCRB`) in the whitened form, by
+    `lemma:PPCR_S`; `coro:PPCR`. Streams (`sys:mult`, `def:YH`): `thm:PPF_recur`,
+    `algo:recursive_PI`, `algo:recursive_PPCR`. Systems: `sys:dynamic_re`.
 
     >>> from privest.noise import Gaussian
     >>> b = bound(LinearModel([[2.0]], noise=Gaussian(cov=0.5)), 4.0)
@@ -301,7 +297,7 @@ def bound(
     if steps is not None or missing is not None:
         raise InvalidInput("steps and missing are of a state space.")
     local = in_range(local_model(model, theta))
-    if isinstance(level, SequentialLevel):
+    if isinstance(level, StreamLevel):
         if prior is not None or theta is not None:
             raise InvalidInput("the bound of a stream is of a linear model without a prior.")
         from privest.bounds._stream import stream_bound

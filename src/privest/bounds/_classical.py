@@ -1,8 +1,4 @@
-"""The classical Cramér-Rao bound Σ_CR = (HᵀΣ⁻¹H)⁻¹, without privacy; Σ may be singular.
-
-And what every bound starts from: a model, local where it is nonlinear, a level that fits it, and
-whether θ can be estimated at all under the level (`thm:identifiable`).
-"""
+"""The classical Cramér-Rao bound, and identifiability under a level (`thm:identifiable`)."""
 
 from __future__ import annotations
 
@@ -23,10 +19,9 @@ from privest.records import Record
 
 
 def local_model(model: object, theta: ArrayLike | None = None) -> LinearModel:
-    """The linear model that the bounds use: the model itself, or y = F(θ) + w near `theta`.
+    """The model itself, or the linear one with H = F'(θ) near `theta`.
 
-    Remark after `thm:crbound`: the proof treats Hθ as one quantity, so the bound of a nonlinear
-    model is that of H = F'(θ); it speaks of unbiased estimates at that θ.
+    Remark after `thm:crbound`: the bound of a nonlinear model is that of unbiased estimates at θ.
     """
     if isinstance(model, LinearModel):
         if theta is not None:
@@ -44,10 +39,7 @@ def local_model(model: object, theta: ArrayLike | None = None) -> LinearModel:
 
 
 def in_range(model: LinearModel) -> LinearModel:
-    """The model, or NumericalFailure if squares of its H, or its noise, leave the range of numbers.
-
-    One door for all bounds, with `level_for`; what is computed from there passes `require_range`.
-    """
+    """The model, or NumericalFailure where squares of H or its noise leave the range of doubles."""
     least, most = model.square_range
     if not (least > SQUARED**2 and most < SQUARED**-2):
         top = np.abs(model.matrix).max(axis=0)
@@ -73,12 +65,12 @@ def require_size(values: PSD | Array | float, what: str) -> None:
         far = top if top > 1.0 / EXTREME else least
         raise NumericalFailure(
             f"{what} is {far:.1g}, which leaves the range of numbers when it is inverted. State "
-            "the readings in another unit."
+            "the measurements in another unit."
         )
 
 
 def level_for(level: PrivacyLevel | ArrayLike, model: LinearModel) -> PSD:
-    """S for the readings of the model, of a size that numbers can hold."""
+    """S for the measurements of the model, in the range of doubles."""
     found = as_level(level).for_size(model.readings)
     require_size(found, "the level")
     return found
@@ -103,14 +95,16 @@ def require_seen(model: LinearModel, root: InformationRoot | None = None) -> Non
         return
     if m < n:
         raise NotIdentifiable(
-            f"{m} readings cannot determine {n} parameters: H has fewer rows than columns "
-            f"(shape {(m, n)}). Add readings or drop parameters.",
+            f"{m} measurements cannot determine {n} parameters: H has fewer rows than columns. Add "
+            "measurements or drop parameters.",
             root.hidden,
         )
     zero = np.flatnonzero(root.column_scale == 0)
     if len(zero):
         listed = parameter_list(np.eye(n)[:, zero], model.names)
-        raise NotIdentifiable(f"H has zero columns: no reading depends on {listed}.", root.hidden)
+        raise NotIdentifiable(
+            f"H has zero columns: no measurement depends on {listed}.", root.hidden
+        )
     listed = parameter_list(root.hidden, model.names)
     raise NotIdentifiable(
         f"H has rank {root.rank} of {n}: the columns of {listed} are linearly dependent, so these "
@@ -124,8 +118,7 @@ def classical_bound(model: LinearModel) -> Array:
 
         Σ_CR = (Hᵀ Σ⁻¹ H)⁻¹ ,   Σ = (I_y(Hθ))⁻¹
 
-    A singular Σ is taken as the limit of Σ + εI: readings without noise fix HᵀQ₀ exactly, and the
-    rest is estimated in their null space.
+    A singular Σ is taken as the limit of Σ + εI.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0], [1.0]], noise=Gaussian(cov=[1.0, 3.0]))
@@ -133,14 +126,13 @@ def classical_bound(model: LinearModel) -> Array:
     [[0.75]]
     """
     sigma = in_range(local_model(model)).inverse_information
-    pointwise = sigma.pointwise
-    if pointwise is not None and np.min(pointwise) > 0:
-        root, seen = weighted_roots(model.matrix, [1.0 / pointwise, 1.0])
+    if sigma.pointwise is not None and np.min(sigma.pointwise) > 0:  # both roots in one pass
+        found, seen = weighted_roots(model.matrix, [1.0 / sigma.pointwise, 1.0])
         require_seen(model, seen)
-        return root.inverse(graded=True)
+        return found.inverse(graded=True)
     require_seen(model)
-    found = open_root(model.matrix, sigma)
-    return _limit(model.matrix, sigma) if found is None else found.inverse()
+    root = open_root(model.matrix, sigma)
+    return _limit(model.matrix, sigma) if root is None else root.inverse()
 
 
 def open_root(matrix: Array, sigma: PSD) -> InformationRoot | None:
@@ -168,8 +160,7 @@ def precision_rows(matrix: Array, sigma: PSD) -> Array:
 def _limit(matrix: Array, sigma: PSD) -> Array:
     """lim ε→0 of (Hᵀ(Σ + εD)⁻¹H)⁻¹, D = diag Σ, by the eigenvectors of D^-½ΣD^-½.
 
-    Readings of variance 0, and combinations of variance 0, are exact equations; the rest is
-    estimated in their null space. Scaled rows and columns: no unit decides what is zero.
+    Variance 0 makes an exact equation; the rest is estimated in the null space of these.
     """
     deviation = np.sqrt(sigma.diagonal())
     noisy = deviation > 0
@@ -196,29 +187,28 @@ def _limit(matrix: Array, sigma: PSD) -> Array:
 class Identifiability(Record):
     """Verdict of `identifiability`.
 
-    identifiable          HᵀSH is invertible: some mechanism within the level reveals all of θ.
-    rank                  rank of HᵀSH: how many independent combinations of θ can be estimated.
-    hidden_directions     (n, n − rank), orthonormal: no mechanism within the level reveals vᵀθ.
-    unseen_directions     (n, u), orthonormal: hidden even without privacy, because H v = 0.
-    readings_to_reveal    a smallest set of readings whose level must be raised for everything that
-                          H sees to become identifiable (any positive amount will do).
-    helpful_readings      all readings that see a hidden direction.
-    names                 of the parameters.
+    identifiable            HᵀSH is invertible: some mechanism within the level reveals all of θ.
+    rank                    of HᵀSH: how many independent combinations of θ can be estimated.
+    hidden_directions       (n, n − rank), orthonormal: no mechanism within the level reveals vᵀθ.
+    unseen_directions       (n, u), orthonormal: hidden even without privacy, because H v = 0.
+    measurements_to_reveal  a smallest set whose level must be raised, by any amount, for all that H
+                            sees to become identifiable.
+    helpful_measurements    all that see a hidden direction.
     """
 
     identifiable: bool
     rank: int
     hidden_directions: Array
     unseen_directions: Array
-    readings_to_reveal: tuple[int, ...]
-    helpful_readings: Index
+    measurements_to_reveal: tuple[int, ...]
+    helpful_measurements: Index
     names: tuple[str, ...]
 
     def __bool__(self) -> bool:
         return self.identifiable
 
     def explain(self) -> str:
-        """The verdict in words; readings are counted from 0."""
+        """The verdict in words; measurements are counted from 0."""
         n = len(self.hidden_directions)
         if self.identifiable:
             return f"identifiable: all {n} parameters can be estimated under this level"
@@ -226,10 +216,10 @@ class Identifiability(Record):
         if self.unseen_directions.shape[1]:
             unseen = parameter_list(self.unseen_directions, self.names)
             parts.append(f"hidden even without privacy: {unseen} (H does not see them apart)")
-        if self.readings_to_reveal:
-            enough = _readings(self.readings_to_reveal)
-            others = [k for k in self.helpful_readings if k not in self.readings_to_reveal]
-            also = f" ({_readings(others)} would also help)" if others else ""
+        if self.measurements_to_reveal:
+            enough = _listed(self.measurements_to_reveal)
+            others = [k for k in self.helpful_measurements if k not in self.measurements_to_reveal]
+            also = f" ({_listed(others)} would also help)" if others else ""
             parts.append(
                 f"hidden by the level: {parameter_list(self._hidden_by_level(), self.names)}; "
                 f"revealing something of {enough} is enough{also}"
@@ -251,26 +241,20 @@ def identifiability(
     model: LinearModel | NonlinearModel, level: PrivacyLevel | ArrayLike,
     theta: ArrayLike | None = None,
 ) -> Identifiability:  # fmt: skip
-    """Can θ be estimated under I_z(y) ≤ S, and if not, what is hidden?
+    """Whether θ can be estimated under I_z(y) ≤ S, and what is hidden if not.
 
         identifiable  ⇔  HᵀSH invertible  ⇔  LᵀH has full column rank (S = L Lᵀ)
 
-    Symbols: `model` holds H, `level` is S; `theta` is needed by a nonlinear model (H = F'(θ)).
-    Assumes a continuous noise density that does not depend on θ (`assum:w0`); the verdict does
-    not depend on the noise otherwise.
-    Numerics: the rank of LᵀH, each column relative to √(Σ_k S_kk h_kj²), so that neither the
-    units of a reading nor those of a parameter matter; singular values below max(m, n)·eps count
-    as zero. One pass over H for a diagonal level.
-    Source: `thm:identifiable`. The readings to reveal are ours: raising S_kk by any amount adds
-    a multiple of h_k h_kᵀ to HᵀSH.
+    `theta`: of a nonlinear model (H = F'(θ)). Assumes a continuous noise density that does not
+    depend on θ (`assum:w0`). Columns are compared with √(Σ_k S_kk h_kj²), so that no unit matters.
+    Source: `def:identifiable`, `thm:identifiable`. The measurements to reveal are ours: raising
+    S_kk adds a multiple of h_k h_kᵀ to HᵀSH.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], noise=Gaussian(cov=1.0))
     >>> verdict = identifiability(model, PrivacyLevel([1.0, 0.0, 1.0]))
-    >>> verdict.identifiable, verdict.rank, verdict.readings_to_reveal
+    >>> verdict.identifiable, verdict.rank, verdict.measurements_to_reveal
     (False, 1, (1,))
-    >>> abs(verdict.hidden_directions.T).tolist()
-    [[0.0, 1.0]]
     """
     local = local_model(model, theta)
     return verdict(local, level_root(local.matrix, level_for(level, local)))
@@ -291,8 +275,8 @@ def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
     rows = matrix / np.where(root.column_scale > 0, unit, np.where(length > 0, length, 1.0))
     exposure = rows @ null
     seen = np.linalg.norm(exposure, axis=1) > turned * np.linalg.norm(rows, axis=1)
-    # Pivoted QR of the hidden parts of the rows: each pivot is the reading that shows most of what
-    # the earlier ones leave hidden.
+    # Pivoted QR of the hidden parts of the rows: each pivot is the measurement that reveals most of
+    # what the earlier ones leave hidden.
     pivots = scipy.linalg.qr(exposure.T, mode="r", pivoting=True)[-1]
     chosen = tuple(sorted(int(k) for k in pivots[: hidden.shape[1] - unseen.shape[1]]))
     seen[list(chosen)] = True
@@ -300,6 +284,6 @@ def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
     return Identifiability(False, root.rank, hidden, unseen, chosen, helpful, model.names)
 
 
-def _readings(index: Sequence[int]) -> str:
+def _listed(index: Sequence[int]) -> str:
     listed = ", ".join(str(k) for k in index[:6]) + (", …" if len(index) > 6 else "")
-    return f"reading{'s' if len(index) > 1 else ''} {listed}"
+    return f"measurement{'s' if len(index) > 1 else ''} {listed}"

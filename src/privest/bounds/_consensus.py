@@ -17,15 +17,11 @@ def consensus_bound(level: PrivacyLevel | ArrayLike, agents: int | None = None) 
 
         E(ȳ − (1/N)Σ y_i)² ≥ 1ᵀS⁺1 / N²        ( = (1/N²) Σ 1/S_i  for S = diag(S_i) )
 
-    Symbols: `level` is S (N×N) in I_Z(Y) ≤ S, where Z is everything sent over the network; `agents`
-    is N, needed for a level given as a number.
-    Assumes the JOINT constraint I_Z(Y) ≤ S, which independent private noise satisfies. Under the
-    per-agent constraints [I_Z(Y)]_ii ≤ S_i alone this is not a lower bound: correlated (secretly
-    shared) noise beats it by up to a factor N.
-    Attained by adding d_i ~ N(0, 1/S_i) once to y_i, then exact averaging.
-    Raises NotIdentifiable if a singular S hides the average (1 is not in its range).
-    Source: `coro:consensus` (printed for S = diag(S_i)); the matrix form is the Cramér-Rao bound
-    of the functional (1/N)1ᵀY.
+    `level` S (N×N) in I_Z(Y) ≤ S, Z everything sent over the network; `agents` N for a number.
+    Assumes the JOINT constraint, which independent noise satisfies: under [I_Z(Y)]_ii ≤ S_i alone
+    correlated noise beats this by up to a factor N. Attained by adding d_i ~ N(0, 1/S_i) once to
+    y_i, then exact averaging. Raises NotIdentifiable if a singular S hides the average.
+    Source: `coro:consensus` (printed for S = diag(S_i)): the Cramér-Rao bound of (1/N)1ᵀY.
 
     >>> consensus_bound(PrivacyLevel([1.0, 2.0]))
     0.375

@@ -27,11 +27,11 @@ TURNED = 10.0
 
 
 class ContrastBound(GivenBound):
-    """The floor of aᵀθ for each row a; infinite where no release within the level shows aᵀθ.
+    """The floor of aᵀθ for each row a; infinite where no release within the level reveals aᵀθ.
 
-    hidden        (k, n): a direction of θ that changes aᵀθ and that no release within the level
-                  shows, as a unit vector; zeros where aᵀθ is identifiable.
-    measurements  for each a those that see this direction: a higher level of one of them shows it.
+    hidden        (k, n): a unit vector of θ that changes aᵀθ and that no release within the level
+                  reveals; zeros where aᵀθ is identifiable.
+    measurements  for each a those that see this direction.
     """
 
     def __init__(
@@ -73,16 +73,14 @@ class ContrastBound(GivenBound):
 def contrast_bound(
     model: LinearModel, level: PSD, weights: ArrayLike | Mapping[str, float]
 ) -> ContrastBound:
-    """How well can aᵀθ be estimated under the level, though perhaps θ itself cannot?
+    """The bound of aᵀθ under the level, though perhaps θ itself is not identifiable; H of any rank.
 
         var aᵀθ̂ ≥ aᵀ PI⁺ a  if a lies in the range of PI, else inf
 
-    H of any rank. Where it is infinite `hidden` is a direction v with LᵀHv = 0 and aᵀv ≠ 0: the
-    releases of θ and of θ + v have one distribution.
-    Numerics: never a pseudo-inverse of PI, which squares the condition and depends on units. The
-    row space V of LᵀH is decided with every column in its natural size d, then
-    |T⁻ᵀVᵀ(a/d)|² with T the triangle of the whitened rows in this space. A part of a outside the
-    row space that rounding of H could explain counts as none.
+    Where it is infinite `hidden` is a direction v with LᵀHv = 0 and aᵀv ≠ 0: the releases of θ and
+    of θ + v have one distribution. Numerics: no pseudo-inverse of PI. The row space V of LᵀH is
+    decided with every column in its natural size d, then |T⁻ᵀVᵀ(a/d)|², T the triangle of the
+    whitened rows in this space.
     """
     rows = contrast_rows(weights, model.names)
     allowed = level_root(model.matrix, level).with_tolerance(model.accuracy)

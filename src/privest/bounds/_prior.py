@@ -1,7 +1,4 @@
-"""Bounds with a prior: Σ_BPPCR, what the prior alone tells, and levels that count it.
-
-Section on dynamic models; θ ~ N(·, P) and Gaussian noise for J_Y.
-"""
+"""Bounds with a prior θ ~ N(·, P): Σ_BPPCR, J_Y, and levels that count the prior."""
 
 from __future__ import annotations
 
@@ -23,10 +20,9 @@ from privest.privacy import PrivacyLevel
 
 
 class PriorBound(LinearBound):
-    """Σ_BPPCR = (PI + P⁻¹)⁻¹; `prior` is P (n, n).
+    """Σ_BPPCR = (PI + P⁻¹)⁻¹, `prior` P (n, n) of any rank.
 
-    θ = Bξ with P = BBᵀ makes the prior n extra rows [G; I]: no difference of large matrices, and P
-    may be singular.
+    θ = Bξ with P = BBᵀ: the prior is n extra rows [G; I].
     """
 
     kind: Kind = "bayesian"
@@ -60,7 +56,7 @@ class PriorBound(LinearBound):
 def prior_information(
     model: object, *, prior: ArrayLike | None = None, steps: int | None = None
 ) -> Array:
-    """J_Y = (HPHᵀ + Σ)⁻¹, (m, m): what the prior alone tells about the measurements (`def:prior`).
+    """J_Y = (HPHᵀ + Σ)⁻¹, (m, m): the information of the prior about y (`def:prior`).
 
     `prior` P of a linear model; `steps` K of a `dynamics.StateSpace`, (Km, Km).
 
@@ -84,16 +80,13 @@ def release_level(
     model: object, total: PrivacyLevel | ArrayLike, *, prior: ArrayLike | None = None,
     steps: int | None = None, lookback: bool = True,
 ) -> Any:  # fmt: skip  # noqa: ANN401
-    """S − J_Y: what a release may add, if everything known of Y is to stay below S = `total`.
+    """S − J_Y: what a release may add so that everything known of Y stays below S = `total`.
 
-    This is the paper's BI_z(Y) ≤ S: the total counts what the prior and the noise tell by
-    themselves. With more measurements than parameters it must be at least Σ⁻¹ in directions that
-    Hθ cannot reach, however vague the prior is.
+    The paper's BI_z(Y) ≤ S: the total counts what the prior and the noise reveal by themselves.
     A PrivacyLevel of a linear model with a `prior`. A `dynamics.StateSpace` has a StreamLevel for
-    `steps` K; S − J_Y is dense there, and releases look back to the first step. `lookback=False`:
-    the lower S − R⁻¹ of a stream that may have no end.
-    Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: then no mechanism exists,
-    not even silence. Nothing is clipped beyond rounding.
+    `steps` K, dense; `lookback=False`: the lower S − R⁻¹ of a stream that may have no end.
+    Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: then no mechanism exists.
+    Nothing is clipped beyond rounding.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0]], noise=Gaussian(cov=1.0))
@@ -121,9 +114,8 @@ def _prior(model: LinearModel, prior: ArrayLike) -> tuple[Array, Array]:
 def _marginal(reduced: Array, sigma: PSD) -> tuple[Array, Array]:
     """J_Y = (H'H'ᵀ + Σ)⁻¹ and (I − H'ᵀJ_YH'), the posterior of ξ ~ N(0, I), H' = HB.
 
-    In units of the noise, with H' = U diag(s) Vᵀ and all left and right singular vectors:
-    J_Y = U diag(1/(1 + s²)) Uᵀ, sums of squares that keep their digits however vague the prior is.
-    Where Σ is singular, or worse conditioned than the sum, the Cholesky factor of the sum does.
+    In units of the noise, with H' = U diag(s) Vᵀ: J_Y = U diag(1/(1 + s²)) Uᵀ. Where Σ is singular,
+    or worse conditioned than the sum, the Cholesky factor of the sum.
     """
     unit, total = _noise_whitener(sigma), sigma.dense() + reduced @ reduced.T
     spread = None
@@ -138,7 +130,7 @@ def _marginal(reduced: Array, sigma: PSD) -> tuple[Array, Array]:
     lower = cholesky(total[None])
     if lower is None:
         raise LevelBelowPrior(
-            "The prior and the noise leave some combination of the readings without any "
+            "The prior and the noise leave some combination of the measurements without any "
             "uncertainty (HPHᵀ + Σ is singular): the prior alone exceeds every finite level."
         )
     whitener = solve_lower(lower, np.eye(sigma.size)[None])[0]
@@ -162,12 +154,10 @@ def above_prior(
 ) -> tuple[Array, Flags]:
     """F with FFᵀ = S − J_Y, and which of its columns are not zero, or LevelBelowPrior.
 
-    Decided for readings in the units 1/√J_Y,kk, so that their own units do not matter. J_Y is an
-    inverse: whoever adds to it knows it up to (1 ± tol) J_Y only, tol = 10·m·eps times its
-    condition number in these units (`inverse_rounding`), so of an S that is not diagonal (one that
-    was computed) S ≥ (1 − tol) J_Y is asked for.
-    The error says what was `revealed` before, and the violated direction in the names of the
-    readings.
+    Decided for measurements in the units 1/√J_Y,kk. J_Y is an inverse, known up to (1 ± tol) J_Y,
+    tol = 10·m·eps times its condition number in these units (`inverse_rounding`): of an S that was
+    computed (not diagonal) S ≥ (1 − tol) J_Y is asked for. The error says what was `revealed`
+    before, and names the violated direction.
     """
     own = np.diagonal(known)
     unit = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
@@ -183,7 +173,7 @@ def above_prior(
         strongest = np.argsort(-np.abs(direction))[:5]
         listed = ", ".join(f"{direction[k]:+.2f}·{name(int(k))}" for k in strongest)
         raise LevelBelowPrior(
-            f"The level asks for less than {revealed} about the readings before anything is "
+            f"The level asks for less than {revealed} about the measurements before anything is "
             f"released: S − J_Y is negative in the direction {listed}"
             f"{' + …' if len(direction) > 5 else ''}. No mechanism satisfies it, not even silence. "
             f"A level s·I must have s ≥ {np.linalg.eigvalsh(known)[-1]:.6g} here."

@@ -17,18 +17,17 @@ from privest.bounds._classical import in_range, local_model, precision_rows, req
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, InformationRoot, pointwise_weight, require_range, root_of_rows
 from privest.linalg import compiled as machine
-from privest.linalg.cumulative import Kernel, StoredColumns, information, numpy_kernel
+from privest.linalg.cumulative import (
+    Kernel,
+    StoredColumns,
+    every_step,
+    information,
+    numpy_kernel,
+)
 from privest.linalg.sequential import BandedRows, DenseRows, Rows
-from privest.linalg.stream_solutions import every_step
 from privest.linalg.tolerances import rank_tolerance
 from privest.model import LinearModel
-from privest.privacy import (
-    EndlessLevel,
-    PrivacyLevel,
-    SequentialLevel,
-    StreamLevel,
-    as_stream_level,
-)
+from privest.privacy import PrivacyLevel, StreamLevel, as_stream_level
 
 
 class StreamBound(Bound):
@@ -40,7 +39,7 @@ class StreamBound(Bound):
 
     def __init__(self, white: _Whitened) -> None:
         self._white, self.names = white, white.model.names
-        self.steps, self.first = white.level.steps, white.first()
+        self.steps, self.first = len(white.level.sizes), white.first()
 
     def __len__(self) -> int:
         return self.steps
@@ -138,19 +137,17 @@ class StepBound(Bound):
 
 
 def stream_bound(
-    model: LinearModel, level: SequentialLevel, *, compiled: bool | None = None
+    model: LinearModel, level: StreamLevel, *, compiled: bool | None = None
 ) -> StreamBound:
-    """What accuracy is possible after each step of a stream?
+    """The bound after each step of a stream.
 
         PI_k = Σ_{j ≤ k} G_jᵀG_j ,   G = C⁻¹A H̄ ,   V = A Σ̄ Aᵀ + I = C Cᵀ ,   S̄_K = AᵀA
 
-    `compiled`: machine code by numba (extra `compiled`); None uses it where it is installed and the
-    stream long, True insists, False never does. Same results.
+    `compiled`: machine code by numba; None uses it where it is installed and the stream long.
     Guarantees: Σ_PPCR,k = PI_k⁻¹ is the floor for every mechanism with I_{Z̄_k}(Ȳ_k) ≤ S̄_k
     (`thm:PPF_recur`); attained by the sequential Gaussian mechanism with RLS (`thm:opt`).
     Numerics: U = 0 O(M), banded O(M b²), dense M³/3 flops; relative error about eps times the
-    condition of the root of PI_k, whatever K. The first identifiable step is found by a rank test
-    of the whitened rows, not by counting measurements.
+    condition of the root of PI_k, whatever K.
     Source: `algo:recursive_PI`, `algo:recursive_PPCR`, `coro:PPCR_recur`.
 
     >>> from privest.noise import Gaussian
@@ -169,15 +166,16 @@ def stream_estimates(
     """θ̂_k for k = first..K−1, (K − first, n), from the releases z̃ (M,), and their covariances.
 
     The estimates of `algo:PP_RLS`: θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ(C⁻¹z̃)_j, with cov w for Σ̄. The
-    second value holds what they attain, from the same pass: for Gaussian noise the bound itself
-    (`thm:opt`), for any other noise a covariance above it, the floor being `bound(model, level)`.
-    `compiled`: see `stream_bound`.
+    second value holds what they attain: for Gaussian noise the bound (`thm:opt`), else a covariance
+    above it.
     """
     # (NaN, a measurement that is missing: PrivateRLS leaves it and what shows it later out.)
     given = as_array(releases, "the releases (PrivateRLS takes missing ones)", ndim=1)
     own = _level_of(level, model)
-    if len(given) != own.readings:
-        raise InvalidInput(f"the releases must have {own.readings} entries; received {len(given)}.")
+    if len(given) != own.measurements:
+        raise InvalidInput(
+            f"the releases must have {own.measurements} entries; received {len(given)}."
+        )
     white = _Whitened(model, own, model.covariance, given, compiled)
     bound = StreamBound(white)
     covariances, estimates = white.every_step(bound.require_first())
@@ -186,19 +184,19 @@ def stream_estimates(
     return estimates, bound
 
 
-def _level_of(given: SequentialLevel | PrivacyLevel | ArrayLike, model: LinearModel) -> StreamLevel:
-    """The level of all readings of the model; that of every step goes on to its last row."""
+def _level_of(given: StreamLevel | PrivacyLevel | ArrayLike, model: LinearModel) -> StreamLevel:
+    """The level of all measurements of the model."""
     level = as_stream_level(given, steps=local_model(model).readings)
-    if isinstance(level, EndlessLevel):
-        level = level.first(max(model.readings // level.block, 1))
-    assert isinstance(level, StreamLevel)
+    if level.steps is None:
+        return level.first(max(model.readings // (level.block or 1), 1))
     return level
 
 
 def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
-    if model.readings != level.readings:
+    if model.readings != level.measurements:
         raise InvalidInput(
-            f"The model has {model.readings} readings; the stream level has {level.readings}."
+            f"The model has {model.readings} measurements; the stream level has "
+            f"{level.measurements}."
         )
     rows = level.rows
     if isinstance(rows, BandedRows) and rows.couples(model.inverse_information):
@@ -207,7 +205,7 @@ def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
 
 
 def _centred(release: Array, model: LinearModel, rows: Rows) -> Array:
-    """z̃ − A E w: without what the releases show of noise that is not centred."""
+    """z̃ − A E w: without the mean of the noise."""
     mean = model.noise.expectation(model.readings)
     if not np.any(mean):
         return release
@@ -229,19 +227,19 @@ class _Whitened:
         self.model, self.level, self.n = in_range(model), level, model.parameters
         require_size(level.rows.level_diagonal(), "the level")
         rows = _rows_for(model, level)
-        use = machine.wanted(compiled, level.readings)
+        use = machine.wanted(compiled, level.measurements)
         self.kernel: Kernel = machine.kernel if use else numpy_kernel
         if release is not None:
             release = _centred(release, model, rows)
         self.columns = rows.columns(covariance, model.matrix, release, compiled=use)
-        # m_k ≥ 1, so that as many steps as readings means one reading a step.
-        self.ends = None if level.steps == level.readings else np.cumsum(level.sizes)
+        # m_k ≥ 1, so that as many steps as measurements means one per step.
+        self.ends = None if level.steps == level.measurements else np.cumsum(level.sizes)
         widest = 1 if self.ends is None else max(level.sizes)
         self.tolerance = rank_tolerance(max(self.n, widest))
 
     @property
     def rows(self) -> Array:
-        return self._first_rows(self.columns.readings)
+        return self._first_rows(self.columns.measurements)
 
     def _first_rows(self, count: int) -> Array:
         return self.columns.part(0, count)[: self.n].T
@@ -271,7 +269,7 @@ class _Whitened:
 
     def first(self) -> int | None:
         """The first step after which the rows have full column rank: gallop, then bisect."""
-        low, high, reach = -1, self.level.steps - 1, self.n
+        low, high, reach = -1, len(self.level.sizes) - 1, self.n
         while self.root(probe := min(low + reach, high)).rank < self.n:
             if probe == high:
                 return None

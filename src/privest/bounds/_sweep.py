@@ -10,7 +10,7 @@ from privest.arrays import EPS, Array, ArrayLike, Flags, as_array, plural
 from privest.bounds._bound import Bound, GivenBound, inverse_information, unknown
 from privest.bounds._classical import classical_bound, local_model, require_size
 from privest.bounds._trace import eigen_coordinates, inverse_gram
-from privest.errors import NotAPrivacyLevel
+from privest.errors import InvalidInput
 from privest.linalg import (
     PSD,
     Scalar,
@@ -66,26 +66,23 @@ class Sweep(GivenBound):
 def sweep(
     model: LinearModel | NonlinearModel, levels: ArrayLike, *, theta: ArrayLike | None = None
 ) -> Sweep:
-    """What accuracy do the levels s·I allow, for every number s of `levels` (k,)?
+    """The bounds of the levels s·I for every number s of `levels` (k,).
 
         PI(s) = Hᵀ U diag(s / (1 + s λ)) Uᵀ H ,   Σ = U diag(λ) Uᵀ
         Σ_PPCR(s) = (1/s + σ²) (HᵀH)⁻¹            for Σ = σ²I
 
-    The numbers are those of `bound(model, s)`, up to rounding. Raises NotIdentifiable if H does not
-    determine θ even without privacy.
-    Numerics: one pass over H for Σ = σ²I, whatever k. Otherwise one eigen-decomposition of Σ and
-    k weighted Gram matrices of H, O(kmn²); levels at which these would lose digits go through the
-    kernel of `bound` one by one.
-    Source: `thm:crbound`, `coro:PPCR`.
+    The numbers of `bound(model, s)`, up to rounding. Raises NotIdentifiable if H does not determine
+    θ. One pass over H for Σ = σ²I; otherwise one eigen-decomposition of Σ and k weighted Gram
+    matrices, O(kmn²). Source: `thm:crbound`, `coro:PPCR`.
 
     >>> from privest.noise import Gaussian
     >>> found = sweep(LinearModel([[2.0]], noise=Gaussian(cov=0.5)), [0.0, 1.0, 4.0])
     >>> found.covariance.ravel().tolist()  # (1/s + 1/2)/4
     [inf, 0.375, 0.1875]
     """
-    numbers = as_array(levels, "the levels", ndim=1, error=NotAPrivacyLevel)
+    numbers = as_array(levels, "the levels", ndim=1)
     if numbers.size == 0 or numbers.min() < 0:
-        raise NotAPrivacyLevel("the levels of a sweep must be numbers ≥ 0, at least one of them.")
+        raise InvalidInput("the levels of a sweep must be numbers ≥ 0, at least one of them.")
     require_size(numbers, "a level of the sweep")
     local = local_model(model, theta)
     classical = classical_bound(local)

@@ -4,15 +4,12 @@ For a linear unbiased estimate Ty of θ, released with noise of covariance D, th
 tr W(TΣTᵀ + D) and the budget tr TᵀD⁻¹T ≤ s. With W = BBᵀ and M = BᵀT the best D costs ‖M‖_*²/s
 (nuclear norm), which leaves the convex problem
 
-    minimise  tr MΣMᵀ + ‖M‖_*² / s   over  MH = Bᵀ .
+    minimise  tr MΣMᵀ + ‖M‖_*² / s   over  MH = Bᵀ ;
 
-For Σ = σ²I its solution is ordinary least squares: σ² tr Ã + (tr Ã^½)²/s with Ã = Bᵀ(HᵀH)⁻¹B.
-For a general Σ it lies between least squares (s → 0) and generalised least squares (s → ∞).
-
-Route. ‖M‖_*² = min over Q > 0, tr Q = 1 of tr MᵀQ⁻¹M, attained at Q ∝ (MMᵀ)^½. For a fixed
-Q = U diag(q) Uᵀ the rows of UᵀM are separate generalised least-squares problems with covariance
-Σ + I/(s q_i); for fixed M the best Q is explicit. The joint problem is convex, so alternating
-descends to the optimum, and convexity in Q gives a certificate at every step:
+for Σ = σ²I its solution is least squares: σ² tr Ã + (tr Ã^½)²/s with Ã = Bᵀ(HᵀH)⁻¹B.
+‖M‖_*² = min over Q > 0, tr Q = 1 of tr MᵀQ⁻¹M, attained at Q ∝ (MMᵀ)^½. For a fixed
+Q = U diag(q) Uᵀ the rows of UᵀM are generalised least-squares problems with covariance
+Σ + I/(s q_i). Alternating descends to the optimum, with a certificate at every step:
 
     value(Q) − optimum ≤ (λ_max(Q⁻¹MMᵀQ⁻¹) − tr MᵀQ⁻¹M)/s .
 """
@@ -20,6 +17,7 @@ descends to the optimum, and convexity in Q gives a certificate at every step:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +34,7 @@ from privest.linalg import PSD, Blocks, Scalar, psd, weighted_roots
 from privest.linalg.batched import substitute
 from privest.linalg.tolerances import CERTIFICATE, GIVE_UP
 from privest.model import LinearModel
-from privest.privacy import metric
+from privest.privacy import metric_trace
 from privest.records import Record
 
 MAX_ROUNDS = 2000
@@ -54,9 +52,9 @@ class TraceBound(Record):
     simple_floor   tr WΣ_CR + (tr Ã^½)²/s ≤ total: a floor without iteration, attained if
                    range(ΣH) ⊂ range(H).
     classical      Σ_CR (n, n).
-    printed        Σ_CR + (ΣH_kᵀH_k)⁻¹/s, (n, n): `coro:DP` as printed, a floor in the PSD order;
-                   the privacy part of its trace is up to n times below the tight one.
-    paper_release  what the paper's noise shape (n/s)(HᵀH)⁻¹ on least squares would cost.
+    printed        Σ_CR + (ΣH_kᵀH_k)⁻¹/s, (n, n): `coro:DP` as printed; the privacy part of its
+                   trace is up to n times below the tight one.
+    paper_release  the loss of least squares with the paper's noise (n/s)(HᵀH)⁻¹.
     """
 
     budget: float
@@ -73,51 +71,21 @@ class TraceBound(Record):
         return f"TraceBound(budget {self.budget:g}, total {self.total:.4g})"
 
 
-@dataclass(frozen=True, eq=False)
-class LinearRelease(Record):
+class LinearRelease(NamedTuple):
     """The best linear release z = M y + d, d ~ N(0, noise), of Bᵀθ where W = BBᵀ.
 
     map        M (r, m), r = rank W, with M H = Bᵀ.
-    noise      (r, r): (‖M‖_*/s)(MMᵀ)^½, so that tr I_z(Y) = tr Mᵀ noise⁻¹ M = s, the `budget`.
-    root       B (n, r). For W > 0: θ̂ = B⁻ᵀz, with `theta_map` T = B⁻ᵀM and `theta_noise` on θ̂.
-    sampling, privacy, total, gap: as in `TraceBound`, with cov w for Σ.
+    noise      (r, r): (‖M‖_*/s)(MMᵀ)^½, so that tr I_z(Y) = tr Mᵀ noise⁻¹ M = s.
+    root       B (n, r).
+    sampling, privacy, gap: as in `TraceBound`, with cov w for Σ.
     """
 
     map: Array
     noise: Array
     root: Array
-    budget: float
     sampling: float
     privacy: float
     gap: float
-
-    def __repr__(self) -> str:
-        return f"LinearRelease(budget {self.budget:g}, loss {self.total:.4g})"
-
-    @property
-    def total(self) -> float:
-        """tr(W·MSE) = sampling + privacy."""
-        return self.sampling + self.privacy
-
-    @property
-    def theta_map(self) -> Array:
-        """T with θ̂ = T y before noise. Only for W > 0."""
-        return np.linalg.solve(self._square_root().T, self.map)
-
-    @property
-    def theta_noise(self) -> Array:
-        """Covariance of the noise on θ̂ itself: B⁻ᵀ noise B⁻¹. Only for W > 0."""
-        half = np.linalg.solve(self._square_root().T, self.noise)
-        return np.linalg.solve(self.root.T, half.T).T
-
-    def _square_root(self) -> Array:
-        n, r = self.root.shape
-        if r < n:
-            raise InvalidInput(
-                f"The weight has rank {r} of {n}: only Bᵀθ is released, not θ. Use `map` and "
-                "`noise`."
-            )
-        return self.root
 
 
 def trace_bound(
@@ -131,12 +99,12 @@ def trace_bound(
 
     Symbols: `budget` s > 0, or `epsilon` of the paper's metric privacy (`def:DP`): a probability
     ratio ≤ e^{ε‖y_k − y_k'‖} at every distance implies s = Kε² (`prop:DP2Fisher`), K the number of
-    `measurements` y_k, by default one a row of H. Classical ε-differential privacy at a fixed
-    distance implies no bound. `weight` W (n, n) PSD, the identity if not given.
+    `measurements` y_k, by default one per row of H. Classical ε-differential privacy at a fixed
+    distance implies no bound. `weight` W (n, n) PSD, by default the identity.
     Guarantees: a lower bound for every admissible mechanism and unbiased estimate, also when only
     E tr I_z(Y) ≤ s holds. Attained by a linear release for Gaussian noise.
-    Numerics: exact in one step for Σ = σ²I; otherwise to a certified gap, reported as `gap`, of
-    1e-9 relative as a rule; an error beyond 1e-6. O(mn³) a round, tens of rounds.
+    Numerics: exact in one step for Σ = σ²I; otherwise to `gap`, as a rule 1e-9 relative; an error
+    beyond 1e-6. O(mn³) a round, tens of rounds.
     Source: docs/theory.md 3; tightens `coro:DP`.
 
     >>> from privest.noise import Gaussian
@@ -147,19 +115,18 @@ def trace_bound(
     """
     s = _budget(model, budget, epsilon, measurements)
     root = weight_root(weight, in_range(local_model(model)).parameters)
-    classical = classical_bound(model)
-    solution = _solve(model, model.inverse_information, root, s)
-    inverse = inverse_gram(model)
+    classical, inverse = classical_bound(model), inverse_gram(model)
+    found = _solve(model, model.inverse_information, root, s)
     ordinary = _least_squares_rows(model.matrix, np.ones(model.readings), root)
-    paper = _quadratic(ordinary, model.inverse_information)
+    paper = float((model.inverse_information.factor_rows(ordinary.T) ** 2).sum())
+    strength = float(np.linalg.svd(ordinary, compute_uv=False).sum())  # tr Ã^½
     return TraceBound(
         budget=s,
-        total=solution.total,
-        sampling=solution.sampling,
-        privacy=solution.privacy,
-        gap=solution.gap,
-        simple_floor=float(np.trace(root.T @ classical @ root))
-        + least_squares_strength(model, root) ** 2 / s,
+        total=found.sampling + found.privacy,
+        sampling=found.sampling,
+        privacy=found.privacy,
+        gap=found.gap,
+        simple_floor=float(np.trace(root.T @ classical @ root)) + strength**2 / s,
         classical=classical,
         printed=classical + inverse / s,
         paper_release=paper + model.parameters * float(np.trace(root.T @ inverse @ root)) / s,
@@ -180,7 +147,7 @@ def _budget(
                 f"measurements must divide the {rows} rows of H into K equal parts; received "
                 f"{count!r}."
             )
-        s = metric.trace_bound(epsilon, count)
+        s = metric_trace(epsilon, count)
     else:
         raise InvalidInput("give budget=, or epsilon= of metric privacy: one of them.")
     require_size(s, "the budget")
@@ -190,15 +157,9 @@ def _budget(
 def best_linear_release(
     model: LinearModel, budget: float, weight: ArrayLike | None = None
 ) -> LinearRelease:
-    """The linear release of θ (or of Bᵀθ) that loses least under tr I_z(Y) ≤ s.
+    """The linear release of Bᵀθ that loses least under tr I_z(Y) ≤ s, from public inputs.
 
-    Its covariance uses cov w; for Gaussian noise its loss equals `trace_bound`. The map and
-    the noise depend on public inputs only (H, Σ, s, W).
-
-    >>> from privest.noise import Gaussian
-    >>> model = LinearModel([[1.0, 0.0], [0.0, 2.0]], noise=Gaussian(cov=1.0))
-    >>> best_linear_release(model, budget=9.0).theta_noise.round(12).tolist()
-    [[0.166666666667, 0.0], [0.0, 0.083333333333]]
+    For Gaussian noise its loss equals `trace_bound`.
     """
     s = as_positive(budget, "budget")
     require_size(s, "the budget")
@@ -223,19 +184,6 @@ def inverse_gram(model: LinearModel) -> Array:
     root = weighted_roots(model.matrix, [1.0])[0]
     require_seen(model, root)
     return root.inverse()
-
-
-def least_squares_strength(model: LinearModel, root: Array | None = None) -> float:
-    """‖BᵀH⁺‖_* = tr (Bᵀ(HᵀH)⁻¹B)^½, from the triangular root of HᵀH."""
-    triangle = weighted_roots(model.matrix, [1.0])[0].triangle
-    targets = np.eye(len(triangle)) if root is None else root
-    inner = substitute(triangle, targets, transposed=True)
-    return float(np.linalg.svd(inner, compute_uv=False).sum())
-
-
-def _quadratic(rows: Array, sigma: PSD) -> float:
-    """tr MΣMᵀ."""
-    return float((sigma.factor_rows(rows.T) ** 2).sum())
 
 
 def _solve(model: LinearModel, sigma: PSD, root: Array, s: float) -> LinearRelease:
@@ -263,15 +211,8 @@ def _solve(model: LinearModel, sigma: PSD, root: Array, s: float) -> LinearRelea
             f"The best release was not found in {MAX_ROUNDS} rounds: certified relative gap "
             f"{gap / (sampling + privacy):.2g}."
         )
-    return LinearRelease(
-        map=_back(rows, sigma),
-        noise=float(strength.sum()) / s * (left * strength) @ left.T,
-        root=root,
-        budget=s,
-        sampling=sampling,
-        privacy=privacy,
-        gap=gap,
-    )
+    noise = float(strength.sum()) / s * (left * strength) @ left.T
+    return LinearRelease(_back(rows, sigma), noise, root, sampling, privacy, gap)
 
 
 def _shape(rows: Array) -> tuple[Array, Array]:
@@ -322,7 +263,7 @@ def eigen_coordinates(matrix: Array, sigma: PSD) -> tuple[Array, Array]:
 
 
 def _back(rows: Array, sigma: PSD) -> Array:
-    """M from the eigenvector coordinates of Σ to the readings."""
+    """M from the eigenvector coordinates of Σ to the measurements."""
     if not isinstance(sigma, Blocks):
         return rows
     result = np.zeros(rows.shape)

@@ -23,10 +23,8 @@ class Command(NamedTuple):
 
 PANELS = {
     "For data owners": {
-        "look": Command(".owner:look", "What a table holds, and how its file is written."),
-        "plan": Command(
-            ".plan:plan", "What a private regression would cost; reads public columns."
-        ),
+        "look": Command(".owner:look", "Columns of a table, and the format of its file."),
+        "plan": Command(".plan:plan", "Cost of a private regression; reads public columns."),
         "design": Command(".design:design", "Privacy levels by row, as a public column."),
         "release": Command(".owner:release", "Write the private release of a plan."),
         "verify": Command(".owner:verify", "Check a release: unchanged, and in the ledger?"),
@@ -43,7 +41,6 @@ PANELS = {
         "levels": Command(".researcher:levels", "Privacy levels by what an attacker can do."),
         "filter": Command(".filter:filter_states", "States of a dynamic model from releases."),
         "identify": Command(".identify:identify", "Parameters of a dynamic model from releases."),
-        "consensus": Command(".consensus:consensus", "Agents reach one estimate (with mpiexec)."),
         "reproduce": Command("privest.paper.commands:app", "The paper's experiments and figures."),
     },
 }

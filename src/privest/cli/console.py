@@ -17,7 +17,7 @@ from privest.report.sections import printable
 from privest.report.terminal import shown as shown
 
 if TYPE_CHECKING:
-    from privest.privacy import GridStatement
+    from privest.privacy import Statement
     from privest.streaming import Spent
 
 SIMULATED = "The noise was simulated: for experiments, this is no protected release."
@@ -58,7 +58,7 @@ def note(*sentences: str | None) -> None:
 
 
 def complain(text: str) -> None:
-    """What is wrong, on standard error, after the name of the program."""
+    """An error message on standard error, after the name of the program."""
     to_stderr().print(shown("privest:", style="bold red"), shown(text), soft_wrap=True)
 
 
@@ -87,7 +87,7 @@ def tell_file(what: str, path: Path) -> None:
     to_stderr().print(shown(f"{what}: {path}"), soft_wrap=True)
 
 
-def tell_epsilon(spent: Spent | None, said: GridStatement | None, *, simulated: bool) -> None:
+def tell_epsilon(spent: Spent | None, said: Statement | None, *, simulated: bool) -> None:
     """The ε of all releases of a stream, where it was asked for."""
     if simulated:
         if spent is not None:

@@ -9,16 +9,24 @@ import numpy as np
 from rich.console import Console
 from rich.rule import Rule
 
-from privest import workflow
 from privest.cli.console import shown, to_people
 from privest.cli.options import command
 from privest.cli.owner import ESTIMATE, Charge
-from privest.data import open_source, write_table
+from privest.data.source import open_source
+from privest.data.writer import write_table
 from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.ledger import discard
-from privest.report import describe, print_sections, save_report
-from privest.workflow import LEDGER, commands_of
+from privest.report.describe import describe
+from privest.report.page import report
+from privest.report.terminal import print_sections
+from privest.workflow.account import LEDGER
+from privest.workflow.commands import commands_of
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import Plan, make_plan
+from privest.workflow.release import release as release_table
+from privest.workflow.release import simulate_release, simulation_source
+from privest.workflow.spec import Model, Privacy, Public, Spec, load_spec, to_toml
 
 COLUMNS = ("age", "sex", "bmi", "bp", "s5")
 REFERENCE = 142  # of 442 people, a fixed random choice; the others are the private ones
@@ -28,7 +36,7 @@ EPSILON = 3.0
 
 
 @command()
-def demo(out: Path = Path("out/demo"), first: bool = False, simulate: bool = False) -> None:
+def demo(out: Path = Path("out/demo"), simulate: bool = False) -> None:
     """Plan, release, estimate and report on embedded data: triglycerides of 300 people.
 
     142 more people are a public reference. The release is real, with a ledger: its noise, and so
@@ -37,27 +45,21 @@ def demo(out: Path = Path("out/demo"), first: bool = False, simulate: bool = Fal
 
     Options:
     out DIR   Folder to write to.
-    first     Instead: the bound of the paper's first example, a table.
     simulate  Simulated noise of a fixed seed: the same page in every run.
     """
-    if first:
-        from privest.paper.commands import show_first_example
-
-        show_first_example(to_people(), out)
-    else:
-        _show(to_people(), out, SEED if simulate else None)
+    _show(to_people(), out, SEED if simulate else None)
 
 
 def _show(console: Console, folder: Path, seed: int | None) -> None:
     """Run it, print it, and say where the page is."""
     people, reference, plan_file, release, page = (folder / name for name in FILES)
-    spec = workflow.Spec(
+    spec = Spec(
         people.name,
-        workflow.Model(("s5",), ("age", "sex", "bmi", "bp"), categories={"sex": ("0", "1")}),
-        workflow.Privacy(epsilon=EPSILON, delta=1e-6, range={"s5": (3.0, 6.5)}, form="aggregate"),
-        workflow.Public(reference=reference.name),
+        Model(("s5",), ("age", "sex", "bmi", "bp"), categories={"sex": ("0", "1")}),
+        Privacy(epsilon=EPSILON, delta=1e-6, range={"s5": (3.0, 6.5)}, form="aggregate"),
+        Public(reference=reference.name),
     )
-    plan_text, ledger = workflow.to_toml(spec), folder / LEDGER
+    plan_text, ledger = to_toml(spec), folder / LEDGER
     made = [people, reference, plan_file, release, page, ledger]
     _clear(folder, made, plan_file, plan_text)
     discard(ledger)  # these people are public: every run is their first release
@@ -72,32 +74,33 @@ def _show(console: Console, folder: Path, seed: int | None) -> None:
     )
     commands = commands_of(plan_file, release, page, seed=seed)
     _type(console, commands.plan)
-    found = workflow.make_plan(workflow.load_spec(plan_file))
+    found = make_plan(load_spec(plan_file))
     print_sections(console, describe(found))
     console.print(shown(_beside_rows(found)))
     _type(console, commands.release)
     if seed is None:
         with Charge().account(found.spec, plan_file) as account:
-            header = workflow.release(found, release, account=account)
+            header = release_table(found, release, account=account)
             sections = describe(header, account=account, keys=("release",))
     else:
-        header = workflow.simulate_release(found, release, workflow.simulation_source(found, seed))
+        header = simulate_release(found, release, simulation_source(found, seed))
         sections = describe(header, keys=("release",))
     print_sections(console, sections)
     _type(console, commands.estimate)
-    estimated = workflow.estimate(release)
+    estimated = estimate(release)
     print_sections(console, describe(estimated, keys=ESTIMATE))
     _type(console, commands.report)
     names = plan_file.name, release.name, page.name  # where they lie is nobody else's business
     ledger_name = None if seed is not None else LEDGER
-    save_report(found, estimated, commands_of(*names, seed=seed, ledger=ledger_name), page)
+    commands = commands_of(*names, seed=seed, ledger=ledger_name)
+    report(estimated, page, plan=found, commands=commands)
     console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
 
 
-def _beside_rows(plan: workflow.Plan) -> str:
-    """What the other form would cost at the same ε."""
+def _beside_rows(plan: Plan) -> str:
+    """The cost of the other form at the same ε."""
     privacy = replace(plan.spec.privacy, form="rows")
-    rows = workflow.make_plan(replace(plan.spec, privacy=privacy))
+    rows = make_plan(replace(plan.spec, privacy=privacy))
     times = float((rows.standard_error / plan.standard_error).mean())
     return f"At the same ε, noisy rows would have errors {times:.1f} times as large."
 

@@ -17,23 +17,18 @@ from privest.bounds import bound, classical_bound, identifiability
 from privest.cli.console import new_table, print_json, shown, tell_file, to_people
 from privest.cli.options import command, group, listed, named_numbers
 from privest.cli.owner import PlanFile
-from privest.data import open_source, write_table
+from privest.data.source import open_source
+from privest.data.writer import write_table
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 from privest.records import plain, standard_errors
 from privest.report.figures import require_files
-from privest.workflow import (
-    HeldRows,
-    Plan,
-    Spec,
-    held_rows,
-    index_of,
-    is_plain,
-    load_spec,
-    make_plan,
-)
+from privest.workflow.plan import Plan, make_plan
+from privest.workflow.spec import Spec, is_plain, load_spec
+from privest.workflow.survey import HeldRows, held_rows
+from privest.workflow.terms import index_of
 
 LISTED = 10  # groups that are listed, those with the largest levels
 COLUMN = "level"  # of the table that is written
@@ -156,8 +151,8 @@ def _designed(
     }  # fmt: skip
     if wanted:
         _require_reachable(model, wanted, aim.cap)
-        how = designs.equalised if aim.equalised else designs.least_loss
-        return how(model, designs.StandardErrors(dict(wanted.items())), **limits)
+        limits["loss"] = "largest" if aim.equalised else "total"
+        return designs.least_loss(model, wanted, **limits)
     assert mean is not None
     if aim.cap is not None and aim.cap < mean:
         raise InvalidInput(
@@ -165,7 +160,7 @@ def _designed(
             f"{mean:g}: the cap must be above the mean."
         )
     weight = 1 / np.diagonal(classical_bound(model))  # units of the features do not matter
-    return designs.allocate(model, budget, criterion=designs.A(weight), **limits)
+    return designs.allocate(model, budget, weight=weight, **limits)
 
 
 def _usable(levels: Array, plan: Plan, cap: float | None) -> Array:
@@ -276,7 +271,7 @@ def _print(
         asked = f"{wanted[name]:g}" if name in wanted else ""
         table.add_row(shown(name), f"{open_:.4g}", f"{own:.4g}", asked)
     console.print(table)
-    console.print(shown(found.explain()))
+    console.print(shown(found.summary()))
     if groups is None:
         return
     shares = _by(rows, levels)

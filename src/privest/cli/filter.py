@@ -21,22 +21,16 @@ from privest.cli.series import (
     tell_diagnosis,
 )
 from privest.cli.stream_options import Account, Output, Privacy, Sides, Trial
-from privest.data import require_no_formula
-from privest.dynamics import (
-    Filtered,
-    Smoothed,
-    StateBound,
-    StateSpace,
-    smooth,
-)
-from privest.dynamics import diagnose as diagnosis_of
+from privest.data.cells import require_no_formula
+from privest.dynamics import StateBound, StateSpace
 from privest.errors import InvalidInput, NumericalFailure
 from privest.reading import parse_toml, read_document
+from privest.records import Estimated
 from privest.report.figures import Curve, Panel, require_files, save_panels
 from privest.streaming import CLIPPED
 
-PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "cross", "diffuse")
-OPTIONAL = ("mean0", "B", "D", "cross", "diffuse")
+PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "diffuse")
+OPTIONAL = ("mean0", "B", "D", "diffuse")
 
 
 @command(smoothed={"names": ("--smooth",)})
@@ -70,7 +64,7 @@ def filter_states(
     privest filter room.csv --model room.toml --level 1 --inputs heating --diagnose fit.png
 
     Options:
-    model TOML  TOML file with A, C, Q, R, cov0 (and mean0, B, D, cross, diffuse, states = [names]);
+    model TOML  TOML file with A, C, Q, R, cov0 (and mean0, B, D, diffuse, states = [names]);
                 public.
     smoothed    Estimate every state from all releases.
     """
@@ -98,7 +92,7 @@ def filter_states(
     )  # fmt: skip
     if not sides.to_releases:
         found = pv.dynamics.filter(system, release, level=level, inputs=inputs)
-        result: Filtered | Smoothed = smooth(found) if smoothed else found
+        result = found.smoothed if smoothed else found.filtered
         output.write(_rows(result, names))
         _summary(
             pv.bound(system, level, steps=release.steps, missing=release.missing), names, smoothed
@@ -106,7 +100,7 @@ def filter_states(
         if ends is not None:
             note(CLIPPED)
         if diagnose is not None:
-            tell_diagnosis(lambda: diagnosis_of(found), diagnose)
+            tell_diagnosis(found.diagnose, diagnose)
         if output.png is not None:
             _draw(result, names, output.png, "smoothed" if smoothed else "filtered")
     tell_epsilon(spent, said, simulated=release.simulated)
@@ -128,7 +122,7 @@ def read_model(path: Path) -> tuple[StateSpace, list[str]]:
 
 
 def _record(path: Path) -> dict[str, Any]:
-    """What the file holds: all parts that are needed, nothing unknown."""
+    """The content of the file: all parts that are needed, nothing unknown."""
     record = parse_toml(read_document(path, "it"), "it")
     needless = {*OPTIONAL, "cov0"} if record.get("diffuse") is True else OPTIONAL
     absent = [name for name in PARTS if name not in {*record, *needless}]
@@ -139,11 +133,11 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
-def _rows(result: Filtered | Smoothed, names: list[str]) -> str:
+def _rows(result: Estimated, names: list[str]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["step", *(part for name in names for part in (name, f"{name}_se"))])
-    pairs = np.stack([result.estimate, result.standard_error], axis=2)
+    pairs = np.stack([result.value, result.standard_error], axis=2)
     rows = pairs.reshape(len(pairs), -1).tolist()
     writer.writerows([k, *map(repr, row)] for k, row in enumerate(rows))
     return buffer.getvalue()
@@ -168,9 +162,9 @@ def _summary(limit: StateBound, names: list[str], smoothed: bool) -> None:
     to_stderr().print(table)
 
 
-def _draw(result: Filtered | Smoothed, names: list[str], path: Path, kind: str) -> None:
+def _draw(result: Estimated, names: list[str], path: Path, kind: str) -> None:
     panels = [
-        Panel(name, [Curve.of_errors(kind, result.estimate[:, j], result.standard_error[:, j])])
+        Panel(name, [Curve.of_errors(kind, result.value[:, j], result.standard_error[:, j])])
         for j, name in enumerate(names)
     ]
     save_panels(panels, path, title="States and 95% intervals, from releases alone")

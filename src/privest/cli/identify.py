@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 
 import privest as pv
-from privest.arrays import CONFIDENCE, Array
+from privest.arrays import CONFIDENCE, Array, Flags
 from privest.cli.console import (
     new_table,
     note,
@@ -31,9 +31,9 @@ from privest.cli.stream_options import (
     Trial,
     as_weights,
 )
-from privest.dynamics import Fit, Forecast, Intervals, as_family, fit, require_level
+from privest.dynamics import FamilyEstimate, Forecast, as_family, fit, require_level
 from privest.errors import InvalidInput
-from privest.records import Record, plain, standard_errors
+from privest.records import plain, standard_errors
 from privest.report.figures import Curve, Panel, require_files, save_panels
 from privest.report.numbers import value as rounded
 
@@ -112,11 +112,10 @@ def identify(
         found = fit(model, release, level=level, inputs=past)
         forecast = found.forecast(ahead, inputs=later) if ahead else None
         _write(found, forecast, output)
-        intervals = found.intervals()
         if json:
-            print_json(_record(found, intervals, forecast))
+            print_json(_record(found, forecast))
         else:
-            _print_fit(to_people(), found, intervals, one, columns.inputs)
+            _print_fit(to_people(), found, one, columns.inputs)
             if weights:
                 to_people().print(shown(_exposure(found, one)))
         if diagnose is not None:
@@ -129,25 +128,23 @@ def identify(
 # --- what is printed ------------------------------------------------------------------------------
 
 
-def _print_fit(
-    console: Console, found: Fit, intervals: Intervals, level: float, inputs: str | None
-) -> None:
+def _print_fit(console: Console, found: FamilyEstimate, level: float, inputs: str | None) -> None:
     """The parameters, how well they are known, and what privacy costs."""
     title = (
         f"{found.family!r} from {found.observations} releases at privacy level {level:g} (a larger "
         "s reveals more)"
     )
     table = new_table(
-        title, "name", "estimate", f"{100 * intervals.confidence:g}% interval", "s.e.",
+        title, "name", "estimate", f"{100 * CONFIDENCE:g}% interval", "s.e.",
         "least s.e.", "no privacy",
     )  # fmt: skip
     table.columns[0].min_width = 5
-    errors = found.standard_error
+    errors, intervals, open_ends = found.standard_error, found.interval(), found.open_ends()
     least, free = (np.broadcast_to(_floor(c), len(errors)) for c in (found.bound, found.classical))
     for j, name in enumerate(found.names):
         table.add_row(
-            shown(name), _value(found.estimate[j], errors[j]), _interval(intervals, j),
-            *map(_error, (errors[j], least[j], free[j])),
+            shown(name), _value(found.value[j], errors[j]),
+            _interval(intervals[j], open_ends[j]), *map(_error, (errors[j], least[j], free[j])),
         )  # fmt: skip
     console.print(table)
     notes = [
@@ -163,7 +160,7 @@ def _print_fit(
         notes.append(f"Inputs 1, 2, …: {inputs}.")
     if not found.converged:
         notes.append("The search did not reach a maximum: take none of this for granted.")
-    said = [*intervals.notes, *(flat.words for flat in found.flat)]
+    said = [*found.notes(), *(_flat(*one) for one in found.flat.items())]
     for line in (*notes, *said):
         console.print(shown(line if line.endswith(".") else f"{line}."))
 
@@ -182,14 +179,21 @@ def _value(value: float, error: float) -> str:
     return rounded((value, error)) if known else f"{value:.4g}".replace("-", "−")
 
 
-def _interval(intervals: Intervals, j: int) -> str:
+def _flat(combination: str, error: float) -> str:
+    """A combination of parameters that the releases hardly determine."""
+    if math.isinf(error):
+        return f"{combination} is not determined by these releases."
+    return f"{combination} is hardly determined by these releases (standard error {error:.2g})."
+
+
+def _interval(ends: Array, open_ends: Flags) -> str:
     """Round brackets are open ends: no value up to there is excluded."""
-    (first, last), ends = intervals.open_ends[j], (intervals.low[j], intervals.high[j])
+    first, last = open_ends
     low, high = (_value(end, (ends[1] - ends[0]) / 4) for end in ends)
     return f"{'(' if first else '['}{low}, {high}{')' if last else ']'}"
 
 
-def _exposure(found: Fit, level: float) -> str:
+def _exposure(found: FamilyEstimate, level: float) -> str:
     """What lags reveal of measurements that move together."""
     return (
         f"With lags all releases together reveal one measurement at level {level:.4g}, but "
@@ -198,27 +202,26 @@ def _exposure(found: Fit, level: float) -> str:
     )
 
 
-def _record(found: Fit, intervals: Intervals, forecast: Forecast | None) -> dict[str, Any]:
+def _record(found: FamilyEstimate, forecast: Forecast | None) -> dict[str, Any]:
     """For programs, with the names of the library."""
-    own: dict[str, Any] = Record.to_dict(found)  # its interval is the one that was found
-    own |= {"confidence": intervals.confidence, "interval": plain(intervals.ends)}
-    own["intervals"] = intervals.to_dict()
+    own: dict[str, Any] = found.to_dict()
+    own |= {"open_ends": plain(found.open_ends()), "notes": list(found.notes())}
     if forecast is not None:
         ends = {"confidence": CONFIDENCE, "interval": plain(forecast.interval())}
         own["forecast"] = forecast.to_dict() | ends
     return own
 
 
-def _write(found: Fit, forecast: Forecast | None, output: Output) -> None:
+def _write(found: FamilyEstimate, forecast: Forecast | None, output: Output) -> None:
     """The series along its steps, as rows and as a picture, where they are asked for."""
     if output.output is None and output.png is None:
         return
     series = found.signal()
     steps = np.arange(float(found.steps))
-    courses = [_course("from all releases", steps, series.estimate, series.interval())]
+    courses = [_course("from all releases", steps, series.value, series.interval())]
     if forecast is not None:
-        later = found.steps + np.arange(float(len(forecast.estimate)))
-        courses.append(_course("forecast", later, forecast.estimate, forecast.interval()))
+        later = found.steps + np.arange(float(len(forecast.value)))
+        courses.append(_course("forecast", later, forecast.value, forecast.interval()))
     if output.output is not None:
         output.write(_rows(courses))
     if output.png is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from privest.cli import stream_options as streams
 from privest.cli.console import new_table, print_json, shown, tell_file, to_people
@@ -70,15 +71,19 @@ def _print_accounts(
         table.add_row(shown(name), shown(account["budget"]), "\n".join(spent), "\n".join(rest))
     console.print(table)
     if entries:
-        rows = new_table("Entries", "entry", "kind", "from", "to", "time (UTC)")
-        for one in entries:
-            stop = None if one["stop"] is None else one["stop"] - 1
-            cells = (one["sequence"], one["kind"], one["start"], stop, one["time"][:19])
-            rows.add_row(*("" if cell is None else str(cell) for cell in cells))
-        console.print(rows)
+        console.print(_entry_table(entries))
     console.print(shown(f"Head: {head}"), soft_wrap=True)
     if trouble is not None:
         console.print(shown(trouble, style="bold red"), soft_wrap=True)
+
+
+def _entry_table(entries: list[dict[str, Any]]) -> Table:
+    rows = new_table("Entries", "entry", "kind", "from", "to", "time (UTC)")
+    for one in entries:
+        stop = None if one["stop"] is None else one["stop"] - 1
+        cells = (one["sequence"], one["kind"], one["start"], stop, one["time"][:19])
+        rows.add_row(*("" if cell is None else str(cell) for cell in cells))
+    return rows
 
 
 def _is_number(value: object) -> bool:
@@ -152,7 +157,7 @@ class Limits:
     def read(self) -> Budget:
         return Budget(
             level=self.level, trace=self.trace, mu=self.mu, rho=self.rho, epsilon=self.epsilon,
-            delta=self.delta, move=self.sensitivity,
+            delta=self.delta, sensitivity=self.sensitivity,
         )  # fmt: skip
 
 

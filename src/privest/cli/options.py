@@ -17,7 +17,8 @@ from typing import Annotated, Any, NamedTuple, dataclass_transform, get_origin, 
 
 import typer
 
-from privest.data import Format, as_format, is_number
+from privest.data.cells import is_number
+from privest.data.format import Format, as_format
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.privacy import Range
 from privest.reading import about as about
@@ -123,12 +124,7 @@ def command(**more: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[
         hints = get_type_hints(function, include_extras=True)
         groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
         help_, _, options = (inspect.getdoc(function) or "").partition("\nOptions:\n")
-        texts, found = SHARED | texts_of(options.splitlines()), []
-        for own in inspect.signature(function).parameters.values():
-            if own.name in groups:
-                found += _parameters(groups[own.name])
-            else:
-                found.append(_as_option(own, hints[own.name], texts, None, more))
+        found = _options(function, hints, SHARED | texts_of(options.splitlines()), more)
 
         @functools.wraps(function)
         def spread(**given: Any) -> None:  # noqa: ANN401 - whatever the command takes
@@ -148,6 +144,22 @@ def command(**more: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[
         return spread
 
     return made
+
+
+def _options(
+    function: Callable[..., None],
+    hints: dict[str, Any],
+    texts: dict[str, Help],
+    more: dict[str, dict[str, Any]],
+) -> list[inspect.Parameter]:
+    """The parameters of a command as options, groups spread out."""
+    found = []
+    for own in inspect.signature(function).parameters.values():
+        hint = hints[own.name]
+        found += (
+            _parameters(hint) if is_dataclass(hint) else [_as_option(own, hint, texts, None, more)]
+        )
+    return found
 
 
 def _parameters(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a dataclass

@@ -20,29 +20,24 @@ from privest.cli.console import (
 )
 from privest.cli.options import LEDGER as LEDGER_PANEL
 from privest.cli.options import about, command, format_of, group, listed, named_values
-from privest.data import EMBEDDED, TableLook, joined
-from privest.data import look as look_at
+from privest.data.cells import joined
+from privest.data.look import TableLook
+from privest.data.look import inspect as look_at
+from privest.data.source import EMBEDDED
 from privest.errors import InvalidInput, PrivestError
 from privest.files import require_writable
-from privest.report import describe, print_sections, save_report
-from privest.workflow import (
-    LEDGER,
-    Account,
-    Spec,
-    account_name,
-    commands_of,
-    document_path,
-    load_spec,
-    make_plan,
-    require_same_terms,
-    simulate_release,
-    simulation_source,
-    stated_plan,
-)
-from privest.workflow import estimate as estimate_table
-from privest.workflow import release as release_table
-from privest.workflow import verify as verify_release
-from privest.workflow.commands import quoted
+from privest.report.describe import describe
+from privest.report.page import report as write_page
+from privest.report.terminal import print_sections
+from privest.workflow.account import LEDGER, Account, account_name
+from privest.workflow.commands import commands_of, quoted
+from privest.workflow.document import document_path, require_same_terms
+from privest.workflow.estimate import estimate as estimate_table
+from privest.workflow.plan import make_plan, stated_plan
+from privest.workflow.release import release as release_table
+from privest.workflow.release import simulate_release, simulation_source
+from privest.workflow.spec import Spec, load_spec
+from privest.workflow.verify import verify as verify_release
 
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
@@ -62,7 +57,7 @@ NEEDED = ("jinja2", "markupsafe", "python_multipart", "starlette", "uvicorn")  #
 
 @command()
 def look(data: Table, format: list[str] | None = None, json: bool = False) -> None:
-    """What a table holds, and how its file is written, for its owner: it shows cells.
+    """Columns of a table and the format of its file, for its owner: it shows cells.
 
     Kind and missing values of every column, categories for `privest plan --category`, values that
     may stand for missing ones, and the format to state with --format.
@@ -115,9 +110,9 @@ def _options_of(found: TableLook) -> str:
 
 
 def schema(
-    kind: Annotated[Literal["plan", "header", "ledger"], typer.Argument(help="What to describe.")],
+    kind: Annotated[Literal["plan", "header"], typer.Argument(help="What to describe.")],
 ) -> None:
-    """The fields of a plan file, of the header of a release, or of an exported ledger."""
+    """The fields of a plan file, or of the header of a release."""
     from privest.workflow.schema import schema as text_of
 
     typer.echo(text_of(kind), nl=False)
@@ -161,8 +156,8 @@ def release(
 ) -> None:  # fmt: skip
     """Write the private release of a plan.
 
-    Of the aggregate form: one JSON document with the estimates. Of rows: a table with one noisy
-    value z per row, and a JSON header beside it.
+    The aggregate form is one JSON document with the estimates. The form rows is a table with one
+    noisy value z per row, and a JSON header beside it.
 
     The values themselves are never written, and none is rejected: beyond the range it is clipped.
     The noise is exact and has no seed. The release is charged to a ledger before the table appears.
@@ -242,7 +237,7 @@ def verify(
 @command()
 def estimate(
     table: Release, confidence: float = CONFIDENCE, errors: str = "auto",
-    at: list[str] | None = None, total: bool = False, features: str | None = None,
+    at: list[str] | None = None, features: str | None = None,
     wald: str | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Coefficients from a release alone, with intervals that include the privacy noise.
@@ -253,37 +248,33 @@ def estimate(
 
     privest estimate release.csv --confidence 0.9
 
-    privest estimate release.csv --at age=50,sex=male --at age=70,sex=male --total
+    privest estimate release.csv --at age=50,sex=male --at age=70,sex=male
 
     Options:
     confidence P     Confidence level of the intervals.
     errors HOW       Standard errors: auto, t, HC3, HC2, stated (by the residual variance of the
-                     plan) or huber; for persons cr2 or reml; for yes/no and counts model or HC3.
+                     plan) or huber; for persons cr2; for yes/no and counts model or HC3.
     at NAME=VALUE,…  Row of feature values for which to estimate the mean of the target, in its own
                      units: age=50,sex=male. Repeat.
     features NAME,…  Of an aggregate release with its matrix: a smaller model.
-    total            Total of the target over the rows, in its own units.
     wald NAME,…      Wald test that all of these coefficients are 0.
     """
     rows = {text: named_values(text, "--at") for text in at or []}
     wanted = None if features is None else listed(features)
-    found = estimate_table(table, errors, features=wanted)
+    found = estimate_table(table, cov_type=errors, features=wanted)
     found.interval(confidence)
     # All of it before anything is printed: what is asked for may not be there.
     means = {text: found.mean_at(row, confidence) for text, row in rows.items()}
-    sum_ = found.total(confidence) if total else None
     tested = None if wald is None else (listed(wald), found.wald(listed(wald)))
     if json:
         more: dict[str, Any] = {}
         if means:
             more["at"] = {text: mean.to_dict() for text, mean in means.items()}
-        if sum_ is not None:
-            more["total"] = sum_.to_dict()
         if tested is not None:
             more["wald"] = {"coefficients": tested[0], "p_value": tested[1]}
         print_json(found.to_dict(confidence) | more)
         return
-    asked = {"means": means, "total": sum_, "wald": tested}
+    asked = {"means": means, "wald": tested}
     sections = describe(found, keys=ESTIMATE, confidence=confidence, **asked)
     print_sections(to_people(), sections)
 
@@ -316,7 +307,7 @@ def report(
     # By name: where files lie on this machine is nobody else's business.
     names = (one.name for one in (plan_file, table, output))
     commands = commands_of(*names, simulated=simulated, ledger=ledger.name)
-    save_report(found, estimated, commands, output)
+    write_page(estimated, output, plan=found, commands=commands)
     tell_file("Report", output)
 
 
@@ -331,7 +322,6 @@ def app(
     ledger: Path | None = None,
     port: int = 0,
     browser: bool = True,
-    read_only: bool = False,
 ) -> None:
     """Plan, release and report in a browser, without writing code.
 
@@ -346,13 +336,12 @@ def app(
 
     privest app ~/study --ledger ~/study/ledger.db
 
-    privest app --read-only --no-browser --port 8800
+    privest app --no-browser --port 8800
 
     Options:
     ledger FILE  Ledger. Left out: privest-ledger.db in the folder.
     port N       Port of this machine. Left out: any that is free.
     browser      Open the page, or only print its address.
-    read_only    Show plans only: nothing is released or written.
     """
     try:
         from privest.app import Desk, serve
@@ -363,12 +352,12 @@ def app(
             f"the app needs the extra 'app' ({missing.name} is not installed): for example "
             'pip install ".[app]" in the source folder.'
         ) from None
-    console, desk = to_stderr(), Desk(folder, ledger, read_only=read_only)
+    console, desk = to_stderr(), Desk(folder, ledger)
 
     def tell(address: str) -> None:
         console.print(shown("privest app runs. This address opens it, once; then a new one comes:"))
         console.print(shown(f"  {address}", style="bold"), soft_wrap=True)
-        kept = "Plans only (--read-only)." if read_only else f"Releases go to {desk.folder}."
+        kept = f"Releases go to {desk.folder}."
         console.print(shown(f"{kept} Stop it with Ctrl-C."), soft_wrap=True)
 
     serve(desk, port=port, browser=browser, tell=tell)

@@ -27,13 +27,16 @@ from privest.cli.options import (
     listed,
     named_numbers,
 )
-from privest.data import is_number, read_formula
+from privest.data.cells import is_number
+from privest.data.formula import read_formula
 from privest.errors import InvalidInput
 from privest.files import require_writable
 from privest.reading import parse_toml
-from privest.records import plain
-from privest.report import describe, print_sections
-from privest.workflow import Plan, Spec, load_spec, make_plan, means_by, save_spec
+from privest.report.describe import describe
+from privest.report.terminal import print_sections
+from privest.workflow.calls import means_by
+from privest.workflow.plan import Plan, make_plan
+from privest.workflow.spec import Spec, load_spec, save_spec
 
 PLAN_VERSION = 4
 # Beside a plan file, a field that is given replaces the others of its line.
@@ -72,13 +75,8 @@ class ModelOptions:
 
     def section(self, base: Spec | None) -> dict[str, Any]:
         """The fields of [model]; `base`: the plan file that states the others."""
-        ways = {"--features": self.features, "--formula": self.formula, "--by": self.by}
-        given = [name for name, value in ways.items() if value is not None]
-        if len(given) > 1:
-            raise InvalidInput(f"{given[0]} and {given[1]} state two models: leave one out.")
+        self._require_one_model(base)
         targets, lists = listed(self.target), self._categories()
-        if not targets and self.formula is None and base is None:
-            raise InvalidInput("--target is needed (or --formula, or a plan file).")
         found = _given(self, "family", "transform", "person", "missing", "formula")
         found |= {"target": targets} if targets else {}
         found |= {"categories": lists} if lists else {}
@@ -86,10 +84,18 @@ class ModelOptions:
             return found | {"features": listed(self.features)}
         if self.formula or (base is not None and self.by is None):
             return found
-        if base is not None:
-            targets = targets or list(base.targets)
-        known = {**(base.model.categories if base else {}), **lists}
-        return found | means_by(targets, listed(self.by), known)
+        if base is None:
+            return found | means_by(targets, listed(self.by), lists)
+        known = {**base.model.categories, **lists}
+        return found | means_by(targets or list(base.targets), listed(self.by), known)
+
+    def _require_one_model(self, base: Spec | None) -> None:
+        ways = {"--features": self.features, "--formula": self.formula, "--by": self.by}
+        given = [name for name, value in ways.items() if value is not None]
+        if len(given) > 1:
+            raise InvalidInput(f"{given[0]} and {given[1]} state two models: leave one out.")
+        if not listed(self.target) and self.formula is None and base is None:
+            raise InvalidInput("--target is needed (or --formula, or a plan file).")
 
     def _categories(self) -> dict[str, list[str]]:
         found = {}
@@ -168,7 +174,7 @@ class FileOptions:
 
 @group(OUTPUT)
 class PlanOutput:
-    """What a plan is asked for, and where it goes.
+    """Questions to a plan, and where it goes.
 
     want NAME=E     Number of rows for a wanted standard error of a coefficient. Repeat.
     save FILE.toml  Plan file to write.
@@ -210,7 +216,7 @@ def plan(
     files: FileOptions,
     output: PlanOutput,
 ) -> None:
-    """What a private regression would cost. Planning never reads the private column.
+    """Cost of a private regression. Planning never reads the private column.
 
     Prints whether the coefficients can be estimated, their standard errors with and without
     privacy, and what one person is exposed to. --save writes the plan file that `privest release`
@@ -241,8 +247,7 @@ def plan(
         tell_file("Plan", output.save)
     if output.json:
         by_name = {text.rpartition("=")[0]: count for text, count in rows.items()}
-        more = {"rows_wanted": by_name, "offers": plain(found.offers())}
-        print_json(found.to_dict() | {name: value for name, value in more.items() if value})
+        print_json(found.to_dict() | ({"rows_wanted": by_name} if by_name else {}))
     else:
         print_sections(to_people(), describe(found, wanted=rows))
 
@@ -281,7 +286,7 @@ def spec_of(
 
 def _changed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """A section with new fields: one replaces the fields that it excludes, and joins a table."""
-    gone = {name for way in WAYS if not way.isdisjoint(new) for name in way}
+    gone = set().union(*(way for way in WAYS if not way.isdisjoint(new)))
     if "formula" in new:
         gone |= {"target", "transform"}
     if new.get("distribution") == "laplace":
@@ -290,8 +295,8 @@ def _changed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     if "features" in new and "categories" in kept:
         lists = kept["categories"].items()
         kept["categories"] = {name: one for name, one in lists if name in new["features"]}
-    tables = [name for name in TABLES if name in kept and name in new]
-    return kept | new | {name: kept[name] | new[name] for name in tables}
+    both = kept.keys() & new.keys() & set(TABLES)
+    return kept | new | {name: kept[name] | new[name] for name in both}
 
 
 def _given(options: object, *names: str) -> dict[str, Any]:

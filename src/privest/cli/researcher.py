@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +15,12 @@ from privest.cli.console import new_table, print_json, shown, to_people
 from privest.cli.options import about, command
 from privest.cli.stream_options import Privacy, read_table, read_value
 from privest.noise import Gaussian
-from privest.privacy import attacker as attack
-from privest.privacy import grid_statement, level_for_attacker
-from privest.privacy.reader import DELTA
+from privest.privacy import grid_statement
+from privest.privacy.exposures import DELTA, chance_of_side, informed_error
 from privest.reading import require_parameters
 from privest.records import Record
-from privest.report import print_sections
 from privest.report.describe import levels_section, one_level
+from privest.report.terminal import print_sections
 from privest.streaming import Spent
 
 RATES = (0.51, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80, 0.90, 0.99)  # of `privest levels`
@@ -132,15 +132,15 @@ class Choice(Record):
 
 def choice(apart: float, chance: float, spread: float | None, delta: float) -> Choice:
     """The largest level of real releases that keeps a chance."""
-    level = level_for_attacker(apart, chance).number
+    level = pv.PrivacyLevel.from_attacker(apart, chance).number
     assert level is not None
     return Choice(
         chance=chance,
         level=level,
-        reading_error=attack.reading_error(level),
-        informed_error=None if spread is None else attack.informed_error(level, spread),
-        chance_of_side=None if spread is None else attack.chance_of_side(level, spread),
-        epsilon=grid_statement(level, move=apart, delta=delta).epsilon,
+        reading_error=1 / math.sqrt(level),
+        informed_error=None if spread is None else informed_error(level, spread),
+        chance_of_side=None if spread is None else chance_of_side(level, spread),
+        epsilon=grid_statement(level, sensitivity=apart, delta=delta).epsilon,
     )
 
 

@@ -19,8 +19,8 @@ from privest.arrays import Array, plural
 from privest.cli.console import note
 from privest.cli.options import MODEL, about, group, listed
 from privest.cli.stream_options import Account, Output, Privacy, Sides, Trial
-from privest.data import open_lines
-from privest.dynamics import Diagnosis, joined
+from privest.data.lines import open_lines
+from privest.dynamics import Diagnosis
 from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE
 from privest.report.figures import save_diagnosis
@@ -86,7 +86,7 @@ class Columns:
 class Series(NamedTuple):
     """The releases of a series, and its inputs (K or more, p), None without any."""
 
-    release: pv.StreamRelease
+    release: pv.Release
     inputs: Array | None
 
 
@@ -137,7 +137,7 @@ def take_series(
             _require_shape(inputs, given.steps + ahead, width)
             return Series(given, inputs)
         level = mechanism.level
-        assert isinstance(level, pv.EndlessLevel)
+        assert level.block is not None
         y, beside = read_series(lines, level.block, names, columns.here, finite=trial.simulate)
         inputs = beside if columns.here else inputs
         if not sides.to_releases:
@@ -149,7 +149,7 @@ def take_series(
             _require_shape(inputs, len(y) + ahead, width)
         owner = owner_of(
             command, mechanism, trial, account, stack, input_=source, columns=names,
-            move=sensitivity,
+            sensitivity=sensitivity,
         )  # fmt: skip
         release, text = _released(owner, level, y, names)
         if sides.to_releases:
@@ -169,8 +169,8 @@ def _require_shape(inputs: Array | None, steps: int, width: int) -> None:
 
 
 def _released(
-    owner: Owner, level: pv.EndlessLevel, y: Array, names: str | None
-) -> tuple[pv.StreamRelease, str]:
+    owner: Owner, level: pv.StreamLevel, y: Array, names: str | None
+) -> tuple[pv.Release, str]:
     """The release of all steps, and its lines; what a ledger has of them is sent as it was."""
     source, parts = owner.source, []
     facts = facts_of(
@@ -184,16 +184,16 @@ def _released(
     text, chain = linked([facts], "")
     while (done := owner.mechanism.steps) < len(y):
         parts.append(owner.release(y[done : done + owner.rows(len(y) - done)]))
-        records = step_records(parts[-1], level.block, listed=True)
+        records = step_records(parts[-1], level.block or 1, listed=True)
         records[-1] |= owner.entry
         lines, chain = linked(records, chain, sign)
         text += lines
-    return joined(parts), text
+    return pv.Release.join(parts), text
 
 
-def series_level(privacy: Privacy, measurements: int) -> pv.EndlessLevel:
+def series_level(privacy: Privacy, measurements: int) -> pv.StreamLevel:
     """The same level at every step."""
-    return pv.EndlessLevel(privacy.read(on_grid=True).dense(measurements))
+    return pv.StreamLevel.constant(privacy.read().dense(measurements))
 
 
 def tell_diagnosis(diagnosed: Callable[[], Diagnosis], path: Path) -> None:

@@ -18,7 +18,6 @@ from privest.cli.console import new_table, note, shown, tell_epsilon, tell_file,
 from privest.cli.options import (
     KNOWN,
     MODEL,
-    PRIVACY,
     as_range,
     command,
     format_of,
@@ -26,18 +25,15 @@ from privest.cli.options import (
     listed,
 )
 from privest.errors import InvalidInput
-from privest.estimator import StreamConclusion
 from privest.report.figures import save_convergence
 from privest.streaming import (
     CLIPPED,
     NOT_RECORDED,
-    AutocorrelatedFit,
     Owner,
     Rows,
     StreamPlan,
     StreamRun,
     counts_of,
-    fit_autocorrelated,
     hidden_names,
     known_after,
     opened_rows,
@@ -91,19 +87,15 @@ class Restart:
 class Public:
     """The residual variance and the autocorrelation of the measurements.
 
-    ar1            Autocorrelated errors, AR(1): fitted at the end from all releases, which are
-                   held (about 100 bytes per measurement and feature).
     correlation R  Correlation of a measurement with the one before, given the features: for the
                    exposure by neighbours in time. Needs --residual-variance.
     """
 
     residual_variance: float | None = None
-    reference: Path | None = None
-    ar1: bool = False
     correlation: float | None = None
 
 
-@command(shared_day={"min": 2, "max": 1000, "panel": PRIVACY})
+@command()
 def stream(
     source: Annotated[
         str, typer.Argument(help="CSV or JSON lines; a minus reads standard input.", metavar="FILE")
@@ -118,7 +110,6 @@ def stream(
     public: Public,
     range: str | None = None,
     lags: str = "",
-    shared_day: int | None = None,
     format: list[str] | None = None,
     input_format: FileKind | None = None,
     output_format: FileKind | None = None,
@@ -140,16 +131,13 @@ def stream(
     privest stream z.jsonl --from releases --level 1 --residual-variance 0.25 --intercept
 
     Options:
-    shared_day N   Number of measurements (24 hours of a day) that share a noise, which hides their
-                   mean at the level too. They are released together, or not at all where one is
-                   missing.
     input_format   Kind of FILE. Left out: by its ending, else csv.
     output_format  Kind of output. Left out: by its ending, else that of the input.
     """
-    _require_sense(sides, output, restart, trial, public, shared_day)
+    _require_sense(sides, output, restart, trial, public)
     account.require_sense(trial, real=not sides.from_releases)
     weights, ends = streams.as_weights(lags), as_range(range)
-    promise = promised(privacy, ends, weights, shared_day)
+    promise = promised(privacy, ends, weights)
     json_in = _is_json(input_format, source, otherwise=False)
     plan = StreamPlan(
         source=source,
@@ -174,8 +162,6 @@ def stream(
         said=promise.said,
         time=columns.time,
         format=format_of(format),
-        ar1=public.ar1,
-        reference=public.reference,
         correlation=public.correlation,
         stated=public.residual_variance,
         drawn=output.png is not None,
@@ -189,7 +175,6 @@ def _require_sense(
     restart: Restart,
     trial: streams.Trial,
     public: Public,
-    shared_day: int | None,
 ) -> None:
     """Refuse options that cannot go together, or need another."""
     variance, real = public.residual_variance, not (trial.simulate or sides.from_releases)
@@ -199,19 +184,6 @@ def _require_sense(
         ),
         "--png draws estimates: leave out --emit releases.": (
             output.png is not None and sides.to_releases
-        ),
-        "--ar1 needs all releases at the end: leave out --checkpoint and --png. Write the releases "
-        "(--emit releases --checkpoint ...), and estimate from them (--from releases --ar1).": (
-            public.ar1 and (restart.checkpoint is not None or output.png is not None)
-        ),
-        "--ar1 is for one measurement per step: leave out --shared-day.": (
-            public.ar1 and shared_day is not None
-        ),
-        "--ar1 and --reference are for estimates: leave out --emit releases.": (
-            sides.to_releases and (public.ar1 or public.reference is not None)
-        ),
-        "--reference and --residual-variance: give one of them.": (
-            public.reference is not None and variance is not None
         ),
         "--correlation is between -1 and 1, and needs --residual-variance.": (
             public.correlation is not None and (variance is None or abs(public.correlation) >= 1)
@@ -268,7 +240,7 @@ def _work(job: StreamRun, rows: Rows, report: Console) -> None:
 
 
 def _summarise(job: StreamRun, report: Console, stopped: bool) -> None:
-    """What was done, the last estimate, and what the releases reveal of a measurement."""
+    """A summary: rows, the last estimate, and what the releases reveal of a measurement."""
     side, plan = job.side, job.plan
     note(counts_of(job, stopped=stopped))
     if isinstance(side, Owner) and side.retired:
@@ -277,49 +249,26 @@ def _summarise(job: StreamRun, report: Console, stopped: bool) -> None:
             "that is, marked missing and never redrawn."
         )
     tell_epsilon(plan.spent, plan.said, simulated=job.grid == 0.0)
-    if job.grid and isinstance(side, Owner) and job.checkpoint is None and side.account is None:
+    if job.grid and not job.recorded:
         note(NOT_RECORDED)
-    correlation, variance = plan.correlation, plan.stated
     if job.estimator is not None:
-        fit = _print_estimate(job, report)
-        if fit is not None and correlation is None and fit.remembers:
-            correlation, variance = fit.correlation, fit.noise_variance
+        _print_estimate(job, report)
     if job.used:
-        note(*known_after(plan.level, correlation, variance))
-    if job.estimator is not None and (plan.span is not None or job.facts.get("range") is not None):
+        note(*known_after(plan.level, plan.correlation, plan.stated))
+    if job.estimator is not None and job.clipped:
         note(CLIPPED)
     if plan.output.png is not None and job.trail.points:
         save_convergence(job.trail, job.names, plan.output.png)
         tell_file("Figure", plan.output.png)
 
 
-def _print_estimate(job: StreamRun, report: Console) -> AutocorrelatedFit | None:
-    """The last estimate; the fit of autocorrelated errors, if that was asked for."""
+def _print_estimate(job: StreamRun, report: Console) -> None:
+    """The last estimate with both kinds of errors and its intervals."""
     assert job.estimator is not None
-    found, plan, fit = job.concluded(), job.plan, None
+    found = job.concluded()
     if found is None:
         note(f"Not yet identifiable: {', '.join(hidden_names(job.estimator, job.names))}.")
-        return None
-    if plan.ar1:
-        fit = fit_autocorrelated(plan.level, *job.releases.whole())
-        found = StreamConclusion(
-            names=tuple(job.names), estimate=fit.estimate, stated_error=fit.standard_error,
-            stated_by="of the AR(1) model", by_blocks=fit.by_blocks, floor=None,
-            noise_variance=fit.noise_variance,
-        )  # fmt: skip
-        correlated = (
-            f", correlation {fit.correlation:.3g} from one measurement to the next"
-            if fit.remembers
-            else "; autocorrelation is no more than chance here"
-        )
-        note(f"Residual variance {fit.noise_variance:.4g}{correlated} (from the releases).")
-        job.output.write(job.estimate_line(found, heading=not job.output.begun))
-    _print_conclusion(report, found)
-    return fit
-
-
-def _print_conclusion(report: Console, found: StreamConclusion) -> None:
-    """The estimate with both kinds of errors and its intervals."""
+        return
     blocks, count = found.by_blocks, len(found.names)
     title = "Estimate from the releases"
     if blocks is not None:
@@ -329,7 +278,7 @@ def _print_conclusion(report: Console, found: StreamConclusion) -> None:
     own = np.full((2, count), np.nan)
     if blocks is not None:
         own = np.array([blocks.standard_error, blocks.degrees_of_freedom])
-    rows = zip(found.names, found.estimate, errors, *own, found.interval())
+    rows = zip(found.names, found.value, errors, *own, found.interval())
     for name, value, error, block, freedom, (low, high) in rows:
         table.add_row(
             shown(name), f"{value:.5g}", _or_none(error, ".3g"), _or_none(block, ".3g"),

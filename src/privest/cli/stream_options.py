@@ -1,4 +1,4 @@
-"""Options of `privest stream`, `filter`, `identify`, `consensus`, `bound` and of the ledger.
+"""Options of `privest stream`, `filter`, `identify`, `bound` and of the ledger.
 
 The fields are those of the library's records; here are their texts.
 """
@@ -12,10 +12,10 @@ import privest as pv
 from privest import streaming as stated
 from privest.arrays import Array
 from privest.cli.options import LEDGER, NOISE, OUTPUT, PRIVACY, about, group, listed
-from privest.data import is_number, open_lines, read_matrix
+from privest.data.cells import is_number
+from privest.data.lines import open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
-from privest.privacy import level_on_grid
 from privest.reading import HELD_WHOLE
 
 
@@ -48,16 +48,14 @@ class Privacy(stated.Privacy):
     sensitivity C      Sensitivity for ε: one measurement differs by at most this, in its units.
     """
 
-    def read(self, *, on_grid: bool = False) -> pv.PrivacyLevel:
-        """The level, as it is given or by (ε, δ); `on_grid`: of real releases."""
+    def read(self) -> pv.PrivacyLevel:
+        """The level, as it is given or by (ε, δ) of real releases."""
         self._require_stated()
         if self.level is not None:
             with about(f"--level {self.level}"):
                 return pv.PrivacyLevel(read_value(self.level))
-        epsilon, delta, move = self._epsilon()
-        if on_grid:
-            return level_on_grid(epsilon, delta=delta, move=move, shape=pv.PrivacyLevel(1.0))
-        return pv.PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move)
+        epsilon, delta, sensitivity = self._epsilon()
+        return pv.PrivacyLevel.from_epsilon(epsilon, delta=delta, sensitivity=sensitivity)
 
 
 @group(PRIVACY)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from privest.arrays import Array
-from privest.data.cells import MISSING, TRUTHS, Texts, Words, not_numbers
+from privest.data.cells import MISSING, TRUTHS, Texts, not_numbers
 from privest.data.format import STATE_ENCODING, THOUSANDS, Format
 from privest.data.source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
@@ -24,7 +24,6 @@ from privest.errors import InvalidInput, MissingDependency
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEW = 1000  # different texts that Python trims as fast
 THREADS = min(4, os.cpu_count() or 1)
 
 
@@ -87,13 +86,7 @@ def texts(column: Any, where: str) -> Texts:  # noqa: ANN401
     codes = column.indices.to_numpy(zero_copy_only=False)
     if column.null_count:  # floats, with NaN
         codes = np.where(np.isnan(codes), -1, codes)
-    codes = codes.astype(np.int32, copy=False)
-    if len(distinct) <= FEW:
-        return Texts.of(distinct.to_pylist(), codes)
-    pc = compute()
-    trimmed = pc.utf8_trim_whitespace(distinct)  # what Python's strip trims: tested
-    gap = pc.is_in(trimmed, pa.array(MISSING, pa.string()), skip_nulls=False)
-    return Texts(Words(arrow=pc.if_else(gap, None, trimmed)), codes)
+    return Texts.of(distinct.to_pylist(), codes.astype(np.int32, copy=False))
 
 
 def parsed(column: Any, form: Format) -> tuple[Any, Any]:  # noqa: ANN401

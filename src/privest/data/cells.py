@@ -6,20 +6,16 @@ from __future__ import annotations
 
 import csv
 import datetime
-import hashlib
 import io
 import math
-import os
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privest.arrays import AnyArray, Flags, as_double, plural
 from privest.errors import InvalidInput
@@ -114,55 +110,15 @@ def not_numbers(where: str, kind: object) -> InvalidInput:
 # --- texts ----------------------------------------------------------------------------------------
 
 
-class Words:
-    """Different texts, trimmed; the last is None, so that code −1 is missing.
+class Texts:
+    """A column of texts: the different ones, trimmed, and the place of every cell's text.
 
-    A text may be there twice. Made of objects, or of an Arrow array without that last one, whose
-    objects are made when they are asked for.
+    distinct  str, or None where a text is missing; the last is None, so that code −1 is missing.
+              A text may be there twice.
     """
 
-    def __init__(self, objects: AnyArray | None = None, arrow: Any = None) -> None:  # noqa: ANN401
-        self._given, self._arrow = objects, arrow
-
-    @cached_property
-    def objects(self) -> AnyArray:
-        """An array of str, and None where a text is missing."""
-        if self._given is not None:
-            return self._given
-        found = np.empty(len(self._arrow) + 1, dtype=object)
-        found[:-1] = self._arrow.to_numpy(zero_copy_only=False)
-        return found
-
-    @cached_property
-    def arrow(self) -> Any:  # noqa: ANN401 - pyarrow has no types
-        """An Arrow array of strings, None where a text is missing; without the last None."""
-        if self._arrow is not None:
-            return self._arrow
-        import pyarrow
-
-        return pyarrow.array(self.objects[:-1], pyarrow.string())
-
-    @cached_property
-    def gaps(self) -> Flags:
-        """Which of them are None."""
-        if self._arrow is None:
-            return np.array([text is None for text in self.objects.tolist()], dtype=bool)
-        return np.append(self._arrow.is_null().to_numpy(zero_copy_only=False), True)
-
-    @cached_property
-    def keys(self) -> NDArray[np.uint64]:
-        """A 64-bit hash of each text, different in every process."""
-        if self._arrow is None:
-            hashes = map(hash, self.objects.tolist())
-            return np.fromiter(hashes, np.int64, len(self.objects)).view(np.uint64)
-        return np.append(_keys(self._arrow), np.uint64(0))
-
-
-class Texts:
-    """A column of texts: `words`, and for every cell the place of its text there."""
-
-    def __init__(self, words: Words, codes: AnyArray) -> None:
-        self.words, self.codes = words, codes
+    def __init__(self, distinct: AnyArray, codes: AnyArray) -> None:
+        self.distinct, self.codes = distinct, codes
 
     @classmethod
     def encode(cls, cells: Sequence[Any]) -> Texts:
@@ -180,23 +136,18 @@ class Texts:
         for k, value in enumerate(values):
             text = str(value).strip()
             found[k] = None if text in GAPS else text
-        return cls(Words(found), codes)
+        return cls(found, codes)
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def __getitem__(self, rows: Flags | slice) -> Texts:
-        return Texts(self.words, self.codes[rows])
-
-    @property
-    def distinct(self) -> AnyArray:
-        """The different texts, as objects; the last is None."""
-        return self.words.objects
+        return Texts(self.distinct, self.codes[rows])
 
     @property
     def missing(self) -> Flags:
         """Which cells are missing."""
-        return self.look_up(self.words.gaps)
+        return self.look_up([text is None for text in self.distinct.tolist()])
 
     def look_up(self, values: Sequence[Any] | AnyArray) -> AnyArray:
         """For every cell, the value given for its distinct text."""
@@ -204,48 +155,12 @@ class Texts:
         return found
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> AnyArray:
-        """The texts as objects, for numpy."""
         return self.look_up(self.distinct)
 
     def tolist(self) -> list[str | None]:
         """The texts themselves."""
         found: list[str | None] = self.look_up(self.distinct).tolist()
         return found
-
-
-LONG = 64  # bytes of a name; of longer ones each is hashed by itself
-_SEED = np.frombuffer(os.urandom(8), np.uint64)[0]  # nobody can choose names that share a key
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
-
-
-def _keys(texts: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array of strings
-    """Hashes of the bytes of each text: eight at a time, all texts at once.
-
-    Texts of at most eight bytes and equal length never share one.
-    """
-    _, offsets, letters = texts.buffers()
-    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    start, size = ends[:-1].astype(np.intp), np.diff(ends)
-    padded = b"" if letters is None else letters.to_pybytes()
-    padded += bytes(8)
-    words = np.ndarray(len(padded) - 7, "<u8", padded, strides=(1,))
-    found = _mixed(_SEED ^ size.astype(np.uint64))
-    for k in range(0, min(int(size.max(initial=0)), LONG), 8):
-        left = np.flatnonzero(size > k)
-        unused = np.uint64(8) * np.uint64(8 - np.minimum(size[left] - k, 8))
-        found[left] = _mixed(found[left] ^ (words[start[left] + k] << unused))
-    for place in np.flatnonzero(size > LONG).tolist():
-        part = padded[start[place] : start[place] + size[place]]
-        digest = hashlib.blake2b(part, digest_size=8, key=_SEED.tobytes()).digest()
-        found[place] = int.from_bytes(digest)
-    return found
-
-
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A bijection of 64-bit words in which every bit depends on all bits."""
-    words = (words ^ (words >> np.uint64(30))) * _FIRST
-    words = (words ^ (words >> np.uint64(27))) * _SECOND
-    return words ^ (words >> np.uint64(31))
 
 
 # --- names ----------------------------------------------------------------------------------------

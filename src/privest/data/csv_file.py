@@ -1,11 +1,9 @@
 """Text tables: Arrow's CSV reader behind our header, our numbers and our messages.
 
-Commas, semicolons, tabs or bars between columns, stated or found in the first lines; a decimal
-comma; any encoding; plain or packed. The file is cut into blocks of whole rows, which Arrow parses
-at the same time. Blank lines do not count as rows; with one column they are missing values.
-
-Arrow's streaming reader is not used: its threads would read from Python's files (packed, or in
-another encoding) and wait for the interpreter while that waits for them.
+The file is cut into blocks of whole rows, which Arrow parses at the same time. Blank lines do not
+count as rows; with one column they are missing values. Arrow's streaming reader is not used: its
+threads would read from Python's files (packed, or in another encoding) and wait for the interpreter
+while that waits for them.
 """
 
 from __future__ import annotations
@@ -13,12 +11,10 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,7 +24,6 @@ from privest.arrays import Index
 from privest.data.arrow import (
     AtRow,
     arrow,
-    compute,
     in_threads,
     numbers,
     parsed_numbers,
@@ -36,10 +31,10 @@ from privest.data.arrow import (
     texts,
 )
 from privest.data.cells import MISSING
-from privest.data.format import GROUPED, SEPARATORS, STATE_ENCODING, Format
+from privest.data.format import SEPARATORS, STATE_ENCODING, Format
 from privest.data.lines import encoding_of, first_rows, found_separator, opened
 from privest.data.source import Columns, FileSource
-from privest.errors import DoubtfulNumbers, InvalidInput
+from privest.errors import InvalidInput
 from privest.reading import MOST_COLUMNS
 
 HEAD, LONGEST_HEAD = 1 << 16, 1 << 22  # bytes that are looked at for the header
@@ -71,7 +66,6 @@ class CsvSource(FileSource):
         text = self._decoded(codecs.getincrementaldecoder(self._encoding)(errors), start, whole)
         self._header = read_header(text, form.separator_of(self.name), whole, self.name)
         self.columns, self.separator = self._header.names, self._header.separator
-        self._checked: set[str] = set()
 
     def _decoded(self, decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> str:
         try:
@@ -86,14 +80,9 @@ class CsvSource(FileSource):
     ) -> Iterator[Columns]:
         before = 0
         with opened(self.path, self.name) as file:
-            blocks = self._whole_rows(file)
-            first = next(blocks, None)
-            if first is None:
-                return
-            self._warn_of_thousands(first, set(columns) - text)
             convert = partial(self._columns, columns=columns, text=text)
             try:
-                with closing(in_threads(convert, chain([first], blocks))) as found:
+                with closing(in_threads(convert, self._whole_rows(file))) as found:
                     for chunk in found:
                         yield chunk
                         before += len(chunk[columns[0]])
@@ -187,30 +176,6 @@ class CsvSource(FileSource):
             if other == pa.string():
                 raise self._malformed(str(error)) from None
             return None
-
-    def _warn_of_thousands(self, block: memoryview, columns: set[str]) -> None:
-        """Decimal commas that may be thousands: 139,750 and no 1,5 in the first rows."""
-        form = self.format
-        wanted = columns - self._checked
-        if form.decimal != "," or form.thousands is not None or not wanted:
-            return
-        self._checked |= wanted
-        try:
-            table = self._parsed(block, wanted, frozenset(), arrow().string())
-        except AtRow:
-            return  # said when the rows are read
-        pc = compute()
-        for name in wanted:
-            cells = table.column(name)
-            cells = cells.filter(pc.match_substring(cells, ",").fill_null(False))
-            if len(cells) and pc.all(pc.match_substring_regex(cells, GROUPED)).as_py():
-                warnings.warn(
-                    f"{self._where(name)}: its numbers have three digits after every comma, which "
-                    "is read as the decimal comma, as stated: 139,750 is 139.75. If commas stand "
-                    'between thousands, state "," as `thousands`; if not, state "none".',
-                    DoubtfulNumbers,
-                    stacklevel=2,
-                )
 
     def _malformed(self, said: str) -> AtRow | InvalidInput:
         """The error for a block that Arrow refuses; its own words may show a row."""

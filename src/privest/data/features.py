@@ -1,9 +1,9 @@
 """From columns to the rows of H: a design is a list of terms, each a product of factors.
 
-A factor is a number a row, or a category with its public list. A category is coded by 0/1 columns
-against its baseline, the first of its list. Without an intercept the first term of
-categories alone has columns for baselines too. Other products with a category need their parts:
-a*b, not a:b alone. The columns are then those of R, patsy and formulaic.
+A factor is a number a row, or a category with its public list, coded by 0/1 columns against its
+baseline, the first of the list. Without an intercept the first term of categories alone has columns
+for baselines too. Other products with a category need their parts: a*b, not a:b alone. The columns
+are then those of R, patsy and formulaic.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Category:
         return (self.column,)
 
     def names(self, full: bool) -> tuple[str, ...]:
-        """Of its 0/1 columns: one a category, or all but the baseline."""
+        """Names of its 0/1 columns: one a category, or all but the baseline."""
         return tuple(f"{self.column}={one}" for one in self.listed[0 if full else 1 :])
 
 
@@ -99,7 +99,7 @@ def called(tree: ast.expr) -> str | None:
 
 
 def _value(tree: ast.expr, block: Block) -> Any:  # noqa: ANN401 - an array or a number
-    """Of a tree that `_columns` has let pass."""
+    """The value of a tree that `_columns` has let pass."""
     match tree:
         case ast.Name(id=name):
             return block[name]
@@ -142,7 +142,7 @@ class Design:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the columns of H, which are those of θ; the first factor of a product goes slowest."""
+        """Names of the columns of H and of θ; the first factor of a product goes slowest."""
         found = []
         for term in self.terms:
             parts = (
@@ -210,14 +210,9 @@ class Design:
 class Features(Design):
     """Which columns make a row of H, and how. All of it is public, the lists of categories too.
 
-    `categories` gives the list of each categorical column. It becomes one 0/1 column a category
-    but the first, the baseline, whose level the intercept carries. Without an intercept the first
-    categorical column keeps its baseline too.
-
     A cell belongs to a category if their texts are equal after trimming; failing that, if both
-    are numbers and equal as numbers ("1", 1, 1.0 and "01"), or both the words true or false in any
-    case. A list with two names for one number ("1", "01") is matched by text only there. The two
-    ways in which Unicode writes an accented letter are one.
+    are equal as numbers ("1", 1, 1.0 and "01"), or both the words true or false in any case. A list
+    with two names for one number ("1", "01") is matched by text only there.
 
     >>> features = Features(("age", "sex"), {"sex": ("female", "male")})
     >>> features.names
@@ -348,7 +343,7 @@ def _places(texts: Texts, listed: tuple[str, ...]) -> NDArray[np.intp]:
 
 
 def _key(text: str) -> tuple[str, float] | None:
-    """What a text means beside its letters: a number, or true or false."""
+    """The other meaning of a text: a number, or true or false."""
     word = text.lower()
     if word in TRUTHS:
         return "word", TRUTHS[word]

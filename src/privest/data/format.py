@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data.cells import DATE, DAYS, MISSING, Texts, Words, is_number
+from privest.data.cells import DATE, DAYS, MISSING, Texts, is_number
 from privest.errors import InvalidInput
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -21,14 +21,7 @@ MARKS = {"comma": ",", "point": ".", "apostrophe": "'", "space": " ", "none": ""
 THOUSANDS = {",": ",", ".": r"\.", "'": "['’]", " ": "[ \u00a0\u202f]"}  # as patterns
 # Of each field: words for its signs.
 CHOICES: Mapping[str, Mapping[str, str]] = {
-    "separator": {
-        "comma": ",",
-        "semicolon": ";",
-        "tab": "\t",
-        "\\t": "\t",
-        "bar": "|",
-        "pipe": "|",
-    },
+    "separator": {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"},
     "decimal": {"point": ".", "comma": ","},
     "thousands": MARKS,
 }
@@ -52,16 +45,6 @@ HINTS = (
         r"^[+-]?[\d.,]*[.,][\d.,]*$",
         "not a number; it has points or commas: state the `decimal` mark, and what is "
         "between `thousands`",
-    ),
-    (
-        r"^[<>≤≥]=?\s*[\d.,]+$",
-        "a limit, not a number: write a number in its place (half of a limit of detection, for "
-        "example), or state it in `missing_codes`",
-    ),
-    (
-        r"(?i)^(yes|no|y|n|ja|nein|oui|non)$",
-        "a yes or no in words, not a number: write 1 for yes and 0 for no, or give a public column "
-        "its list of categories",
     ),
     (
         "",
@@ -161,7 +144,7 @@ class Format:
         for place, text in enumerate(distinct):
             if text is not None and (text in codes or self.as_number(text) in values):
                 distinct[place] = None
-        return Texts(Words(distinct), column.codes)
+        return Texts(distinct, column.codes)
 
     # --- numbers ----------------------------------------------------------------------------------
 
@@ -172,7 +155,7 @@ class Format:
 
     @cached_property
     def pattern(self) -> str:
-        """Of numbers as they are written; thousands have marks between all of them, or none."""
+        """Numbers as they are written; thousands have marks between all of them, or none."""
         point, whole = "," if self.decimal == "," else r"\.", ""
         if self.thousands:
             whole = rf"\d{{1,3}}({THOUSANDS[self.thousands]}\d{{3}})+({point}\d*)?|"

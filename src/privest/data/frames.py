@@ -1,4 +1,4 @@
-"""Tables in memory: pandas and polars frames, mappings of names to vectors; an embedded example."""
+"""Frames of pandas, polars and Dask, mappings of names to vectors; an embedded example."""
 
 from __future__ import annotations
 
@@ -60,6 +60,26 @@ class PandasSource(FrameSource):
             found: AnyArray = part.to_numpy(dtype=np.float64, na_value=np.nan)
             return found
         return np.asarray(part.astype(object) if part.dtype.name == "category" else part)
+
+
+class DaskSource(Source):
+    """A Dask frame: partitions come to this process one after another, from Dask's scheduler.
+
+    Every pass must give the same rows in the same order: persist a frame that is drawn at random.
+    """
+
+    def __init__(self, frame: Any) -> None:  # noqa: ANN401
+        self.frame, self.name = frame, "dask frame"
+        self.columns = tuple(frame.columns)
+        if not all(isinstance(name, str) for name in self.columns):
+            raise InvalidInput("column names must be texts: frame.rename(columns=str).")
+
+    def _blocks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        for number, part in enumerate(self.frame[list(columns)].to_delayed()):
+            source = PandasSource(part.compute(), f"{self.name}, partition {number}")
+            yield from source.blocks(columns, text=text, size=size)
 
 
 class PolarsSource(FrameSource):

@@ -211,9 +211,7 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
     """
     rows = [row for row in csv_rows(lines) if row[1]]
     first = [cell.strip() for cell in rows[0][1]] if rows else []
-    named = bool(first) and all(
-        cell and not is_number(cell) and cell[0] not in "0123456789+-.;" for cell in first
-    )
+    named = bool(first) and all(map(_is_word, first))
     if len(rows) <= named:
         raise InvalidInput("the file holds no numbers.")
     found = np.empty((len(rows) - named, len(first)))
@@ -227,3 +225,7 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
                 "by commas, decimals by points; nothing may be missing."
             )
     return found, first if named else None
+
+
+def _is_word(cell: str) -> bool:
+    return bool(cell) and not is_number(cell) and cell[0] not in "0123456789+-.;"

@@ -12,13 +12,17 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+
+from privest.arrays import Array, Index
+from privest.data.arrow import arrow, numbers, parsed
 from privest.data.cells import Texts, is_date, is_number, is_value
 from privest.data.format import Format, as_format
 from privest.data.lines import encoding_of, opened, require_names
-from privest.data.look_columns import ColumnCounts, ColumnLook
 from privest.data.source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
 from privest.errors import InvalidInput
 from privest.records import Record
@@ -26,8 +30,7 @@ from privest.records import Record
 CELLS = 1 << 19  # in a block
 PART = 1 << 18  # bytes
 FIRST = 4096  # rows in which the decimal mark is looked for
-PREVIEW = 6  # rows
-SHOWN = 60  # letters of a cell in the preview
+PREVIEW, SHOWN = 6, 60  # rows, and letters of a cell
 UNNAMED = "It has no name. Name it in the first line, if it holds anything."
 TWICE = "Another column has the same name. Rename one of them."
 NOT_UTF8 = (
@@ -47,6 +50,64 @@ COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands,
 CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
 POINT = re.compile(r"[+-]?\d*\.\d+$")
 MOSTLY = 0.8  # of the different texts of a column; words may stand for missing values
+Kind = Literal["number", "yes-no", "text", "date", "empty"]
+MOST = 60  # different values or texts that are kept; more make no list of categories
+LONGEST = 200  # letters of a text that is kept
+MOST_WORDS = 20  # different words that a column of numbers may hold
+LEAST_NUMBERS = 0.5  # the share of its cells that are numbers
+# Typical codes: up to six 7, 8 or 9 (refused, not asked, unknown), and what machines write.
+NINES = [float(digit * count) for digit in "789" for count in range(1, 7)]
+MACHINES = [-1.0, 99.9, 999.9, 9999.9, 99.99, 999.99, -99.9, -999.9, -32768.0, 32767.0]
+CODES = frozenset([*NINES, *(-code for code in NINES), *MACHINES])
+ENDS = 12  # lowest and highest values among which codes are looked for
+CLEAR = 77.0  # from here on one row will do for a code that is far from the rest
+SHORT, OFTEN = 12, 3  # letters, and rows, of any other word that may be a code
+WORDS = frozenset([
+    "-", "--", "---", "?", "*", "x", "unknown", "unk", "refused", "missing", "not available",
+    "not applicable", "no answer", "no data", "don't know", "dont know", "do not know", "dk",
+    "declined", "prefer not to say", "not asked", "not known", "n.a.", "n/k", "nd", "#n/a", "#na",
+    "#value!", "#div/0!", "#ref!", "#num!", "#name?", "#null!", "(null)", "<na>", "nil",
+    "undefined", "k.a.", "k. a.", "keine angabe", "unbekannt", "fehlt", "inconnu", "desconocido",
+])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MissingCode(Record):
+    """A value that may stand for a missing one, as it is written, and in how many rows.
+
+    sure   it is far from everything else, or a word that means nothing else.
+    plain  it looks like a code, and not like something a person wrote or has: known for it, or
+           short and in several rows. A code is stated in the plan, which is public: of a private
+           column, no other should be.
+    """
+
+    code: str
+    rows: int
+    sure: bool
+    plain: bool = True
+
+
+@dataclass(frozen=True)
+class ColumnLook(Record):
+    """A column of a table, as it was found.
+
+    kind      "number"; "yes-no": 0 and 1, true and false; "text"; "date"; "empty": no value at all.
+    missing   rows without a value: empty cells, NA and their like.
+    different the different texts or numbers, sorted; None where they are many.
+    whole     all numbers are whole, and none is below 0.
+    words     of a column of numbers: the cells that are no numbers, and in how many rows each is.
+    codes     what seems to stand for a missing value; a suspicion, to be confirmed.
+    problem   why it cannot be used, if so.
+    """
+
+    name: str
+    kind: Kind
+    missing: int = 0
+    different: tuple[str, ...] | None = None
+    whole: bool = False
+    words: tuple[tuple[str, int], ...] = ()
+    codes: tuple[MissingCode, ...] = ()
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,8 +120,8 @@ class TableLook(Record):
                   those that were stated, suspicions are in the columns.
     separator, encoding, decimal   of a text file; None where it is none.
     sheets        of a workbook.
-    preview       the first rows, as texts; None where a value is missing.
     notes         for the data owner, in sentences.
+    preview       the first rows, as texts; None where a value is missing.
     """
 
     name: str
@@ -72,18 +133,18 @@ class TableLook(Record):
     encoding: str | None = None
     decimal: str | None = None
     sheets: tuple[str, ...] = ()
-    preview: tuple[tuple[str | None, ...], ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
+    preview: tuple[tuple[str | None, ...], ...] = field(default=(), repr=False)
 
 
-def look(data: object, format: Format | Mapping[str, Any] | None = None) -> TableLook:
+def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> TableLook:
     """Look at a table: a file, a frame, or what else `open_source` takes.
 
     Encoding, separator and decimal mark of a text file are found where `format` does not state
     them, the mark only where it is clear. Reads the file twice, in blocks; memory: some blocks.
     What cannot be read is an error in words; a column that cannot be used has its `problem`.
 
-    >>> found = look({"age": [50, 61, 999, 47], "sex": ["m", "f", "f", None]})
+    >>> found = inspect({"age": [50, 61, 999, 47], "sex": ["m", "f", "f", None]})
     >>> [(column.name, column.kind, column.missing) for column in found.columns]
     [('age', 'number', 0), ('sex', 'text', 1)]
     >>> found.columns[0].codes[0].code, found.columns[1].different
@@ -98,25 +159,20 @@ def look(data: object, format: Format | Mapping[str, Any] | None = None) -> Tabl
     preview: list[tuple[str | None, ...]] = []
     for block in _blocks(source, names):
         preview = preview or _first_rows(block, source.columns)
-        for name in names:
-            counts[name].add(block[name])
-    rows, text = counts[names[0]].rows, source.separator is not None
-    return TableLook(
-        name=source.name,
-        rows=rows,
-        columns=tuple(
-            counts[name].found() if problem is None else ColumnLook(name, "empty", problem=problem)
-            for name, problem in zip(source.columns, problems)
-        ),
-        text=text,
-        format=source.format,
-        separator=source.separator,
-        encoding=(source.format.encoding or "utf-8") if text else None,
-        decimal=(source.format.decimal or ".") if text else None,
-        sheets=source.sheets,
-        preview=tuple(preview),
-        notes=(*notes, *_notes(source, rows)),
+        for name, column in block.items():
+            counts[name].add(column)
+    rows, text, form = counts[names[0]].rows, source.separator is not None, source.format
+    columns = tuple(
+        counts[name].found() if problem is None else ColumnLook(name, "empty", problem=problem)
+        for name, problem in zip(source.columns, problems)
     )
+    return TableLook(
+        source.name, rows, columns, text, form, source.separator,
+        encoding=(form.encoding or "utf-8") if text else None,
+        decimal=(form.decimal or ".") if text else None,
+        sheets=source.sheets, notes=(*notes, *_notes(source, rows)),
+        preview=tuple(preview),
+    )  # fmt: skip
 
 
 # --- format ---------------------------------------------------------------------------------------
@@ -200,19 +256,19 @@ def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
     >>> found_decimal([["1,5"], ["1.5"]]) is None, found_decimal([["1.5"], ["a, b"]])
     (True, '.')
     """
-    marks = set()
-    for cells in columns:
-        texts = [cell for cell in cells if not is_date(cell)]
-        commas = [cell for cell in texts if COMMA.match(cell)]
-        most = MOSTLY * len(texts)
-        whole = sum(is_number(one.replace(",", "")) and "." not in one for one in texts)
-        if commas and whole >= most:
-            marks.add("," if any(map(CLEAR_COMMA.match, commas)) else "?")
-        elif any(map(POINT.match, texts)) and sum(map(is_number, texts)) >= most:
-            marks.add(".")
+    marks = {_mark([cell for cell in cells if not is_date(cell)]) for cells in columns}
     if "," in marks:
         return None if "." in marks else ","
     return None if "?" in marks else "."
+
+
+def _mark(texts: list[str]) -> str:
+    """The decimal mark of one column: "," or "."; "?": commas that may be thousands; "": none."""
+    commas, most = [cell for cell in texts if COMMA.match(cell)], MOSTLY * len(texts)
+    if commas and sum(is_number(one.replace(",", "")) and "." not in one for one in texts) >= most:
+        return "," if any(map(CLEAR_COMMA.match, commas)) else "?"
+    points = any(map(POINT.match, texts)) and sum(map(is_number, texts)) >= most
+    return "." if points else ""
 
 
 # --- what is in it --------------------------------------------------------------------------------
@@ -284,3 +340,146 @@ def _notes(source: Source, rows: int) -> Iterator[str]:
             f"{values} of the {len(source.columns)} names in the first line are numbers or dates. "
             "If that line holds data, add one above it with the column names."
         )
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+class ColumnCounts:
+    """The knowledge of a column after the blocks that were added.
+
+    texts: its cells are texts by their type, and no numbers, whatever they look like.
+    """
+
+    def __init__(self, name: str, form: Format, texts: bool = False) -> None:
+        self.name, self._form, self._texts = name, form, texts
+        self.rows = self.missing = self.numbers = 0
+        self.whole = self.dates = True
+        self.values: dict[float, tuple[int, str]] = {}  # rows and spelling; of many, at the ends
+        self.words: dict[str, int] = {}
+        self.many_values = self.many_words = False
+
+    def add(self, column: Texts) -> None:
+        """The cells of some more rows."""
+        count = np.bincount(column.codes + 1, minlength=len(column.distinct))
+        rows = count[1:]  # of code −1: missing
+        texts = arrow().array(column.distinct[:-1], arrow().string())
+        there = (rows > 0) & texts.is_valid().to_numpy(zero_copy_only=False)
+        self.rows += len(column)
+        self.missing += len(column) - int(rows[there].sum())
+        values = np.full(len(there), np.nan)
+        if not self._texts:
+            values = numbers(parsed(texts, self._form)[0], self.name)
+        word = np.isnan(values)
+        self._add_words(texts, np.flatnonzero(there & word), rows)
+        self._add_numbers(texts, np.flatnonzero(there & ~word), rows, values)
+
+    def _add_words(self, texts: object, places: Index, rows: Index) -> None:
+        self.dates = self.dates and all(map(is_date, _some(texts, places)))
+        for text, count in zip(_some(texts, places[: MOST + 1]), rows[places].tolist()):
+            short = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+            self.words[short] = self.words.get(short, 0) + count
+        if len(self.words) > MOST:
+            self.many_words = True
+            self.words = dict(list(self.words.items())[:MOST])
+
+    def _add_numbers(self, texts: object, places: Index, rows: Index, values: Array) -> None:
+        """Different values; of many, those at the ends, which were so after every block."""
+        own = values[places]
+        self.numbers += int(rows[places].sum())
+        finite = own[np.isfinite(own)]
+        self.whole = self.whole and bool((finite >= 0).all() and (finite == np.rint(finite)).all())
+        half = MOST // 2
+        if len(own) > MOST:
+            self.many_values = True
+            ordered = np.argpartition(own, (half, len(own) - half))
+            places = places[np.r_[ordered[:half], ordered[-half:]]]
+        for place, text in zip(places.tolist(), _some(texts, places)):
+            count, written = self.values.get(values[place], (0, text.removesuffix(".0")))
+            self.values[float(values[place])] = count + int(rows[place]), written
+        if len(self.values) > MOST:
+            self.many_values, kept = True, sorted(self.values)
+            self.values = {one: self.values[one] for one in kept[:half] + kept[-half:]}
+
+    def found(self) -> ColumnLook:
+        """The column, after the last block."""
+        kind = self._kind()
+        number = kind in ("number", "yes-no")
+        written = [self.values[one][1] for one in sorted(self.values)]
+        different = written if number else [*written, *sorted(self.words)]
+        many = self.many_values or (self.many_words and not number) or len(different) > MOST
+        return ColumnLook(
+            self.name,
+            kind,
+            self.missing,
+            None if many else tuple(different),
+            number and self.whole,
+            tuple(self.words.items()) if number else (),
+            (*number_codes(self.values), *self._word_codes(True)) if number
+            else tuple(self._word_codes(False)),
+        )  # fmt: skip
+
+    def _kind(self) -> Kind:
+        there = self.rows - self.missing
+        if not there:
+            return "empty"
+        if self.numbers == there:
+            return "yes-no" if set(self.values) <= {0.0, 1.0} else "number"
+        if not self.numbers and self.dates:
+            return "date"
+        few = not self.many_words and len(self.words) <= MOST_WORDS
+        return "number" if few and self.numbers >= LEAST_NUMBERS * there else "text"
+
+    def _word_codes(self, number: bool) -> list[MissingCode]:
+        """Words that may be codes: in a column of numbers all of them are.
+
+        Among texts only a sign is sure: "unknown" may be a category of its own.
+        """
+        found = []
+        for text, rows in self.words.items():
+            known = text.casefold() in WORDS
+            sign = text.startswith("#") or not any(letter.isalnum() for letter in text)
+            if "=" not in text and (number or known):
+                plain = known or (rows >= OFTEN and len(text) <= SHORT)
+                found.append(MissingCode(text, rows, known and (number or sign), plain))
+        return found
+
+
+def _some(texts: object, places: Index) -> list[str]:
+    """The texts at these places of an Arrow array."""
+    return texts.take(arrow().array(places)).to_pylist()  # type: ignore[attr-defined, no-any-return]
+
+
+def number_codes(seen: Mapping[float, tuple[int, str]]) -> list[MissingCode]:
+    """Typical codes at the ends of a column's values, apart from the rest."""
+    ordered = sorted(seen)
+    ends = sorted({*ordered[:ENDS], *ordered[-ENDS:]})
+    rest = [value for value in ends if value not in CODES]
+    if len(rest) < 2:  # nobody can say what is far from one value
+        return []
+    below = [value for value in reversed(ends) if value < rest[0]]
+    above = [value for value in ends if value > rest[-1]]
+    kept = [*_apart(rest, below, seen), *_apart(rest[::-1], above, seen)]
+    return [MissingCode(seen[value][1], seen[value][0], sure) for value, sure in kept]
+
+
+def _apart(
+    near: list[float], beyond: Sequence[float], seen: Mapping[float, tuple[int, str]]
+) -> list[tuple[float, bool]]:
+    """The values beyond one end that may be codes, and whether that is sure.
+
+    Apart: at least twice as far from the rest as the values at that end are from each other. One
+    that is as far as the rest is wide is sure, and so are those beyond it.
+    """
+    kept: list[float] = []
+    sure = often = False
+    for value in beyond:
+        distance = abs(value - near[0])
+        if not kept and distance < 2 * max(abs(a - b) for a, b in pairwise(near[:4])):
+            near = [value, *near]  # a value like others
+            continue
+        kept.append(value)
+        far = distance >= abs(near[0] - near[-1])
+        sure = sure or far
+        often = often or seen[value][0] > 1 or (far and abs(value) >= CLEAR)
+    return [(value, sure) for value in kept if often]

@@ -21,10 +21,8 @@ from privest.errors import InvalidInput
 class Block:
     """Rows H (rows, n) and the values of the targets (rows, q); one row or more.
 
-    line     their numbers in the table, counted from 1 after the header, blank lines of a CSV file
-             not counted.
-    dropped  rows left out, for missing values, since the block before; those after the last block
-             are counted in it.
+    line     their numbers in the table, counted from 1 after the header.
+    dropped  rows left out, for missing values, since the block before.
     beside   the other columns asked for.
     """
 
@@ -56,20 +54,16 @@ def read_rows(
 ) -> Iterator[Block]:
     """The rows of H, and y, from the start of the source, at most `size` rows a block.
 
-    `target`: one column, or several. `beside`: columns that are handed on as they are (persons,
-    weights), those in `text` as texts.
+    beside    columns that are handed on as they are (persons, weights), those in `text` as texts.
+    missing   "refuse" stops at the first missing value; "drop" leaves out every row that misses a
+              feature or the target, and counts them.
+    infinite  an infinity in the target is handed on, for a release that clips it.
 
-    `missing`: "refuse" stops at the first missing value; "drop" leaves out every row that misses
-    a feature or the target, and counts them. Which rows miss y is itself a fact about people: with
-    "drop" the number of rows that a release shows depends on it. `infinite`: an infinity in the
-    target is handed on, for a release that clips it.
+    A column without any value and a table without complete rows are refused in the end: write
+    nothing final before the last block.
 
-    Refused before reading: a column that is absent or there twice, the target among the features.
-    Refused while reading, with column and row: text in a number column, an infinity, an unknown
-    category. A column without any value, a table without (complete) rows: refused in the end, so
-    write nothing final before the last block.
-
-    >>> from privest.data import Features, open_source
+    >>> from privest.data.features import Features
+    >>> from privest.data.source import open_source
     >>> source = open_source({"age": [50, 61, None], "y": [1.5, 2.5, 3.5]})
     >>> for block in read_rows(source, Features(("age",)), "y", missing="drop"):
     ...     print(block.H.tolist(), block.y, block.line, block.dropped)
@@ -114,13 +108,8 @@ def _whole(
         empty = {one for one in gaps if gaps[one].all() and (not before or one in empty)}
         if gaps:
             gap = np.logical_or.reduce(list(gaps.values()))
-            row = int(np.argmax(gap))
             if not drop:
-                column = next(one for one in gaps if gaps[one][row])
-                raise InvalidInput(
-                    f"{name}, column {column!r}, row {line[row]}: a value is missing. Fill the "
-                    'gaps, or leave out such rows, which are counted: "drop" as `missing`.'
-                )
+                raise _missing(gaps, gap, line, name)
             columns, line = {one: column[~gap] for one, column in columns.items()}, line[~gap]
         yield columns, line, rows - len(line)
         before, kept = before + rows, kept + len(line)
@@ -130,6 +119,16 @@ def _whole(
         raise InvalidInput(f"{name}, column {min(empty)!r}: every value is missing.")
     if not kept:
         raise InvalidInput(f"{name}: every row has a missing value ({before:,} in all).")
+
+
+def _missing(gaps: dict[str, Flags], gap: Flags, line: NDArray[np.intp], name: str) -> InvalidInput:
+    """The error for the first gap."""
+    row = int(np.argmax(gap))
+    column = next(one for one in gaps if gaps[one][row])
+    return InvalidInput(
+        f"{name}, column {column!r}, row {line[row]}: a value is missing. Fill the gaps, or leave "
+        'out such rows, which are counted: "drop" as `missing`.'
+    )
 
 
 def _with_last_dropped(blocks: Iterator[Block]) -> Iterator[Block]:

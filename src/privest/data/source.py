@@ -39,7 +39,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """Of the file as it is now."""
+        """The state of the file as it is now."""
         try:
             found = path.stat()
         except OSError as error:
@@ -72,9 +72,7 @@ class Source(ABC):
     ) -> Iterator[Columns]:
         """These columns, block by block from the first row, at most `size` rows each.
 
-        Numbers are float64 with NaN where missing (booleans are 0 and 1); columns in `text` are
-        `Texts`. Memory: some blocks of the columns asked for. A column that does not exist is
-        refused here, before anything is read.
+        Numbers are float64 with NaN where missing; columns in `text` are `Texts`.
         """
         wanted = tuple(dict.fromkeys(columns))
         if isinstance(columns, str) or not wanted or not set(text) <= set(wanted):
@@ -163,12 +161,8 @@ class FileSource(Source):
 
 
 def open_source(data: object, format: Format | Mapping[str, Any] | None = None) -> Source:
-    """The source of a file, a frame, arrays or the embedded table.
+    """The source of a file (`ENDINGS`), a frame, arrays, a `Table` or the embedded table.
 
-    A path: *.csv, *.tsv, *.txt, each also packed (.gz, .xz), *.xlsx, *.parquet, *.xpt, in any case;
-    the word "diabetes" is the embedded table (age, sex, bmi, bp, s5). Or a pandas or polars frame,
-    a mapping of names to vectors, a `Table`. Files need the extra 'data'. "-" is refused: a plan
-    reads its data more than once, a pipe can be read only once.
     `format`: what a file does not state itself; what does not concern its kind is passed over.
 
     >>> source = open_source({"age": [50, 61], "sex": ["male", None]})
@@ -190,7 +184,7 @@ def open_source(data: object, format: Format | Mapping[str, Any] | None = None) 
 
 
 def stamp_of(data: object) -> Stamp | None:
-    """Of what `open_source` takes, without opening it; None where it is no file."""
+    """The stamp of what `open_source` takes, without opening it; None where it is no file."""
     if isinstance(data, Source):
         return data.stamp
     if not isinstance(data, (str, os.PathLike)) or os.fspath(data) == EMBEDDED:
@@ -203,6 +197,7 @@ def _opened(data: object, form: Format) -> Source:
         FEATURES,
         RESPONSE,
         ArraySource,
+        DaskSource,
         PandasSource,
         PolarsSource,
         Table,
@@ -222,13 +217,19 @@ def _opened(data: object, form: Format) -> Source:
     if isinstance(data, Mapping):
         return ArraySource(data, "the table")
     # A frame exists only if its library is loaded: no import, and none is needed.
-    for library, kind in (("pandas", PandasSource), ("polars", PolarsSource)):
+    kinds: dict[str, type[Any]] = {
+        "pandas": PandasSource,
+        "polars": PolarsSource,
+        "dask.dataframe": DaskSource,
+    }
+    for library, kind in kinds.items():
         module = sys.modules.get(library)
         if module is not None and isinstance(data, module.DataFrame):
-            return kind(data)
+            found: Source = kind(data)
+            return found
     raise InvalidInput(
-        "data must be a path, a pandas or polars DataFrame (not a LazyFrame), a mapping of names "
-        f"to vectors, or a privest.data.Table; received {type(data).__name__}."
+        "data must be a path, a pandas, polars or Dask DataFrame (not a LazyFrame), a mapping of "
+        f"names to vectors, or a privest.data.Table; received {type(data).__name__}."
     )
 
 

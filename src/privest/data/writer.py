@@ -29,12 +29,9 @@ Blocks = Iterable[Sequence[ArrayLike]]
 def write_table(path: str | os.PathLike[str], names: Sequence[str], blocks: Blocks) -> int:
     """Write columns to a .csv or .parquet file and return the number of rows.
 
-    Every block has one vector for each name, all of one length: floats, integers, booleans, or
-    texts with None where missing; a column keeps the kind it has in the first block. Floats are
-    written with the shortest digits that give the same double back; NaN reads back as missing.
-
-    The file is written whole or not at all, also over an older one (`files.atomic_file`). Memory:
-    a block; for Parquet also the row group under way, of about 65 536 rows.
+    Every block has one vector for each name, all of one length; a column keeps the kind it has in
+    the first block. Floats are written with the shortest digits that give the same double back. The
+    file is written whole or not at all, also over an older one.
     """
     target = Path(path)
     write = table_writer(target)
@@ -59,15 +56,7 @@ def _write(
     blocks: Blocks,
 ) -> int:
     """All rows, and how many they were."""
-    if isinstance(names, str) or not names or len(set(names)) < len(names):
-        raise InvalidInput("a table needs a list of different column names.")
-    if form is _write_csv:
-        if any(not name or name != name.strip() for name in names):
-            raise InvalidInput(
-                "a column name is empty, or begins or ends with spaces, which a CSV file loses: "
-                "rename the column, or write .parquet."
-            )
-        require_no_formula(names)
+    _require_names(names, csv=form is _write_csv)
     pa, rows = arrow(), 0
     batches = (_batch(names, block) for block in blocks)
     first = next(batches, None)
@@ -87,6 +76,18 @@ def _write(
 
     form(file, schema, counted())
     return rows
+
+
+def _require_names(names: Sequence[str], *, csv: bool) -> None:
+    if isinstance(names, str) or not names or len(set(names)) < len(names):
+        raise InvalidInput("a table needs a list of different column names.")
+    if csv and any(not name or name != name.strip() for name in names):
+        raise InvalidInput(
+            "a column name is empty, or begins or ends with spaces, which a CSV file loses: "
+            "rename the column, or write .parquet."
+        )
+    if csv:
+        require_no_formula(names)
 
 
 def _write_csv(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401

@@ -34,9 +34,7 @@ Row = tuple[Any, ...]
 class WorkbookSource(FileSource):
     """A sheet of a workbook, its first row with a value the header; blank rows do not count.
 
-    Formulas have the value that was stored with them. Numbers stored as texts are numbers. Memory:
-    a chunk of rows, and the distinct texts of the workbook, which the format holds in one place.
-    Time: some microseconds a cell; a large table is better saved as .csv or .parquet.
+    Formulas have the value that was stored with them. Numbers stored as texts are numbers.
     """
 
     certain = False
@@ -160,10 +158,8 @@ class WorkbookSource(FileSource):
 
 
 def silence_openpyxl() -> None:
-    """From now on openpyxl warns of nothing: not of styles, nor of a cell, with what is in it.
-
-    For the whole process, and nothing is put back: `warnings.catch_warnings` is not safe in
-    threads, where the end of one would let the warnings of another through.
+    """From now on openpyxl warns of nothing, nor of what is in a cell; `catch_warnings` is not safe
+    in threads.
     """
     if warnings.filters[:1] != [SILENT]:  # put first again, where something else is
         warnings.filterwarnings("ignore", module=SILENT[3].pattern)

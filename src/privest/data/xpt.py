@@ -20,8 +20,7 @@ class TransportSource(FileSource):
     """A SAS transport file. Special values (.A to .Z) are missing.
 
     pandas' reader turns 0.0 into 5.4e-79; pyreadstat does not. It cannot seek: to read a chunk it
-    reads all rows before it, so chunks are larger than blocks. A file of many millions of rows is
-    better converted to Parquet once.
+    reads all rows before it, so chunks are larger than blocks.
     """
 
     def __init__(self, path: Path, form: Format) -> None:

@@ -1,16 +1,14 @@
-"""Designs for readings with independent noise: the best accuracy for a budget, and the least loss.
+"""Designs for independent noise: the best accuracy for a budget, and the least privacy loss.
 
-What the Newton method proposes is made feasible to the letter here, compared with the levels that
-its own prices ask for, and proved: `floor` holds whatever the search did.
+The Newton method proposes levels; here they are made feasible and certified.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy
@@ -25,7 +23,7 @@ from privest.arrays import (
     require_scales,
 )
 from privest.bounds import level_for
-from privest.design._allocation import Allocation, Direction
+from privest.design._allocation import TOLERANCE, Allocation, Direction
 from privest.design._certificate import (
     Point,
     Proof,
@@ -35,75 +33,70 @@ from privest.design._certificate import (
     target_floor,
 )
 from privest.design._criteria import (
-    A,
     Criterion,
     Inverse,
-    Least,
     LogDet,
     Scaled,
-    StandardErrors,
     as_criterion,
+    errors_criterion,
 )
 from privest.design._newton import solve_budget, solve_target
-from privest.design._problem import Labels, Persons, Problem, Task, as_tolerance, dearest, task_of
+from privest.design._problem import Constraints, Labels, Problem, Task, linear, task_of
 from privest.errors import InfeasibleTarget, InvalidInput, NumericalFailure
 from privest.linalg import Diagonal, private_root
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
-from privest.records import Record
 
-TOLERANCE = 1e-6
-SHAPES = ("diagonal", "full", "persons")
 FARTHEST = 1000.0  # of log det
-AGAIN = 100_000  # readings up to which a search takes seconds at most, and may be asked twice
+AGAIN = 100_000  # measurements up to which a search takes seconds at most, and may be asked twice
 AT_THE_LIMIT = 1e-8  # relative: closer than this a verdict would be rounding
 ROUNDING = 1e-12  # relative: by so much a value may be above a target that it meets
 NOTHING = 1e-6  # of the mean level: below it a level is what an interior method left behind
 Shape = Literal["diagonal", "full", "persons"]
+Target = float | Mapping[Any, float] | ArrayLike
 
 
 def allocate(
-    model: LinearModel,
-    budget: float,
-    *,
-    criterion: Criterion = A(),  # noqa: B008 - has no state that changes
-    cost: ArrayLike = 1.0,
-    cap: ArrayLike = np.inf,
-    groups: Labels | None = None,
-    persons: Persons | Labels | None = None,
+    model: LinearModel, budget: float, *, criterion: str | ArrayLike | Mapping[str, float] = "A",
+    weight: ArrayLike | None = None, cost: ArrayLike = 1.0, cap: ArrayLike = np.inf,
+    groups: Labels | None = None, persons: Labels | None = None, person_cap: float = np.inf,
     shape: Shape = "diagonal",
-    tol: float = TOLERANCE,
-) -> Allocation:
-    """The levels that make the criterion least for a budget of privacy loss.
+) -> Allocation:  # fmt: skip
+    """The privacy level that makes a criterion of the error least for a budget.
 
-        minimise f(Σ_PPCR(s))   over s ≥ 0 ,  Σ_k c_k s_k ≤ budget ,  s_k ≤ cap_k
+        minimise f(Σ_PPCR(S))   over S ,  Σ_k c_k S_kk ≤ budget ,  S_kk ≤ cap_k
 
-    Symbols: `budget` bounds the sum of all levels, weighted by `cost` c (a number, or one for each
-    reading); `cap`: no level above it; `groups`: labels, readings with the same label share one
-    level; `persons`: labels or `Persons`, limits for everybody. `tol`: relative gap to stop at (of
-    log det: absolute).
-    `shape`: "diagonal": independent release noise, a level for each reading, any size; assumes
-    noise that is independent between readings. "full": one curator draws all noise jointly, S any
-    matrix; "persons": a full block for each person. Both limit Σ c_k S_kk, S_kk and Σ_P S_kk only,
-    a weaker promise that `explain()` states. Small models; with the extra `design` (A and C under a
-    budget alone need none).
-    Guarantees: `floor` is below the criterion of every admissible choice; `gap` says how far.
+    Symbols: `criterion` "A": tr WΣ, "D": log det Σ, "E": λ_max(W^½ΣW^½), or a vector c (array or
+    {name: coefficient}): cᵀΣc; `weight` W (n, n) or (n,) of A and E. `budget` bounds the sum of all
+    levels weighted by `cost` c (a number, or one for each measurement); inf: the caps alone limit.
+    `groups`: measurements with the same label share a level. `persons`: labels; the levels of one
+    person add up to at most `person_cap`.
+    `shape`: "diagonal": independent noise, any size; assumes measurement noise that is independent.
+    "full": one curator draws all noise jointly, S any matrix; "persons": a full block for each
+    person. These two limit the diagonal of S only, a weaker promise that `summary()` states; up to
+    200 measurements, with the extra `design` (A and c under a budget alone: any number, no extra).
+    Guarantees: `floor` is below the criterion of every admissible level; `gap` says how far.
     Cost: about ten passes of O(m p²), p ≤ n(n + 1)/2, memory of H. Source: docs/theory.md 8; the
     dual of `thm:crbound`.
 
     >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
-    >>> found = allocate(model, 3.0)
-    >>> found.levels.round(4).tolist()  # the reading that says most gives up most
+    >>> allocate(model, 3.0).levels.round(4).tolist()  # the most informative has the largest
     [0.2, 0.2, 2.6]
     """
-    asked = as_criterion(criterion)
-    most = as_scale(budget, "the budget")
-    tol = as_tolerance(tol)
-    if as_choice(shape, SHAPES, "shape") != "diagonal":
+    asked = as_criterion(criterion, weight, linear(model).names)
+    limits = Constraints.of(model.readings, cost, cap, groups, persons, person_cap)
+    most = limits.budget(budget)
+    if as_choice(shape, get_args(Shape), "shape") != "diagonal":
         from privest.design._full import full_budget
 
-        return full_budget(model, most, asked, tol, shape, cost, cap, groups, persons)
-    task = visible(task_of(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
+        return full_budget(model, most, asked, shape, limits)
+    return _least_value(model, asked, most, limits)
+
+
+def _least_value(
+    model: LinearModel, asked: Criterion, most: float, limits: Constraints
+) -> Allocation:
+    task = visible(task_of(model, asked, limits))
     task = task.in_units(most / float(task.problem.cost.sum()))
     problem, scaled = task.problem, task.criterion
     if problem.most_budget <= most and problem.person is None:
@@ -111,86 +104,81 @@ def allocate(
         if not np.isfinite(value):
             refuse(task, np.inf, value)
         at_caps = Point(problem.cap, 0, "the caps")
-        return _answer(task, problem.cap, "budget", most, tol, Proof(value), at_caps)
+        return _answer(task, problem.cap, "budget", most, Proof(value), at_caps)
     if limit_value(problem, scaled) == np.inf:
         refuse(task, np.inf, np.inf)
 
     def attempt(strict: float, part: float) -> Allocation:
         point = solve_budget(problem, scaled, most, strict, part)
         levels, proof = polished_budget(problem, scaled, most, point, strict)
-        return _answer(task, levels, "budget", most, tol, proof, point)
+        return _answer(task, levels, "budget", most, proof, point)
 
-    return _certified(attempt, problem, tol)
+    return _certified(attempt, problem)
 
 
 def least_loss(
-    model: LinearModel,
-    target: float | Mapping[str | int, float] | StandardErrors,
-    *,
-    criterion: Criterion = A(),  # noqa: B008
-    cost: ArrayLike = 1.0,
-    cap: ArrayLike = np.inf,
-    groups: Labels | None = None,
-    persons: Persons | Labels | None = None,
-    shape: Shape = "diagonal",
-    tol: float = TOLERANCE,
-) -> Allocation:
-    """The least privacy loss Σ c_k s_k with which the criterion is at most `target`.
+    model: LinearModel, target: Target, *, loss: Literal["total", "largest"] = "total",
+    criterion: str | ArrayLike | Mapping[str, float] = "A", weight: ArrayLike | None = None,
+    cost: ArrayLike = 1.0, cap: ArrayLike = np.inf, groups: Labels | None = None,
+    persons: Labels | None = None, person_cap: float = np.inf, shape: Shape = "diagonal",
+) -> Allocation:  # fmt: skip
+    """The level of least privacy loss at which the criterion is at most `target`.
 
-    `target`: a value of the criterion, or wanted standard errors {name: e}. The rest is as in
-    `allocate`. Raises InfeasibleTarget where no levels reach it, saying why (below the classical
-    bound, below what caps allow, hidden) and the nearest value that can be reached.
+    `target`: a value of the criterion, or wanted standard errors: {name: e}, or n numbers.
+    `loss` "total": Σ c_k S_kk. "largest": max_k c_k s_k; more information never harms, so
+    s_k = min(t/c_k, cap_k) with the one t that meets the target. The rest is as in `allocate`.
+    Raises InfeasibleTarget where no level reaches it, with the reason (below the classical bound,
+    below what the caps allow, hidden) and the nearest value that can be reached.
 
-    >>> model = LinearModel([[1.0], [1.0]], noise=1.0)
-    >>> least_loss(model, 1.0).levels.round(4).tolist()  # variance (1 + 1/s)/2 = 1
-    [1.0, 1.0]
+    >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
+    >>> least_loss(model, 0.5).levels.round(4).tolist()
+    [0.0, 0.0, 0.2857]
+    >>> least_loss(model, 0.5, loss="largest").levels.round(4).tolist()
+    [0.2222, 0.2222, 0.2222]
     """
-    asked, wanted = target_of(target, criterion)
-    tol = as_tolerance(tol)
-    if as_choice(shape, SHAPES, "shape") != "diagonal":
+    names = linear(model).names
+    asked, wanted = target_of(target, criterion, weight, names)
+    limits = Constraints.of(model.readings, cost, cap, groups, persons, person_cap)
+    if as_choice(loss, ("total", "largest"), "loss") == "largest":
+        if shape != "diagonal" or persons is not None:
+            raise InvalidInput("the largest loss is of independent noise, without persons.")
+        return _least_largest(model, asked, wanted, limits)
+    if as_choice(shape, get_args(Shape), "shape") != "diagonal":
         from privest.design._full import full_target
 
-        return full_target(model, wanted, asked, tol, shape, cost, cap, groups, persons)
-    task = visible(task_of(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
+        return full_target(model, wanted, asked, shape, limits)
+    return _least_total(model, asked, wanted, limits)
+
+
+def _least_total(
+    model: LinearModel, asked: Criterion, wanted: float, limits: Constraints
+) -> Allocation:
+    task = visible(task_of(model, asked, limits))
     wanted -= task.criterion.offset
     top = _highest(task.problem, task.criterion, wanted)
     if top is not None:
-        return _at_the_caps(task, top, wanted, tol)
+        return _at_the_caps(task, top, wanted)
     task = task.in_units(_equal_level(task, wanted))
     problem, scaled = task.problem, task.criterion
 
     def attempt(strict: float, part: float) -> Allocation:
         point = solve_target(problem, scaled, wanted, strict, part)
         levels, proof = polished_target(problem, scaled, wanted, point, strict)
-        return _answer(task, levels, "target", wanted, tol, proof, point)
+        return _answer(task, levels, "target", wanted, proof, point)
 
-    return _certified(attempt, problem, tol)
+    return _certified(attempt, problem)
 
 
-def equalised(
-    model: LinearModel,
-    target: float | Mapping[str | int, float] | StandardErrors,
-    *,
-    criterion: Criterion = A(),  # noqa: B008
-    cost: ArrayLike = 1.0,
-    cap: ArrayLike = np.inf,
-    groups: Labels | None = None,
+def _least_largest(
+    model: LinearModel, asked: Criterion, wanted: float, limits: Constraints
 ) -> Allocation:
-    """Nobody gives up more than needed: the least max_k c_k s_k for an accuracy.
-
-    More information never harms, so s_k = min(t/c_k, cap_k) is best, with the one t at which the
-    criterion is `target`: a monotone root, exact.
-
-    >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
-    >>> equalised(model, 0.5).levels.round(4).tolist()
-    [0.2222, 0.2222, 0.2222]
-    """
-    asked, wanted = target_of(target, criterion)
-    task = visible(task_of(model, asked, cost=cost, cap=cap, groups=groups))
+    """The least max_k c_k s_k for an accuracy: a monotone root, exact."""
+    task = visible(task_of(model, asked, limits))
     wanted -= task.criterion.offset
-    problem, scaled = task.problem, task.criterion
-    each = np.broadcast_to(np.asarray(cost, dtype=float), (problem.readings,))
-    each = each if problem.atom is None else dearest(each, problem.atom)
+    problem, scaled, each = task.problem, task.criterion, limits.cost
+    if problem.atom is not None:  # of a group its dearest measurement
+        each = np.zeros(problem.atoms)
+        np.maximum.at(each, problem.atom, limits.cost)
 
     def levels(t: float) -> Array:
         return np.asarray(np.minimum(t / each, problem.cap))
@@ -207,23 +195,21 @@ def equalised(
         while low < (middle := (low + t) / 2) < t:
             low, t = (low, middle) if value(middle) <= wanted else (middle, t)
     found = levels(t)
-    point = Point(found, 1, "one monotone root")
-    answer = _answer(task, found, "equalised", wanted, 1e-9, Proof(t), point)
-    answer.spent = answer.floor = answer.equal = float((found * each).max())
-    answer.gap = 0.0
-    return answer
+    most = float((found * each).max())
+    answer = _answer(task, found, "largest", wanted, Proof(t), Point(found, 1, "a monotone root"))
+    return replace(answer, spent=most, floor=most, equal=most, gap=0.0)
 
 
-def target_of(target: object, criterion: object) -> tuple[Criterion, float]:
+def target_of(
+    target: Target, criterion: object, weight: ArrayLike | None, names: tuple[str, ...]
+) -> tuple[Criterion, float]:
     """The criterion, and its value that is asked for."""
-    if isinstance(target, Mapping):
-        target = StandardErrors(target)
-    if isinstance(target, StandardErrors):
-        return target, 1.0
-    asked = as_criterion(criterion)
+    if isinstance(target, Mapping) or np.ndim(target) == 1:
+        return errors_criterion(target, names), 1.0
+    asked = as_criterion(criterion, weight, names)
     if asked.symbol != "D":
-        return asked, as_scale(target, "the target")  # type: ignore[arg-type]
-    value = as_number(target, "the target")  # type: ignore[arg-type]
+        return asked, as_scale(target, "the target")
+    value = as_number(target, "the target")
     if not abs(value) < FARTHEST:
         raise InvalidInput(f"the target must lie within ± {FARTHEST:g}: choose other units.")
     return asked, value
@@ -235,7 +221,7 @@ def target_of(target: object, criterion: object) -> tuple[Criterion, float]:
 def limit_value(problem: Problem, criterion: Scaled) -> float:
     """f at the highest levels that the caps allow; without limits it is the classical bound."""
     top = problem.ceiling
-    endless = np.isinf(problem.per_reading(top)) & (problem.variance == 0)
+    endless = np.isinf(problem.per_measurement(top)) & (problem.variance == 0)
     if not endless.any():
         return criterion.value(problem.information(top))
     if isinstance(criterion, LogDet):
@@ -260,12 +246,9 @@ def _highest(problem: Problem, criterion: Scaled, target: float) -> Array | None
 
 
 def visible(task: Task) -> Task:
-    """The same task in the directions that readings with a level above 0 can show.
-
-    A cap of 0 hides a reading. What is asked for may not need the directions that this takes away.
-    """
+    """The same task in the directions that measurements with a cap above 0 reveal."""
     problem = task.problem
-    shown = problem.per_reading(problem.ceiling) > 0
+    shown = problem.per_measurement(problem.ceiling) > 0
     if shown.all():
         return task
     values, vectors = np.linalg.eigh(problem.gram(shown.astype(float)))
@@ -282,7 +265,7 @@ def visible(task: Task) -> Task:
 def refuse(task: Task, target: float, nearest: float) -> None:
     """Raise InfeasibleTarget: below the classical bound, below what the limits allow, hidden."""
     task = task.whole or task
-    problem, criterion, asked = task.problem, task.criterion, task.asked.words()
+    problem, criterion, asked = task.problem, task.criterion, task.asked.words
     free = replace(problem, cap=np.full(problem.atoms, np.inf), person=None)
     classical = limit_value(free, criterion)
     numbers = [task.asked.amount(x + criterion.offset) for x in (target, nearest, classical)]
@@ -291,7 +274,7 @@ def refuse(task: Task, target: float, nearest: float) -> None:
     if nearest == np.inf:
         raise InfeasibleTarget(
             f"No levels within the limits show all of the parameters: {asked} cannot be reached at "
-            "all. Raise the cap (or the limit of a person) of some reading that shows them; "
+            "all. Raise the cap (or the limit of a person) of some measurement that shows them; "
             "`bounds.identifiability` says which.",
             "hidden",
             np.inf,
@@ -300,8 +283,8 @@ def refuse(task: Task, target: float, nearest: float) -> None:
     if target <= classical + margin:
         raise InfeasibleTarget(
             f"{asked} cannot be {wish}: without any privacy it is {open_} (the classical "
-            "Cramér-Rao bound of these readings), and every level adds to it. Ask for more than "
-            "that, or take more readings (`design.sample_size`).",
+            "Cramér-Rao bound). Ask for more than that, or take more measurements "
+            "(`design.sample_size`).",
             "classical",
             nearest + criterion.offset,
         )
@@ -350,7 +333,7 @@ def _require_persons(task: Task, target: float) -> None:
             refuse(task, target, reached)
     raise NumericalFailure(
         "it was neither found how to reach the target within the limits of the persons nor proved "
-        f"that it cannot be: {task.asked.words()} is "
+        f"that it cannot be: {task.asked.words} is "
         f"{task.asked.amount(reached + criterion.offset):.6g} at the best levels found."
     )
 
@@ -358,14 +341,12 @@ def _require_persons(task: Task, target: float) -> None:
 # --- from what a search proposes to levels that are feasible to the letter, with a proof -----
 
 
-def _certified(
-    attempt: Callable[[float, float], Allocation], problem: Problem, tol: float
-) -> Allocation:
-    """What a search finds; again from elsewhere, and stricter, where that is not close enough."""
-    found = attempt(tol, 0.9)
-    if found.certified or problem.readings > AGAIN:
+def _certified(attempt: Callable[[float, float], Allocation], problem: Problem) -> Allocation:
+    """The result of a search; of a second, stricter one where the gap is too large."""
+    found = attempt(TOLERANCE, 0.9)
+    if found.certified or problem.measurements > AGAIN:
         return found
-    return min(found, attempt(tol / 100, 0.4), key=lambda one: one.gap)
+    return min(found, attempt(TOLERANCE / 100, 0.4), key=lambda one: one.gap)
 
 
 def _choices(problem: Problem, own: Array, proof: Proof) -> list[Array]:
@@ -442,10 +423,7 @@ def _meeting(problem: Problem, criterion: Scaled, target: float, levels: Array) 
 
 
 def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Array) -> Array:
-    """The first point that meets the target on the way to levels that meet it at any cost.
-
-    For limits of persons: no multiple of what a search left behind need meet a target.
-    """
+    """The first point that meets the target on the way to levels that meet it at any cost."""
     whole = problem.most_budget
     if not np.isfinite(whole):
         whole = 1e6 * problem.spent(_meeting(problem, criterion, target, np.ones(problem.atoms)))
@@ -464,16 +442,13 @@ def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Arra
     return np.asarray(levels + high * (far - levels))
 
 
-def _at_the_caps(task: Task, top: Array, target: float, tol: float) -> Allocation:
-    """The highest levels, which alone meet the target, and what they cannot do without.
-
-    The floor is one for a target that is higher by more than rounding, which else would decide.
-    """
+def _at_the_caps(task: Task, top: Array, target: float) -> Allocation:
+    """The highest levels, which alone meet the target; the floor is for a target above rounding."""
     problem, scaled = task.problem, task.criterion
     easier = target + 10 * ROUNDING * (1.0 if scaled.logarithm else abs(target))
     witness = scaled.witness(problem.information(top))
     floor = min(target_floor(problem, witness, easier).floor, problem.spent(top))
-    return _answer(task, top, "target", target, tol, Proof(floor), Point(top, 0, "the caps"))
+    return _answer(task, top, "target", target, Proof(floor), Point(top, 0, "the caps"))
 
 
 def root_of(value: Callable[[float], float], target: float, logarithm: bool) -> float:
@@ -499,9 +474,8 @@ def root_of(value: Callable[[float], float], target: float, logarithm: bool) -> 
 
 
 def _answer(
-    task: Task, levels: Array, direction: Direction, asked: float, tol: float, proof: Proof,
-    point: Point,
-) -> Allocation:  # fmt: skip
+    task: Task, levels: Array, direction: Direction, asked: float, proof: Proof, point: Point
+) -> Allocation:
     problem, criterion = task.problem, task.criterion
     value, spent, floor = (
         criterion.value(problem.information(levels)), problem.spent(levels), proof.floor
@@ -524,95 +498,78 @@ def _answer(
     price = 0.0
     if proof.witness is not None and proof.prices is not None:
         price = proof.prices.budget * criterion.per_unit(proof.witness, value)
+    own = task.levels(levels, limit)
     return Allocation(
-        Diagonal(task.levels(levels, limit)), task.model, task.asked, direction=direction,
-        value=value + criterion.offset, floor=floor, gap=max(gap, 0.0), tolerance=tol,
-        spent=spent, asked=asked, price=price, iterations=point.steps, method=point.method,
-        equal=equal,
+        own, value + criterion.offset, spent, floor, max(gap, 0.0), direction, asked, task.asked,
+        task.model, Diagonal(own), equal=equal, price=price, iterations=point.steps,
+        method=point.method,
     )  # fmt: skip
 
 
 def _equal_spent(problem: Problem, criterion: Scaled, value: float) -> float:
-    """What equal levels spend for the same accuracy; inf where the limits do not let them."""
+    """The cost of equal levels for the same accuracy; inf where the limits do not allow them."""
     met = _meeting(problem, criterion, value, np.ones(problem.atoms))
     reached = criterion.value(problem.information(met))
     close = reached <= value + 1e-9 * (1.0 if criterion.logarithm else abs(value))
     return problem.spent(met) if close else np.inf
 
 
-@dataclass(frozen=True, eq=False)
-class OptimalityGap(Record):
-    """What is proved about a level.
-
-    value   the criterion at the level; inf where the level hides something.
-    spent   Σ c_k S_kk; of persons measured by their largest level, that of each of them once.
-    floor   no independent noise within the budget makes the criterion smaller (for a `target`: no
-            levels that reach it cost less); −inf (or 0) where this level proves nothing.
-    gap     (value − floor)/value, of log det the difference; of a target (spent − floor)/spent.
-            Negative where the level spends more than the budget, or misses the target.
-    """
-
-    value: float
-    spent: float
-    floor: float
-    gap: float
-
-
 def optimality_gap(
-    model: LinearModel,
-    level: PrivacyLevel | ArrayLike,
-    criterion: Criterion = A(),  # noqa: B008 - has no state that changes
-    budget: float | None = None,
-    *,
-    target: float | None = None,
-    cost: ArrayLike = 1.0,
-    cap: ArrayLike = np.inf,
-    groups: Labels | None = None,
-    persons: Persons | Labels | None = None,
-) -> OptimalityGap:
-    """How good is a level that somebody chose, for a budget (or a target) and these limits?
+    model: LinearModel, level: PrivacyLevel | ArrayLike, *, budget: float | None = None,
+    target: Target | None = None, criterion: str | ArrayLike | Mapping[str, float] = "A",
+    weight: ArrayLike | None = None, cost: ArrayLike = 1.0, cap: ArrayLike = np.inf,
+    groups: Labels | None = None, persons: Labels | None = None, person_cap: float = np.inf,
+) -> Allocation:  # fmt: skip
+    """How far a given level is from the best: an `Allocation` with its value, floor and gap.
 
-    The floor holds at ANY level and is tight where the level is best. A, C and D need no search for
-    it. E and several standard errors have a worst case that is shared by several directions: their
-    floor is that of a design of the same problem (`allocate`, `least_loss`), and takes its time.
-    The budget is what the level spends if neither it nor a target is given.
+    For a `budget` (default: what the level spends) or a `target`; the limits are as in `allocate`.
+    The floor is of independent noise, holds at ANY level and is tight where the level is best; −inf
+    (0 for a target) where the level proves nothing. The gap is negative where the level spends more
+    than the budget or misses the target. A, c and D need no search. E and several standard errors
+    have a worst case that several directions share: their floor is that of a design of the same
+    problem.
     Numerics: from a triangular root of the information; its condition number is not squared.
     Source: docs/theory.md 8.
 
     >>> model = LinearModel([[1.0], [1.0]], noise=1.0)
-    >>> optimality_gap(model, [1.0, 1.0]).gap < 1e-12  # equal readings: equal levels are best
+    >>> optimality_gap(model, [1.0, 1.0]).gap < 1e-12  # equal rows: equal levels are best
     True
     """
     if budget is not None and target is not None:
         raise InvalidInput("give a budget or a target, not both.")
-    asked = as_criterion(criterion)
-    limits: dict[str, Any] = {"cost": cost, "cap": cap, "groups": groups, "persons": persons}
-    task = task_of(model, asked, **limits)
+    names, limits = linear(model).names, Constraints.of(
+        model.readings, cost, cap, groups, persons, person_cap
+    )  # fmt: skip
+    asked, wanted = (
+        (as_criterion(criterion, weight, names), np.nan) if target is None
+        else target_of(target, criterion, weight, names)
+    )  # fmt: skip
+    task = task_of(model, asked, limits)
     problem, scaled, offset = task.problem, task.criterion, task.criterion.offset
     matrix = level_for(level, model)
-    require_scales(matrix.diagonal(), "the level")
-    once = persons is not None and problem.atom is not None and groups is None
-    spent = _spent(problem, matrix.diagonal(), cost, once=once)
+    levels = matrix.diagonal()
+    require_scales(levels, "the level")
     inverse = Inverse.of_triangle(
         private_root(problem.rows, matrix, model.inverse_information).triangle
     )
     value, witness = scaled.value_of(inverse), scaled.witness_of(inverse)
-    shared = isinstance(scaled, Least) or asked.symbol == "T"
-    if target is not None:
-        wanted = target_of(target, asked)[1]
+    spent = float(limits.cost @ levels)
+    if target is None:
+        most = as_scale(spent if budget is None else budget, "the budget")
+        floor = budget_floor(problem, witness, most).floor + offset
+        if asked.symbol == "E" and value - floor > TOLERANCE * value:
+            floor = max(floor, _searched(lambda: _least_value(model, asked, most, limits)))
+        gap = relative_gap(scaled, value, floor - offset)
+    else:
+        most = wanted
         floor = target_floor(problem, witness, wanted - offset).floor
-        if shared and spent - floor > TOLERANCE * spent:
-            floor = max(
-                floor, _searched(partial(least_loss, model, wanted, criterion=asked, **limits))
-            )
-        gap = np.inf if witness is None else (spent - floor) / spent
-        return OptimalityGap(value + offset, spent, floor, gap)
-    most = as_scale(spent if budget is None else budget, "the budget")
-    floor = budget_floor(problem, witness, most).floor + offset
-    if shared and value - floor > TOLERANCE * value:
-        floor = max(floor, _searched(partial(allocate, model, most, criterion=asked, **limits)))
-    gap = np.inf if witness is None else relative_gap(scaled, value, floor - offset)
-    return OptimalityGap(value + offset, spent, floor, gap)
+        if asked.symbol in "ET" and spent - floor > TOLERANCE * spent:
+            floor = max(floor, _searched(lambda: _least_total(model, asked, wanted, limits)))
+        gap = (spent - floor) / spent
+    return Allocation(
+        levels, value + offset, spent, floor, np.inf if witness is None else gap,
+        "budget" if target is None else "target", most, asked, model, matrix,
+    )  # fmt: skip
 
 
 def _searched(design: Callable[[], Allocation]) -> float:
@@ -620,12 +577,3 @@ def _searched(design: Callable[[], Allocation]) -> float:
     with suppress(InfeasibleTarget, NumericalFailure):
         return design().floor
     return -np.inf
-
-
-def _spent(problem: Problem, levels: Array, cost: ArrayLike, *, once: bool) -> float:
-    """Σ c_k S_kk; `once`: each person pays for the largest level of the own readings."""
-    if not once or problem.atom is None:
-        return float(np.broadcast_to(np.asarray(cost, dtype=float), levels.shape) @ levels)
-    largest = np.zeros(problem.atoms)
-    np.maximum.at(largest, problem.atom, levels)
-    return problem.spent(largest)

@@ -7,7 +7,7 @@ and prices π_g = ν cost_g + ν_P share_g of the levels,
     φ = max qᵀx within the budget B    ≤  ν B + Σ_P ν_P most_P + conj          for EVERY ν, ν_P ≥ 0
     ψ = least cost with qᵀx ≥ r        ≥  (r − Σ_P ν_P most_P − conj)/ν
 
-A single reading: s = (√(q/π) − 1)/v, clipped to [0, u]. A group: the root of Σ q/(1 + vs)² = π.
+A single measurement: s = (√(q/π) − 1)/v, clipped to [0, u]. A group: the root of Σ q/(1 + vs)² = π.
 NO feasible levels can be below a floor, whatever found them: a failed search shows as a gap.
 """
 
@@ -51,7 +51,7 @@ class Prices:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a search found: levels (g,), not yet feasible, and the prices that it ended with.
+    """Levels (g,) that a search proposes, not yet feasible, and the prices that it ended with.
 
     weights  duals of the criterion: w (J,) of `Variances`, V (n, n) of `Least`; None: from levels.
     """
@@ -91,7 +91,7 @@ def _group_levels(problem: Problem, q: Array, prices: Array) -> Array:
     v, cap = problem.variance, problem.cap
 
     def worth(s: Array) -> tuple[Array, Array]:
-        each = 1.0 / (1.0 + v * problem.per_reading(s))
+        each = 1.0 / (1.0 + v * problem.per_measurement(s))
         first = problem.per_atom(q * each * each)
         return first, problem.per_atom(2.0 * q * v * each**3)
 
@@ -122,11 +122,11 @@ def _group_levels(problem: Problem, q: Array, prices: Array) -> Array:
 
 
 def conjugate(problem: Problem, q: Array, prices: Array) -> float:
-    """conj, or above it by rounding; inf where an exact reading without cap is too cheap."""
+    """conj, or above it by rounding; inf where an exact measurement without cap is too cheap."""
     s = levels_at(problem, q, prices)
     if problem.atom is not None:
         return _group_conjugate(problem, q, prices, s)
-    if np.isinf(s).any():  # single readings without noise: at their own worth they gain nothing
+    if np.isinf(s).any():  # single measurements without noise: at their own worth they gain nothing
         return np.inf
     return float(q @ problem.precisions(s)) - float(prices @ s)
 
@@ -139,7 +139,7 @@ def _group_conjugate(problem: Problem, q: Array, prices: Array, s: Array) -> flo
     """
     v = problem.variance
     for doubling in range(60):
-        each = problem.per_reading(s)
+        each = problem.per_measurement(s)
         with np.errstate(invalid="ignore"):
             slope = np.where(v > 0, 1.0 / (1.0 + v * each) ** 2, 1.0)
         worth = problem.per_atom(q * slope)
@@ -172,7 +172,7 @@ def least_cost(problem: Problem, q: Array, needed: float, prices: Prices) -> flo
 def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
     """ν_P ≥ 0 that keep every person within the limit when the budget costs `price`, by bisection.
 
-    At a jump (exact readings) the price above it.
+    At a jump (exact measurements) the price above it.
     """
     if problem.person is None:
         return None
@@ -204,8 +204,7 @@ def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
 def budget_prices(problem: Problem, q: Array, budget: float) -> Prices:
     """The ν, ν_P at which the bound of φ is least: the best levels for q spend the budget.
 
-    With exact readings spending jumps, and persons at their limit show as nothing: there the bound
-    itself is minimised.
+    With exact measurements or persons the bound itself is minimised.
     """
 
     def bound(prices: Prices) -> float:
@@ -265,10 +264,7 @@ def _best_price(problem: Problem, q: Array, bound: Callable[[Prices], float]) ->
 
 
 def lifted(problem: Problem, q: Array, prices: Prices) -> Prices:
-    """The same with a budget's price at which no exact reading without cap is worth more.
-
-    Below it the conjugate is infinite; prices of a search are right up to rounding only.
-    """
+    """The same with a budget's price at which no exact measurement without cap is worth more."""
     open_ended = np.isinf(problem.cap)
     if not (problem.exact and open_ended.any()):
         return prices

@@ -1,12 +1,12 @@
-"""What "accurate" means: the criteria that a design makes small, and what bounds each from below.
+"""The criteria that a design makes small, and what bounds each of them from below.
 
 Σ = M⁻¹ is the covariance of the best estimate at the levels (`bounds.bound`):
 
-    A(weight)            tr WΣ                      the mean squared error, weighted
-    C(vector)            cᵀΣc                       the variance of one combination cᵀθ
-    D()                  log det Σ                  the volume of the confidence region
-    E(weight)            λ_max(W^½ΣW^½)             the worst direction
-    StandardErrors(e)    max_j Σ_jj/e_j²            several standard errors at once: met if ≤ 1
+    A  tr WΣ              the mean squared error, weighted
+    C  cᵀΣc               the variance of one combination cᵀθ
+    D  log det Σ          the volume of the confidence region
+    E  λ_max(W^½ΣW^½)     the worst direction
+    T  max_j Σ_jj/e_j²    several wanted standard errors: met if ≤ 1
 
 Each is convex and decreasing in the information M. A *witness* is a matrix G = FFᵀ ≥ 0 with which
 <G, M> bounds the criterion from below for EVERY M (docs/theory.md 8):
@@ -26,10 +26,18 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_scale, require_scales
+from privest.arrays import (
+    EPS,
+    Array,
+    ArrayLike,
+    Index,
+    as_array,
+    as_choice,
+    as_scale,
+    require_scales,
+)
+from privest.bounds import contrast_rows, weight_root
 from privest.errors import InvalidInput
-from privest.linalg import psd
-from privest.records import plain
 
 HIDDEN = 1e-7  # √eps: what rounding leaves of a direction that is not asked for
 NEGLIGIBLE = 1e-28  # squares below this part of the largest are rounding
@@ -392,149 +400,96 @@ class Least(Scaled):
         return bool(part > HIDDEN * np.abs(self.weight).max())
 
 
-class Criterion(ABC):
-    """A function of the error covariance Σ that should be small."""
+@dataclass(frozen=True, eq=False)
+class Criterion:
+    """The criterion of a design: "A", "C", "D", "E", or "T" (several standard errors).
+
+    columns  B (n, r): W = BBᵀ of A and E, c of C, 1/e_j in the row of each parameter of T.
+    """
 
     symbol: str
+    columns: Array
+    words: str
 
-    @abstractmethod
-    def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
+    def scaled(self, triangle: Array) -> Scaled:
         """The criterion in coordinates in which M is R⁻ᵀMR⁻¹; R = `triangle`."""
-
-    @abstractmethod
-    def words(self) -> str:
-        """What is made small, in words."""
+        if self.symbol == "D":
+            return LogDet(-2.0 * float(np.log(np.abs(np.diagonal(triangle))).sum()))
+        columns = solved(triangle, self.columns)
+        if self.symbol == "E":
+            return Least(columns)
+        owner = np.arange(columns.shape[1]) * (self.symbol == "T")
+        return Variances(columns, owner)
 
     def amount(self, value: float) -> float:
         """A value of the criterion, as `words` speaks of it."""
-        return value
-
-    def to_dict(self) -> dict[str, object]:
-        """The criterion and its parameters, for JSON."""
-        own = {name.lstrip("_"): plain(value) for name, value in vars(self).items()}
-        return {"criterion": self.symbol, **own}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return float(np.sqrt(value)) if self.symbol == "T" else value
 
 
-class A(Criterion):
-    """tr WΣ, the weighted mean squared error of all parameters; W = I if not given.
-
-    `weight`: (n, n) positive semi-definite, or (n,) its diagonal.
-    """
-
-    symbol = "A"
-
-    def __init__(self, weight: ArrayLike | None = None) -> None:
-        self.weight = None if weight is None else as_array(weight, "the weight", ndim=(1, 2))
-
-    def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        columns = solved(triangle, weight_factor(self.weight, len(names)))
-        return Variances(columns, np.zeros(columns.shape[1], dtype=np.intp))
-
-    def words(self) -> str:
-        return f"the {'' if self.weight is None else 'weighted '}sum of the squared errors"
+WORDS = {
+    "A": "the sum of the squared errors",
+    "D": "log det of the error covariance (the volume of the confidence region)",
+    "E": "the squared error in the worst direction",
+}
 
 
-class C(Criterion):
-    """cᵀΣc: the variance of one combination cᵀθ of the parameters."""
+def as_criterion(given: object, weight: ArrayLike | None, names: tuple[str, ...]) -> Criterion:
+    """The criterion of "A", "D", "E" or a vector c ({name: coefficient}); `weight` of A and E."""
+    n = len(names)
+    if not isinstance(given, str) and weight is not None:
+        raise InvalidInput("weight is for the criteria 'A' and 'E'.")
+    if not isinstance(given, str):
+        vector = contrast_rows(given, names)  # type: ignore[arg-type]
+        if len(vector) != 1 or not vector.any():
+            raise InvalidInput("a criterion is 'A', 'D', 'E', or one vector that is not zero.")
+        require_scales(np.abs(vector).max(keepdims=True), "the vector")
+        return Criterion("C", vector.T, "the variance of one combination of the parameters")
+    as_choice(given, WORDS, "criterion")
+    if given == "D" and weight is not None:
+        raise InvalidInput("log det has no weight: it does not depend on the units of θ.")
+    words = WORDS[given] if given != "A" or weight is None else f"the weighted {WORDS['A'][4:]}"
+    return Criterion(given, weight_factor(weight, n), words)
 
-    symbol = "C"
 
-    def __init__(self, vector: ArrayLike) -> None:
-        self.vector = as_array(vector, "the vector", ndim=1)
-        if not self.vector.any():
-            raise InvalidInput("the vector is zero: nothing is asked for.")
-        require_scales(np.abs(self.vector).max(keepdims=True), "the vector")
-
-    def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        if len(self.vector) != len(names):
+def as_errors(target: object, names: tuple[str, ...]) -> dict[int, float]:
+    """{index of a parameter: wanted standard error}, from {name or index: e} or n numbers."""
+    if not isinstance(target, Mapping):
+        wanted = np.atleast_1d(as_array(target, "the target", ndim=(0, 1)))  # type: ignore[arg-type]
+        if len(wanted) != len(names):
             raise InvalidInput(
-                f"the vector must have {len(names)} entries; received {len(self.vector)}."
+                f"the model has {len(names)} parameters: give a standard error for each, or by "
+                f"name, for example {{{names[0]!r}: 0.01}}."
             )
-        return Variances(solved(triangle, self.vector[:, None]), np.zeros(1, dtype=np.intp))
-
-    def words(self) -> str:
-        return "the variance of one combination of the parameters"
-
-
-class D(Criterion):
-    """log det Σ: the volume of the confidence region; does not depend on the units of θ."""
-
-    symbol = "D"
-
-    def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        return LogDet(-2.0 * float(np.log(np.abs(np.diagonal(triangle))).sum()))
-
-    def words(self) -> str:
-        return "log det of the error covariance (the volume of the confidence region)"
+        target = dict(enumerate(wanted.tolist()))
+    if not target:
+        raise InvalidInput("no standard error is asked for: name a parameter.")
+    return {
+        _index_of(name, names): as_scale(error, f"the wanted standard error of {name}")
+        for name, error in target.items()
+    }
 
 
-class E(Criterion):
-    """λ_max(W^½ΣW^½): the squared error in the worst direction; W = I if not given."""
-
-    symbol = "E"
-
-    def __init__(self, weight: ArrayLike | None = None) -> None:
-        self.weight = None if weight is None else as_array(weight, "the weight", ndim=(1, 2))
-
-    def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        return Least(solved(triangle, weight_factor(self.weight, len(names))))
-
-    def words(self) -> str:
-        return "the squared error in the worst direction"
+def _index_of(name: str | int, names: tuple[str, ...]) -> int:
+    if name in names:
+        return names.index(str(name))
+    if isinstance(name, int) and 0 <= name < len(names):
+        return name
+    raise InvalidInput(
+        f"there is no parameter {name!r}: the model has {', '.join(names[:12])}"
+        + (", …." if len(names) > 12 else ".")
+    )
 
 
-class StandardErrors(Criterion):
-    """max_j Σ_jj/e_j² for wanted standard errors e_j: all are met where it is at most 1.
-
-    `wanted`: {name of a parameter: e}; a parameter may also be given by its index.
-
-    >>> StandardErrors({"age": 0.01, "bmi": 0.02})
-    StandardErrors(age=0.01, bmi=0.02)
-    """
-
-    symbol = "T"
-
-    def __init__(self, wanted: Mapping[str | int, float]) -> None:
-        if not isinstance(wanted, Mapping) or not wanted:
-            raise InvalidInput(
-                "wanted standard errors are a mapping from parameters to numbers, for example "
-                '{"age": 0.01}.'
-            )
-        self.wanted = {
-            name: as_scale(error, f"the wanted standard error of {name}")
-            for name, error in wanted.items()
-        }
-
-    def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
-        columns = np.zeros((len(names), len(self.wanted)))
-        for j, (name, error) in enumerate(self.wanted.items()):
-            columns[self.index_of(name, names), j] = 1.0 / error
-        return Variances(solved(triangle, columns), np.arange(len(self.wanted)))
-
-    @staticmethod
-    def index_of(name: str | int, names: tuple[str, ...]) -> int:
-        """Which parameter is meant, by its name or its index."""
-        if name in names:
-            return names.index(str(name))
-        if isinstance(name, int) and 0 <= name < len(names):
-            return name
-        raise InvalidInput(
-            f"there is no parameter {name!r}: the model has {', '.join(names[:12])}"
-            + (", …." if len(names) > 12 else ".")
-        )
-
-    def words(self) -> str:
-        wanted = ", ".join(f"{name} {error:g}" for name, error in self.wanted.items())
-        return f"the largest standard error as a multiple of the one asked for ({wanted})"
-
-    def amount(self, value: float) -> float:
-        return float(np.sqrt(value))
-
-    def __repr__(self) -> str:
-        return f"StandardErrors({', '.join(f'{k}={e:g}' for k, e in self.wanted.items())})"
+def errors_criterion(target: object, names: tuple[str, ...]) -> Criterion:
+    """max_j Σ_jj/e_j² for wanted standard errors e_j: all are met where it is at most 1."""
+    wanted = as_errors(target, names)
+    columns = np.zeros((len(names), len(wanted)))
+    for column, (j, error) in enumerate(wanted.items()):
+        columns[j, column] = 1.0 / error
+    listed = ", ".join(f"{names[j]} {error:g}" for j, error in wanted.items())
+    return Criterion(
+        "T", columns, f"the largest standard error as a multiple of the one asked for ({listed})"
+    )
 
 
 def solved(triangle: Array, right: Array) -> Array:
@@ -542,29 +497,10 @@ def solved(triangle: Array, right: Array) -> Array:
     return np.asarray(scipy.linalg.solve_triangular(triangle, right, trans=1, check_finite=False))
 
 
-def weight_factor(weight: Array | None, n: int) -> Array:
-    """B (n, r) with W = BBᵀ; the identity for no weight."""
+def weight_factor(weight: ArrayLike | None, n: int) -> Array:
+    """B (n, r) with W = BBᵀ, W (n, n) or its diagonal (n,); the identity for no weight."""
     if weight is None:
         return np.eye(n)
-    if len(weight) != n:
-        raise InvalidInput(f"the weight is for {n} parameters; received shape {weight.shape}.")
-    require_scales(np.abs(weight).max(keepdims=True), "the weight")
-    root = psd(weight, "the weight", size=n).times_factor(np.eye(n))
-    root = root[:, root.any(axis=0)]
-    if root.shape[1] == 0:
-        raise InvalidInput("the weight is zero: nothing is asked for.")
-    return root
-
-
-def as_criterion(given: object) -> Criterion:
-    """A criterion, or the class of one that needs no parameters (A, D, E)."""
-    if isinstance(given, type) and given in (A, D, E):
-        given = given()
-    if isinstance(given, Mapping):
-        given = StandardErrors(given)
-    if not isinstance(given, Criterion):
-        raise InvalidInput(
-            "criterion must be one of design.A(), D(), E(), C(vector), "
-            f"StandardErrors({{name: e}}); received {type(given).__name__}."
-        )
-    return given
+    given = as_array(weight, "the weight", ndim=(1, 2))
+    require_scales(np.abs(given).max(keepdims=True), "the weight")
+    return weight_root(given, n)

@@ -1,8 +1,8 @@
 """Full S: noise drawn jointly, under a budget, caps and persons' traces; with a proof.
 
-One curator ("full": one matrix for all readings), or one block for each person ("persons": every
-person draws the noise of the own readings jointly, independent of the others). S = LLᵀ: released is
-Lᵀy + N(0, I). A and C under a budget alone have a closed form, the rest is a semidefinite program.
+One curator ("full": one matrix for all measurements), or one block for each person ("persons": each
+draws the noise of their own measurements jointly). S = LLᵀ: released is Lᵀy + N(0, I). A and C
+under a budget alone have a closed form, the rest is a semidefinite program.
 
 The floor trusts neither. PI(S) = HᵀX(S)H, X = (S⁻¹ + Σ)⁻¹, is a parallel sum, so for all Z and t
 
@@ -18,32 +18,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Index
-from privest.bounds import (
-    best_linear_release,
-    classical_bound,
-    in_range,
-    local_model,
-    require_seen,
-)
-from privest.design._allocate import AT_THE_LIMIT, TOLERANCE, root_of
+from privest.arrays import Array, Index
+from privest.bounds import best_linear_release, classical_bound, require_seen
+from privest.design._allocate import AT_THE_LIMIT, root_of
 from privest.design._allocation import Allocation, Direction
 from privest.design._certificate import relative_gap
-from privest.design._criteria import (
-    A,
-    C,
-    Criterion,
-    Inverse,
-    Scaled,
-    Witness,
-    solved,
-    weight_factor,
-)
-from privest.design._problem import Labels, Persons, labels_of, per_reading
+from privest.design._criteria import Criterion, Inverse, Scaled, Witness, solved
+from privest.design._problem import Constraints
 from privest.design._program import (
     TOLERANCES,
     UNSOLVED,
@@ -60,38 +45,8 @@ from privest.noise import Gaussian
 
 NEAR = 1e-6  # of a target: closer to what the limits allow it counts as not reachable
 TIGHTER = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)  # of a target, until what comes out meets it
-READINGS = 200  # of `correlated`: the program takes seconds
+MOST = 200  # measurements: the program takes seconds
 LIFTED = (0.0, 1e-9, 1e-7, 1e-5)  # of the middle price: a little on everything closes rounding
-
-
-class FullAllocation(Allocation):
-    """An allocation whose S is a full matrix, or one block for each person.
-
-    factor   L (m, r), S = LLᵀ: what is released is Lᵀy + N(0, I).
-    shape    "full": one curator draws all noise jointly. "persons": a block for each person.
-    """
-
-    factor: Array
-    shape: str
-    EXTRA = ("shape", "factor")
-
-    def explain(self) -> str:
-        """What was found, how sure it is, who pays, and which promise it is."""
-        who = (
-            "one trusted curator, who sees every reading and draws the noise jointly"
-            if self.shape == "full"
-            else "every person to draw the noise of the own readings jointly"
-        )
-        return (
-            f"{super().explain()}\nReleased: {self.factor.shape[1]} numbers Lᵀy + noise. The "
-            "limits are of the diagonal of S: what each reading by itself shows to an attacker who "
-            "knows all others. They are NOT the joint promise I_z ≤ diag(S), which independent "
-            f"noise keeps: a combination is shown better (the largest eigenvalue of S is "
-            f"{float(np.linalg.norm(self.factor, 2)) ** 2:.4g}). It needs {who}."
-        )
-
-    def __repr__(self) -> str:
-        return super().__repr__().replace("(", f"({self.shape}, ", 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +74,7 @@ class Tangent:
         """(κ, x) with κ·diag(p) + diag(x) ≥ EEᵀ, block by block of S, rounding of E included.
 
         (E+δ)(E+δ)ᵀ ≤ (1+a)EEᵀ + (1+1/a)δδᵀ and δδᵀ ≤ diag(|δ_k| Σ|δ_j|), for any a > 0.
-        κ is infinite where a reading has no price and E is not zero there.
+        κ is infinite where a measurement has no price and E is not zero there.
         """
         largest, extra = 0.0, np.zeros(len(prices))
         for part in blocks:
@@ -143,9 +98,8 @@ class Tangent:
 class FullProblem:
     """A model and a criterion in coordinates Rθ, R = `triangle`, with the limits of S.
 
-    R is the root of PI at independent levels `unit`: the program's P is then near one. Floors are
-    made in the user's own H: no rounding of the coordinates is in them. `model` has the readings
-    `shown` of the `whole` model, those whose cap is above 0.
+    R is the root of PI at independent levels `unit`. `model` has the measurements `shown` of the
+    `whole` model, those whose cap is above 0.
     """
 
     model: LinearModel
@@ -166,13 +120,18 @@ class FullProblem:
 
     @cached_property
     def criterion(self) -> Scaled:
-        return self.asked.scaled(self.triangle, self.model.names)
+        return self.asked.scaled(self.triangle)
 
     @property
     def sigma(self) -> PSD:
         return self.model.inverse_information
 
     def program(self) -> ScoreProgram:
+        if len(self.rows) > MOST:
+            raise InvalidInput(
+                f"noise drawn jointly is designed for up to {MOST} measurements; received "
+                f"{len(self.rows)}. An aggregate release does the same for tables of any length."
+            )
         return ScoreProgram(self.rows, self.sigma, self.limits, self.unit)
 
     def value_of(self, level: PSD) -> float:
@@ -242,64 +201,45 @@ def level_of(factor: Array, blocks: list[Index]) -> PSD:
     return Blocks([lower @ lower.T for lower in lowers], lowers)
 
 
-def _persons_of(
-    shape: str, groups: Labels | None, persons: Persons | Labels | None
-) -> Persons | None:
-    """Whose traces are limited; what a full S cannot mean is refused."""
-    if groups is not None:
-        raise InvalidInput("a full S has no groups that share a level: leave groups out.")
-    if persons is not None and not isinstance(persons, Persons):
-        persons = Persons(persons, measure="trace" if shape == "persons" else "largest")
-    if persons is not None and persons.measure == "largest":
-        raise InvalidInput(
-            'persons measured by their "largest" level get one level each, also among full '
-            "matrices (S_P = t·I is best): use the diagonal shape."
-        )
-    if shape == "persons" and persons is None:
-        raise InvalidInput("shape='persons' needs persons: a label for each reading.")
-    return persons
-
-
 def full_problem(
-    model: LinearModel, asked: Criterion, shape: str, cost: ArrayLike, cap: ArrayLike,
-    groups: Labels | None, persons: Persons | Labels | None,
-) -> FullProblem:  # fmt: skip
-    """What is asked of a full S, checked; levels are counted in units of 1/cost."""
-    persons = _persons_of(shape, groups, persons)
-    m = in_range(local_model(model)).readings
-    costs = per_reading(cost, m, "cost", least_open=True)
-    caps = per_reading(cap, m, "cap", least_open=False)
-    shown = np.flatnonzero(caps > 0)
+    model: LinearModel, asked: Criterion, shape: str, given: Constraints
+) -> FullProblem:
+    """The problem of a full S, checked; levels are counted in units of 1/cost."""
+    if given.group is not None:
+        raise InvalidInput("a full S has no groups that share a level: leave groups out.")
+    if given.person is None and shape == "persons":
+        raise InvalidInput("shape='persons' needs persons: a label for each measurement.")
+    shown = np.flatnonzero(given.cap > 0)
     if not len(shown):
-        raise InvalidInput("every cap is 0: nothing may be shown.")
+        raise InvalidInput("every cap is 0: nothing may be revealed.")
     sigma = model.inverse_information.restrict(shown)
-    given = sigma.diagonal() if sigma.pointwise is not None else sigma.dense()
+    covariance = sigma.diagonal() if sigma.pointwise is not None else sigma.dense()
     small = LinearModel(
-        model.matrix[shown], Gaussian(cov=given), names=model.names, accuracy=model.accuracy
+        model.matrix[shown], Gaussian(cov=covariance), names=model.names, accuracy=model.accuracy
     )
     require_seen(small)
     blocks, whose, most = [np.arange(len(shown))], None, None
-    if persons is not None:
-        labels = labels_of(persons.labels, m, "labels of persons")[shown]
+    if given.person is not None:
+        labels = given.person[shown]
         if shape == "persons":
             blocks = [np.flatnonzero(labels == k) for k in np.unique(labels)]
-        if np.isfinite(persons.most):
-            whose, most = labels, np.full(int(labels.max()) + 1, float(persons.most))
-    limits = Limits(costs[shown], caps[shown], blocks, whose, most)
+        if np.isfinite(given.person_cap):
+            whose, most = labels, np.full(int(labels.max()) + 1, given.person_cap)
+    limits = Limits(given.cost[shown], given.cap[shown], blocks, whose, most)
     return FullProblem(small, asked, limits, limits.unit(1.0 / limits.cost), shape, model, shown)
 
 
 def full_budget(
-    model: LinearModel, budget: float, asked: Criterion, tol: float, *given: Any,  # noqa: ANN401
-) -> FullAllocation:  # fmt: skip
+    model: LinearModel, budget: float, asked: Criterion, shape: str, given: Constraints
+) -> Allocation:
     """`allocate` over full matrices."""
-    problem = full_problem(model, asked, *given)
+    problem = full_problem(model, asked, shape, given)
     share = budget / (len(problem.shown) * problem.limits.cost)
     problem = replace(problem, unit=problem.limits.unit(share))
-    return _closest(lambda tolerance: _best(problem, budget, tol, tolerance))
+    return _closest(lambda tolerance: _best(problem, budget, tolerance))
 
 
-def _best(problem: FullProblem, budget: float, tol: float, tolerance: float) -> FullAllocation:
+def _best(problem: FullProblem, budget: float, tolerance: float) -> Allocation:
     """The least criterion for a budget, by the closed form or by the program."""
     found, criterion = closed_form(problem, budget), problem.criterion
     if found is None:
@@ -310,14 +250,14 @@ def _best(problem: FullProblem, budget: float, tol: float, tolerance: float) -> 
         most = rest + own * budget
         if np.isfinite(most) and witness.floor(most) > floor:
             floor, price = witness.floor(most), own * criterion.per_unit(witness, value)
-    return _answer(problem, factor, "budget", budget, tol, floor, price, found)
+    return _answer(problem, factor, "budget", budget, (floor, price), found)
 
 
 def full_target(
-    model: LinearModel, target: float, asked: Criterion, tol: float, *given: Any,  # noqa: ANN401
-) -> FullAllocation:  # fmt: skip
+    model: LinearModel, target: float, asked: Criterion, shape: str, given: Constraints
+) -> Allocation:
     """`least_loss` over full matrices."""
-    first = full_problem(model, asked, *given)
+    first = full_problem(model, asked, shape, given)
     limits, wanted = first.limits, target - first.criterion.offset
     _require_classical(first, wanted)
 
@@ -328,12 +268,12 @@ def full_target(
     level = top if value(top) > wanted else root_of(value, wanted, first.criterion.logarithm)
     problem = replace(first, unit=limits.unit(level / limits.cost))
     try:
-        return _closest(lambda tolerance: _cheapest(problem, target, tol, tolerance))
+        return _closest(lambda tolerance: _cheapest(problem, target, tolerance))
     except NumericalFailure:
         _refuse(problem, target - problem.criterion.offset)
 
 
-def _cheapest(problem: FullProblem, target: float, tol: float, tolerance: float) -> FullAllocation:
+def _cheapest(problem: FullProblem, target: float, tolerance: float) -> Allocation:
     """The least cost for a target, met to the letter."""
     wanted = target - problem.criterion.offset
     factor, found = _meeting(problem, wanted, tolerance)
@@ -342,12 +282,12 @@ def _cheapest(problem: FullProblem, target: float, tol: float, tolerance: float)
         least = (witness.needed(wanted) - rest) / own if 0 < own < np.inf else 0.0
         if least > floor:
             floor, price = least, own * problem.criterion.per_unit(witness, wanted)
-    return _answer(problem, factor, "target", target, tol, floor, price, found)
+    return _answer(problem, factor, "target", target, (floor, price), found)
 
 
-def _closest(attempt: Callable[[float], FullAllocation]) -> FullAllocation:
+def _closest(attempt: Callable[[float], Allocation]) -> Allocation:
     """The answer with the smallest gap: the solver at its strictest, less strict if need be."""
-    best: FullAllocation | None = None
+    best: Allocation | None = None
     for tolerance in TOLERANCES:
         try:
             found = attempt(tolerance)
@@ -365,13 +305,12 @@ def _closest(attempt: Callable[[float], FullAllocation]) -> FullAllocation:
 def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
     """A and C under a budget alone: the best linear release (docs/theory.md 3); else None.
 
-    Costs are units of readings: with y_k/√c_k for y_k the cost is the trace.
+    Costs are units of measurements: with y_k/√c_k for y_k the cost is the trace.
     """
     asked, limits = problem.asked, problem.limits
-    if limits.limited or len(limits.blocks) > 1 or not isinstance(asked, A | C):
+    if limits.limited or len(limits.blocks) > 1 or asked.symbol not in "AC":
         return None
-    root, n = 1.0 / np.sqrt(limits.cost), problem.model.parameters
-    B = weight_factor(asked.weight, n) if isinstance(asked, A) else asked.vector[:, None]
+    root, B = 1.0 / np.sqrt(limits.cost), asked.columns
     matrix, sigma = root[:, None] * problem.model.matrix, problem.sigma
     if sigma.pointwise is not None:
         covariance = sigma.diagonal() * root**2
@@ -395,7 +334,7 @@ def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
 
 
 def _require_classical(problem: FullProblem, wanted: float) -> None:
-    """Raise InfeasibleTarget where not even the readings themselves are good enough."""
+    """Raise InfeasibleTarget where not even the measurements themselves are good enough."""
     covariance = problem.triangle @ classical_bound(problem.model) @ problem.triangle.T
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
@@ -405,8 +344,8 @@ def _require_classical(problem: FullProblem, wanted: float) -> None:
     if np.isfinite(without) and wanted <= without + margin:
         offset = problem.criterion.offset
         raise InfeasibleTarget(
-            f"{problem.asked.words()} cannot be {wanted + offset:.6g}: without any privacy it is "
-            f"{without + offset:.6g} (the classical Cramér-Rao bound of these readings).",
+            f"{problem.asked.words} cannot be {wanted + offset:.6g}: without any privacy it is "
+            f"{without + offset:.6g} (the classical Cramér-Rao bound of these measurements).",
             "classical",
             without + offset,
         )
@@ -454,13 +393,13 @@ def _refuse(problem: FullProblem, wanted: float) -> NoReturn:
     if not np.isfinite(most).all():
         raise NumericalFailure(UNSOLVED)
     whole = 2.0 * float(limits.cost.max() * most.sum())  # more than anybody can spend
-    best = _closest(lambda tolerance: _best(problem, whole, NEAR, tolerance))
+    best = _closest(lambda tolerance: _best(problem, whole, tolerance))
     target = wanted + offset
     if best.value < target - NEAR * (1.0 if problem.criterion.logarithm else abs(wanted)):
         raise NumericalFailure(f"{UNSOLVED} The target can be reached.")
     proved = "" if best.floor <= target else f", and below {best.floor:.6g} is proved impossible"
     raise InfeasibleTarget(
-        f"{problem.asked.words()} cannot be {target:.6g} within the caps and limits, not even with "
+        f"{problem.asked.words} cannot be {target:.6g} within the caps and limits, not even with "
         f"a full S: the best that was found is {best.value:.6g}{proved}. Raise them, or ask for "
         "more than that.",
         "caps",
@@ -469,10 +408,11 @@ def _refuse(problem: FullProblem, wanted: float) -> NoReturn:
 
 
 def _answer(
-    problem: FullProblem, factor: Array, direction: Direction, asked: float, tol: float,
-    floor: float, price: float, found: Proposal,
-) -> FullAllocation:  # fmt: skip
-    criterion, limits = problem.criterion, problem.limits
+    problem: FullProblem, factor: Array, direction: Direction, asked: float,
+    proved: tuple[float, float], found: Proposal,
+) -> Allocation:  # fmt: skip
+    """`proved`: floor and price."""
+    criterion, limits, (floor, price) = problem.criterion, problem.limits, proved
     value, spent = problem.value(factor), limits.spent(factor)
     # A floor above the value by rounding of the value says no more than the value.
     if direction == "budget":
@@ -485,52 +425,18 @@ def _answer(
         gap, equal = (spent - floor) / spent, _equal_spent(problem, value)
     whole = np.zeros((problem.whole.readings, factor.shape[1]))
     whole[problem.shown] = factor
-    return FullAllocation(
-        level_of(whole, [problem.shown[block] for block in limits.blocks]), problem.whole,
-        problem.asked, direction=direction, value=value + criterion.offset, floor=floor,
-        gap=max(gap, 0.0), tolerance=tol, spent=spent, asked=asked, price=price,
-        iterations=found.steps, method=found.method, equal=equal, factor=whole,
-        shape=problem.shape,
+    matrix = level_of(whole, [problem.shown[block] for block in limits.blocks])
+    return Allocation(
+        matrix.diagonal(), value + criterion.offset, spent, floor, max(gap, 0.0), direction, asked,
+        problem.asked, problem.whole, matrix, equal=equal, price=price,
+        shape=problem.shape, iterations=found.steps, method=found.method,
     )  # fmt: skip
 
 
 def _equal_spent(problem: FullProblem, value: float) -> float:
-    """What equal levels cost for the same accuracy; inf where the limits do not let them."""
+    """The cost of equal levels for the same accuracy; inf where the limits do not allow them."""
     top = 1e9 / max(float(problem.sigma.diagonal().max()), 1e-9)
     if problem.equal_value(top) > value:
         return np.inf
     t = root_of(problem.equal_value, value, problem.criterion.logarithm)
     return float(problem.limits.cost @ problem.limits.unit(np.full(len(problem.rows), t)))
-
-
-def correlated(
-    model: LinearModel, caps: ArrayLike, weight: ArrayLike | None = None
-) -> FullAllocation:
-    """The most accurate release if only every reading by itself is limited: S_kk ≤ e_k.
-
-        minimise tr W Σ_PPCR(S)   over S ≥ 0 of any shape with S_kk ≤ e_k
-
-    Symbols: `caps` e (a number, or one for each reading; 0: never shown), `weight` W as for A. It
-    is `allocate` with shape="full", caps, and a budget that does not bind.
-    Assumes one trusted curator, and people who accept a promise of each reading by itself: under
-    the joint promise I_z ≤ diag(e) independent noise is as good as any (`bound(model, caps)`).
-    Up to 200 readings, any covariance of the noise; needs the extra `design`. See docs/design.md.
-
-    >>> model = LinearModel([[1.0], [1.0], [1.0], [1.0]], noise=1.0)
-    >>> found = correlated(model, 1.0)
-    >>> round(found.value, 6), round(found.equal, 6)  # (1 + 1/4)/4 against (1 + 1)/4
-    (0.3125, 0.5)
-    >>> found.levels.round(6).tolist(), found.rank
-    ([1.0, 1.0, 1.0, 1.0], 1)
-    """
-    m = in_range(local_model(model)).readings
-    if m > READINGS:
-        raise InvalidInput(
-            f"noise drawn jointly is designed for up to {READINGS} readings; received {m}. An "
-            "aggregate release (`privest.aggregate`) does the same for tables of any length."
-        )
-    limits = per_reading(caps, m, "caps", least_open=False)
-    if not np.isfinite(limits).all():
-        raise InvalidInput("caps must be finite: `allocate` takes a budget instead.")
-    most = float(limits.sum()) or 1.0  # of caps that are all 0 the limits themselves say so
-    return full_budget(model, most, A(weight), TOLERANCE, "full", 1.0, limits, None, None)

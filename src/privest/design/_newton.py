@@ -45,7 +45,7 @@ class Atoms:
     """The atoms that can matter, each costing 1 a unit of its level e, sorted by person.
 
     As in `Problem`, whose levels are scale·e; `kept` (g,), `people` (p,): indices in it.
-    first  (g,): where the readings of an atom begin; None: each reading is an atom.
+    first  (g,): where the measurements of an atom begin; None: each measurement is an atom.
     begin  (p,): where the atoms of a person begin.
     """
 
@@ -96,7 +96,7 @@ class Atoms:
         return np.isfinite(self.cap)
 
     def gather(self, values: Array) -> Array:
-        """(…, g) from (…, m): sums over the readings of each atom."""
+        """(…, g) from (…, m): sums over the measurements of each atom."""
         return values if self.first is None else np.add.reduceat(values, self.first, axis=-1)
 
     def spread(self, values: Array) -> Array:
@@ -114,7 +114,7 @@ class Atoms:
         return np.repeat(values, np.diff(self.begin, append=self.number)) * self.share
 
     def precisions(self, e: Array) -> tuple[Array, Array, Array]:
-        """x, x′ and −x″ of every reading, x = e/(1 + ve)."""
+        """x, x′ and −x″ of every measurement, x = e/(1 + ve)."""
         spread = self.spread(e)
         part = 1.0 / (1.0 + self.variance * spread)
         square = part * part
@@ -170,7 +170,7 @@ class Pair:
         return np.asarray((self.weight * mu - cross) / self.dual)
 
     def dual_move(self, slack_move: Array | float, mu: float, cross: Array | float) -> Array:
-        """What the dual has to do when the slack moves: (σ + dσ)(λ + dλ) → weight·μ."""
+        """The step of the dual for a step of the slack: (σ + dσ)(λ + dλ) → weight·μ."""
         aim = (self.weight * mu - cross) / self.slack
         return np.asarray(aim - self.dual - self.dual / self.slack * slack_move)
 
@@ -249,7 +249,7 @@ class MatrixPair:
 
 
 class Aim(NamedTuple):
-    """What is to be accurate: g_j = 1 where the criterion is `size`; `mass` of the duals."""
+    """The accuracy: g_j = 1 where the criterion is `size`; `mass` of the duals."""
 
     criterion: Scaled
     size: float
@@ -274,7 +274,7 @@ class Curves:
         self.border = np.concatenate([-np.ones(len(pair.slack)), np.zeros(rest)])
 
     def infeasible(self, other: Curves) -> float:
-        """What the slacks lack, at the prices of `other`."""
+        """The missing slack, at the prices of `other`."""
         return float(other.pair.dual @ np.abs(self.lack))
 
     def right(self, mu: float, cross: Array | float) -> tuple[Array | None, Array, float]:
@@ -381,7 +381,7 @@ class System:
             features.of_rows(here.white[rows] * root, N[: len(features)])
             if atoms.first is not None:
                 N = np.add.reduceat(N, atoms.first[own] - rows.start, axis=1)
-            N[len(features) :] = 1.0  # of an atom, not of each of its readings
+            N[len(features) :] = 1.0  # of an atom, not of each of its measurements
             inverse = self.inverse[own]
             if len(self.persons):
                 begin = atoms.begin[people] - own.start
@@ -438,7 +438,7 @@ class System:
     def _left(
         self, step: Step, r: Array, rho: Array, tau: float, sigma: Array
     ) -> tuple[Array, Array, float, Array]:
-        """What a step leaves of the right sides."""
+        """The residual of the right sides after a step."""
         r = r - self.diagonal * step.atoms - self._times(step.solved)
         rho = rho - self._transposed(step.atoms) + self.corner * step.solved
         if self.border is not None:
@@ -512,7 +512,7 @@ class Iterate:
         return (self.gap + self.infeasible(self)) / max(float(objective), 1e-300)
 
     def limits(self, duals: dict[str, Array]) -> Array:
-        """What the duals of levels and persons add to the price of each atom."""
+        """The part of each atom's price that the duals of levels and persons add."""
         total = -duals["lower"]
         if "upper" in duals:
             total[self.atoms.capped] += duals["upper"]
@@ -558,7 +558,7 @@ class Iterate:
         return np.asarray(pair.slack - pair.wanted(mu, cross[name]))
 
     def _slack_move(self, name: str, ds: Array) -> Array:
-        """What the slacks do when the levels move."""
+        """The step of the slacks for a step of the levels."""
         if name == "lower":
             return ds
         if name == "upper":

@@ -1,10 +1,10 @@
-"""The problem of a design: which level for which readings, in units that suit numbers.
+"""The problem of a design: which level for which measurements, in units that suit numbers.
 
     minimise  f(M) ,  M = Σ_k x_k h_kh_kᵀ ,  x_k = s_k/(1 + v_k s_k)
 
 over levels s ≥ 0. M is the information that the release carries about θ; x_k is concave in s_k, so
 that every criterion f that is convex and decreasing in M is convex in s. An *atom* is one free
-level: of one reading, or of a group of readings that share it.
+level: of one measurement, or of a group of measurements that share it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,65 +22,18 @@ from privest.arrays import (
     ArrayLike,
     Index,
     as_array,
-    as_choice,
-    as_number,
-    as_positive,
+    as_scale,
     require_scales,
 )
 from privest.bounds import bound, in_range, require_seen
-from privest.design._criteria import C, Criterion, Scaled, solved
+from privest.design._criteria import Criterion, Scaled, solved
 from privest.errors import InvalidInput
 from privest.linalg import weighted_roots
 from privest.model import LinearModel
-from privest.privacy import gdp
-from privest.records import Record
 
 Labels = Sequence[Hashable] | ArrayLike
 BLOCK = 2**12  # rows in one pass
 SUMMED = 64 * EPS  # relative rounding of a sum of many levels, in any order that halves
-LEAST_GAP = 1e-13  # that can be told from rounding
-
-
-@dataclass(frozen=True, eq=False)
-class Persons(Record):
-    """Whose readings they are, and what one person may give up at most.
-
-    labels   (m,): the person of each reading; texts or numbers.
-    most     the limit for one person: a number, inf for none.
-    measure  "trace": Σ s_k of a person is limited, and the budget counts every reading. "largest":
-             the largest level of a person is limited, and the budget counts it once; then one level
-             for all of a person's readings is best.
-    """
-
-    labels: Labels
-    most: float = np.inf
-    measure: Literal["trace", "largest"] = "trace"
-
-    def __post_init__(self) -> None:
-        as_choice(self.measure, ("trace", "largest"), "measure of persons")
-        most = as_array(self.most, "what a person gives up at most", ndim=0, infinite=True)
-        if not most > 0:
-            raise InvalidInput(f"what a person gives up at most must be > 0; received {self.most}.")
-        require_scales(most, "what a person gives up at most")
-
-    @classmethod
-    def from_epsilon(
-        cls,
-        labels: Labels,
-        epsilon: float,
-        *,
-        delta: float,
-        move: float,
-        measure: Literal["trace", "largest"] = "trace",
-    ) -> Persons:
-        """(ε, δ)-differential privacy for every person, by the level.
-
-        `move` c: with "trace" every reading of a person may change by up to c at once, so that
-        μ² = c² Σ s_k; with "largest" all of them together by c in length: μ² = c² max s_k.
-        Of continuous noise: releases on a grid say what they keep (`privacy.grid_statement`).
-        """
-        length = as_positive(move, "move")
-        return cls(labels, (gdp.mu_of(epsilon, delta) / length) ** 2, measure)
 
 
 def passes(count: int) -> list[slice]:
@@ -101,10 +54,10 @@ class Problem:
     """Rows, noise and constraints, in units in which nothing is very large or small.
 
     rows      (m, n): HR⁻¹, RᵀR = Hᵀdiag(1/c)H/m, times the root of the unit of levels.
-    variance  (m,): v_k ≥ 0 of the noise of each reading, in the unit of levels; zeros are allowed.
+    variance  (m,): v_k ≥ 0 of the noise of each measurement, in the unit of levels.
     cost      (g,): a level s_g of atom g costs cost_g·s_g of the budget; > 0.
     cap       (g,): s_g ≤ cap_g; inf for none.
-    atom      (m,): the atom of each reading; None: every reading is an atom of its own (g = m).
+    atom      (m,): the atom of each measurement; None: each is an atom of its own (g = m).
     person    (g,): the person of each atom, 0 … p − 1, where persons have limits,
     share     (g,): what a level of the atom counts for the person,
     most      (p,): Σ_{g ∈ P} share_g s_g ≤ most_P. Without persons all three are empty.
@@ -120,7 +73,7 @@ class Problem:
     most: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
-    def readings(self) -> int:
+    def measurements(self) -> int:
         return len(self.rows)
 
     @property
@@ -133,15 +86,15 @@ class Problem:
 
     @cached_property
     def exact(self) -> bool:
-        """Whether some reading has no noise: v_k = 0."""
+        """Whether some measurement has no noise: v_k = 0."""
         return bool((self.variance == 0).any())
 
-    def per_reading(self, levels: Array) -> Array:
-        """(m,) from (g,): the level of the atom of each reading."""
+    def per_measurement(self, levels: Array) -> Array:
+        """(m,) from (g,): the level of the atom of each measurement."""
         return levels if self.atom is None else levels[self.atom]
 
     def per_atom(self, values: Array) -> Array:
-        """(g,) from (m,): sums over the readings of each atom."""
+        """(g,) from (m,): sums over the measurements of each atom."""
         if self.atom is None:
             return values
         return np.asarray(np.bincount(self.atom, values, self.atoms), dtype=float)
@@ -152,7 +105,7 @@ class Problem:
 
     def precisions(self, levels: Array) -> Array:
         """x (m,): s/(1 + vs), with 1/v for a level without end."""
-        s = self.per_reading(levels)
+        s = self.per_measurement(levels)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(np.isinf(s), 1.0 / self.variance, s / (1.0 + self.variance * s))
 
@@ -166,8 +119,8 @@ class Problem:
 
     def squares(self, factor: Array) -> Array:
         """q (m,): h_kᵀGh_k for G = FFᵀ, from the factor F (n, r)."""
-        q = np.empty(self.readings)
-        for part in passes(self.readings):
+        q = np.empty(self.measurements)
+        for part in passes(self.measurements):
             block = self.rows[part] @ factor
             np.einsum("ij,ij->i", block, block, out=q[part])
         return q
@@ -241,8 +194,7 @@ class Problem:
 class Task:
     """A problem with its criterion in scaled coordinates, and the way back to the user's.
 
-    triangle  R of the scaling; `unit`: of levels.
-    stated    the problem in the user's unit of levels.
+    unit      of levels; `stated`: the problem in the user's unit.
     whole     the task in all directions, where caps of 0 leave fewer to see.
     """
 
@@ -250,7 +202,6 @@ class Task:
     criterion: Scaled
     asked: Criterion
     model: LinearModel
-    triangle: Array
     stated: Problem
     unit: float = 1.0
     whole: Task | None = None
@@ -260,7 +211,7 @@ class Task:
         return replace(self, problem=self.problem.in_units(unit), unit=self.unit * unit)
 
     def levels(self, found: Array, budget: float = np.inf) -> Array:
-        """(m,): levels of readings in the user's unit, within the limits to the letter."""
+        """(m,): levels of measurements in the user's unit, within the limits to the letter."""
         limits = self.stated
         levels = np.minimum(found * self.unit, limits.cap)
         if limits.person is not None:
@@ -268,79 +219,109 @@ class Task:
             levels = np.where(over[limits.person], (1 - 2 * SUMMED) * levels, levels)
         if limits.spent(levels) > (1 - SUMMED) * budget:
             levels = (1 - 2 * SUMMED) * levels
-        return limits.per_reading(levels)
+        return limits.per_measurement(levels)
 
 
-def task_of(
-    model: LinearModel,
-    criterion: Criterion,
-    *,
-    cost: ArrayLike = 1.0,
-    cap: ArrayLike = np.inf,
-    groups: Labels | None = None,
-    persons: Persons | Labels | None = None,
-) -> Task:
-    """Everything that was asked for, checked and scaled."""
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """The limits of levels that a user states, checked, one entry for each measurement.
+
+    cost (m,), cap (m,); group (m,): equal numbers share a level; person (m,): the levels of one
+    person add up to at most `person_cap`. None: no groups, no persons.
+    """
+
+    cost: Array
+    cap: Array
+    group: Index | None
+    person: Index | None
+    person_cap: float
+
+    @classmethod
+    def of(
+        cls, m: int, cost: ArrayLike = 1.0, cap: ArrayLike = np.inf, groups: Labels | None = None,
+        persons: Labels | None = None, person_cap: float = np.inf,
+    ) -> Constraints:  # fmt: skip
+        most = as_array(person_cap, "person_cap", ndim=0, infinite=True)
+        if not most > 0:
+            raise InvalidInput(f"person_cap must be > 0; received {person_cap}.")
+        require_scales(most, "person_cap")
+        if persons is None and np.isfinite(most):
+            raise InvalidInput("person_cap needs persons: a label for each measurement.")
+        return cls(
+            per_measurement(cost, m, "cost", least_open=True),
+            per_measurement(cap, m, "cap", least_open=False),
+            None if groups is None else labels_of(groups, m, "groups"),
+            None if persons is None else labels_of(persons, m, "persons"),
+            float(most),
+        )
+
+    def budget(self, given: float) -> float:
+        """A budget > 0; inf: all that finite caps allow."""
+        if isinstance(given, float) and np.isposinf(given):
+            if not np.isfinite(self.cap).all():
+                raise InvalidInput("a budget without end needs finite caps.")
+            return float(self.cost @ self.cap) or 1.0  # of caps that are all 0 the caps say so
+        return as_scale(given, "the budget")
+
+
+def linear(model: LinearModel) -> LinearModel:
+    """The model, checked: linear, and its numbers in range."""
     if not isinstance(model, LinearModel):
         raise InvalidInput(
             f"model must be a LinearModel (of a nonlinear one: model.at(theta)); received "
             f"{type(model).__name__}."
         )
-    sigma = in_range(model).inverse_information
+    return in_range(model)
+
+
+def task_of(model: LinearModel, criterion: Criterion, limits: Constraints) -> Task:
+    """The problem of a design, scaled."""
+    sigma = model.inverse_information
     if sigma.pointwise is None:
         raise InvalidInput(
-            "levels for each reading need noise that is independent between readings; this model's "
-            "is correlated. Whiten the readings first, or use shape='full' (small models)."
+            "levels for each measurement need noise that is independent between measurements; this "
+            "model's is correlated. Whiten the measurements first, or use shape='full' (small "
+            "models)."
         )
-    m = model.readings
-    costs = per_reading(cost, m, "cost", least_open=True)
-    caps = per_reading(cap, m, "cap", least_open=False)
     small, asked = _estimable(model, criterion)
-    root = weighted_roots(small.matrix, [1.0 / costs])[0]
+    root = weighted_roots(small.matrix, [1.0 / limits.cost])[0]
     require_seen(small, root)
-    triangle = root.triangle / np.sqrt(m)
+    triangle = root.triangle / np.sqrt(len(limits.cost))
     rows = np.ascontiguousarray(solved(triangle, small.matrix.T).T)
     variance = np.array(sigma.diagonal(), dtype=float)
     require_scales(variance, "the variance of the noise")
     require_scales(np.abs(np.diagonal(triangle)), "every column of H")
-    problem = _with_atoms(rows, variance, costs, caps, groups, persons)
-    scaled = asked.scaled(triangle, small.names)
-    return Task(problem, scaled, criterion, model, triangle, stated=problem)
+    problem = _with_atoms(Problem(rows, variance, limits.cost, limits.cap), limits)
+    return Task(problem, asked.scaled(triangle), criterion, model, stated=problem)
 
 
 def _estimable(model: LinearModel, criterion: Criterion) -> tuple[LinearModel, Criterion]:
     """Both in coordinates of the row space of H, where one combination asks for no more than it."""
-    if not isinstance(criterion, C):
+    if criterion.symbol != "C":
         return model, criterion
     root = weighted_roots(model.matrix, [1.0])[0].with_tolerance(model.accuracy)
     if root.rank == model.parameters:
         return model, criterion
-    if not bound(model, 1.0).contrast(criterion.vector).identifiable:
+    if not bound(model, 1.0).contrast(criterion.columns.T).identifiable:
         return model, criterion
     scale, basis = root.row_space
     small = LinearModel(model.matrix / scale @ basis, model.noise)
-    return small, C(basis.T @ (criterion.vector / scale))
+    return small, replace(criterion, columns=basis.T @ (criterion.columns / scale[:, None]))
 
 
-def per_reading(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Array:
-    """One number for all readings or one for each; > 0, or ≥ 0 with inf for "no limit"."""
+def per_measurement(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Array:
+    """One number for all measurements or one for each; > 0, or ≥ 0 with inf for "no limit"."""
     values = as_array(given, name, ndim=(0, 1), infinite=not least_open)
     if values.ndim == 1 and len(values) != m:
-        raise InvalidInput(f"{name} is one number or one for each of {m} readings; received shape "
-                           f"{values.shape}.")  # fmt: skip
+        raise InvalidInput(
+            f"{name} is one number or one for each of {m} measurements; received shape "
+            f"{values.shape}."
+        )
     bad = ~(values > 0) if least_open else ~(values >= 0)
     if bad.any():
         raise InvalidInput(f"{name} must be {'> 0' if least_open else '≥ 0'} everywhere.")
     require_scales(values, name)
     return np.broadcast_to(values, (m,)).astype(float)
-
-
-def as_tolerance(tol: float) -> float:
-    """A relative gap that rounding allows: 1e-13 to 1."""
-    number = as_number(tol, "tol")
-    if not LEAST_GAP <= number <= 1:
-        raise InvalidInput(f"tol must lie between {LEAST_GAP:g} and 1; received {number:g}.")
-    return number
 
 
 def labels_of(labels: Labels, m: int, what: str) -> Index:
@@ -350,7 +331,7 @@ def labels_of(labels: Labels, m: int, what: str) -> Index:
     except ValueError:  # lists of different lengths
         given = np.zeros(0)
     if given.ndim != 1 or len(given) != m:
-        raise InvalidInput(f"{what} are one label a reading, {m} of them; received shape "
+        raise InvalidInput(f"{what} are one label per measurement, {m} of them; received shape "
                            f"{given.shape}.")  # fmt: skip
     if given.dtype.kind in "biuf":
         missing = bool(np.isnan(given).any()) if given.dtype.kind == "f" else False
@@ -362,35 +343,23 @@ def labels_of(labels: Labels, m: int, what: str) -> Index:
         first: dict[Hashable, int] = {}
         numbers = np.array([first.setdefault(label, len(first)) for label in own])
     if missing:
-        raise InvalidInput(f"{what} are missing for some readings: say whose they are.")
+        raise InvalidInput(f"{what}: some labels are missing. Label every measurement.")
     return np.asarray(numbers, dtype=np.intp)
 
 
-def _with_atoms(
-    rows: Array, variance: Array, cost: Array, cap: Array, groups: Labels | None,
-    persons: Persons | Labels | None,
-) -> Problem:  # fmt: skip
+def _with_atoms(problem: Problem, limits: Constraints) -> Problem:
     """The problem with groups that share a level, and persons with a limit."""
-    m = len(rows)
-    single = Problem(rows, variance, cost, cap)
-    if persons is not None and not isinstance(persons, Persons):
-        persons = Persons(persons, measure="largest")
-    if persons is None:
-        return single if groups is None else _shared(single, labels_of(groups, m, "groups"))
-    whose = labels_of(persons.labels, m, "labels of persons")
-    if persons.measure == "largest":
-        if groups is not None:
-            raise InvalidInput(
-                'persons measured by their "largest" level share it already: leave groups out, or '
-                'measure persons by "trace".'
-            )
-        return _largest(replace(single, cap=np.minimum(cap, persons.most)), cap, whose)
-    problem = single if groups is None else _shared(single, labels_of(groups, m, "groups"))
-    return problem if np.isinf(persons.most) else _limited(problem, whose, persons.most)
+    if limits.group is not None:
+        problem = _shared(problem, limits.group)
+    if limits.person is None:
+        return problem
+    if np.isinf(limits.person_cap):
+        raise InvalidInput("persons need person_cap: what the levels of one person may add up to.")
+    return _limited(problem, limits.person, limits.person_cap)
 
 
 def _shared(problem: Problem, atom: Index) -> Problem:
-    """Readings of an atom share a level, and each of them is paid for."""
+    """Measurements of an atom share a level, and each of them is paid for."""
     g = int(atom.max()) + 1
     limit = np.full(g, np.inf)
     np.minimum.at(limit, atom, problem.cap)
@@ -398,38 +367,14 @@ def _shared(problem: Problem, atom: Index) -> Problem:
     return replace(problem, cost=total, cap=limit, atom=atom)
 
 
-def _largest(problem: Problem, cap: Array, whose: Index) -> Problem:
-    """One level a person, paid once, at the largest cost of the person's readings."""
-    shared = _shared(problem, whose)
-    low = np.full(shared.atoms, np.inf)
-    np.minimum.at(low, whose, cap)
-    if (low[whose] != cap).any():
-        raise InvalidInput(
-            'readings of one person have different caps: with persons measured by their "largest" '
-            "level a cap is of the person, the same for all of the person's readings. Give it so, "
-            'or measure persons by "trace".'
-        )
-    return replace(shared, cost=dearest(problem.cost, whose))
-
-
-def dearest(cost: Array, atom: Index) -> Array:
-    """(g,): the largest cost of a reading of each atom."""
-    most = np.zeros(int(atom.max()) + 1)
-    np.maximum.at(most, atom, cost)
-    return most
-
-
 def _limited(problem: Problem, whose: Index, most: float) -> Problem:
     """With Σ s_k of every person at most `most`."""
-    count = problem.per_atom(np.ones(problem.readings))
+    count = problem.per_atom(np.ones(problem.measurements))
     person = whose
     if problem.atom is not None:
         person = np.full(problem.atoms, -1, dtype=np.intp)
         person[problem.atom[::-1]] = whose[::-1]
         if (person[problem.atom] != whose).any():
-            raise InvalidInput(
-                "a group has readings of several persons: with a limit for each person groups must "
-                "lie within persons."
-            )
+            raise InvalidInput("a group has measurements of several persons: divide it by person.")
     people = int(whose.max()) + 1
     return replace(problem, person=person, share=count, most=np.full(people, float(most)))

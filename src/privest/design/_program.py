@@ -1,9 +1,9 @@
 """Full S, small: one semidefinite program in what the best estimate reads (CVXPY and Clarabel).
 
 Not S but the score u = Yy + noise of covariance N (n, n) is the variable: Y (n, m), P = YH the
-information that it carries. With a block of S for each b (one block: all readings together)
+information that it carries. With a block of S for each b (one block: all measurements together)
 
-    YΣYᵀ + Σ_b N_b ≤ P ,   [[N_b, Y_k], [Y_kᵀ, s_k]] ≥ 0  for every reading k of b ,   s_k = S_kk :
+    YΣYᵀ + Σ_b N_b ≤ P ,   [[N_b, Y_k], [Y_kᵀ, s_k]] ≥ 0  for every k of b ,   s_k = S_kk :
 
 then S_b = Y_bᵀN_b⁺Y_b has this diagonal and information ≥ P, and every S gives such Y = HᵀX and N.
 The matrices have n + 1 rows, not m; the rank is at most n; Σ and S may be singular; and P is
@@ -167,7 +167,7 @@ class ScoreProgram:
         return part
 
     def _levels(self) -> None:
-        """[[N_b, Y_k], [Y_kᵀ, s_k]] ≥ 0 for every reading."""
+        """[[N_b, Y_k], [Y_kᵀ, s_k]] ≥ 0 for every measurement."""
         cp, n = self.cp, self.score.shape[0]
         for block, noise, quiet in zip(self.limits.blocks, self.noises, self.quiet):
             for k in map(int, block):
@@ -282,7 +282,7 @@ class ScoreProgram:
         """Z and t from the dual matrices.
 
         With G = KKᵀ of the order YΣYᵀ + ΣN ≤ P, Λ of P = YH, C of a sampling part and c_k of a
-        reading, what the solver solved is −½ΛHᵀ = CFᵀ + c and Σ_k c_kc_kᵀ/p_k ≤ G. Times K⁺ it
+        measurement, what the solver solved is −½ΛHᵀ = CFᵀ + c and Σ_k c_kc_kᵀ/p_k ≤ G. Times K⁺ it
         reads HZ = Σt + E and Σ_k E_kE_kᵀ/p_k ≤ I, with Z = ½ΛᵀK⁺ᵀ and Fᵀt = −CᵀK⁺ᵀ.
         """
         values, vectors = np.linalg.eigh(np.asarray(self.order.dual_value))

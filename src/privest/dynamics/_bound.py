@@ -15,24 +15,15 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, Flags, as_array, plural
 from privest.bounds import above_prior
-from privest.dynamics._dense import dense_pass, rows_shown
 from privest.dynamics._filter import Batch, first_state, outcome_of, smoothed_of
-from privest.dynamics._kalman import (
-    adjoint,
-    forward,
-    later_part,
-    require_determined,
-    responses,
-    with_unit_part,
-)
+from privest.dynamics._kalman import Pass, adjoint, forward, require_determined
 from privest.dynamics._releases import Level, asked, level_of
-from privest.dynamics._steps import Steps, at, plan_of, stack, steps_of
+from privest.dynamics._steps import Plan, Steps, at, of_entries, plan_of, stack, steps_of
 from privest.dynamics._system import StateSpace, as_system
-from privest.errors import InvalidInput, LevelBelowPrior, NotAPrivacyLevel, NumericalFailure
+from privest.errors import InvalidInput, LevelBelowPrior, NumericalFailure
 from privest.linalg import batched as stacked
 from privest.linalg import psd
-from privest.privacy import EndlessLevel, SequentialLevel, StreamLevel
-from privest.privacy.parts import rows_of_parts
+from privest.privacy import StreamLevel
 from privest.privacy.stream_parts import squares_by_lag
 from privest.records import Record, standard_errors
 
@@ -46,49 +37,61 @@ UNDRIVEN = (
 ON_CIRCLE = 1e-7
 
 TIES = (
-    "The system leaves some reading without any uncertainty given the earlier ones (C P Cᵀ + R is "
-    "singular): the prior alone exceeds every finite level."
+    "The system leaves some measurement without any uncertainty given the earlier ones (C P Cᵀ + R "
+    "is singular): the prior alone exceeds every finite level."
 )
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals(Record):
-    """Covariances (K, n, n) of x_k given what was seen: before k, up to k, and in all."""
+class StateBound(Record):
+    """The floor under the error of every estimate of x_k from the releases.
+
+    predicted, filtered, smoothed   marginals of Σ_BPPCR (K, n, n) for horizons k−1, k and K−1; of a
+                                    steady state (n, n), the limits for k → ∞, smoothed far from
+                                    both ends.
+    level, missing                  of the releases; None: the measurements themselves; all steps.
+    memory                          of a steady state: steps after which an error of the filter has
+                                    fallen to 1/e.
+    """
 
     predicted: Array
     filtered: Array
     smoothed: Array
-
-
-@dataclass(frozen=True, eq=False)
-class StateBound(Marginals):
-    """The floor under the error of every estimate of x_k from the releases.
-
-    predicted, filtered, smoothed   marginals of Σ_BPPCR (K, n, n) for horizons k−1, k and K−1.
-    classical                       the same from the readings themselves: without privacy.
-    prior_information               [J_Y]_kk (K, m, m): known of y_k from the system alone, given
-                                    all other readings.
-    total_level                     [S]_kk = [J_Y]_kk + [S̄]_kk (K, m, m): the diagonal blocks of the
-                                    level in BI_Z(Y) ≤ S that the releases amount to.
-    """
-
     system: StateSpace
-    level: SequentialLevel
-    missing: Flags
+    level: StreamLevel | None = None
+    missing: Flags | None = None
+    memory: float | None = None
 
     DERIVED = ("standard_error",)
 
     @cached_property
-    def classical(self) -> Marginals:
-        return _marginals(self.system, _unprotected(self.system, self.missing))
+    def classical(self) -> StateBound:
+        """The same from the measurements themselves: without privacy."""
+        if self.missing is None:
+            return _steady(self.system, None)
+        return _marginals(self.system, None, self.missing)
 
     @cached_property
     def prior_information(self) -> Array:
-        return information_blocks(self.system, len(self.filtered))
+        """[J_Y]_kk (K, m, m): known of y_k from the system alone, given all other measurements."""
+        return information_blocks(self.system, len(self._flags()))
 
     @cached_property
     def total_level(self) -> Array:
-        return self.prior_information + _released(self.level, self.missing, self.system.readings)
+        """[S]_kk = [J_Y]_kk + [S̄]_kk (K, m, m) of the level in BI_Z(Y) ≤ S that they amount to."""
+        if self.level is None:
+            raise InvalidInput("The measurements themselves have no privacy level.")
+        plan = _plan(self.system, self.level, self._flags(), varying=True)
+        K, m = plan.steps, self.system.readings
+        blocks = plan.shown.reshape(K, m, -1, m).transpose(2, 0, 1, 3)
+        absent = np.broadcast_to(of_entries(self._flags()), (K, m))
+        unseen = absent[:, :, None] | absent[:, None, :]  # left out of later releases too
+        return self.prior_information + np.where(unseen, 0.0, squares_by_lag(blocks))
+
+    def _flags(self) -> Flags:
+        if self.missing is None:
+            raise InvalidInput("The information about y_k is of a number of steps: pv.bound.")
+        return self.missing
 
     @property
     def standard_error(self) -> Array:
@@ -101,6 +104,8 @@ class StateBound(Marginals):
         return standard_errors(self.classical.filtered)
 
     def __repr__(self) -> str:
+        if self.filtered.ndim == 2:
+            return f"StateBound(steady state, filtered trace {np.trace(self.filtered):.4g})"
         size = f"{plural(len(self.filtered), 'step')}, {plural(self.system.states, 'state')}"
         last = np.trace(self.filtered[-1])
         return f"StateBound({size}, filtered trace at the last step {last:.4g})"
@@ -109,99 +114,58 @@ class StateBound(Marginals):
 def state_bound(
     system: StateSpace, level: Level, steps: int | None = None, *, missing: ArrayLike | None = None
 ) -> StateBound:
-    """How well can the states of a dynamic model be known from releases of its readings?
+    """Σ_BPPCR: how well the states can be known from releases of the measurements.
 
         Σ_BPPCR = P − PHᵀ Aᵀ (A (HPHᵀ + R) Aᵀ + I)⁻¹ A H P ,    S = J_Y + AᵀA
 
     Symbols: `level` is what the releases add to the prior, S − J_Y = AᵀA: a number s (L_kL_kᵀ = s·I
     at every step), an m×m matrix, an array (K, m, m), or a stream level. For a total S on Y (which
     counts what the system alone reveals) take `bounds.release_level(system, S, steps=K)`.
-    `missing` (K,): steps that show nothing; (K, m): readings that are missing, the others of their
-    step being shown as `StreamMechanism` does.
+    `missing` (K,): steps that show nothing; (K, m): missing measurements.
     Diffuse starts: infinite entries until δ is determined; NotIdentifiable if it never is.
     Guarantees: smoothed = diagonal blocks of Σ_BPPCR for the horizon K−1; filtered[k] = the last
-    block of the bound for horizon k. Attained by StreamMechanism with `filter`, `smooth`.
-    Numerics: no inverse of any covariance; Q and cov0 may be singular, A unstable. O(K (n + bm)³),
-    a dense level (Km)³.
-    Source: `eq:state_space`, Σ_BPPCR; docs/dynamics.md.
+    block of the bound for horizon k. Attained by StreamMechanism with `filter`.
+    Numerics: no inverse of a covariance; any rank of Q and cov0. O(K (n + bm)³). `eq:state_space`.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
     >>> b = state_bound(walk, 2.0, steps=2)  # y + N(0, 1) in all
     >>> b.filtered.ravel().round(12).tolist()  # 1/(1 + 1), then 1/(1 + 1/1.5)
     [0.5, 0.6]
-    >>> b.smoothed.ravel().round(12).tolist()
-    [0.4, 0.6]
     """
-    wanted, count, absent = asked(system, level, steps, missing)
-    if wanted.form == "dense":
-        whole = dense_pass(system.matrices, wanted, absent)
-        parts = Marginals(whole.predicted_covariance, whole.covariance, whole.smoothed_covariance)
-    else:
-        varying = system.matrices.varying
-        plan = plan_of(wanted, system.readings, count, absent, varying=varying)
-        parts = _marginals(system, steps_of(system.matrices, plan))
-    return StateBound(parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent)
+    wanted, _, absent = asked(system, level, steps, missing)
+    return _marginals(system, wanted, absent)
 
 
-def _unprotected(system: StateSpace, missing: Flags, *, varying: bool = False) -> Steps:
-    """The steps of the measurements themselves: the limit of an infinite level."""
+def _plan(
+    system: StateSpace, level: StreamLevel | None, missing: Flags, *, varying: bool = False
+) -> Plan:
     varying = varying or system.matrices.varying
-    plan = plan_of(None, system.readings, len(missing), missing, varying=varying)
-    return steps_of(system.matrices, plan, private=False)
+    return plan_of(level, system.readings, len(missing), missing, varying=varying)
 
 
-def _marginals(system: StateSpace, steps: Steps) -> Marginals:
-    """By a filter and a smoother of no series at all."""
+def _marginals(system: StateSpace, level: StreamLevel | None, missing: Flags) -> StateBound:
+    """By a filter and a smoother of no series at all; level None: without privacy noise."""
+    steps = steps_of(system.matrices, _plan(system, level, missing), private=level is not None)
     K, r, N = steps.steps, steps.rows.shape[1], len(steps.start)
     state = first_state(system, steps, 0)
-    silent = np.zeros((K, len(state.mean), r))
-    batch = Batch(steps, state, silent, np.zeros((K, 0, N)), 0)
+    batch = Batch(steps, state, np.zeros((K, len(state.mean), r)), np.zeros((K, 0, N)), 0)
     found = outcome_of(batch, system.states)
     if found.open is not None:
         require_determined(system.matrices.diffuse, found.open.known().hidden)
-    smoothed = smoothed_of(batch, system.states)[1]
-    return Marginals(found.predicted_covariance, found.covariance, smoothed)
+    smoothed = smoothed_of(batch, found.done)[1]
+    return StateBound(
+        found.predicted_covariance, found.covariance, smoothed, system, level, missing
+    )  # fmt: skip
 
 
-def _released(level: SequentialLevel, missing: Flags, m: int) -> Array:
-    """[AᵀA]_kk (K, m, m): what all releases say of y_k; nothing where it is missing."""
-    if missing.ndim > 1:
-        return squares_by_lag(rows_of_parts(level, 0, missing)[None])
-    steps, absent = len(missing), missing[:, None, None]
-    if level.form == "dense":
-        parts = rows_shown(level, missing, m).reshape(steps * m, steps, m)
-        return np.asarray(np.einsum("aki,akj->kij", parts, parts))
-    return np.where(absent, 0.0, squares_by_lag(np.where(absent, 0.0, level.blocks(0, steps))))
-
-
-@dataclass(frozen=True, eq=False)
-class SteadyState(Marginals):
-    """The limit of the bound, k → ∞.
-
-    predicted, filtered, smoothed   (n, n); smoothed is that of a step far from both ends.
-    closed_loop                     (I − KG)A (N, N): how an error of the filter goes on.
-    """
-
-    closed_loop: Array
-
-    DERIVED = ("memory",)
-
-    @property
-    def memory(self) -> float:
-        """Steps after which an error has fallen to 1/e."""
-        radius = float(np.abs(np.linalg.eigvals(self.closed_loop)).max())
-        return -1.0 / np.log(radius) if radius > 0 else 0.0
-
-
-def steady_state(system: StateSpace, level: Level) -> SteadyState:
+def steady_state(system: StateSpace, level: Level) -> StateBound:
     """Where the filtered, predicted and smoothed bounds settle.
 
         P = A (P − PGᵀ(GPGᵀ + V)⁻¹GP) Aᵀ + Q ,   G = LᵀC ,   V = LᵀRL + I
 
-    Assumes a system without a time axis and an EndlessLevel, a number or a matrix.
+    Assumes a system without a time axis and a level without an end, a number or a matrix.
     Raises NumericalFailure where there is no stabilising solution: an unstable part that the
-    releases do not show, or a part on the unit circle that no noise drives (nor can a memory of
-    more than 1e7 steps be told from one).
+    releases do not show, or a part on the unit circle that no noise drives.
     Source: Σ_BPPCR, K → ∞; scipy.linalg.solve_discrete_are.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
@@ -212,14 +176,18 @@ def steady_state(system: StateSpace, level: Level) -> SteadyState:
         raise InvalidInput("A system with a time axis has no steady state.")
     wanted = level_of(level, system)
     if wanted.steps is not None:
-        raise InvalidInput("A steady state needs the same level at every step: an EndlessLevel.")
-    far = wanted.reach + 2  # the first steps of a level that looks back show less
-    varying, absent = system.matrices.varying, np.zeros(2, dtype=bool)
-    plan = plan_of(wanted, system.readings, 2, absent, varying=varying, start=far)
-    steps = later_part(steps_of(system.matrices, plan), 1)
-    A, F, G, N = (
-        table[steps.kind[0]] for table in (steps.transition, steps.drive, steps.rows, steps.noise)
-    )
+        raise InvalidInput(
+            "A steady state needs the same level at every step, StreamLevel.constant(S)."
+        )
+    return _steady(system, wanted)
+
+
+def _steady(system: StateSpace, level: StreamLevel | None) -> StateBound:
+    far = 1 if level is None else level.reach + 2  # the first steps of lags show less
+    absent = np.zeros(1, dtype=bool)
+    plan = plan_of(level, system.readings, 1, absent, varying=False, start=far)
+    steps = steps_of(system.matrices, plan, private=level is not None)
+    A, F, G, N = steps.of_kind(0)
     P, n = _riccati(A, F, G, N), steps.states
     S = G @ P @ G.T + N @ N.T
     gain = np.linalg.solve(S, G @ P).T
@@ -228,14 +196,18 @@ def steady_state(system: StateSpace, level: Level) -> SteadyState:
     closed = kept @ A
     # scipy returns solutions with a closed loop on the unit circle, too: there the limit, if there
     # is one, depends on cov0.
-    if np.abs(np.linalg.eigvals(closed)).max() >= 1.0 - ON_CIRCLE:
+    radius = float(np.abs(np.linalg.eigvals(closed)).max())
+    if radius >= 1.0 - ON_CIRCLE:
         raise NumericalFailure(PROBLEM + UNDRIVEN)
     # Λ = (A(I − KG))ᵀ Λ A(I − KG) + GᵀS⁻¹G: what all later releases tell of an error of prediction.
     later = scipy.linalg.solve_discrete_lyapunov((A @ kept).T, G.T @ np.linalg.solve(S, G))
     ahead = A @ filtered
     smoothed = filtered - ahead.T @ later @ ahead
     smoothed = (smoothed + smoothed.T) / 2
-    return SteadyState(P[:n, :n], filtered[:n, :n], smoothed[:n, :n], closed)
+    memory = -1.0 / np.log(radius) if radius > 0 else 0.0
+    return StateBound(
+        P[:n, :n], filtered[:n, :n], smoothed[:n, :n], system, level, memory=float(memory)
+    )  # fmt: skip
 
 
 def _riccati(A: Array, F: Array, G: Array, N: Array) -> Array:
@@ -252,54 +224,52 @@ def _riccati(A: Array, F: Array, G: Array, N: Array) -> Array:
     return np.asarray((P + P.T) / 2)
 
 
+def _whole_filter(system: StateSpace, steps: int, *, varying: bool = False) -> Steps:
+    if as_system(system).diffuse is not None:
+        raise InvalidInput("J_Y needs a proper start, and x_0 is diffuse: give cov0.")
+    absent = np.zeros(system.require_steps(steps), dtype=bool)
+    return steps_of(
+        system.matrices, _plan(system, None, absent, varying=varying), private=False
+    )  # fmt: skip
+
+
+def _innovations(steps: Steps, white: Array) -> Pass:
+    """The filter of whitened series (K, S, m) about 0."""
+    K, S, _ = white.shape
+    size = len(steps.start)
+    done = forward(steps, np.zeros((S, size)), white, np.zeros((K, 0, size)), steps.root.T)
+    if not (done.scale > 0).all():
+        raise LevelBelowPrior(TIES)
+    return done
+
+
 def prior_information(system: StateSpace, steps: int) -> Array:
     """J_Y of y_0 … y_{K−1}, (Km, Km), dense: the information of the prior about the measurements.
 
-    J_Y = WᵀW, W the whitened innovations of unit measurements. (Km)² memory. Of a diffuse start the
-    limit of large variances: V⁻¹ − V⁻¹X(XᵀV⁻¹X)⁻¹XᵀV⁻¹, X the response of the measurements to δ.
+    J_Y = WᵀW, W the whitened innovations of unit measurements. (Km)² memory.
 
     >>> white = StateSpace(A=0.0, C=1.0, Q=1.0, R=1.0, cov0=3.0)
     >>> prior_information(white, 2).round(12).tolist()
     [[0.25, 0.0], [0.0, 0.5]]
     """
-    count, m = as_system(system).require_steps(steps), system.readings
-    seen, D = _unprotected(system, np.zeros(count, dtype=bool)), system.matrices.diffuse
-    size, q, N = count * m, D.shape[1], len(seen.start)
-    values = np.zeros((count, size + q, m))  # unit measurements, then the columns of D
-    values[:, :size] = np.eye(size).reshape(count, m, size).swapaxes(1, 2)
-    white = seen.whitened(values)
-    shift = np.zeros((count, 0, N))
-    if seen.crossing is not None:
-        shift = np.zeros((count, size + q, N))
-        shift[1:] = np.einsum("knr,ksr->ksn", seen.crossing.told, white)[:-1]
-    begin = np.concatenate([np.zeros((size, N)), responses(seen, D)])
-    done = forward(seen, begin, white, shift, with_unit_part(seen, D) if q else seen.root.T)
-    if not (done.scale > 0).all():
-        raise LevelBelowPrior(TIES)
-    flat = done.zeta.transpose(0, 2, 1).reshape(size, size + q)
-    W, X = flat[:, :size], flat[:, size:]
-    if q:  # what δ explains tells nothing: the other directions of ζ
-        W = np.linalg.qr(X, mode="complete")[0][:, q:].T @ W
+    seen = _whole_filter(system, steps)
+    count, m = seen.steps, system.readings
+    size = count * m
+    values = np.eye(size).reshape(count, m, size).swapaxes(1, 2)
+    zeta = _innovations(seen, seen.whitened(values)).zeta
+    W = zeta.transpose(0, 2, 1).reshape(size, size)
     return np.asarray(W.T @ W)
 
 
 def information_blocks(system: StateSpace, steps: int) -> Array:
     """[J_Y]_kk (K, m, m): known of y_k from the system and all other measurements.
 
-    In O(K) from the adjoint of the filter, D_k = F_k⁻¹ + KᵀM_kK; of a diffuse start or correlated
-    noise by way of all of J_Y, (Km)² memory.
+    In O(K) from the adjoint of the filter, D_k = F_k⁻¹ + KᵀM_kK.
     """
-    count, m = as_system(system).require_steps(steps), system.readings
-    matrices = system.matrices
-    if matrices.diffuse.shape[1] or matrices.cross is not None:
-        whole = prior_information(system, count)
-        return whole.reshape(count, m, count, m)[np.arange(count), :, np.arange(count)]
-    seen = _unprotected(system, np.zeros(count, dtype=bool), varying=True)
-    none, still = np.zeros((count, 0, m)), np.zeros((count, 0, system.states))
-    done = forward(seen, still[0], none, still, seen.root.T)
-    if not (done.scale > 0).all():
-        raise LevelBelowPrior(TIES)
-    result = -2.0 * adjoint(seen, done, still[0], seen.root.T, series=1).noise
+    seen = _whole_filter(system, steps, varying=True)
+    done = _innovations(seen, np.zeros((seen.steps, 0, system.readings)))
+    none = np.zeros((0, system.states))
+    result = -2.0 * adjoint(seen, done, none, seen.root.T, series=1).noise
     return np.asarray((result + result.swapaxes(-1, -2)) / 2)
 
 
@@ -308,9 +278,8 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
 
     BI_Z(Y) = J_Y + I_Z(Y) ≤ S counts what the system alone tells about the readings. S: a number
     s·I, a block (m, m) for every step, blocks (K, m, m), or the whole matrix (Km, Km).
-    S − J_Y is dense whenever the readings are correlated, so releases look back to the first step:
-    its only sequential realisation is block lower-triangular (docs/theory.md 6). Its diagonal
-    blocks by themselves are no admissible level.
+    S − J_Y is dense whenever the measurements are correlated: releases look back to the first step
+    (docs/theory.md 6), and its diagonal blocks by themselves are no admissible level.
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0. (Km)³ flops.
     """
     count, m = as_system(system).require_steps(steps), system.readings
@@ -325,14 +294,12 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
     return StreamLevel.from_cumulative(factor @ factor.T, [m] * count)
 
 
-def memoryless_level(
-    system: StateSpace, S: ArrayLike, steps: int | None = None
-) -> EndlessLevel | StreamLevel:
+def memoryless_level(system: StateSpace, S: ArrayLike, steps: int | None = None) -> StreamLevel:
     """Releases that keep a total level S without looking back: L_kL_kᵀ = S_k − R_k⁻¹.
 
     J_Y = (HPHᵀ + R)⁻¹ ≤ R⁻¹ block by block, so BI_Z(Y) ≤ S holds for every horizon: valid for
     streams without an end, but not tight (the part R⁻¹ − J_Y is given away).
-    S: a number s·I, a block (m, m), or blocks (K, m, m). The result is an EndlessLevel where
+    S: a number s·I, a block (m, m), or blocks (K, m, m). The result has no end where
     neither S nor R changes with time.
     Raises LevelBelowPrior where S_k − R_k⁻¹ is not ≥ 0; one that looks back may then still exist.
 
@@ -341,15 +308,15 @@ def memoryless_level(
     [0.5]
     """
     m, name = as_system(system).readings, "the total level S"
-    array = as_array(S, name, ndim=(0, 2, 3), error=NotAPrivacyLevel)
+    array = as_array(S, name, ndim=(0, 2, 3))
     own, noise = stack(array * np.eye(m) if array.ndim == 0 else array), stack(system.R)
     if own.shape[-2:] != (m, m):
-        raise NotAPrivacyLevel(f"{name} must have blocks of {m}×{m}; received {array.shape}.")
-    psd(own, name, error=NotAPrivacyLevel)
-    if system.cross is not None or stacked.cholesky(noise) is None:
+        raise InvalidInput(f"{name} must have blocks of {m}×{m}; received {array.shape}.")
+    psd(own, name)
+    if stacked.cholesky(noise) is None:
         raise LevelBelowPrior(
-            "R is singular, or correlated with the noise of the states: the bound J_Y ≤ R⁻¹ says "
-            "nothing. Take a level that looks back (lookback=True)."
+            "R is singular: the bound J_Y ≤ R⁻¹ says nothing. Take a level that looks back "
+            "(lookback=True)."
         )
     known, added = np.linalg.inv(noise), []
     for k in range(max(len(own), len(known))):
@@ -362,16 +329,16 @@ def memoryless_level(
             ) from None
         added.append(factor[:, kept] @ factor[:, kept].T)
     if len(added) == 1 and steps is None:
-        return EndlessLevel(added[0])
+        return StreamLevel.constant(added[0])
     count = len(added) if steps is None else system.require_steps(steps)
     if 1 < len(added) < count:
-        raise NotAPrivacyLevel(f"{name} has {len(added)} blocks; asked for {count} steps.")
+        raise InvalidInput(f"{name} has {len(added)} blocks; asked for {count} steps.")
     return StreamLevel(np.array(np.broadcast_to(added[:count], (count, m, m))))
 
 
 def _whole(S: ArrayLike, steps: int, m: int) -> Array:
     name, size = "the total level S", steps * m
-    array = as_array(S, name, ndim=(0, 2, 3), error=NotAPrivacyLevel)
+    array = as_array(S, name, ndim=(0, 2, 3))
     if array.shape == (m, m) and steps > 1:
         array = np.broadcast_to(array, (steps, m, m))
-    return psd(array, name, size=size, error=NotAPrivacyLevel).dense()
+    return psd(array, name, size=size).dense()

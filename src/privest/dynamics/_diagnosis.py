@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, Array, Flags, Index, as_confidence, as_count
-from privest.dynamics._filter import Filtered
+from privest.arrays import Array, Flags, Index, as_confidence, as_count
 from privest.errors import InvalidInput
 from privest.records import Record, quantile
 
@@ -55,20 +54,16 @@ class InnovationTest(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Record):
-    """What the innovations say about a system.
+    """Tests of a system by its innovations.
 
     innovations       ζ (series, K, r), NaN where nothing was shown.
     count             (r,) how many there are of each entry.
     lags              L, the largest lag that was looked at.
     autocorrelations  (L, r, r): of entry i with entry j, h = 1, …, L steps before, about 0.
-    pairs             (L, r, r): how many pairs of steps that are both there each is from; NaN
-                      stands where there are none.
-    band              (L, r, r): an autocorrelation of white noise is within ± band, at `confidence`
-                      (each by itself: one in twenty is outside).
+    pairs             (L, r, r): how many pairs of steps each is from; NaN where there are none.
+    band              (L, r, r): an autocorrelation of white noise is within ± band, each by itself.
     tests             see `InnovationTest`.
-    parameters        how many were taken off the degrees of freedom of whiteness.
-    fitted            whether the system was fitted to the same releases.
-    simulated         whether the release was a simulation.
+    parameters        as in `StateEstimate.diagnose`; fitted: to the same releases.
     """
 
     innovations: Array
@@ -116,43 +111,12 @@ class Diagnosis(Record):
         return f"Diagnosis({self.verdict})"
 
 
-def diagnose(
-    filtered: Filtered, *, lags: int | None = None, parameters: int = 0,
-    confidence: float = CONFIDENCE, fitted: bool | None = None,
+def diagnosis_of(
+    innovations: Array, simulated: bool, *, lags: int | None, parameters: int, confidence: float,
+    fitted: bool | None,
 ) -> Diagnosis:  # fmt: skip
-    """Test whether the innovations of a filter are what they are if the system is right.
-
-    whiteness   Ljung-Box; for vectors Hosking's portmanteau over the steps that are whole, and
-                Ljung-Box of every entry. Pairs with a gap in them do not count.
-    normality   Jarque-Bera; for vectors the sum of those of the entries.
-    mean, variance   against 0 and 1: Σ_j(Σζ_j)²/n_j is χ²_r and Σζ² is χ²_n, two-sided.
-
-    `lags` L: min(10 log₁₀K, K/5) if not given. `parameters`: how many were fitted to the same
-    releases that shape how measurements depend on earlier ones, taken off the degrees of freedom
-    of whiteness (Box and Pierce); means, coefficients of inputs and one variance do not count.
-    `fitted`: whether anything was; it is if parameters > 0.
-    The distributions are exact for mean and variance, else for many steps. Pairs are within a
-    series. Of a nonlinear filter all of it is to first order. Cost: O(L K r²).
-
-    >>> import privest as pv
-    >>> from privest import dynamics
-    >>> walk = dynamics.StateSpace(A=1.0, C=1.0, Q=1.0, R=1.0, cov0=1.0)
-    >>> rng = np.random.default_rng(0)
-    >>> release = pv.StreamMechanism(1.0).simulate(walk.simulate(300, rng)[1], rng)
-    >>> diagnose(dynamics.filter(walk, release)).alarms
-    ()
-    >>> still = dynamics.StateSpace(A=1.0, C=1.0, Q=0.01, R=1.0, cov0=1.0)
-    >>> wrong = diagnose(dynamics.filter(still, release))
-    >>> [test.name for test in wrong.alarms]
-    ['whiteness', 'mean', 'variance']
-    """
-    if not hasattr(filtered, "innovations"):
-        raise InvalidInput(
-            f"diagnose takes what a filter found, not {type(filtered).__name__}: see "
-            "dynamics.filter."
-        )
-    found = filtered.innovations
-    every = np.array(found[None] if found.ndim == 2 else found)
+    """The tests of innovations (K, r) or (series, K, r); see `StateEstimate.diagnose`."""
+    every = np.array(innovations[None] if innovations.ndim == 2 else innovations)
     there = ~np.isnan(every)
     count = np.asarray(there.sum(axis=(0, 1)))
     shaping, trust = as_count(parameters, "parameters", least=0), as_confidence(confidence)
@@ -180,7 +144,7 @@ def diagnose(
     )  # fmt: skip
     return Diagnosis(
         every, count, most, sums / divisor, pairs, quantile(trust) * deviation, tests, shaping,
-        bool(shaping if fitted is None else fitted), trust, bool(filtered.simulated),
+        bool(shaping if fitted is None else fitted), trust, simulated,
     )  # fmt: skip
 
 
@@ -210,7 +174,7 @@ def _pairs(there: Flags, lags: int) -> Index:
 def _whiteness(
     unit: Array, there: Flags, sums: Array, pairs: Index, count: Index, fitted: int
 ) -> list[InnovationTest]:
-    """Of the whole vector, and of every entry where there are several."""
+    """Tests of the whole vector, and of every entry where there are several."""
     lags, r = len(sums), len(count)
     if r == 1:
         return [_portmanteau(sums, pairs[:, 0, 0], int(count[0]), fitted, None)]
@@ -246,18 +210,12 @@ def _portmanteau(
 
 
 def _normality(every: Array, count: Index) -> InnovationTest:
-    """Σ over the entries of n(skewness²/6 + excess²/24)."""
-    total = 0.0
-    for j, n in enumerate(count):
-        own = every[:, :, j].ravel()
-        own = own[~np.isnan(own)]
-        own = own - own.mean()
-        variance = np.square(own).mean()
-        if not variance > 0:
-            raise InvalidInput("The innovations of an entry are all the same: nothing to test.")
-        skewness, kurtosis = (own**3).mean() / variance**1.5, (own**4).mean() / variance**2
-        total += n * (skewness**2 / 6 + (kurtosis - 3) ** 2 / 24)
-    return _upper("normality", None, float(total), 2 * len(count))
+    """Jarque and Bera's statistic, summed over the entries."""
+    own = [values[~np.isnan(values)] for values in every.reshape(-1, len(count)).T]
+    if not all(np.ptp(values) > 0 for values in own):
+        raise InvalidInput("The innovations of an entry are all the same: nothing to test.")
+    total = sum(float(scipy.stats.jarque_bera(values).statistic) for values in own)
+    return _upper("normality", None, total, 2 * len(count))
 
 
 def _upper(name: str, component: int | None, statistic: float, freedom: int) -> InnovationTest:

@@ -1,4 +1,4 @@
-"""Maximum likelihood of a state-space family from releases alone, and what a fit says."""
+"""Maximum likelihood of a state-space family from releases alone."""
 
 from __future__ import annotations
 
@@ -11,18 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_choice, as_confidence, as_count
-from privest.dynamics._diagnosis import Diagnosis, diagnose
-from privest.dynamics._families import Family, as_family, as_parameters
-from privest.dynamics._filter import Filtered, filter_linear, smooth
+from privest.dynamics._diagnosis import Diagnosis
+from privest.dynamics._families import Family, Theta, as_family, as_parameters
+from privest.dynamics._filter import StateEstimate, States, filter_linear
 from privest.dynamics._forecast import Forecast, forecast
-from privest.dynamics._intervals import (
-    METHODS,
-    WELL_KNOWN,
-    Intervals,
-    profile_intervals,
-    wald_intervals,
-)
-from privest.dynamics._kalman import first_state
+from privest.dynamics._intervals import Profile, profile_intervals, wald_end
 from privest.dynamics._maximum import Maximum, Objective, maximise
 from privest.dynamics._parameter_bound import (
     NULL,
@@ -33,53 +26,55 @@ from privest.dynamics._parameter_bound import (
     exposure,
     require_level,
 )
-from privest.dynamics._releases import Data, Level, SeriesRelease, data_of
+from privest.dynamics._releases import Data, Level, data_of
 from privest.dynamics._steps import stack
 from privest.dynamics._system import StateSpace, system_of
 from privest.errors import InvalidInput
-from privest.estimator.result import Result
-from privest.records import Estimated, Record
-from privest.release import StreamRelease
+from privest.estimator.result import Estimate
+from privest.records import quantile
+from privest.release import Release
 
 NAMED = 0.2  # of the largest entry: parts of a flat direction that are named
 
 
 def fit(
-    family: str | Family, release: StreamRelease | SeriesRelease, *, level: Level | None = None,
-    inputs: ArrayLike | None = None, start: ArrayLike | None = None,
-) -> Fit:  # fmt: skip
+    family: str | Family, release: Release, *,
+    inputs: ArrayLike | None = None, level: Level | None = None, start: Theta | None = None,
+) -> FamilyEstimate:  # fmt: skip
     """The parameters of a state-space family, by maximum likelihood from releases alone.
 
         θ̂ = argmax ℓ(z̃; θ) ,   z̃_k = L_kᵀ y_k + e_k ,   cov e = I known
 
-    Post-processing: it costs no further privacy. `family` is one, or a text as "ar2" (see
-    `as_family`). The release carries its level; one that was read from a record needs `level`.
-    `inputs` (K, p) are public, `start` is a θ to begin from, besides those that the family finds.
-    Numerics: ℓ by the square-root filter, its gradient by the adjoint recursion (any rank of Q, R,
-    cov0), L-BFGS on a scale on which every model is stable, Newton's steps at the end.
+    Post-processing: it costs no further privacy.
+    family   a Family, or a text: "ar2", "arma2,1", "arx1", "regression1" (AR errors), "level",
+             "trend", "seasonal12", "trend+seasonal12"; "+noise" or "-noise" for a white error of
+             the measurements, "-mean" or "+mean" for a mean.
+    inputs   (K, p), public.
+    level    of a release that was read from a record; other releases carry theirs.
+    start    a θ to begin from, besides those that the family finds.
+    Numerics: ℓ by the square-root filter, its gradient by the adjoint, L-BFGS, then Newton's steps.
     """
     width = 0 if inputs is None or np.ndim(inputs) == 0 else (*np.shape(inputs), 1)[1]
     family = as_family(family, inputs=width)
     given = data_of(level, release, inputs, family.readings)
-    data = [family.regressors(own) for own in given]
+    data = [own._replace(inputs=family.regressors(own.inputs)) for own in given]
     _require_steps(family, data)
     shown = exposure(data[0].level, data[0].steps)
     require_level(shown)
     family = family.prepared(data)
     objective = Objective(family, data)
-    starts = family.starts(data)
+    starts = family.starts
     if start is not None:
         starts = [family.working(as_parameters(family, start, "start")), *starts]
     count = sum(own.shown for own in data)
-    top = maximise(objective, starts, family.limits(data), count, family.searches)
+    top = maximise(objective, starts, family.limits, count, family.searches)
     covariance = estimate_covariance(
         top.curvature, family.natural_slopes(top.t), top.at_limit, family.transformed
     )
-    return Fit(
-        estimate=family.natural(top.t), covariance=covariance, names=family.names,
+    return FamilyEstimate(
+        value=family.natural(top.t), covariance=covariance, names=family.names,
         simulated=any(own.simulated for own in data), family=family, log_likelihood=top.value,
-        working=top.t, curvature=top.curvature, steps=max(own.steps for own in data),
-        observations=count, converged=top.converged, evaluations=objective.evaluations,
+        steps=max(own.steps for own in data), observations=count, converged=top.converged,
         exposure=shown, at_limit=top.at_limit, _objective=objective, _maximum=top,
         _inputs=given[0].inputs, _release=release,
     )  # fmt: skip
@@ -94,78 +89,53 @@ def _require_steps(family: Family, data: list[Data]) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Signal(Estimated, Record):
-    """C x_k + D u_k from all releases: measurements without their white error (none where R = 0).
-
-    estimate (…, K, m), covariance (K, m, m), for the fitted parameters as if they were known.
-    """
-
-    estimate: Array
-    covariance: Array
-    simulated: bool
-
-    def __repr__(self) -> str:
-        return f"Signal({self.estimate.shape[-2]} steps{', simulated' * self.simulated})"
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Fit(Result):
-    """Maximum likelihood of a family from releases alone.
+class FamilyEstimate(Estimate):
+    """Maximum likelihood estimate θ̂ of the parameters of a family.
 
-    estimate, covariance   θ̂ in natural parameters, and from −∇²ℓ (infinite where ℓ is flat, NaN at
-                           a limit, and where the error of log θ or artanh θ is above 1: such an
-                           error of θ means nothing; `intervals` say what is known).
-    bound                  the private Cramér-Rao bound of θ for these K steps, at θ̂; exact. Where
-                           θ moves what an unknown x_0 does later (ARX) x_0 counts as parameters.
-    classical              the same from the measurements themselves. Both are found when first
-                           asked for; parameters at a limit are taken for known.
-    log_likelihood         of the releases, at θ̂.
-    working                t̂ with θ̂ = natural(t̂), unbounded.
+    covariance             from −∇²ℓ: infinite where ℓ is flat, NaN at a limit and where the
+                           standard error of log θ or artanh θ is above 1 (see `interval`).
+    bound, classical       the private Cramér-Rao bound of θ for these K steps at θ̂, and that of the
+                           measurements themselves; exact, computed on first use. Parameters at a
+                           limit count as known; x_0 as parameters where θ changes its effect (ARX).
     steps, observations    K, and how many numbers were released.
-    converged              the maximum is within 1e-4 standard errors.
-    exposure               λmax(S̄): what the releases reveal of a direction in which many
-                           measurements move together; above the privacy level where they look back.
+    converged              whether the maximum is within 1e-4 standard errors.
+    exposure               λmax(S̄): the level of measurements that move together.
+    at_limit               (p,): variances at 0, roots at 1.
     """
 
     bound: Array | None = field(init=False)  # see below the class
     classical: Array | None = field(init=False)
     family: Family
     log_likelihood: float
-    working: Array
-    curvature: Array
     steps: int
     observations: int
     converged: bool
-    evaluations: int
     exposure: float
     at_limit: Flags
     _objective: Objective
     _maximum: Maximum
     _inputs: Array
-    _release: StreamRelease | SeriesRelease
+    _release: Release
 
-    DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "aic", "bic", "flat")
+    DERIVED: ClassVar[tuple[str, ...]] = (*Estimate.DERIVED, "aic", "bic", "flat")
 
     def __post_init__(self) -> None:
         """The family has made names and shapes; the bounds are not looked at yet."""
 
     def _exact_bound(self, private: bool) -> Array | None:
         data = self._objective.data
-        return exact_bound(self.family, self.working, data, self.at_limit, private=private)
+        return exact_bound(self.family, self._maximum.t, data, self.at_limit, private=private)
 
     @property
     def parameters(self) -> int:
-        """How many were fitted: θ, and the directions of x_0 of which nothing was known."""
-        starts = int(self.family.matrices(self.working).diffuse.shape[1])
+        """How many were fitted: θ, and the diffuse directions of x_0."""
+        starts = int(self.family.matrices(self._maximum.t).diffuse.shape[1])
         return len(self.names) + starts * sum(own.series for own in self._objective.data)
 
     @property
     def aic(self) -> float:
-        """−2ℓ + 2·parameters, as in statsmodels (diffuse states count); smaller is better.
-
-        ℓ is of releases in units of their noise: compare fits of the same release only.
-        """
+        """−2ℓ + 2·parameters, as in statsmodels; compare fits of the same release only."""
         return 2.0 * self.parameters - 2.0 * self.log_likelihood
 
     @property
@@ -174,112 +144,94 @@ class Fit(Result):
         return math.log(self.observations) * self.parameters - 2.0 * self.log_likelihood
 
     @cached_property
-    def flat(self) -> tuple[FlatDirection, ...]:
-        """Combinations of parameters that these releases hardly determine, or not at all.
+    def flat(self) -> dict[str, float]:
+        """Combinations of parameters that these releases hardly determine: {"log q − log r": s.e.}.
 
-        By the expected information at θ̂ (the curvature where that cannot be computed).
+        On the working scale, by the expected information at θ̂: standard errors above 1, ∞ where the
+        releases do not show a combination.
         """
-        data, matrices = self._objective.data, self.family.matrices(self.working)
-        starts = [partial(first_state, matrices, own) for own in data]
         every = np.ones(self.family.size, dtype=bool)
-        known = expected_information(self.family, self.working, data, every, starts)
-        information = self.curvature if known is None else known
+        known = expected_information(self.family, self._maximum.t, self._objective.data, every)
+        information = self._maximum.curvature if known is None else known
         return flat_directions(information, self.family.labels, self.family.transformed)
 
-    def intervals(self, confidence: float = CONFIDENCE, method: str = "profile") -> Intervals:
-        """The interval of each parameter, by profile likelihood (default) or by "wald".
+    def interval(self, confidence: float = CONFIDENCE, method: str = "profile") -> Array:
+        """(p, 2): the interval of each parameter, by profile likelihood (default) or by "wald".
 
             {v : 2(ℓ̂ − max ℓ over θ_j = v) ≤ χ²_1}
 
-        Asymptotic: 95 % intervals covered .93-.96 in simulations from 200 steps on; Wald's .87 at
-        low levels. Ends that no value meets are open and told in the notes. About ten evaluations
-        of ℓ for each end, hundreds where standard errors are large: then ends are looked for from
-        other maxima too. One that takes too long is Wald's, and the notes say so. What was found is
-        kept: asking again costs nothing.
+        Asymptotic: 95% intervals covered .93-.96 in simulations from 200 steps on; Wald's .87 at
+        low levels. About ten evaluations of ℓ for each end, hundreds where errors are large.
         """
         confidence = as_confidence(confidence)
-        as_choice(method, METHODS, "method")
-        if (confidence, method) not in self._intervals:
-            self._intervals[confidence, method] = (
-                wald_intervals(self.family, self._maximum, confidence)
-                if method == "wald"
-                else profile_intervals(
-                    self._objective, self.family, self._maximum, confidence, self.observations,
-                    self._other_starts(),
-                )
-            )  # fmt: skip
-        return self._intervals[confidence, method]
+        if as_choice(method, ("profile", "wald"), "method") == "profile":
+            return self._profile(confidence).ends.copy()
+        q, count = quantile(confidence), len(self.names)
+        ends = [
+            [wald_end(self.family, self._maximum, j, side * q) for side in (-1, 1)]
+            for j in range(count)
+        ]
+        return np.array(ends)
+
+    def open_ends(self, confidence: float = CONFIDENCE) -> Flags:
+        """(p, 2): ends of the profile intervals up to which no value is excluded."""
+        return self._profile(as_confidence(confidence)).open_ends.copy()
+
+    def notes(self, confidence: float = CONFIDENCE) -> tuple[str, ...]:
+        """Remarks on the profile intervals, in words."""
+        return self._profile(as_confidence(confidence)).notes
+
+    def _profile(self, confidence: float) -> Profile:
+        if confidence not in self._profiles:
+            self._profiles[confidence] = profile_intervals(
+                self._objective, self._maximum, self.observations, confidence
+            )
+        return self._profiles[confidence]
 
     @cached_property
-    def _intervals(self) -> dict[tuple[float, str], Intervals]:
-        """Those that were asked for: a profile costs more than the fit."""
+    def _profiles(self) -> dict[float, Profile]:
         return {}
 
-    def _other_starts(self) -> list[Array]:
-        """Where other maxima are looked for: nowhere if the curvature says that all is well known.
-
-        The starts of the family, and the estimate with the sign of each correlation turned.
-        """
-        limits = self._maximum.limits
-        spread = np.sqrt(self._maximum.covariance().diagonal())
-        bounded = np.isfinite(limits).all(axis=1)
-        if (spread[bounded] <= WELL_KNOWN).all():
-            return []
-        turned = [
-            self.working * np.where(np.arange(len(spread)) == j, -1.0, 1.0)
-            for j in np.flatnonzero((limits[:, 0] == -limits[:, 1]) & bounded)
-        ]
-        return [*self.family.starts(self._objective.data), *turned]
-
-    def interval(self, confidence: float = CONFIDENCE) -> Array:
-        """(p, 2): the ends of the profile intervals (`intervals` says which of them are open)."""
-        return self.intervals(confidence).ends
-
     def forecast(
-        self, ahead: int, *, inputs: ArrayLike | None = None, release: bool = False,
-        method: str = "mixture",
-    ) -> Forecast:  # fmt: skip
-        """y_K, …, y_{K+ahead−1}, the measurements after the last release.
+        self, steps: int, *, inputs: ArrayLike | None = None, method: str = "mixture"
+    ) -> Forecast:
+        """y_K, …, y_{K+steps−1}, the measurements after the last release, with `inputs` (steps, p).
 
-        A mixture of the forecasts of all θ, weighted by their likelihood (the prior is flat in
-        coefficients and roots of variances); "plug-in" takes θ̂ for the truth. `inputs` (ahead, p)
-        of these steps, K to K + ahead − 1, as in `predict`. With `release` the privacy noise of the
-        next releases is counted too.
+        A mixture of the forecasts of all θ, weighted by likelihood; "plug-in" takes θ̂ as true.
         """
-        return forecast(
-            self._objective, self._maximum, as_count(ahead, "ahead", least=1), self._inputs, inputs,
-            release=release, method=method,
-        )  # fmt: skip
+        count = as_count(steps, "steps", least=1)
+        return forecast(self._objective, self._maximum, count, self._inputs, inputs, method)
 
     @cached_property
     def system(self) -> StateSpace:
         """The model at θ̂; its inputs are those given and a column of ones where it has a mean."""
-        return system_of(self.family.matrices(self.working))
+        return system_of(self.family.matrices(self._maximum.t))
 
-    def filtered(self) -> Filtered:
-        """The states from the releases up to each step, under the model at θ̂."""
+    @cached_property
+    def states(self) -> StateEstimate:
+        """The states from the releases under the model at θ̂: predicted, filtered, smoothed."""
         data = self._objective.data[0]
         inputs = data.inputs if self.system.inputs else None
         return filter_linear(self.system, data.level, self._release, inputs)
 
-    def signal(self) -> Signal:
-        """The series itself from all releases, under the model at θ̂: C x_k + D u_k."""
-        system, found, inputs = self.system, smooth(self.filtered()), self._objective.data[0].inputs
+    def signal(self) -> States:
+        """C x_k + D u_k (…, K, m) from all releases, without white errors; θ̂ counts as known."""
+        system, found = self.system, self.states.smoothed
+        inputs = self._objective.data[0].inputs
         C = stack(system.C)
         added = (stack(system.matrices.D) @ inputs[:, :, None])[..., 0] if system.inputs else 0.0
-        estimate = (C @ found.estimate[..., None])[..., 0] + added
+        estimate = (C @ found.value[..., None])[..., 0] + added
         covariance = C @ found.covariance @ C.swapaxes(-1, -2)
-        return Signal(np.asarray(estimate), np.asarray(covariance), found.simulated)
+        return States(np.asarray(estimate), np.asarray(covariance), found.simulated)
 
     def diagnose(self, *, lags: int | None = None, confidence: float = CONFIDENCE) -> Diagnosis:
-        """Whether the innovations at θ̂ are white and normal (`dynamics.diagnose`).
+        """Whether the innovations at θ̂ are white and normal.
 
-        Degrees of freedom are taken off for parameters that shape how measurements depend on those
-        before: all but coefficients of means and inputs, and but one variance, which is scale.
+        Degrees of freedom go for parameters but coefficients and one variance, which is scale.
         """
         shaping = max(int(self.family.transformed.sum()) - 1, 0)
-        return diagnose(
-            self.filtered(), lags=lags, parameters=shaping, confidence=confidence, fitted=True
+        return self.states.diagnose(
+            lags=lags, parameters=shaping, confidence=confidence, fitted=True
         )
 
     def _heading(self) -> list[str]:
@@ -287,86 +239,57 @@ class Fit(Result):
         return [*super()._heading(), said]
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{name} {value:.4g}" for name, value in zip(self.names, self.estimate))
-        return f"Fit({self.family!r}: {found})"
+        found = ", ".join(f"{name} {value:.4g}" for name, value in zip(self.names, self.value))
+        return f"FamilyEstimate({self.family!r}: {found})"
 
 
-# The bounds cost as much as a fit: found when first asked for. (A dataclass cannot say so of a
-# field that it inherits.)
+# The bounds cost as much as a fit: computed on first use. (A dataclass cannot say so of a field
+# that it inherits.)
 for _name, _private in (("bound", True), ("classical", False)):
-    _found = cached_property(partial(Fit._exact_bound, private=_private))
-    _found.__set_name__(Fit, _name)
-    setattr(Fit, _name, _found)
+    _found = cached_property(partial(FamilyEstimate._exact_bound, private=_private))
+    _found.__set_name__(FamilyEstimate, _name)
+    setattr(FamilyEstimate, _name, _found)
 
 
 # --- flat directions of the likelihood ---
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FlatDirection(Record):
-    """A combination of working parameters that the releases hardly determine, or not at all.
-
-    direction        (p,) unit vector in working scale: ℓ changes little along it.
-    standard_error   of the combination; ∞ where nothing is known of it.
-    words            "log q − log r is not determined by these releases".
-    """
-
-    labels: tuple[str, ...]
-    direction: Array
-    standard_error: float
-    words: str
-
-    def __repr__(self) -> str:
-        return f"FlatDirection({self.words})"
-
-
 def flat_directions(
     information: Array, labels: Sequence[str], transformed: Flags
-) -> tuple[FlatDirection, ...]:
-    """The directions of an information matrix (p, p) in working scale that are flat.
+) -> dict[str, float]:
+    """Combinations of working parameters with little information (p, p), and their errors.
 
-    Null: eigenvalues below NULL of the largest after scaling to unit diagonal. Weak: a standard
-    error λ^−½ > WEAK in the information of the `transformed` parameters (logarithms, artanh), what
-    is shared with the others taken off: a mean has units of its own, in which 1 says nothing.
+    Null (∞): eigenvalues below NULL of the largest at unit diagonal. Weak: a standard error above
+    WEAK of `transformed` parameters, the others unknown.
     """
     p, diagonal = len(information), information.diagonal()
     size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     kept = np.flatnonzero(diagonal > 0)  # the others are null by themselves
     values, vectors = np.linalg.eigh((information / np.outer(size, size))[np.ix_(kept, kept)])
     scaled = np.eye(p)[:, kept] @ vectors / size[:, None]
-    flat = values <= NULL * values.max(initial=0.0)
-    null = np.hstack([np.delete(np.eye(p), kept, axis=1), scaled[:, flat]])
-    null = null / np.linalg.norm(null, axis=0)
-    found = [_flat_direction(direction, math.inf, labels) for direction in null.T]
+    null = scaled[:, values <= NULL * values.max(initial=0.0)]
+    null = np.hstack([np.delete(np.eye(p), kept, axis=1), null])
+    found = {_combination(direction, labels): math.inf for direction in null.T}
     basis = np.diag(1 / size)
     if null.shape[1]:
         basis = np.linalg.qr(null, mode="complete")[0][:, null.shape[1] :]
     covariance = basis @ np.linalg.inv(basis.T @ information @ basis) @ basis.T
     variances, parts = np.linalg.eigh(covariance[np.ix_(transformed, transformed)])
     for variance, part in zip(variances[::-1], parts.T[::-1]):
-        if not variance > WEAK**2:
-            break
-        direction = np.zeros(p)
-        direction[transformed] = part
-        found.append(_flat_direction(direction, math.sqrt(variance), labels))
-    return tuple(found)
+        if variance > WEAK**2:
+            own = [label for label, moved in zip(labels, transformed) if moved]
+            found[_combination(part, own)] = math.sqrt(variance)
+    return found
 
 
-def _flat_direction(direction: Array, error: float, labels: Sequence[str]) -> FlatDirection:
+def _combination(direction: Array, labels: Sequence[str]) -> str:
+    """The largest parts of a direction in units of the largest: log q − 0.5·log r."""
     size = np.abs(direction)
     order = np.argsort(-np.round(size / size.max(), 6), kind="stable")  # equal ones as they come
-    first = direction[order[0]]
     parts: list[str] = []
-    for i in order:
-        share = direction[i] / first
-        if abs(share) < NAMED:
-            break
+    for i in order[size[order] >= NAMED * size.max()]:
+        share = direction[i] / direction[order[0]]
         times = "" if abs(abs(share) - 1) < 0.05 else f"{abs(share):.2g}·"
         sign = (" + " if share > 0 else " − ") if parts else ""
         parts.append(f"{sign}{times}{labels[i]}")
-    how = (
-        "is not determined by these releases" if math.isinf(error)
-        else f"is hardly determined by these releases (standard error {error:.2g})"
-    )  # fmt: skip
-    unit = direction / np.linalg.norm(direction) * math.copysign(1.0, first)
-    return FlatDirection(tuple(labels), unit, error, f"{''.join(parts)} {how}")
+    return "".join(parts)

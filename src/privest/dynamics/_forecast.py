@@ -2,9 +2,8 @@
 
     y_{K+h} | z̃ ~ Σ_i w_i N(C x̂_i + D u, C P_i Cᵀ + R)      (all of the i-th θ, h steps on)
 
-A forecast at θ̂ alone takes its variances for known: 95 % intervals from 200 steps at a low level
-cover 90 % (a q̂ near 0 is the reason, which first-order errors of θ̂ do not see). The prior is flat
-in natural parameters and in roots of variances: flat in log q would put all its mass at q → 0.
+At θ̂ alone 95% intervals from 200 steps at a low level cover 90%. The prior is flat in natural
+parameters and in roots of variances: flat in log q would put all its mass at q → 0.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from privest.dynamics._steps import Matrices
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.records import Record
 
-METHODS = ("mixture", "plug-in")
 BISECTIONS = 60  # of a bracket of the width of the mixture: to the last digit
 REACH = 20.0  # 2(ℓ̂ − ℓ) at the ends by which the first draws spread
 DRAWS, ROUNDS = 400, 4
@@ -46,22 +44,16 @@ NULL = 1e-8  # of the largest eigenvalue of an information with unit diagonal
 class Forecast(Record):
     """The measurements y_K, …, y_{K+h−1} after the last release.
 
-    estimate         (h, m), or (series, h, m): the mean of the mixture.
-    standard_error   the same shape: its sd, by parameters, states and noise of y; with release=True
-                     privacy noise too, in units of a measurement.
-    states, state_error   (…, h, n): of the states.
-    method           "mixture" or "plug-in", at θ̂ alone.
-    effective        how many draws of the parameters count (1/Σw²), of `points`.
+    value            (h, m), or (series, h, m): the mean of the mixture; standard_error its sd.
+    method           "mixture", or "plug-in" at θ̂ alone.
+    effective        effective number of draws of the parameters, 1/Σw².
     notes            what a reader should know, in words.
     """
 
-    estimate: Array
+    value: Array
     standard_error: Array
-    states: Array
-    state_error: Array
     method: str
     effective: float
-    points: int
     notes: tuple[str, ...]
     _weights: Array
     _means: Array
@@ -90,25 +82,22 @@ class Forecast(Record):
         return np.asarray((low + high) / 2)
 
     def __repr__(self) -> str:
-        return f"Forecast({self.estimate.shape[-2]} steps ahead, {self.method})"
+        return f"Forecast({self.value.shape[-2]} steps ahead, {self.method})"
 
 
 class Predictive(NamedTuple):
-    """x_{K+h} and y_{K+h} under one θ: means (h, n or m, series), covariances (h, n or m, …)."""
+    """y_{K+h} under one θ: means (h, m, series), covariances (h, m, m)."""
 
-    states: Array
-    state_covariance: Array
-    values: Array
+    mean: Array
     covariance: Array
 
 
 class Posterior(NamedTuple):
-    """Weights (N,) that sum to one and the predictive distribution at each point; 1/Σw²."""
+    """log weights (N,), the predictive distribution at each point (if any), 1/Σw², notes."""
 
-    weights: Array
-    found: list[Predictive]
+    logs: Array
+    found: list[Predictive | None]
     effective: float
-    points: int
     notes: tuple[str, ...] = ()
 
 
@@ -116,124 +105,24 @@ Visit = Callable[[Array], tuple[float, Predictive | None]]  # t ↦ ℓ and the 
 
 
 def forecast(
-    objective: Objective, top: Maximum, ahead: int, past: Array, inputs: ArrayLike | None,
-    *, release: bool, method: str,
+    objective: Objective, top: Maximum, steps: int, past: Array, inputs: ArrayLike | None,
+    method: str,
 ) -> Forecast:  # fmt: skip
     """The forecast after the data of an objective; `past` (K, p) are its inputs as given."""
-    as_choice(method, METHODS, "method")
+    as_choice(method, ("mixture", "plug-in"), "method")
     if len(objective.data) > 1:
         raise InvalidInput(
-            "The series miss different steps: forecasts are of series with one pattern of gaps "
-            "(SeriesRelease.by_pattern), or of a single release."
+            "The series miss different steps: forecasts are of series with one pattern of gaps, or "
+            "of a single release."
         )
     family, data = objective.family, objective.data[0]
     matrices = family.matrices(top.t)
     if any(part.ndim == 3 for part in (*matrices[:4], matrices.B, matrices.D)):
         raise InvalidInput(
-            "The model changes with time and says nothing of the steps after the last release: "
+            "The matrices of the model change with time and are not known after the last release: "
             "forecasts are of models whose matrices do not change."
         )
-    u = _future_inputs(family, data, past, ahead, inputs)
-    if method == "plug-in":
-        found = Posterior(np.ones(1), [predictive(matrices, data, u)[1]], 1.0, 1)
-    else:
-        found = _restarted_posterior(objective, top, u)
-    added = privacy_variance(data) if release else np.zeros(1)
-    return mixture(found, added, one=data.series == 1, method=method)
-
-
-def predictive(matrices: Matrices, data: Data, inputs: Array) -> tuple[float, Predictive]:
-    """ℓ, and the next steps under one model; inputs (1 + h, p), those of step K − 1 first."""
-    value, mean, P = last_state(matrices, data)
-    A, C, Q, R = matrices[:4]
-    driven, added = inputs @ matrices.B.T, inputs @ matrices.D.T
-    h, (n, series), m = len(inputs) - 1, mean.shape, len(C)
-    found = Predictive(
-        np.empty((h, n, series)), np.empty((h, n, n)), np.empty((h, m, series)), np.empty((h, m, m))
-    )
-    for k in range(h):
-        mean, P = A @ mean + driven[k, :, None], A @ P @ A.T + Q
-        found.states[k], found.state_covariance[k] = mean, P
-        found.values[k] = C @ mean + added[k + 1, :, None]
-        found.covariance[k] = C @ P @ C.T + R
-    return value, found
-
-
-def mixture(found: Posterior, added: Array, *, one: bool, method: str) -> Forecast:
-    """Mean, sd and quantiles of a mixture; `added` (m,) is further variance.
-
-    `one`: of a single series, without an axis of series.
-    """
-    weights, parts = found.weights, found.found
-
-    def variances(covariances: list[Array]) -> Array:
-        return np.maximum(np.diagonal(np.array(covariances), axis1=2, axis2=3), 0.0)
-
-    def moments(means: Array, variance: Array) -> tuple[Array, Array]:
-        mean = np.tensordot(weights, means, axes=1)
-        between = np.tensordot(weights, np.square(means - mean), axes=1)
-        within = np.tensordot(weights, variance, axes=1)[..., None]
-        return mean, np.sqrt(within + between)
-
-    def series_first(values: Array) -> Array:
-        return values[..., 0] if one else np.moveaxis(values, -1, -3)
-
-    means = np.array([part.values for part in parts])
-    variance = variances([part.covariance for part in parts]) + added
-    states = moments(
-        np.array([part.states for part in parts]),
-        variances([part.state_covariance for part in parts]),
-    )
-    deviations = np.broadcast_to(np.sqrt(variance)[..., None], means.shape)
-    estimate, error = moments(means, variance)
-    return Forecast(
-        series_first(estimate), series_first(error), series_first(states[0]),
-        series_first(states[1]), method, found.effective, found.points, found.notes, weights,
-        series_first(means), series_first(deviations),
-    )  # fmt: skip
-
-
-def _future_inputs(
-    family: Family, data: Data, past: Array, ahead: int, inputs: ArrayLike | None
-) -> Array:
-    """(1 + ahead, p): what the model asks for at the last step and those that follow."""
-    wanted = (ahead, past.shape[1])
-    u = np.zeros((ahead, 0)) if inputs is None else as_array(inputs, "inputs", ndim=(1, 2))
-    u = u[:, None] if u.ndim == 1 else u
-    if u.shape != wanted:
-        raise InvalidInput(
-            f"inputs of the steps ahead must have shape {wanted}; received {u.shape}."
-        )
-    whole = np.concatenate([past, u])
-    steps = np.zeros((len(whole), *data.values.shape[1:]))
-    flags = np.zeros((len(whole), *data.missing.shape[1:]), dtype=bool)
-    longer = data._replace(values=steps, missing=flags, inputs=whole)
-    return family.regressors(longer).inputs[-1 - ahead :]
-
-
-def privacy_variance(data: Data) -> Array:
-    """(m,): the variance of the privacy noise of a release like the last, for measurements."""
-    if data.level.reach:
-        raise InvalidInput(
-            "The releases look back: the next one is no measurement with noise. Forecast the "
-            "measurements."
-        )
-    shown = data.level.blocks(data.steps - 1, data.steps)[0, 0]
-    try:
-        back = np.linalg.inv(shown)
-    except np.linalg.LinAlgError:
-        raise InvalidInput(
-            "The level hides some of the measurements: the release is not one of all of them."
-        ) from None
-    return np.asarray(np.square(back).sum(axis=1) / data.unit**2)
-
-
-# --- the posterior of the parameters ---
-
-
-def _restarted_posterior(objective: Objective, top: Maximum, u: Array) -> Posterior:
-    """The posterior, begun again from a higher maximum where the profiles find one."""
-    family, data = objective.family, objective.data[0]
+    u = _future_inputs(family, past, steps, inputs)
     linear = linear_parameters(family, top.t)
 
     def predict(t: Array) -> tuple[float, Predictive]:
@@ -245,23 +134,74 @@ def _restarted_posterior(objective: Objective, top: Maximum, u: Array) -> Poster
         except NumericalFailure:
             return -math.inf, None
 
-    count = sum(own.shown for own in objective.data)
-    return at_highest(objective, top, count, lambda top: posterior(objective, visit, top, ~linear))[
-        0
-    ]
+    found = Posterior(np.zeros(1), [predict(top.t)[1]], 1.0)
+    if method == "mixture":
+        found, _ = at_highest(
+            objective, top, data.shown, lambda top: posterior(objective, visit, top, ~linear)
+        )
+    return mixture(found, one=data.series == 1, method=method)
+
+
+def predictive(matrices: Matrices, data: Data, inputs: Array) -> tuple[float, Predictive]:
+    """ℓ, and the next steps under one model; inputs (1 + h, p), those of step K − 1 first."""
+    value, mean, P = last_state(matrices, data)
+    A, C, Q, R = matrices[:4]
+    driven, added = inputs @ matrices.B.T, inputs @ matrices.D.T
+    h, series, m = len(inputs) - 1, mean.shape[1], len(C)
+    found = Predictive(np.empty((h, m, series)), np.empty((h, m, m)))
+    for k in range(h):
+        mean, P = A @ mean + driven[k, :, None], A @ P @ A.T + Q
+        found.mean[k] = C @ mean + added[k + 1, :, None]
+        found.covariance[k] = C @ P @ C.T + R
+    return value, found
+
+
+def mixture(found: Posterior, *, one: bool, method: str) -> Forecast:
+    """Mean, sd and components of a mixture; `one` series has no axis of series."""
+    weights = scipy.special.softmax(found.logs)
+    kept = [(w, one) for w, one in zip(weights, found.found) if w > NEGLIGIBLE and one is not None]
+    weights = np.array([w for w, _ in kept])
+    weights = weights / weights.sum()
+    means = np.array([part.mean for _, part in kept])  # (N, h, m, series)
+    covariances = np.array([part.covariance for _, part in kept])
+    variance = np.maximum(np.diagonal(covariances, axis1=2, axis2=3), 0.0)[..., None]
+    mean = np.tensordot(weights, means, axes=1)
+    error = np.sqrt(np.tensordot(weights, variance + np.square(means - mean), axes=1))
+    deviations = np.broadcast_to(np.sqrt(variance), means.shape)
+
+    def series_first(values: Array) -> Array:
+        return values[..., 0] if one else np.moveaxis(values, -1, -3)
+
+    return Forecast(
+        series_first(mean), series_first(error), method, found.effective, found.notes, weights,
+        series_first(means), series_first(deviations),
+    )  # fmt: skip
+
+
+def _future_inputs(family: Family, past: Array, steps: int, inputs: ArrayLike | None) -> Array:
+    """(1 + steps, p): the inputs of the model at the last step and those that follow."""
+    wanted = (steps, past.shape[1])
+    u = np.zeros((steps, 0)) if inputs is None else as_array(inputs, "inputs", ndim=(1, 2))
+    u = u[:, None] if u.ndim == 1 else u
+    if u.shape != wanted:
+        raise InvalidInput(
+            f"inputs of the steps ahead must have shape {wanted}; received {u.shape}."
+        )
+    return family.regressors(np.concatenate([past, u]))[-1 - steps :]
+
+
+# --- the posterior of the parameters ---
 
 
 class Coordinates:
-    """ψ (d,) of the `free` parameters: roots of variances, t for all else.
+    """ψ (d,) of the `free` parameters: roots of variances, regular at 0, and t for all else.
 
-    A root is regular at 0, where a logarithm is not; t carries the density |∂θ/∂t| of a prior that
-    is flat in θ. Draws of negative roots are folded to positive ones: every draw is a model.
+    t carries the density |∂θ/∂t| of a prior that is flat in θ; negative roots are folded.
     """
 
     def __init__(self, family: Family, top: Maximum, free: Flags) -> None:
         self.family, self.top, self.places = family, top, np.flatnonzero(free)
-        pairs = list(zip(family.names, family.labels))
-        self.variance = np.array([label == f"log {name}" for name, label in pairs])[self.places]
+        self.variance = family.positive[self.places]
         self.other = self.places[~self.variance]
 
     def of(self, t: Array) -> Array:
@@ -280,25 +220,23 @@ class Coordinates:
         return t if ((t >= low) & (t <= high)).all() else None
 
     def log_density(self, t: Array) -> float:
-        """log|∂θ/∂t| of what is not a variance."""
-        if not len(self.other):
-            return 0.0
+        """log|∂θ/∂t| of all but variances."""
         slopes = self.family.natural_slopes(t)[np.ix_(self.other, self.other)]
-        return float(np.linalg.slogdet(slopes)[1])
+        return float(np.linalg.slogdet(slopes)[1]) if len(self.other) else 0.0
 
     def folded(self, points: Array) -> Array:
         """Points (N, d) with roots made positive."""
         return np.where(self.variance, np.abs(points), points)
 
-    def log_law(self, points: Array, mean: Array, root: Array) -> Array:
+    def log_pdf(self, points: Array, mean: Array, root: Array) -> Array:
         """log density of folded draws of Student's distribution."""
-        law = scipy.stats.multivariate_t(mean, root @ root.T, df=FREEDOM)
+        student = scipy.stats.multivariate_t(mean, root @ root.T, df=FREEDOM)
         choices = [(1.0, -1.0) if own else (1.0,) for own in self.variance]
         signs = itertools.product(*choices)
-        return np.asarray(np.logaddexp.reduce([law.logpdf(points * sign) for sign in signs]))
+        return np.asarray(np.logaddexp.reduce([student.logpdf(points * sign) for sign in signs]))
 
     def covariance(self) -> Array:
-        """Of ψ, by the curvature at the top."""
+        """The covariance of ψ, by the curvature at the top."""
         slopes = np.where(self.variance, self.of(self.top.t) / 2, 1.0)
         covariance = self.top.covariance()[np.ix_(self.places, self.places)]
         return np.asarray(covariance * np.outer(slopes, slopes))
@@ -316,51 +254,40 @@ class Coordinates:
 
 
 def posterior(objective: Objective, visit: Visit, top: Maximum, free: Flags) -> Posterior:
-    """Points and weights of the parameters that are `free`; the visit takes care of the others.
+    """Points and weights of the `free` parameters; the visit integrates the others out.
 
-    Importance draws at the points of a fixed lattice (nothing is random), from Student's
-    distributions: the first as wide as the profiles say, the next fitted to all draws so far;
-    weights exp ℓ over the density of all of them, until enough count. Raises HigherMaximum where a
-    profile finds more than the top, NotIdentifiable where a parameter without limits is not
-    determined at all.
+    Importance draws at the points of a fixed lattice from Student's distributions, the first as
+    wide as the profiles, the next fitted to all draws so far, until enough count. Raises
+    HigherMaximum, or NotIdentifiable where a parameter without limits is not determined.
     """
     if not free.any():
-        return _posterior(np.zeros(1), [visit(top.t)[1]], 1.0)
+        return Posterior(np.zeros(1), [visit(top.t)[1]], 1.0)
     coordinates = Coordinates(objective.family, top, free)
     unit = _lattice(len(coordinates.places))
-    laws = [_first_law(objective, coordinates)]
+    proposals = [_first_proposal(objective, coordinates)]
     points, heights = np.empty((0, unit.shape[1])), np.empty(0)
     found: list[Predictive | None] = []
     for _ in range(ROUNDS):
-        fresh = coordinates.folded(laws[-1][0] + unit @ laws[-1][1].T)
+        fresh = coordinates.folded(proposals[-1][0] + unit @ proposals[-1][1].T)
         more, there = coordinates.visited(visit, fresh)
         points, heights = np.concatenate([points, fresh]), np.concatenate([heights, more])
         found += there
         if not np.isfinite(heights).any():
-            said = "no draw of the parameters has a likelihood: the estimates are taken for true."
-            return _posterior(np.zeros(1), [visit(top.t)[1]], 1.0, (said,))
-        logs = heights - np.logaddexp.reduce([coordinates.log_law(points, *law) for law in laws])
+            said = "no draw of the parameters has a likelihood: the forecast is at the estimates."
+            return Posterior(np.zeros(1), [visit(top.t)[1]], 1.0, (said,))
+        densities = [coordinates.log_pdf(points, *one) for one in proposals]
+        logs = heights - np.logaddexp.reduce(densities)
         effective = _effective(logs)
         if effective >= ENOUGH:
             break
-        laws.append(_next_law(points, logs, *laws[-1]))
+        proposals.append(_next_proposal(points, logs, *proposals[-1]))
     if effective >= FEWEST:
-        return _posterior(logs, found, effective)
+        return Posterior(logs, found, effective)
     said = (
         f"only {effective:.0f} of {len(points)} draws of the parameters count: their weights were "
         "made more even, and the forecast is rough."
     )
-    return _posterior(_tempered(logs), found, effective, (said,))
-
-
-def _posterior(
-    logs: Array, found: list[Predictive | None], effective: float, notes: tuple[str, ...] = ()
-) -> Posterior:
-    """Weights exp(logs) to a sum of one, those that are negligible left out."""
-    weights = scipy.special.softmax(logs)
-    kept = [(w, one) for w, one in zip(weights, found) if w > NEGLIGIBLE and one is not None]
-    own = np.array([w for w, _ in kept])
-    return Posterior(own / own.sum(), [one for _, one in kept], effective, len(logs), notes)
+    return Posterior(_tempered(logs), found, effective, (said,))
 
 
 def _lattice(p: int) -> Array:
@@ -373,10 +300,8 @@ def _lattice(p: int) -> Array:
     return np.asarray(scipy.special.ndtri(u[:, :p]) * scale[:, None])
 
 
-def _first_law(objective: Objective, coordinates: Coordinates) -> tuple[Array, Array]:
-    """Correlations by the curvature, deviations by the farthest ends of the profiles: the
-    curvature knows nothing of a long tail or a boundary.
-    """
+def _first_proposal(objective: Objective, coordinates: Coordinates) -> tuple[Array, Array]:
+    """Mean and root: correlations by the curvature, deviations by the ends of profiles."""
     top, mean = coordinates.top, coordinates.of(coordinates.top.t)
     ends, region = [], Region(objective, objective.family, top, REACH)
     for j in coordinates.places.tolist():
@@ -395,8 +320,8 @@ def _first_law(objective: Objective, coordinates: Coordinates) -> tuple[Array, A
     return mean, WIDER * np.linalg.cholesky(scaled)
 
 
-def _next_law(points: Array, logs: Array, mean: Array, root: Array) -> tuple[Array, Array]:
-    """Mean and covariance of the draws, and of the law before as if it were some more of them."""
+def _next_proposal(points: Array, logs: Array, mean: Array, root: Array) -> tuple[Array, Array]:
+    """Mean and root of the draws, the proposal before as some more of them."""
     logs = _tempered(logs)
     weights, count = scipy.special.softmax(logs), _effective(logs)
     share = count / (count + PRIOR_DRAWS * points.shape[1])
@@ -448,49 +373,42 @@ def integrated(
 
         ∫ exp ℓ(β) dβ ∝ exp(ℓ(β̂)) |S|^{−½} ,     β | rest ~ N(β̂, S⁻¹) ,     S = −∂²ℓ/∂β²
 
-    Given all else ℓ is quadratic in β, and forecasts are linear in it, with the same slopes for all
-    series. (A mean next to φ → 1 is hardly known: draws of it would miss its tails.)
+    Given all else ℓ is quadratic in β and forecasts are linear in it, with the same slopes for all
+    series: differences over one unit are exact.
     """
-    places = np.flatnonzero(linear)
-    value, slope = objective(t)
-    if not math.isfinite(value):
-        return -math.inf, None
-    unit = np.eye(len(t))[places]
-    S = np.array([(slope - objective(t + own)[1])[places] for own in unit])
+    unit = np.eye(len(t))[linear]
+    value, here = predict(t)
+    near = [predict(t + own) for own in unit]
+    rise = np.array([own - value for own, _ in near])
+    S: Array = np.empty((len(unit), len(unit)))
+    for i, j in itertools.combinations_with_replacement(range(len(unit)), 2):
+        both = objective.value(t + unit[i] + unit[j])
+        S[i, j] = S[j, i] = rise[i] + rise[j] + value - both
     try:
         back, blind, logs = _half_inverse(S)
     except np.linalg.LinAlgError:
         return -math.inf, None
-    step = back.T @ (back @ slope[places])
-    best = t + step @ unit
-    value += float(slope[places] @ step) / 2 - logs
-    here = predict(best)[1]
-    further = [predict(best + own)[1] for own in unit]
-    # slopes (h, n, β) of the first series, as of all
-    states, values = (
-        np.stack([(getattr(one, part) - getattr(here, part))[:, :, 0] for one in further], axis=-1)
-        for part in ("states", "values")
-    )
-    if (np.abs(values @ blind) > ROUNDING * (np.abs(values) @ np.abs(blind))).any():
+    slope = rise + S.diagonal() / 2
+    step = back.T @ (back @ slope)
+    mean = here.mean + np.tensordot(step, [one.mean - here.mean for _, one in near], axes=1)
+    # (h, m, β) of the first series, as of all
+    slopes = np.stack([(one.mean - here.mean)[:, :, 0] for _, one in near], axis=-1)
+    if (np.abs(slopes @ blind) > ROUNDING * (np.abs(slopes) @ np.abs(blind))).any():
         raise NotIdentifiable(
             "The forecast depends on a mean or on coefficients of inputs that these releases do "
             "not determine (`flat` of the fit names them). Leave them out of the family, or "
             "forecast for inputs like those of the fit."
         )
-    states, values = states @ back.T, values @ back.T
-    return value, here._replace(
-        state_covariance=here.state_covariance + states @ states.swapaxes(1, 2),
-        covariance=here.covariance + values @ values.swapaxes(1, 2),
-    )
+    half = slopes @ back.T
+    added = Predictive(mean, here.covariance + half @ half.swapaxes(1, 2))
+    return value + float(slope @ step) / 2 - logs, added
 
 
 def _half_inverse(S: Array) -> tuple[Array, Array, float]:
-    """`back` with S⁻¹ = backᵀback beside the directions (p, q) of which S says nothing; ½ log|S|.
+    """`back` with S⁻¹ = backᵀback beside directions (p, q) without information; ½ log|S|.
 
-    These directions are the same for every model, those that the inputs do not show, and so is the
-    basis of what is left, in which |S| is taken.
+    These directions are those that the inputs do not show, the same for every model.
     """
-    S = (S + S.T) / 2
     size = np.sqrt(np.where(S.diagonal() > 0, S.diagonal(), 1.0))
     values, vectors = np.linalg.eigh(S / np.outer(size, size))
     if values[0] < -ROUNDING:

@@ -15,7 +15,6 @@ X̃ᵀX̃ = RᵀR by QR, step by step; once R has full rank the ordinary filter 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -46,13 +45,17 @@ HIDDEN = 1e-8  # part of a response to δ below which it is rounding of none
 NARROWED = 1e7
 
 PRODUCTS = (kernel.multiply, kernel.multiply_turned, kernel.still)
+STEP = (
+    *PRODUCTS, kernel.reflect, kernel.observe, kernel.copy, kernel.add, kernel.dot, kernel.advance,
+)  # fmt: skip
+TABLES = "rows3 rows3 index rows3 rows2 index"
 
 
 class Pass(NamedTuple):
     """A filter that went over all steps: entries of the covariances, and means of S series.
 
-    entry (K,); predicted, filtered, factor U (E, n, w), gain (E, r, w), scale (E, r); later, lost,
-    fresh for a smoother; ahead, mean (K, S, w) and zeta (K, S, r).
+    entry (K,); predicted P⁻, filtered P, factor U (E, N, w), gain (E, r, w), scale (E, r);
+    ahead x⁻, mean x (K, S, w) and zeta (K, S, r).
     """
 
     entry: Index
@@ -61,23 +64,9 @@ class Pass(NamedTuple):
     factor: Array
     gain: Array
     scale: Array
-    later: Array
-    lost: Array
-    fresh: Array
     ahead: Array
     mean: Array
     zeta: Array
-
-    def cut(self, entries: int, smooth: bool) -> Pass:
-        """The tables up to so many entries."""
-        if entries == len(self.predicted):
-            return self
-        right = entries if smooth else 0
-        return self._replace(
-            predicted=self.predicted[:entries], filtered=self.filtered[:entries],
-            factor=self.factor[:entries], gain=self.gain[:entries], scale=self.scale[:entries],
-            later=self.later[:right], lost=self.lost[:right], fresh=self.fresh[:right],
-        )  # fmt: skip
 
     def of_steps(self, covariances: Array, n: int) -> Array:
         """(K, n, n) of entries (E, N, w): a view where every step has its own."""
@@ -87,58 +76,39 @@ class Pass(NamedTuple):
 
     def log_scales(self) -> float:
         """Σ_k log det c_k of one series; a number known before it is seen does not count."""
-        logs = np.log(np.where(self.scale > 0, self.scale, 1.0)).sum(axis=1)
+        logs = np.log(np.where(self.scale > 0, self.scale, 1.0)) @ np.ones(self.scale.shape[1])
         return float(np.bincount(self.entry, minlength=len(logs)) @ logs)
 
 
-def forward(
-    steps: Steps, begin: Array, values: Array, shift: Array, root: Array, *, smooth: bool = False
-) -> Pass:
+def forward(steps: Steps, begin: Array, values: Array, shift: Array, root: Array) -> Pass:
     """The filter of whitened values (K, S, r) from means (S, N) and a factor U (N, N).
 
     shift (K, T, N), T = 0, 1 or S: what is known to be added to the states.
     """
-    tables = steps.tables
-    (K, S, r), (_, n, w) = values.shape, tables.transition.shape
-    room = K  # entries are as many as steps at most; what is not used is never touched
-    entry = np.empty(K, dtype=np.int64)
-    right = room if smooth else 0
-    found = Pass(
-        entry, np.empty((room, n, w)), np.empty((room, n, w)), np.empty((room, n, w)),
-        np.empty((room, r, w)), np.empty((room, r)), np.empty((right, n, w)),
-        np.empty((right, n, w)), np.empty((right, r, w)), np.empty((K, S, w)), np.empty((K, S, w)),
-        np.empty((K, S, r)),
-    )  # fmt: skip
-    count = _forward_loop()(
-        *tables[:4], steps.kind, _wide(root, w), _wide(begin, w), values, _wide(shift, w), smooth,
-        *found,
-    )  # fmt: skip
-    return found.cut(count, smooth)
-
-
-def one_step(steps: Steps, begin: Array, values: Array, root: Array) -> Pass:
-    """`forward` of a single step of one series, without a shift."""
-    tables = steps.tables
-    (_, n, w), r = tables.transition.shape, values.shape[2]
-    none, (wide, narrow, factor) = np.empty((0, n, w)), np.empty((3, 1, n, w))
-    ahead, mean = np.empty((2, 1, 1, w))
-    found = Pass(
-        steps.kind.copy(), wide, narrow, factor, np.empty((1, r, w)), np.empty((1, r)), none, none,
-        none, ahead, mean, np.empty((1, 1, r)),
-    )  # fmt: skip
-    _forward_loop()(
-        *tables[:4], steps.kind, _wide(root, w), _wide(begin, w), values, steps.still, False, *found
-    )
-    return found
-
-
-def _forward_loop() -> compiling.Loop:
-    return compiling.where_installed(
+    (K, S, r), N, w = values.shape, steps.transition.shape[1], steps.width
+    # Entries are as many as steps at most; what is not used is never touched.
+    squares = [(K, N, w)] * 3
+    room = _room(*squares, (K, r, w), (K, r), (K, S, w), (K, S, w), (K, S, r))
+    found = Pass(np.empty(K, dtype=np.int64), *room)
+    loop = compiling.where_installed(
         kernel.forward,
-        "rows3 rows3 rows3 rows2 index rows2 rows2 rows3 rows3 flag outindex out3 out3 out3 "
-        "out3 out2 out3 out3 out3 out3 out3 out3",
-        uses=(kernel.reflect, kernel.observe, *PRODUCTS),
+        f"{TABLES} rows2 rows2 rows3 rows3 outindex out3 out3 out3 out3 out2 out3 out3 out3",
+        uses=STEP,
     )
+    count = loop(*steps.tables, _wide(root, w), _wide(begin, w), values, _wide(shift, w), *found)
+    if count == K:
+        return found
+    return found._replace(
+        predicted=found.predicted[:count], filtered=found.filtered[:count],
+        factor=found.factor[:count], gain=found.gain[:count], scale=found.scale[:count],
+    )  # fmt: skip
+
+
+def _room(*shapes: tuple[int, ...]) -> list[Array]:
+    """Arrays that are not filled yet, in one block: quicker to get from the system than many."""
+    sizes = [math.prod(shape) for shape in shapes]
+    parts = np.split(np.empty(sum(sizes)), np.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes)]
 
 
 def _wide(array: Array, width: int) -> Array:
@@ -150,20 +120,20 @@ def _wide(array: Array, width: int) -> Array:
     return found
 
 
-def backward(done: Pass, n: int) -> tuple[Array, Array]:
-    """Smoothed means (K, S, n) and covariances (K, n, n) of the first n states."""
-    K, S, w = done.mean.shape
-    states, which = np.empty((K, S, w)), np.empty(K, dtype=np.int64)
-    covariance = np.empty((K, done.factor.shape[1], w))
+def backward(steps: Steps, done: Pass, root: Array) -> tuple[Array, Array]:
+    """The smoother: means (K, S, n) and covariances (K, n, n); `root`: that of `forward`."""
+    (K, S, w), n = done.mean.shape, steps.states
+    states, covariance = _room((K, S, w), (K, len(root), w))
+    which = np.empty(K, dtype=np.int64)
     loop = compiling.where_installed(
-        kernel.backward, "index rows3 rows3 rows3 rows3 rows3 rows3 out3 out3 outindex",
-        uses=PRODUCTS,
-    )  # fmt: skip
-    loop(
-        done.entry, done.factor, done.later, done.lost, done.fresh, done.mean, done.zeta, states,
+        kernel.backward, f"{TABLES} rows2 index rows3 rows3 rows3 out3 out3 outindex", uses=STEP
+    )
+    count = loop(
+        *steps.tables, _wide(root, w), done.entry, done.factor, done.mean, done.zeta, states,
         covariance, which,
     )  # fmt: skip
-    return states[..., :n], covariance[which, :n, :n]
+    own = covariance[::-1] if count == K else covariance[which]
+    return states[..., :n], own[:, :n, :n]
 
 
 def upper_root(*halves: Array) -> Array:
@@ -183,9 +153,12 @@ def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
     to it, not those of its start.
     """
     n = steps.states
-    if not math.isfinite(done.filtered.sum()):
-        finite = np.asarray(np.isfinite(done.filtered).all(axis=(1, 2)))
-        k = int(np.argmin(finite[done.entry]))
+    wide, narrow = (  # (n, E), in one piece: quick to look through
+        np.ascontiguousarray(np.einsum("eii->ie", part[:, :n, :n]))
+        for part in (done.predicted, done.filtered)
+    )
+    if not math.isfinite(float(narrow.sum())):
+        k = int(np.argmin(np.isfinite(narrow).all(axis=0)[done.entry]))
         raise NumericalFailure(
             f"The covariance of the state overflows at step {k}: the system is unstable and what "
             "is released does not show it."
@@ -193,12 +166,9 @@ def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
     single = len(done.factor[0]) == 1
     if single and not smooth:
         return
-    wide, narrow = (
-        np.einsum("eii->ei", part[:, :n, :n]) for part in (done.predicted, done.filtered)
-    )
-    if not (wide.max(axis=0) > NARROWED**2 * narrow.min(axis=0)).any():
+    if not (wide.max(axis=1) > NARROWED**2 * narrow.min(axis=1)).any():
         return
-    before, after = wide[done.entry], narrow[done.entry]
+    before, after = wide.T[done.entry], narrow.T[done.entry]
     if single:
         before[0] = after[0]
     largest = before.copy()
@@ -218,7 +188,7 @@ def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
 
 
 class Undetermined(NamedTuple):
-    """What is known of δ: R (q, q) and Qᵀζ (q, S) by QR; `reach` (q,): the squared length that the
+    """The knowledge of δ: R (q, q) and Qᵀζ (q, S) by QR; `reach` (q,): the squared length that the
     columns of R would have if nothing had cancelled; density (S,): −½(N log 2π + log|V| + RSS).
     """
 
@@ -305,12 +275,12 @@ class _Early(NamedTuple):
 def early_steps(steps: Steps, done: Pass, now: Undetermined, series: int) -> _Early:
     """From a pass whose last series are responses to δ; step by step until R has full rank."""
     N, own = len(steps.start), now.known()
-    tables, found = steps.tables, []
+    found = []
     for k, e in enumerate(done.entry.tolist()):
         j, before = steps.kind[k], own
         ahead, after = done.ahead[k, series:, :N].T, done.mean[k, series:, :N].T
         scale = np.where(done.scale[e] > 0, done.scale[e], 1.0)
-        size = np.abs(tables.rows[j, :, :N]) @ np.abs(ahead) / scale[:, None]
+        size = np.abs(steps.rows[j, :, :N]) @ np.abs(ahead) / scale[:, None]
         now = now.after(-done.zeta[k, series:].T, size, done.zeta[k, :series].T)
         own = now.known()
         found.append((
@@ -323,8 +293,8 @@ def early_steps(steps: Steps, done: Pass, now: Undetermined, series: int) -> _Ea
             break
     count = len(found)
     logs = np.log(np.where(done.scale > 0, done.scale, 1.0)).sum(axis=1)[done.entry[:count]]
-    shown = numbers_shown(steps.missing[:count], tables.rows.shape[1])
-    spent = logs.sum() + tables.logs[steps.kind[:count]].sum() + 0.5 * shown * LOG_2PI
+    shown = numbers_shown(steps.missing[:count], steps.rows.shape[1])
+    spent = logs.sum() + steps.logs[steps.kind[:count]].sum() + 0.5 * shown * LOG_2PI
     now = now._replace(density=now.density - spent)
     filtered, predicted, narrow, wide = (np.stack(part) for part in zip(*found))
     return _Early(filtered, predicted, narrow, wide, now, own)
@@ -344,11 +314,6 @@ def responses(steps: Steps, diffuse: Array) -> Array:
     return found
 
 
-def later_part(steps: Steps, first: int) -> Steps:
-    """The steps from `first` on."""
-    return replace(steps, kind=steps.kind[first:], missing=steps.missing[first:])
-
-
 # --- the log-likelihood of releases, and its gradient ---
 
 
@@ -364,7 +329,7 @@ class _Evaluated(NamedTuple):
 
 
 def log_likelihood(matrices: Matrices, data: Data) -> float:
-    """ℓ of all series of a release: the sum of `Filtered.log_likelihood`.
+    """ℓ of all series of a release: the sum of `StateEstimate.log_likelihood`.
 
     For a diffuse start the limit of ℓ + (q/2) log κ, κI the covariance of δ.
     """
@@ -386,27 +351,24 @@ def value_and_gradient(matrices: Matrices, slopes: Matrices, data: Data) -> tupl
 
 def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int) -> Derivatives:
     """∂ℓ by the tables of the steps, from one pass back; `series` of the means are data."""
-    (J, r, N), K, tables = steps.rows.shape, steps.steps, steps.tables
+    (J, r, _), N, K = steps.rows.shape, len(steps.start), steps.steps
     by = Derivatives(
         np.zeros((J, N, N)), np.zeros((J, N, N)), np.zeros((J, r, N)), np.zeros((J, r, r)),
         np.zeros((K, N)), np.zeros((K, r)), np.zeros(N), np.zeros((N, N)),
     )  # fmt: skip
     loop = compiling.where_installed(
         kernel.adjoint,
-        "rows3 rows3 index rows2 rows2 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
+        "rows3 index rows3 index rows2 rows2 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
         "out3 out3 out2 out2 out1 out2",
         uses=(*PRODUCTS, kernel.less),
     )
-    cov0 = _wide(root.T @ root, tables.rows.shape[2])
     loop(
-        tables.transition, tables.rows, steps.kind, cov0, begin, series, done.entry,
-        done.filtered, done.gain, done.scale, done.mean, done.zeta, *by,
+        steps.transition, steps.lead, steps.rows, steps.kind, _wide(root.T @ root, steps.width),
+        begin, series, done.entry, done.filtered, done.gain, done.scale, done.mean, done.zeta, *by,
     )  # fmt: skip
     back = np.zeros((J, r, r))  # N⁻ᵀ
     back[:] = np.eye(r)
-    compiling.where_installed(kernel.whiten, "rows3 index out3")(
-        np.ascontiguousarray(steps.noise), np.arange(J), back
-    )
+    compiling.where_installed(kernel.whiten, "rows3 index out3")(steps.noise, np.arange(J), back)
     return by._replace(
         rows=back @ by.rows,
         noise=back @ by.noise @ back.swapaxes(1, 2),

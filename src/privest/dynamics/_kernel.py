@@ -33,14 +33,16 @@ def reflect(top: Array, below: Array, n: int, m: int, columns: int, v: Array) ->
     for j in range(n):
         own, square = top[j, j], 0.0
         for i in range(m):
-            v[i] = below[i, j]
-            square += v[i] * v[i]
+            x = below[i, j]
+            v[i] = x
+            square += x * x
         if square == 0.0:
             continue
         size = math.sqrt(own * own + square)
         head = own + size
         scale = 1.0 / (size * head)
-        for c in range(j - j % 4, columns, 4):
+        for b in range(j // 4, columns // 4):
+            c = 4 * b
             a0, a1, a2, a3 = top[j, c], top[j, c + 1], top[j, c + 2], top[j, c + 3]
             t0, t1, t2, t3 = head * a0, head * a1, head * a2, head * a3
             for i in range(m):
@@ -65,8 +67,7 @@ def reflect(top: Array, below: Array, n: int, m: int, columns: int, v: Array) ->
 
 def observe(root: Array, heard: Array, noise: float, n: int, columns: int, told: Array) -> float:
     """Take in one number with noise ν and heard = U h: U to U⁺ in place, told to [gᵀ Θaᵀ]; c."""
-    for c in range(columns):
-        told[c] = 0.0
+    told[:] = 0.0
     square, size = noise * noise, noise
     for up in range(n):
         i = n - 1 - up
@@ -77,11 +78,12 @@ def observe(root: Array, heard: Array, noise: float, n: int, columns: int, told:
         new = math.sqrt(square)
         cosine, sine = size / new, x / new
         size = new
-        for c in range(i - i % 4, columns, 4):
-            a0, a1, a2, a3 = told[c], told[c + 1], told[c + 2], told[c + 3]
+        for b in range(i // 4, columns // 4):
+            c = 4 * b
+            a0, a1, a2, a3 = told[0, c], told[0, c + 1], told[0, c + 2], told[0, c + 3]
             b0, b1, b2, b3 = root[i, c], root[i, c + 1], root[i, c + 2], root[i, c + 3]
-            told[c], told[c + 1] = cosine * a0 + sine * b0, cosine * a1 + sine * b1
-            told[c + 2], told[c + 3] = cosine * a2 + sine * b2, cosine * a3 + sine * b3
+            told[0, c], told[0, c + 1] = cosine * a0 + sine * b0, cosine * a1 + sine * b1
+            told[0, c + 2], told[0, c + 3] = cosine * a2 + sine * b2, cosine * a3 + sine * b3
             root[i, c], root[i, c + 1] = cosine * b0 - sine * a0, cosine * b1 - sine * a1
             root[i, c + 2], root[i, c + 3] = cosine * b2 - sine * a2, cosine * b3 - sine * a3
     return size
@@ -115,6 +117,38 @@ def multiply_turned(left: Array, right: Array, m: int, n: int, columns: int, out
             out[i, c], out[i, c + 1], out[i, c + 2], out[i, c + 3] = t0, t1, t2, t3
 
 
+def copy(source: Array, first: int, n: int, columns: int, out: Array) -> None:
+    """out = source[:, first : first + columns], n rows."""
+    for i in range(n):
+        for b in range(columns // 4):
+            c = 4 * b
+            s = first + c
+            out[i, c], out[i, c + 1] = source[i, s], source[i, s + 1]
+            out[i, c + 2], out[i, c + 3] = source[i, s + 2], source[i, s + 3]
+
+
+def add(times: float, row: Array, columns: int, out: Array) -> None:
+    """out += times·row."""
+    for b in range(columns // 4):
+        c = 4 * b
+        out[c] += times * row[c]
+        out[c + 1] += times * row[c + 1]
+        out[c + 2] += times * row[c + 2]
+        out[c + 3] += times * row[c + 3]
+
+
+def dot(left: Array, right: Array, columns: int) -> float:
+    """leftᵀright."""
+    t0 = t1 = t2 = t3 = 0.0
+    for b in range(columns // 4):
+        c = 4 * b
+        t0 += left[c] * right[c]
+        t1 += left[c + 1] * right[c + 1]
+        t2 += left[c + 2] * right[c + 2]
+        t3 += left[c + 3] * right[c + 3]
+    return (t0 + t1) + (t2 + t3)
+
+
 def still(new: Array, old: Array, n: int, columns: int) -> bool:
     """Whether no entry moved by more than SETTLED of its column."""
     for c in range(columns):
@@ -127,148 +161,165 @@ def still(new: Array, old: Array, n: int, columns: int) -> bool:
     return True
 
 
+def advance(
+    held: Array, transition: Array, drive: Array, rows: Array, noise: Array, columns: int,
+    top: Array, below: Array, v: Array, heard: Array, told: Array,
+    predicted: Array, gain: Array, scale: Array, fresh: Array,
+) -> None:  # fmt: skip
+    """One step of the filter, from U of the step before in `held` to U of this one in `top`.
+
+    Writes P⁻, gains g_i and c_i; with columns = 2w, in their place, Θ_aᵀ to `fresh`, Θ_bᵀ to the
+    right half of `top` and Θ_cᵀ to that of `below`.
+    """
+    n = len(transition)
+    r, width = rows.shape
+    multiply(held, transition, n, n, width, below)
+    copy(drive, 0, n, width, top)
+    if columns > width:
+        for i in range(n):
+            for c in range(width, columns):
+                top[i, c] = below[i, c] = 0.0
+            below[i, width + i] = 1.0
+    reflect(top, below, n, n, columns, v)
+    needed = columns == width
+    for i in range(r):
+        needed = needed or noise[i] == 0.0
+    if needed:
+        multiply_turned(top, top, n, n, width, predicted)
+    for i in range(r):
+        known = False
+        for a in range(n):
+            heard[a] = dot(top[a], rows[i], width)
+        if noise[i] == 0.0:
+            total = before = 0.0
+            for a in range(n):
+                total += heard[a] * heard[a]
+                for c in range(n):
+                    before += rows[i, a] * predicted[a, c] * rows[i, c]
+            known = total <= KNOWN * KNOWN * before
+        if known:  # known before it is seen: it tells nothing
+            told[:] = 0.0
+            scale[i] = 0.0
+        else:
+            scale[i] = observe(top, heard, noise[i], n, columns, told)
+        if columns > width:
+            copy(told, width, 1, width, fresh[i : i + 1])
+        else:
+            copy(told, 0, 1, width, gain[i : i + 1])
+
+
 def forward(
-    transition: Array, drive: Array, rows: Array, noise: Array, kind: Index,
-    root: Array, begin: Array, values: Array, shift: Array, smooth: bool, entry: Index,
-    predicted: Array, filtered: Array, factor: Array, gain: Array, scale: Array, later: Array,
-    lost: Array, fresh: Array, ahead: Array, mean: Array, zeta: Array,
+    transition: Array, drive: Array, lead: Index, rows: Array, noise: Array, kind: Index,
+    root: Array, begin: Array, values: Array, shift: Array, entry: Index,
+    predicted: Array, filtered: Array, factor: Array, gain: Array, scale: Array, ahead: Array,
+    mean: Array, zeta: Array,
 ) -> int:  # fmt: skip
     """The filter over all steps; returns how many entries of the tables it filled.
 
-    Tables by kind of step (J): transition Aᵀ and drive Fᵀ (n, w), whitened rows h_i (r, w), their
-    noise ν_i (r,). root U (n, w) and begin (S, w) are before the first step;
-    values (K, S, r) whitened, shift (K, 0, 1 or S, w).
-    Tables by entry, a step that differs from the one before: P⁻, P, U, then gains g_i and c_i, and
-    with `smooth` Θ_bᵀ, Θ_cΘ_cᵀ and Θ_aᵀ. By step: x⁻, x and ζ, (K, S, ·).
+    Tables by kind of step (J): whitened rows h_i (r, w), their noise ν_i (r,), and which Aᵀ and Fᵀ
+    (n, w) lead into it. root U (n, w) and begin (S, w) are before the first step; values (K, S, r)
+    whitened, shift (K, 0, 1 or S, w).
+    Tables by entry, a step that differs from the one before: P⁻, P, U, gains g_i and c_i.
+    By step: x⁻, x and ζ, (K, S, ·).
     """
     steps, n, width = kind.shape[0], transition.shape[1], transition.shape[2]
     series, r, moves = begin.shape[0], rows.shape[1], shift.shape[1]
-    columns = 2 * width if smooth else width
-    held, top = np.zeros((n, columns)), np.zeros((n, columns))
-    below, v = np.zeros((n, columns)), np.zeros(n)
-    heard, told, now = np.zeros(n), np.zeros(columns), begin.copy()
-    held[:, :width] = root
+    held, top, below = root.copy(), np.zeros((n, width)), np.zeros((n, width))
+    v, heard, told, now = np.zeros(n), np.zeros(n), np.zeros((1, width)), begin.copy()
     e, last, settled = -1, -1, False
     for k in range(steps):
         j = kind[k]
+        a = lead[j]
         if not (settled and j == last):
             e += 1
-            multiply(held, transition[j], n, n, width, below)
-            for i in range(n):
-                for c in range(width):
-                    top[i, c] = drive[j, i, c]
-                if smooth:
-                    for c in range(width, columns):
-                        top[i, c] = below[i, c] = 0.0
-                    below[i, width + i] = 1.0
-            reflect(top, below, n, n, columns, v)
-            multiply_turned(top, top, n, n, width, predicted[e])
-            for i in range(r):
-                total = noise[j, i] * noise[j, i]
-                for a in range(n):
-                    x = 0.0
-                    for c in range(a, n):
-                        x += top[a, c] * rows[j, i, c]
-                    heard[a] = x
-                    total += x * x
-                if noise[j, i] == 0.0:
-                    before = 0.0
-                    for a in range(n):
-                        for c in range(n):
-                            before += rows[j, i, a] * predicted[e, a, c] * rows[j, i, c]
-                    if total <= KNOWN * KNOWN * before:
-                        total = 0.0
-                if total == 0.0:  # known before it is seen: it tells nothing
-                    told[:] = 0.0
-                    scale[e, i] = 0.0
-                else:
-                    scale[e, i] = observe(top, heard, noise[j, i], n, columns, told)
-                for c in range(width):
-                    gain[e, i, c] = told[c]
-                if smooth:
-                    for c in range(width):
-                        fresh[e, i, c] = told[width + c]
+            advance(
+                held, transition[a], drive[a], rows[j], noise[j], width, top, below, v, heard,
+                told, predicted[e], gain[e], scale[e], below,
+            )  # fmt: skip
             multiply_turned(top, top, n, n, width, filtered[e])
             settled = j == last and still(top, held, n, width)
             last = j
-            for i in range(n):
-                for c in range(width):
-                    held[i, c] = top[i, c]
-                    factor[e, i, c] = top[i, c]
-                    if smooth:
-                        later[e, i, c] = top[i, width + c]
-            if smooth:
-                multiply_turned(below[:, width:], below[:, width:], n, n, width, lost[e])
+            copy(top, 0, n, width, held)
+            copy(top, 0, n, width, factor[e])
         entry[k] = e
-        multiply(now, transition[j], series, n, width, ahead[k])
+        multiply(now, transition[a], series, n, width, ahead[k])
         for s in range(series):
             if moves:
-                for c in range(width):
-                    ahead[k, s, c] += shift[k, min(s, moves - 1), c]
-            for c in range(width):
-                now[s, c] = ahead[k, s, c]
+                add(1.0, shift[k, min(s, moves - 1)], width, ahead[k, s])
+        copy(ahead[k], 0, series, width, now)
+        for s in range(series):
             for i in range(r):
                 if scale[e, i] == 0.0:
                     zeta[k, s, i] = 0.0
                     continue
-                total = values[k, s, i]
-                for c in range(n):
-                    total -= rows[j, i, c] * now[s, c]
-                total /= scale[e, i]
-                zeta[k, s, i] = total
-                for c in range(width):
-                    now[s, c] += gain[e, i, c] * total
-            for c in range(width):
-                mean[k, s, c] = now[s, c]
+                fresh = (values[k, s, i] - dot(rows[j, i], now[s], width)) / scale[e, i]
+                zeta[k, s, i] = fresh
+                add(fresh, gain[e, i], width, now[s])
+        copy(now, 0, series, width, mean[k])
     return e + 1
 
 
 def backward(
-    entry: Index, factor: Array, later: Array, lost: Array, fresh: Array, mean: Array, zeta: Array,
-    states: Array, covariance: Array, which: Index,
+    transition: Array, drive: Array, lead: Index, rows: Array, noise: Array, kind: Index,
+    root: Array, entry: Index, factor: Array, mean: Array, zeta: Array, states: Array,
+    covariance: Array, which: Index,
 ) -> int:  # fmt: skip
     """The smoother, from the last step back: x^s = x + Uᵀe and P^s = UᵀXU.
 
         e ← Θ_aζ + Θ_be ,   X ← Θ_bXΘ_bᵀ + Θ_cΘ_cᵀ ,   from e = 0, X = I
 
+    Θ of an entry is found again from U of the entry before, by the step of the filter.
     states (K, S, w); covariances (·, n, w) and which one each step has; returns how many.
     """
     steps, series, width = mean.shape
-    n, r = factor.shape[1], fresh.shape[1]
+    n, r, columns = factor.shape[1], rows.shape[1], 2 * width
     X, new, half = np.zeros((n, width)), np.zeros((n, width)), np.zeros((n, width))
-    turned, unit, moved = np.zeros((n, width)), np.zeros((series, width)), np.zeros((series, width))
+    unit, moved = np.zeros((series, width)), np.zeros((series, width))
+    top, below, predicted = np.zeros((n, columns)), np.zeros((n, columns)), np.zeros((n, width))
+    v, heard, told, scale = np.zeros(n), np.zeros(n), np.zeros((1, columns)), np.zeros(r)
+    gain, fresh = np.zeros((r, width)), np.zeros((r, width))
+    later, lost, held = np.zeros((n, width)), np.zeros((n, width)), np.zeros((n, width))
     for i in range(n):
         X[i, i] = 1.0
     at, last, settled = -1, -1, False
     for back in range(steps):
         k = steps - 1 - back
         e = entry[k]
+        if e != last:
+            j = kind[k]
+            a = lead[j]
+            if e > 0:
+                copy(factor[e - 1], 0, n, width, held)
+            else:
+                copy(root, 0, n, width, held)
+            advance(
+                held, transition[a], drive[a], rows[j], noise[j], columns, top, below, v, heard,
+                told, predicted, gain, scale, fresh,
+            )  # fmt: skip
+            copy(top, width, n, width, later)
+            copy(below, width, n, width, half)
+            multiply_turned(half, half, n, n, width, lost)
         multiply(unit, factor[e], series, n, width, states[k])
-        multiply(unit, later[e], series, n, width, moved)
+        multiply(unit, later, series, n, width, moved)
+        copy(moved, 0, series, width, unit)
         for s in range(series):
-            for c in range(width):
-                states[k, s, c] += mean[k, s, c]
-                unit[s, c] = moved[s, c]
+            add(1.0, mean[k, s], width, states[k, s])
             for i in range(r):
-                for c in range(width):
-                    unit[s, c] += fresh[e, i, c] * zeta[k, s, i]
+                add(zeta[k, s, i], fresh[i], width, unit[s])
         if not (settled and e == last):
             at += 1
             multiply(X, factor[e], n, n, width, half)
             multiply_turned(factor[e], half, n, n, width, covariance[at])
-            multiply(X, later[e], n, n, width, half)
-            multiply_turned(later[e], half, n, n, width, turned)
-            for i in range(n):  # symmetric to the last bit
-                for c in range(n):
-                    new[i, c] = 0.5 * (turned[i, c] + turned[c, i] + lost[e, i, c] + lost[e, c, i])
-                for c in range(i):
-                    mean_of = 0.5 * (covariance[at, i, c] + covariance[at, c, i])
-                    covariance[at, i, c] = covariance[at, c, i] = mean_of
+            multiply(X, later, n, n, width, half)
+            multiply_turned(later, half, n, n, width, new)
+            for i in range(n):
+                add(1.0, lost[i], width, new[i])
+                for c in range(i):  # symmetric to the last bit
+                    covariance[at, i, c] = covariance[at, c, i]
+                    new[i, c] = new[c, i]
             settled = e == last and still(new, X, n, n)
             last = e
-            for i in range(n):
-                for c in range(n):
-                    X[i, c] = new[i, c]
+            copy(new, 0, n, width, X)
         which[k] = at
     return at + 1
 
@@ -281,8 +332,8 @@ def less(times: float, part: Array, m: int, n: int, out: Array) -> None:
 
 
 def adjoint(
-    transition: Array, rows: Array, kind: Index, cov0: Array, begin: Array,
-    data: int, entry: Index, filtered: Array, gain: Array, scale: Array, mean: Array, zeta: Array,
+    transition: Array, lead: Index, rows: Array, kind: Index, cov0: Array, begin: Array, data: int,
+    entry: Index, filtered: Array, gain: Array, scale: Array, mean: Array, zeta: Array,
     by_transition: Array, by_drive: Array, by_rows: Array, by_noise: Array, by_shift: Array,
     by_offset: Array, by_mean: Array, by_cov: Array,
 ) -> None:  # fmt: skip
@@ -309,6 +360,7 @@ def adjoint(
     for back in range(steps):
         k = steps - 1 - back
         j, e = kind[k], entry[k]
+        led = lead[j]
         first = entry[k - 1] if k > 0 else -1
         P0 = filtered[first] if first >= 0 else cov0
         if not (settled and e == last and first == before):
@@ -335,7 +387,7 @@ def adjoint(
             for a in range(n):
                 for b in range(n):
                     T[a, b] = (1.0 if a == b else 0.0) - T[a, b]
-                    A[b, a] = transition[j, a, b]
+                    A[b, a] = transition[led, a, b]
             multiply(M, T, n, n, width, MT)
             multiply_turned(T, MT, n, n, width, N)
             multiply_turned(W, W, n, r, width, MT)
@@ -352,7 +404,7 @@ def adjoint(
                     for b in range(n):
                         total += KM[i, b] * K[a, b]
                     D[i, a] = total
-            multiply(transition[j], N, n, n, width, AN)
+            multiply(transition[led], N, n, n, width, AN)
             multiply_turned(AN, P0, n, n, width, NAP)
             multiply(AN, A, n, n, width, new)
             settled = e == last and first == before and still(new, M, n, n)
@@ -384,7 +436,7 @@ def adjoint(
             for a in range(n):
                 total = 0.0
                 for b in range(n):
-                    total += transition[j, a, b] * rho[b]
+                    total += transition[led, a, b] * rho[b]
                 sigma[s, a] = total
             for a in range(n):
                 total = mean[k - 1, s, a] if k > 0 else begin[s, a]
@@ -442,12 +494,12 @@ def roots(covariances: Array, out: Array) -> None:
 
 
 def unit_roots(half: Array, out: Array) -> None:
-    """Lower triangular N with N Nᵀ = X Xᵀ + I, of each X (J, m, q); out (J, w, w) is N filled up.
+    """Lower triangular N with N Nᵀ = X Xᵀ + I, of each X (J, m, q); out (J, m, m).
 
     By reflections: the unit is never lost to rounding.
     """
     m, q = half.shape[1], half.shape[2]
-    width = out.shape[1]
+    width = m + (-m) % 4
     top, below, v = np.zeros((m, width)), np.zeros((q, width)), np.zeros(q)
     for j in range(half.shape[0]):
         for i in range(m):
@@ -459,6 +511,23 @@ def unit_roots(half: Array, out: Array) -> None:
         for i in range(m):
             for c in range(m):
                 out[j, i, c] = top[c, i] if c <= i else 0.0
+
+
+def white_rows(shown: Array, C: Array, own: Index, noise: Array, out: Array) -> None:
+    """h = N⁻¹G of each kind, G = LᵀC: shown Lᵀ (J, r, m), C (·, m, n), of which kind j has own[j].
+
+    out (J, r, w). A number without noise has a zero column in N (J, r, r), see `whiten`.
+    """
+    for j in range(shown.shape[0]):
+        for i in range(shown.shape[1]):
+            unit = 1.0 / noise[j, i, i] if noise[j, i, i] > 0.0 else 1.0
+            for c in range(C.shape[2]):
+                total = 0.0
+                for a in range(C.shape[1]):
+                    total += shown[j, i, a] * C[own[j], a, c]
+                for a in range(i):
+                    total -= noise[j, i, a] * out[j, a, c]
+                out[j, i, c] = unit * total
 
 
 def apply(tables: Array, kind: Index, vectors: Array, out: Array) -> None:

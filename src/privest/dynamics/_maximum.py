@@ -1,8 +1,4 @@
-"""The maximum of a log-likelihood: L-BFGS from several starts, then Newton's steps.
-
-The search is in working parameters, with gradients by the adjoint recursion; differences of these
-give −∇²ℓ. Newton's steps end when the maximum is within TOLERANCE standard errors.
-"""
+"""The maximum of a log-likelihood: L-BFGS from several starts, then Newton."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ TOLERANCE = 1e-7  # of a standard error, √(gᵀH⁻¹g): the maximum is that n
 NEAR = 1e-4  # near enough to be called one
 LEVEL = NEAR**2 / 2  # a fall of ℓ that is none
 PROMISING = 0.01  # a fall of ℓ that the other parameters may make up for
-SMALL = 1e-3  # a step that leaves the curvature as it was
+SMALL = 1e-4  # of a standard error: a step that leaves the curvature as it was
 ROUNDING = 1e-13  # of ℓ, relative
 NEWTON_STEPS = 8
 DIFFERENCE = 1e-4  # of working parameters: error of a second derivative about its square
@@ -36,10 +32,7 @@ Function = Callable[[Array], tuple[float, Array]]  # t ↦ ℓ, ∂ℓ/∂t
 
 
 class Objective:
-    """t ↦ ℓ(t), ∂ℓ/∂t of a family on data; counts its evaluations, and makes each once.
-
-    Where a model cannot be computed (a covariance overflows) ℓ is −∞: no search stays there.
-    """
+    """t ↦ ℓ(t), ∂ℓ/∂t of a family on data, each made once; −∞ where there is no model."""
 
     def __init__(self, family: Family, data: list[Data]) -> None:
         self.family, self.data, self.evaluations = family, data, 0
@@ -86,24 +79,36 @@ class Maximum(NamedTuple):
     converged: bool
 
     def covariance(self) -> Array:
-        """A positive definite inverse of −∇²ℓ, whatever its sign: |λ|, at least FLATTEST of it."""
+        """A positive definite inverse of −∇²ℓ: |λ|, at least FLATTEST of it. Parameters at a limit,
+        whose curvature is rounding, are held.
+        """
+        alone = np.where(self.at_limit[:, None] | self.at_limit, np.eye(len(self.t)), 1.0)
         size = np.sqrt(np.abs(self.curvature.diagonal()))
         size = np.where(size > 0, size, 1.0)
-        values, vectors = np.linalg.eigh(self.curvature / size / size[:, None])
+        values, vectors = np.linalg.eigh(alone * self.curvature / size / size[:, None])
         scaled = vectors / size[:, None]
         return np.asarray((scaled / np.maximum(np.abs(values), FLATTEST)) @ scaled.T)
 
 
 def maximise(
-    function: Function, starts: Sequence[Array], limits: Array, count: int, searches: int = 2
+    function: Objective, starts: Sequence[Array], limits: Array, count: int, searches: int = 2
 ) -> Maximum:
     """From the best of the starts, at least so many; ℓ is of `count` released numbers."""
     inside = [np.clip(t, *limits.T) for t in starts]
-    values = np.array([function(t)[0] for t in inside])
+    values = np.array([function.value(t) for t in inside])
     values = np.where(np.isfinite(values), values, -np.inf)
     followed = max(searches, int((values >= values.max() - CLOSE).sum()))
-    ranked = np.argsort(-values, kind="stable")[:followed]
-    ends = [ascend(function, inside[i], limits, count) for i in ranked.tolist()]
+    ranked = np.argsort(-values, kind="stable").tolist()
+    ends = [ascend(function, inside[i], limits, count) for i in ranked[:followed]]
+    top = _finished(function, ends, limits)
+    if not top.converged and followed < len(ranked):
+        ends += [ascend(function, inside[i], limits, count) for i in ranked[followed:]]
+        top = _finished(function, ends, limits)
+    return top
+
+
+def _finished(function: Function, ends: Sequence[tuple[Array, float]], limits: Array) -> Maximum:
+    """Newton's steps from the highest of the ends of searches."""
     best, _ = max(ends, key=lambda end: end[1])
     return _at_limits(function, newton(function, best, limits))
 
@@ -119,17 +124,16 @@ def ascend(
             return 1e300, np.zeros_like(t)
         return -value / count, -slope / count
 
-    options = {"maxiter": iterations, "ftol": 1e-10, "gtol": 1e-7, "maxcor": 10}
+    options = {"maxiter": iterations, "ftol": 1e-12, "gtol": 1e-7, "maxcor": 10}
     search: Any = scipy.optimize.minimize
     found = search(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
     return np.asarray(found.x), -count * float(found.fun)
 
 
 def newton(function: Function, start: Array, limits: Array, fixed: Flags | bool = False) -> Maximum:
-    """Newton's steps on what is neither at a limit nor `fixed`; ℓ never falls.
+    """Newton's steps on parameters neither at a limit nor `fixed`; ℓ never falls.
 
-    A step of less than SMALL standard errors leaves −∇²ℓ as it was, so that a search which ends
-    near the maximum needs it once.
+    A step of less than SMALL standard errors leaves −∇²ℓ as it was.
     """
     t = start
     value, slope = function(t)
@@ -151,10 +155,8 @@ def newton(function: Function, start: Array, limits: Array, fixed: Flags | bool 
 
 
 def _at_limits(function: Function, top: Maximum) -> Maximum:
-    """The maximum with those parameters at a limit towards which ℓ is level (a variance that goes
-    to 0, a root that goes to 1): Newton's steps towards it do not end, or end anywhere.
-
-    Only where ℓ is so flat that a working parameter has a standard error above 1.
+    """The maximum with flat parameters at a limit towards which ℓ is level (a variance at 0, a root
+    at 1): Newton's steps towards it do not end.
     """
     flat = (top.curvature.diagonal() < 1.0) & ~top.at_limit
     for j in np.flatnonzero(flat).tolist():

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from privest.arrays import Array, Flags
-from privest.dynamics._releases import Data, shown_series
+from privest.dynamics._releases import Data
 from privest.dynamics._steps import of_entries
+from privest.mechanism.stream_terms import shown_series
 
 DIFFERENCES = (1, 2, 3)  # orders: what they leave is at least the variance of what is white
 
@@ -57,21 +58,15 @@ class Moments(NamedTuple):
             found.append(float((weighted[h:] * weighted[:end]).sum()) / weights)
         return np.array(found)
 
-    def filtered_square(self, taps: Array) -> tuple[float, float, int]:
-        """Mean of (Σ_j f_jŷ_{k−j})², of the privacy noise in it; over how many steps."""
-        steps, used = self.steps - len(taps) + 1, np.flatnonzero(taps).tolist()
-        if steps < 1:
-            return 0.0, 0.0, 0
-        places = [slice(len(taps) - 1 - j, len(taps) - 1 - j + steps) for j in used]
-        weight = np.min([self.weight[at] for at in places], axis=0)
-        total = float(weight.sum())
-        if not total > 0:
-            return 0.0, 0.0, 0
-        pairs = list(zip(taps[used], places))
-        whole = sum(f * self.values[at] for f, at in pairs)
-        noise = sum(f**2 * self.noise[at] for f, at in pairs)
-        sums = [float((weight * part).sum()) / total for part in (np.square(whole), noise)]
-        return sums[0], sums[1], int(np.count_nonzero(weight))
+    def white_variance(self, order: int) -> float:
+        """Variance of the differences (1 − B)^order over that of white noise of variance 1."""
+        steps = self.steps - order
+        places = [slice(order - j, order - j + steps) for j in range(order + 1)]
+        weight = np.min([self.weight[at] for at in places], axis=0) if steps > 0 else np.zeros(1)
+        if not weight.any():
+            return math.inf
+        whole = sum(f * self.values[at] for f, at in zip(np.poly(np.ones(order)), places))
+        return float((weight * np.square(whole)).sum() / weight.sum()) / math.comb(2 * order, order)
 
     def peak_frequency(self) -> float:
         """The frequency, in radians a step, at which the periodogram is largest."""
@@ -126,12 +121,9 @@ def moments_of(data: list[Data]) -> Moments:
     square = float((rest.weight * np.square(rest.values)).sum())
     if not square > 0:
         return found
-    variance = whitest = square / float(rest.weight.sum())
-    for order in DIFFERENCES:
-        mean, _, count = rest.filtered_square(differences(order))
-        if count and mean > 0:
-            whitest = min(whitest, mean / math.comb(2 * order, order))
-    return found._replace(variance=variance, whitest=whitest)
+    variance = square / float(rest.weight.sum())
+    whitest = [own for own in map(rest.white_variance, DIFFERENCES) if own > 0]
+    return found._replace(variance=variance, whitest=min(variance, *whitest))
 
 
 def _weights(values: Array, noise: Array, there: Flags) -> Array:
@@ -143,14 +135,3 @@ def _weights(values: Array, noise: Array, there: Flags) -> Array:
     first = float((s**2 * (np.square(values - centre) - noise)).sum() / np.square(s).sum())
     weight = np.where(there, 1.0 / (max(first, 0.1 / float(s.max())) + noise), 0.0)
     return np.asarray(weight / weight.max())
-
-
-def differences(order: int, span: int = 1) -> Array:
-    """Taps of (1 − B^span)^order.
-
-    >>> differences(2, 2).tolist()
-    [1.0, 0.0, -2.0, 0.0, 1.0]
-    """
-    taps = np.zeros(order * span + 1)
-    taps[::span] = [(-1) ** j * math.comb(order, j) for j in range(order + 1)]
-    return taps

@@ -3,32 +3,31 @@
 With B a factor of the covariance and ξ ~ N(0, I), x = x̂ + B ξ. A filter replaces f by a linear
 function of ξ and noise: f(x̂ + B ξ) ≈ value + moved ξ + residual. The extended filter takes the
 slope at x̂ (moved = f'B, no residual); the unscented filter takes the regression of f on ξ over
-2n + 1 points x̂ and x̂ ± √(n+κ) b_i with weights κ/(n+κ) and 1/2(n+κ). Both are then steps of the
-one filter (`_kernel`), and so is their smoother.
+2n + 1 points x̂ and x̂ ± √(n+κ) b_i with weights κ/(n+κ) and 1/2(n+κ), κ = max(3 − n, 0). The step is
+then that of `_kernel`, by QR, and so is the smoother.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_choice, as_count, as_number, plural
+from privest.arrays import Array, ArrayLike, as_array, as_choice, as_count, plural
 from privest.dynamics._bound import StateBound, state_bound
-from privest.dynamics._filter import Filtered, Predicted, Smoothed, filter_linear
-from privest.dynamics._kalman import LOG_2PI, Pass, backward, forward, upper_root
-from privest.dynamics._releases import Level, SeriesRelease, given_values, level_of_release
-from privest.dynamics._steps import Steps, numbers_shown, of_entries, unit_roots_of
+from privest.dynamics._filter import StateEstimate, States, filter_linear
+from privest.dynamics._kalman import LOG_2PI, upper_root
+from privest.dynamics._releases import Level, given_values, level_of_release
+from privest.dynamics._steps import numbers_shown, of_entries, unit_roots_of
 from privest.dynamics._system import StateSpace, as_system, known_inputs
 from privest.errors import InvalidInput
 from privest.model.derivative import numerical_jacobian
-from privest.privacy import SequentialLevel
+from privest.privacy import StreamLevel
 from privest.privacy.parts import rows_of_parts
-from privest.release import StreamRelease
+from privest.release import Release
 
 Map = Callable[..., ArrayLike]  # of a state (n,), and of an input (p,) where the system has inputs
 
@@ -42,7 +41,7 @@ class _Function(NamedTuple):
     driven: bool
 
     def value(self, x: Array, u: Array) -> Array:
-        """Of a state (n,) and an input (p,)."""
+        """A function of a state (n,) and an input (p,)."""
         own = self.function(x, u) if self.driven else self.function(x)
         return as_array(own, f"{self.name}(x)", ndim=1)
 
@@ -114,29 +113,19 @@ class NonlinearStateSpace:
         return f"NonlinearStateSpace({size}{inputs})"
 
 
-@dataclass(frozen=True, eq=False)
-class LocalBound(StateBound):
-    """Σ_BPPCR of the linearised system about one trajectory: local, not a floor for all estimates.
-
-    How well small deviations from `path` (K, n) can be estimated. Where errors are as large as
-    the bends of f and h, no estimate need be near it, and a biased one may fall below it.
-    """
-
-    path: Array
-
-
 def local_bound(
     system: NonlinearStateSpace, level: Level, states: ArrayLike,
     *, inputs: ArrayLike | None = None,
-) -> LocalBound:  # fmt: skip
-    """The bound of the system linearised along a trajectory (K, n) that is public or simulated.
+) -> StateBound:  # fmt: skip
+    """Σ_BPPCR of the system linearised along a trajectory (K, n) that is public or simulated.
 
-    Along the true states of private data it would itself be private: use a nominal trajectory.
+    Local, not a floor for all estimates: how well small deviations from the trajectory can be
+    estimated. Where errors are as large as the bends of f and h, no estimate need be near it, and a
+    biased one may fall below it. Along the true states of private data it would itself be private:
+    use a nominal trajectory.
     """
-    _require_nonlinear(system)
     path = as_array(states, "the trajectory", ndim=2)
-    linear = state_bound(system.linearised(path, inputs=inputs), level, len(path))
-    return LocalBound(**vars(linear), path=path)
+    return state_bound(_require_nonlinear(system).linearised(path, inputs=inputs), level, len(path))
 
 
 class _Linear(NamedTuple):
@@ -155,8 +144,9 @@ def _by_slopes(own: _Function, u: Array, mean: Array, root: Array) -> _Linear:
     return _Linear(value, slope @ root, np.zeros((len(value), 0)))
 
 
-def _by_points(kappa: float, own: _Function, u: Array, mean: Array, root: Array) -> _Linear:
-    n, scale = len(mean), len(mean) + kappa
+def _by_points(own: _Function, u: Array, mean: Array, root: Array) -> _Linear:
+    n, kappa = len(mean), max(3.0 - len(mean), 0.0)
+    scale = n + kappa
     points = mean + math.sqrt(scale) * np.concatenate([np.zeros((1, n)), root.T, -root.T])
     weights = np.full(2 * n + 1, 0.5 / scale)
     weights[0] = kappa / scale
@@ -169,8 +159,11 @@ def _by_points(kappa: float, own: _Function, u: Array, mean: Array, root: Array)
     return _Linear(value, moved, deviations - moved @ unit.T)
 
 
+RULES: dict[str, Rule] = {"extended": _by_slopes, "unscented": _by_points}
+
+
 class _Step(NamedTuple):
-    """x̂⁻, U⁻, then x̂, U after the release, ζ, Σ log c; and how the old unit error depends on it."""
+    """x̂⁻, U⁻, then x̂, U after the release, ζ, Σ log c; ξ = Θ_aζ + Θ_bξ⁺ + Θ_cν of the old error."""
 
     ahead: Array
     wide: Array
@@ -178,23 +171,17 @@ class _Step(NamedTuple):
     factor: Array
     zeta: Array
     logs: Array
+    fresh: Array
     later: Array
     lost: Array
-    fresh: Array
 
 
-def _one(
-    transition: Array, drive: Array, rows: Array, noise: Array, values: Array
-) -> tuple[Pass, Steps]:
-    """One step from ξ ~ N(0, I), with its right half."""
-    n = len(transition)
-    steps = Steps(
-        transition[None], drive[None], rows[None], noise[None], np.zeros(1, dtype=np.intp),
-        np.zeros(n), np.eye(n), n, np.zeros(1, dtype=bool),
-    )  # fmt: skip
-    white = steps.whitened(values[None, None])
-    still = np.zeros((1, 0, n))
-    return forward(steps, np.zeros((1, n)), white, still, np.eye(n), smooth=True), steps
+def _triangle(block: Array) -> tuple[Array, Array]:
+    """Qᵀ and the upper triangle R, diagonal ≥ 0, with block = QR, all columns of Q."""
+    turn, upper = np.linalg.qr(block, mode="complete")
+    signs = np.ones(len(turn))
+    signs[: upper.shape[1]] = np.copysign(1.0, upper.diagonal())
+    return signs[:, None] * turn.T, signs[:, None] * upper
 
 
 def _step(
@@ -207,22 +194,24 @@ def _step(
     lost: Array = np.zeros((n, n))
     if before is not None:
         f = rule(system.f, before, mean, factor.T)
-        drive = upper_root(frame.Q_root[0], f.residual).T
-        done, _ = _one(f.moved, drive, np.zeros((1, n)), np.ones((1, 1)), np.zeros(1))
-        mean, factor = f.value, done.factor[0, :, :n]
-        later, lost = done.later[0, :, :n].T, done.lost[0, :, :n]
+        drive = upper_root(frame.Q_root[0], f.residual)
+        turn, upper = _triangle(np.concatenate([drive, f.moved.T]))
+        mean, factor, later = f.value, upper[:n], turn[:n, n:].T
+        lost = turn[n:, n:].T @ turn[n:, n:]
     if rows is None:
-        nothing = np.zeros(m), np.zeros(()), later, lost, np.zeros((m, n))
-        return _Step(mean, factor, mean, factor, *nothing)
+        nothing = np.zeros(m), np.zeros(()), np.zeros((n, m))
+        return _Step(mean, factor, mean, factor, *nothing, later, lost)
     h = rule(system.h, now, mean, factor.T)
     noise = unit_roots_of((rows @ np.concatenate([frame.R_root[0], h.residual], axis=1))[None])[0]
-    done, steps = _one(np.eye(n), np.zeros((n, n)), rows @ h.moved, noise, values - rows @ h.value)
-    logs = np.log(done.scale[0]).sum() + steps.tables.logs[0]
-    fresh = done.fresh[0, :, :n] @ later.T
-    moved = done.mean[0, 0, :n] @ factor
+    left = np.concatenate([noise.T, (rows @ h.moved).T])
+    turn, upper = _triangle(np.concatenate([left, np.eye(m + n, n, -m)], axis=1))  # by ξ
+    scale, gain = upper[:m, :m].T, upper[:m, m:].T
+    zeta = np.linalg.solve(scale, values - rows @ h.value)
+    logs = np.log(scale.diagonal()).sum()
+    narrow = upper[m:, m:] @ factor
     return _Step(
-        mean, factor, mean + moved, done.factor[0, :, :n] @ factor, done.zeta[0, 0], logs,
-        later @ done.later[0, :, :n].T, lost, fresh,
+        mean, factor, mean + factor.T @ (gain @ zeta), narrow, zeta, logs, later @ gain,
+        later @ turn[m:, m:].T, lost,
     )  # fmt: skip
 
 
@@ -230,10 +219,9 @@ METHODS = ("kalman", "extended", "unscented")
 
 
 def filter(
-    system: StateSpace | NonlinearStateSpace, release: StreamRelease | SeriesRelease, *,
+    system: StateSpace | NonlinearStateSpace, release: Release, *,
     level: Level | None = None, inputs: ArrayLike | None = None, method: str = "kalman",
-    kappa: float | None = None,
-) -> Filtered:  # fmt: skip
+) -> StateEstimate:  # fmt: skip
     """Estimate the states of a system from what was released of its measurements.
 
         z̃_k = A_k Ȳ_k + e_k ,   x̂_{k|k} = E[x_k | z̃_0, …, z̃_k]
@@ -244,46 +232,34 @@ def filter(
              marginals of Σ_BPPCR (`pv.bound`), which it attains.
              "extended", for a NonlinearStateSpace and levels without lags: by the slopes of f and
              h, right to first order in the spread of the state.
-             "unscented": by 2n + 1 values of f and of h a step, right to second order; `kappa` ≥ 0
-             spreads these points, max(3 − n, 0) unless given (0: cubature). Both are
+             "unscented": by 2n + 1 values of f and of h a step, right to second order. Both are
              approximations, and so are their covariances.
     Numerics: square-root filter with orthogonal transformations, compiled where numba is installed
     (the extra `dynamics`), else plain Python and slow. A level that looks back b steps adds
-    (b + 1)m states; a dense one takes the whole stream at once.
-    Source: private Kalman filtering, the paper's first open problem; docs/dynamics.md. Julier,
-    Uhlmann (1997) for the points.
+    (b + 1)m states; a dense one Km.
+    Source: docs/dynamics.md; Julier, Uhlmann (1997) for the points.
 
     >>> import privest as pv
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=1.0)
     >>> release = pv.StreamMechanism(1.0).simulate([0.2, 0.1], np.random.default_rng(0))
-    >>> filter(walk, release).covariance.ravel().round(6).tolist()  # 1/(1 + k/2)
+    >>> filter(walk, release).filtered.covariance.ravel().round(6).tolist()  # 1/(1 + k/2)
     [0.666667, 0.5]
     """
     as_choice(method, METHODS, "method")
-    if kappa is not None and method != "unscented":
-        raise InvalidInput('kappa is of method="unscented" only.')
     if method == "kalman":
         linear = as_system(system)
         wanted = level_of_release(release, level, linear.readings)
         return filter_linear(linear, wanted, release, inputs)
     curved = _require_nonlinear(system)
-    rule: Rule = _by_slopes
-    if method == "unscented":
-        spread = max(3.0 - curved.states, 0.0) if kappa is None else as_number(kappa, "kappa")
-        if spread < 0:
-            raise InvalidInput(
-                f"kappa must be at least 0, so that no weight is negative; received {spread:.6g}."
-            )
-        rule = partial(_by_points, spread)
     wanted = level_of_release(release, level, curved.readings)
-    return _filtered(rule, curved, wanted, release, inputs)
+    return _filtered(RULES[method], curved, wanted, release, inputs)
 
 
 def _filtered(
-    rule: Rule, system: NonlinearStateSpace, wanted: SequentialLevel,
-    release: StreamRelease | SeriesRelease, inputs: ArrayLike | None,
-) -> Filtered:  # fmt: skip
-    frame, n, m = system.frame, system.states, system.readings
+    rule: Rule, system: NonlinearStateSpace, wanted: StreamLevel,
+    release: Release, inputs: ArrayLike | None,
+) -> StateEstimate:  # fmt: skip
+    frame, m = system.frame, system.readings
     if wanted.reach:
         raise InvalidInput("Filters of nonlinear systems need a level that does not look back.")
     given = given_values(release, wanted)
@@ -302,37 +278,31 @@ def _filtered(
     zeta = np.where(hidden, np.nan, steps.zeta)
     count = numbers_shown(given.missing, m)
     fit = -0.5 * (np.square(steps.zeta).sum() + count * LOG_2PI) - np.sum(steps.logs)
-    simulated = given.simulated
     P, wide = (part.swapaxes(1, 2) @ part for part in (steps.factor, steps.wide))
-    return Filtered(
-        steps.mean, P, steps.ahead, wide, zeta,
-        given.log_likelihood(fit), system, 0, simulated, partial(_smoothed, steps, n, simulated),
-        partial(_ahead, rule, system, mean, factor, u[-1], simulated),
+    return StateEstimate(
+        States(steps.ahead, wide, given.simulated), States(steps.mean, P, given.simulated), zeta,
+        given.log_likelihood(fit), system, 0, given.simulated, partial(_smoothed, steps),
+        partial(_forecast, rule, system, mean, factor, u[-1]),
     )  # fmt: skip
 
 
-def _smoothed(steps: _Step, n: int, simulated: bool) -> Smoothed:
-    K, width = len(steps.zeta), n + -n % 4
-
-    def wide(part: Array) -> Array:
-        found = np.zeros((*part.shape[:-1], width))
-        found[..., :n] = part
-        return found
-
-    nothing = np.zeros((0, 0, 0))
-    done = Pass(
-        np.arange(K), nothing, nothing, wide(steps.factor), nothing, np.zeros((0, 0)),
-        wide(steps.later.swapaxes(1, 2)), wide(steps.lost), wide(steps.fresh), nothing,
-        wide(steps.mean)[:, None], np.ascontiguousarray(steps.zeta)[:, None],
-    )  # fmt: skip
-    states, covariances = backward(done, n)
-    return Smoothed(states[:, 0], covariances, simulated)
+def _smoothed(steps: _Step) -> tuple[Array, Array]:
+    """x^s = x + Uᵀe, P^s = UᵀXU: e ← Θ_aζ + Θ_be, X ← Θ_bXΘ_bᵀ + Θ_cΘ_cᵀ, from e = 0, X = I."""
+    K, n = steps.mean.shape
+    states, covariances = np.empty((K, n)), np.empty((K, n, n))
+    error, X = np.zeros(n), np.eye(n)
+    for k in reversed(range(K)):
+        U, later = steps.factor[k], steps.later[k]
+        states[k], covariances[k] = steps.mean[k] + U.T @ error, U.T @ X @ U
+        error = steps.fresh[k] @ steps.zeta[k] + later @ error
+        X = later @ X @ later.T + steps.lost[k]
+    return states, (covariances + covariances.swapaxes(1, 2)) / 2
 
 
-def _ahead(
-    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array, before: Array,
-    simulated: bool, steps: int, inputs: ArrayLike | None,
-) -> Predicted:  # fmt: skip
+def _forecast(
+    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array, before: Array, steps: int,
+    inputs: ArrayLike | None,
+) -> tuple[Array, Array]:  # fmt: skip
     """The next states; `inputs` are those of their steps."""
     count = as_count(steps, "steps", least=1)
     u, found = known_inputs(inputs, count, system.inputs), []
@@ -341,7 +311,7 @@ def _ahead(
         mean, factor, before = done.mean, done.factor, now
         found.append((mean, factor.T @ factor))
     means, covariances = (np.stack(part) for part in zip(*found))
-    return Predicted(means, covariances, simulated)
+    return means, covariances
 
 
 def _require_nonlinear(system: object) -> NonlinearStateSpace:

@@ -1,35 +1,31 @@
 """Cramér-Rao bounds of the parameters of a dynamic model, exact for K steps.
 
     cov θ̂ ≥ J I⁻¹ Jᵀ ,   J = ∂θ/∂t ,   I the Fisher information of the releases about t
-
-With ξ = (x̂, ∂_1x̂, …, ∂_px̂) of predictions, innovations e ~ N(0, F), gain K and U = I − KG:
-
     I_ij = Σ_k ½ tr(F⁻¹∂_iF F⁻¹∂_jF) + E[∂_ieᵀ F⁻¹ ∂_je] ,     ∂_ie = −∂_iG x̂ − G ∂_ix̂ − ∂_i offset
 
-E ξξᵀ = Π + μμᵀ goes along: ξ⁺ = Φξ + Γe + known, Φ of A, ∂A, K, U and ∂G, Γ = (K, ∂_iK). Nothing is
-inverted but F ≥ I: any rank of Q, R and cov0, missing steps, changing levels, lags, known inputs.
+of innovations e ~ N(0, F). E ξξᵀ = Π + μμᵀ of ξ = (x̂, ∂_1x̂, …, ∂_px̂) goes along: ξ⁺ = Φξ + Γe +
+known. Nothing is inverted but F ≥ I: any rank of Q, R and cov0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, Flags, as_count, as_flags
-from privest.dynamics._families import Family, as_family, as_parameters
+from privest.bounds import GivenBound
+from privest.dynamics._families import Family, Theta, as_family, as_parameters
 from privest.dynamics._kalman import first_state, least_response
 from privest.dynamics._releases import Data, Level, inputs_of
 from privest.dynamics._steps import Derivatives, Matrices, Steps, input_terms, step_slopes, steps_of
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg.tolerances import SQUARED
-from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
-from privest.records import Record, standard_errors
+from privest.privacy import Adjacency, StreamLevel, as_stream_level
 
 VAGUE = 1e5  # κ in units of what is left of a diffuse start: rounding is 1e5 of that of doubles
 LIMIT_CHANGE = 1e-3  # of I from κ to 2κ, relatively: terms beyond 1/κ are about its square
@@ -38,17 +34,17 @@ NULL = 1e-8  # of the largest eigenvalue of an information with unit diagonal: f
 SHARE = 1e-3  # part of a parameter's largest move from which on a flat direction moves it
 WEAK = 1.0  # standard error of a logarithm or artanh beyond which hardly anything is known
 NO_PRIVACY = 1e6  # releases with so much less noise are taken for the measurements themselves
-FREQUENCIES = 4096
+LONGEST = 16_000  # measurements of a window whose eigenvalue is computed
 LEAST_LEVEL = 1e10 * SQUARED  # errors of variances, some 1/level², are still numbers
 
 # --- exact information of K steps ---
 
 
 def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
-    """I (p, p) about t from all series of the data; its values are not looked at.
+    """I (p, p) about t from all series of the data; it does not depend on their values.
 
-    O(K (np)³), or until the covariances have settled. A diffuse start: the limit of δ ~ N(0, κI),
-    κ → ∞, from κ and 2κ: I(κ) = I(∞) + O(1/κ).
+    O(K (np)³), or until the covariances have settled. Diffuse start: the limit of δ ~ N(0, κI) from
+    κ and 2κ, I(κ) = I(∞) + O(1/κ).
     """
     plan = data.plan(matrices)
     seen, (shift, _) = steps_of(matrices, plan), input_terms(matrices, plan, data.inputs)
@@ -65,10 +61,7 @@ def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     )
     size = np.sqrt(np.maximum(vaguer.diagonal(), np.finfo(float).tiny))
     if not (np.abs(vaguer - vague) <= LIMIT_CHANGE * np.outer(size, size)).all():
-        raise NumericalFailure(
-            "What the releases tell about the parameters depends on where the states start, of "
-            "which nothing is known (diffuse): the bound has no limit. Give cov0."
-        )
+        raise NumericalFailure("The bound has no limit as the start becomes vague: give cov0.")
     return data.series * (2.0 * vaguer - vague)
 
 
@@ -94,8 +87,7 @@ class _Maps(NamedTuple):
 def _information(seen: Steps, given: Derivatives, shift: Array, cov: Array) -> Array:
     """I of one series that starts with covariance `cov`.
 
-    Where no parameter moves A or G, x̂ itself has no part in it and is left out of ξ: E x̂x̂ᵀ of a
-    local level grows for ever, that of its slopes settles.
+    Where no parameter changes A or G, ξ is without x̂ (whose variance may grow without end).
     """
     p, N, steps = len(given.start), len(seen.start), seen.steps
     driven = np.concatenate([shift[None], given.shift]).transpose(1, 0, 2).reshape(steps, -1)
@@ -154,7 +146,7 @@ def _covariance_step(
     seen: Steps, given: Derivatives, j: int, now: _Covariances, used: slice
 ) -> tuple[_Covariances, _Maps]:
     """The next step of kind j."""
-    A, F, G, noise = seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
+    A, F, G, noise = seen.of_kind(j)
     dA, dQ, dG, dV = (part[:, j] for part in given[:4])
     p, N, r = len(dA), len(A), len(G)
     led = dA @ now.P @ A.T
@@ -204,29 +196,17 @@ Start = Callable[[], Array]  # x_0 of each series, (n, series)
 def information_of(
     matrices: Matrices, slopes: Matrices, data: Data, start: Start | None = None
 ) -> Array:
-    """I (p, p) from all series, for any start; at mean0 where none is given and it matters.
+    """I (p, p) from all series, for any start x_0 = mean0 + Eδ; at mean0 where none is given.
 
-    Of x_0 = mean0 + Eδ nothing is known. Where θ moves the response to δ (autoregressions driven by
-    inputs) the limit of vaguer and vaguer δ is infinite: from ever farther away every coefficient
-    is seen better. Then δ counts as q more parameters: I_θθ − I_θδ I_δδ⁻¹ I_δθ, at the δ given.
+    Where θ changes the response to an unknown δ (ARX) the limit of vaguer δ is infinite. Then δ
+    counts as q more parameters: I_θθ − I_θδ I_δδ⁻¹ I_δθ, at the δ given.
     """
     if not matrices.diffuse.shape[1] or not (slopes.A.any() or slopes.C.any()):
         return information(matrices, slopes, data)
     x = np.repeat(matrices.mean0[:, None], data.series, axis=1) if start is None else start()
     one = Data(*data._replace(values=data.values[:, :, :1]))
-    found = [_given_start(matrices, slopes, one, x_0) for x_0 in _same_moments(x).T]
+    found = [_given_start(matrices, slopes, one, x_0) for x_0 in x.T]
     return np.asarray(np.mean(found, axis=0) * data.series)
-
-
-def _same_moments(x: Array) -> Array:
-    """At most 2n points with the mean and the covariance of all: I is quadratic in x_0."""
-    n, count = x.shape
-    if count <= 2 * n:
-        return x
-    mean = x.mean(axis=1, keepdims=True)
-    left, size, _ = np.linalg.svd(x - mean, full_matrices=False)
-    aside = left * size * np.sqrt(n / count)
-    return np.concatenate([mean + aside, mean - aside], axis=1)
 
 
 def _given_start(matrices: Matrices, slopes: Matrices, data: Data, x_0: Array) -> Array:
@@ -236,8 +216,8 @@ def _given_start(matrices: Matrices, slopes: Matrices, data: Data, x_0: Array) -
     wide = Matrices(*(np.concatenate([own, np.zeros((q, *own.shape[1:]))]) for own in slopes))
     wide = wide._replace(diffuse=wide.diffuse[:, :, :0])
     wide.mean0[p:] = matrices.diffuse.T
-    # A mean and x_0 shift the first measurements alike: the difference of two large numbers. So θ
-    # is turned first to directions that move δ along, about which the difference is known.
+    # A mean and x_0 shift the first measurements alike, a difference of two large numbers: θ is
+    # first turned to directions that move δ along.
     wide.mean0[:p] -= _regression(information(known, wide, data), p) @ wide.mean0[p:]
     total = information(known, wide, data)
     return np.asarray(total[:p, :p] - _regression(total, p) @ total[p:, :p])
@@ -258,10 +238,7 @@ def _regression(total: Array, p: int) -> Array:
 
 
 def covariance_of(info: Array, slopes: Array, held: Flags) -> Array:
-    """JI⁻¹Jᵀ; infinite in parameters that a flat direction moves.
-
-    NaN in those held at a limit: there the curvature does not say how well they are known.
-    """
+    """JI⁻¹Jᵀ; infinite in parameters that a flat direction moves, NaN in those held."""
     free = np.flatnonzero(~held)
     result: Array = np.full(info.shape, np.nan)
     if not len(free):
@@ -286,10 +263,7 @@ def _set_nan(covariance: Array, which: Flags) -> None:
 
 
 def estimate_covariance(info: Array, slopes: Array, held: Flags, transformed: Flags) -> Array:
-    """`covariance_of` an estimate, NaN also where a logarithm or artanh has an error above WEAK.
-
-    A variance next to 0 has a flat logarithm; q̂ times its error is small and means nothing.
-    """
+    """`covariance_of` an estimate, NaN also where a logarithm or artanh has an error above WEAK."""
     result = covariance_of(info, slopes, held)
     working = covariance_of(info, np.eye(len(info)), held).diagonal()
     wide = transformed & ~held & ~(working <= WEAK**2)
@@ -298,20 +272,20 @@ def estimate_covariance(info: Array, slopes: Array, held: Flags, transformed: Fl
 
 
 def expected_information(
-    family: Family, t: Array, data: list[Data], free: Flags, starts: Sequence[Start | None]
-) -> Array | None:
+    family: Family, t: Array, data: list[Data], free: Flags, *, private: bool = True,
+    planned: bool = False,
+) -> Array | None:  # fmt: skip
     """I (p, p) about those of t that are free, from all data; None where it cannot be computed.
 
-    `starts`: where the series of each data start, asked for where it matters.
+    `private`: from the releases; else from the measurements. `planned`: x_0 is mean0.
     """
-    matrices = family.matrices(t)
+    matrices, total = family.matrices(t), np.zeros((family.size, family.size))
     slopes = Matrices(*(part[free] for part in family.slopes(t)))
-    total = np.zeros((family.size, family.size))
-    if not free.any():
-        return total
     try:
-        for own, start in zip(data, starts):
-            total[np.ix_(free, free)] += information_of(matrices, slopes, own, start)
+        for own in data if free.any() else ():
+            seen = Data(*own._replace(unit=own.unit * (1.0 if private else NO_PRIVACY)))
+            start = None if planned else partial(first_state, matrices, own)
+            total[np.ix_(free, free)] += information_of(matrices, slopes, seen, start)
     except NumericalFailure:
         return None
     return total
@@ -321,69 +295,22 @@ def exact_bound(
     family: Family, t: Array, data: list[Data], held: Flags, *, private: bool,
     planned: bool = False,
 ) -> Array | None:  # fmt: skip
-    """The least covariance of an unbiased estimate of θ, (p, p), at θ = natural(t).
-
-    `private`: from the releases; else from the measurements themselves. Parameters `held` at a
-    limit are taken for known. `planned`: nothing was released yet, and x_0 is mean0 where it is
-    unknown and matters. None where it cannot be computed.
-    """
-    matrices = family.matrices(t)
-    starts = [None if planned else partial(first_state, matrices, own) for own in data]
-    seen = [Data(*own._replace(unit=own.unit * (1.0 if private else NO_PRIVACY))) for own in data]
-    total = expected_information(family, t, seen, ~held, starts)
+    """The least covariance of an unbiased θ̂ (p, p), with parameters `held` at a limit known."""
+    total = expected_information(family, t, data, ~held, private=private, planned=planned)
     return None if total is None else covariance_of(total, family.natural_slopes(t), held)
 
 
 # --- the level ---
 
 
-def exposure(level: SequentialLevel, steps: int) -> float:
-    """λmax(S̄), S̄ = AᵀA for these steps: how much is revealed of measurements that move together.
-
-    Without lags the largest of the levels of single steps. An EndlessLevel with lags is taken for
-    an endless stream, sup_ω λmax(A(ω)ᴴA(ω)), A(ω) = Σ A_j e^{−ijω}, which no finite one exceeds.
-    """
-    if level.form == "dense":
-        return float(np.linalg.norm(level.dense_rows(0, steps), 2) ** 2)
-    endless = isinstance(level, EndlessLevel)
-    if not level.reach:
-        blocks = level.blocks(0, 1 if endless else steps)[0]
+def exposure(level: StreamLevel, steps: int) -> float:
+    """λmax(S̄), S̄ = AᵀA, of these steps; with lags the worst window of at most LONGEST numbers."""
+    if not level.reach and level.form != "dense":
+        blocks = level.blocks(0, 1 if level.steps is None else steps)[0]
         return float(np.linalg.norm(blocks, 2, axis=(1, 2)).max() ** 2)
-    if endless:
-        return _endless_exposure(level.blocks(level.reach, level.reach + 1)[:, 0])
-    blocks = level.blocks(0, steps)
-    m = blocks.shape[-1]
-    parts = [
-        scipy.sparse.block_diag(blocks[lag, lag:], format="coo")
-        for lag in range(min(len(blocks), steps))
-    ]
-    rows = np.concatenate([part.row + lag * m for lag, part in enumerate(parts)])
-    columns = np.concatenate([part.col for part in parts])
-    values = np.concatenate([part.data for part in parts])
-    A = scipy.sparse.csr_array((values, (rows, columns)), (steps * m, steps * m))
-    if steps * m <= 64:
-        return float(np.linalg.norm(A.toarray(), 2) ** 2)
-    largest = scipy.sparse.linalg.svds(A, k=1, return_singular_vectors=False, v0=np.ones(steps * m))
-    return float(largest[0] ** 2)
-
-
-def _endless_exposure(lags: Array) -> float:
-    """By a grid of frequencies and, at its best point, a parabola's refinement."""
-    place = np.arange(len(lags))
-
-    def size(frequency: Array) -> Array:
-        turns = np.exp(-1j * np.multiply.outer(frequency, place))
-        return np.asarray(np.linalg.norm(np.tensordot(turns, lags, 1), 2, axis=(1, 2)) ** 2)
-
-    grid = np.linspace(0.0, np.pi, FREQUENCIES)
-    rough = size(grid)
-    best = int(rough.argmax())
-    fine = scipy.optimize.minimize_scalar(
-        lambda w: -float(size(np.array([w]))[0]), method="bounded",
-        bounds=(grid[max(best - 1, 0)], grid[min(best + 1, FREQUENCIES - 1)]),
-        options={"xatol": 1e-10},
-    )  # fmt: skip
-    return max(float(rough.max()), -float(fine.fun))
+    if level.block:
+        steps = min(steps, LONGEST // level.block)
+    return level.to_mu(sensitivity=Adjacency.steps(1.0, steps)) ** 2
 
 
 def require_level(shown: float) -> None:
@@ -400,75 +327,55 @@ def require_level(shown: float) -> None:
 # --- before a release ---
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ParameterBound(Record):
-    """The least covariance of every unbiased estimate of θ from K releases.
+class ParameterBound(GivenBound):
+    """The least covariance of every unbiased estimate of θ from K Gaussian releases.
 
-    bound       (p, p): the private Cramér-Rao bound, exact for these steps.
-    classical   (p, p): the same from the measurements themselves.
-                Where θ moves what an unknown x_0 does later (ARX): with x_0 unknown, at mean0.
-    exposure    λmax(S̄): what is revealed of measurements that move together.
+    classical: from the measurements themselves. exposure: λmax(S̄), the level of measurements that
+    move together.
     """
 
-    names: tuple[str, ...]
-    theta: Array
-    bound: Array | None
-    classical: Array | None
-    steps: int
-    exposure: float
+    FIELDS = (*GivenBound.FIELDS, "exposure")
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error", "classical_error")
-
-    @property
-    def standard_error(self) -> Array | None:
-        """√diag bound, (p,): the least standard errors at this level."""
-        return None if self.bound is None else standard_errors(self.bound)
-
-    @property
-    def classical_error(self) -> Array | None:
-        """√diag classical, (p,): the least without privacy."""
-        return None if self.classical is None else standard_errors(self.classical)
-
-    def __repr__(self) -> str:
-        said = "no limit" if self.bound is None else ", ".join(
-            f"{name} ± {error:.3g}" for name, error in zip(self.names, standard_errors(self.bound))
-        )  # fmt: skip
-        return f"ParameterBound({self.steps} steps: {said})"
+    def __init__(
+        self, names: tuple[str, ...], covariance: Array, classical: Array, exposure: float
+    ) -> None:
+        super().__init__(names, covariance, classical)
+        self.exposure = exposure
 
 
 def parameter_bound(
-    family: str | Family, theta: ArrayLike, level: Level, steps: int,
-    *, inputs: ArrayLike | None = None, missing: ArrayLike | None = None,
+    family: str | Family, theta: Theta, level: Level, *, steps: int,
+    inputs: ArrayLike | None = None, missing: ArrayLike | None = None,
 ) -> ParameterBound:  # fmt: skip
-    """How well θ can be known from `steps` releases at a privacy level, if it is the θ given.
+    """The Cramér-Rao bound of θ from `steps` Gaussian releases at a privacy level.
 
         cov θ̂ ≥ I(θ)⁻¹ ,   I/K → (1/4π) ∫ W(ω)² ∂log f ∂log fᵀ dω ,   W = f/(f + 1/s)
 
-    f is the spectrum of the measurements, W the gain of Wiener's filter. At a low level W is small
-    and variances go with s⁻² for stationary parameters, where those of a mean go with s⁻¹. θ is a
-    guess, public, never taken from measurements. `missing` (K,) steps, `inputs` (K, p) as in `fit`.
+    f is the spectrum of the measurements. At a low level variances go with s⁻² for stationary
+    parameters, with s⁻¹ for a mean. θ is a public guess; `missing` (K,), `inputs` as in `fit`.
 
-    >>> found = parameter_bound("ar1-mean", [0.8, 0.36], 0.2, 2000)  # γ₀ = 1
+    >>> found = parameter_bound("ar1-mean", {"phi1": 0.8, "q": 0.36}, 0.2, steps=2000)  # γ₀ = 1
     >>> found.standard_error.round(4).tolist(), found.classical_error.round(4).tolist()
     ([0.0463, 0.1084], [0.0134, 0.0114])
     """
     count = as_count(steps, "steps", least=1)
     u = inputs_of(inputs, count)
     model = as_family(family, inputs=u.shape[1])
-    given = as_parameters(model, theta)
+    t = model.working(as_parameters(model, theta))
     flags = np.zeros(count, dtype=bool)
     if missing is not None:
         flags = as_flags(missing, "missing", ((count,),))
-    wanted = as_stream_level(level, readings=model.readings)
+    wanted = as_stream_level(level, measurements=model.readings)
     if wanted.steps is not None and wanted.steps < count:
         raise InvalidInput(f"The level has {wanted.steps} steps; asked for {count}.")
     shown = exposure(wanted, count)
     require_level(shown)
     zeros = np.zeros((count, model.readings, 1))
-    data = [model.regressors(Data(zeros, flags, wanted, 1.0, u, simulated=False))]
-    t, held = model.working(given), np.zeros(model.size, dtype=bool)
+    data = [Data(zeros, flags, wanted, 1.0, model.regressors(u), simulated=False)]
     private, classical = (
-        exact_bound(model, t, data, held, private=private, planned=True)
+        exact_bound(model, t, data, np.zeros(model.size, dtype=bool), private=private, planned=True)
         for private in (True, False)
     )
-    return ParameterBound(model.names, given.copy(), private, classical, count, shown)
+    if private is None or classical is None:
+        raise NumericalFailure("The bound has no limit as the start becomes vague: give cov0.")
+    return ParameterBound(model.names, private, classical, shown)

@@ -1,4 +1,4 @@
-"""What a filter sees of a system through a privacy level: one kind of step after another.
+"""The steps of a Kalman filter: a system seen through a privacy level.
 
     x_k = A x_{k−1} + shift + F ω ,    z̃_k = G x_k + offset + N ε ,    ω, ε ~ N(0, I)
 
@@ -8,15 +8,12 @@ noise: the state is then [x_k; y_k; …; y_{k−b}], with H = [I; C] in its firs
 
     [x_k; y_k] = HA x_{k−1} + HBu + [0; Du] + N(0, HQHᵀ + diag(0, R))
 
-Measurement noise that is correlated with that of the states, cov(w_k, v_k) = cross, tells of the
-state to come: with [N 0; B F'] the triangular factor of the covariance of [L_kᵀv_k + e_k; w_k],
-
-    x_{k+1} = (A − B N⁻¹G) x_k + B N⁻¹(z̃_k − offset) + F' ω
+A dense level of K steps looks back K − 1 steps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -26,8 +23,10 @@ from privest.arrays import Array, Flags, Index
 from privest.dynamics import _kernel as kernel
 from privest.errors import InvalidInput
 from privest.linalg import compiling
-from privest.privacy import EndlessLevel, SequentialLevel
+from privest.privacy import StreamLevel
 from privest.privacy.parts import restricted
+
+MOST_ENTRIES = 5_000_000  # of the transition matrices of a dense level: 40 MB a table
 
 
 class _MatrixFields(NamedTuple):
@@ -45,15 +44,13 @@ class _MatrixFields(NamedTuple):
 class Matrices(_MatrixFields):
     """x_{k+1} = A x_k + B u_k + w , y_k = C x_k + D u_k + v , x_0 = mean0 + diffuse·δ + N(0, cov0)
 
-    cov w = Q, cov v = R, cov(w, v) = cross; of δ nothing is known. Unchecked arrays: A (n, n),
-    C (m, n), Q (n, n), R (m, m), mean0 (n,), cov0 (n, n), B (n, p), D (m, p), diffuse (n, q) and
-    cross (n, m) or None. All but mean0, cov0 and diffuse may have a leading time axis.
+    cov w = Q, cov v = R; of δ nothing is known. Unchecked arrays: A (n, n), C (m, n), Q (n, n),
+    R (m, m), mean0 (n,), cov0 (n, n), B (n, p), D (m, p), diffuse (n, q). All but mean0, cov0 and
+    diffuse may have a leading time axis.
 
     Slopes ∂/∂t are Matrices with a leading axis of parameters; the gradient of a log-likelihood
     has the shapes of the matrices themselves (dℓ = Σ ⟨∂X, dX⟩; `diffuse` does not change).
     """
-
-    cross: Array | None = None  # of a StateSpace; the systems of a family have none
 
     @cached_property
     def Q_root(self) -> Array:
@@ -70,11 +67,20 @@ class Matrices(_MatrixFields):
         """The same of cov0, (n, n)."""
         return np.asarray(roots_of(self.cov0)[0])
 
+    @cached_property
+    def leading(self) -> tuple[Array, Array]:
+        """Aᵀ and Fᵀ (1 + 1 or K, n, w) as the loops take them; I and 0, into step 0, first."""
+        A, F = stack(self.A), self.Q_root
+        n, count = A.shape[-1], 1 + max(len(A), len(F))
+        found = np.zeros((2, count, n, n + -n % 4))
+        found[0, 0, :, :n] = np.eye(n)
+        found[0, 1:, :, :n], found[1, 1:, :, :n] = A.swapaxes(1, 2), F.swapaxes(1, 2)
+        return found[0], found[1]
+
     @property
     def varying(self) -> bool:
-        """Whether steps differ by their matrices, or by what a step before them showed."""
-        parts = (*self[:4], self.B, self.D)
-        return self.cross is not None or any(part.ndim == 3 for part in parts)
+        """Whether some matrix has a time axis."""
+        return any(part.ndim == 3 for part in (*self[:4], self.B, self.D))
 
 
 def roots_of(covariances: Array) -> Array:
@@ -88,11 +94,10 @@ def roots_of(covariances: Array) -> Array:
 def unit_roots_of(half: Array) -> Array:
     """N lower triangular with N Nᵀ = X Xᵀ + I, of X (J, m, q)."""
     count, m, _ = half.shape
-    width = m + -m % 4
-    found = np.zeros((count, width, width))
+    found = np.empty((count, m, m))
     loop = compiling.where_installed(kernel.unit_roots, "rows3 out3", uses=(kernel.reflect,))
     loop(np.ascontiguousarray(half), found)
-    return found[:, :m, :m]
+    return found
 
 
 def applied(tables: Array, kind: Index, vectors: Array) -> Array:
@@ -115,7 +120,7 @@ def at(matrices: Array, k: int) -> Array:
 
 def each(matrices: Array, steps: Index) -> Array:
     """A copy of the matrices of these steps, of a stack of one or K."""
-    return np.asarray(matrices[np.minimum(steps, len(matrices) - 1)])
+    return np.asarray(matrices.take(np.minimum(steps, len(matrices) - 1), axis=0))
 
 
 class Plan(NamedTuple):
@@ -144,7 +149,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(
-    level: SequentialLevel | None, measurements: int, steps: int, missing: Flags, *,
+    level: StreamLevel | None, measurements: int, steps: int, missing: Flags, *,
     varying: bool, start: int = 0, unit: float = 1.0,
 ) -> Plan:  # fmt: skip
     """How `level` shows steps `start`, …; None: the measurements themselves, without noise.
@@ -152,33 +157,49 @@ def plan_of(
     `varying`: no two steps are of one kind. `unit` 1/√v: what is seen is z̃/√v.
     """
     m, stop = measurements, start + steps
-    if level is not None and level.form == "dense":
-        raise InvalidInput(
-            "A dense level looks back to the first step: filters and bounds take it, fits and "
-            "streams as they come do not. Take U = 0 or a fixed number of lags."
-        )
-    same = not varying and (level is None or _constant(level, start, steps))
+    dense = level is not None and level.form == "dense"
+    same = not (varying or dense) and (level is None or _constant(level, start, steps))
     own, begins, absent, kind = _kinds(missing, same, start)
-    lags = 1 if level is None else level.reach + 1
+    lags = 1 if level is None else steps if dense else level.reach + 1
     blocks: Array
     if level is None:
         blocks = np.broadcast_to(np.eye(m), (1, len(own), m, m))
-    elif same or (isinstance(level, EndlessLevel) and not level.reach):
+    elif dense:
+        blocks = _dense_blocks(level, steps, m)
+    elif same or (level.steps is None and not level.reach):
         blocks = level.blocks(stop - 1, stop)
     else:
         blocks = level.blocks(start, stop)[:, own]
     if level is not None and missing.ndim > 1:  # a part of some step, at a level without lags
         blocks = restricted(np.broadcast_to(blocks[0], (len(own), m, m)), absent, level)[None]
-    shown = np.zeros((len(own), m, lags * m))
+    shown = np.empty((len(own), m, lags * m))
     # A level shorter than its lags stores more of them than it reaches back.
-    shown[:] = unit * blocks[:lags].transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
-    shown[absent] = 0.0
+    shown[:] = blocks[:lags].transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
+    if unit != 1.0:
+        shown *= unit
+    if absent.any():
+        shown[absent] = 0.0
     where = own + start
     return Plan(where, np.maximum(where - 1, 0), begins, absent, kind, missing, shown, lags - 1)
 
 
-def _constant(level: SequentialLevel, start: int, steps: int) -> bool:
-    if isinstance(level, EndlessLevel):
+def _dense_blocks(level: StreamLevel, steps: int, m: int) -> Array:
+    """A_{k,k−j} of a dense level, (lags K, steps K, m, m)."""
+    if steps * (steps * m) ** 2 > MOST_ENTRIES:
+        raise InvalidInput(
+            f"A dense level looks back to the first step: {steps} steps of {m} measurements are "
+            "too many. Take fewer steps, or a level that looks back a fixed number of steps."
+        )
+    rows = level.dense_rows(0, steps).reshape(steps, m, steps, m).swapaxes(1, 2)
+    blocks = np.zeros((steps, steps, m, m))
+    for lag in range(steps):
+        k = np.arange(lag, steps)
+        blocks[lag, k] = rows[k, k - lag]
+    return blocks
+
+
+def _constant(level: StreamLevel, start: int, steps: int) -> bool:
+    if level.steps is None:
         return True
     blocks = level.blocks(start, start + steps)
     when = start + np.arange(steps)
@@ -187,37 +208,33 @@ def _constant(level: SequentialLevel, start: int, steps: int) -> bool:
 
 
 def _kinds(missing: Flags, same: bool, start: int) -> tuple[Index, Flags, Flags, Index]:
-    """Whose matrices each kind has, whether it is step 0, what is absent; the kind of each step."""
-    patterns, which = np.array([False, True]), missing.astype(np.intp)
+    """Of each kind its step, whether it is step 0, what is absent; the kind of each step."""
+    if not same:
+        own = np.arange(len(missing))
+        return own, own + start == 0, missing, own
+    patterns, which = np.array([False, True]), missing.astype(np.int64)
     if missing.ndim > 1:
         patterns, which = np.unique(missing, axis=0, return_inverse=True)
-    count = len(patterns)
-    code = (0 if same else 2 * count) * np.arange(len(missing)) + which.reshape(-1)
+    count, code = len(patterns), which.reshape(-1)
     code[0] += count * (start == 0)
-    kinds, kind = np.unique(code, return_inverse=True)
-    own = kinds // (2 * count)
-    return own, kinds // count % 2 == 1, patterns[kinds % count], kind.reshape(-1)
-
-
-class Crossing(NamedTuple):
-    """B (K, n, r): B N⁻¹(z̃_k − offset) moves x_{k+1}; A − B N⁻¹G and F' out of the last step."""
-
-    told: Array
-    transition: Array
-    drive: Array
+    used = np.bincount(code, minlength=2 * count) > 0
+    kinds = np.flatnonzero(used)
+    kind = (np.cumsum(used) - 1)[code]
+    return np.zeros_like(kinds), kinds >= count, patterns[kinds % count], kind
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """A, F (J, N, N), G (J, r, N) and N (J, r, r) of every kind of step, and the kind of each step.
+    """The tables of the loops of `_kernel`, by kind of step (J), and the kind of each step (K,).
 
-    F and N are lower triangular; start (N,) and root (N, N): mean and factor before the first step;
+    transition Aᵀ and drive Fᵀ (·, N, w), of which lead (J,) leads into a kind; rows N⁻¹G (J, r, w),
+    noise N (J, r, r); start (N,) and root (N, N): mean and factor before the first step;
     states n ≤ N: x is the first n. missing (K,) or (K, r): what shows nothing has zero rows.
-    crossing: of measurement noise that is correlated with that of the states.
     """
 
     transition: Array
     drive: Array
+    lead: Index
     rows: Array
     noise: Array
     kind: Index
@@ -225,95 +242,71 @@ class Steps:
     root: Array
     states: int
     missing: Flags
-    crossing: Crossing | None = None
 
     @property
     def steps(self) -> int:
         """K."""
         return len(self.kind)
 
-    @cached_property
-    def tables(self) -> Tables:
-        """What the loops of `_kernel` take."""
-        count, _, n = self.rows.shape
-        width = n + -n % 4
-        white = np.array(self.rows.swapaxes(1, 2), order="C")  # a copy: it is whitened in place
-        loop = compiling.where_installed(kernel.whiten, "rows3 index out3")
-        loop(np.ascontiguousarray(self.noise), np.arange(count), white)
-        scales = np.diagonal(self.noise, axis1=1, axis2=2)
-        own = np.where(scales > 0, 1.0, 0.0)
-        logs = np.log(np.where(scales > 0, scales, 1.0)).sum(axis=1)
-        tables = (self.transition, self.drive, white)
-        A, F, rows = (_filled(table.swapaxes(1, 2), width) for table in tables)
-        return Tables(A, F, rows, own, logs)
+    @property
+    def width(self) -> int:
+        """w: the columns of the tables, N filled up to whole fours."""
+        return int(self.transition.shape[2])
 
     @cached_property
-    def still(self) -> Array:
-        """No shift of the states, (K, 0, w)."""
-        return np.zeros((self.steps, 0, self.tables.transition.shape[2]))
+    def tables(self) -> tuple[Array, Array, Index, Array, Array, Index]:
+        """The first arguments of the loops; 1 for a number with noise, 0 for one without."""
+        unit = (np.diagonal(self.noise, axis1=1, axis2=2) > 0).astype(np.float64)
+        return self.transition, self.drive, self.lead, self.rows, unit, self.kind
+
+    @cached_property
+    def logs(self) -> Array:
+        """log|N| (J,), without numbers that have no noise."""
+        scales = np.diagonal(self.noise, axis1=1, axis2=2)
+        return np.asarray(np.log(np.where(scales > 0, scales, 1.0)) @ np.ones(scales.shape[1]))
 
     def log_noise(self) -> float:
         """Σ_k log|N| of all steps."""
-        logs = self.tables.logs
-        return float(np.bincount(self.kind, minlength=len(logs)) @ logs)
+        return float(np.bincount(self.kind, minlength=len(self.logs)) @ self.logs)
 
     def whitened(self, values: Array) -> Array:
         """N⁻¹v of values (K, S, r); a copy."""
         white = np.array(values, order="C")
-        loop = compiling.where_installed(kernel.whiten, "rows3 index out3")
-        loop(np.ascontiguousarray(self.noise), self.kind, white)
+        compiling.where_installed(kernel.whiten, "rows3 index out3")(self.noise, self.kind, white)
         return white
 
+    def of_kind(self, j: int) -> tuple[Array, Array, Array, Array]:
+        """A, F (N, N), G (r, N) and N (r, r)."""
+        size, noise = len(self.start), self.noise[j]
+        A, F = (part[self.lead[j], :, :size].T for part in (self.transition, self.drive))
+        return A, F, (noise + np.diag(noise.diagonal() == 0)) @ self.rows[j, :, :size], noise
 
-class Tables(NamedTuple):
-    """Aᵀ, Fᵀ (J, n, w), whitened rows (J, r, w), ν (J, r), log|N| (J,)."""
-
-    transition: Array
-    drive: Array
-    rows: Array
-    noise: Array
-    logs: Array
-
-
-def _filled(tables: Array, width: int) -> Array:
-    """Columns filled up with zeros."""
-    if tables.shape[-1] == width:
-        return np.ascontiguousarray(tables)
-    found = np.zeros((*tables.shape[:-1], width))
-    found[..., : tables.shape[-1]] = tables
-    return found
-
-
-class Next(NamedTuple):
-    """What leads out of the last step: A, F (n, n), and what is known to be added, (1 or S, n)."""
-
-    transition: Array
-    drive: Array
-    shift: Array
+    def later(self, first: int) -> Steps:
+        """The steps from `first` on."""
+        return replace(self, kind=self.kind[first:], missing=self.missing[first:])
 
 
 def steps_of(matrices: Matrices, plan: Plan, *, private: bool = True) -> Steps:
     """The steps of a system; not `private`: its measurements have no privacy noise."""
-    n = matrices.A.shape[-1]
-    transition, drive = _led(matrices, plan)
-    C = each(stack(matrices.C), plan.own)
-    start, root = matrices.mean0, matrices.root0
+    n, m = matrices.A.shape[-1], matrices.C.shape[-2]
     if plan.reach:
-        return _lagged(matrices, plan, transition, drive, C)
-    half = plan.shown @ each(matrices.R_root, plan.own)
+        return _lagged(matrices, plan)
     if private:
-        noise = unit_roots_of(half)
+        noise = unit_roots_of(plan.shown @ each(matrices.R_root, plan.own))
     else:
         R = each(stack(matrices.R), plan.own)
         absent = np.broadcast_to(plan.absent.reshape(len(R), -1), R.shape[:2])
         R[absent] = 0.0
         R.swapaxes(1, 2)[absent] = 0.0
         noise = roots_of(R)
-    rows, crossing = plan.shown @ C, None
-    if matrices.cross is not None:
-        noise, crossing = _crossed(matrices, plan, transition, drive, rows, private=private)
+    transition, drive = matrices.leading
+    lead = np.where(plan.begins, 0, np.minimum(plan.before + 1, len(transition) - 1))
+    C, rows = stack(matrices.C), np.zeros((len(lead), m, transition.shape[2]))
+    loop = compiling.where_installed(kernel.white_rows, "rows3 in3 index rows3 out3")
+    loop(plan.shown, C, np.minimum(plan.own, len(C) - 1), noise, rows)
     return Steps(
-        transition, drive, rows, noise, plan.kind, start, root, n, plan.missing, crossing
+        transition, drive, lead, rows, noise, plan.kind, matrices.mean0, matrices.root0, n,
+        plan.missing,
     )  # fmt: skip
 
 
@@ -324,69 +317,25 @@ def _led(matrices: Matrices, plan: Plan) -> tuple[Array, Array]:
     return A, F
 
 
-def _crossed(
-    matrices: Matrices, plan: Plan, transition: Array, drive: Array, rows: Array, *, private: bool
-) -> tuple[Array, Crossing]:
-    """N of every step and what it tells of the next; A − B N⁻¹G and F' are put into the tables.
-
-    Kinds are steps here.
-    """
-    cross = matrices.cross
-    assert cross is not None
-    Q, R, own = (each(stack(part), plan.own) for part in (matrices.Q, matrices.R, cross))
-    joint = joint_covariance(R, Q, own.swapaxes(1, 2))  # of [v; w]
-    n, (count, m, _) = matrices.A.shape[-1], rows.shape
-    wide = np.zeros((count, m + n, m + n))  # of [L'v; w] by [v; w]
-    wide[:, :m, :m], wide[:, m:, m:] = plan.shown, np.eye(n)
-    if private:
-        unit = np.broadcast_to(np.eye(m + n, m), (count, m + n, m))
-        lower = _lower(np.concatenate([wide @ roots_of(joint), unit], axis=2))
-    else:
-        lower = roots_of(wide @ joint @ wide.swapaxes(1, 2))
-    noise, B, F = lower[:, :m, :m], lower[:, m:, :m], lower[:, m:, m:]
-    white = np.array(rows.swapaxes(1, 2), order="C")
-    loop = compiling.where_installed(kernel.whiten, "rows3 index out3")
-    loop(np.ascontiguousarray(noise), np.arange(count), white)
-    out = each(stack(matrices.A), plan.own) - B @ white.swapaxes(1, 2)
-    transition[1:], drive[1:] = out[:-1], F[:-1]
-    return noise, Crossing(B, out[-1], F[-1])
-
-
-def _lower(half: Array) -> Array:
-    """L lower triangular, diagonal ≥ 0, with L Lᵀ = X Xᵀ, by QR."""
-    upper = np.asarray(np.linalg.qr(half.swapaxes(1, 2), mode="r"))
-    signs = np.copysign(1.0, np.diagonal(upper, axis1=1, axis2=2))
-    return np.asarray((upper * signs[:, :, None]).swapaxes(1, 2))
-
-
-def joint_covariance(Q: Array, R: Array, cross: Array) -> Array:
-    """[[Q, cross], [crossᵀ, R]], (K, n + m, n + m)."""
-    above = np.concatenate([Q, cross], axis=-1)
-    return np.concatenate([above, np.concatenate([cross.swapaxes(-1, -2), R], axis=-1)], axis=-2)
-
-
-def _lagged(matrices: Matrices, plan: Plan, transition: Array, drive: Array, C: Array) -> Steps:
+def _lagged(matrices: Matrices, plan: Plan) -> Steps:
     """The state [x_k; y_k; …; y_{k−b}]. A missing measurement is left out of later releases."""
-    if matrices.cross is not None:
-        raise InvalidInput(
-            "Releases that look back, of a system whose measurement noise is correlated with that "
-            "of its states (cross), have no filter here: take a level without lags."
-        )
     n, m, J = matrices.A.shape[-1], matrices.C.shape[-2], len(plan.own)
     N = n + plan.shown.shape[-1]
-    noise = each(matrices.R_root, plan.own)
+    width = N + -N % 4
+    transition, drive = _led(matrices, plan)
+    C, noise = each(stack(matrices.C), plan.own), each(matrices.R_root, plan.own)
     C[plan.absent], noise[plan.absent] = 0.0, 0.0
-    H = with_measurements(C)
-    A, F, rows = np.zeros((J, N, N)), np.zeros((J, N, N)), np.zeros((J, m, N))
-    A[:, : n + m, :n], F[:, : n + m, :n] = H @ transition, H @ drive
-    F[:, n : n + m, n : n + m] = noise
+    H = with_measurements(C).swapaxes(1, 2)
+    A, F, rows = np.zeros((J, N, width)), np.zeros((J, N, width)), np.zeros((J, m, width))
+    A[:, :n, : n + m], F[:, :n, : n + m] = transition.swapaxes(1, 2) @ H, drive.swapaxes(1, 2) @ H
+    F[:, n : n + m, n : n + m] = noise.swapaxes(1, 2)
     kept = np.arange(N - n - m)
-    A[:, n + m + kept, n + kept] = 1.0
-    rows[:, :, n:] = plan.shown
+    A[:, n + kept, n + m + kept] = 1.0
+    rows[:, :, n:N] = plan.shown
     mean, root = np.zeros(N), np.zeros((N, N))
     mean[:n], root[:n, :n] = matrices.mean0, matrices.root0
-    unit = np.broadcast_to(np.eye(m), (J, m, m))
-    return Steps(A, F, rows, unit, plan.kind, mean, root, n, plan.missing)
+    unit = np.tile(np.eye(m), (J, 1, 1))
+    return Steps(A, F, np.arange(J), rows, unit, plan.kind, mean, root, n, plan.missing)
 
 
 def with_measurements(C: Array) -> Array:

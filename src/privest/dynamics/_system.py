@@ -19,7 +19,7 @@ from privest.arrays import (
     as_positive,
     plural,
 )
-from privest.dynamics._steps import Matrices, at, joint_covariance, roots_of, stack
+from privest.dynamics._steps import Matrices, at, stack
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 from privest.linalg.tolerances import EXTREME, SQUARED
@@ -34,19 +34,17 @@ class StateSpace:
     Symbols
         A, C    (n, n) and (m, n), or with a leading time axis of K steps.
         Q, R    cov w (n, n) and cov v (m, m), a number q for q·I, or with a leading time axis.
-                Any rank: Q = 0, states without noise and readings without noise are allowed.
+                Any rank: Q = 0 and measurements without noise are allowed.
         mean0, cov0   of x_0: a vector (0 for all zeros) and a matrix or a number. Any rank. cov0
                 has no default: 0 says that x_0 is known exactly, which nothing else should say.
         B, D    of known, public inputs u_k (p,): (n, p) and (m, p), or with a time axis.
-        cross   cov(w_k, v_k) (n, m), or with a time axis: the noise that leads from x_k to x_{k+1}
-                and that of y_k may be correlated. None: they are not.
         diffuse  directions of x_0 of which nothing is known: True (all of it), n truth values, or
                 columns D (n, q): x_0 = mean0 + D δ + N(0, cov0), δ anything. Estimates have
                 infinite variances until releases have shown δ.
 
     Arrays with a time axis all have the same K, one entry for each of y_0 … y_{K−1}; the last of A,
     B and Q leads from x_{K−1} to x_K and serves only predictions. All of it is public: a system
-    fitted on the private readings leaks them.
+    fitted on the private measurements leaks them.
     Assumes x_0 and the (w_k, v_k) of all steps independent and Gaussian.
 
     >>> StateSpace(A=[[1.0, 1.0], [0.0, 1.0]], C=[[1.0, 0.0]], Q=0.01, R=0.25, cov0=1.0)
@@ -56,7 +54,7 @@ class StateSpace:
     def __init__(
         self, A: ArrayLike, C: ArrayLike, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike = 0.0,
         cov0: ArrayLike | None = None, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
-        cross: ArrayLike | None = None, diffuse: ArrayLike | bool | None = None,
+        diffuse: ArrayLike | bool | None = None,
     ) -> None:  # fmt: skip
         self.A = _square(A, "A")
         n = self.states
@@ -73,16 +71,7 @@ class StateSpace:
                 f"{self.D.shape}."
             )
         self.diffuse = _diffuse_columns(diffuse, n)
-        self.cross = None if cross is None else _matrices(cross, "cross", rows=n, columns=m)
         self.steps = self._common_steps()
-        if self.cross is not None:
-            try:
-                psd(joint_noise(self.matrices), "it")
-            except InvalidInput:
-                raise InvalidInput(
-                    "cross cannot be the covariance of w_k and v_k: [[Q, cross], [crossᵀ, R]] is "
-                    "not ≥ 0."
-                ) from None
 
     @classmethod
     def from_continuous(
@@ -93,9 +82,8 @@ class StateSpace:
     ) -> StateSpace:  # fmt: skip
         """dx = F x dt + B u dt + dW, cov dW = Qc dt, read at t_k: y_k = C x(t_k) + D u_k + v_k.
 
-        `times` (K,) of the readings, increasing, in any gaps; or `step`, one gap for all. Equal
-        gaps give constant matrices, others matrices with a time axis. What follows the last reading
-        serves predictions only: a gap of `step`, or one as long as the gap before.
+        `times` (K,) of the measurements, increasing, in any gaps; or `step`, one gap for all. Equal
+        gaps give constant matrices. After the last one: a gap of `step`, or the gap before.
         u_k holds from t_k until t_{k+1}. F, Qc and B are constant; C, R and D may have a time axis.
         cov0="stationary": the covariance that the system settles in (F stable).
         Formula: A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds, B = ∫₀ʰ e^{Fs} ds B.
@@ -121,7 +109,6 @@ class StateSpace:
 
     def _common_steps(self) -> int | None:
         parts = {"A": self.A, "C": self.C, "Q": self.Q, "R": self.R, "B": self.B, "D": self.D}
-        parts["cross"] = self.cross
         lengths = {name: len(M) for name, M in parts.items() if M is not None and M.ndim == 3}
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
@@ -137,7 +124,7 @@ class StateSpace:
 
     @property
     def readings(self) -> int:
-        """m, the readings of one step."""
+        """m, the measurements of one step."""
         return int(self.C.shape[-2])
 
     @property
@@ -150,14 +137,12 @@ class StateSpace:
     def matrices(self) -> Matrices:
         """The arrays of the system, with their factors, as filters take them."""
         n, m, p = self.states, self.readings, self.inputs
-        found = Matrices(
+        return Matrices(
             self.A, self.C, self.Q, self.R, self.mean0, self.cov0,
             np.zeros((n, p)) if self.B is None else self.B,
             np.zeros((m, p)) if self.D is None else self.D,
             np.zeros((n, 0)) if self.diffuse is None else self.diffuse,
         )  # fmt: skip
-        found.cross = self.cross
-        return found
 
     def require_steps(self, steps: int) -> int:
         """Check a number of steps against the time axis."""
@@ -178,19 +163,15 @@ class StateSpace:
         u = known_inputs(inputs, steps, self.inputs)
         count = as_count(1 if trials is None else trials, "trials", least=1)
         n, m, own = self.states, self.readings, self.matrices
-        root = roots_of(joint_noise(own))
         states, seen = np.empty((count, steps, n)), np.empty((count, steps, m))
         now = self.mean0 + source.standard_normal((count, n)) @ own.root0.T
-        white = source.standard_normal((steps, count, n))
-        noise = np.concatenate(
-            [white, source.standard_normal((count, steps, m)).swapaxes(0, 1)], axis=2
-        )
+        w = source.standard_normal((steps, count, n))
+        v = source.standard_normal((count, steps, m)).swapaxes(0, 1)
         A, B, C, D = (stack(part) for part in (own.A, own.B, own.C, own.D))
         for k in range(steps):
-            both = noise[k] @ at(root, k).T
             states[:, k] = now
-            seen[:, k] = now @ at(C, k).T + at(D, k) @ u[k] + both[:, n:]
-            now = now @ at(A, k).T + at(B, k) @ u[k] + both[:, :n]
+            seen[:, k] = now @ at(C, k).T + at(D, k) @ u[k] + v[k] @ at(own.R_root, k).T
+            now = now @ at(A, k).T + at(B, k) @ u[k] + w[k] @ at(own.Q_root, k).T
         return (states[0], seen[0]) if trials is None else (states, seen)
 
     def __bound__(self, level: Any, steps: int | None, missing: ArrayLike | None) -> Any:  # noqa: ANN401
@@ -271,16 +252,6 @@ def _start(mean0: ArrayLike, cov0: ArrayLike | None, n: int) -> tuple[Array, Arr
     if mean.ndim and mean.shape != (n,):
         raise InvalidInput(f"mean0 must have {n} entries; received shape {mean.shape}.")
     return np.broadcast_to(mean, n).copy(), covariance
-
-
-def joint_noise(matrices: Matrices) -> Array:
-    """The covariance of [w_k; v_k], (1 or K, n + m, n + m)."""
-    cross = matrices.cross
-    if cross is None:
-        cross = np.zeros((matrices.A.shape[-1], matrices.C.shape[-2]))
-    parts = [stack(part) for part in (matrices.Q, matrices.R, cross)]
-    length = max(len(part) for part in parts)
-    return joint_covariance(*(np.broadcast_to(part, (length, *part.shape[1:])) for part in parts))
 
 
 def _matrices(

@@ -1,22 +1,16 @@
-"""Maximum likelihood from readings that were clipped to a public range before they were released.
+"""Maximum likelihood from measurements clipped to a public range before release.
 
     z_k = clip(y_k, a_k, b_k) + e_k ,   y_k ~ N(h_kᵀθ, σ²c_k) ,   var e_k = n_k known, c_k known
 
-in θ, and in ψ = ln(σ² + n) where σ² is not known, n the mean of n_k/c_k. (Where it is, σ² = 1 and
-c_k is the variance.) Least squares on such a release is biased: at 21 % clipped its mean squared
-error was 6 times that of the estimate here (tests/statistics/test_clipped.py). Newton's steps from
-least squares; where the curvature is not positive the outer products of the slopes take its place.
-Since φ_σ solves the heat equation,
+in θ, and in ψ = ln(σ² + n) where σ² is unknown, n the mean of n_k/c_k. (Where it is known, σ² = 1
+and c_k is the variance.) Newton steps from least squares; where the curvature is not positive the
+outer products of the scores replace it. Since φ_σ solves the heat equation,
 
-    ∂ℓ/∂σ² = ½c_k(ℓ'² − (1 − Var[y|z]/σ_k²)/σ_k²) ,
+    ∂ℓ/∂σ² = ½c_k(ℓ'² − (1 − Var[y|z]/σ_k²)/σ_k²) .
 
-and derivatives in ψ of the slopes are differences within the same pass. With σ² unknown what is
-maximised is Σℓ − ½ ln|Σ h_kh_kᵀ/(σ²c_k + n_k)|: the second part is that of REML without clipping.
-
-σ² = 0 is one end of its range, and a normal result where sσ² is small: σ̂² = 0 then, and θ̂ is that
-of σ² at 10⁻³ of the release noise. The other is σ = twice the width of the range, where 80 % of
-the readings or more would be clipped wherever they lie: a release at a low level hardly shows
-whether readings were clipped, and at that end σ² is refused (`VarianceHidden`).
+With σ² unknown Σℓ − ½ ln|Σ h_kh_kᵀ/(σ²c_k + n_k)| is maximised: REML where nothing is clipped.
+σ² ends at 10⁻³ of the privacy noise (σ̂² = 0 then), and at σ = twice the width of the range, where
+80% or more would be clipped: refused (`VarianceHidden`).
 """
 
 from __future__ import annotations
@@ -31,10 +25,14 @@ import scipy
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_confidence, as_positive
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator._ascent import ascend
-from privest.estimator.likelihood._clipped import clipped_parts, clipped_terms
-from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
-from privest.estimator.result import Result
+from privest.estimator.inference._categorical import ascend
+from privest.estimator.likelihood._clipped import (
+    clipped_information,
+    clipped_moments,
+    clipped_parts,
+    clipped_terms,
+)
+from privest.estimator.result import Estimate
 from privest.linalg.running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 
@@ -58,12 +56,12 @@ SPANNED = 1e-9  # of the squares of a moment that the scores leave: it is one of
 
 
 class ClippedRows(NamedTuple):
-    """Some rows of a release of clipped readings: h_k (rows, n) and z_k in the readings' units.
+    """Rows of a release of clipped measurements: h_k (rows, n) and z_k in the units of y; NaN:
+    missing.
 
     `variance` σ², `level` s and the ends of the range are numbers or one a row. Where S is
-    correlated, rows are the coordinates of u = Lᵀy (`clipped_rows`): h_k those of LᵀH, s = 1, σ²
-    those of LᵀΣL. NaN in z: a reading that is missing, the row is left out. Where σ² is not known
-    `variance` holds c of σ_k² = σ²c_k: 1 for all.
+    correlated, rows are the coordinates of u = Lᵀy, with s = 1. Where σ² is unknown `variance`
+    holds c_k.
     """
 
     H: ArrayLike
@@ -116,7 +114,7 @@ def _parted(
 
 
 class BeyondRange(NotIdentifiable):
-    """All readings may lie beyond an end of the range; `side` says where: above or below it."""
+    """All measurements may lie beyond an end of the range: `side`, above or below it."""
 
     def __init__(self, side: str) -> None:
         super().__init__(beyond_sentence(side))
@@ -124,7 +122,7 @@ class BeyondRange(NotIdentifiable):
 
 
 def beyond_sentence(side: str) -> str:
-    """What it means and what to do, for people."""
+    """The message of `BeyondRange`."""
     return (
         f"all readings may lie {side} the range, as far as this release can tell. How far is not "
         "in it, so that there is no estimate with a finite interval. Release with a wider public "
@@ -133,19 +131,16 @@ def beyond_sentence(side: str) -> str:
 
 
 class EndTest:
-    """Whether all readings of a release may lie beyond one end b of the range.
+    """Test whether all measurements may lie beyond one end b of the range.
 
-    Then z_k = b + e_k, the likelihood is as large for any mean farther out, and no finite interval
-    holds the truth. With w_k = 1/var e_k and K rows
+    Then z_k = b + e_k and the likelihood is as large for any mean farther out. With w_k = 1/var e_k
 
-        m = Σw_k(z_k − b)/√Σw_k ~ N(0, 1) ,   C = Σw_k(z_k − b)² ~ χ²_K ,
+        m = Σw_k(z_k − b)/√Σw_k ~ N(0, 1) ,   C = Σw_k(z_k − b)² ~ χ²_K :
 
-    and readings within the range push m inward and C up. Where neither is beyond its 99.5 %
-    quantile the release cannot exclude it. Where the noise is so strong that readings in the middle
-    of the range would not be told from such either (half the range is less than twice the quantile
-    in units of m), nothing is said: few rows at a low level are uncertain, not beyond.
-
-    Sums are collected in blocks. `squares`: the variance of e²/var e.
+    measurements within the range push m inward and C up; it cannot be excluded where neither is
+    beyond its 99.5% quantile. Nothing is said where half the range is less than twice that quantile
+    in units of m: few rows at a low level are uncertain, not beyond. `squares`: the variance of
+    e²/var e.
     """
 
     def __init__(self, squares: float = NORMAL_SQUARES) -> None:
@@ -153,7 +148,7 @@ class EndTest:
         self.first, self.second, self.width = np.zeros(2), np.zeros(2), math.inf
 
     def add(self, z: Array, added: Array | float, low: Array | float, high: Array | float) -> None:
-        """Rows with release noise of variance `added`, clipped at `low` and `high`."""
+        """Rows with privacy noise of variance `added`, clipped at `low` and `high`."""
         w = np.broadcast_to(1 / np.asarray(added), z.shape)
         inward = np.stack([z - low, high - z])
         self.first += inward @ w
@@ -162,9 +157,8 @@ class EndTest:
         self.weight, self.rows = self.weight + float(w.sum()), self.rows + len(z)
 
     def side(self) -> str | None:
-        """Where all readings may lie: "below", "above"; None: not all do, or nobody can tell.
-
-        C by a χ² with its mean and its variance: exact for normal noise.
+        """Where all may lie, "below" or "above"; None: not all do, or the noise hides it. C by a χ²
+        of its mean and variance.
         """
         if math.sqrt(self.weight) * self.width / 2 < -2 * scipy.special.ndtri(TAIL):
             return None  # the release is too noisy to show anything else
@@ -176,10 +170,7 @@ class EndTest:
 
 
 def reaches(blocks: Callable[[], Iterable[Array]]) -> bool:
-    """Whether some θ puts all rows on one side: h_kᵀd > 0 for d, least squares of 1 on H.
-
-    With an intercept always; without one readings that go through zero have no such θ.
-    """
+    """Whether some θ puts all rows on one side: h_kᵀd > 0 for d, least squares of 1 on H."""
     gram: Array | float = 0.0
     ones: Array | float = 0.0
     for H in blocks():
@@ -189,14 +180,16 @@ def reaches(blocks: Callable[[], Iterable[Array]]) -> bool:
 
 
 def _require_within(test: EndTest, source: Source) -> None:
-    """BeyondRange where all readings may lie beyond an end. Two more passes where they may."""
+    """BeyondRange where all measurements may lie beyond an end."""
     side = test.side()
     if side is not None and reaches(lambda: (part[0] for part in chunks(source()))):
         raise BeyondRange(side)
 
 
 class ClippedCheck(NamedTuple):
-    """`p` of the test; the share clipped as the release shows it (`seen`) and as the fit says."""
+    """`p` of the test; the share clipped as the release shows it (`seen`) and as the fit says
+    (`fitted`).
+    """
 
     p: float
     seen: float
@@ -204,16 +197,15 @@ class ClippedCheck(NamedTuple):
 
 
 def _check(source: Source, theta: Array, size: float, noise: float, known: bool) -> ClippedCheck:
-    """Whether the likelihood fits: a test of conditional moments, in one pass at θ̂.
+    """Test of conditional moments (Newey 1985) whether the likelihood fits, in one pass at θ̂.
 
     Under the model each of these has mean 0 given the features:
 
         P(clipped at an end | z_k) − P(clipped at that end)     the share clipped, seen and fitted
         h_kj ∂ℓ_k/∂σ²                                            the variance does not depend on h_j
 
-    With the scores of the parameters beside them, X = [scores, moments], 1ᵀX(XᵀX)⁻¹Xᵀ1 is χ² with
-    as many degrees of freedom as there are moments that the scores do not span (Newey 1985).
-    σ_k² = size·variance_k; `known`: σ² was stated, and has no score.
+    With X = [scores, moments], 1ᵀX(XᵀX)⁻¹Xᵀ1 is χ² with as many degrees of freedom as moments that
+    the scores do not span. σ_k² = size·variance_k; `known`: σ² was stated, and has no score.
     """
     n = len(theta)
     total, crossed, rows = np.zeros(2 * n + 3), np.zeros((2 * n + 3, 2 * n + 3)), 0
@@ -253,23 +245,20 @@ def _left(total: Array, crossed: Array, scores: int) -> tuple[float, int]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class ClippedResult(Result):
+class ClippedResult(Estimate):
     """θ̂ with cov θ̂ = J⁻¹, the inverse of the expected information at θ̂.
 
-    bound           of `thm:crbound` without clipping: `efficiency` is what clipping leaves of it.
-    readings        rows used.
-    clipped         the share of them that the model at θ̂ says is clipped.
-    log_likelihood  Σℓ at θ̂; `steps` that it took.
-    misfit          Σ_k (z_k − E z_k)²/Var z_k/(K − n): about 1 if noise, range and model are right.
-    check           whether the release fits the model: normal errors with one variance.
+    bound           `thm:crbound` without clipping: `efficiency` is what clipping leaves of it.
+    readings        rows used; `clipped` the share of them clipped by the model at θ̂.
+    steps           of the climb.
+    misfit          Σ_k (z_k − E z_k)²/Var z_k/(K − n), about 1 if noise, range and model are right.
+    check           test of normal errors with one variance.
 
-    Where σ² was not known:
-    noise_variance  σ̂², 0 where it came out at the end of its range; `noise_error` its standard
-                    error; `noise_interval` an interval.
+    Where σ² was estimated:
+    noise_variance  σ̂², 0 at the end of its range; `noise_error` its standard error.
     joint           (n + 1, n + 1): the covariance of θ̂ and σ̂² together.
-    sandwich        the same by the scores of the rows, which do not assume one variance; (n, n)
-                    where σ̂² = 0; None where it does not exist.
-    added           the mean variance of the release noise on a reading.
+    sandwich        the same by the scores of the rows; (n, n) where σ̂² = 0; None: does not exist.
+    added           the mean variance of the privacy noise on a measurement.
     """
 
     readings: int
@@ -285,7 +274,7 @@ class ClippedResult(Result):
     added: float | None = None
 
     def noise_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-        """The interval of σ², cut at 0, where it was estimated by a χ² for σ̂² + n."""
+        """The interval of σ², cut at 0, by a χ² for σ̂² + n."""
         if self.noise_variance is None or self.noise_error is None or self.added is None:
             return None
         total, outside = self.noise_variance + self.added, (1 - as_confidence(confidence)) / 2
@@ -298,7 +287,7 @@ class ClippedResult(Result):
 
 
 class VarianceHidden(NotIdentifiable):
-    """The release does not tell the noise variance of clipped readings."""
+    """The release does not determine the noise variance of clipped measurements."""
 
 
 VARIANCE_HIDDEN = (
@@ -309,10 +298,7 @@ VARIANCE_HIDDEN = (
 
 
 class Reference(NamedTuple):
-    """σ̂_r² of public data, and its degrees of freedom m: more to know σ² by.
-
-    Its logarithm is ln L = −(m/2)(ln σ² + σ̂_r²/σ²), that of a χ².
-    """
+    """σ̂_r² of public data with m degrees of freedom: ln L = −(m/2)(ln σ² + σ̂_r²/σ²)."""
 
     variance: float
     freedom: float
@@ -333,32 +319,25 @@ def estimate_clipped(
     noise_variance: float = 1.0,
     reference: int | None = None,
     names: tuple[str, ...] = (),
-    simulated: bool | None = None,
     variance_known: bool = True,
     reference_variance: float | None = None,
 ) -> ClippedResult:
-    """θ̂ by maximum likelihood from a release of clipped readings.
+    """θ̂ by maximum likelihood from a release of clipped measurements.
 
-    rows            one `ClippedRows`, or a function that gives its blocks from the beginning each
-                    time it is called: once a step, 7 to 11 times.
+    rows            one `ClippedRows`, or a function that gives its blocks: 7 to 11 times.
     noise_variance  of e_k: 1, or 1 + 3g²/4 of a real release (`Release.unit_variance`).
-    reference       degrees of freedom of σ², where it is an estimate from public data that all
-                    rows share: its error moves θ̂ here, and the covariance counts that to first
-                    order. None: σ² is known.
-    variance_known  False: σ² is a parameter too, estimated with θ, and the `variance` of the rows
-                    is that of each in units of it (1 for all). The covariance then counts what
-                    the error of σ̂² does to θ̂, and intervals are those of Student's t with K − n
-                    degrees of freedom. With `reference` degrees of freedom
-                    and a `reference_variance` public data say something about σ² too.
+    reference       degrees of freedom of a σ² that was estimated from public data: the covariance
+                    counts its error to first order. None: σ² is known.
+    variance_known  False: σ² is a parameter too, `variance` of the rows is in units of it, and
+                    intervals are Student's t with K − n degrees of freedom; `reference_variance`
+                    with `reference` adds what public data say about σ².
 
-    Assumes w and e Gaussian and independent from row to row, σ² and range public and the ones that
-    the release was made with; `ClippedResult.check` tests the first. Raises NotIdentifiable where
-    the rows, or what clipping left of them, do not show θ, or all readings may lie beyond an end of
-    the range; NumericalFailure where no maximum was reached.
+    Assumes w and e Gaussian and independent from row to row. Raises NotIdentifiable where the rows,
+    or what clipping left of them, do not determine θ, or all measurements may lie beyond the range.
 
     >>> H, z = np.ones((4, 1)), np.array([-1.0, 1.0, 0.5, -0.5])  # symmetric about 0
     >>> found = estimate_clipped(ClippedRows(H, z, 1.0, level=1.0, low=-1.0, high=1.0))
-    >>> abs(round(float(found.estimate[0]), 12))
+    >>> abs(round(float(found.value[0]), 12))
     0.0
     """
     noise = as_positive(noise_variance, "noise_variance")
@@ -384,10 +363,9 @@ def estimate_clipped(
     n, freedom = sums.parameters, sums.readings - sums.parameters
     theta, size = sums.back @ at[:n], sums.variance(at)
     common: dict[str, Any] = {
-        "estimate": theta,
+        "value": theta,
         "bound": sums.turned(np.linalg.inv(expected.plain)),
         "names": names,
-        "simulated": simulated,
         "readings": sums.readings,
         "clipped": share,
         "log_likelihood": point.log_likelihood,
@@ -447,7 +425,7 @@ class _Point:
 
 @dataclass
 class _Expected:
-    """What the rows are expected to say at the maximum, in the units of the start and in σ²."""
+    """Sums expected at the maximum, in the units of the start and in σ²."""
 
     information: Array  # (n + 1, n + 1): of θ and σ²
     plain: Array  # Σ h_kh_kᵀ/(σ²c_k + 1/s_k)
@@ -457,7 +435,7 @@ class _Expected:
 
 
 class _Sums:
-    """Rows that are read again and again: sums at (θ, ψ), or at θ alone where σ² is `known`.
+    """Rows read again and again: sums at (θ, ψ), or at θ alone where σ² is `known`.
 
     θ is in the units of `back`, in which least squares of the start has about unit variance.
     """
@@ -466,24 +444,9 @@ class _Sums:
         self, source: Source, noise: float, known: bool, reference: Reference | None
     ) -> None:
         self.source, self.noise, self.known, self.reference = source, noise, known, reference
-        sums: RunningLeastSquares | None = None
-        total, count, widest, ends = 0.0, 0, 0.0, EndTest()
-        for H, z, shape, level, low, high in chunks(source()):
-            if sums is None:
-                sums = RunningLeastSquares(H.shape[1], rounding(H.shape[1]))
-            if H.shape[1] != sums.parameters:
-                raise InvalidInput(
-                    f"a block has {H.shape[1]} coefficients; the first had {sums.parameters}."
-                )
-            added = noise / level
-            ends.add(z, added, low, high)
-            total += float(np.broadcast_to(added / shape, z.shape).sum())
-            count, widest = count + len(z), max(widest, float(((high - low) ** 2 / shape).max()))
-            weight = np.reshape(1 / np.sqrt(added + shape if known else added), (-1, 1))
-            sums.add(np.asfortranarray(np.column_stack([H, z]) * weight))
-        if sums is None:
-            raise InvalidInput("the release has no rows with a reading.")
-        n = self.parameters = sums.parameters
+        sums, ends, total, widest = self._first_pass()
+        n, count = sums.parameters, ends.rows
+        self.parameters = n
         if not sums.full:
             raise NotIdentifiable(
                 "the rows do not determine all coefficients, whatever was clipped. More rows are "
@@ -510,6 +473,27 @@ class _Sums:
         first = min(math.log(self.added * max(ratio, 1.05)), self.most)
         self.start = np.append(np.linalg.solve(self.back, sums.solution()), first)
 
+    def _first_pass(self) -> tuple[RunningLeastSquares, EndTest, float, float]:
+        """Least squares, the test of the ends, Σ n_k/c_k, and the largest squared width/c_k."""
+        sums: RunningLeastSquares | None = None
+        total, widest, ends = 0.0, 0.0, EndTest()
+        for H, z, shape, level, low, high in chunks(self.source()):
+            if sums is None:
+                sums = RunningLeastSquares(H.shape[1], rounding(H.shape[1]))
+            if H.shape[1] != sums.parameters:
+                raise InvalidInput(
+                    f"a block has {H.shape[1]} coefficients; the first had {sums.parameters}."
+                )
+            added = self.noise / level
+            ends.add(z, added, low, high)
+            total += float(np.broadcast_to(added / shape, z.shape).sum())
+            widest = max(widest, float(((high - low) ** 2 / shape).max()))
+            weight = np.reshape(1 / np.sqrt(added + shape if self.known else added), (-1, 1))
+            sums.add(np.asfortranarray(np.column_stack([H, z]) * weight))
+        if sums is None:
+            raise InvalidInput("the release has no rows with a measurement.")
+        return sums, ends, total, widest
+
     def variance(self, at: Array, further: float = 0.0) -> float:
         """σ² = e^ψ − n, not below its least value; 1 where it is known."""
         if self.known:
@@ -533,13 +517,13 @@ class _Sums:
         for H, z, shape, level, low, high in chunks(self.source()):
             unit, noise = H @ self.back, self.noise / level
             rows = z, unit @ at[:n], shape, np.sqrt(noise), low, high
-            value, slope, own, spread = self._slopes(*rows, size)
+            value, slope, own, spread = self._slopes(rows, size)
             slopes = slope[:, None] * unit
             precision = (1 - spread) / (size * shape)
             point.height += float(value.sum())
             point.curvature[:n, :n] += unit.T @ (precision[:, None] * unit)
             if not self.known:
-                _, later, other, _ = self._slopes(*rows, self.variance(at, DIFFERENCE))
+                _, later, other, _ = self._slopes(rows, self.variance(at, DIFFERENCE))
                 slopes = np.column_stack([slopes, own])
                 point.curvature[:n, n] -= ((later - slope) / DIFFERENCE) @ unit
                 point.curvature[n, n] -= float((other - own).sum()) / DIFFERENCE
@@ -555,10 +539,9 @@ class _Sums:
             self._restrict(point, gram, size)
         return point
 
-    def _slopes(
-        self, z: Array, eta: Array, shape: Array, tau: Array, low: Array, high: Array, size: float
-    ) -> tuple[Array, Array, Array, Array]:
-        """ℓ, ∂ℓ/∂η, ∂ℓ/∂ψ and Var[y|z]/σ_k² of every row."""
+    def _slopes(self, rows: Chunk, size: float) -> tuple[Array, Array, Array, Array]:
+        """ℓ, ∂ℓ/∂η, ∂ℓ/∂ψ and Var[y|z]/σ_k² of rows (z, η, c, τ, low, high)."""
+        z, eta, shape, tau, low, high = rows
         own = size * shape
         value, slope, spread = clipped_terms(z, eta, np.sqrt(own), tau, low, high)
         by_variance = 0.5 * shape * (slope**2 - (1 - spread) / own)
@@ -581,7 +564,9 @@ class _Sums:
         point.curvature[-1, -1] -= total * first + total**2 * second
 
     def step(self, at: Array, point: _Point) -> tuple[Array, float]:
-        """The step and the rise that it promises, twice; ψ stays at its end where it pushes."""
+        """The step and twice the rise it promises; ψ stays at its end where the gradient pushes
+        outward.
+        """
         ended = False
         if not self.known:
             if at[-1] >= self.most and point.gradient[-1] > 0:
@@ -607,7 +592,7 @@ class _Sums:
         return (step * (LONGEST / longest) if longest > LONGEST else step), promised
 
     def expected(self, at: Array) -> _Expected:
-        """One more pass: what the rows say on average at (θ, σ²)."""
+        """One more pass: expected information at (θ, σ²)."""
         n, size = self.parameters, self.variance(at)
         found = _Expected(np.zeros((n + 1, n + 1)), np.zeros((n, n)), np.zeros((n, n)))
         for H, z, shape, level, low, high in chunks(self.source()):
@@ -634,8 +619,8 @@ class _Sums:
     ) -> tuple[Array, Array | None]:
         """The covariance of (θ̂, σ̂²) by the information, and the sandwich C⁻¹BC⁻¹·K/(K − n).
 
-        C is the curvature, B the outer products, without σ² where it is at its end; None where C is
-        not positive: at a kink.
+        C is the curvature, B the outer products, without σ² at its end; None where C is not
+        positive.
         """
         n = self.parameters
         units = np.eye(n + 1)
@@ -654,7 +639,9 @@ class _Sums:
         return half @ half.T, np.asarray(own @ inner @ own.T * (rows / (rows - count)))
 
     def freedom(self, size: float) -> float:
-        """Of Student's t: K − n, and (Satterthwaite) m(σ² + n)²/σ⁴ of a reference set."""
+        """Degrees of freedom of Student's t: K − n, and (Satterthwaite) m(σ² + n)²/σ⁴ of a
+        reference set.
+        """
         left = float(self.readings - self.parameters)
         if self.reference is None:
             return left

@@ -1,26 +1,24 @@
-"""What a range costs before anything is released: how much is clipped, and what it does to θ̂.
-
-For readings y_k ~ N(m_k, σ²), m_k = h_kᵀθ with a θ from public knowledge (a reference fit, or
-coefficients as expected), clipped to [low, high] and released at level s.
-"""
+"""Cost of a range before any release: how much is clipped, and what it does to θ̂."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, as_array, as_scale
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.estimator.likelihood._clipped_information import (
+from privest.estimator.likelihood._clipped import (
     clipped_information,
     clipped_moments,
     direct_information,
 )
 from privest.linalg.running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
+from privest.model import LinearModel
 from privest.privacy import Range
 from privest.records import Record
 
@@ -30,14 +28,13 @@ WIDE = 1e6  # in σ: a range with only one end in reach
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClippingCost(Record):
-    """What clipping costs, coefficient by coefficient, against the same release without a range.
+    """Cost of clipping by coefficient, against the same release without a range.
 
-    share                mean over rows of Φ((low − m_k)/σ) + Φ((m_k − high)/σ): clipped readings.
+    share                mean over rows of Φ((low − m_k)/σ) + Φ((m_k − high)/σ).
     standard_error       (n,) of maximum likelihood on the clipped release.
     variance_ratio       (n,) of its variances to those without clipping: ≥ 1.
     bias                 (n,) of least squares on the clipped release.
-    least_squares_ratio  (n,) of its mean squared errors, bias included, to variances without
-                         clipping.
+    least_squares_ratio  (n,) of its mean squared errors to variances without clipping.
     rows                 of H.
     """
 
@@ -49,7 +46,59 @@ class ClippingCost(Record):
     rows: int
 
 
+@overload
 def clipping_cost(
+    model: LinearModel,
+    level: float,
+    range: Range | tuple[float, float],
+    *,
+    theta: ArrayLike,
+    variance_known: bool = True,
+) -> ClippingCost: ...
+@overload
+def clipping_cost(
+    model: LinearModel, level: float, range: Range | tuple[float, float], *, shares: ArrayLike
+) -> CostByShare: ...  # fmt: skip
+def clipping_cost(
+    model: LinearModel,
+    level: float,
+    range: Range | tuple[float, float],
+    *,
+    theta: ArrayLike | None = None,
+    shares: ArrayLike | None = None,
+    variance_known: bool = True,
+) -> ClippingCost | CostByShare:
+    """Cost of clipping measurements to a public range for an estimate of θ, before any release.
+
+    level           s of every measurement; the noise of the model has one variance σ².
+    theta           θ from public knowledge: the cost at the means Hθ, by coefficient.
+    shares          the cost as a function of the share clipped, where θ is not known.
+    variance_known  False: σ² will be estimated from the release too; its error is counted.
+
+    Raises NotIdentifiable where clipping hides a combination of the coefficients.
+
+    >>> model = LinearModel(np.ones((100, 1)), noise=1.0)
+    >>> cost = clipping_cost(model, 1.0, (-1.0, 50.0), theta=[0.0])
+    >>> round(cost.share, 4), cost.variance_ratio.round(3).tolist()  # Φ(−1)
+    (0.1587, [1.218])
+    >>> clipping_cost(model, 1.0, (-1.0, 1.0), shares=[0.1587]).one_end.round(3).tolist()
+    [1.218]
+    """
+    if not isinstance(model, LinearModel):
+        raise InvalidInput(f"model must be a LinearModel; received {type(model).__name__}.")
+    variances = model.covariance.diagonal()
+    if model.covariance.pointwise is None or not (variances == variances[0]).all():
+        raise InvalidInput("the cost of clipping is for independent noise of one variance.")
+    variance = float(variances[0])
+    if (theta is None) == (shares is None):
+        raise InvalidInput("state theta or shares, one of them.")
+    if shares is not None:
+        return cost_by_share(variance, level, range, shares)
+    assert theta is not None
+    return cost_of_rows(model.matrix, theta, variance, level, range, variance_known=variance_known)
+
+
+def cost_of_rows(
     H: ArrayLike | Callable[[], Iterable[Array]],
     theta: ArrayLike,
     variance: float,
@@ -58,16 +107,10 @@ def clipping_cost(
     *,
     variance_known: bool = True,
 ) -> ClippingCost:
-    """What clipping to a public range costs at m_k = h_kᵀθ, θ from public knowledge.
+    """Cost of clipping at m_k = h_kᵀθ; `H` (rows, n), or a function that gives its rows in blocks
+    twice.
 
-    variance_known  False: σ² will be estimated from the release too (`estimate_clipped`), and what
-                    its error does to θ̂ is part of the cost.
-
-    `H` (rows, n), or a function that gives its rows in blocks each time it is called (twice).
-    variance σ², level s: numbers. Nothing here looks at a reading. Raises NotIdentifiable where
-    clipping leaves nothing of a combination of the coefficients.
-
-    >>> cost = clipping_cost(np.ones((100, 1)), [0.0], 1.0, 1.0, (-1.0, 50.0))
+    >>> cost = cost_of_rows(np.ones((100, 1)), [0.0], 1.0, 1.0, (-1.0, 50.0))
     >>> round(cost.share, 4), cost.variance_ratio.round(3).tolist()  # Φ(−1)
     (0.1587, [1.218])
     """
@@ -126,14 +169,14 @@ def _rows(H: ArrayLike | Callable[[], Iterable[Array]], n: int) -> Iterator[Arra
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CostByShare(Record):
-    """What clipping costs where nothing public tells the means: by the share that is clipped.
+    """Cost of clipping by the share clipped, for measurements of one mean that nothing public
+    tells.
 
-    For readings of one mean. share (k,); `one_end`, `both_ends` (k,): how many times larger the
-    variance of maximum likelihood is when that share is clipped at one end, or half of it at each;
-    bias (k,): by how much the mean of clipped readings is off when it is one end, in their units.
-    least_share: clipped at least, 2Φ(−width/2σ), of readings whose mean is in the middle of the
-    range; None where no range was given, or σ² is not known.
-    variance: σ² that all this is for; `assumed`: nobody knows it, and 1/s is taken for it.
+    share (k,); `one_end`, `both_ends` (k,): the factor on the variance of maximum likelihood when
+    that share is clipped at one end, or half of it at each; bias (k,) of the mean of clipped
+    measurements.
+    least_share  2Φ(−width/2σ): clipped at least; None without a range, or with σ² unknown.
+    variance     σ²; `assumed`: σ² is unknown, and 1/s is taken for it.
     """
 
     share: Array
@@ -145,18 +188,15 @@ class CostByShare(Record):
     assumed: bool = False
 
 
-def clipping_cost_by_share(
+def cost_by_share(
     variance: float | None,
     level: float,
     limits: Range | tuple[float, float] | None = None,
     shares: ArrayLike = (0.01, 0.05, 0.1, 0.2, 0.3),
 ) -> CostByShare:
-    """The cost of clipping as a function of the share that is clipped: of public numbers alone.
+    """The cost of clipping as a function of the share clipped; variance None: σ² = 1/s is assumed.
 
-    variance None: σ² is not known. Costs are then those of σ² = 1/s, and what share a range clips
-    at least is not known.
-
-    >>> found = clipping_cost_by_share(1.0, 1.0, (-1.0, 1.0), shares=[0.1587])
+    >>> found = cost_by_share(1.0, 1.0, (-1.0, 1.0), shares=[0.1587])
     >>> found.one_end.round(3).tolist(), round(found.least_share, 4)
     ([1.218], 0.3173)
     """

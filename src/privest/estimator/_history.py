@@ -1,15 +1,18 @@
-"""Releases of single readings and their rows, kept for a second look at them: public, all of it.
-
-`RowHistory` is for errors that need one, `ClippedHistory` for the likelihood of clipped readings.
-"""
+"""Releases of single measurements with their rows, kept for a second pass: all of it is public."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+)
 
 from privest import lattice
 from privest.arrays import AnyArray, Array, Flags
@@ -26,25 +29,24 @@ from privest.estimator.inference import (
     row_errors,
 )
 from privest.estimator.inference._errors import UPPER, upper_variance
-from privest.estimator.result import Result
+from privest.estimator.result import Estimate
 from privest.linalg import least_squares
-from privest.mechanism.rows import Range, clip_of
-from privest.noise import GaussianLaw, ScalarLaw
-from privest.privacy import SequentialLevel
+from privest.mechanism.rows import Range, clip_of, real_numbers
+from privest.noise import Distribution, Gaussian
+from privest.privacy import StreamLevel
 from privest.records import Record
-from privest.release import StreamRelease
+from privest.release import Release
 
 BOTH_ENDS = 2 * UPPER - 1  # of an interval whose upper end is the limit
 
 
 @dataclass(frozen=True)
 class NoiseLimit(Record):
-    """σ̂² and its upper 90 % limit; the same where it is known: what a reading is predicted with.
+    """σ̂² and its upper 90% limit (equal where σ² is known), with which measurements are predicted.
 
     growth  how many times larger the covariance of θ̂ is at the limit.
 
-    A reading at h differs from hθ̂ by σ² + cov: with σ̂² in the place of σ² intervals of 95 % cover
-    .84 to .94, because it may come out far too small, also as 0; with the limit .97 to .98.
+    With σ̂² in place of σ² prediction intervals of 95% cover .84 to .94; with the limit .97 to .98.
     """
 
     variance: float
@@ -53,24 +55,24 @@ class NoiseLimit(Record):
 
 
 def known_limit(variance: float) -> NoiseLimit:
-    """Of a variance that was stated."""
+    """For a stated variance."""
     return NoiseLimit(variance, variance)
 
 
 def limit_of(variance: float, freedom: float, added: float = 0.0) -> NoiseLimit:
-    """Where σ̂² + added has so many degrees of freedom."""
+    """For σ̂² + added with these degrees of freedom."""
     upper = upper_variance(variance + added, freedom, added)
     return NoiseLimit(variance, upper, (upper + added) / (variance + added))
 
 
 def limit_at(variance: float, upper: float, added: float) -> NoiseLimit:
-    """Of an estimate with the upper end of its interval."""
+    """For an estimate with the upper end of its interval."""
     most = max(upper, variance)
     return NoiseLimit(variance, most, (most + added) / (variance + added))
 
 
 def scattered_limit(scatter: Scatter) -> NoiseLimit:
-    """Of what a release scatters, by which the covariance was made: perhaps less than its noise."""
+    """For the residual variance of a release, which may be below its privacy noise."""
     upper = scatter.upper(UPPER)
     growth = (upper + scatter.added) / scatter.total if scatter.total > 0 else 1.0
     return NoiseLimit(scatter.noise_variance, upper, growth)
@@ -78,7 +80,7 @@ def scattered_limit(scatter: Scatter) -> NoiseLimit:
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """What is given beside rows and readings: weights (m,) ≥ 0 and labels (m,), or None."""
+    """Weights (m,) ≥ 0 and labels (m,) given beside the rows, or None."""
 
     samples: int
     weight: Array | None = None
@@ -94,16 +96,16 @@ class Beside:
         return self.samples if self.weight is None else int(np.count_nonzero(self.weight))
 
     def without_unweighted(self, readings: Array) -> Array:
-        """The readings; those of weight 0 are missing: they would be shown for nothing."""
+        """The measurements; those of weight 0 are missing, so that they are not released."""
         if self.weight is None or self.weight.all():
             return readings
         return np.where(self.weight > 0, readings, np.nan)
 
 
 class _History:
-    """What was released so far, in blocks; steps of level 0 and missing ones are left out."""
+    """Releases so far, in blocks; steps of level 0 and missing ones are left out."""
 
-    def __init__(self, level: SequentialLevel, refusal: str) -> None:
+    def __init__(self, level: StreamLevel, refusal: str) -> None:
         if level.form != "independent" or level.block != 1:
             raise InvalidInput(refusal)
         self._level = level
@@ -114,8 +116,8 @@ class _History:
         vars(twin).update(vars(self))
         return twin
 
-    def _shown(self, release: StreamRelease) -> tuple[Array, Flags]:
-        """The level of every step, and which steps show a reading."""
+    def _shown(self, release: Release) -> tuple[Array, Flags]:
+        """The level of every step, and which steps have a value."""
         own = self._level.pointwise(release.start, release.start + release.steps)
         level = np.broadcast_to(np.asarray(own, float), release.steps)
         shown = level > 0
@@ -123,29 +125,27 @@ class _History:
 
     @property
     def rows(self) -> int:
-        """How many readings were shown."""
+        """The number of values."""
         return sum(len(block.z) for block in self._kept)
 
 
 class ClippedHistory(_History):
-    """Releases of clipped readings and their rows, in the units of the readings.
+    """Releases of clipped measurements and their rows, in the units of y.
 
         z_k = z̃_k/c_k = clip(y_k, a_k, b_k) + e_k/c_k ,   c_k² ≤ s_k the level that was met,
 
-    a_k and b_k the multiples of the grid within the range, which the mechanism clips to. Memory:
-    n + 4 numbers a reading. `unknown`: nobody knows the variance of the law, which is then that of
-    each reading in units of it, 1.
+    a_k, b_k multiples of the grid within the range. `unknown`: σ² is, and is 1 here.
     """
 
     def __init__(
-        self, level: SequentialLevel, span: Range, law: ScalarLaw, *, unknown: bool = False
+        self, level: StreamLevel, span: Range, law: Distribution, *, unknown: bool = False
     ) -> None:
         super().__init__(
             level,
             "a range is for a level that does not look back: with lags the coordinates of A·y "
             "are clipped, and their likelihood is not that of single readings.",
         )
-        if not isinstance(law, GaussianLaw):
+        if not isinstance(law, Gaussian):
             raise InvalidInput(
                 "the likelihood of clipped readings is that of Gaussian noise: give noise as a "
                 "variance, or no range."
@@ -154,8 +154,8 @@ class ClippedHistory(_History):
         # Why there is no estimate.
         self.hidden: InvalidInput | NotIdentifiable | NumericalFailure | None = None
 
-    def add(self, release: StreamRelease, rows: Array) -> None:
-        """What was just released."""
+    def add(self, release: Release, rows: Array) -> None:
+        """Add a release."""
         level, shown = self._shown(release)
         if not shown.any():
             return
@@ -189,17 +189,12 @@ class _Rows:
 
 
 class RowHistory(_History):
-    """Releases and their rows in the units of the readings.
-
-        z_k = z̃_k/√s_k = y_k + noise of variance a_k = 1/s_k
-
-    (a little more for the grid of a real release). Memory: n + 2 numbers a reading, n + 4 with
-    weights and groups.
+    """Releases and their rows in the units of y: z_k = z̃_k/√s_k = y_k + noise of variance 1/s_k.
 
     noise  σ² where it is known, None where the releases must show it.
     """
 
-    def __init__(self, level: SequentialLevel, noise: float | None) -> None:
+    def __init__(self, level: StreamLevel, noise: float | None) -> None:
         super().__init__(
             level,
             "a level that looks back mixes readings: with it the noise must be stated (a "
@@ -208,8 +203,8 @@ class RowHistory(_History):
         self._noise = noise
         self.noise = known_limit(0.0 if noise is None else noise)  # as last fitted
 
-    def add(self, release: StreamRelease, rows: Array, beside: Beside) -> None:
-        """What was just released."""
+    def add(self, release: Release, rows: Array, beside: Beside) -> None:
+        """Add a release."""
         weight, group = beside.weight, beside.group
         if self._kept and (
             (weight is None) != (self._kept[0].weight is None)
@@ -230,7 +225,7 @@ class RowHistory(_History):
         )
         self._kept = (*self._kept, block)
 
-    def fit(self, names: tuple[str, ...], *, simulated: bool) -> Result:
+    def fit(self, names: tuple[str, ...], *, simulated: bool) -> Estimate:
         """The estimate from all that was shown. More rows than coefficients are needed."""
         H, z, added = (
             np.concatenate([getattr(block, name) for block in self._kept])
@@ -244,7 +239,7 @@ class RowHistory(_History):
             known = 1 / (self.noise.variance + added)
             rows = WeightedRows(H, z, known if weight is None else weight, added)
             estimate, errors = _weighted(rows, group)
-        return Result(estimate=estimate, names=names, simulated=simulated, **errors.fields())
+        return Estimate(value=estimate, names=names, simulated=simulated, **errors.fields())
 
     def _plain(self, H: Array, z: Array, added: Array, scatter: Scatter) -> tuple[Array, Errors]:
         """Without weights and groups; σ² is not known."""
@@ -254,10 +249,10 @@ class RowHistory(_History):
             errors, _ = row_errors("auto", estimate, inverse, lambda: rows, scatter)
             return estimate, errors
         found = fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1])
-        return found.estimate, found.errors
+        return found.value, found.errors
 
     def _scatter(self, H: Array, z: Array, added: Array) -> tuple[Scatter, NoiseLimit]:
-        """What least squares without weights leaves, and σ² with its limit."""
+        """Residual variance of least squares without weights, and σ² with its limit."""
         freedom = len(z) - H.shape[1]
         estimate, _ = _solved(H, z)
         scatter = Scatter(float(((z - H @ estimate) ** 2).sum()), freedom, float(added.mean()))
@@ -300,3 +295,54 @@ def _weighted(rows: WeightedRows, group: AnyArray | None) -> tuple[Array, Errors
     found = cluster_errors(sums[:, :-1, :-1], sums[:, :-1, -1])
     method = f"CR2, {found.groups} groups"
     return estimate, Errors.above(noise, found.covariance, found.degrees_of_freedom, method)
+
+
+def design(given: Array, intercept: bool) -> Array:
+    """H = [1, X]."""
+    return np.insert(given, 0, 1.0, axis=1) if intercept else given
+
+
+def readings_of(y: object, *, finite: bool) -> Array:
+    """y as a vector. `finite`: refuse NaN, as scikit-learn does; else NaN, masked and NA are
+    missing.
+    """
+    if y is None:
+        raise InvalidInput(
+            "PrivateLinearRegression requires y to be passed, but the target y is None."
+        )
+    if isinstance(y, np.ma.MaskedArray) and finite:
+        raise InvalidInput("y is a masked array: drop the samples without a reading.")
+    if not finite:
+        if hasattr(y, "isna") and hasattr(y, "to_numpy"):  # pandas, with its NA
+            with suppress(TypeError, ValueError):
+                kind = getattr(getattr(y, "dtype", None), "kind", "O")
+                wide = np.float64 if kind in "biuf" else object  # objects: integers of any size
+                y = y.to_numpy(dtype=wide, na_value=np.nan)
+        with suppress(InvalidInput):  # what is no array of numbers may still be a vector
+            y = real_numbers(y)  # type: ignore[arg-type]
+    readings: Array | None = None
+    with suppress(TypeError, ValueError, OverflowError):  # and no context that quotes them
+        readings = column_or_1d(y, dtype=np.float64, warn=True)
+    if readings is None:
+        raise InvalidInput("y must be a vector of real numbers, one a sample.")
+    if finite:
+        assert_all_finite(readings, input_name="y")
+    return readings
+
+
+def beside_rows(given: Array, weight: object, groups: object) -> Beside:
+    """Weights and groups of these rows, checked: finite weights ≥ 0, some > 0; one label a row."""
+    weights: Array | None = None
+    if weight is not None:
+        weights = column_or_1d(np.asarray(weight), dtype=np.float64)
+        check_consistent_length(given, weights)
+        assert_all_finite(weights, input_name="sample_weight")
+        if not weights.min() >= 0 or not weights.any():
+            raise InvalidInput(
+                "sample_weight must be ≥ 0, and some weight above zero: leave out sample_weight."
+            )
+    labels = None
+    if groups is not None:
+        labels = column_or_1d(groups)
+        check_consistent_length(given, labels)
+    return Beside(len(given), weights, labels)

@@ -1,13 +1,9 @@
 """Batched maximum likelihood: θ̂ = argmax Σ_i ℓ(z_i, (Hθ)_i) for thousands of trials at once.
 
-All trials advance together as arrays; those that have converged leave. One iteration is one
-evaluation of the likelihood (`likelihood/`) and one Cholesky solve, vectorised over trials.
-
-The step d from θ, with g = Hᵀℓ' and A = Hᵀ diag(−ℓ'') H, is Newton's, A d = g, where A is positive
-(pivots above 1 % of those with the EM weights w, or the maximum near). Elsewhere, which is often
-with heavy-tailed noise, −ℓ'' is replaced by max(|ℓ''|, w/100): a direction of ascent whatever ℓ is.
-A step that does not bring a tenth of the rise that its slope promises is shortened by
-interpolation and tried again: the likelihood never falls.
+All trials advance together; those that have converged leave. The step d from θ, with g = Hᵀℓ' and
+A = Hᵀ diag(−ℓ'') H, is Newton's, A d = g, where A is positive (pivots above 1% of those with the EM
+weights w, or the maximum near). Elsewhere −ℓ'' is replaced by max(|ℓ''|, w/100): always a direction
+of ascent. A step that brings less than a tenth of the rise its slope promises is shortened.
 """
 
 from __future__ import annotations
@@ -25,12 +21,10 @@ from privest.estimator.likelihood._terms import (
     Likelihood,
     Namespace,
     Terms,
-    further,
 )
 from privest.estimator.starts import Fits, best_starts, usual_fits
 from privest.linalg import least_squares
 from privest.linalg.validation import require_units
-from privest.records import Record
 
 ITERATIONS = 200
 # Converged: the maximum is within so many standard errors, √(gᵀA⁻¹g) with A = −∇²; the Newton step
@@ -49,21 +43,16 @@ ROUNDING = 1e-13  # of Σℓ, relative
 
 
 @dataclass(frozen=True, eq=False)
-class MLResult(Record):
-    """The best maximum found for each trial, and how far it can be trusted."""
+class Maxima:
+    """The best maximum found for each trial."""
 
-    estimate: Array  # (trials, n)
+    value: Array  # (trials, n)
     log_likelihood: Array  # (trials,) Σ_i ℓ at the estimate
     converged: Flags  # gradient small and −∇² positive definite: a maximum, perhaps not the highest
     iterations: Index  # evaluations spent on the start that won
     gradient_norm: Array  # √Σ g_j²/E_jj, E = Hᵀ diag(w) H: in standard errors, or less
     starts: int  # starts for each trial
     agreed: Index  # how many of them reached the same log-likelihood
-
-    @property
-    def trials(self) -> int:
-        """The number of problems solved."""
-        return len(self.estimate)
 
 
 def maximum_likelihood(
@@ -74,26 +63,22 @@ def maximum_likelihood(
     starts: int | ArrayLike | None = None,
     iterations: int = ITERATIONS,
     backend: Backend | str = NUMPY,
-) -> MLResult:
+) -> Maxima:
     """Maximise Σ_i ℓ(z_i, (Hθ)_i) over θ for every row of z (trials, m); H is (m, n).
 
-    `starts`: how many exact fits of n readings to start from, besides least squares (the best by a
-    screening, `starts`); or start points, (k, n) for all trials or (trials, k, n). Left out:
-    least squares alone where the likelihood is known to have one maximum, else `likelihood.fits`
-    fits as well (twice as many for more than five parameters).
-    `backend`: "numpy", or "cupy" for a graphics processor (extra `gpu`): blocks of its memory's
-    size, starts made on it. z may be a CuPy array; the arrays of the result are where z was.
+    starts   how many exact fits of n rows to start from besides least squares, or start points (k,
+             n) or (trials, k, n). None: `likelihood.fits` where there may be several maxima, else
+             none.
+    backend  "numpy", or "cupy" (extra `gpu`); the arrays of the result are where z was.
 
     Assumes H of full column rank (else NotIdentifiable). `converged` is false where the iterations
-    ran out or no maximum exists (bits that do not bound θ). It does not say that the maximum is
-    the highest: a poorer one cannot be excluded (Cauchy noise, 20 readings of 10 parameters: about
-    1 trial in 1000); `agreed` of `starts` says how many starts ended in the one returned.
-
-    Cost: 8-20 evaluations of ℓ for each trial and start.
+    ran out or no maximum exists; it does not say that the maximum is the highest (Cauchy noise, 20
+    rows of 10 parameters: about 1 trial in 1000 is not). Cost: 8-20 evaluations of ℓ a trial and
+    start.
 
     >>> from privest.estimator.likelihood import GaussianLikelihood
     >>> H, z = np.array([[1.0], [1.0]]), np.array([[1.0, 3.0], [0.0, -2.0]])
-    >>> maximum_likelihood(H, z, GaussianLikelihood([1.0, 3.0], noise=0.0)).estimate
+    >>> maximum_likelihood(H, z, GaussianLikelihood([1.0, 3.0], noise=0.0)).value
     array([[ 1.5],
            [-0.5]])
     """
@@ -121,8 +106,8 @@ def maximum_likelihood(
         shaped = [where.xp.reshape(end, (*first.shape[:2], *end.shape[1:])) for end in ends]
         parts.append(_best(shaped, where, own))
     estimate, height, good, spent, gradient, agreed = (own.xp.concat(p) for p in zip(*parts))
-    return MLResult(
-        estimate=estimate,
+    return Maxima(
+        value=estimate,
         log_likelihood=height,
         converged=good,
         iterations=spent,
@@ -151,7 +136,7 @@ def _releases(
         )
     if not len(releases):
         raise InvalidInput("z has no trials.")
-    impossible = int((~likelihood.possible(releases, *further(own))).any(axis=1).sum())
+    impossible = int((~likelihood.possible(releases, own)).any(axis=1).sum())
     if impossible:
         raise InvalidInput(
             f"{impossible} of {len(releases)} trials hold a release that the mechanism cannot give "
@@ -201,7 +186,7 @@ class _Starts:
         if self.given is not None:
             begin = xp.asarray(self.given[at : at + len(z)])
             return begin
-        centre = self.likelihood.centre(z, *further(self.backend))
+        centre = self.likelihood.centre(z, self.backend)
         begin = (centre @ xp.asarray(self.solution.T))[:, None]
         if self.fits:
             others = best_starts(self.fits, z, centre, self.likelihood, self.wanted, self.backend)
@@ -210,7 +195,7 @@ class _Starts:
 
 
 def _best(ends: list[Array], where: Backend, own: Backend) -> tuple[Array, ...]:
-    """Of every trial the highest end, among equals one that has converged; and how many agree."""
+    """The highest end of every trial, among equals one that converged; and how many agree."""
     xp = where.xp
     _, height, good, _, _ = ends
     same = height >= xp.max(height, axis=1, keepdims=True) - SAME
@@ -291,8 +276,8 @@ def _climb(
 def solve(A: Array, b: Array, scale: Array, xp: Namespace) -> tuple[Array, Array]:
     """Solve A x = b for every problem (last axis) by Cholesky: A (n, n, k), b and `scale` (n, k).
 
-    Also the least pivot of A in units of `scale`; where it is not positive x is worthless. n
-    vectorised steps: for small n many times faster than LAPACK called once a problem.
+    Also the least pivot of A in units of `scale`; x is worthless where it is not positive. n
+    vectorised steps: for small n many times faster than LAPACK problem by problem.
     """
     n = A.shape[0]
     margin = A[0, 0] / scale[0]

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -29,74 +28,56 @@ from privest.errors import (
     NotIdentifiable,
     NumericalFailure,
 )
-from privest.estimator._reference import pooled_variance
 from privest.estimator._step_rows import StepRows, Steps, under
+from privest.estimator.inference._errors import pooled_variance
 from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
-from privest.estimator.result import Result
-from privest.linalg import compiled as machine
-from privest.linalg.cumulative import StoredColumns, numpy_kernel
+from privest.estimator.result import Estimate
 from privest.linalg.running import (
     RunningLeastSquares,
     require_squares,
     tall_triangle,
     weighted_rows,
 )
-from privest.linalg.stream_solutions import every_step
 from privest.linalg.tolerances import LARGEST_ROOT, rank_tolerance
 from privest.noise import Noise, as_joint
-from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
+from privest.privacy import PrivacyLevel, StreamLevel, as_stream_level
 from privest.reading import state_array, state_count
-from privest.records import Record
-from privest.release import StreamRelease
+from privest.release import Release
 
 FACTS = ("steps", "readings", "simulated", "_alike", "_gaussian", "_largest")  # beside the sums
 LONG = 8192  # entries of H that are looked through before they are used, not after
 
 
-@dataclass(frozen=True, eq=False)
-class StreamHistory(Record):
-    """θ̂_k (K, n) and its covariance (K, n, n) for the steps k = first, first + 1, …"""
-
-    first: int
-    estimates: Array
-    covariances: Array
-
-    def __len__(self) -> int:
-        return len(self.estimates)
-
-
 class PrivateRLS:
-    """The learner's side of a stream: θ̂_k and its covariance after every release.
+    """Recursive least squares from the releases of a stream: phase 2 of `algo:PP_RLS`.
 
         θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ ζ_j ,   [G, ζ] = C⁻¹[A H̄, z̃] ,   C Cᵀ = A Σ̄ Aᵀ + I
 
-    Symbols: `level` as in the mechanism (a number: of every reading), `parameters` = n, `noise` the
-    law of w at one step, or its variance (independent between steps; for noise that changes give
-    `noise` to `update`); `classical`: keep Σ_CR too, for `result` (it is free, and always there,
-    where all readings have one level and one law); `blocks`: keep sums by blocks of time too, for
-    `block_errors`, which hold where readings remember; `compiled`: machine code for long blocks,
-    see `bound`.
-    Guarantees: unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the floor for
-    every mechanism within the level (`thm:opt`). For other noise it is the covariance with cov w.
-    Raises NotIdentifiable, with the hidden directions, until θ is identifiable.
-    Numerics: rows are whitened as they come (`linalg._appending`) and added to a triangle by QR;
-    O(1) a step for U = 0, O(b²) and a fixed memory for a level that looks back b steps, O(k²) for
-    a dense one.
-    Source: `algo:PP_RLS`, `thm:opt`; the recursion itself is ours (docs/theory.md 6).
+    level       as in the mechanism (a number: of every measurement).
+    parameters  n.
+    noise       distribution of w at one step, or its variance; independent between steps.
+    classical   keep Σ_CR too (free, and always there, with one level and one distribution for all).
+    blocks      keep sums by blocks of time, for `block_errors`.
+    compiled    machine code for long blocks, see `bound`.
+
+    Unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the bound for every
+    mechanism within the level (`thm:opt`). Raises NotIdentifiable, with the hidden directions,
+    until θ is identifiable. Cost: O(1) a step for U = 0, O(b²) with b lags, O(k²) for a dense
+    level.
 
     >>> import privest as pv
-    >>> level, rng = pv.EndlessLevel(4.0), np.random.default_rng(0)
+    >>> level, rng = pv.StreamLevel.constant(4.0), np.random.default_rng(0)
     >>> mechanism = pv.StreamMechanism(level)
     >>> rls = PrivateRLS(level, 1, noise=pv.noise.Gaussian(cov=0.25))
     >>> for y in [1.0, 1.2, 0.8]:
     ...     rls.update(mechanism.simulate(y, rng), [1.0])
-    >>> rls.steps, rls.covariance.round(12).tolist()  # (1/4 + 1/4) / 3
+    >>> rls.steps, rls.estimate.covariance.round(12).tolist()  # (1/4 + 1/4) / 3
     (3, [[0.166666666667]])
     """
 
     def __init__(
         self,
-        level: SequentialLevel | PrivacyLevel | float,
+        level: StreamLevel | PrivacyLevel | float,
         parameters: int,
         noise: Noise,
         *,
@@ -132,7 +113,7 @@ class PrivateRLS:
             variance, mean = self.noise.covariance(1).diagonal(), self.noise.expectation(1)
             self._one = (float(variance[0]), float(np.ravel(mean)[0]))
         # Whether all readings had one level and one law: their covariances are multiples of one.
-        self._alike = self._one is not None and isinstance(self.level, EndlessLevel)
+        self._alike = self._one is not None and self.level.steps is None
         self._gaussian = self.noise.gaussian
         self._work = np.empty((1, self.parameters + 1))
 
@@ -140,26 +121,23 @@ class PrivateRLS:
 
     def update(
         self,
-        release: StreamRelease,
+        release: Release,
         rows: ArrayLike,
         *,
         noise: Noise | None = None,
-        scale: Array | None = None,
     ) -> None:
-        """Use the release of the next step or steps; `rows` are their H, (n,) or (readings, n).
+        """Use the release of the next step or steps; `rows` are their H, (n,) or (values, n).
 
-        `noise` is the law of all readings of this release, if it is not the usual one. `scale`
-        (readings,): what was released is c∘y, of level c²s. Only for U = 0 with nothing mixed.
-        A release is taken whole or, where this raises, not at all.
+        `noise`: of all values of this release, if it is not the usual one. A release is taken whole
+        or, where this raises, not at all.
         """
-        if not isinstance(release, StreamRelease):
+        if not isinstance(release, Release):
             raise InvalidInput(
-                f"update takes a StreamRelease, as a mechanism gives; received "
-                f"{type(release).__name__}."
+                f"update takes a Release, as a mechanism gives; received {type(release).__name__}."
             )
         if release.start != self.steps or release.fingerprint != self.level.fingerprint:
             self._refuse(release)
-        if release.steps == 1 and self._one is not None and noise is None and scale is None:
+        if release.steps == 1 and self._one is not None and noise is None:
             return self._update_one(release, rows)
         self._require_whole(release)
         H = self._matrix(rows, len(release.values))
@@ -167,11 +145,11 @@ class PrivateRLS:
         steps = Steps(release, self.level, law, noise is not None)
         with self.whole_or_nothing():
             floor = self._open_triangle(steps, H)
-            if not self._add_independent(steps, H, scale):
-                self._add_mixed(steps, H, scale)
+            if not self._add_independent(steps, H):
+                self._add_mixed(steps, H)
             if self._open is not None and floor is not None:
                 self._open.add(floor)
-        self._alike &= noise is None and scale is None
+        self._alike &= noise is None
         self._gaussian &= law.gaussian
         return self._advance(release)
 
@@ -195,9 +173,8 @@ class PrivateRLS:
                 self._blocks.rollback(blocks)
             raise
 
-    def _update_one(self, release: StreamRelease, rows: ArrayLike) -> None:
-        """One scalar reading, U = 0: x = h √s/√(1 + sσ²)."""
-        assert self._one is not None
+    def _update_one(self, release: Release, rows: ArrayLike) -> None:
+        """One scalar measurement, U = 0: x = h √s/√(1 + sσ²)."""
         n, k, work = self.parameters, self.steps, self._work
         h = rows if type(rows) is np.ndarray and rows.shape == (n,) else self._matrix(rows, 1)[0]
         last = self.level.steps
@@ -205,18 +182,7 @@ class PrivateRLS:
             self._require_whole(release)
         shown = release.missing is None or not release.missing[0]
         if shown:
-            variance, mean = self._one
-            s = self.level.pointwise(k, k + 1)
-            root = math.sqrt(s)  # type: ignore[arg-type] # one number
-            deviation = math.sqrt(release.unit_variance + s * variance)  # type: ignore[operator]
-            _require_finite(deviation)
-            z = release.values[0]
-            np.multiply(h, root / deviation, out=work[0, :n])
-            work[0, n] = (z - root * mean) / deviation
-            if not scipy.linalg.blas.dnrm2(work[0]) < LARGEST_ROOT:
-                self._matrix(rows, 1)  # names what is not finite
-                as_array(release.values, "the release")
-                require_squares(work)
+            self._whiten_one(release, h)
             if self._open is not None:  # first what can fail
                 floor = self.noise.inverse_information(1).diagonal()[0]
                 self._open.add(np.append(h, 0.0)[None] / math.sqrt(floor))
@@ -227,17 +193,28 @@ class PrivateRLS:
         self.readings += 1
         self._see(release.simulated, release.unit_variance)
 
-    def _add_independent(self, steps: Steps, H: Array, scale: Array | None) -> bool:
+    def _whiten_one(self, release: Release, h: Array) -> None:
+        """[h, z] of one measurement in units of its noise, in `_work`."""
+        assert self._one is not None
+        n, work, (variance, mean) = self.parameters, self._work, self._one
+        s = self.level.pointwise(self.steps, self.steps + 1)
+        root = math.sqrt(s)  # type: ignore[arg-type] # one number
+        deviation = math.sqrt(release.unit_variance + s * variance)  # type: ignore[operator]
+        _require_finite(deviation)
+        np.multiply(h, root / deviation, out=work[0, :n])
+        work[0, n] = (release.values[0] - root * mean) / deviation
+        if not scipy.linalg.blas.dnrm2(work[0]) < LARGEST_ROOT:
+            self._matrix(h, 1)  # names what is not finite
+            as_array(release.values, "the release")
+            require_squares(work)
+
+    def _add_independent(self, steps: Steps, H: Array) -> bool:
         """U = 0 with nothing mixed: one pass over H and z. False where it is not so."""
         level = self.level.pointwise(steps.release.start, steps.stop)
         variance = None if level is None else steps.covariance.pointwise
         if level is None or variance is None:
             return False
         root = np.sqrt(level) * steps.unit
-        if scale is not None:
-            if np.shape(scale) != (len(H),) or not np.min(scale) > 0:
-                raise InvalidInput(f"scale must be {len(H)} numbers > 0, one a reading.")
-            root = root * scale
         level = root * root
         with np.errstate(over="ignore"):
             deviation = np.multiply(level, variance)
@@ -260,10 +237,8 @@ class PrivateRLS:
         self._fit.add(triangle)
         return True
 
-    def _add_mixed(self, steps: Steps, H: Array, scale: Array | None) -> None:
-        """Readings that are shown mixed, or whose noise is: whitened as they come."""
-        if scale is not None:
-            raise InvalidInput("scale is for readings that are shown one by one.")
+    def _add_mixed(self, steps: Steps, H: Array) -> None:
+        """Measurements that are mixed, or whose noise is: whitened as they come."""
         self._require_finite(steps, H)
         white, natural = self._rows.whiten(steps, H, natural=not self._fit.full)
         self._fit.add(white, None if natural is None else natural[:, :-1])
@@ -293,7 +268,7 @@ class PrivateRLS:
         if len(steps.values) > 1 or not math.isfinite(steps.values[0]):
             as_array(steps.values, "the release")
 
-    def _require_whole(self, release: StreamRelease) -> None:
+    def _require_whole(self, release: Release) -> None:
         """Values and flags for exactly the steps that the release says, and that the level has."""
         level, stop = self.level, release.start + release.steps
         if level.steps is not None and stop > level.steps:
@@ -327,101 +302,18 @@ class PrivateRLS:
             )
         return H
 
-    def _refuse(self, release: StreamRelease) -> None:
+    def _refuse(self, release: Release) -> None:
         release.require(self.level.fingerprint)
         raise InvalidInput(
             f"The next step is {self.steps}; this release starts at step {release.start}. "
             "Every release is used once, in order."
         )
 
-    def _advance(self, release: StreamRelease) -> None:
+    def _advance(self, release: Release) -> None:
         self.steps += release.steps
         self.readings += len(release.values)
         self._rows.readings = self.readings
         self._see(release.simulated, release.unit_variance)
-
-    def join(self, other: PrivateRLS) -> None:
-        """Add what another estimator learnt from other readings of the same kind: a map-reduce.
-
-        Both have the same endless level without lags, n and noise. Readings that both have seen
-        count twice.
-        """
-        if not (self.level.form == "independent" and self.level.steps is None):
-            raise InvalidInput("only estimators of an endless level without lags can be joined.")
-        if self._blocks is not None or other._blocks is not None:
-            raise InvalidInput(
-                "estimators with blocks cannot be joined: blocks of time need all readings "
-                "in order."
-            )
-        if other.fingerprint != self.fingerprint or (self._open is None) != (other._open is None):
-            raise InvalidInput("estimators are joined that have the same level, length and noise.")
-        with self.whole_or_nothing():
-            self._fit.add(other._fit.triangle)
-            if self._open is not None and other._open is not None:
-                self._open.add(other._open.triangle)
-        self._alike &= other._alike
-        self._gaussian &= other._gaussian
-        if other._largest is not None:  # one that has seen no release says nothing of their kind
-            self._see(other.simulated, other.unit_variance)
-        self.steps += other.steps
-        self.readings += other.readings
-
-    def follow(self, release: StreamRelease, rows: ArrayLike) -> StreamHistory:
-        """Like `update`, and returns the estimate and its covariance after every step of the block.
-
-        One pass over the block (`linalg._stream_solutions`), memory of the block: a stream of any
-        length is followed in blocks. Steps before θ is identifiable are taken one by one.
-        """
-        if release.start != self.steps or release.fingerprint != self.level.fingerprint:
-            self._refuse(release)
-        self._require_whole(release)
-        H = self._matrix(rows, len(release.values))
-        with self.whole_or_nothing():
-            return self._followed(release, H)
-
-    def _followed(self, release: StreamRelease, H: Array) -> StreamHistory:
-        stop = release.start + release.steps
-        sizes = self.level.sizes_between(release.start, stop)
-        self._require_finite(Steps(release, self.level, self.noise, False), H)
-        done, used = 0, 0
-        while not self.identifiable and done < release.steps:
-            end = used + sizes[done]
-            self.update(release.part(done, done + 1, sizes), H[used:end])
-            done, used = done + 1, end
-        n = self.parameters
-        estimates: Array = np.zeros((0, n))
-        covariances: Array = np.zeros((0, n, n))
-        first = self.steps
-        if done and self.identifiable:
-            first -= 1
-            estimates, covariances = self.estimate[None], self.covariance[None]
-        if done < release.steps:
-            rest = release.part(done, release.steps, sizes) if done else release
-            after = self._follow(Steps(rest, self.level, self.noise, False), H[used:])
-            covariances = np.concatenate([covariances, after[0]]) if done else after[0]
-            estimates = np.concatenate([estimates, after[1]]) if done else after[1]
-        return StreamHistory(first, estimates, covariances)
-
-    def _follow(self, steps: Steps, H: Array) -> tuple[Array, Array]:
-        """Covariances and estimates after each step, θ being identifiable before the first."""
-        n = self.parameters
-        before = self._fit.triangle[:n].copy()  # [R q]: the rows of everything so far
-        floor = self._open_triangle(steps, H)
-        white, _ = self._rows.whiten(steps, H, natural=False)
-        columns = StoredColumns(np.concatenate([before, white]).T)
-        scalar = self.level.block == 1
-        ends = None if scalar else np.concatenate([[n], n + np.cumsum(steps.sizes)])
-        kernel = machine.kernel if machine.wanted(self.compiled, len(H)) else numpy_kernel
-        require_squares(white)
-        covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
-        assert estimates is not None
-        self._fit.add(white, None)
-        if self._blocks is not None:
-            self._blocks.add(white)
-        if self._open is not None and floor is not None:
-            self._open.add(floor)
-        self._advance(steps.release)
-        return covariances, estimates
 
     # --- what is known so far --------------------------------------------------------------------
 
@@ -441,8 +333,13 @@ class PrivateRLS:
         return self._fit.root().hidden if not self._fit.full else np.zeros((self.parameters, 0))
 
     @property
-    def estimate(self) -> Array:
-        """θ̂_k."""
+    def estimate(self) -> Estimate:
+        """θ̂_k with its covariance, and what of it is known without privacy."""
+        return self.result()
+
+    @property
+    def value(self) -> Array:
+        """θ̂_k alone."""
         self._require()
         return self._fit.solution()
 
@@ -457,17 +354,16 @@ class PrivateRLS:
         """√ of the diagonal of the covariance."""
         return np.sqrt(np.diagonal(self.covariance))
 
-    def result(self, names: Sequence[str] = (), *, reference: int | None = None) -> Result:
-        """The estimate, its covariance, and what of it is known without privacy, at this step.
+    def result(self, names: Sequence[str] = (), *, reference: int | None = None) -> Estimate:
+        """The estimate at this step, with what of it is known without privacy.
 
-        Where all readings had one level s and one law of variance σ² and information I, every
-        covariance is a multiple of one: sampling σ², classical 1/I, bound 1/I + 1/s against
-        σ² + 1/s. Elsewhere the bound is known for Gaussian noise, `classical` where it was kept.
+        With one level s and one distribution of variance σ² and information I every covariance is a
+        multiple of one: sampling σ², classical 1/I, bound 1/I + 1/s against σ² + 1/s. Elsewhere the
+        bound is known for Gaussian noise, `classical` where it was kept.
 
-        `reference`: σ² is an estimate with so many degrees of freedom, of Gaussian noise. With one
-        level for all it is `pooled` with what the releases scatter, which scales every covariance
-        and not the estimate; elsewhere it stays, and intervals are those of t with `reference`
-        degrees of freedom, which is enough (cov θ̂ grows at most in proportion to σ²).
+        `reference`: σ² is an estimate with so many degrees of freedom. With one level it is
+        `pooled` with the residuals; elsewhere intervals are Student's t with `reference` degrees of
+        freedom.
         """
         covariance = self.covariance
         classical = None if self._open is None else self._open.inverse()
@@ -489,8 +385,8 @@ class PrivateRLS:
                 least = (floor + 1.0 / self._one_level) * unit
                 whole = floor == own and self.unit_variance == 1.0
                 bound = covariance if whole else least * covariance
-        return Result(
-            estimate=self.estimate,
+        return Estimate(
+            value=self.value,
             covariance=covariance,
             sampling=sampling,
             classical=classical,
@@ -501,31 +397,30 @@ class PrivateRLS:
         )
 
     def block_errors(self, *, whole: bool = True) -> SerialErrors:
-        """Errors of the estimate by blocks of time, which hold where readings remember.
+        """Errors by blocks of time, valid under autocorrelation: CR2, Bell-McCaffrey degrees of
+        freedom.
 
-        CR2 with Bell-McCaffrey degrees of freedom from 8 to 16 blocks; `covariance` holds where the
-        noise of readings is independent from one to the next, and of the stated variance.
-        `whole=False`: standard errors alone, without degrees of freedom: a third less time.
+        `whole=False`: standard errors alone.
         """
         if self._blocks is None:
             raise InvalidInput("errors by blocks need PrivateRLS(…, blocks=True) from the start.")
-        return serial_errors(self._blocks, self.estimate, whole=whole)
+        return serial_errors(self._blocks, self.value, whole=whole)
 
     @property
     def one_level(self) -> float | None:
-        """s, where all readings had one level, one law, and were shown one by one; else None."""
+        """s, where all measurements had one level and one distribution, one by one; else None."""
         return self._one_level if self._alike and self._one is not None else None
 
     @property
     def _one_level(self) -> float:
-        """s, where all readings have one level."""
+        """s, where all measurements have one level."""
         return float(np.ravel(self.level.pointwise(0, 1))[0])  # type: ignore[arg-type]
 
     def pooled(self, reference: int) -> tuple[float, float]:
-        """σ² and its degrees of freedom: that of `noise`, an estimate with `reference` of its own.
+        """σ² and its degrees of freedom: an estimate with `reference` of them, pooled with the
+        residuals.
 
-        Where all readings had one level, none was missing and the noise is Gaussian it is pooled
-        with what the releases scatter (`pooled_variance`); elsewhere as it was.
+        Unpooled where levels differ, some are missing, or the noise is not Gaussian.
         """
         variance = float(self.noise.covariance(1).diagonal()[0])
         if not (self._alike and self._gaussian):
@@ -540,7 +435,7 @@ class PrivateRLS:
 
     @property
     def misfit(self) -> float:
-        """‖Gθ̂ − ζ‖²: χ² with (readings shown − n) degrees of freedom if the model is right."""
+        """‖Gθ̂ − ζ‖²: χ² with (values shown − n) degrees of freedom under the model."""
         self._require()
         return self._fit.misfit
 
@@ -554,7 +449,7 @@ class PrivateRLS:
             )
 
     def _see(self, simulated: bool, variance: float) -> None:
-        """What kind of release this was. Two kinds: their covariances are no multiples of one."""
+        """Note the kind of a release: covariances of two kinds are no multiples of one."""
         if variance != self._largest:
             self._alike &= self._largest is None
             self._largest = max(variance, self.unit_variance)
@@ -564,7 +459,7 @@ class PrivateRLS:
 
     @property
     def fingerprint(self) -> str:
-        """Tells estimators apart by what they assume: level, n, and the noise of a step."""
+        """Identifies the assumptions: level, n, and the noise of a step."""
         size = self.noise.size or 1
         noise = self.noise.covariance(size).dense()
         mean = np.asarray(self.noise.expectation(size), dtype=float)
@@ -575,7 +470,7 @@ class PrivateRLS:
         return f"{self.level.fingerprint}/{own}"
 
     def state(self) -> dict[str, AnyArray]:
-        """What the next steps need, as arrays. Public: made of releases only."""
+        """State for the next steps, as arrays; public: made of releases only."""
         result: dict[str, AnyArray] = {
             "steps": np.array(self.steps),
             "readings": np.array(self.readings),
@@ -591,9 +486,8 @@ class PrivateRLS:
         return {name: array.copy() for name, array in result.items()}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
-        """Take up a state again: all of it, or nothing of one that is not of this stream.
-
-        Raises InvalidInput for what no `state` of such an estimator can be.
+        """Restore a `state`, all of it or nothing. Raises InvalidInput for one of another
+        estimator.
         """
         kept = {name: array.copy() for name, array in self.state().items()}
         try:
@@ -604,7 +498,7 @@ class PrivateRLS:
 
     def _take(self, state: Mapping[str, AnyArray]) -> None:
         steps, readings = state_count(state, "steps"), state_count(state, "readings")
-        if self.level.readings_before(steps) != readings:
+        if self.level.measurements_before(steps) != readings:
             raise InvalidInput(f"{steps} steps at this level do not have {readings} readings.")
         self.steps, self.readings = steps, readings
         facts = state_array(state, "facts", (3,), "b")
@@ -638,7 +532,7 @@ class PrivateRLS:
 
 
 def _require_finite(scaled: float) -> None:
-    """sσ², the variance of the noise of a reading in units of that of its release."""
+    """Refuse an infinite sσ², the noise variance in units of that of the release."""
     if not math.isfinite(scaled):
         raise NumericalFailure(
             "the level times the variance of the noise is too large for a number: choose other "

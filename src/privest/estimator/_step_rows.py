@@ -1,7 +1,4 @@
-"""The steps of a stream as whitened rows [G, ζ] = C⁻¹[A H̄, z̃], C Cᵀ = A Σ̄ Aᵀ + I, as they come.
-
-`Steps` is one release as an estimator takes it, `StepRows` what it remembers of earlier ones.
-"""
+"""The steps of a stream as whitened rows [G, ζ] = C⁻¹[A H̄, z̃], C Cᵀ = A Σ̄ Aᵀ + I, as they come."""
 
 from __future__ import annotations
 
@@ -17,21 +14,20 @@ from privest.errors import InvalidInput
 from privest.linalg import PSD, Blocks, Diagonal
 from privest.linalg.appending import BandedAppend, DenseAppend
 from privest.noise import JointNoise
-from privest.privacy import SequentialLevel
+from privest.privacy import StreamLevel
 from privest.privacy.parts import hidden_entries, partial_steps, rows_of_parts
 from privest.reading import state_array
-from privest.release import StreamRelease, missing_entries
+from privest.release import Release, missing_entries
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The steps of one release, their level, and the law of their noise.
-
-    given  the law is that of all readings of the release, not of one step.
+    """The steps of one release, their level and noise; `given`: the noise is that of all its
+    values.
     """
 
-    release: StreamRelease
-    level: SequentialLevel
+    release: Release
+    level: StreamLevel
     law: JointNoise
     given: bool
 
@@ -55,7 +51,7 @@ class Steps:
 
     @cached_property
     def absent(self) -> Flags | None:
-        """Which readings show nothing, one flag a reading; None: none is missing."""
+        """Which measurements are missing, one flag each; None: none is."""
         found, m = missing_entries(self.release, self.sizes), self.level.block
         if found is None or m is None or m == 1:
             return found
@@ -120,20 +116,18 @@ def _step_blocks(sigma: Array, ends: list[int], sizes: tuple[int, ...]) -> Block
     blocks = [sigma[end - m : end, end - m : end] for end, m in zip(ends, sizes)]
     if np.count_nonzero(sigma) != sum(np.count_nonzero(block) for block in blocks):
         raise InvalidInput(
-            "The noise ties steps together. PrivateRLS needs noise that is independent between "
-            "steps; use bounds.stream_estimates on the whole stream."
+            "The noise ties steps together: PrivateRLS needs steps with independent noise."
         )
     return Blocks(blocks)
 
 
 class StepRows:
-    """What later steps need of earlier ones: nothing for U = 0, else the last b steps, or all.
+    """State that later steps need of earlier ones: none for U = 0, else the last b steps, or all.
 
-    Missing readings count as never shown, in their own step and in all that look back to them; the
-    others of a step show what the level leaves them (`privacy._parts`).
+    Missing measurements count as never shown, in their own step and in all that look back to them.
     """
 
-    def __init__(self, level: SequentialLevel, columns: int, widest: int) -> None:
+    def __init__(self, level: StreamLevel, columns: int, widest: int) -> None:
         self.level = level
         self.readings = 0
         # Missing readings that later rows look back to: steps of the window, or all (dense).
@@ -176,7 +170,7 @@ class StepRows:
         return result
 
     def _dense(self, steps: Steps) -> tuple[Array, Array | list[Array], Index]:
-        """A level that looks back to every reading: its rows, factors of Σ_k, what is missing."""
+        """A dense level: its rows, factors of Σ_k, missing measurements."""
         rows, hidden = self.level.dense_rows(steps.release.start, steps.stop), self._absent
         if steps.unit != 1.0:
             rows = steps.unit * rows
@@ -219,14 +213,14 @@ class StepRows:
             self._rows.rollback(rows)
 
     def state(self) -> dict[str, AnyArray]:
-        """What the next steps need, as arrays."""
+        """State for the next steps, as arrays."""
         own: dict[str, AnyArray] = {"window": self._window, "absent": self._absent}
         if self._rows is not None:
             own |= {f"rows.{name}": array for name, array in self._rows.state().items()}
         return own
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
-        """Take up a state again, after `readings`. Raises InvalidInput for one of other sizes."""
+        """Restore a state, after `readings`. Raises InvalidInput for one of other sizes."""
         window = state_array(state, "window", (len(self._window),), "b")
         absent = state_array(state, "absent", (None,), "i")
         if (np.diff(absent, append=self.readings) <= 0).any():

@@ -1,4 +1,4 @@
-"""What a stream says at its end: the estimate, its errors by two routes, what speaks against it."""
+"""Estimate of a stream with errors by two routes, and warnings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import numpy as np
 
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import NotIdentifiable
-from privest.estimator._reference import pooled_variance
 from privest.estimator._rls import PrivateRLS
 from privest.estimator.inference import (
     Scatter,
     SerialErrors,
     less_noise_p,
-    reference_p,
     stated_p,
 )
 from privest.estimator.inference._errors import DOUBTFUL
@@ -27,16 +25,16 @@ from privest.records import Record, quantile
 class StreamConclusion(Record):
     """θ̂ of a stream with errors by blocks of time, and those of its model beside them.
 
-    stated_error    (n,), that hold if readings do not remember (or as AR(1) says); None: not known.
+    stated_error    (n,), valid without autocorrelation (or as AR(1) says); None: unknown.
     stated_by       how these were made, in a few words.
-    by_blocks       errors that hold also where readings remember; None where they cannot be told.
-    floor           (n,) standard errors by the release noise alone: no interval is shorter.
-    noise_variance  σ² of a reading given its features, as stated or as found; None: not looked at.
-    doubts          what speaks against model or release, in sentences.
+    by_blocks       errors valid under autocorrelation; None where they cannot be computed.
+    floor           (n,) standard errors by the privacy noise alone: no interval is shorter.
+    noise_variance  σ² given the features, as stated or estimated; None: not computed.
+    doubts          evidence against model or release, in sentences.
     """
 
     names: tuple[str, ...]
-    estimate: Array
+    value: Array
     stated_error: Array | None
     stated_by: str
     by_blocks: SerialErrors | None
@@ -52,8 +50,8 @@ class StreamConclusion(Record):
         """
         blocks = self.by_blocks
         if blocks is None:
-            return np.full((len(self.estimate), 2), np.nan)
-        half = np.full(len(self.estimate), np.nan)
+            return np.full((len(self.value), 2), np.nan)
+        half = np.full(len(self.value), np.nan)
         for j in np.flatnonzero(~blocks.refused):
             freedom = float(blocks.degrees_of_freedom[j])
             half[j] = quantile(confidence, freedom) * blocks.standard_error[j]
@@ -61,7 +59,7 @@ class StreamConclusion(Record):
             half = np.where(
                 half < quantile(confidence) * self.floor, quantile(confidence) * self.floor, half
             )
-        return np.stack([self.estimate - half, self.estimate + half], axis=-1)
+        return np.stack([self.value - half, self.value + half], axis=-1)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -93,25 +91,21 @@ class StreamConclusion(Record):
 
 
 def conclude(
-    rls: PrivateRLS, shown: int, names: Sequence[str], *, known: bool = True,
-    reference: int | None = None, whole: bool = True,
-) -> StreamConclusion:  # fmt: skip
-    """What an estimator with blocks has found from `shown` readings.
+    rls: PrivateRLS, shown: int, names: Sequence[str], *, known: bool = True, whole: bool = True
+) -> StreamConclusion:
+    """The conclusion of an estimator with blocks from `shown` measurements.
 
-    known      whether its noise variance is one; else it was made with none (zero), and σ² comes
-               from the release itself, where one level shows all readings one by one.
-    reference  degrees of freedom of σ², where it is from a public reference set.
-    whole      False: estimate and errors alone, for a line after every reading: nobody looked for
-               doubts, and there are no intervals.
+    known  False: the estimator was made with noise 0, and σ² comes from the release.
+    whole  False: estimate and errors alone, without doubts and intervals.
     """
     try:
         blocks = rls.block_errors(whole=whole)
     except NotIdentifiable:  # of what blocks can hold; the estimate stands
         blocks = None
     freedom, plain = shown - rls.parameters, rls.one_level is not None
-    common: dict[str, Any] = {"names": tuple(names), "estimate": rls.estimate, "by_blocks": blocks}
-    if plain and freedom > 0 and (not known or reference is not None):
-        return _scattered(rls, freedom, common, reference if known else None, whole)
+    common: dict[str, Any] = {"names": tuple(names), "value": rls.value, "by_blocks": blocks}
+    if plain and freedom > 0 and not known:
+        return _scattered(rls, freedom, common, whole)
     if not known:  # readings are shown mixed: rows of unit noise, if only release noise were there
         doubts = _audit(rls.misfit, freedom, 1.0) if whole else ()
         return StreamConclusion(
@@ -132,37 +126,27 @@ def conclude(
 
 
 def _scattered(
-    rls: PrivateRLS, freedom: int, common: dict[str, Any], reference: int | None, whole: bool
+    rls: PrivateRLS, freedom: int, common: dict[str, Any], whole: bool
 ) -> StreamConclusion:
-    """With σ² from the release itself, or from it and a reference set together."""
+    """With σ² from the release itself."""
     own, added = noise_whitened_by(rls), noise_added(rls)
     squares = rls.misfit * (own + added)
-    inverse = rls.covariance / (own + added)  # (HᵀH)⁻¹
-    doubts: tuple[str, ...] = ()
-    if reference is None:
-        variance = Scatter(squares, freedom, added).noise_variance
-        total, by = squares / freedom, "by how much the release scatters"
-        doubts = _audit(squares, freedom, added) if whole else ()
-    else:
-        variance, _ = pooled_variance(own, reference, squares, freedom, added)
-        total, by = variance + added, "by the reference and the release"
-        if whole:
-            chance = reference_p(squares, freedom, own, reference, added)
-            doubts = _doubts(rls, freedom, common["by_blocks"], chance, own)
-    size = np.sqrt(inverse.diagonal())
+    size = np.sqrt(rls.covariance.diagonal() / (own + added))  # of (HᵀH)⁻¹
     return StreamConclusion(
-        **common, stated_error=np.sqrt(total) * size, stated_by=by,
-        floor=np.sqrt(added) * size, noise_variance=variance, doubts=doubts,
+        **common, stated_error=np.sqrt(squares / freedom) * size,
+        stated_by="by how much the release scatters", floor=np.sqrt(added) * size,
+        noise_variance=Scatter(squares, freedom, added).noise_variance,
+        doubts=_audit(squares, freedom, added) if whole else (),
     )  # fmt: skip
 
 
 def noise_whitened_by(rls: PrivateRLS) -> float:
-    """σ² of a reading, as the estimator was told; 0 where it was not."""
+    """σ² of a measurement as the estimator was given it, or 0."""
     return float(rls.noise.covariance(rls.noise.size or 1).diagonal()[0])
 
 
 def noise_added(rls: PrivateRLS) -> float:
-    """The variance of the release noise on a reading, where all have one level."""
+    """The variance of the privacy noise on a measurement, where all have one level."""
     assert rls.one_level is not None
     return rls.unit_variance / rls.one_level
 
@@ -170,7 +154,7 @@ def noise_added(rls: PrivateRLS) -> float:
 def _doubts(
     rls: PrivateRLS, freedom: int, blocks: SerialErrors | None, chance: float, own: float
 ) -> tuple[str, ...]:
-    """Whether the releases scatter as σ² says. Where they remember the law of that is another."""
+    """Evidence against the stated σ²; none under autocorrelation, where the test does not hold."""
     if freedom < 1:
         return ()
     audit: tuple[str, ...] = ()
@@ -190,7 +174,7 @@ def _doubts(
 
 
 def _audit(squares: float, freedom: int, added: float) -> tuple[str, ...]:
-    """Whether there is less noise in the releases than they say, whatever the readings are."""
+    """Whether the releases hold less noise than they say, whatever y is."""
     if freedom < 1 or less_noise_p(squares, freedom, added) >= DOUBTFUL:
         return ()
     return (

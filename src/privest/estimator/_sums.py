@@ -19,7 +19,7 @@ from privest.aggregate import (
 )
 from privest.arrays import Array, as_positive
 from privest.errors import InvalidInput
-from privest.estimator.result import Result
+from privest.estimator.result import Estimate
 from privest.ledger import Account, Budget, Cost
 from privest.linalg import RunningLeastSquares
 from privest.mechanism import as_range
@@ -38,12 +38,12 @@ def estimate_sums(
     delta: float = 1e-6,
     level: float | None = None,
     account: Account | None = None,
-) -> Result:
-    """One aggregate release (`aggregate.release_sums`), and the estimate that follows from it.
+) -> Estimate:
+    """One aggregate release (`aggregate.release_sums`) and the estimate from it.
 
     rows, values   H, public, and the private values beside its blocks; clipped to the range.
-    epsilon, delta promised for one value replaced anywhere in the range; or level, the most Fisher
-                   information about one value.
+    epsilon, delta differential privacy of one value anywhere in the range; or level, s of one
+    value.
     account        is charged before anything is drawn.
     """
     ends = as_range(range)
@@ -66,8 +66,8 @@ def estimate_sums(
         _charge(account, own, limits, rows.count)
     drawn = release_sums(design, values, limits, own, source)
     variance, freedom = drawn.chosen()
-    return Result(
-        estimate=drawn.estimate,
+    return Estimate(
+        value=drawn.estimate,
         covariance=sum_covariance(design.sums.cross, design.sums.gram, own.level, variance),
         names=names, simulated=source.simulated, method="noisy sums",
         degrees_of_freedom=None if np.isinf(freedom).all() else freedom,
@@ -79,5 +79,5 @@ def _charge(account: Account, own: Split, limits: Range, count: int) -> None:
     mu2 = Fraction(own.stated) ** 2
     if not account.is_open:
         account.open(Budget(level=own.exposure))
-    cost = Cost(own.exposure, mu2=mu2, rho=mu2 / 2, move=limits.move)
+    cost = Cost(own.exposure, mu2=mu2, rho=mu2 / 2, sensitivity=limits.width)
     account.spend(cost, start=0, stop=count)

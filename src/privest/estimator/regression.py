@@ -14,26 +14,16 @@ from privest.aggregate import FeatureRows
 from privest.arrays import CONFIDENCE, Array, as_choice, as_flag, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped import ClippedResult, estimate_clipped
-from privest.estimator._history import (
-    BOTH_ENDS,
-    Beside,
-    ClippedHistory,
-    NoiseLimit,
-    RowHistory,
-    known_limit,
-    limit_at,
-    limit_of,
-)
-from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
 from privest.estimator._sums import estimate_sums
-from privest.estimator.result import Result
+from privest.estimator.inference._errors import reference_fit, same_rows
+from privest.estimator.result import Estimate
 from privest.ledger import Account, Budget, LedgerSource, cost_of
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import Source, as_protected, seeded
-from privest.noise import GaussianLaw, ScalarLaw, as_joint
-from privest.privacy import PrivacyLevel, SequentialLevel, as_stream_level
-from privest.release import StreamRelease
+from privest.noise import Distribution, Gaussian, as_joint
+from privest.privacy import PrivacyLevel, StreamLevel, as_stream_level
+from privest.release import Release
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -45,7 +35,19 @@ try:
         validate_data,
     )
 
-    from privest.estimator._regression_input import beside_rows, design, readings_of
+    from privest.estimator._history import (
+        BOTH_ENDS,
+        Beside,
+        ClippedHistory,
+        NoiseLimit,
+        RowHistory,
+        beside_rows,
+        design,
+        known_limit,
+        limit_at,
+        limit_of,
+        readings_of,
+    )
 except ModuleNotFoundError as missing:
     if (missing.name or "").split(".")[0] != "sklearn":
         raise
@@ -58,103 +60,65 @@ CENTRED = 1e-8  # largest mean of the noise, in standard deviations: the error o
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc] # untyped
-    """Linear regression that learns from private releases of y, never from y itself.
+    """Linear regression from private releases of y, as a scikit-learn estimator.
 
         y = intercept + X·coef + w ,   z̃_k = √S·y_k + e_k ,   e_k ~ N(0, 1)
         cov θ̂ = ((1/S + σ²)⁻¹ HᵀH)⁻¹ ,   H = [1, X] ,   θ = (intercept, coef)
 
-    for one level S for all; with other levels as in `PrivateRLS`. X is public, y is sensitive.
+    for one level S; with other levels as in `PrivateRLS`. X is public, y is sensitive.
 
     Parameters
-        level           what may be learnt about each y: a number (Fisher level S: no unbiased guess
-                        of a reading is better than ± 1/√S), a vector with one level a sample, an
-                        `EndlessLevel` or a `StreamLevel` of scalar readings, or a `PrivacyLevel`
-                        that is a number or (`fit` only) a vector. None: `fit` refuses.
-        noise           the variance σ² of y given X, or its law: a centred law of `privest.noise`.
-                        None (and no reference): it is not known, and errors come from what the
-                        release itself scatters, which costs no privacy: HC3 from 25 degrees of
-                        freedom on, Student's t below, exact for Gaussian y; with a vector of levels
-                        restricted maximum likelihood (`estimator.inference`). `result_.method` says
-                        which. For levels that do not look back. With a range σ² is estimated with
-                        the coefficients, by the likelihood of clipped readings.
-        reference       (X_ref, y_ref), a PUBLIC data set. Used if noise is None: σ² is the
-                        residual variance RSS/(m − rank H) of ordinary least squares there; with
-                        one level for all it is pooled with what the release scatters, and
-                        intervals are those of Student's t (`result_.degrees_of_freedom`). Give it
-                        in the units that `fit` sees; a pipeline does not transform it, which does
-                        no harm to scaled or, with an intercept, shifted columns. Never the private
-                        rows: σ² from readings that no noise protects would leak. A trial refuses
-                        them; a release, which must not depend on what y is, refuses the same
-                        memory and tells the data holder of equal rows in the log ("privest").
-        fit_intercept   whether θ has an intercept; without one intercept_ = 0.
-        random_state    seed of the noise of a trial (None: fresh), with simulate=True only: a
-                        release has no seed. A whole number gives noise that is a function of it
-                        and of each reading and its place: no two different releases share it.
-        account         of a real release: `Ledger(path).account(subject)`. `fit` charges it before
-                        anything is drawn, and its budget refuses a second fit. One without a budget
-                        gets what this release costs.
-        simulate        True: a trial with noise of a simulation generator, which protects nothing.
-                        `fit` demands an account, or this.
-        range           (low, high), public: readings beyond are clipped to it before they are
-                        released, and "one reading moves by at most high − low" is true. θ̂ is then
-                        maximum likelihood of clipped readings (`estimate_clipped`), which undoes
-                        the bias; for levels that do not look back, and Gaussian noise. None: what
-                        the grid of the noise holds, 2⁴² of its deviations.
-        form            "rows": a noisy value for every sample; "aggregate": noisy sums of all of
-                        them (docs/aggregate.md), for a trusted data holder: `fit` only, with a
-                        range and epsilon or a number as level, without reference, weights, groups.
-                        Errors are those that the sums show; `noise`, a number, is for predictions.
+        level           privacy level of each y: a number, a vector with one a sample, a stream
+                        level of scalars, or a `PrivacyLevel`. No unbiased guess of a y is better
+                        than ±1/√S.
+        noise           the variance σ² of y given X, or its centred distribution. None (and no
+                        reference): errors come from the residuals of the release: HC3 from 25
+                        degrees of freedom on, Student's t below; with a vector of levels REML. With
+                        a range σ² is estimated with the coefficients.
+        reference       (X_ref, y_ref), PUBLIC: σ² is its residual variance, pooled with the release
+                        where there is one level; intervals are Student's t. In the units that `fit`
+                        sees. Never the private rows: a simulation refuses them, a release refuses
+                        the same memory and warns the data owner of equal rows in the log
+                        ("privest").
+        fit_intercept   whether θ has an intercept.
+        random_state    seed of a simulation; a release has none.
+        account         `Ledger(path).account(subject)`, charged before anything is drawn; without a
+                        budget it gets what this release costs.
+        simulate        True: noise of a simulation generator, which protects nothing. `fit` demands
+                        an account, or this.
+        range           (low, high), public: y is clipped to it before release; θ̂ is then maximum
+                        likelihood of clipped measurements. For levels without lags, Gaussian noise.
+        form            "rows", or "aggregate": noisy sums of all samples (docs/aggregate.md), `fit`
+                        only, with a range and epsilon or a number as level.
         epsilon, delta  of form "aggregate": differential privacy of one y anywhere in the range.
 
     Fitted
-        coef_, intercept_                      θ̂: unbiased.
-        result_                                all of what follows as one `estimator.Result`, with
-                                               names, intervals and a summary (a `ClippedResult`
-                                               where a range is given).
-        covariance_                            of (intercept, coef), intercept first; of coef alone
-                                               if fit_intercept=False.
-        bound_                                 the floor Σ_PPCR for every mechanism within the level
-                                               and every unbiased estimate, in the same order; None
-                                               where the noise is not known, or with weights or
-                                               groups, as is efficiency_.
-        classical_                             Σ_CR, the floor without privacy, in the same order.
-        efficiency_                            tr bound_ / tr covariance_; 1 for Gaussian noise,
-                                               1 − 1e-6 or more for that of a release.
-        noise_variance_                        σ²: of the law, or of reference and release pooled;
-                                               where nobody stated it that of the release, which may
-                                               be 0.
-        noise_upper_                           its upper 90 % limit, which deviations of predictions
-                                               are made with; noise_variance_ where that was stated.
-        noise_source_                          "release", or "simulation".
+        coef_, intercept_           θ̂: unbiased.
+        result_                     the `pv.Estimate`: names, intervals, summary.
+        covariance_                 of (intercept, coef), intercept first.
+        bound_, efficiency_         Σ_PPCR and tr bound_/tr covariance_; None where σ² is unknown,
+                                    or with weights or groups. For Gaussian noise covariance_ =
+                                    bound_ (`thm:opt`); for other noise it is exact, and above.
+        classical_                  Σ_CR, the bound without privacy.
+        noise_variance_             σ², stated, pooled or from the release (which may give 0).
+        noise_upper_                its upper 90% limit, for predictions.
+        noise_source_               "release", or "simulation".
         n_samples_seen_, n_features_in_, feature_names_in_ (if X has names)
 
-    Guarantees: for Gaussian noise efficient, covariance_ = bound_ (`thm:opt`). For another law
-    covariance_ is still exact (with the variance of the law), above bound_, which uses its Fisher
-    information; intervals are then exact in the limit of many samples.
+    `fit(X, y, sample_weight=…, groups=…)`, both public: weighted least squares with HC3, samples of
+    weight 0 are not released; groups may be correlated within, errors are CR2 with the degrees of
+    freedom of Bell and McCaffrey.
 
-    **Weights and groups.** `fit(X, y, sample_weight=…)` takes weights that say how many others a
-    sample stands for: θ̂ is weighted least squares, errors are a sandwich (HC3), which needs no σ².
-    A sample of weight 0 is not released. `groups=…`, one label a sample: the noise within a group
-    may be correlated in any way, errors are CR2 with the degrees of freedom of Bell and McCaffrey.
-    Both are public.
+    Noise of a release is exact and comes from the operating system: I_z(y) ≤ S (docs/promise.md).
+    No y is rejected for its value: NaN, None and masked ones are missing (which is public),
+    infinite ones are clipped. Every `fit` is another release, and levels add: five folds of a
+    cross-validation need five times the level as budget. `fit(X, y, source=account.source(…))` is
+    charged by its source. `score` uses its y without protection.
 
-    **Releases.** The noise is protected (`mechanism.source.Protected`): exact, from the operating
-    system, I_z(y) ≤ S (docs/promise.md). No reading is refused for its value:
-    NaN, None and masked ones are missing (that they are is public), infinite ones are clipped. So
-    scikit-learn's checks that y is finite hold with simulate=True only, as do its estimator checks
-    of a y with NaN; those of X always. Every `fit` is another release, and levels add: fitting
-    twice, or cross-validating over five folds, needs a budget of two or five times the level
-    (`Ledger.account(subject, budget=)`). `fit(X, y, source=account.source(…))` is charged by its
-    source, in place of an account. `score` looks at the y it is given without any protection: its
-    result belongs to the data holder, unless that y is public.
+    y is not kept, except the last b measurements of a level with b lags, until it ends or `forget`
+    is called; pickles and copies leave them and the state of the generator out.
 
-    y is not kept. Only a level that looks back b steps needs the last b readings (a dense one:
-    all of them) for the next `partial_fit`; the estimator holds them until the level ends or
-    `forget` is called. They, and the state of the noise generator, are left out of pickles and
-    deep copies: a loaded model predicts, and goes on learning with fresh noise if its level does
-    not look back. With a range the releases and their rows, which are public, are kept.
-
-    Raises NotIdentifiable, naming the features, where X (or the level) does not tell them apart.
+    Raises NotIdentifiable, naming the features that X and the level do not determine.
     Source: `algo:PP_RLS`, `thm:opt`.
 
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.1, 4.9, 7.0])
@@ -167,8 +131,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def __init__(
         self,
-        level: float | PrivacyLevel | SequentialLevel | None = None,
-        noise: float | ScalarLaw | None = None,
+        level: float | PrivacyLevel | StreamLevel | None = None,
+        noise: float | Distribution | None = None,
         reference: tuple[Any, Any] | None = None,
         fit_intercept: bool = True,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -204,10 +168,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ) -> PrivateLinearRegression:
         """Release y and estimate from the release, forgetting earlier fits.
 
-        X (m, n) and y (m,): arrays, or pandas or Polars frames and series; X without NaN.
-        `source`: of protected noise, None for the usual one. That of a ledger is an account.
-        `sample_weight` (m,) ≥ 0 and `groups` (m,), labels: public, see the class.
-        Raises NotIdentifiable if X and the level do not show every coefficient.
+        X (m, n) and y (m,): arrays, or pandas or Polars frames; X without NaN. `source`: of
+        protected noise, None for the usual one.
         """
         self._require_account(source)
         form = as_choice(self.form, ("rows", "aggregate"), "form")
@@ -233,14 +195,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         sample_weight: object = None,
         groups: object = None,
     ) -> PrivateLinearRegression:
-        """Go on with the stream: release these readings and add them to what is known.
+        """Go on with the stream: release these measurements and add them to the estimate.
 
-        In pieces, the result is that of one `fit` on everything (up to rounding). The level goes on
-        where it was. A reading that is fed twice is released twice, and the account does not notice
-        it: each sample counts as another reading. Until every coefficient is identifiable there are
-        no coef_ and no predictions; `predict` says what is hidden.
-        The parameters are those of the first call; changed ones are refused. Weights and groups are
-        given in every call, or in none.
+        In pieces the result is that of one `fit` (up to rounding). A y that is fed twice is
+        released twice. Until θ is identifiable there are no coef_; `predict` says what is hidden.
+        Changed parameters are refused; weights and groups are given in every call, or in none.
         """
         self._require_account(source)
         first = not hasattr(self, "_rls")
@@ -255,11 +214,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def forget(self) -> PrivateLinearRegression:
-        """Drop the readings that a level with lags keeps for the next `partial_fit`.
-
-        It refuses to go on after that. With a level that does not look back nothing is kept, and
-        nothing changes.
-        """
+        """Drop the measurements that a level with lags keeps: `partial_fit` then refuses."""
         self.__dict__.pop("_mechanism", None)
         return self
 
@@ -274,15 +229,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         }
         # Copied: what it remembers must not change a parameter of the estimator.
         given: Any = copy(self.level)  # None is refused there
-        level = as_stream_level(given, samples, readings=1)
+        level = as_stream_level(given, samples, measurements=1)
         law, self._freedom = self._noise_law()
         unknown = law is None
-        law = GaussianLaw(1.0) if law is None else law  # weighs all samples alike
+        law = Gaussian(1.0) if law is None else law  # weighs all samples alike
         parameters = self.n_features_in_ + bool(self.fit_intercept)
         rls = PrivateRLS(level, parameters, law, classical=True)
         self._floor = rls  # the recursion with Σ = 1/I in place of cov w: its covariance is bound_
-        if not isinstance(law, GaussianLaw):
-            self._floor = PrivateRLS(level, parameters, GaussianLaw(1 / law.fisher_information))
+        if not isinstance(law, Gaussian):
+            self._floor = PrivateRLS(level, parameters, Gaussian(1 / law.fisher_information))
         if self.simulate:
             self._source = seeded(self.random_state, "regression", level.fingerprint)
         self._mechanism, self._rls = StreamMechanism(level, range=self.range), rls
@@ -304,12 +259,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def _fit_sums(
         self, rows: Array, readings: Array, source: Source | None, *beside: object
     ) -> PrivateLinearRegression:
-        """The aggregate release of the samples that have a reading: which have one is public."""
+        """The aggregate release of the samples that are not missing, which is public."""
         self._require_no_seed()
         level, noise = self.level, self.noise
         if any(one is not None for one in beside):
             raise InvalidInput("noisy sums take no sample_weight and no groups: leave them out.")
-        laws = isinstance(noise, ScalarLaw) or isinstance(level, PrivacyLevel | SequentialLevel)
+        laws = isinstance(noise, Distribution) or isinstance(level, PrivacyLevel | StreamLevel)
         if laws or self.reference is not None:
             raise InvalidInput("noisy sums take numbers as noise and level, and no reference.")
         if isinstance(source, LedgerSource):
@@ -356,7 +311,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         )
 
     def _learn(self, rows: Array, readings: Array, source: Source | None, beside: Beside) -> None:
-        """The readings end here: only their release goes on. Where this raises, nothing changed."""
+        """Release the measurements and learn from the release alone; where this raises, nothing
+        changed.
+        """
         rls, floor = self._rls, self._floor
         mechanism = copy(self._continued())  # kept where all goes well
         clipped = copy(vars(self).get("_clipped"))
@@ -393,14 +350,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self._growth = noise.growth
         self._conclude(found)
 
-    def _conclude(self, found: Result) -> None:
-        self.result_, theta = found, found.estimate
+    def _conclude(self, found: Estimate) -> None:
+        self.result_, theta = found, found.value
         self.intercept_ = float(theta[0]) if self.fit_intercept else 0.0
         self.coef_ = theta[1:] if self.fit_intercept else theta
         self.covariance_, self.bound_ = found.covariance, found.bound
         self.classical_, self.efficiency_ = found.classical, found.efficiency
 
-    def _noise_limit(self, found: Result, history: RowHistory | None) -> NoiseLimit:
+    def _noise_limit(self, found: Estimate, history: RowHistory | None) -> NoiseLimit:
         """σ² as it was stated, or as it was found, with the limit that predictions need."""
         reference, stated = self._freedom, float(self._rls.noise.covariance(1).diagonal()[0])
         if isinstance(found, ClippedResult) and found.noise_variance is not None:
@@ -417,7 +374,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def _released(
         self, mechanism: StreamMechanism, readings: Array, source: Source | None
-    ) -> StreamRelease:
+    ) -> Release:
         if not self.simulate:
             if self.account is not None:
                 _charge(self.account, mechanism, len(readings))
@@ -426,7 +383,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._source = seeded(None)
         return mechanism.simulate(readings, self._source)
 
-    def _found(self, clipped: ClippedHistory | None, history: RowHistory | None) -> Result | None:
+    def _found(self, clipped: ClippedHistory | None, history: RowHistory | None) -> Estimate | None:
         """None where clipping hides a coefficient: what was released is spent, and stays.
 
         Also where a history has no more rows than coefficients.
@@ -440,14 +397,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 clipped.hidden = self._too_few(clipped.rows)
                 return None
             try:
-                return estimate_clipped(
+                fit = estimate_clipped(
                     clipped.blocks,
                     noise_variance=self._rls.unit_variance,
                     reference=self._freedom,
                     names=tuple(self._names()),
-                    simulated=self._rls.simulated,
                     variance_known=not clipped.unknown,
                 )
+                return replace(fit, simulated=self._rls.simulated)
             except (NotIdentifiable, NumericalFailure) as why:
                 clipped.hidden = why
                 return None
@@ -457,7 +414,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return replace(found, bound=self._floor.result().bound)
 
     def _continued(self) -> StreamMechanism:
-        """The mechanism at the next step, made anew where it needs no earlier reading."""
+        """The mechanism at the next step, made anew where it needs no earlier measurement."""
         kept: StreamMechanism | None = vars(self).get("_mechanism")
         if kept is not None:
             return kept
@@ -478,11 +435,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
             std² = hᵀ covariance_ h + σ² ,   h = (1, x)
 
-        as in scikit-learn's BayesianRidge. Where σ² was stated that is exact. Where it was found it
-        may have come out far too small, also as 0, and intervals ŷ ± 1.96 std would cover .84 to
-        .94 of 95 %: its upper 90 % limit `noise_upper_` is taken in its place (in covariance_,
-        too), and they cover .96 to .98; std is then too large rather than too small.
-        Raises NotIdentifiable while some coefficient is hidden.
+        Where σ² was estimated its upper 90% limit `noise_upper_` replaces it (in covariance_ too):
+        95% intervals cover .96 to .98, with σ̂² .84 to .94.
         """
         self._require_fitted()
         given: Array = validate_data(self, X, dtype=np.float64, order="C", reset=False)
@@ -497,10 +451,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def interval(self, confidence: float = CONFIDENCE) -> Array:
         """Intervals θ̂ ± q·√diag covariance_, (parameters, 2), in the order of covariance_.
-
-        q is the normal quantile: each covers with `confidence`, exactly for Gaussian noise of known
-        variance. With a reference set σ² is itself an estimate, and q is that of Student's t with
-        `result_.degrees_of_freedom` (`estimator._reference`).
 
         >>> model = PrivateLinearRegression(1e16, 4.0, fit_intercept=False, simulate=True)
         >>> model.fit([[1.0]] * 4, [2.0, 4.0, 3.0, 3.0]).interval().round(2)
@@ -517,7 +467,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without readings, and without the state that would give the noise away."""
+        """Without measurements, and without the generator state that would reveal the noise."""
         state: dict[str, Any] = super().__getstate__()
         kept = {name: v for name, v in state.items() if name not in ("_mechanism", "_source")}
         if isinstance(kept["random_state"], np.random.Generator | np.random.RandomState):
@@ -534,7 +484,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return design(given, self.fit_intercept), readings
 
     def _require_account(self, source: Source | None) -> None:
-        """Refuse a release that nothing would be charged for, and a trial that would be charged."""
+        """Refuse a release that nothing would be charged for, and a simulation that would be
+        charged.
+        """
         charged = (self.account is not None) + isinstance(source, LedgerSource)
         if as_flag(self.simulate, "simulate"):
             if charged or source is not None:
@@ -548,10 +500,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 "charged to (or the source of a ledger, not both). A trial: simulate=True."
             )
 
-    def _noise_law(self) -> tuple[ScalarLaw | None, int | None]:
-        """The law of y given X, from what is public; the degrees of freedom of its variance.
-
-        None where nobody stated it: it is then seen in the release, never in the readings.
+    def _noise_law(self) -> tuple[Distribution | None, int | None]:
+        """The distribution of y given X from public facts (None: unknown), and its degrees of
+        freedom.
         """
         given = self.noise
         if given is None and self.reference is None:
@@ -560,9 +511,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             if given is not None:
                 raise InvalidInput("Give noise or reference, not both.")
             variance, freedom = reference_fit(*self._reference_rows())
-            return GaussianLaw(variance), freedom
-        if not isinstance(given, ScalarLaw):
-            return GaussianLaw(as_positive(given, "noise")), None  # type: ignore[arg-type]
+            return Gaussian(variance), freedom
+        if not isinstance(given, Distribution):
+            return Gaussian(as_positive(given, "noise")), None  # type: ignore[arg-type]
         as_joint(given).covariance(1), as_joint(given).inverse_information(1)  # both exist
         if not abs(given.mean) <= CENTRED * math.sqrt(given.variance):
             raise InvalidInput(
@@ -584,10 +535,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return design(given, self.fit_intercept), response
 
     def _require_public(self, rows: Array, readings: Array) -> None:
-        """Refuse a reference that is the private data: σ² would come from unprotected readings.
+        """Refuse a reference that is the private data: σ² would come from unprotected measurements.
 
-        Whether a release comes must not depend on what y is: there only the same memory is refused
-        (as a trial refuses equal rows too), and equal rows are told to the data holder, in the log.
+        A release must not depend on what y is: it refuses the same memory only, and warns of equal
+        rows.
         """
         if self.reference is None or self.noise is not None:
             return
@@ -622,13 +573,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
 
     def _names(self) -> list[str]:
-        """Of the parameters, the intercept first."""
+        """Names of the parameters, the intercept first."""
         made_up = map("x{}".format, range(self.n_features_in_))
         names = [str(name) for name in getattr(self, "feature_names_in_", made_up)]
         return ["intercept", *names] if self.fit_intercept else names
 
     def _hidden(self) -> InvalidInput | NotIdentifiable | NumericalFailure:
-        """What the releases do not show, by the names of the features."""
+        """The error that names the features whose coefficients are hidden."""
         rls, names = self._rls, self._names()
         if rls.identifiable and "_history" in vars(self):
             return self._too_few(self._history.rows)

@@ -1,4 +1,4 @@
-"""What an estimator gives: θ̂, how good it is, and what of its error is the price of privacy."""
+"""The one result of estimation: θ̂, its covariance, and what of it is the price of privacy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, AnyArray, Array, as_confidence
+from privest.arrays import CONFIDENCE, AnyArray, Array, Flags, as_confidence
 from privest.errors import InvalidInput
 from privest.records import (
     Estimated,
@@ -23,28 +23,25 @@ from privest.records import (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Result(Estimated, Record):
-    """θ̂ with its covariance, split into what sampling and what privacy adds.
+class Estimate(Estimated, Record):
+    """θ̂ with its covariance = sampling + privacy.
 
-        covariance = sampling + privacy
-
-    estimate    θ̂, (n,), or (trials, n) for many data sets at once.
-    covariance  (n, n) of θ̂, the release noise included; (trials, n, n) where trials differ.
-    sampling    (n, n): the part that is there without release noise; None where it was not kept.
-    classical   (n, n): Σ_CR, the floor without privacy; None where it was not kept. For efficient
-                estimates it is `sampling`.
-    bound       (n, n): the floor for every mechanism within the level and every unbiased estimate;
-                None where it was not computed.
+    value       θ̂, (n,), or (trials, n) for many data sets at once.
+    covariance  (n, n), privacy noise included; (trials, n, n) where trials differ.
+    sampling    (n, n): the part without privacy noise; None: not computed.
+    classical   (n, n): Σ_CR, the bound without privacy; None: not computed.
+    bound       (n, n): Σ_PPCR, for every mechanism within the level and every unbiased estimate.
     names       of the parameters.
-    simulated   whether the release was a simulation, for experiments; None where nobody said.
+    simulated   whether the release was a simulation; None: not stated.
     degrees_of_freedom
-                of Student's t in intervals and tests, where the noise variance is itself an
-                estimate, a number or one a parameter; None: it is known, and they are normal.
+                of Student's t in intervals and tests, a number or one a parameter; None: normal.
     floor       (n,): standard errors by the known noise alone; those of `covariance` are not below.
-    method      how the errors were made, in a few words for people; None: as the class says.
+    method      how the errors were made, in a few words.
+    log_likelihood, converged
+                of a maximum likelihood fit, one a trial.
     """
 
-    estimate: Array
+    value: Array
     covariance: Array
     sampling: Array | None = None
     classical: Array | None = None
@@ -54,13 +51,15 @@ class Result(Estimated, Record):
     degrees_of_freedom: float | Array | None = None
     floor: Array | None = None
     method: str | None = None
+    log_likelihood: float | Array | None = None
+    converged: bool | Flags | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "privacy", "standard_error", "classical_error", "efficiency",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        n = self.estimate.shape[-1]
+        n = self.value.shape[-1]
         names = tuple(self.names) or tuple(f"θ[{j}]" for j in range(n))
         object.__setattr__(self, "names", names)
         matrices = (self.covariance, self.sampling, self.classical, self.bound)
@@ -83,27 +82,25 @@ class Result(Estimated, Record):
 
     @property
     def efficiency(self) -> float | None:
-        """tr bound / tr covariance ≤ 1 (of all trials); None where the bound was not computed."""
+        """tr bound / tr covariance ≤ 1 (over all trials); None without a bound."""
         if self.bound is None:
             return None
         whole = np.trace(self.covariance, axis1=-2, axis2=-1)
         return float(np.trace(self.bound, axis1=-2, axis2=-1).sum() / whole.sum())
 
     def summary(self, confidence: float = CONFIDENCE) -> str:
-        """A table for people, laid out as in statsmodels; its last column is `classical_error`, the
-        standard errors that there would be without privacy (no estimate is known without it).
-        """
-        if self.estimate.ndim != 1:
+        """A table laid out as in statsmodels; its last column is `classical_error`."""
+        if self.value.ndim != 1:
             raise InvalidInput(
-                f"a summary is of one estimate; this result holds {len(self.estimate)} of them."
+                f"a summary is of one estimate; this result holds {len(self.value)} of them."
             )
         tail = (1 - as_confidence(confidence)) / 2
         errors, (low, high) = self.standard_error, self.interval(confidence).T
         with np.errstate(divide="ignore", invalid="ignore"):  # an error of 0: z is infinite
-            z = self.estimate / errors
+            z = self.value / errors
         letter, chance = "z" if self.degrees_of_freedom is None else "t", self.p_values()
         columns = {
-            "coef": decimals(self.estimate),
+            "coef": decimals(self.value),
             "std err": decimals(errors),
             letter: [f"{value:.3f}" for value in z],
             f"P>|{letter}|": [f"{value:.3f}" for value in chance],
@@ -119,14 +116,14 @@ class Result(Estimated, Record):
 
         `library`: "pandas" or "polars"; None: that of the data, pandas where they were a file.
         """
-        if self.estimate.ndim != 1:
+        if self.value.ndim != 1:
             raise InvalidInput(
-                f"a frame is of one estimate; this result holds {len(self.estimate)} of them."
+                f"a frame is of one estimate; this result holds {len(self.value)} of them."
             )
         low, high = self.interval(confidence).T
         columns = {
             "coefficient": list(self.names),
-            "estimate": self.estimate,
+            "estimate": self.value,
             "standard_error": self.standard_error,
             "p_value": self.p_values(),
             "low": low,
@@ -139,35 +136,34 @@ class Result(Estimated, Record):
         return "pandas"
 
     def p_values(self) -> Array:
-        """Of θ_j = 0, two-sided, (…, n): the law of `interval`."""
+        """Two-sided p-values of θ_j = 0, (…, n)."""
         with np.errstate(divide="ignore", invalid="ignore"):  # an error of 0
-            away = -np.abs(self.estimate / self.standard_error)
+            away = -np.abs(self.value / self.standard_error)
             if self.degrees_of_freedom is None:
                 chance = 2 * scipy.special.ndtr(away)
             else:
                 chance = 2 * scipy.special.stdtr(self.degrees_of_freedom, away)
         return np.asarray(chance)
 
-    def contrast(self, weights: Mapping[str, float]) -> Result:
+    def contrast(self, weights: Mapping[str, float]) -> Estimate:
         """Σ w_j θ_j with its error: weights by name, 0 of the others."""
         w = np.zeros(len(self.names))
         for name, weight in weights.items():
             w[self._places([name])] = weight
         label = " ".join(f"{weight:+g}·{name}" for name, weight in weights.items())
         covariance = np.reshape(w @ self._between(w != 0) @ w, (1, 1))
-        return Result(
-            estimate=np.array([w @ self.estimate]), covariance=covariance, names=(label,),
+        return Estimate(
+            value=np.array([w @ self.value]), covariance=covariance, names=(label,),
             simulated=self.simulated, degrees_of_freedom=self._fewest(w != 0), method=self.method,
         )  # fmt: skip
 
     def wald(self, names: Sequence[str]) -> float:
-        """The p-value of all of these θ_j = 0, of one estimate: θᵀV⁻¹θ by F, or χ².
-
-        F has the fewest degrees of freedom of these.
+        """The p-value of all of these θ_j = 0: θᵀV⁻¹θ by F (with the fewest degrees of freedom), or
+        χ².
         """
         places = self._places(names)
         which = np.isin(np.arange(len(self.names)), places)
-        covariance, theta = self._between(which)[np.ix_(which, which)], self.estimate[which]
+        covariance, theta = self._between(which)[np.ix_(which, which)], self.value[which]
         statistic, q = float(theta @ np.linalg.solve(covariance, theta)), len(theta)
         freedom = self._fewest(which)
         if freedom is None or np.isinf(freedom):

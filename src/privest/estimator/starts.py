@@ -1,9 +1,7 @@
-"""Where to start a likelihood with several maxima: exact fits of as few readings as possible.
+"""Starts for a likelihood with several maxima: exact fits of n rows, ranked cheaply.
 
-With heavy-tailed noise most readings are good and a few are far off; a maximum lies near the
-fit of some n good readings. All subsets of n rows (or a fixed random choice of them) are
-fitted at once and ranked by something cheaper than the likelihood; the best of them by the
-likelihood itself are kept.
+With heavy-tailed noise a maximum lies near the fit of some n good rows. All subsets of n rows (or a
+fixed random choice) are fitted at once; the best by the likelihood are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import math
 import numpy as np
 
 from privest.arrays import Array, Index
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, further
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood
 
 # Subsets tried for each trial; of more a random choice, the same for every trial. The more readings
 # a fit needs, the fewer fits hold good ones only: beyond MANY parameters more are tried, and twice
@@ -75,12 +73,10 @@ def best_starts(
     count: int,
     backend: Backend = NUMPY,
 ) -> Array:
-    """The `count` exact fits of largest likelihood, (trials, count, n).
-
-    All fits are ranked by `likelihood.rough`; twice as many as asked for by the likelihood itself.
-    Cost: `rough` for each trial, subset and reading.
+    """The `count` exact fits of largest likelihood, (trials, count, n), of twice as many by
+    `rough`.
     """
-    xp, m, own = backend.xp, len(fits.matrix), further(backend)
+    xp, m = backend.xp, len(fits.matrix)
     if not len(fits):
         nothing: Array = xp.zeros((len(z), 0, fits.matrix.shape[1]))
         return nothing
@@ -91,8 +87,8 @@ def best_starts(
     for at in range(0, len(z), step):
         block, here = z[at : at + step, None], centre[at : at + step]
         eta = xp.reshape(here @ to_eta, (-1, len(fits), m))
-        score = xp.sum(likelihood.rough(block, eta, *own), axis=2)
-        humps = likelihood.hump(block, eta, *own)
+        score = xp.sum(likelihood.rough(block, eta, backend), axis=2)
+        humps = likelihood.hump(block, eta, backend)
         if humps is not None:
             score = distinct(score, humps, backend)
         first = backend.largest(score, kept)

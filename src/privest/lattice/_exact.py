@@ -50,7 +50,7 @@ class Exactly:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of `high` and `low`."""
+        """The shape of `high` and `low`."""
         return self.high.shape
 
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privest.errors import InvalidInput, NoEntropy
+from privest.errors import InvalidInput, NotReleasable
 
 Integers: TypeAlias = NDArray[np.int64]
 Unsigned: TypeAlias = NDArray[np.uint64]
@@ -28,12 +28,12 @@ Words: TypeAlias = Callable[[int], Unsigned]
 def os_words(count: int) -> Unsigned:
     """`count` words of 64 bits of the operating system's generator.
 
-    Raises NoEntropy where it has none: then nothing is released; there is no other generator.
+    Raises NotReleasable where it has none: then nothing is released; there is no other generator.
     """
     try:
         drawn = os.urandom(8 * count)
     except (OSError, NotImplementedError) as error:
-        raise NoEntropy(
+        raise NotReleasable(
             "the operating system gives no randomness (os.urandom): nothing was released, and "
             "nothing can be until it does."
         ) from error

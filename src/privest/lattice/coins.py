@@ -79,7 +79,7 @@ class Coin:
 
     @property
     def zero(self) -> float:
-        """What a bit of 0 stands for: low − q·unit."""
+        """The value of a bit of 0: low − q·unit."""
         return float(Fraction(self.low) - self.wrong * self.width / (1 - 2 * self.wrong))
 
     @cached_property

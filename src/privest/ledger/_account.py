@@ -16,14 +16,14 @@ from privest.ledger._balance import (
     amount_left,
     amount_spent,
     broken_limits,
-    keeps_move,
+    keeps_sensitivity,
     listed,
     peak_of,
     profile,
     require_within,
     segments_of,
 )
-from privest.ledger._budget import Budget, Cost, move_words
+from privest.ledger._budget import Budget, Cost, sensitivity_words
 from privest.ledger._entries import (
     Entry,
     Integers,
@@ -106,14 +106,15 @@ class Account:
                 )
 
     def change_budget(self, budget: Budget | float) -> Entry:
-        """Another budget from now on, recorded. What was spent stays spent."""
+        """Another budget from now on, recorded. Earlier spending stays."""
         wanted = as_budget(budget)
         with self._guard.spending():
             balance, old = self._require_open()
-            if not keeps_move(old, wanted):
+            if not keeps_sensitivity(old, wanted):
                 raise InvalidInput(
-                    f"the account of {self.subject!r} is for {move_words(old.move)}: what was "
-                    "spent was counted for it, and is not known for another sensitivity. Keep the "
+                    f"the account of {self.subject!r} is for "
+                    f"{sensitivity_words(old.sensitivity)}: what was spent was counted for it, "
+                    "and is not known for another sensitivity. Keep the "
                     "sensitivity, or open another account."
                 )
             balance = replace(balance, budget=self._store.head[0] + 1)
@@ -135,7 +136,7 @@ class Account:
 
     @property
     def remaining(self) -> Amount:
-        """What the budget leaves where most was spent."""
+        """The rest of the budget where most was spent."""
         with self._store.reading():
             balance, budget = self._require_open()
         return amount_left(budget, balance.peak, balance.trace)
@@ -406,7 +407,7 @@ class Account:
     def _released(
         self, line: str, start: int, stop: int, facts: str, marks: Mapping[str, str] | None
     ) -> Written | None:
-        """What was released of exactly this range; None if nothing was."""
+        """The release of exactly this range; None if nothing was."""
         row = self._meets(line, start, stop)
         if row is None:
             return None

@@ -11,7 +11,7 @@ from typing import Any
 
 from privest.arrays import as_double
 from privest.errors import BudgetExceeded
-from privest.ledger._budget import LIMITS, Budget, Cost, move_words, short
+from privest.ledger._budget import LIMITS, Budget, Cost, sensitivity_words, short
 from privest.ledger._exact import Revealed, exact_text, read_number, read_whole
 from privest.privacy import gdp
 from privest.records import Record, plain
@@ -69,7 +69,7 @@ class Balance:
 
 
 def profile(newest_first: Iterable[list[Segment]], start: int, stop: int) -> list[Segment]:
-    """What was revealed at start ≤ index < stop, by the newest entry that covers each index.
+    """The profile at start ≤ index < stop, by the newest entry that covers each index.
 
     Cost: entries are read until the range is covered.
     """
@@ -105,7 +105,7 @@ def added(before: list[Segment], cost: Cost, budget: Budget) -> list[Segment]:
             while pieces[k][1] <= at:
                 k += 1
             end, own = min(b, pieces[k][1]), pieces[k][2]
-            if cost.move != budget.move:
+            if cost.sensitivity != budget.sensitivity:
                 own = Revealed(own.level, rho=None)  # nothing is known in μ, ρ and ε
             found.append((at, end, revealed + own))
             at = end
@@ -129,7 +129,7 @@ def listed(segments: list[Segment]) -> list[list[Any]]:
 
 
 def segments_of(body: dict[str, Any]) -> list[Segment]:
-    """What was revealed at the indices of an entry, after it."""
+    """The profile of the indices of an entry, after it."""
     found = body.get("segments", [])
     return [(read_whole(a), read_whole(b), Revealed.from_list(part)) for a, b, part in found]
 
@@ -137,9 +137,9 @@ def segments_of(body: dict[str, Any]) -> list[Segment]:
 # --- limits ---------------------------------------------------------------------------------------
 
 
-def keeps_move(old: Budget, new: Budget) -> bool:
+def keeps_sensitivity(old: Budget, new: Budget) -> bool:
     """μ, ρ and ε that were added up for one sensitivity mean nothing for another."""
-    return old.move is None or new.move == old.move
+    return old.sensitivity is None or new.sensitivity == old.sensitivity
 
 
 def broken_limits(
@@ -165,7 +165,7 @@ def _holds(unit: str, budget: Budget, revealed: Revealed, trace: Fraction | None
 
 
 def _spent(unit: str, revealed: Revealed, trace: Fraction | None) -> Fraction | None:
-    """What was spent in a unit other than ε, of μ its square; None where it is not known."""
+    """The spending in a unit other than ε (μ² for μ); None where it is not known."""
     if unit == "mu":  # known if all releases are Gaussian
         others = revealed.rho is None or revealed.epsilon or revealed.rest
         return None if others else revealed.mu2
@@ -261,9 +261,10 @@ def require_within(
     place = f"index {first}" if end - first == 1 else f"indices {first} to {end - 1}"
     total = _for_people(unit, budget, revealed, balance.trace)
     if total is None:
+        known = f" for {sensitivity_words(budget.sensitivity)}"
         raise BudgetExceeded(
             f"{subject!r} has a budget of {unit}"
-            f"{f' for {move_words(budget.move)}' if unit in ('mu', 'rho', 'epsilon') else ''}, and "
+            f"{known if unit in ('mu', 'rho', 'epsilon') else ''}, and "
             f"what this release or an earlier one costs is not known in that unit at {place}. "
             "State it in the Cost, for the same sensitivity; nothing was spent."
         )
@@ -291,7 +292,7 @@ def _for_people(
 
 @dataclass(frozen=True, eq=False)
 class Amount(Record):
-    """What was spent, or is left, in every unit; None where it is not known or not limited.
+    """An amount spent, or left, in every unit; None where it is not known or not limited.
 
     Exact fractions; `epsilon` is a double, to the safe side. `mu2` is μ² of Gaussian releases.
     """
@@ -302,7 +303,7 @@ class Amount(Record):
     rho: Fraction | None
     epsilon: float | None
     delta: float | None
-    move: str | None
+    sensitivity: str | None
 
     def to_dict(self) -> dict[str, Any]:
         """Doubles, for people and programs."""
@@ -318,11 +319,11 @@ def amount_spent(budget: Budget, revealed: Revealed, trace: Fraction | None) -> 
     delta = None if budget.delta is None else float(budget.delta)
     epsilon = None if delta is None else spent_epsilon(revealed, delta)
     square = _spent("mu", revealed, trace)
-    return Amount(revealed.level, trace, square, revealed.rho, epsilon, delta, budget.move)
+    return Amount(revealed.level, trace, square, revealed.rho, epsilon, delta, budget.sensitivity)
 
 
 def amount_left(budget: Budget, revealed: Revealed, trace: Fraction | None) -> Amount:
-    """What the limits leave; None for units without a limit or of which nothing is known."""
+    """The rest of the limits; None for units without a limit or of which nothing is known."""
     spent, square = amount_spent(budget, revealed, trace), None
     if budget.mu is not None:
         square = budget.mu**2

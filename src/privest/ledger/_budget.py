@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
-from privest.arrays import ArrayLike, as_array, fingerprint_of
+from privest.arrays import ArrayLike, as_array
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger._exact import (
     Matrix,
@@ -20,35 +20,32 @@ from privest.ledger._exact import (
     read_number,
     trace_of,
 )
-from privest.privacy import Along, Move, as_move
+from privest.privacy import Adjacency, as_adjacency
 from privest.records import Record
 
 LIMITS = ("level", "trace", "mu", "rho", "epsilon")
 Information = Fraction | Runs | Matrix
 
 
-def move_text(move: float | Move | str | None) -> str | None:
+def sensitivity_text(sensitivity: float | Adjacency | str | None) -> str | None:
     """The sensitivity that a statement of differential privacy is for, as a text.
 
-    >>> move_text(0.5)
+    >>> sensitivity_text(0.5)
     'OneReading(by=0.5)'
     """
-    if move is None or isinstance(move, str):
-        return move
-    found = as_move(move)
-    if isinstance(found, Along):
-        return f"Along({fingerprint_of('along', found.direction)})"
-    return repr(found)
+    if sensitivity is None or isinstance(sensitivity, str):
+        return sensitivity
+    return as_adjacency(sensitivity).key
 
 
-def move_words(move: str | None) -> str:
+def sensitivity_words(sensitivity: str | None) -> str:
     """The same for people.
 
-    >>> move_words("OneReading(by=0.5)")
+    >>> sensitivity_words("OneReading(by=0.5)")
     'a sensitivity of 0.5'
     """
-    own = re.fullmatch(r"OneReading\(by=(.*)\)", move or "")
-    return f"a sensitivity of {float(own[1]):g}" if own else str(move)
+    own = re.fullmatch(r"OneReading\(by=(.*)\)", sensitivity or "")
+    return f"a sensitivity of {float(own[1]):g}" if own else str(sensitivity)
 
 
 def _as_information(given: object) -> Information:
@@ -76,14 +73,14 @@ def _is_exact_matrix(given: object) -> bool:
 
 @dataclass(frozen=True)
 class Cost(Record):
-    """What a release reveals of the measurement at each index of its range.
+    """The cost of a release: what it reveals at each index of its range.
 
     information  Fisher information about the measurement: a number, or one number per index
-    mu2          μ² of a Gaussian release for `move` (exactly Gaussian differential privacy)
-    rho          ρ of zero-concentrated differential privacy for `move`
-    epsilon      ε of pure differential privacy for `move`; not for a Gaussian release
-    move         the sensitivity of mu2, rho and epsilon: a number (one measurement differs by at
-                 most that), or a `privacy.Move`
+    mu2          μ² of a Gaussian release for `sensitivity` (exactly Gaussian differential privacy)
+    rho          ρ of zero-concentrated differential privacy for `sensitivity`
+    epsilon      ε of pure differential privacy for `sensitivity`; not for a Gaussian release
+    sensitivity  the sensitivity of mu2, rho and epsilon: a number (one measurement differs by at
+                 most that), or a `privacy.Adjacency`
 
     A budget in a unit that the cost does not state refuses it; ρ follows from μ² (μ²/2) and from a
     pure ε (ε²/2). Costs add up for independent noise only: y + d and y − d together reveal y.
@@ -93,7 +90,7 @@ class Cost(Record):
     mu2: Any = None
     rho: Any = None
     epsilon: Any = None
-    move: Any = None
+    sensitivity: Any = None
 
     def __post_init__(self) -> None:
         if self.information is not None:
@@ -101,7 +98,7 @@ class Cost(Record):
         for unit in ("mu2", "rho", "epsilon"):
             if getattr(self, unit) is not None:
                 object.__setattr__(self, unit, as_exact(getattr(self, unit), unit))
-        object.__setattr__(self, "move", move_text(self.move))
+        object.__setattr__(self, "sensitivity", sensitivity_text(self.sensitivity))
         if all(v is None for v in (self.information, self.mu2, self.rho, self.epsilon)):
             raise InvalidInput("a cost must state at least one of information, mu2, rho, epsilon.")
         if self.mu2 is not None and self.epsilon is not None:
@@ -115,7 +112,7 @@ class Cost(Record):
         return {
             "information": plain_exact(self.information),
             **{unit: plain_exact(getattr(self, unit)) for unit in ("mu2", "rho", "epsilon")},
-            "move": self.move,
+            "move": self.sensitivity,
         }
 
     @classmethod
@@ -125,7 +122,7 @@ class Cost(Record):
         object.__setattr__(found, "information", read_information(record["information"]))
         for unit in ("mu2", "rho", "epsilon"):
             object.__setattr__(found, unit, read_number(record[unit]))
-        object.__setattr__(found, "move", _read_move(record))
+        object.__setattr__(found, "sensitivity", _read_sensitivity(record))
         return found
 
     def trace(self, count: int) -> Fraction | None:
@@ -146,7 +143,7 @@ class Cost(Record):
         return given.largest if isinstance(given, Runs) else given
 
     def pieces(self, start: int, stop: int) -> list[tuple[int, int, Revealed]]:
-        """What the release reveals at each index, in runs of equal indices."""
+        """The cost at each index, in runs of equal indices."""
         given, runs = self.information, [(self.information, stop - start)]
         if isinstance(given, Runs):
             if given.count != stop - start:
@@ -176,11 +173,11 @@ class Budget(Record):
 
     level            information about the measurement at any one index
     trace            information summed over all indices of the subject
-    mu               μ of Gaussian differential privacy for `move`
-    rho              ρ of zero-concentrated differential privacy for `move`
-    epsilon, delta   ε and δ of differential privacy for `move`; delta = 0 takes pure releases only
-    move             the sensitivity: a number (one measurement differs by at most that), or a
-                     `privacy.Move`
+    mu               μ of Gaussian differential privacy for `sensitivity`
+    rho              ρ of zero-concentrated differential privacy for `sensitivity`
+    epsilon, delta   ε and δ of differential privacy; delta = 0 takes pure releases only
+    sensitivity      the sensitivity: a number (one measurement differs by at most that), or a
+                     `privacy.Adjacency`
     """
 
     level: Any = None
@@ -189,14 +186,14 @@ class Budget(Record):
     rho: Any = None
     epsilon: Any = None
     delta: Any = None
-    move: Any = None
+    sensitivity: Any = None
 
     def __post_init__(self) -> None:
         for unit in (*LIMITS, "delta"):
             if getattr(self, unit) is not None:
                 name = f"{unit} of a budget"
                 object.__setattr__(self, unit, as_exact(getattr(self, unit), name))
-        object.__setattr__(self, "move", move_text(self.move))
+        object.__setattr__(self, "sensitivity", sensitivity_text(self.sensitivity))
         self._require_whole()
 
     def _require_whole(self) -> None:
@@ -207,16 +204,16 @@ class Budget(Record):
         if self.delta is not None and not self.delta < 1:
             raise InvalidInput("delta of a budget must be ≥ 0 and < 1.")
         private = any(getattr(self, unit) is not None for unit in ("mu", "rho", "epsilon"))
-        if private and self.move is None:
+        if private and self.sensitivity is None:
             raise InvalidInput(
-                "mu, rho and epsilon need the sensitivity that they are for: state move=, the most "
-                "that one measurement can differ by."
+                "mu, rho and epsilon need the sensitivity that they are for: state "
+                "sensitivity=, the most that one measurement can differ by."
             )
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written in a ledger; `matrix` was a limit up to privest 0.2."""
         exact = {unit: plain_exact(getattr(self, unit)) for unit in (*LIMITS, "delta")}
-        return exact | {"matrix": None, "move": self.move}
+        return exact | {"matrix": None, "move": self.sensitivity}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Budget:
@@ -229,7 +226,7 @@ class Budget(Record):
         found = cls.__new__(cls)
         for unit in (*LIMITS, "delta"):
             object.__setattr__(found, unit, read_number(record[unit]))
-        object.__setattr__(found, "move", _read_move(record))
+        object.__setattr__(found, "sensitivity", _read_sensitivity(record))
         found._require_whole()
         return found
 
@@ -237,10 +234,12 @@ class Budget(Record):
         """One line, numbers rounded for people."""
         stated = [unit for unit in (*LIMITS, "delta") if getattr(self, unit) is not None]
         words = [f"{unit} {short(getattr(self, unit))}" for unit in stated]
-        return ", ".join(words) + (f" for {move_words(self.move)}" if self.move else "")
+        return ", ".join(words) + (
+            f" for {sensitivity_words(self.sensitivity)}" if self.sensitivity else ""
+        )
 
 
-def _read_move(record: Mapping[str, Any]) -> str | None:
+def _read_sensitivity(record: Mapping[str, Any]) -> str | None:
     if not isinstance(record["move"], str | None):
         raise ValueError("not a move")
     return record["move"]

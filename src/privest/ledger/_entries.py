@@ -75,7 +75,7 @@ def as_entry(row: Row) -> Entry:
 
 @dataclass(frozen=True)
 class Preview(Record):
-    """What a release would cost: nothing was spent.
+    """The cost of a release that was not made.
 
     fits       whether the budget allows it
     breaks     the limits that it would break

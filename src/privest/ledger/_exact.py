@@ -64,8 +64,8 @@ def read_exact(text: object) -> Fraction:
 class Runs:
     """Levels along a range: (level, number of indices) one after another, and their sum.
 
-    Of more than MOST_RUNS the largest level counts for all indices; the sum, rounded up to a
-    double, stays theirs.
+    Beyond MOST_RUNS the largest level counts for all indices; the sum, rounded up to a double,
+    stays theirs.
     """
 
     runs: tuple[tuple[Fraction, int], ...]

@@ -203,7 +203,7 @@ class Ledger:
         """Go on with an old copy: nothing is drawn again up to `highest[subject]`.
 
         State for every account the highest index that was released, from release files or the
-        analyst (−1 for none). What the lost entries spent is not known: indices up to there are
+        analyst (−1 for none). The spending of the lost entries is unknown: indices up to there are
         retired, and a trace budget counts as used up.
         """
         with self._store.writing():

@@ -1,6 +1,6 @@
-"""What a real release costs, and a source of noise that pays it first.
+"""The cost of a real release, and a source of noise that pays it first.
 
-What the source returns is in the ledger before it returns.
+The numbers that the source returns are in the ledger before it returns.
 """
 
 from __future__ import annotations
@@ -32,17 +32,16 @@ from privest.mechanism.source import (
     shape_of,
 )
 from privest.privacy import (
-    GridStatement,
-    Move,
-    OneReading,
+    Adjacency,
     PrivacyLevel,
-    SequentialLevel,
+    Statement,
+    StreamLevel,
+    as_adjacency,
     as_level,
-    as_move,
-    coin_epsilon,
     grid_statement,
     rows_statement,
 )
+from privest.privacy.statement import coin_epsilon
 
 if TYPE_CHECKING:
     from privest.ledger._account import Account
@@ -159,28 +158,28 @@ ULP = Fraction(1, 2**52)
 
 
 def cost_of(
-    level: PrivacyLevel | SequentialLevel | ArrayLike,
+    level: PrivacyLevel | StreamLevel | ArrayLike,
     *,
-    move: float | Move | None = None,
+    sensitivity: float | Adjacency | None = None,
     start: int = 0,
     stop: int | None = None,
     law: Law = "gaussian",
-    statement: GridStatement | None = None,
+    statement: Statement | None = None,
 ) -> Cost:
-    """What a real release at a level costs at each index.
+    """The cost of a real release at a level, at each index.
 
-    Of a `PrivacyLevel` an index is a measurement. Of a stream an index is a step, and the cost is
+    An index of a `PrivacyLevel` is a measurement. An index of a stream is a step, and its cost is
     that of all that is ever revealed of its measurement, the diagonal block of the FINAL S̄: a
     later step that looks back spends budget of earlier measurements, and is paid for ahead. So the
     costs of steps 0..k−1 add up to no less than tr S̄_k. `start` ≤ step < `stop`: these steps only.
 
-    With `move`: μ² and ρ of `privacy.grid_statement`, shifts rounded up to the grid, or, for the
-    law "laplace", a pure ε. `statement`: that of a mechanism (`statement()`), which knows its range
+    With `sensitivity`: μ² and ρ of the release on the grid, shifts rounded up, or, for the law
+    "laplace", a pure ε. `statement`: that of a mechanism (`statement()`), which knows its range
     better where a level mixes measurements; without it, steps of which a part is missing may reveal
     the rest (they cost the information of a whole step). A `lattice.Coin`, whose own level is at
-    most `level`, has a pure ε for two values as far apart as its ends: the move is that.
+    most `level`, has a pure ε for two values as far apart as its ends: the sensitivity is that.
 
-    >>> cost = cost_of(4.0, move=0.5)
+    >>> cost = cost_of(4.0, sensitivity=0.5)
     >>> float(cost.information), float(cost.mu2)
     (4.0, 1.0)
     >>> from privest.privacy import StreamLevel
@@ -188,27 +187,27 @@ def cost_of(
     >>> [round(float(level), 9) for level, _ in later.information.runs]
     [2.0, 4.0]
     """
-    if isinstance(law, Coin) and not isinstance(level, SequentialLevel):
+    if isinstance(law, Coin) and not isinstance(level, StreamLevel):
         return _of_coin(law, as_level(level).number)
     as_choice(law, get_args(Added), "law")
-    if isinstance(level, SequentialLevel):
+    if isinstance(level, StreamLevel):
         information: Any = _of_steps(level, start, stop)
     else:
         level = as_level(level)
         information = _of_measurements(level)
-    if move is None:
+    if sensitivity is None:
         if statement is not None:
-            raise InvalidInput("a statement needs the sensitivity (move) that it is about.")
+            raise InvalidInput("a statement needs the sensitivity that it is about.")
         return Cost(information)
-    moved = as_move(move)
+    difference = as_adjacency(sensitivity)
     if law == "laplace":
-        if not isinstance(moved, OneReading):
+        if difference.kind != "measurement":
             raise InvalidInput("a pure epsilon is known where one measurement differs.")
-        said = _laplace(level, moved.by)
-        return Cost(information, epsilon=said.epsilon, rho=said.rho, move=moved)
-    said = statement or grid_statement(level, move=move, parts=True)
+        said = _laplace(level, difference.by)
+        return Cost(information, epsilon=said.epsilon, rho=said.rho, sensitivity=difference)
+    said = statement or grid_statement(level, sensitivity=sensitivity, parts=True)
     mu2 = said.squared_steps * Fraction(GRID) ** 2
-    return Cost(information, mu2=mu2, rho=said.rho, move=moved)
+    return Cost(information, mu2=mu2, rho=said.rho, sensitivity=difference)
 
 
 def _of_coin(coin: Coin, level: float | None) -> Cost:
@@ -218,7 +217,7 @@ def _of_coin(coin: Coin, level: float | None) -> Cost:
             f"the level of a coin is one number, at least its own; its own is "
             f"{float(coin.level):g}."
         )
-    return Cost(level, epsilon=coin_epsilon(coin), move=float(coin.width))
+    return Cost(level, epsilon=coin_epsilon(coin), sensitivity=float(coin.width))
 
 
 def _of_measurements(level: PrivacyLevel) -> Any:  # noqa: ANN401
@@ -238,7 +237,7 @@ def _gram(rows: Array) -> Matrix:
     )
 
 
-def _of_steps(level: SequentialLevel, start: int, stop: int | None) -> Any:  # noqa: ANN401
+def _of_steps(level: StreamLevel, start: int, stop: int | None) -> Any:  # noqa: ANN401
     first = as_count(start, "start", least=0)
     if level.steps is None:
         block = level.final_blocks().dense()
@@ -247,11 +246,11 @@ def _of_steps(level: SequentialLevel, start: int, stop: int | None) -> Any:  # n
         rows = level.blocks(level.reach, level.reach + 1)[:, 0]
         return _gram(rows.reshape(-1, rows.shape[-1]))
     last = level.steps if stop is None else as_count(stop, "stop", least=first + 1)
-    ends = [level.readings_before(k) for k in range(first, last + 1)]  # refuses steps beyond
+    ends = [level.measurements_before(k) for k in range(first, last + 1)]  # refuses steps beyond
     revealed = level.final_blocks().diagonal()[ends[0] : ends[-1]]
     # A step of several measurements: their sum is no less than any of them, and is their trace.
     sums = np.add.reduceat(revealed, np.asarray(ends[:-1]) - ends[0])
-    up = 1.0 + float(ULP) * (level.readings_before(level.steps) + 4)
+    up = 1.0 + float(ULP) * (level.measurements_before(level.steps) + 4)
     return sums * up * float(BELOW) if up * float(BELOW) <= 1.0 else sums * up
 
 
@@ -260,10 +259,10 @@ def _safe(value: float, terms: int) -> Fraction:
     return Fraction(value) * (1 + (terms + 4) * ULP) * BELOW
 
 
-def _laplace(level: PrivacyLevel | SequentialLevel, by: float) -> GridStatement:
+def _laplace(level: PrivacyLevel | StreamLevel, by: float) -> Statement:
     """A pure ε where every measurement is released by itself."""
     blocks: PSD | None = None
-    if isinstance(level, SequentialLevel):
+    if isinstance(level, StreamLevel):
         blocks = level.final_blocks() if level.form == "independent" and level.block == 1 else None
     else:
         blocks = level.for_size(1 if level.size is None else level.size)
@@ -272,4 +271,4 @@ def _laplace(level: PrivacyLevel | SequentialLevel, by: float) -> GridStatement:
             "a pure epsilon is known for levels of single measurements: state others in a Cost."
         )
     largest = math.sqrt(float(np.max(blocks.diagonal())))
-    return rows_statement([largest], move=by, law="laplace")
+    return rows_statement([largest], sensitivity=by, law="laplace")

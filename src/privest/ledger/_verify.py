@@ -13,7 +13,7 @@ from privest.ledger._balance import (
     Segment,
     added,
     broken_limits,
-    keeps_move,
+    keeps_sensitivity,
     merged,
     profile,
     segments_of,
@@ -86,7 +86,9 @@ class _Audit:
         if old is None:
             self.accounts[subject] = _Account(balance, budget)
         else:
-            _require(keeps_move(old.budget, budget), "it changes the sensitivity of an account")
+            _require(
+                keeps_sensitivity(old.budget, budget), "it changes the sensitivity of an account"
+            )
             old.balance, old.budget = balance, budget
 
     def _spent(self, row: Row) -> None:

@@ -1,6 +1,5 @@
 """Linear algebra: structured PSD matrices, the Loewner order and the whitening kernel."""
 
-from privest.linalg._loewner import Order, loewner
 from privest.linalg._psd import PSD, Blocks, Diagonal, Scalar
 from privest.linalg._root import (
     InformationRoot,
@@ -10,7 +9,6 @@ from privest.linalg._root import (
     weighted_grams,
     weighted_roots,
 )
-from privest.linalg._uncorrelated import uncorrelated
 from privest.linalg._whitening import BlockWhitening as BlockWhitening
 from privest.linalg._whitening import PointwiseWhitening as PointwiseWhitening
 from privest.linalg._whitening import (
@@ -18,13 +16,14 @@ from privest.linalg._whitening import (
     level_root,
     pointwise_weight,
     private_root,
+    uncorrelated,
     whitening,
 )
 from privest.linalg.running import RunningLeastSquares as RunningLeastSquares
 from privest.linalg.running import refuse_hidden as refuse_hidden
 from privest.linalg.running import tall_triangle as tall_triangle
 from privest.linalg.sequential import BandedRows, DenseRows, IndependentRows, Rows
-from privest.linalg.validation import psd, psd_blocks
+from privest.linalg.validation import Order, loewner, psd, psd_blocks
 
 __all__ = [
     "PSD", "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",

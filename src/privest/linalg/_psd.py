@@ -2,7 +2,6 @@
 
 A privacy level S and a noise covariance Σ are each a number times the identity (`Scalar`), a
 diagonal (`Diagonal`) or blocks along the diagonal (`Blocks`; a dense matrix is one block).
-A scalar on a million readings stays one number.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from privest.linalg import batched
 class PSD(ABC):
     """S = L Lᵀ ≥ 0 of size m (docs/theory.md 1).
 
-    L is m×m, in the structure of S, with zero columns where S is singular: z̃ = Lᵀy + e then has
-    one coordinate a reading, in the order of the blocks, and L depends on S alone.
+    L is m×m, in the structure of S, with zero columns where S is singular; it depends on S alone.
     """
 
     size: int
@@ -59,9 +57,9 @@ class PSD(ABC):
 
     @abstractmethod
     def factor_terms(self) -> list[tuple[Array, Index | None]]:
-        """Lᵀy entry by entry, (Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]]: the pairs (c_t, k_t), each (m,).
+        """(Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]]: the pairs (c_t, k_t), each (m,), for exact sums.
 
-        None for k_t: y_i itself. For who needs the products one by one, to add them exactly.
+        None for k_t: y_i itself.
         """
 
     @abstractmethod
@@ -182,9 +180,9 @@ class Diagonal(PSD):
 
 
 class Blocks(PSD):
-    """Symmetric blocks along the diagonal, each any rank. One block: a dense matrix.
+    """Symmetric blocks of any rank along the diagonal; those of equal size are factored together.
 
-    Blocks of equal size are factored together, once. `lowers` gives L where it is known.
+    `lowers` gives L where it is known.
     """
 
     def __init__(

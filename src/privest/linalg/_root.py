@@ -1,7 +1,6 @@
 """Triangular roots of information matrices: R with RᵀR = GᵀG for tall rows G (m, n).
 
-Everything small that a bound needs (inverse, rank, hidden directions) comes from R, which
-keeps twice the digits of the information matrix itself.
+Inverse, rank and hidden directions come from R, which keeps twice the digits of RᵀR.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ def require_range(matrices: Array, what: str, positive: Flags | None = None) -> 
     if large or (small if positive is None else small & positive).any():
         raise NumericalFailure(
             f"{what} are too {'large' if large else 'small'} for numbers: H, the level or the "
-            "variance of the noise is out of range. Choose other units for parameters or readings, "
-            "or another level."
+            "variance of the noise is out of range. Choose other units for parameters or "
+            "measurements, or another level."
         )
     return matrices
 
@@ -42,9 +41,8 @@ def require_range(matrices: Array, what: str, positive: Flags | None = None) -> 
 class InformationRoot:
     """Upper-triangular R (n, n) of an information matrix RᵀR.
 
-    `column_scale` (n,) is the size that column j would have if nothing cancelled; the rank is
-    decided relative to it, so that it does not depend on the units of the parameters.
-    Singular values below `tolerance` count as zero; `least` is below all of them, if known.
+    column_scale  (n,): the size of column j if nothing cancelled; the rank is relative to it.
+    tolerance     singular values below it count as zero; `least` is below all of them, if known.
     """
 
     triangle: Array
@@ -68,12 +66,7 @@ class InformationRoot:
             return root @ root.T, zero
 
     def _surely_full(self) -> bool:
-        """Whether (RᵀR)⁻¹ proves full rank.
-
-        It does if 1/‖R⁻¹‖ (columns scaled), which is below every singular value, is more than a
-        hundred times the tolerance: beyond the error of R⁻¹ itself. Far cheaper than the singular
-        values, which decide the rest.
-        """
+        """Whether 1/‖R⁻¹‖ (columns scaled) is above 100 times the tolerance: full rank."""
         inverse, zero = self._inverted
         with np.errstate(over="ignore", invalid="ignore"):
             size = self.column_scale**2 @ inverse.diagonal()
@@ -108,11 +101,7 @@ class InformationRoot:
 
     @property
     def null_space(self) -> tuple[Array, Array, float]:
-        """(units of the columns, the hidden directions in them, how far rounding turned these).
-
-        Rows that move by `tolerance` turn the null space by that over the least singular value
-        that is kept.
-        """
+        """(units of the columns, the hidden directions in them, how far rounding turned these)."""
         values, right, scale = self._scaled
         rank = self.rank
         least = float(values[rank - 1]) if rank else 1.0
@@ -129,11 +118,9 @@ class InformationRoot:
         return self if tolerance <= self.tolerance else replace(self, tolerance=tolerance)
 
     def inverse(self, *, graded: bool = False) -> Array:
-        """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ, symmetric by construction. Raises NotIdentifiable if singular, and
-        NumericalFailure where it leaves the range of numbers.
+        """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ. Raises NotIdentifiable, or NumericalFailure beyond doubles.
 
-        `graded`: the rows are known to have full rank but very different weights, so that only an
-        exact zero on the diagonal of R counts.
+        `graded`: rows of full rank but very different weights; only an exact zero in R counts.
         """
         n = len(self.triangle)
         if not np.diagonal(self.triangle).all() if graded else self.rank < n:
@@ -162,10 +149,8 @@ def root_of_rows(
 def weighted_roots(matrix: Array, weights: Sequence[Array | float]) -> list[InformationRoot]:
     """R with RᵀR = Hᵀ diag(w) H for each weight w ≥ 0 (a number or a vector of length m).
 
-    One pass over H in chunks that stay in cache: the Gram matrix and its Cholesky factor
-    where the columns (scaled to unit length) have a condition number below 100, else a QR of
-    the same chunks, which keeps all digits. Columns whose squares would leave the range of
-    double precision are scaled first.
+    One pass over H in chunks: the Cholesky factor of the Gram matrix where the columns (scaled to
+    unit length) have a condition number below 100, else a QR of the chunks.
     """
     vectors = [w for w in weights if isinstance(w, np.ndarray)]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -264,10 +249,9 @@ def weighted_grams(matrix: Array, count: int, weights: Callable[[slice], Array])
 
 
 def least_squares(rows: Array, right: Array) -> tuple[Array, InformationRoot]:
-    """θ̂ = argmin ‖G θ − b‖ by QR, and the root of its information matrix.
+    """θ̂ = argmin ‖G θ − b‖ by QR, and the root of its information; b may have several columns.
 
-    `right` may have several columns (one problem each). Raises NotIdentifiable.
-    Numerics: R of [G b] holds Qᵀb beside R of G; where there are few b, Q is not made at all.
+    R of [G b] holds Qᵀb beside R of G: for few b no Q is made. Raises NotIdentifiable.
     """
     n = rows.shape[1]
     if right.ndim == 2 and right.shape[1] <= n <= len(rows):

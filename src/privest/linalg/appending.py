@@ -1,10 +1,8 @@
-"""The whitening kernel for a stream as it comes: steps are appended, nothing is done twice.
+"""The whitening kernel for a stream as it comes: the Cholesky factor of V = A Σ̄ Aᵀ + I by rows.
 
-The Cholesky factor of V = A Σ̄ Aᵀ + I grows by rows (docs/theory.md 6): with V_21 the new rows
-against the old columns, C_21 = V_21 C_11⁻ᵀ and C_22 C_22ᵀ = V_22 − C_21 C_21ᵀ. A release that looks
-back b steps needs the last b steps only, whatever the length of the stream.
-
-A state is a few plain arrays (`state`, `restore`), so that a stream can be put down and taken up.
+With V_21 the new rows against the old columns, C_21 = V_21 C_11⁻ᵀ and
+C_22 C_22ᵀ = V_22 − C_21 C_21ᵀ (docs/theory.md 6). A release that looks back b steps needs the last
+b steps only. A state is a few plain arrays (`state`, `restore`).
 """
 
 from __future__ import annotations
@@ -32,11 +30,10 @@ def _require_pivots(pivots: Array) -> None:
 
 
 class BandedAppend:
-    """Releases that look back `reach` steps of `block` readings; noise independent between steps.
+    """Releases that look back `reach` steps of `block` measurements; steps with independent noise.
 
-    The window holds the last `reach` steps: their rows of A, Σ, the right-hand side X before
-    whitening, C and C⁻¹AX. Steps before the first are zeros, so that its size never changes:
-    O(b²m² + bmc) memory, O(b²m³) a step.
+    The window holds the last `reach` steps: rows of A, Σ, the right-hand side X, C and C⁻¹AX; zeros
+    before the first step. O(b²m² + bmc) memory, O(b²m³) a step.
     """
 
     def __init__(self, reach: int, block: int, columns: int) -> None:
@@ -72,8 +69,7 @@ class BandedAppend:
     def extend(
         self, rows: Array, sigma: Array, right: Array, given: Array, *, natural: bool = True
     ) -> tuple[Array, Array | None]:
-        """C⁻¹(A X + D) for the new steps and, if wanted, |A||X| over the diagonal of C: the size
-        that C⁻¹AX would have if nothing cancelled.
+        """C⁻¹(A X + D) of the new steps; `natural`: also |A||X|/diag C, its uncancelled size.
 
         rows (b + 1, count, m, m) by lag, sigma (count, m, m), right X and given D (count·m, c).
         """
@@ -227,9 +223,8 @@ def _dense_lower(band: Array) -> Array:
 class DenseAppend:
     """Releases that may look back to the beginning: O(k²) a step, O(k²) memory.
 
-    B = A Σ̄^½ and C are lower-triangular and kept in packed storage, row after row, so that a new
-    row is appended in place. Σ_k^½ is any F_k with F_k F_kᵀ = Σ_k; it is chosen such that B is
-    lower-triangular also within a step (LQ of A_kk F_k).
+    B = A Σ̄^½ and C are lower-triangular, in packed storage row after row. Σ_k^½ is an F_k with
+    F_k F_kᵀ = Σ_k for which B is lower-triangular also within a step (LQ of A_kk F_k).
     """
 
     def __init__(self, widest: int, columns: int) -> None:
@@ -275,10 +270,10 @@ class DenseAppend:
         self, rows: Array, halves: Array | list[Array], right: Array, given: Array,
         *, natural: bool = True,
     ) -> tuple[Array, Array | None]:  # fmt: skip
-        """C⁻¹(A X + D) for the new steps and, if wanted, |A||X| over the diagonal of C.
+        """C⁻¹(A X + D) of the new steps; `natural`: also its size had nothing cancelled.
 
-        rows (r, M + r) of A, M readings so far; halves: a factor of Σ_k for each new step, or one
-        vector of deviations where all steps are scalar; right X and given D (r, c).
+        rows (r, M + r) of A, M measurements so far; halves: a factor of Σ_k for each new step, or a
+        vector of deviations of scalar steps; right X and given D (r, c).
         """
         old, new = self.size, len(right)
         self._reserve(old + new)
@@ -374,7 +369,7 @@ class DenseAppend:
         return result
 
     def _reserve(self, size: int) -> None:
-        """Room for `size` readings: doubled when it is short, so that growth costs little."""
+        """Space for `size` measurements, doubled when it is short."""
         if size > len(self.right):
             room = max(size, 2 * len(self.right))
             self.right = _grown(self.right, (room, self.right.shape[1]))

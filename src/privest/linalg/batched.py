@@ -1,9 +1,7 @@
 """Cholesky and triangular solves on stacks of equal-size symmetric blocks, shape (B, b, b).
 
-A dense matrix is a stack of one block and goes straight to LAPACK; many small blocks go to
-NumPy's batched routines, or column by column through all of them (`*_of_many`): n passes over
-arrays instead of B calls of LAPACK. Nothing is ever added to a diagonal: a matrix that is not
-numerically positive definite is reported as such.
+One block goes to LAPACK; many small ones to NumPy's batched routines, or column by column through
+all of them (`*_of_many`). Nothing is ever added to a diagonal.
 """
 
 from __future__ import annotations
@@ -22,14 +20,14 @@ LAPACK_LIMIT = 12_000
 
 
 class Factor(NamedTuple):
-    """L (B, b, b) with stack = L Lᵀ, its informative columns first, zero columns after.
+    """L (B, b, b) with stack = L Lᵀ, zero columns last.
 
-    `columns`: how many columns have to be looked at (the largest rank in the stack).
-    `triangular`: L came from Cholesky; every block is numerically positive definite.
-    `spread`: λ_max/√λ_min over the eigenvalues kept (blocks scaled); rounding turns the range
-    of L by up to m·eps times this. 1 for Cholesky.
-    `excess`: the most negative scaled eigenvalue of each block in units of its tolerance; below
-    −1 the block is not positive semi-definite.
+    columns     the largest rank in the stack.
+    triangular  L came from Cholesky; every block is numerically positive definite.
+    spread      λ_max/√λ_min of the eigenvalues kept (blocks scaled); rounding turns the range of L
+                by up to m·eps times this.
+    excess      the most negative scaled eigenvalue of each block over its tolerance; below −1 the
+                block is not positive semi-definite.
     """
 
     lower: Array
@@ -50,12 +48,9 @@ class Factor(NamedTuple):
 def cholesky(stack: Array, *, overwrite: bool = False) -> Array | None:
     """Lower factors L, stack = L Lᵀ, or None if a block is not numerically positive definite.
 
-    Numerically positive definite: the block scaled to unit diagonal (so that the units of the
-    individual readings do not matter) has smallest eigenvalue above 1e-11. Pivots above
-    1e-4 are taken as proof (matrices built to hide behind large pivots, as Kahan's, pass); smaller
-    ones may be rounding of a singular block, blown up by the condition of its leading part, and
-    are looked at again. Cost b³/3 flops a block. `overwrite` may destroy the stack
-    and leave numbers above the diagonal of L, which triangular routines do not look at.
+    That is: scaled to unit diagonal its smallest eigenvalue is at most 1e-11. Pivots above 1e-4 are
+    taken as proof; smaller ones are looked at again. `overwrite` may destroy the stack and leave
+    numbers above the diagonal of L.
     """
     diagonal = np.diagonal(stack, axis1=-2, axis2=-1).copy()
     if not (diagonal > 0).all():
@@ -116,11 +111,9 @@ def solve_lower(lower: Array, right: Array) -> Array:
 def substitute(
     triangle: Array, right: Array, *, lower: bool = False, transposed: bool = False
 ) -> Array:
-    """T⁻¹X, or T⁻ᵀX, for one triangle T (n, n): the numbers of scipy.linalg.solve_triangular.
+    """T⁻¹X, or T⁻ᵀX, for one triangle T (n, n), by BLAS: dtrtrs would wake all threads.
 
-    Its checks cost more than the work on a small triangle, and LAPACK's dtrtrs wakes all threads
-    for it (milliseconds on a busy machine); BLAS does not. Raises LinAlgError for a zero on the
-    diagonal.
+    Raises LinAlgError for a zero on the diagonal.
     """
     if right.size == 0:
         return np.zeros(right.shape)
@@ -145,10 +138,8 @@ def add_to_diagonal(stack: Array, values: Array | float) -> None:
 def factor(stack: Array) -> Factor:
     """S = L Lᵀ for blocks of any rank: Cholesky where positive definite, else eigenvectors.
 
-    The eigenvalue route works on D^-½ S D^-½ with D = diag S (unit diagonal), so that the rank
-    does not change with the units of a reading; eigenvalues within 1e-11 of the largest
-    count as zero. A negative diagonal entry, or a non-zero row on a zero one, is excess −inf.
-    Cost: b³/3 flops a block, about 15 times that where the eigenvalues are needed.
+    Eigenvalues of D^-½ S D^-½, D = diag S, within 1e-11 of the largest count as zero. A negative
+    diagonal entry, or a non-zero row on a zero one, is excess −inf.
     """
     lower = cholesky(stack)
     if lower is not None:
@@ -161,7 +152,7 @@ def factor(stack: Array) -> Factor:
     tolerance = rank_tolerance(stack.shape[-1]) * np.maximum(values[:, :1], 0.0)
     kept = values > tolerance
     roots = np.sqrt(np.where(kept, values, 0.0))
-    # A row of a reading that shows nothing is zero, not the rounding of the eigenvectors.
+    # A row of a measurement that reveals nothing is zero, not the rounding of the eigenvectors.
     lower = np.where(vacant, 0.0, size)[:, :, None] * vectors * roots[:, None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = np.where(values[:, -1] < 0, values[:, -1] / tolerance[:, 0], 0.0)
@@ -175,9 +166,7 @@ def factor(stack: Array) -> Factor:
 def cholesky_of_many(stack: Array) -> tuple[Array, Flags]:
     """L (B, b, b) with stack = L Lᵀ, and (B,) which blocks are positive definite beyond rounding.
 
-    A pivot counts as positive above 1e-11 of its diagonal entry (`rank_tolerance`): rounding makes
-    less than that of a zero unless the pivots before it are as small. L is the identity for the
-    other blocks.
+    Pivots must be above 1e-11 of their diagonal entry. L is the identity for the other blocks.
     """
     count, n, _ = stack.shape
     lower = np.zeros_like(stack)

@@ -1,8 +1,7 @@
-"""Loops as machine code, by numba (the extra `compiled`): the one door to it for all rooms.
+"""Loops as machine code, by numba (the extra `compiled`): the one place that imports it.
 
-A loop is plain Python until it is first used; then numba compiles it and keeps what it made in a
-cache file beside the file of the loop. No threads; of relaxed arithmetic only a·b + c rounded once
-(and sums in any order where the loop says so).
+A loop is compiled when it is first used, and kept in a cache file beside its own. No threads;
+relaxed arithmetic is a·b + c rounded once (and sums in any order where the loop says so).
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def where_installed(function: Loop, arguments: str, *, uses: tuple[Loop, ...] = 
 @cache
 def machine_code(
     function: Loop, arguments: str, *, reassociate: bool = False, uses: tuple[Loop, ...] = (),
-    constants: tuple[tuple[str, int], ...] = (), inline: bool = False,
+    inline: bool = False,
 ) -> Loop:  # fmt: skip
     """The loop `function` compiled for these kinds of arguments, one word each.
 
@@ -58,11 +57,9 @@ def machine_code(
         index, flags               (K,) whole numbers, truth values, read only
         outindex, outflags         the same in C order, written to
 
-    Arrays must be float64, int64 (np.intp) and bool. `uses` are the plain functions that the loop
-    calls, which must be in the file of the loop: a cache file knows when that one changes. They may
-    call those before them in `uses`. `constants`: values of constants of the file of the loop, for
-    this version of it (of the loop alone, not of what it uses), which has a cache file of its own.
-    `inline`: what it uses becomes part of it.
+    Arrays must be float64, int64 (np.intp) and bool. `uses`: the plain functions that the loop
+    calls, in its own file (a cache file knows when that one changes); they may call those before
+    them. `inline`: they become part of it.
     """
     import numba
 
@@ -83,21 +80,22 @@ def machine_code(
     helpers: dict[str, Loop] = {}
     for helper in uses:
         helpers[helper.__name__] = numba.njit(forceinline=inline, **options)(_with(helper, helpers))
-    loop = _with(function, {**helpers, **dict(constants)})
-    if constants:  # cache files go by name: a constant is no part of what they compare
-        loop.__qualname__ += "".join(f"_{name}_{value}" for name, value in constants)
+    loop = _with(function, helpers)
     try:
-        return _made(numba.njit(signature, cache=True, **options), loop)
+        return _compiled(loop, signature, cache=True, **options)
     except (RuntimeError, OSError):  # nowhere to write the cache: compile for this process
-        return _made(numba.njit(signature, cache=False, **options), loop)
+        return _compiled(loop, signature, cache=False, **options)
 
 
-def _made(compiler: Callable[[Loop], Loop], function: Loop) -> Loop:
-    return compiler(function)
+def _compiled(loop: Loop, signature: tuple[Any, ...], **options: Any) -> Loop:  # noqa: ANN401
+    import numba
+
+    found: Loop = numba.njit(signature, **options)(loop)
+    return found
 
 
-def _with(function: Loop, helpers: Mapping[str, Loop | int]) -> Loop:
-    """The same code with these functions and constants in place of those of their names."""
+def _with(function: Loop, helpers: Mapping[str, Loop]) -> Loop:
+    """The same code with these functions in place of those of their names."""
     if not helpers:
         return function
     assert isinstance(function, FunctionType)

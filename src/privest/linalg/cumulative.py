@@ -1,4 +1,4 @@
-"""Many small information matrices: PI_k = Σ_{j ≤ k} G_jᵀG_j, its inverse and solution, every k.
+"""PI_k = Σ_{j ≤ k} G_jᵀG_j of a stream, its inverse and the estimate, for every step k.
 
 One entry of the matrices of a chunk of steps is one contiguous vector: the n³ operations of a
 factorisation are n³ passes over vectors in cache, instead of K calls.
@@ -9,6 +9,11 @@ The sums of [G ζ] make an augmented triangle: with Cholesky on its first n colu
     [sᵀ  ·] = [yᵀ 1] [    ·] ,       [yᵀ 1]   = [−θ̂ᵀ  1] ,       PI⁻¹ = L⁻ᵀL⁻¹ ,
 
 so that the estimates θ̂ = PI⁻¹s need no substitutions of their own.
+
+Sums of squares lose digits with cond(R)², R the root of the information. Where that would show
+(`INFLATION`), rows are first multiplied by R⁻¹ of the last step of their piece, in whose
+coordinates PI_k is near the identity; what is still too far from it goes into shorter pieces, and
+single steps are taken from R itself, updated by QR. The relative error is then about eps·cond(R).
 """
 
 from __future__ import annotations
@@ -18,27 +23,29 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
+import scipy
 
 from privest.arrays import Array, Flags, Index
-from privest.linalg.tolerances import INFLATION
+from privest.errors import NumericalFailure
+from privest.linalg._root import InformationRoot
+from privest.linalg.batched import substitute
+from privest.linalg.tolerances import INFLATION, rank_tolerance
 
 CHUNK = 8192  # steps at a time, for n = 5: about where calls and cache misses cost the same
 PIECE = 128  # sums start afresh so often: their error is (PIECE + CHUNK/PIECE)·eps, whatever K
+SHORT = 8  # steps that are quicker done one by one
 VECTORISED = 12  # beyond this n LAPACK's call overhead no longer matters
 
 
 class Columns(ABC):
-    """Whitened rows [G ζ] of a stream, column by column: each column is contiguous in time.
-
-    `count` = n, or n + 1 with ζ as the last; `readings` = M.
-    """
+    """Whitened rows [G ζ] of a stream, column by column; `count` = n or n + 1."""
 
     count: int
-    readings: int
+    measurements: int
 
     @abstractmethod
     def part(self, start: int, stop: int) -> Array:
-        """The columns of readings start..stop−1, (count, stop − start). Not to be written to."""
+        """The columns of measurements start..stop−1, (count, stop − start), to be read only."""
 
 
 class StoredColumns(Columns):
@@ -46,14 +53,14 @@ class StoredColumns(Columns):
 
     def __init__(self, array: Array) -> None:
         self.array = np.ascontiguousarray(array)
-        self.count, self.readings = self.array.shape
+        self.count, self.measurements = self.array.shape
 
     def part(self, start: int, stop: int) -> Array:
         return self.array[:, start:stop]
 
 
 class PointwiseColumns(Columns):
-    """Level s and variance σ² of single readings: √(s/(1 + sσ²)) h and z̃/√(1 + sσ²).
+    """Level s and variance σ² of single measurements: √(s/(1 + sσ²)) h and z̃/√(1 + sσ²).
 
     Made when asked for: cheaper than memory for a long stream.
     """
@@ -61,10 +68,10 @@ class PointwiseColumns(Columns):
     def __init__(
         self, matrix: Array, release: Array | None, level: Array | float, variance: Array | float
     ) -> None:
-        self.readings, n = matrix.shape
+        self.measurements, n = matrix.shape
         self.matrix, self.release = matrix, release
-        self.level = np.broadcast_to(level, self.readings)
-        self.variance = np.broadcast_to(variance, self.readings)
+        self.level = np.broadcast_to(level, self.measurements)
+        self.variance = np.broadcast_to(variance, self.measurements)
         self.count = n + (release is not None)
 
     def part(self, start: int, stop: int) -> Array:
@@ -81,13 +88,12 @@ class PointwiseColumns(Columns):
 class Kernel(NamedTuple):
     """`run(columns, ends, carry, bounds, estimates, at)` does the steps of one chunk.
 
-    columns     (n, r), or (n + 1, r) with ζ last: the whitened rows of the chunk's readings.
-    ends        (c,): how many of them each step has seen; None for one reading a step.
+    columns     (n, r), or (n + 1, r) with ζ last: whitened rows of the chunk.
+    ends        (c,): how many of them each step has seen; None for one per step.
     carry       (n or n + 1, n): the lower triangle of the sums before the chunk.
-    bounds      (K, n, n), estimates (K, n) or None: written from step `at` on, in memory order
-                `order`: "F" has the steps as the fastest axis.
-    Returns the chunk's own sums and, step by step, whether the inflation is below INFLATION;
-    where it is not, what was written is not to be used.
+    bounds      (K, n, n), estimates (K, n) or None: written from step `at` on, in memory `order`.
+    Returns the chunk's own sums and, for each step, whether the inflation is below INFLATION; else
+    what was written is not to be used.
     """
 
     run: Callable[[Array, Index | None, Array, Array, Array | None, int], tuple[Array, Flags]]
@@ -118,14 +124,14 @@ def chunks(start: int, stop: int, n: int) -> Iterator[tuple[int, int]]:
 
 def running_sums(columns: Array, ends: Index | None, carry: Array) -> tuple[Array, Array]:
     """Σ x_i x_j after every step, (n + 1, n, c), lower triangle; and the chunk's own sums."""
-    (size, n), readings = carry.shape, columns.shape[1]
-    pieces = -(-readings // PIECE)
+    (size, n), measurements = carry.shape, columns.shape[1]
+    pieces = -(-measurements // PIECE)
     sums = np.empty((size, n, pieces * PIECE))
     own = np.zeros((size, n))
     for j in range(n):
         column = sums[j:, j]
-        np.multiply(columns[j:], columns[j], out=column[:, :readings])
-        column[:, readings:] = 0.0
+        np.multiply(columns[j:], columns[j], out=column[:, :measurements])
+        column[:, measurements:] = 0.0
         parts = column.reshape(size - j, pieces, PIECE)
         np.cumsum(parts, axis=2, out=parts)
         before = np.cumsum(parts[:, :, -1], axis=1)
@@ -133,12 +139,12 @@ def running_sums(columns: Array, ends: Index | None, carry: Array) -> tuple[Arra
         before[:, 1:] = before[:, :-1]
         before[:, 0] = 0.0
         parts += (before + carry[j:, j, None])[:, :, None]
-    return sums[:, :, slice(readings) if ends is None else ends - 1], own
+    return sums[:, :, slice(measurements) if ends is None else ends - 1], own
 
 
 def information(columns: Columns, ends: Index | None, n: int) -> Array:
     """PI_k for every k, (K, n, n)."""
-    steps = columns.readings if ends is None else len(ends)
+    steps = columns.measurements if ends is None else len(ends)
     result = np.empty((steps, n, n), order="F")
     carry = Carry(np.zeros((n, n)))
     for start, stop in chunks(0, steps, n):
@@ -240,3 +246,146 @@ def _squares(factor: Array, diagonal: Array, bounds: Array) -> Flags:
 
 
 numpy_kernel = Kernel(_run, "F")
+
+
+def every_step(
+    columns: Columns, ends: Index | None, n: int, first: int, kernel: Kernel = numpy_kernel
+) -> tuple[Array, Array | None]:
+    """PI_k⁻¹ (K − first, n, n) and, if ζ is given, θ̂_k (K − first, n), for k = first..K−1.
+
+    `columns`: whitened rows G, then ζ or not; `ends` (K,) the measurements seen after each step,
+    None for one per step; θ must be identifiable from step `first` on. O(K n³).
+    """
+    walk = _Walk(columns, ends, n, first, kernel)
+    walk.run()
+    return walk.bounds, walk.estimates
+
+
+class _Walk:
+    def __init__(
+        self, columns: Columns, ends: Index | None, n: int, first: int, kernel: Kernel
+    ) -> None:
+        self.columns, self.ends, self.n, self.first = columns, ends, n, first
+        self.kernel = kernel
+        self.steps = columns.measurements if ends is None else len(ends)
+        shown = self.steps - first
+        self.bounds = np.empty((shown, n, n), order=kernel.order)
+        self.estimates = np.empty((shown, n), order=kernel.order) if columns.count > n else None
+        self._front: tuple[int, Array] = (0, np.zeros((0, columns.count)))
+
+    def run(self) -> None:
+        before, _ = self._part(0, self.first)
+        with np.errstate(all="ignore"):
+            carry, coordinates = Carry(before @ before[: self.n].T), None
+        for start, stop in chunks(self.first, self.steps, self.n):
+            good = self._piece(start, stop, coordinates, carry)
+            if good.all():
+                continue
+            front = self._front_at(start)
+            if good[-1]:
+                self._repair(start, ~good, front)
+            else:  # these coordinates have had their time
+                coordinates = self._recompute(start, stop, front)
+                carry = Carry(np.concatenate([np.eye(self.n), coordinates[:, self.n :].T]))
+
+    def _part(self, start: int, stop: int) -> tuple[Array, Index | None]:
+        return step_columns(self.columns, self.ends, start, stop)
+
+    def _piece(self, start: int, stop: int, triangle: Array | None, carry: Carry) -> Flags:
+        """Steps start..stop−1 in the coordinates Rθ of `triangle` = [R q]; where they are good."""
+        n, at = self.n, start - self.first
+        columns, ends = self._part(start, stop)
+        if triangle is not None:
+            columns = columns.copy()
+            columns[:n] = _divide(columns[:n].T, triangle[:, :n]).T
+        own, good = self.kernel.run(columns, ends, carry.value, self.bounds, self.estimates, at)
+        carry.add(own)
+        if triangle is not None:
+            self._back(slice(at, at + len(good)), _inverse(triangle[:, :n]))
+        return good
+
+    def _back(self, part: slice, inverse: Array) -> None:
+        """R⁻¹ X R⁻ᵀ and R⁻¹ x: out of the coordinates Rθ, as products with long vectors."""
+        with np.errstate(all="ignore"):
+            bounds = np.ascontiguousarray(self.bounds[part].transpose(1, 2, 0))
+            bounds = np.matmul(inverse, np.tensordot(inverse, bounds, 1))
+            for i in range(1, self.n):
+                bounds[:i, i] = bounds[i, :i]  # symmetric to the last digit
+            self.bounds[part] = bounds.transpose(2, 0, 1)
+            if self.estimates is not None:
+                self.estimates[part] = self.estimates[part] @ inverse.T
+
+    def _recompute(self, start: int, stop: int, front: Array) -> Array:
+        """Steps start..stop−1 with [R q] of all steps before them; returns [R q] after them."""
+        if start == stop:
+            return front
+        if stop - start <= SHORT:
+            return self._one_by_one(start, stop, front)
+        n, end = self.n, self._after(front, start, stop)
+        turned = _divide(front[:, :n], end[:, :n])
+        sums = np.concatenate([turned.T @ turned, front[:, n:].T @ turned])
+        good = self._piece(start, stop, end, Carry(sums))
+        self._repair(start, ~good, front)
+        return end
+
+    def _repair(self, start: int, bad: Flags, front: Array) -> None:
+        """The bad steps again, run by run; a long run in halves, so that it ends."""
+        seen = start
+        for first, last in _runs(bad):
+            half = (first + last) // 2 if last - first > len(bad) // 2 else last
+            for stop in (half, last):
+                front = self._after(front, seen, start + first)
+                front = self._recompute(start + first, start + stop, front)
+                seen, first = start + stop, stop
+
+    def _one_by_one(self, start: int, stop: int, front: Array) -> Array:
+        n = self.n
+        for step in range(start, stop):
+            front = self._after(front, step, step + 1)
+            inverse = _inverse(front[:, :n])
+            self.bounds[step - self.first] = inverse @ inverse.T
+            if self.estimates is not None:
+                self.estimates[step - self.first] = inverse @ front[:, n]
+        return front
+
+    def _after(self, front: Array, start: int, stop: int) -> Array:
+        """[R q] after steps start..stop−1, from [R q] before them: backward stable."""
+        if start == stop:
+            return front
+        rows = self._part(start, stop)[0].T
+        upper = np.asarray(np.linalg.qr(np.concatenate([front, rows]), mode="r"))
+        triangle = upper[: self.n]
+        if start >= self.first:
+            self._require_rank(triangle, stop - 1)
+        return triangle
+
+    def _front_at(self, step: int) -> Array:
+        at, front = self._front
+        for start, stop in chunks(at, step, self.n):
+            front = self._after(front, start, stop)
+        self._front = (step, front)
+        return front
+
+    def _require_rank(self, triangle: Array, step: int) -> None:
+        root = triangle[:, : self.n]
+        scale = np.linalg.norm(root, axis=0)
+        if InformationRoot(root, scale, rank_tolerance(self.n)).rank < self.n:
+            raise NumericalFailure(
+                f"After step {step} the information has directions so different (beyond 1e11) "
+                "that rounding hides what earlier steps showed. Scale or drop the weak ones."
+            )
+
+
+def _divide(rows: Array, triangle: Array) -> Array:
+    """X R⁻¹ for X (r, n)."""
+    return substitute(triangle, rows.T, transposed=True).T
+
+
+def _inverse(triangle: Array) -> Array:
+    return np.triu(scipy.linalg.lapack.dtrtri(triangle)[0])
+
+
+def _runs(flags: Flags) -> Iterator[tuple[int, int]]:
+    """(start, stop) of every run of true flags."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return ((int(a), int(b)) for a, b in edges.reshape(-1, 2))

@@ -4,12 +4,8 @@
     [0  ρ]                            [0  ρ]
                                       [G  ζ]
 
-R is the root of the information GᵀG, R θ̂ = q, and ρ² is the misfit ‖Gθ̂ − ζ‖². No information
-matrix is inverted or even formed: digits are lost with cond R, not with its square.
-
-`tall_triangle` makes it of very many rows in one pass: where the columns are well conditioned the
-Cholesky factor of the Gram matrix, which costs little more than reading the rows; elsewhere a QR of
-chunks that stay in cache.
+R is the root of the information GᵀG, R θ̂ = q, and ρ² is the misfit ‖Gθ̂ − ζ‖²: digits are lost
+with cond R, not with its square.
 """
 
 from __future__ import annotations
@@ -35,10 +31,9 @@ PAIRED = 2  # rows side by side: a wider, faster product whose off-diagonal bloc
 class RunningLeastSquares:
     """n parameters; rows are whitened (unit noise), one or many at a time.
 
-    `natural` (n,) is the size each column of R would have if nothing had cancelled: the rank is
-    decided against it (`InformationRoot`). It is kept up only until the rank is full, which it
-    then stays in exact arithmetic. Rows so heavy that they drown what lighter ones showed are
-    noticed whenever the rows have grown tenfold: `full` stays, and results are refused.
+    `natural` (n,), the size of each column of R had nothing cancelled, decides the rank until it is
+    full. Later rows that drown what lighter ones revealed are noticed when the rows have grown
+    tenfold: `full` stays, and results are refused.
     """
 
     def __init__(self, parameters: int, tolerance: float | None = None) -> None:
@@ -78,11 +73,9 @@ class RunningLeastSquares:
         self.triangle, self.natural, self.full, self._per, self._growth = mark
 
     def add(self, rows: Array, natural: Array | None = None) -> None:
-        """Add whitened rows [G, ζ] (r, n + 1), or their triangle. natural (r, n): the size of G
-        without cancellation, looked at until the rank is full; None where nothing cancelled.
+        """Add whitened rows [G, ζ] (r, n + 1) or their triangle; `natural` (r, n): uncancelled.
 
-        Cost 2rn² flops; one LAPACK call of about a microsecond for one row. Raises
-        NumericalFailure, and adds nothing, where squares would leave the range of doubles.
+        Raises NumericalFailure, and adds nothing, where squares would leave the range of doubles.
         """
         require_squares(rows)
         self._merge(rows)
@@ -136,7 +129,7 @@ class RunningLeastSquares:
             self._growth = grown  # look again next time
             raise NumericalFailure(
                 "Some rows are so much heavier than others (beyond 1e11) that rounding hides what "
-                "the light ones showed of θ. Scale or leave out the heavy readings."
+                "the light ones showed of θ. Scale or leave out the heavy ones."
             )
 
     def root(self) -> InformationRoot:
@@ -184,8 +177,8 @@ def require_squares(rows: Array) -> None:
     """Raise NumericalFailure where the squares of whitened rows leave the range of doubles."""
     if not scipy.linalg.blas.dnrm2(rows.ravel(order="K")) < LARGEST_ROOT:  # NaN too
         raise NumericalFailure(
-            f"rows of H or readings reach {LARGEST_ROOT:.0e} deviations of their noise, or are not "
-            "numbers: their squares leave the range of doubles. Scale H or leave the rows out; "
+            f"rows of H or measurements reach {LARGEST_ROOT:.0e} deviations of their noise, or are "
+            "not numbers: their squares leave the range of doubles. Scale H or leave the rows out; "
             "nothing was taken."
         )
 
@@ -232,10 +225,11 @@ def tall_triangle(
     matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float,
     *, compiled: bool | None = None,
 ) -> Array:  # fmt: skip
-    """R of [g∘H, u∘z − v], (n + 1, n + 1).
+    """R of [g∘H, u∘z − v], (n + 1, n + 1), from very many rows in one pass.
 
-    matrix H (m, n), right z (m,), weight g, unit u and shift v: numbers or vectors (m,).
-    `compiled`: the Gram matrix by machine code (None: where numba is installed and m is large).
+    H (m, n), z (m,), weight g, unit u and shift v numbers or (m,). The Cholesky factor of the Gram
+    matrix where the columns are well conditioned, else a QR of chunks. `compiled`: the Gram matrix
+    by machine code (None: where numba is installed and m is large).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         if compiled is not False and machine.wanted(compiled, len(matrix)):

@@ -1,8 +1,8 @@
 """The whitening kernel for sequences: one factorisation serves every step (docs/theory.md 6).
 
-Step k releases z̃_k = A_k Ȳ_k + e_k. Stacked, A is block lower-triangular, V = A Σ̄ Aᵀ + I = C Cᵀ,
-and because the Cholesky factor of a leading block is the leading block of the factor, the whitened
-rows C⁻¹A H̄ and C⁻¹z̃ of all steps give every PI_k and every estimate as cumulative sums.
+Step k releases z̃_k = A_k Ȳ_k + e_k. Stacked, A is block lower-triangular and V = A Σ̄ Aᵀ + I = C
+Cᵀ. The factor of a leading block is the leading block of C, so the whitened rows C⁻¹A H̄ and C⁻¹z̃
+give every PI_k and every estimate as cumulative sums.
 """
 
 from __future__ import annotations
@@ -28,18 +28,6 @@ LOST = (
 )
 
 
-def with_unit(square: Array, *, overwrite: bool = False) -> Array:
-    """C with C Cᵀ = V = square + I, or NumericalFailure. Adds the unit to `square` itself.
-
-    `overwrite`: see `batched.cholesky`.
-    """
-    batched.add_to_diagonal(square[None], 1.0)
-    lower = batched.cholesky(square[None], overwrite=overwrite)
-    if lower is None:
-        raise NumericalFailure(LOST)
-    return np.asarray(lower[0])
-
-
 class Rows(ABC):
     """The block lower-triangular matrix A of a stream level, (M, M), M = Σ m_k."""
 
@@ -55,7 +43,7 @@ class Rows(ABC):
 
     @abstractmethod
     def level_diagonal(self) -> Array:
-        """The diagonal of S̄ = AᵀA, (M,): what the whole stream reveals of each reading."""
+        """The diagonal of S̄ = AᵀA, (M,): what the whole stream reveals of each measurement."""
 
     @abstractmethod
     def whiten(self, covariance: PSD, right: Array) -> Array:
@@ -127,15 +115,15 @@ class DenseRows(Rows):
         return np.asarray(np.einsum("ij,ij->j", self.matrix, self.matrix))
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
-        lower = with_unit(self._variance(covariance), overwrite=True)
-        return np.asarray(batched.solve_lower(lower[None], right[None])[0])
+        variance = self._variance(covariance)[None]
+        batched.add_to_diagonal(variance, 1.0)
+        lower = batched.cholesky(variance, overwrite=True)
+        if lower is None:
+            raise NumericalFailure(LOST)
+        return np.asarray(batched.solve_lower(lower, right[None])[0])
 
     def _variance(self, covariance: PSD) -> Array:
-        """The upper triangle of A Σ̄ Aᵀ; where Σ̄ does not mix readings, at a third of the price.
-
-        A Σ̄ is then block lower-triangular like A, and a panel of V needs only the columns of A up
-        to that panel: K³/3 flops in matrix products instead of K³, and no second K×K matrix.
-        """
+        """The upper triangle of A Σ̄ Aᵀ; for a diagonal Σ̄ by panels, K³/3 flops instead of K³."""
         if covariance.pointwise is None:
             half = covariance.factor_rows(self.matrix.T)
             return np.asarray(half.T @ half)
@@ -153,8 +141,7 @@ class DenseRows(Rows):
 class BandedRows(Rows):
     """A with blocks at lags 0..b only; Σ̄ block-diagonal. O(K b² m³) time, O(K b m²) memory.
 
-    `blocks` (b + 1, K, m, m): blocks[j, k] stands at lag j, that is, multiplies y_{k−j}; blocks
-    that would reach before the first step are zero. Lags come first so that a lag is contiguous.
+    blocks (b + 1, K, m, m): blocks[j, k] multiplies y_{k−j}; zero before the first step.
     """
 
     def __init__(self, blocks: Array) -> None:

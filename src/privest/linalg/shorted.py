@@ -1,11 +1,8 @@
-"""A level of which only some readings are there: the largest one on them that stays below it.
+"""A level restricted to some measurements: the shorted operator (Schur complement)
 
-Of S = AᵀA and the entries O that are kept, the largest I with E I Eᵀ ≤ S (E puts entries of O in
-their places) is the Schur complement, or shorted operator,
+    S_O = S_OO − S_OM S_MM⁺ S_MO ,    xᵀS_O x = min over y_M of ‖A(x, y_M)‖² ,   S = AᵀA ,
 
-    S_O = S_OO − S_OM S_MM⁺ S_MO = (EᵀS⁻¹E)⁻¹ ,    xᵀS_O x = min over y_M of ‖A(x, y_M)‖²
-
-In law: y + N(0, S⁻¹) without the entries that are not there.
+the largest I on the kept entries O with E I Eᵀ ≤ S (E puts them in their places).
 """
 
 from __future__ import annotations
@@ -21,14 +18,10 @@ from privest.linalg.tolerances import rounding
 def shorted_root(rows: Array, kept: Flags) -> Array:
     """B (m, m) upper-triangular on the kept entries, zeros elsewhere, with BᵀB = E S_O Eᵀ.
 
-    S = rowsᵀrows, rows (m, m) of any rank. The columns of what is not kept are taken out of the
-    others one by one, twice (Gram-Schmidt), and S is never formed: B has the digits of `rows`.
-    The row of an entry that the ones before it leave nothing of is zero, so B depends on S alone.
-    Where every row sees kept entries only, or others only, B is `rows` itself, with zeros.
-    Else B is divided by 1 + 10m^1.5·eps/σ, σ the least singular value of `rows` (columns scaled):
-    more than its rounding, so that E BᵀB Eᵀ ≤ S holds as it stands where S is regular. Where it is
-    singular σ is that of the part it has, and it holds to rounding.
-    O(m³); the last few hundred are remembered.
+    S = rowsᵀrows, rows (m, m) of any rank, is never formed: the columns that are not kept are taken
+    out by Gram-Schmidt, twice. B depends on S alone. Where no row mixes kept and other entries B is
+    `rows` with zeros. Else B is divided by 1 + 10m^1.5·eps/σ, σ the least singular value of `rows`
+    (columns scaled), so that E BᵀB Eᵀ ≤ S holds despite rounding where S is regular. O(m³).
     """
     whole, flags = np.ascontiguousarray(rows, dtype=np.float64), np.asarray(kept, dtype=bool)
     return _shorted(whole.tobytes(), flags.tobytes()).copy()

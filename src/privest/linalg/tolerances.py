@@ -1,7 +1,6 @@
-"""What counts as zero, and which route is safe: every tolerance of the linear algebra, once.
+"""Every tolerance of the linear algebra: what counts as zero, and which route is safe.
 
-All are relative: matrices are scaled to unit diagonal and columns to unit length first, so that the
-units of readings and parameters decide nothing.
+All are relative, for matrices of unit diagonal and columns of unit length.
 """
 
 from __future__ import annotations
@@ -65,10 +64,9 @@ def rounding(size: int) -> float:
 
 
 def inverse_rounding(matrix: Array) -> float:
-    """What rounding may do to M⁻¹ = `matrix` (unit diagonal): (1 ± this) of it in every direction.
+    """The effect of rounding on M⁻¹ = `matrix` (unit diagonal): (1 ± this) of it.
 
-    M + δM with ‖δM‖ ≤ 10·m·eps·‖M‖ has the inverse M⁻¹ − M⁻¹δM M⁻¹, and M^½ times that times M^½
-    is below 10·m·eps times the condition number. Never more than `UNCERTAIN`.
+    10·m·eps times its condition number; never more than `UNCERTAIN`.
     """
     return min(rounding(len(matrix)) * condition(matrix), UNCERTAIN)
 

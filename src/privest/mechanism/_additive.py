@@ -1,11 +1,10 @@
-"""Additive noise z = u + d with any law of `privest.noise` (`ex:affine`), and one bit of it."""
+"""Additive noise z = u + d of any distribution (`ex:affine`), and one bit of it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -14,27 +13,27 @@ import scipy
 from privest import noise
 from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
-from privest.mechanism._channel import Channel, ExactNoise, Worst, as_move
-from privest.noise import GaussianLaw, Laplace, Quadrature, ScalarLaw, Staircase
+from privest.mechanism._channel import LIKELY, Channel, ExactNoise, as_sensitivity
+from privest.noise import Distribution, Gaussian, Laplace, Quadrature, Staircase
 
-POINTS = 2001  # of the search for the largest information of one bit
+OneBit = Gaussian | Laplace | noise.Cauchy | noise.Logistic
 
 
 @dataclass(frozen=True)
 class Additive(Channel):
-    """z = u + d, d of the given law: p(z|u) = f(z − u), the same information at every u.
+    """z = u + d, d of density f: p(z|u) = f(z − u), the same information at every u.
 
         I_z(u) = I_d = E (f'/f)² ;   infinite where f jumps (uniform, staircase)
         ε(c) = sup_x ln f(x)/f(x − c) :  Laplace c/b, Cauchy 2 asinh(c/2γ) (`epsilon_of_shift`)
 
     >>> channel = Additive(Laplace(0.5))
-    >>> channel.worst.information, channel.epsilon(1.0)
+    >>> channel.worst, channel.epsilon(1.0)
     (4.0, 2.0)
     >>> Additive.calibrated(1.0, law=Laplace()).law
     Laplace(scale=1.0)
     """
 
-    law: ScalarLaw
+    law: Distribution
 
     def __post_init__(self) -> None:
         require_law(self.law)
@@ -67,31 +66,30 @@ class Additive(Channel):
 
     @property
     def exact_noise(self) -> ExactNoise | None:
-        """Laplace and Gaussian noise, shifted or not; no other law has an exact sampler."""
         return exact_noise_of(self.law)
 
     @property
-    def worst(self) -> Worst:
-        return Worst(self.law.fisher_information)
+    def worst(self) -> float:
+        return self.law.fisher_information
 
-    def epsilon(self, move: float) -> float:
-        return epsilon_of_shift(self.law, move)
+    def epsilon(self, sensitivity: float) -> float:
+        return epsilon_of_shift(self.law, sensitivity)
 
     @classmethod
-    def calibrated(cls, level: float, *, law: ScalarLaw) -> Self:  # type: ignore[override]
-        """The law stretched until its Fisher information is `level`."""
+    def calibrated(cls, level: float, *, law: Distribution) -> Self:  # type: ignore[override]
+        """The distribution stretched until its Fisher information is `level`."""
         return cls(stretched(law, level))
 
 
 def require_law(law: object) -> None:
-    if not isinstance(law, ScalarLaw):
+    if not isinstance(law, Distribution):
         raise InvalidInput(
-            "the noise must be a law of privest.noise, such as privest.noise.Laplace(0.5); "
+            "the noise must be a distribution of privest.noise, such as Laplace(0.5); "
             f"received {type(law).__name__}."
         )
 
 
-def width_of(law: ScalarLaw) -> float:
+def width_of(law: Distribution) -> float:
     """1/√I, at most the deviation; where the density jumps, the distance of its quartiles."""
     if math.isfinite(law.fisher_information):
         return 1.0 / math.sqrt(law.fisher_information)
@@ -99,8 +97,8 @@ def width_of(law: ScalarLaw) -> float:
     return float(high - low)
 
 
-def stretched(law: ScalarLaw, information: float) -> ScalarLaw:
-    """The law stretched to have this Fisher information; NotCalibratable where it has none."""
+def stretched(law: Distribution, information: float) -> Distribution:
+    """Stretched to have this Fisher information; NotCalibratable where it has none."""
     if not math.isfinite(law.fisher_information):
         raise NotCalibratable(
             f"additive noise with {law!r} cannot be calibrated: its density jumps, so its "
@@ -109,16 +107,16 @@ def stretched(law: ScalarLaw, information: float) -> ScalarLaw:
     return _within(law.with_fisher_information(information), Fraction(information))
 
 
-def _within(law: ScalarLaw, information: Fraction) -> ScalarLaw:
-    """Laplace and Gaussian laws, which are released, carry no more than that literally."""
+def _within(law: Distribution, information: Fraction) -> Distribution:
+    """Laplace and Gaussian noise, which is released, carries no more than that literally."""
     while isinstance(law, Laplace) and information * Fraction(law.scale) ** 2 < 1:
         law = replace(law, scale=math.nextafter(law.scale, math.inf))
-    while isinstance(law, GaussianLaw) and information * Fraction(law.variance) < 1:
-        law = replace(law, variance=math.nextafter(law.variance, math.inf))
+    while isinstance(law, Gaussian) and information * Fraction(law.variance) < 1:
+        law = replace(law, cov=math.nextafter(law.variance, math.inf))
     return law
 
 
-def exact_noise_of(law: ScalarLaw) -> ExactNoise | None:
+def exact_noise_of(law: Distribution) -> ExactNoise | None:
     """Laplace(b) with root·b ≤ 1, N(m, v) with root²·v ≤ 1, in exact arithmetic; else None."""
     if isinstance(law, noise.Affine):
         inner = exact_noise_of(law.law)
@@ -130,16 +128,16 @@ def exact_noise_of(law: ScalarLaw) -> ExactNoise | None:
         while Fraction(root) * Fraction(law.scale) > 1:
             root = math.nextafter(root, 0.0)
         return ExactNoise("laplace", law.scale, root)
-    if isinstance(law, GaussianLaw):
+    if isinstance(law, Gaussian):
         root = 1.0 / math.sqrt(law.variance)
         while Fraction(root) ** 2 * Fraction(law.variance) > 1:
             root = math.nextafter(root, 0.0)
-        return ExactNoise("gaussian", 1.0 / root, root, law.loc)
+        return ExactNoise("gaussian", 1.0 / root, root, law.mean)
     return None
 
 
-def epsilon_of_shift(law: ScalarLaw, move: float) -> float:
-    """sup over x and |c| ≤ move of ln f(x)/f(x − c); inf where it is not bounded or not known.
+def epsilon_of_shift(law: Distribution, sensitivity: float) -> float:
+    """sup over x and |c| ≤ sensitivity of ln f(x)/f(x − c); inf: not bounded or not known.
 
         Laplace(b)        c/b                       |l'| = 1/b
         Logistic(s)       c/s                       |l'| < 1/s, a limit in the tails
@@ -148,12 +146,12 @@ def epsilon_of_shift(law: ScalarLaw, move: float) -> float:
 
     Student: with x = s√ν t and c = 2s√ν a the ratio is ((ν+1)/2) ln (1 + (t − 2a)²)/(1 + t²);
     its derivative vanishes at t² − 2at − 1 = 0, where it is (ν + 1) asinh a.
-    Infinite: Gaussian and every bounded law.
+    Infinite: Gaussian and every bounded distribution.
 
     >>> epsilon_of_shift(Laplace(0.5), 1.0), epsilon_of_shift(Staircase(1.0, 2.0), 2.5)
     (2.0, 2.0)
     """
-    length = as_move(move)
+    length = as_sensitivity(sensitivity)
     if length == 0:
         return 0.0
     if isinstance(law, noise.Affine):
@@ -171,33 +169,36 @@ def epsilon_of_shift(law: ScalarLaw, move: float) -> float:
 
 @dataclass(frozen=True)
 class BinaryQuantiser(Channel):
-    """z = 1{u + d ≤ C}, d of any law: P(z = 1|u) = F(x), x = C − u (Ke et al. 2025).
+    """z = 1{u + d ≤ C}, d of any distribution: P(z = 1|u) = F(x), x = C − u (Ke et al. 2025).
 
         I_z(u) = f(x)²/(F(x)(1 − F(x)))
 
         sup, at x = 0:  Gaussian 2/πσ² ,  Laplace 1/b² ,  Cauchy 4/π²γ² ,  logistic 1/4s²
 
-    Other laws: a search over x, jumps of the density from both sides; infinite where the density
-    does not vanish at an end of its support (uniform). Never more than the information of the
-    noise itself. At a jump of f (p has a kink in u) score and information use the law's own value.
-    ε: Laplace c/b (tight), Cauchy sup_x ln F(x + c)/F(x) ≤ 2 asinh(c/2γ) (tight, by search), else
-    that of the unrounded release. Gaussian: none. z is no estimate of u: nothing is unbiased.
+    Never more than the information of the noise itself. Other noise is refused.
+    ε: Laplace c/b (tight), Cauchy sup_x ln F(x + c)/F(x) ≤ 2 asinh(c/2γ) (tight, by search),
+    logistic c/s. Gaussian: none. z is no estimate of u: nothing is unbiased.
 
     >>> channel = BinaryQuantiser(Laplace(0.5), threshold=1.0)
-    >>> channel.worst, channel.epsilon(1.0)
-    (Worst(information=4.0, at=1.0, attained=True), 2.0)
+    >>> channel.worst, channel.worst_input, channel.epsilon(1.0)
+    (4.0, 1.0, 2.0)
     >>> np.exp(channel.log_density([0.0, 1.0], 1.0))
     array([0.5, 0.5])
     >>> BinaryQuantiser.calibrated(4.0, law=Laplace()).law
     Laplace(scale=0.5)
     """
 
-    law: ScalarLaw
+    law: Distribution
     threshold: float = 0.0
     discrete = True
 
     def __post_init__(self) -> None:
-        require_law(self.law)
+        inner = self.law.law if isinstance(self.law, noise.Affine) else self.law
+        if not isinstance(inner, OneBit):
+            raise InvalidInput(
+                "a binary quantiser takes Gaussian, Laplace, Cauchy or logistic noise; received "
+                f"{type(inner).__name__}."
+            )
         object.__setattr__(self, "threshold", as_number(self.threshold, "threshold"))
 
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
@@ -227,19 +228,25 @@ class BinaryQuantiser(Channel):
 
     def outcomes(self, u: float) -> Array:
         both = np.array([0.0, 1.0])
-        return np.asarray(both[self.log_density(both, u) > -41.4])
+        return np.asarray(both[self.log_density(both, u) > math.log(LIKELY)])
 
     def information(self, u: ArrayLike) -> Array:
         return bit_information(self.law, self.threshold - as_array(u, "u"))
 
-    @cached_property
-    def worst(self) -> Worst:
-        found = largest_bit_information(self.law)
-        at = None if found.at is None else self.threshold - found.at
-        return Worst(found.information, at, found.attained)
+    @property
+    def _largest(self) -> tuple[float, float]:
+        return largest_bit_information(self.law)
 
-    def epsilon(self, move: float) -> float:
-        length = as_move(move)
+    @property
+    def worst(self) -> float:
+        return self._largest[0]
+
+    @property
+    def worst_input(self) -> float:
+        return self.threshold - self._largest[1]
+
+    def epsilon(self, sensitivity: float) -> float:
+        length = as_sensitivity(sensitivity)
         plain = epsilon_of_shift(self.law, length)
         if not isinstance(self.law, noise.Cauchy) or length == 0:
             return plain
@@ -254,22 +261,16 @@ class BinaryQuantiser(Channel):
         return min(plain, -float(found.fun) * (1.0 + 1e-12))
 
     @classmethod
-    def calibrated(cls, level: float, *, law: ScalarLaw, threshold: float = 0.0) -> Self:  # type: ignore[override]
-        """The law widened until the supremum is `level`: it goes like 1/scale²."""
-        s = as_positive(level, "level")
-        largest = largest_bit_information(cls(law).law).information
-        if not math.isfinite(largest):
-            raise NotCalibratable(
-                f"one bit with {law!r} cannot be calibrated: the density does not vanish at the "
-                "end of its support, so an outcome appears linearly there: infinite information."
-            )
-        return cls(law.scaled(math.sqrt(largest / s)), threshold)
+    def calibrated(cls, level: float, *, law: Distribution, threshold: float = 0.0) -> Self:  # type: ignore[override]
+        """The noise widened until the supremum is `level`: it goes like 1/scale²."""
+        largest = cls(law).worst
+        return cls(law.scaled(math.sqrt(largest / as_positive(level, "level"))), threshold)
 
 
-def log_cdf(law: ScalarLaw, x: Array) -> Array:
+def log_cdf(law: Distribution, x: Array) -> Array:
     """ln F(x), with its digits in the far left tail for Gaussian, Laplace and logistic noise."""
-    if isinstance(law, noise.GaussianLaw):
-        return np.asarray(scipy.special.log_ndtr((x - law.loc) / math.sqrt(law.variance)))
+    if isinstance(law, noise.Gaussian):
+        return np.asarray(scipy.special.log_ndtr((x - law.mean) / math.sqrt(law.variance)))
     if isinstance(law, Laplace):
         size = np.abs(x) / law.scale
         return np.where(x < 0, -size - math.log(2.0), np.log1p(-0.5 * np.exp(-size)))
@@ -279,7 +280,7 @@ def log_cdf(law: ScalarLaw, x: Array) -> Array:
         return np.log(law.cdf(x))
 
 
-def bit_information(law: ScalarLaw, x: Array) -> Array:
+def bit_information(law: Distribution, x: Array) -> Array:
     """f²/(F(1 − F)) at x; 0 where the bit is certain."""
     mass = log_cdf(law, x) + log_cdf(-law, -x)
     certain = np.isinf(mass)
@@ -287,46 +288,16 @@ def bit_information(law: ScalarLaw, x: Array) -> Array:
     return np.where(certain, 0.0, value)
 
 
-def largest_bit_information(law: ScalarLaw) -> Worst:
+def largest_bit_information(law: Distribution) -> tuple[float, float]:
     """sup over x of f²/(F(1 − F)), and x."""
     if isinstance(law, noise.Affine):
-        inner = largest_bit_information(law.law)
-        at = None if inner.at is None else law.shift + law.scale * inner.at
-        return Worst(inner.information / law.scale**2, at, inner.attained)
-    if isinstance(law, noise.GaussianLaw):
-        return Worst(2.0 / (math.pi * law.variance), law.loc)
+        value, at = largest_bit_information(law.law)
+        return value / law.scale**2, law.shift + law.scale * at
+    if isinstance(law, noise.Gaussian):
+        return 2.0 / (math.pi * law.variance), law.mean
     if isinstance(law, Laplace):
-        return Worst(1.0 / law.scale**2, 0.0)
+        return 1.0 / law.scale**2, 0.0
     if isinstance(law, noise.Cauchy):
-        return Worst((2.0 / (math.pi * law.scale)) ** 2, 0.0)
-    if isinstance(law, noise.Logistic):
-        return Worst(0.25 / law.scale**2, 0.0)
-    return _searched(law)
-
-
-def _searched(law: ScalarLaw) -> Worst:
-    low, high = law.support
-    for end in (low, high):
-        if end in law.jumps:
-            return Worst(math.inf, end)
-    points = law.landmarks or (0.0,)
-    width = 1.0 / math.sqrt(law.fisher_information)
-    if width == 0:  # a density that jumps: the distances between its jumps
-        width = max(law.jumps[-1] - law.jumps[0], 1e-300) / max(len(law.jumps) - 1, 1)
-    spread = width * np.sinh(np.linspace(-8.0, 8.0, POINTS))
-    x = np.unique(np.concatenate([spread + point for point in points]))
-    x = x[(x > low) & (x < high)]
-    values = bit_information(law, x)
-    best = int(values.argmax())
-    around = (x[max(best - 1, 0)], x[min(best + 1, len(x) - 1)])
-    refined = scipy.optimize.minimize_scalar(
-        lambda p: -float(bit_information(law, np.asarray(p))),
-        bounds=around,
-        method="bounded",
-        options={"xatol": 1e-10 * (around[1] - around[0])},
-    )
-    candidates = [(float(values[best]), float(x[best]), True), (-refined.fun, refined.x, True)]
-    for jump in law.jumps:
-        sides = np.array([jump - 1e-10 * width, jump + 1e-10 * width])
-        candidates.append((float(bit_information(law, sides).max()), jump, False))
-    return Worst(*max(candidates))
+        return (2.0 / (math.pi * law.scale)) ** 2, 0.0
+    assert isinstance(law, noise.Logistic)
+    return 0.25 / law.scale**2, 0.0

@@ -1,48 +1,38 @@
-"""Affine mechanisms z = Ay + b + Bd with independent noise of any law (`ex:affine`).
-
-What users really run claims to be one of them: `RunningMechanism`, in the form an audit takes.
-"""
+"""Affine mechanisms z = Ay + b + Bd with independent noise of any distribution (`ex:affine`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count
-from privest.errors import InvalidInput, NotCalibratable, NotReleasable
+from privest.arrays import Array, ArrayLike, as_array
+from privest.errors import InvalidInput, NotCalibratable
 from privest.linalg import PSD
 from privest.mechanism._additive import Additive, stretched
-from privest.mechanism._vector import Componentwise, Information, Mechanism
-from privest.mechanism.rows import of_size, real_numbers, repeated
+from privest.mechanism._vector import Componentwise, Mechanism
 from privest.mechanism.source import Source
-from privest.noise import GaussianLaw, ScalarLaw
-from privest.privacy import GridStatement, PrivacyLevel, as_level
+from privest.noise import Distribution
+from privest.privacy import PrivacyLevel, Statement, as_level
 
 # 1/condition of B below which B⁻¹z would lose more than half of the digits.
 SINGULAR = 1e-8
 
-Draw = Callable[[Array, np.random.Generator | Source], ArrayLike]
-Released = Callable[[Array, Source | None], ArrayLike]
-
 
 class AffineMechanism(Mechanism):
-    """z = A y + b + B d, A (q×m), B (q×q) invertible, d_1 … d_q independent of one law.
+    """z = A y + b + B d, A (q×m), B (q×q) invertible, d_1 … d_q independent, of one distribution.
 
     B⁻¹z = u + d is additive noise on u = B⁻¹(Ay + b), component by component, so
 
         p(z|y) = ∏ f((B⁻¹z − u)_i)/|det B| ,   I_z(y) = i_d Aᵀ(BBᵀ)⁻¹A  for every y
 
-    with i_d the information of the law: attained everywhere. Unbiased for Ay + b where E d = 0.
-    ε: that of the components, which B⁻¹ does not change.
-    Refused: B that is not square or (nearly) singular. Where BBᵀ is singular a combination of
-    readings is shown without noise; with more columns than rows the law of Bd is a convolution
-    (Gaussian d: give a Cholesky factor of BBᵀ instead).
+    with i_d the information of d: attained everywhere. Unbiased for Ay + b where E d = 0.
+    A (nearly) singular B is refused: a combination of measurements would be released without noise.
+    So is one with more columns than rows (Gaussian d: give a Cholesky factor of BBᵀ instead).
 
     >>> from privest.noise import Laplace
     >>> mechanism = AffineMechanism(Laplace(1.0), matrix=[[2.0]], spread=[[4.0]], offset=[1.0])
-    >>> float(mechanism.information([3.0]).matrix[0, 0])  # (2/4)²
+    >>> float(mechanism.information([3.0])[0, 0])  # (2/4)²
     0.25
     >>> round(float(np.exp(mechanism.log_density([7.0], [3.0]))), 12)  # f(0)/4 = 1/8
     0.125
@@ -50,13 +40,13 @@ class AffineMechanism(Mechanism):
 
     def __init__(
         self,
-        law: ScalarLaw,
+        law: Distribution,
         matrix: ArrayLike,
         spread: ArrayLike | None = None,
         offset: ArrayLike = 0.0,
     ) -> None:
         A = as_array(matrix, "A", ndim=2)
-        self.outputs, self.readings = A.shape
+        self.outputs, self.measurements = A.shape
         self.spread = _invertible(np.eye(self.outputs) if spread is None else spread, self.outputs)
         self.law, self.matrix, self.offset = law, A, self._one_each(offset, "b")
         shift = np.broadcast_to(self.offset, (self.outputs,))
@@ -68,20 +58,20 @@ class AffineMechanism(Mechanism):
     def calibrated(
         cls,
         level: PrivacyLevel | ArrayLike,
-        law: ScalarLaw,
+        law: Distribution,
         matrix: ArrayLike,
         spread: ArrayLike | None = None,
         offset: ArrayLike = 0.0,
     ) -> Self:
-        """The law widened just so far that i_d Aᵀ(BBᵀ)⁻¹A ≤ S."""
+        """The noise widened until i_d Aᵀ(BBᵀ)⁻¹A ≤ S."""
         unit = cls(law, matrix, spread, offset)
         assert unit.inner.matrix is not None
         if not unit.inner.matrix.any():
             raise NotCalibratable(
-                "A is zero: the release shows nothing of the readings, so no width of the noise "
-                "meets the level exactly. Give A a row that is not zero."
+                "A is zero: the release does not depend on the measurements. Give A a row that is "
+                "not zero."
             )
-        S = as_level(level).for_size(unit.readings)
+        S = as_level(level).for_size(unit.measurements)
         wide = stretched(law, 1.0 / _exposure(unit.inner.matrix, S))
         return cls(wide, matrix, spread, offset)
 
@@ -91,10 +81,10 @@ class AffineMechanism(Mechanism):
     def release(
         self, y: ArrayLike, source: Source | None = None, trials: int | None = None
     ) -> Array:
-        """z = B(u + d), d protected noise, for Laplace and Gaussian laws; else NotReleasable.
+        """z = B(u + d), d protected noise, for Laplace and Gaussian noise; else NotReleasable.
 
         u = B⁻¹Ay with the doubles B⁻¹A (`inner.matrix`) exactly: I_z(y) ≤ i_d(B⁻¹A)ᵀB⁻¹A of these,
-        literally. What follows, B times it, is computed from the released numbers alone.
+        literally; z is computed from the released u + d alone.
         """
         inner = self.inner.release(y, source, trials)
         absent = np.isnan(inner)
@@ -103,9 +93,9 @@ class AffineMechanism(Mechanism):
             released[absent.astype(float) @ (self.spread != 0).T.astype(float) > 0] = np.nan
         return np.asarray(released)
 
-    def statement(self, move: float, *, delta: float = 1e-6) -> GridStatement:
-        """What `release` promises if one reading moves by at most `move`; Laplace: pure ε."""
-        return self.inner.statement(move, delta=delta)
+    def statement(self, sensitivity: float, *, delta: float = 1e-6) -> Statement:
+        """The promise of `release` if one measurement changes by `sensitivity`; Laplace: pure ε."""
+        return self.inner.statement(sensitivity, delta=delta)
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         return np.asarray(self.inner.log_density(self._solved(z), y) - self._log_det)
@@ -113,14 +103,14 @@ class AffineMechanism(Mechanism):
     def score(self, z: ArrayLike, y: ArrayLike) -> Array:
         return self.inner.score(self._solved(z), y)
 
-    def information(self, y: ArrayLike) -> Information:
+    def information(self, y: ArrayLike) -> Array:
         return self.inner.information(y)
 
     def worst_information(self) -> Array:
         return self.inner.worst_information()
 
-    def epsilon(self, move: float) -> float:
-        return self.inner.epsilon(move)
+    def epsilon(self, sensitivity: float) -> float:
+        return self.inner.epsilon(sensitivity)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -132,7 +122,7 @@ class AffineMechanism(Mechanism):
         }
 
     def __repr__(self) -> str:
-        return f"AffineMechanism({self.law!r}, A {self.outputs}×{self.readings})"
+        return f"AffineMechanism({self.law!r}, A {self.outputs}×{self.measurements})"
 
     def _solved(self, z: ArrayLike) -> Array:
         """B⁻¹z."""
@@ -146,14 +136,13 @@ def _invertible(value: ArrayLike, outputs: int) -> Array:
     if B.shape != (outputs, outputs):
         raise InvalidInput(
             f"B must be square, one row for each of {outputs} outputs; received shape {B.shape}. "
-            "More columns than rows: with Gaussian noise give a Cholesky factor of BBᵀ. Fewer: "
-            "a combination of the readings would be shown without noise."
+            "With Gaussian noise and more columns than rows give a Cholesky factor of BBᵀ."
         )
     sizes = np.linalg.svd(B, compute_uv=False)
     if sizes[-1] <= SINGULAR * sizes[0]:
         raise InvalidInput(
             f"B must be invertible; its singular values run from {sizes[0]:.3g} to "
-            f"{sizes[-1]:.3g}. A singular B shows a combination of the readings without noise: "
+            f"{sizes[-1]:.3g}. A singular B releases a combination of measurements without noise: "
             "drop that output or give it noise of its own."
         )
     return B
@@ -166,104 +155,7 @@ def _exposure(rows: Array, S: PSD) -> float:
     kept = values > 1e-11 * max(float(values[-1]), 0.0)
     if not kept.all() and np.abs(seen[:, ~kept]).max() > 1e-9 * np.abs(rows).max():
         raise NotCalibratable(
-            "the level hides a combination of the readings that A shows: no noise of finite "
+            "the level hides a combination of the measurements that A reveals: no noise of finite "
             "width is enough. Leave that combination out of A."
         )
     return float(np.linalg.norm(seen[:, kept] / np.sqrt(values[kept]), 2) ** 2)
-
-
-@runtime_checkable
-class Runnable(Protocol):
-    """Whatever releases readings and can be audited: `StreamMechanism`, `Sensor`, a table release.
-
-    `as_mechanism` gives it as a `Mechanism`: `simulate` runs its code, every draw from the start;
-    density, score and information are those of the level that it claims.
-    """
-
-    def as_mechanism(self, *steps: int) -> Mechanism:
-        """A mechanism on all readings at once: so many steps or rows, where there is a choice."""
-        ...
-
-
-class RunningMechanism(AffineMechanism):
-    """Code that releases m readings, beside what it claims: z̃ = Ay + e, e ~ N(0, I), AᵀA = S.
-
-    Symbols: `rows` A (q, m); `draw(y, rng)` runs the code once on readings (m,) and returns what
-    left, (q,), in units of the noise. `simulate` calls it once a trial; nothing is kept between.
-    `released(y, source)` is its real path, if it has one: `release` runs it, and `real()` is this
-    mechanism with that path in the place of the simulated one.
-    The claims are not drawn from the code: an audit compares the two.
-
-    >>> quiet = RunningMechanism(np.eye(1), lambda y, rng: y + 0.5 * rng.standard_normal(1), "half")
-    >>> quiet.information([0.0]).matrix.tolist()  # what it claims
-    [[1.0]]
-    >>> round(float(quiet.simulate([0.0], np.random.default_rng(0), 1000).var()), 2)  # it does
-    0.24
-    """
-
-    def __init__(
-        self, rows: ArrayLike, draw: Draw, name: str, released: Released | None = None
-    ) -> None:
-        super().__init__(GaussianLaw(), rows)
-        self.draw, self.name, self.released = draw, name, released
-
-    @classmethod
-    def at_level(
-        cls, level: PrivacyLevel | ArrayLike, readings: int, draw: Draw, name: str,
-        released: Released | None = None,
-    ) -> RunningMechanism:  # fmt: skip
-        """Code that releases z̃ = Lᵀy + e, the entries that show nothing left out."""
-        S = as_level(level).for_size(as_count(readings, "readings", least=1))
-        if S.rank == 0:
-            raise InvalidInput("at level 0 nothing is released: there is nothing to audit.")
-        return cls(S.factor_rows(np.eye(readings))[S.informative()], draw, name, released)
-
-    def real(self) -> RunningMechanism:
-        """The same claims beside the real path: `simulate` runs it too, and no generator."""
-        return RunningMechanism(
-            self.matrix, lambda y, rng: self._real_path()(y, None), f"the release of {self.name}",
-            self._real_path(),
-        )  # fmt: skip
-
-    def simulate(
-        self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
-    ) -> Array:
-        given = repeated(self._readings(y), trials)
-        return self._all(given, lambda row: as_array(self.draw(row, rng), "what was released"))
-
-    def release(
-        self, y: ArrayLike, source: Source | None = None, trials: int | None = None
-    ) -> Array:
-        """What leaves by the real path, once a trial."""
-        path = self._real_path()
-        given = repeated(of_size(real_numbers(y), self.readings), trials)
-        return self._all(given, lambda row: np.asarray(path(row, source), dtype=np.float64))
-
-    def statement(self, move: float, *, delta: float = 1e-6) -> GridStatement:
-        raise NotReleasable(
-            f"{self.name} claims a level, which an audit compares with what it does: ask the "
-            "mechanism itself for its statements."
-        )
-
-    def _real_path(self) -> Released:
-        if self.released is None:
-            raise NotReleasable(f"{self.name} was given without a real path: it only simulates.")
-        return self.released
-
-    def _all(self, given: Array, once: Callable[[Array], Array]) -> Array:
-        drawn = [self._checked(once(row)) for row in given.reshape(-1, self.readings)]
-        return np.reshape(drawn, (*given.shape[:-1], self.outputs))
-
-    def _checked(self, released: Array) -> Array:
-        if released.shape != (self.outputs,):
-            raise InvalidInput(
-                f"{self.name} claims {self.outputs} outputs; it released shape {released.shape}."
-            )
-        return released
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"code": self.name, "outputs": self.outputs}
-
-    def __repr__(self) -> str:
-        return f"RunningMechanism({self.name}, {self.readings} readings)"

@@ -1,134 +1,183 @@
-"""Every mechanism that the paper names (`subsec:app_mech`), by name.
+"""Every mechanism that the paper names (`subsec:app_mech`), by name; and calibration to a level.
 
-What the paper leaves open is chosen in the families' own files, with the derivation.
+Where the paper leaves a choice open, the families' own files derive the one made here.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Literal
+
+import numpy as np
 
 from privest import noise
-from privest.arrays import ArrayLike
-from privest.errors import InvalidInput
+from privest.arrays import ArrayLike, as_array, as_choice, as_count
+from privest.errors import InvalidInput, NotCalibratable, NotIdentifiable
+from privest.linalg import root_of_rows
 from privest.mechanism._additive import Additive, BinaryQuantiser
 from privest.mechanism._channel import Channel
-from privest.mechanism._gain import Gain, TruncatedGain
+from privest.mechanism._factor import balanced
 from privest.mechanism._gaussian import GaussianMechanism
-from privest.mechanism._multiplicative import Inverse, Noise, PrivacyWeights, TwinUniform
-from privest.mechanism._quantiser import (
-    LaplaceQuantiser,
-    ProbabilisticQuantiser,
-    TriangularQuantiser,
-)
-from privest.mechanism._rotation import GeometricPerturbation, Rotation
-from privest.mechanism._truncated_inverse import TruncatedInverse
-from privest.mechanism._vector import (
-    Componentwise,
-    Mechanism,
-    data_perturbation,
-    output_perturbation,
-)
-from privest.privacy import PrivacyLevel
+from privest.mechanism._multiplicative import Gain, Inverse, PrivacyWeights, TwinUniform
+from privest.mechanism._quantiser import LaplaceQuantiser, ProbabilisticQuantiser
+from privest.mechanism._rotation import GeometricPerturbation
+from privest.mechanism._vector import Componentwise, Mechanism
+from privest.model import LinearModel
+from privest.privacy import PrivacyLevel, as_level
+
+MakeChannel = Callable[[float], Channel]
+MakeVector = Callable[[PrivacyLevel | ArrayLike, int], Mechanism]
+Target = Literal["data", "estimate"]
+AT_ZERO = "its information j/u² is infinite at u = 0 for all noise; truncate= bounds it."
 
 
 @dataclass(frozen=True)
-class Entry(ABC):
+class Entry:
     """One mechanism of the paper, before its noise is chosen.
 
     source      label in the paper, or the work it cites.
     supremum    sup over y of the information, as text.
-    attained    whether some y attains it (else: a limit).
     unbiased    whether E z = u.
-
-    >>> CATALOGUE["laplace"].calibrated(4.0, readings=3)
-    Componentwise(Additive(law=Laplace(scale=0.5)), 3 readings)
-    >>> CATALOGUE["rotation"].calibrated(4.0, readings=3)
-    Traceback (most recent call last):
-    ...
-    privest.errors.NotCalibratable: a random rotation cannot be calibrated: ...
+    channel     s → the channel within s, for mechanisms on single numbers; None: see `vector`.
+    vector      (level, measurements) → the mechanism within the level, for those that mix them.
+    unit        an instance with parameters of order one: a channel, or a function of m.
     """
 
     name: str
     source: str
     supremum: str
-    attained: bool
     unbiased: bool
+    unit: Channel | Callable[[int], Mechanism]
+    channel: MakeChannel | None = None
+    vector: MakeVector | None = None
 
-    @abstractmethod
-    def calibrated(self, level: PrivacyLevel | float, readings: int) -> Mechanism:
-        """The mechanism with the least noise that keeps I_z(y) ≤ S for every y.
-
-        Raises NotCalibratable, with the reason, where there is none.
-        """
-
-    @abstractmethod
-    def example(self, readings: int) -> Mechanism:
+    def example(self, measurements: int) -> Mechanism:
         """An instance with parameters of order one, calibrated to nothing."""
+        if isinstance(self.unit, Channel):
+            return Componentwise(self.unit, measurements=measurements)
+        return self.unit(measurements)
 
 
-@dataclass(frozen=True)
-class ChannelEntry(Entry):
-    """A mechanism for one number: on every reading, or on the least-squares estimate."""
+def calibrate(
+    kind: str | type[Channel] | MakeChannel,
+    level: PrivacyLevel | ArrayLike,
+    *,
+    model: LinearModel | int,
+    on: Target = "data",
+) -> Mechanism:
+    """The mechanism of a kind with the least noise that keeps I_z(y) ≤ S for every y.
 
-    channel: Callable[[float], Channel]
-    unit: Channel
+    kind    a name of `CATALOGUE`, a class of channels, or a function s → channel within s.
+    model   the model of the measurements, or how many there are.
+    on      "data": channels on the measurements. A number or a diagonal S: one channel per
+            measurement at its own level; any other S = LLᵀ: unit channels on Lᵀy, I ≤ LLᵀ.
+            "estimate": channels on the least-squares estimate, z = (HᵀH)^½ θ̂ + …, within s·I.
+            u = (HᵀH)^-½Hᵀy has orthonormal rows, so I_z(y) = i·P_H, with no worst direction; the
+            estimate is (HᵀH)^-½ z, unbiased where E z = u.
 
-    def calibrated(self, level: PrivacyLevel | float, readings: int) -> Componentwise:
-        return data_perturbation(level, readings, self.channel)
+    Raises NotCalibratable, with the reason, where no parameters keep the level.
 
-    def on_estimate(self, level: PrivacyLevel | float, matrix: ArrayLike) -> Componentwise:
-        """Output perturbation: the channel on (HᵀH)^½ θ̂, within s·I."""
-        return output_perturbation(level, matrix, self.channel)
-
-    def example(self, readings: int) -> Componentwise:
-        return Componentwise(self.unit, readings=readings)
-
-
-@dataclass(frozen=True)
-class VectorEntry(Entry):
-    """A mechanism that mixes the readings."""
-
-    make: Callable[[PrivacyLevel | float, int], Mechanism]
-    unit: Callable[[int], Mechanism]
-
-    def calibrated(self, level: PrivacyLevel | float, readings: int) -> Mechanism:
-        return self.make(level, readings)
-
-    def example(self, readings: int) -> Mechanism:
-        return self.unit(readings)
-
-
-def _channel(
-    name: str, source: str, supremum: str, unit: Channel, *, unbiased: bool = False, **fixed: object
-) -> ChannelEntry:
-    """`fixed`: what calibration needs beside the level. Every supremum of a channel is attained."""
-    calibrated: Callable[..., Channel] = type(unit).calibrated
-    return ChannelEntry(name, source, supremum, True, unbiased, partial(calibrated, **fixed), unit)
-
-
-def _additive(name: str, law: noise.ScalarLaw, source: str, supremum: str) -> ChannelEntry:
-    return _channel(name, source, supremum, Additive(law), unbiased=law.mean == 0, law=law)
+    >>> calibrate("laplace", 4.0, model=3)
+    Componentwise(Additive(law=Laplace(scale=0.5)), 3 measurements)
+    >>> calibrate("rotation", 4.0, model=3)
+    Traceback (most recent call last):
+    ...
+    privest.errors.NotCalibratable: a random rotation cannot be calibrated: ...
+    """
+    as_choice(on, ("data", "estimate"), "on")
+    entry = CATALOGUE[kind] if isinstance(kind, str) else None
+    make = entry.channel if entry is not None else _maker(kind)
+    if on == "estimate":
+        if make is None or not isinstance(model, LinearModel):
+            raise InvalidInput('on="estimate" needs a mechanism for one number and a LinearModel.')
+        return _on_estimate(level, model.matrix, make)
+    count = model.readings if isinstance(model, LinearModel) else as_count(model, "model", least=1)
+    if make is None:
+        assert entry is not None
+        assert entry.vector is not None
+        return entry.vector(level, count)
+    return _on_data(level, count, make)
 
 
-def _truncated(name: str, law: type[Noise], supremum: str) -> ChannelEntry:
-    unit = TruncatedInverse(law(0.25), 1.0)
-    return _channel(name, "remark:truncation", supremum, unit, law=law)
+def _maker(kind: object) -> MakeChannel:
+    if isinstance(kind, type) and issubclass(kind, Channel):
+        return kind.calibrated
+    if not callable(kind):
+        raise InvalidInput(
+            "kind must be a name of CATALOGUE, a class of channels or a function of the level; "
+            f"received {type(kind).__name__}."
+        )
+    return kind
 
 
-def _binary(name: str, law: noise.ScalarLaw, supremum: str) -> ChannelEntry:
-    return _channel(name, "ke2025privacy+quantization", supremum, BinaryQuantiser(law), law=law)
+def _on_data(level: PrivacyLevel | ArrayLike, count: int, make: MakeChannel) -> Componentwise:
+    S = as_level(level).for_size(count)
+    if S.pointwise is None:
+        return Componentwise(make(1.0), S.factor_rows(np.eye(count)))
+    values = S.diagonal()
+    if not (values > 0).all():
+        raise InvalidInput(
+            "a measurement at level 0 must not be released at all: leave it out of the mechanism."
+        )
+    if (values == values[0]).all():
+        return Componentwise(make(float(values[0])), measurements=count)
+    return Componentwise([make(float(s)) for s in values])
 
 
-_ENTRIES: list[Entry] = [
-    VectorEntry(
-        "gaussian", "coro:ppcr; dong2022gaussian", "S, everywhere", True, True,
-        GaussianMechanism.calibrated, lambda m: GaussianMechanism.calibrated(1.0, m),
+def _on_estimate(
+    level: PrivacyLevel | ArrayLike, matrix: ArrayLike, make: MakeChannel
+) -> Componentwise:
+    H = as_array(matrix, "H", ndim=2)
+    size = np.linalg.norm(H, axis=0)
+    root = root_of_rows(H / np.where(size > 0, size, 1.0))
+    if root.rank < H.shape[1]:
+        raise NotIdentifiable(
+            f"H has rank {root.rank} of {H.shape[1]}: there is no single least-squares estimate to "
+            "perturb.",
+            root.hidden,
+        )
+    number = as_level(level).number
+    if number is None:
+        raise InvalidInput("output perturbation needs a level that is one number, s·I.")
+    left, _, right = np.linalg.svd(H, full_matrices=False)
+    return Componentwise(make(number), right.T @ left.T)
+
+
+def _refused(kind: str, why: str) -> Callable[..., Any]:
+    def make(*_: object) -> Any:  # noqa: ANN401 - never returns
+        raise NotCalibratable(f"{kind} cannot be calibrated: {why}")
+
+    return make
+
+
+def _of(
+    name: str, source: str, supremum: str, unit: Channel, *, unbiased: bool = False,
+    make: MakeChannel | None = None,
+) -> Entry:  # fmt: skip
+    return Entry(name, source, supremum, unbiased, unit, channel=make or type(unit).calibrated)
+
+
+def _additive(name: str, law: noise.Distribution, source: str, supremum: str) -> Entry:
+    make = partial(Additive.calibrated, law=law)
+    return _of(name, source, supremum, Additive(law), unbiased=law.mean == 0, make=make)
+
+
+def _binary(name: str, law: noise.Distribution, supremum: str) -> Entry:
+    make = partial(BinaryQuantiser.calibrated, law=law)
+    return _of(name, "ke2025privacy+quantization", supremum, BinaryQuantiser(law), make=make)
+
+
+CAUCHY, STEP = "ex:affine; ito2021privacy", "wang2022decentralized"
+UNIFORM = ProbabilisticQuantiser(1.0)
+_ENTRIES = [
+    Entry(
+        "gaussian", "thm:opt; dong2022gaussian", "S, everywhere", True,
+        partial(GaussianMechanism, 1.0), vector=GaussianMechanism,
     ),
     _additive("laplace", noise.Laplace(), "ex:affine; dwork2009what", "1/b², everywhere"),
-    _additive("cauchy", noise.Cauchy(), "ex:affine; ito2021privacy", "1/2γ², everywhere"),
+    _additive("cauchy", noise.Cauchy(), CAUCHY, "1/2γ², everywhere"),
     _additive("student-t", noise.StudentT(3.0), "ito2021privacy", "(ν+1)/((ν+3)s²), everywhere"),
     _additive(
         "cos2", noise.CosSquared(), "mech:trigonometry; farokhi2019ensuring", "π²/a², everywhere"
@@ -140,71 +189,76 @@ _ENTRIES: list[Entry] = [
     _additive(
         "staircase", noise.Staircase(1.0), "ex:affine; geng2016optimal", "∞: the density jumps"
     ),
-    _channel(
+    _of(
         "inverse-gaussian", "ye2024privacy", "∞ at u = 0: (2 + 1/σ²)/u²",
-        Inverse(noise.GaussianLaw(0.25)),
+        Inverse(noise.Gaussian(0.25)), make=_refused("u/g", AT_ZERO),
     ),
-    _channel(
+    _of(
         "inverse-laplace", "ye2024privacy", "∞ at u = 0: (1 + 1/b²)/u²",
-        Inverse(noise.Laplace(0.25)),
+        Inverse(noise.Laplace(0.25)), make=_refused("u/g", AT_ZERO),
     ),
-    _truncated(
-        "truncated-inverse-gaussian", noise.GaussianLaw,
-        "max(2 + 1/σ², (e^{4/σ²} − 1)/4)/ε², at |u| = ε",
+    _of(
+        "truncated-inverse-gaussian", "remark:truncation",
+        "max(2 + 1/σ², (e^{4/σ²} − 1)/4)/ε², at |u| = ε", Inverse(noise.Gaussian(0.25), 1.0),
     ),
-    _truncated(
-        "truncated-inverse-laplace", noise.Laplace,
+    _of(
+        "truncated-inverse-laplace", "remark:truncation",
         "max(1 + 1/b², (⅔e^{2/b} + ⅓e^{−4/b} − 1)/4)/ε², at |u| = ε",
+        Inverse(noise.Laplace(0.25), 1.0),
+        make=lambda s: Inverse.calibrated(s, noise=balanced(noise.Laplace)),
     ),
-    _channel(
+    _of(
         "twin-uniform", "brackenbury2019protecting", "∞: the density jumps",
         TwinUniform(0.25, 0.75), unbiased=True,
     ),
-    _channel(
-        "gain-gaussian", "wang2022decentralized", "∞ at u = 0: (2 + 1/σ²)/u²",
-        Gain(noise.GaussianLaw(0.25, 1.0)), unbiased=True,
+    _of(
+        "gain-gaussian", STEP, "∞ at u = 0: (2 + 1/σ²)/u²", Gain(noise.Gaussian(0.25, 1.0)),
+        unbiased=True, make=_refused("Du", AT_ZERO),
     ),
-    _channel(
-        "gain-uniform", "wang2022decentralized", "∞: the density jumps",
-        Gain(1 + noise.Uniform(0.5)), unbiased=True,
+    _of(
+        "gain-uniform", STEP, "∞: the density jumps", Gain(1 + noise.Uniform(0.5)), unbiased=True,
+        make=partial(Gain.calibrated, law=1 + noise.Uniform(0.5)),
     ),
-    _channel(
-        "truncated-gain-gaussian", "wang2022decentralized; remark:truncation",
+    _of(
+        "truncated-gain-gaussian", f"{STEP}; remark:truncation",
         "max(2 + 1/σ², (e^{4/σ²} − 1)/4)/ε², at |u| = ε",
-        TruncatedGain(noise.GaussianLaw(0.25, 1.0), 1.0), unbiased=True,
+        Gain(noise.Gaussian(0.25, 1.0), 1.0), unbiased=True,
     ),
-    VectorEntry(
-        "rotation", "chen2005privacy", "∞ along y, 0 across", True, False,
-        Rotation.calibrated, Rotation,
+    Entry(
+        "rotation", "chen2005privacy", "∞ along y, 0 across", False,
+        partial(GeometricPerturbation, variance=0.0),
+        vector=_refused("a random rotation", "‖z‖ = ‖y‖ reveals the length of y exactly, infinite "
+                        "information along y. GeometricPerturbation with a variance adds noise."),
     ),
-    _channel(
+    _of(
         "privacy-weights", "ke2023differentiated",
         "1/σ² at u = 0 (τ² ≤ ½), else (1 + 2τ²)²/8τ²σ²", PrivacyWeights(1.5, 1.0), unbiased=True,
     ),
-    VectorEntry(
-        "geometric", "chen2011geometric", "1/σ² along y, as ‖y‖ → ∞", False, False,
-        GeometricPerturbation.calibrated, GeometricPerturbation,
+    Entry(
+        "geometric", "chen2011geometric", "1/σ² along y, as ‖y‖ → ∞", False,
+        GeometricPerturbation, vector=GeometricPerturbation.calibrated,
     ),
-    _channel(
+    _of(
         "probabilistic-quantiser", "liu2026design; wang2023quantization",
-        "∞ on the grid: 1/(t(Δ − t))", ProbabilisticQuantiser(1.0), unbiased=True,
+        "∞ on the grid: 1/(t(Δ − t))", UNIFORM, unbiased=True,
+        make=partial(ProbabilisticQuantiser.calibrated, dither="uniform"),
     ),
-    _channel(
+    _of(
         "triangular-quantiser", "liu2026design, with a bound", "6/Δ², halfway between grid points",
-        TriangularQuantiser(1.0), unbiased=True,
+        ProbabilisticQuantiser(1.0, dither="triangular"), unbiased=True,
     ),
-    _channel(
+    _of(
         "laplace-quantiser", "lang2023federated", "1/b² for every step, at the edge of a cell",
         LaplaceQuantiser(1.0, 1.0),
     ),
-    _binary("binary-gaussian", noise.GaussianLaw(), "2/πσ², at u = C"),
+    _binary("binary-gaussian", noise.Gaussian(), "2/πσ², at u = C"),
     _binary("binary-laplace", noise.Laplace(), "1/b², at u = C"),
     _binary("binary-cauchy", noise.Cauchy(), "4/π²γ², at u = C"),
 ]  # fmt: skip
 
 
 class Catalogue(dict[str, Entry]):
-    """Mechanisms by name; a name that is not there is answered with those that are."""
+    """Mechanisms by name; an unknown name is answered with the known ones."""
 
     def __missing__(self, name: str) -> Entry:
         raise InvalidInput(f"there is no mechanism {name!r}; there are: {', '.join(self)}.")

@@ -8,18 +8,17 @@ from privest.arrays import Array, ArrayLike, as_count, as_positive
 from privest.lattice import Coin, flips_for
 from privest.mechanism.rows import real_numbers
 from privest.mechanism.source import Source, as_protected, as_source
-from privest.privacy.attacker import coin_chance
+from privest.privacy.exposures import coin_chance
 
 
 class RandomisedResponse:
-    """A yes or no (1 or 0) that is told wrongly with probability q ≥ 1/(1 + e^ε).
+    """A yes or no (1 or 0) that is flipped with probability q ≥ 1/(1 + e^ε). Warner 1965.
 
         E[unit·z + zero] = y ,   variance 1/s ,   s = `level` ≤ 4 sinh²(ε/2)
 
-    What is neither 0 nor 1 counts as the nearer of both (½ as 1): nothing is refused. Pure ε: for
-    any two readings, and every outcome, probabilities differ by a factor of at most e^ε, exactly
-    (lattice/PROOF.md §9). Every ε-private release of a bit can be made from this one (Blackwell:
-    its trade-off curve is the best that ε allows). Warner 1965.
+    A value that is neither 0 nor 1 counts as the nearer of both (½ as 1): nothing is rejected.
+    Pure ε: for any two values and every outcome, probabilities differ by a factor of at most e^ε,
+    exactly (lattice/PROOF.md §9). Every ε-private release of a bit can be made from this one.
 
     >>> coin = RandomisedResponse(1.0)
     >>> coin.chance([0.0, 1.0]).round(6).tolist(), round(coin.guess, 3)
@@ -39,17 +38,17 @@ class RandomisedResponse:
 
     @property
     def unit(self) -> float:
-        """unit·z + zero is a reading with its noise."""
+        """unit·z + zero is unbiased for y."""
         return self.coin.unit
 
     @property
     def zero(self) -> float:
-        """unit·z + zero is a reading with its noise."""
+        """unit·z + zero is unbiased for y."""
         return self.coin.zero
 
     @property
     def guess(self) -> float:
-        """How often a guess of the answer is right: e^ε/(1 + e^ε)."""
+        """The largest probability of a right guess, with even odds before: e^ε/(1 + e^ε)."""
         return coin_chance(self.epsilon)
 
     def chance(self, y: ArrayLike) -> Array:
@@ -59,19 +58,19 @@ class RandomisedResponse:
         return np.array(chances).reshape(given.shape)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source, at: int = 0) -> Array:
-        """Bits of readings (…,), with simulated coins; `at`: how many came before them."""
+        """Bits of values (…,), simulated; `at`: the number of values released before."""
         return self._tossed(y, as_source(rng), at)
 
     def release(self, y: ArrayLike, source: Source | None = None, at: int = 0) -> Array:
-        """Bits of readings (…,), 0 or 1; the coins are the operating system's, drawn beforehand.
+        """Bits of values (…,), 0 or 1, from the entropy of the operating system.
 
-        No value is refused; NaN is missing, and NaN comes back.
+        No value is rejected; NaN is missing and stays NaN.
         """
         return self._tossed(y, as_protected(source), at)
 
     def _tossed(self, y: ArrayLike, source: Source, at: int) -> Array:
         given = real_numbers(y)
-        sizes = (1,) * given.size  # every reading by itself, in whatever blocks they come
+        sizes = (1,) * given.size  # every value by itself, in whatever blocks they come
         bits = source.add_noise(
             given.ravel, shape=(given.size,), at=as_count(at, "at", least=0), sizes=sizes,
             law=self.coin, fingerprint=self.fingerprint,
@@ -80,7 +79,7 @@ class RandomisedResponse:
 
     @property
     def fingerprint(self) -> str:
-        """Of all that makes a bit from a reading."""
+        """A digest of all that makes a bit from a value."""
         coin = self.coin
         return f"RandomisedResponse {coin.flips} {coin.low!r} {coin.high!r}"
 

@@ -1,4 +1,4 @@
-"""The optimal mechanism: Gaussian noise that carries exactly the information S (Theorem 2)."""
+"""The optimal mechanism: Gaussian noise that carries exactly the information S (`thm:opt`)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, ArrayLike, Flags, as_count, plural
+from privest.arrays import Array, ArrayLike, Flags, Index, as_count, plural
 from privest.errors import InvalidInput
-from privest.mechanism._literal import Terms, literal_terms
-from privest.mechanism._vector import Information, Mechanism
+from privest.linalg import PSD
+from privest.mechanism._vector import Mechanism
 from privest.mechanism.rows import (
     as_range,
     clip_of,
@@ -23,7 +23,13 @@ from privest.mechanism.rows import (
     split_missing,
 )
 from privest.mechanism.source import Source, as_protected, as_source
-from privest.privacy import GridStatement, Move, PrivacyLevel, as_level, grid_statement
+from privest.privacy import Adjacency, PrivacyLevel, Statement, as_level, grid_statement
+
+PROVED = 512  # measurements up to which the factor of a level that couples them is proved
+# A smaller L reveals (1 − τ)Lᵀy. Beyond this τ that would be seen in long averages.
+LARGEST_SHRINK = 2.0**-30
+
+Terms = list[tuple[Array, Index | None]]
 
 
 class GaussianMechanism(Mechanism):
@@ -31,31 +37,35 @@ class GaussianMechanism(Mechanism):
 
         ln p = −½‖z̃ − Lᵀy‖² − (r/2) ln 2π ,   score L(z̃ − Lᵀy) ,   I_z(y) = S for every y
 
-    Attained by: the bound of `coro:ppcr` is, with Gaussian w. The paper's release z = Sy + d,
-    d ~ N(0, S), is z = L z̃ (`paper_release`) and shows the same; for singular S it has no
-    density, z̃ has one. Unbiased: E z̃ = Lᵀy. No finite ε; exactly μ-GDP (`mu`).
-    Structure is kept: s·I on a million readings is one number.
+    With Gaussian w it attains the bound of `thm:crbound` (`optM`). The paper's release z = Sy + d,
+    d ~ N(0, S) (`eq:mech`), is z = L z̃ (`paper_release`), which has no density for singular S.
+    Unbiased: E z̃ = Lᵀy. No finite ε; exactly μ-GDP (`mu`).
+    Structure is kept: s·I on a million measurements is one number.
+    `range` (low, high) of every measurement: Lᵀy is clipped to what it allows.
 
     >>> mechanism = GaussianMechanism.calibrated([[4.0, 2.0], [2.0, 1.0]], 2)
     >>> mechanism.outputs  # rank one: S = (2, 1)ᵀ(2, 1)
     1
     >>> abs(mechanism.score([6.0], [1.0, 1.0])).tolist()  # (2, 1)·(6 − 3) up to sign: of L
     [6.0, 3.0]
-    >>> mechanism.information([1.0, 1.0]).matrix.tolist()
+    >>> mechanism.information([1.0, 1.0]).tolist()
     [[4.0, 2.0], [2.0, 1.0]]
     """
 
     def __init__(
         self,
         level: PrivacyLevel | ArrayLike,
-        readings: int,
+        measurements: int | None = None,
         *,
         range: tuple[float, float] | None = None,
     ) -> None:
         self.level = as_level(level)
-        self.readings = as_count(readings, "readings", least=1)
+        size = self.level.size if measurements is None else measurements
+        if size is None:
+            raise InvalidInput("the level is one number: give the number of measurements.")
+        self.measurements = as_count(size, "measurements", least=1)
         self.range = as_range(range)
-        self._S = self.level.for_size(self.readings)
+        self._S = self.level.for_size(self.measurements)
         if self._S.rank == 0:
             raise InvalidInput("at level 0 nothing may be released: there is no mechanism.")
         self._kept = self._S.informative()
@@ -65,9 +75,9 @@ class GaussianMechanism(Mechanism):
             self._clip = clip_of([weights for weights, _ in self._terms], self.range)
 
     @classmethod
-    def calibrated(cls, level: PrivacyLevel | ArrayLike, readings: int) -> Self:
+    def calibrated(cls, level: PrivacyLevel | ArrayLike, measurements: int) -> Self:
         """The mechanism with I_z(y) = S."""
-        return cls(level, readings)
+        return cls(level, measurements)
 
     def simulate(
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
@@ -82,11 +92,11 @@ class GaussianMechanism(Mechanism):
 
         I_z(y) ≤ S for every y (`literal`), E z̃ = Lᵀy inside the range (whose ends are multiples of
         the grid, up to a step further in); the noise has variance at most 1 + 3·2⁻²²: discrete
-        noise and rounding. Nothing is refused because of a value: beyond the range it is clipped,
-        NaN is missing, and every entry of z̃ that would read it is NaN.
-        `trials` releases of the same readings, each with noise of its own, show `trials` times S.
+        noise and rounding. No value is rejected: beyond the range it is clipped, NaN is missing,
+        and every entry of z̃ that depends on it is NaN.
+        `trials` releases of the same y, each with noise of its own, reveal `trials` times S.
         """
-        raw = repeated(of_size(real_numbers(y), self.readings), trials)
+        raw = repeated(of_size(real_numbers(y), self.measurements), trials)
         return as_protected(source).add_noise(
             lambda: self._exactly(raw),
             shape=(*raw.shape[:-1], self.outputs),
@@ -96,7 +106,7 @@ class GaussianMechanism(Mechanism):
 
     @property
     def ends(self) -> tuple[Array, Array] | None:
-        """The least and the largest Lᵀy that is shown, (r,) each; None where there is no range."""
+        """The least and the largest Lᵀy after clipping, (r,) each; None: no range."""
         if self._clip is None:
             return None
         low, high = (lattice.GRID * np.broadcast_to(end, self.outputs) for end in self._clip)
@@ -110,34 +120,36 @@ class GaussianMechanism(Mechanism):
         rest = self._rest(z, y)
         return self._times_factor(rest if self.ends is None else rest * self._inside(y))
 
-    def information(self, y: ArrayLike) -> Information:
+    def information(self, y: ArrayLike) -> Array:
         """S; where a coordinate of Lᵀy is clipped L D Lᵀ, D = diag(inside): ≤ S."""
         if self.ends is None:
-            self._readings(y)
-            return Information(self._S.dense(), 0.0)
+            self._given(y)
+            return self._S.dense()
         half = self._times_factor(np.diag(self._inside(y).astype(float)))  # rows D Lᵀ
-        return Information(half.T @ half, 0.0)
+        return half.T @ half
 
     def worst_information(self) -> Array:
         return self._S.dense()
 
-    def mu(self, move: float | Move) -> float:
-        """μ: the release is exactly μ-GDP when one reading moves by at most `move`."""
-        return self.level.to_mu(move=move)
+    def mu(self, sensitivity: float | Adjacency) -> float:
+        """μ: the release is exactly μ-GDP if one measurement changes by at most `sensitivity`."""
+        return self.level.to_mu(sensitivity=sensitivity)
 
-    def statement(self, move: float | Move | None = None, *, delta: float = 1e-6) -> GridStatement:
-        """What `release` promises: Fisher, ρ, μ and (ε, δ) (`privacy.grid_statement`).
+    def statement(
+        self, sensitivity: float | Adjacency | None = None, *, delta: float = 1e-6
+    ) -> Statement:
+        """The promise of `release`: Fisher, ρ, μ and (ε, δ).
 
-        With a range it holds for every change of one reading; `move` is a condition.
+        With a range it holds for every change of one measurement, without a `sensitivity`.
         """
         widths = None
         if self._clip is not None:
-            widths = np.zeros(self.readings)
+            widths = np.zeros(self.measurements)
             widths[self._kept] = self._clip[1] - self._clip[0]
             widths = widths.max() if self.level.number is not None else widths
         return grid_statement(
-            self.level, move=move, range=self.range, widths=widths, delta=delta,
-            readings=self.readings,
+            self.level, sensitivity=sensitivity, range=self.range, widths=widths, delta=delta,
+            measurements=self.measurements,
         )  # fmt: skip
 
     def paper_release(self, z: ArrayLike) -> Array:
@@ -149,12 +161,12 @@ class GaussianMechanism(Mechanism):
         return {"level": self.level, "rank": self.outputs}
 
     def __repr__(self) -> str:
-        return f"GaussianMechanism({self.level!r}, {plural(self.readings, 'reading')})"
+        return f"GaussianMechanism({self.level!r}, {plural(self.measurements, 'measurement')})"
 
     def _shown(self, y: ArrayLike) -> Array:
         """Lᵀy without the zero rows, (..., r)."""
-        given = self._readings(y)
-        columns = given.reshape(-1, self.readings).T
+        given = self._given(y)
+        columns = given.reshape(-1, self.measurements).T
         shown = self._S.factor_rows(columns)[self._kept]
         return np.asarray(shown.T.reshape(*given.shape[:-1], self.outputs))
 
@@ -176,7 +188,7 @@ class GaussianMechanism(Mechanism):
         return self._literal[0]
 
     def _exactly(self, raw: Array) -> lattice.Exactly:
-        """Lᵀy without the zero rows, as exact sums; NaN where a reading of it is missing."""
+        """Lᵀy without the zero rows, as exact sums; NaN where a measurement in it is missing."""
         values, absent = split_missing(raw, finite=False)
         exact = lattice.sum_of_products(
             [(weights, values[..., place]) for weights, place in self._terms]
@@ -184,15 +196,15 @@ class GaussianMechanism(Mechanism):
         return marked(exact, None if absent is None else self._reads(absent))
 
     def _reads(self, absent: Flags) -> Flags:
-        """Which entries of Lᵀy read a reading that is missing."""
+        """Which entries of Lᵀy depend on a missing measurement."""
         read = [(weights != 0) & absent[..., place] for weights, place in self._terms]
         return np.asarray(np.logical_or.reduce(read))
 
     def _times_factor(self, x: Array) -> Array:
         """L x, (..., m)."""
-        full = np.zeros((*x.shape[:-1], self.readings))
+        full = np.zeros((*x.shape[:-1], self.measurements))
         full[..., self._kept] = x
-        columns = full.reshape(-1, self.readings).T
+        columns = full.reshape(-1, self.measurements).T
         return np.asarray(self._S.times_factor(columns).T.reshape(full.shape))
 
     def _rest(self, z: ArrayLike, y: ArrayLike) -> Array:
@@ -204,3 +216,30 @@ class GaussianMechanism(Mechanism):
         assert self.ends is not None
         shown, (low, high) = self._shown(y), self.ends
         return np.asarray((low < shown) & (shown < high))
+
+
+def literal_terms(S: PSD) -> tuple[Terms, bool]:
+    """(Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]] as `PSD.factor_terms`, and whether LLᵀ ≤ S is certain.
+
+    A number or a diagonal: every root is the largest double whose square is not above the level.
+    Else L is shrunk by a factor 1 − τ, τ ≤ 1e-9, until S − LLᵀ ≥ 0 is proved. Where that does not
+    work (S singular or nearly so, or more than 512 measurements coupled) the level that holds
+    literally is LLᵀ of these doubles, S to rounding.
+    """
+    own = S.pointwise
+    if own is not None:
+        return [(np.broadcast_to(lattice.literal_root(np.asarray(own)), S.size), None)], True
+    terms = S.factor_terms()
+    if S.size > PROVED:
+        return terms, False
+    lower, every = np.zeros((S.size, S.size)), np.arange(S.size)
+    for weights, place in terms:
+        lower[every if place is None else place, every] += weights
+    shrunk, proved = lattice.literal_factor(S.dense(), lower)
+    if not proved or (np.abs(shrunk) < (1.0 - LARGEST_SHRINK) * np.abs(lower)).any():
+        return terms, False
+    # The very numbers that were proved: 1 − τ read off from two of them would be off by a bit.
+    return [
+        (np.where(weights != 0, shrunk[every if place is None else place, every], 0.0), place)
+        for weights, place in terms
+    ], True

@@ -1,15 +1,18 @@
-"""Random rounding to a grid: uniform dither (infinite information), triangular and Laplace."""
+"""Random rounding to a grid: uniform, triangular and Laplace dither."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Literal, Self, get_args
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, as_array, as_positive
-from privest.mechanism._channel import Channel, Worst, as_move
+from privest.arrays import EPS, Array, ArrayLike, as_array, as_choice, as_positive
+from privest.errors import NotCalibratable
+from privest.mechanism._channel import Channel, as_sensitivity
+
+Dither = Literal["uniform", "triangular"]
 
 
 @dataclass(frozen=True)
@@ -18,9 +21,6 @@ class _Grid(Channel):
 
     step: float
     discrete = True
-
-    def __post_init__(self) -> None:
-        self._require_positive(*self.parameters)
 
     def noise_width(self, u: Array) -> float:
         return self.step
@@ -48,116 +48,98 @@ class _Grid(Channel):
 
 @dataclass(frozen=True)
 class ProbabilisticQuantiser(_Grid):
-    """z = Δ·round((u + d)/Δ), d uniform on [−Δ/2, Δ/2]: one of the two grid points around u.
+    """z = Δ·round((u + d)/Δ), d uniform on [−Δ/2, Δ/2] or triangular on [−Δ, Δ]; E z = u.
 
-        p(jΔ|u) = 1 − |x| ,  x = j − u/Δ ,  |x| ≤ 1 ;     E z = u ,  var z = t(Δ − t)
-        I_z(u) = 1/(t(Δ − t)) ,   t = u − the grid point below
+    With z = jΔ, x = j − u/Δ and s the offset of u from the nearest grid point in Δ:
 
-    Infinite on the grid: an outcome whose probability vanishes linearly has infinite
-    information. Truncation (`remark:truncation`) only moves the place. No finite ε.
-    Liu et al. 2026, Wang et al. 2023.
+        uniform     p = 1 − |x|  (|x| ≤ 1) ,  var z = t(Δ − t) ,  t = u − the grid point below
+                    I_z(u) = 1/(t(Δ − t))
+        triangular  p = B(x) = ¾ − x²  (|x| ≤ ½) ,  ½(3/2 − |x|)²  (½ ≤ |x| ≤ 3/2) ,   var z = Δ²/4
+                    I_z(u) = (4 + 4s²/(¾ − s²))/Δ²
 
-    >>> channel = ProbabilisticQuantiser(step=2.0)
-    >>> channel.information([0.5, 1.0, 2.0])
+    Uniform: infinite on the grid, where an outcome appears whose probability grows linearly;
+    truncation (`remark:truncation`) only moves the place (Liu et al. 2026, Wang et al. 2023).
+    Triangular: sup I = 6/Δ² at s = ±½, for a mass that vanishes like x² contributes B'²/B = 2 up to
+    the end. **Trap:** the sum over outcomes of positive probability is 4/Δ² at that u; 6/Δ² is the
+    limit from both sides, and is what `information` returns. No finite ε in both cases.
+
+    >>> ProbabilisticQuantiser(2.0).information([0.5, 1.0, 2.0])
     array([1.33333333, 1.        ,        inf])
-    >>> np.exp(channel.log_density([0.0, 2.0, 4.0], 0.5))
-    array([0.75, 0.25, 0.  ])
-    """
-
-    worst = Worst(math.inf, 0.0)
-    WHY_NOT = (
-        "its information 1/(t(Δ − t)) is infinite on the grid for every step, and truncation "
-        "only moves the place. TriangularQuantiser is unbiased and has a bound."
-    )
-
-    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
-        below, part = self._cell(as_array(u, "u"))
-        return (below + (rng.random(part.shape) < part)) * self.step
-
-    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(np.maximum(1.0 - np.abs(self._offset(z, u)), 0.0))
-
-    def score(self, z: ArrayLike, u: ArrayLike) -> Array:
-        """sign(x)/(Δ − |x|Δ); NaN for an outcome of probability 0."""
-        x = self._offset(z, u)
-        mass = 1.0 - np.abs(x)
-        return np.where(mass > 0, np.sign(x) / np.where(mass > 0, mass, 1.0) / self.step, np.nan)
-
-    def outcomes(self, u: float) -> Array:
-        below, part = self._cell(np.asarray(u))
-        return (below + np.arange(2 if part > 0 else 1)) * self.step
-
-    def information(self, u: ArrayLike) -> Array:
-        _, part = self._cell(as_array(u, "u"))
-        with np.errstate(divide="ignore"):
-            return np.asarray(1.0 / (part * (1.0 - part)) / self.step**2)
-
-    def _cell(self, u: Array) -> tuple[Array, Array]:
-        """The number of the grid point below, and the distance from it in steps."""
-        part = u / self.step
-        below = np.floor(part)
-        return below, np.asarray(part - below)
-
-
-@dataclass(frozen=True)
-class TriangularQuantiser(_Grid):
-    """z = Δ·round((u + d)/Δ), d triangular on [−Δ, Δ]: one of the three grid points around u.
-
-        p(jΔ|u) = B(j − u/Δ) ,   B(x) = ¾ − x²  (|x| ≤ ½) ,  ½(3/2 − |x|)²  (½ ≤ |x| ≤ 3/2)
-        E z = u ,   E (z − u)² = Δ²/4
-        I_z(u) = (4 + 4s²/(¾ − s²))/Δ² ,   s = offset of u from the nearest grid point, in Δ
-
-    B is the quadratic B-spline; a mass that vanishes like x² contributes B'²/B = 2 up to the end.
-    sup I = 6/Δ², at s = ±½, halfway between grid points: there one outcome has probability 0 on
-    each side and appears as u moves. **Trap:** the sum over outcomes of positive probability is
-    4/Δ² at that u; 6/Δ² is the limit from both sides and the growth of the Hellinger distance
-    both ways, and is what `information` returns. No finite ε.
-
-    >>> channel = TriangularQuantiser(step=2.0)
-    >>> channel.information([0.0, 1.0]), channel.worst.information
-    (array([1. , 1.5]), 1.5)
+    >>> channel = ProbabilisticQuantiser.calibrated(1.5)
+    >>> channel, channel.worst
+    (ProbabilisticQuantiser(step=2.0, dither='triangular'), 1.5)
     >>> np.exp(channel.log_density([-2.0, 0.0, 2.0], 0.0)) * 8
     array([1., 6., 1.])
-    >>> TriangularQuantiser.calibrated(1.5)
-    TriangularQuantiser(step=2.0)
     """
+
+    dither: Dither = field(default="uniform", kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._require_positive("step")
+        as_choice(self.dither, get_args(Dither), "dither")
+
+    @property
+    def _uniform(self) -> bool:
+        return self.dither == "uniform"
 
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         given = as_array(u, "u") / self.step
+        if self._uniform:
+            below = np.floor(given)
+            return np.asarray((below + (rng.random(given.shape) < given - below)) * self.step)
         dither = rng.random(given.shape) + rng.random(given.shape) - 1.0
         return np.rint(given + dither) * self.step
 
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
         size = np.abs(self._offset(z, u))
-        room = np.maximum(1.5 - size, 0.0)
         with np.errstate(divide="ignore"):
-            return np.log(np.where(size <= 0.5, 0.75 - size**2, 0.5 * room**2))
+            if self._uniform:
+                return np.asarray(np.log(np.maximum(1.0 - size, 0.0)))
+            room = np.maximum(1.5 - size, 0.0)
+            return np.asarray(np.log(np.where(size <= 0.5, 0.75 - size**2, 0.5 * room**2)))
 
     def score(self, z: ArrayLike, u: ArrayLike) -> Array:
-        """2x/(¾ − x²)/Δ or 2 sign(x)/(3/2 − |x|)/Δ; NaN for an outcome of probability 0."""
+        """−p'/(pΔ); NaN for an outcome of probability 0."""
         x = self._offset(z, u)
         size = np.abs(x)
+        if self._uniform:
+            return np.asarray(np.sign(x) / np.where(size < 1, 1.0 - size, np.nan) / self.step)
         room = np.where(size < 1.5, 1.5 - size, np.nan)
         middle = 0.75 - np.minimum(size, 0.5) ** 2
         return np.where(size <= 0.5, 2.0 * x / middle, 2.0 * np.sign(x) / room) / self.step
 
     def outcomes(self, u: float) -> Array:
-        every = self._between(u / self.step - 1.5, u / self.step + 1.5)
+        part = u / self.step
+        if self._uniform:
+            return self._between(math.floor(part), math.ceil(part))
+        every = self._between(part - 1.5, part + 1.5)
         return np.asarray(every[np.isfinite(self.log_density(every, u))])
 
     def information(self, u: ArrayLike) -> Array:
         s = self._from_nearest(u)
+        if self._uniform:
+            with np.errstate(divide="ignore"):
+                return np.asarray(1.0 / (np.abs(s) * (1.0 - np.abs(s))) / self.step**2)
         return np.asarray((4.0 + 4.0 * s**2 / (0.75 - s**2)) / self.step**2)
 
     @property
-    def worst(self) -> Worst:
-        return Worst(6.0 / self.step**2, 0.5 * self.step)
+    def worst(self) -> float:
+        return math.inf if self._uniform else 6.0 / self.step**2
+
+    @property
+    def worst_input(self) -> float:
+        return 0.0 if self._uniform else 0.5 * self.step
 
     @classmethod
-    def calibrated(cls, level: float) -> Self:  # type: ignore[override]
-        """Δ = √(6/level)."""
-        return cls(math.sqrt(6.0 / as_positive(level, "level")))
+    def calibrated(cls, level: float, *, dither: Dither = "triangular") -> Self:  # type: ignore[override]
+        """Δ = √(6/level), with triangular dither; with uniform dither no step is enough."""
+        if dither == "uniform":
+            raise NotCalibratable(
+                "uniform dither cannot be calibrated: its information 1/(t(Δ − t)) is infinite on "
+                "the grid for every step, and truncation only moves the place. Triangular dither "
+                "is unbiased and has a bound."
+            )
+        return cls(math.sqrt(6.0 / as_positive(level, "level")), dither=dither)
 
 
 @dataclass(frozen=True)
@@ -177,12 +159,15 @@ class LaplaceQuantiser(_Grid):
 
     >>> channel = LaplaceQuantiser(step=1.0, scale=0.5)
     >>> channel.worst, channel.epsilon(1.0)
-    (Worst(information=4.0, at=0.5, attained=True), 2.0)
+    (4.0, 2.0)
     >>> float(channel.information(0.5))
     4.0
     """
 
     scale: float
+
+    def __post_init__(self) -> None:
+        self._require_positive("step", "scale")
 
     def noise_width(self, u: Array) -> float:
         return self.scale
@@ -228,11 +213,15 @@ class LaplaceQuantiser(_Grid):
         return np.asarray(above / self._middle(xi) / self.scale**2)
 
     @property
-    def worst(self) -> Worst:
-        return Worst(1.0 / self.scale**2, 0.5 * self.step)
+    def worst(self) -> float:
+        return 1.0 / self.scale**2
 
-    def epsilon(self, move: float) -> float:
-        return as_move(move) / self.scale
+    @property
+    def worst_input(self) -> float:
+        return 0.5 * self.step
+
+    def epsilon(self, sensitivity: float) -> float:
+        return as_sensitivity(sensitivity) / self.scale
 
     @classmethod
     def calibrated(cls, level: float, *, step: float | None = None) -> Self:  # type: ignore[override]

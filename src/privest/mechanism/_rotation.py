@@ -1,4 +1,4 @@
-"""Random rotation of all readings, alone (Chen and Liu 2005) and with noise (2011)."""
+"""Random rotation of all measurements, with Gaussian noise or without."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_nonnegative
 from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
-from privest.mechanism._vector import Information, Mechanism
+from privest.mechanism._vector import Mechanism
 from privest.mechanism.rows import repeated
 from privest.mechanism.source import require_room
 from privest.noise.quadrature import gauss
@@ -24,141 +24,97 @@ LN2 = math.log(2.0)
 LOG_2PI = math.log(2.0 * math.pi)
 
 
-class Rotation(Mechanism):
-    """z = R y, R a uniform (Haar) random orthogonal matrix, fresh for each y; m ≥ 2.
-
-    z is uniform on the sphere of radius ‖y‖: it shows ‖y‖ exactly and nothing else.
-
-        I_z(y):  infinite along y, 0 across
-
-    There is no density: `log_density` and `score` say so. Never admissible, no finite ε, E z = 0.
-    `information` marks with inf the entries that y yᵀ reaches (all of them at y = 0). One R for
-    several vectors would show their inner products too.
-
-    >>> mechanism = Rotation(3)
-    >>> mechanism.information([2.0, 0.0, 0.0]).matrix.tolist()
-    [[inf, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    >>> z = mechanism.simulate([3.0, 0.0, 4.0], np.random.default_rng(1))
-    >>> round(float(z @ z), 12)
-    25.0
-    """
-
-    def __init__(self, readings: int) -> None:
-        self.readings = self.outputs = _size(readings)
-
-    def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
-        return _rotated(self._readings(y), rng, trials)
-
-    def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
-        raise InfiniteInformation(
-            "a random rotation has no density: z lies on the sphere of radius ‖y‖, so its "
-            "information about ‖y‖ is infinite."
-        )
-
-    def score(self, z: ArrayLike, y: ArrayLike) -> Array:
-        return self.log_density(z, y)
-
-    def information(self, y: ArrayLike) -> Information:
-        given = self._one_vector(y)
-        seen = given != 0 if given.any() else np.ones(self.readings, dtype=bool)
-        return Information(np.where(seen[:, None] & seen, np.inf, 0.0), 0.0)
-
-    def worst_information(self) -> Array:
-        return np.full((self.readings, self.readings), np.inf)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"readings": self.readings}
-
-    @classmethod
-    def calibrated(cls, level: PrivacyLevel | float, readings: int) -> Self:
-        """Raise NotCalibratable: there is nothing to choose."""
-        raise NotCalibratable(
-            "a random rotation cannot be calibrated: ‖z‖ = ‖y‖ shows the length of y exactly, "
-            "infinite information along y. GeometricPerturbation adds noise."
-        )
-
-    def __repr__(self) -> str:
-        return f"Rotation({self.readings} readings)"
-
-
 class GeometricPerturbation(Mechanism):
-    """z = R A y + t + e, R as in `Rotation`, t a public translation, e ~ N(0, σ²I).
+    """z = R A y + t + e: R a uniform random orthogonal matrix, t public, e ~ N(0, σ²I).
 
-    A (q×m, q ≥ 2) is the identity unless given. With u = Ay, ρ = ‖u‖, r = ‖z − t‖, κ = rρ/σ²,
-    c the cosine of a uniform direction (`log_average`, modified Bessel functions):
+    R is fresh for each y. A (q×m, q ≥ 2) is the identity unless given. With u = Ay, ρ = ‖u‖,
+    r = ‖z − t‖, κ = rρ/σ², c the cosine of a uniform direction (`log_average`, Bessel functions):
 
         p(z|y) = (2πσ²)^{−q/2} e^{−(r−ρ)²/2σ²} E e^{κ(c−1)}
         score  = Aᵀn (r A_q(κ) − ρ)/σ² ,   n = u/ρ ,  A_q = I_{q/2}/I_{q/2−1}
         I_z(y) = i(ρ) Aᵀn nᵀA ,   i(ρ) = E (r A_q − ρ)²/σ⁴ < 1/σ² ,  → 1/σ² as ρ → ∞, 0 at 0
 
-    i by Gauss-Legendre over the law of r, whose deviation is at most σ: mean ± 13σ.
-    worst: AᵀA/σ², a limit in every direction, attained in none. So `calibrated`: S = s·I by A = I,
-    σ² = 1/s; any other S = LLᵀ by A = Lᵀ, σ = 1. E z = t: nothing is unbiased. No finite ε.
+    i by Gauss-Legendre over the distribution of r, whose deviation is at most σ: mean ± 13σ.
+    The supremum AᵀA/σ² is a limit in every direction, attained in none. E z = t: nothing is
+    unbiased. No finite ε. Chen and Liu 2011.
+
+    variance = 0 is the pure rotation (Chen and Liu 2005): z is uniform on a sphere of radius ‖u‖.
+    It reveals ‖u‖ exactly and nothing else: information infinite along u (`information` has inf
+    where u uᵀ ≠ 0, everywhere at u = 0) and no density.
 
     >>> mechanism = GeometricPerturbation(2, variance=0.25, translation=[1.0, 0.0])
     >>> mechanism.worst_information().tolist()
     [[4.0, 0.0], [0.0, 4.0]]
-    >>> near, far = (mechanism.information([0.0, r]).matrix[1, 1] for r in (0.1, 100.0))
+    >>> near, far = (mechanism.information([0.0, r])[1, 1] for r in (0.1, 100.0))
     >>> bool(near < 0.16), bool(3.9999 < far < 4.0)
     (True, True)
+    >>> GeometricPerturbation(2, variance=0.0).information([2.0, 0.0]).tolist()
+    [[inf, 0.0], [0.0, 0.0]]
     """
 
     def __init__(
         self,
-        readings: int,
+        measurements: int,
         variance: float = 1.0,
         translation: ArrayLike = 0.0,
         matrix: ArrayLike | None = None,
     ) -> None:
         self.matrix = None if matrix is None else as_array(matrix, "A", ndim=2)
-        self.readings = readings
-        if self.matrix is not None and self.matrix.shape[1] != readings:
+        self.measurements = measurements
+        if self.matrix is not None and self.matrix.shape[1] != measurements:
             raise InvalidInput(
-                f"A must have a column for each of {readings} readings; received shape "
+                f"A must have a column for each of {measurements} measurements; received shape "
                 f"{self.matrix.shape}."
             )
-        self.outputs = _size(readings if self.matrix is None else len(self.matrix))
+        self.outputs = _size(measurements if self.matrix is None else len(self.matrix))
         if self.outputs > DIMENSIONS:
             raise InvalidInput(
-                f"at most {DIMENSIONS} readings are rotated at once; received {self.outputs}. "
+                f"at most {DIMENSIONS} measurements are rotated at once; received {self.outputs}. "
                 "Rotate groups of them."
             )
-        self.variance = as_positive(variance, "variance")
+        self.variance = as_nonnegative(variance, "variance")
         self.translation = self._one_each(translation, "the translation")
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
-        u = self._inputs(y)
-        length = np.linalg.norm(u, axis=-1) + np.abs(self.translation).max()
-        require_room(np.asarray(length), math.sqrt(self.variance))
-        turned = _rotated(u, rng, trials)
-        noise = rng.normal(0.0, math.sqrt(self.variance), turned.shape)
-        return turned + self.translation + noise
+        u, sigma = self._inputs(y), math.sqrt(self.variance)
+        if sigma > 0:
+            length = np.linalg.norm(u, axis=-1) + np.abs(self.translation).max()
+            require_room(np.asarray(length), sigma)
+        u = repeated(u, trials)
+        normal = rng.standard_normal(u.shape)  # its direction is uniform, as that of Ru
+        length = np.linalg.norm(u, axis=-1, keepdims=True)
+        turned = normal * (length / np.linalg.norm(normal, axis=-1, keepdims=True))
+        noise = rng.normal(0.0, sigma, turned.shape) if sigma > 0 else 0.0
+        return np.asarray(turned + self.translation + noise)
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
+        self._require_noise()
         r, rho, _ = self._radii(z, y)
         constant = 0.5 * self.outputs * math.log(2.0 * math.pi * self.variance)
         average = log_average(r * rho, self.outputs)
         return np.asarray(-0.5 * (r - rho) ** 2 + average - constant)
 
     def score(self, z: ArrayLike, y: ArrayLike) -> Array:
+        self._require_noise()
         r, rho, direction = self._radii(z, y)
         slope = (r * mean_cosine(r * rho, self.outputs) - rho) / math.sqrt(self.variance)
-        along = slope[..., None] * direction
-        return along if self.matrix is None else along @ self.matrix
+        return self._back(slope[..., None] * direction)
 
-    def information(self, y: ArrayLike) -> Information:
+    def information(self, y: ArrayLike) -> Array:
         u = self._inputs(self._one_vector(y))
-        rho = float(np.linalg.norm(u)) / math.sqrt(self.variance)
-        value, error = radial_information(rho, self.outputs)
-        direction = u / (np.linalg.norm(u) or 1.0)
-        across = direction if self.matrix is None else direction @ self.matrix
-        reach = float(np.abs(across).max()) ** 2 / self.variance
-        return Information(value / self.variance * np.outer(across, across), reach * error)
+        length = float(np.linalg.norm(u))
+        across = self._back(u / (length or 1.0))
+        if self.variance == 0:
+            seen = across != 0 if length else np.ones(self.measurements, dtype=bool)
+            return np.where(seen[:, None] & seen, np.inf, 0.0)
+        value, _ = radial_information(length / math.sqrt(self.variance), self.outputs)
+        return value / self.variance * np.outer(across, across)
 
     def worst_information(self) -> Array:
+        if self.variance == 0:
+            return np.full((self.measurements, self.measurements), np.inf)
         if self.matrix is None:
-            return np.eye(self.readings) / self.variance
+            return np.eye(self.measurements) / self.variance
         return self.matrix.T @ self.matrix / self.variance
 
     @property
@@ -170,27 +126,41 @@ class GeometricPerturbation(Mechanism):
         }
 
     @classmethod
-    def calibrated(
-        cls, level: PrivacyLevel | float, readings: int, translation: ArrayLike = 0.0
-    ) -> Self:
-        """The least noise with I_z(y) ≤ S for every y; S of rank 2 at least."""
-        S = as_level(level).for_size(_size(readings))
+    def calibrated(cls, level: PrivacyLevel | ArrayLike, measurements: int) -> Self:
+        """The least noise with I_z(y) ≤ S for every y; S of rank 2 at least.
+
+        S = s·I by A = I, σ² = 1/s; any other S = LLᵀ by A = Lᵀ, σ = 1.
+        """
+        S = as_level(level).for_size(_size(measurements))
         if S.rank < 2:
             raise NotCalibratable(
                 f"a rotation needs a level of rank 2 at least; this one has rank {S.rank}."
             )
         values = S.diagonal()
         if S.pointwise is not None and (values == values[0]).all():
-            return cls(readings, 1.0 / float(values[0]), translation)
-        rows = S.factor_rows(np.eye(readings))
-        return cls(readings, 1.0, translation, rows[rows.any(axis=1)])
+            return cls(measurements, 1.0 / float(values[0]))
+        rows = S.factor_rows(np.eye(measurements))
+        return cls(measurements, 1.0, matrix=rows[rows.any(axis=1)])
 
     def __repr__(self) -> str:
-        return f"GeometricPerturbation({self.readings} readings, variance={self.variance:g})"
+        return (
+            f"GeometricPerturbation({self.measurements} measurements, variance={self.variance:g})"
+        )
 
     def _inputs(self, y: ArrayLike) -> Array:
-        given = self._readings(y)
+        given = self._given(y)
         return given if self.matrix is None else given @ self.matrix.T
+
+    def _back(self, along: Array) -> Array:
+        """Aᵀ times."""
+        return along if self.matrix is None else along @ self.matrix
+
+    def _require_noise(self) -> None:
+        if self.variance == 0:
+            raise InfiniteInformation(
+                "a random rotation without noise has no density: z lies on the sphere of radius "
+                "‖y‖, so its information about ‖y‖ is infinite."
+            )
 
     def _radii(self, z: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
         """r and ρ in units of σ, and n (0 where u = 0)."""
@@ -222,18 +192,8 @@ def _radial_rule(rho: float, dimension: int, nodes: int) -> float:
     return float(weight @ (density * slope**2)) * (high - low) / 2.0
 
 
-def _rotated(u: Array, rng: np.random.Generator, trials: int | None) -> Array:
-    """‖u‖ times a uniform direction: the law of Ru."""
-    u = repeated(u, trials)
-    normal = rng.standard_normal(u.shape)
-    length = np.linalg.norm(u, axis=-1, keepdims=True)
-    return np.asarray(normal * (length / np.linalg.norm(normal, axis=-1, keepdims=True)))
-
-
-def _size(readings: int) -> int:
-    if isinstance(readings, bool) or not isinstance(readings, int | np.integer) or readings < 2:
-        raise InvalidInput(f"a rotation needs at least 2 readings; received {readings!r}.")
-    return int(readings)
+def _size(measurements: int) -> int:
+    return as_count(measurements, "the number of measurements of a rotation", least=2)
 
 
 def log_average(kappa: Array, dimension: int) -> Array:

@@ -12,21 +12,27 @@ import numpy as np
 from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
-from privest.mechanism._affine import RunningMechanism
 from privest.mechanism.rows import as_range, marked, real_numbers, split_missing
+from privest.mechanism.running import RunningMechanism
 from privest.mechanism.source import Source, as_protected, as_source
-from privest.mechanism.stream_terms import begun, clip_between, hidden_of, stream_terms
+from privest.mechanism.stream_terms import (
+    begun,
+    clip_between,
+    hidden_of,
+    shown_series,
+    stream_terms,
+)
 from privest.privacy import (
-    GridStatement,
-    Move,
+    Adjacency,
     PrivacyLevel,
-    SequentialLevel,
+    Statement,
+    StreamLevel,
     as_stream_level,
     grid_statement,
 )
-from privest.privacy.parts import mixes_a_step, partial_steps, rows_of_parts
+from privest.privacy.parts import hidden_entries, mixes_a_step, partial_steps, rows_of_parts
 from privest.reading import state_array, state_count
-from privest.release import StreamRelease, missing_in
+from privest.release import Release, missing_in
 
 
 class StreamMechanism:
@@ -37,7 +43,7 @@ class StreamMechanism:
     Guarantees: I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`); a missing reading (NaN or masked)
     is a step with S_k = 0 and is left out of all later steps too. Which ones are missing is
     public.
-    Of a vector reading of which a part is missing the others are shown, U = 0: z̃ = B y_O + e with
+    Where a part of a vector measurement is missing the others are shown, U = 0: z̃ = B y_O + e with
     BᵀB = S_OO − S_OM S_MM⁺ S_MO, the largest level of the readings O that are there whose
     embedding stays below S_k (for a diagonal S_k their own levels), so I ≤ S_k as before
     (`privacy._parts`). Nothing is shown of such a step where that is 0, where the level looks
@@ -49,17 +55,17 @@ class StreamMechanism:
     ledger (`Ledger.source`) notices, this does not.
     Attained by: equals the paper's z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k through z_k = ℓ_k z̃_k.
 
-    >>> from privest.privacy import EndlessLevel
-    >>> mechanism = StreamMechanism(EndlessLevel(1.0, lags=[0.5]))
+    >>> from privest.privacy import StreamLevel
+    >>> mechanism = StreamMechanism(StreamLevel.constant(1.0, lags=[0.5]))
     >>> mechanism.simulate([0.3, 0.1], np.random.default_rng(1))
-    StreamRelease(steps 0..1, 2 values, simulated)
+    Release(steps 0..1, 2 values, simulated)
     >>> mechanism.simulate(float("nan"), np.random.default_rng(1)).missing.tolist()
     [True]
     """
 
     def __init__(
         self,
-        level: SequentialLevel | PrivacyLevel | ArrayLike,
+        level: StreamLevel | PrivacyLevel | ArrayLike,
         *,
         range: tuple[float, float] | None = None,
         parts: bool = True,
@@ -78,20 +84,29 @@ class StreamMechanism:
         last = self.level.reach + 1 if self.level.steps is None else self.level.steps
         clip_between(self.level, self.range, self._past, 0, last)
 
-    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> StreamRelease:
+    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Release:
         """The release of the next reading or readings, with noise of a simulation generator.
 
         y: a number or a vector of m_k (one step), or several steps one after another (a vector,
-        or one row a step). NaN or masked: missing.
+        or one row a step). NaN or masked: missing. Many series, y (series, K, m): each is a stream
+        of its own from step 0, with noise of its own; this mechanism's stream does not move.
         """
         source = as_source(rng)
         given = real_numbers(y)
+        if given.ndim == 3:
+            self._require_series(given)
+            every, hidden = self._series(given, finite=True)
+            noisy = source.add_noise(
+                shown_series(self.level, every, hidden), fingerprint=self.level.fingerprint
+            )
+            noisy[hidden] = np.nan
+            return self._of_series(noisy, source)
         sizes = self._sizes(given)
         values, absent = self._readings(given, sizes, finite=True)
         shown, past = self._shown(values, self.steps, self.steps + len(sizes), absent)
         return self._released(source, sizes, lambda: shown, lambda: (absent, past))
 
-    def release(self, y: ArrayLike, source: Source | None = None) -> StreamRelease:
+    def release(self, y: ArrayLike, source: Source | None = None) -> Release:
         """The release of the next reading or readings, with protected noise; it has no seed.
 
         I_{Z̄_k}(Ȳ_k) ≤ S̄_k, literally for one number a reading, else for S̄_k = AᵀA with the doubles
@@ -101,10 +116,57 @@ class StreamMechanism:
         y as in `simulate`.
         """
         protected, given = as_protected(source), real_numbers(y)
+        if given.ndim == 3:
+            return self._release_series(given, protected)
         with self._turn:
             return self._next(given, protected)
 
-    def _next(self, given: Array, protected: Source) -> StreamRelease:
+    def _release_series(self, given: Array, protected: Source) -> Release:
+        self._require_series(given)
+        level, past = self.level, begun(self.level)
+        series, steps, m = given.shape
+        clip = clip_between(level, self.range, past, 0, steps)
+
+        def shown() -> lattice.Exactly:
+            values, absent = self._series(given, finite=False)
+            flat, hidden = values.reshape(series, -1), absent.reshape(series, -1)
+            before = np.broadcast_to(past, (series, len(past)))
+            terms = stream_terms(level, before, flat, 0, steps, hidden if absent.any() else None)[0]
+            return marked(lattice.sum_of_products(terms), hidden)
+
+        noisy = protected.add_noise(
+            shown, shape=(series, steps * m), clip=clip, fingerprint=level.fingerprint
+        )
+        return self._of_series(noisy.reshape(given.shape), protected)
+
+    def _require_series(self, given: Array) -> None:
+        """Refuse what is not (series, steps, m) of this level."""
+        level, (_, steps, m) = self.level, given.shape
+        if level.block is None or m != level.block or given.size == 0:
+            raise InvalidInput(
+                "Many series are (series, steps, m) at a level with steps of one size, here "
+                f"{level.block or 'none'}; received shape {given.shape}."
+            )
+        if level.steps is not None and steps > level.steps:
+            raise InvalidInput(f"The level has {level.steps} steps; received {steps}.")
+
+    def _series(self, given: Array, *, finite: bool) -> tuple[Array, Flags]:
+        """Measurements with 0 where nothing is shown, and where that is, (series, K, m)."""
+        values, absent = split_missing(given, finite=finite)
+        if absent is None:
+            return values, np.zeros(given.shape, dtype=bool)
+        parts = self.shows_mixed_parts
+        hidden = hidden_entries(self.level, 0, absent, parts=parts)
+        return np.where(hidden, 0.0, values), hidden
+
+    def _of_series(self, noisy: Array, source: Source) -> Release:
+        absent = np.isnan(noisy)
+        return Release(
+            0, noisy.shape[1], noisy, absent if absent.any() else None, self.level.fingerprint,
+            source.simulated, source.grid, self.level,
+        )  # fmt: skip
+
+    def _next(self, given: Array, protected: Source) -> Release:
         sizes = self._sizes(given)
         start, stop = self.steps, self.steps + len(sizes)
         kept: list[tuple[Flags | None, Array]] = []
@@ -128,7 +190,7 @@ class StreamMechanism:
         sizes: tuple[int, ...],
         shown: Callable[[], Array | lattice.Exactly],
         facts: Callable[[], tuple[Flags | None, Array]],
-    ) -> StreamRelease:
+    ) -> Release:
         """Noise on what is shown; `facts`: where nothing is, and what to remember."""
         start, count = self.steps, sum(sizes)
         clip = clip_between(self.level, self.range, self._past, start, start + len(sizes))
@@ -143,7 +205,7 @@ class StreamMechanism:
             values[absent] = np.nan
         missing = None if absent is None else missing_in(absent, sizes)
         self._past, self.steps = past, start + len(sizes)
-        return StreamRelease(
+        return Release(
             start, len(sizes), values, missing, self.level.fingerprint, source.simulated,
             source.grid, self.level,
         )  # fmt: skip
@@ -231,10 +293,12 @@ class StreamMechanism:
             raise InvalidInput(f"The level has {left} more steps; received {count} readings.")
         return count
 
-    def statement(self, move: float | Move | None = None, *, delta: float = 1e-6) -> GridStatement:
+    def statement(
+        self, sensitivity: float | Adjacency | None = None, *, delta: float = 1e-6
+    ) -> Statement:
         """What all releases of the stream together promise (`privacy.grid_statement`).
 
-        With a range it holds for every change of one reading; `move` is a condition.
+        With a range it holds for every change of one reading; `sensitivity` is a condition.
         """
         widths, level = None, self.level
         if self.range is not None:
@@ -243,7 +307,7 @@ class StreamMechanism:
             assert clip is not None
             widths = clip[1] - clip[0]
         return grid_statement(
-            level, move=move, range=self.range, widths=widths, delta=delta,
+            level, sensitivity=sensitivity, range=self.range, widths=widths, delta=delta,
             parts=self.shows_mixed_parts,
         )  # fmt: skip
 
@@ -280,13 +344,13 @@ class StreamMechanism:
         vars(self).update(state, _turn=threading.Lock())
 
     def state(self) -> dict[str, Array]:
-        """What the next steps need: sensitive where releases look back."""
+        """The state that the next steps need: sensitive where releases look back."""
         return {"steps": np.array(self.steps), "past": self._past}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take up a state again. Raises InvalidInput for one that is not of this level."""
         steps, level = state_count(state, "steps"), self.level
-        before = level.readings_before(steps)
+        before = level.measurements_before(steps)
         size = before if level.form == "dense" else len(self._past)
         past = state_array(state, "past", (size,), squares=False)
         self.steps, self._past = steps, past

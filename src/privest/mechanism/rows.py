@@ -1,4 +1,4 @@
-"""Rows with public weights: z̃_k = c_k·y_k + e_k, block by block, so that I_z ≤ diag(c²)."""
+"""Row-level releases with public weights; measurements as they come: ranges, missing values."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from privest.mechanism.source import Clip, Law, Shown, Source, as_integers, as_p
 
 
 class RowMechanism:
-    """z̃_k = c_k·y_k + e_k, e_k of unit scale and the given law; the weights c_k are public.
+    """z̃_k = c_k·y_k + e_k, e_k of unit scale, with public weights c_k: I_z ≤ diag(c²).
 
     law    "gaussian" (variance 1), "laplace" (scale 1), or a `Coin`: randomised response, which
            has no weights.
     range  of the values; beyond it they are clipped, at the last multiples of the grid within it.
     facts  public: the seed of a simulation is bound to them.
 
-    A row of weight 0 leaves as 0. Rows come in blocks of any size.
+    A row of weight 0 is released as 0. Rows come in blocks of any size.
 
     >>> rows = RowMechanism()
     >>> rows.simulate([0.3, 0.1], [2.0, 0.0], np.random.default_rng(1)).round(3).tolist()
@@ -47,7 +47,7 @@ class RowMechanism:
         self.law, self.range, self.facts, self.steps = law, as_range(range), facts, 0
 
     def require(self, weights: ArrayLike) -> None:
-        """Refuse, before anything is drawn, weights at which the grid cannot hold the range."""
+        """Raise InvalidInput for weights at which the grid cannot hold the range."""
         self._clip(np.asarray(weights, dtype=np.float64))
 
     def simulate(
@@ -64,8 +64,8 @@ class RowMechanism:
     def release(self, y: ArrayLike, weights: ArrayLike, source: Source | None = None) -> AnyArray:
         """Whole numbers n = z̃/2⁻¹⁰ of the next rows with protected noise, or bits.
 
-        No value is refused: beyond the range, or what the grid can hold, it is clipped. A missing
-        value is NaN, among whole doubles.
+        No value is rejected: beyond the range, or beyond the grid, it is clipped. A missing value
+        is NaN, among whole doubles.
         """
         given = real_numbers(y)
         if isinstance(self.law, Coin):
@@ -74,7 +74,7 @@ class RowMechanism:
 
         def exact() -> lattice.Exactly:
             values, absent = split_missing(given, finite=False)
-            values = np.where(c > 0, values, 0.0)  # 0 of an infinite value is shown too
+            values = np.where(c > 0, values, 0.0)  # also 0 times an infinite value
             return marked(lattice.sum_of_products([(c, values)]), absent)
 
         return as_integers(self._draw(exact, c, as_protected(source)) / GRID)
@@ -105,7 +105,7 @@ class RowMechanism:
         return least[place], most[place]
 
 
-# --- a public range of readings, and what of Lᵀy it leaves: multiples of the grid  ----------------
+# --- a public range of measurements, and the range of Lᵀy: multiples of the grid -----------------
 
 
 Range = tuple[float, float]
@@ -125,10 +125,10 @@ def as_range(given: object) -> Range | None:
 def clip_of(weights: Sequence[Array], span: Range, *, lags: int = 0) -> Clip:
     """Between which multiples of the grid Σ_t c_t y_t lies, where every y_t is in the range.
 
-    One weight: rounded inwards, so that what is shown moves by no more than c·(high − low).
-    Several: outwards; the coordinates of Lᵀy are clipped and never the readings (with a correlated
-    S that would show more than S). The last `lags` weights are of readings that may be missing:
-    these count with 0 too.
+    One weight: rounded inwards, so that c·y changes by no more than c·(high − low).
+    Several: outwards; the coordinates of Lᵀy are clipped and never the measurements (with a
+    correlated S that would reveal more than S). The last `lags` weights belong to measurements
+    that may be missing: these count with 0 too.
     Raises InvalidInput where the grid cannot hold the range.
     """
     if len(weights) == 1:
@@ -138,8 +138,7 @@ def clip_of(weights: Sequence[Array], span: Range, *, lags: int = 0) -> Clip:
         if not ((least < most) | (np.asarray(weights[0]) == 0)).all():
             raise InvalidInput(
                 f"the range {span[0]:g}, {span[1]:g} is narrower than a step of the grid, "
-                f"{lattice.GRID:.1e} deviations of the noise: it would show nothing. Take a wider "
-                "range, or a larger level."
+                f"{lattice.GRID:.1e} deviations of the noise: take a wider range or a larger level."
             )
     else:
         own = len(weights) - lags
@@ -166,26 +165,26 @@ def _next_multiple(weight: Array, end: Array) -> Array:
     return np.asarray(np.ceil(high) + ((high == np.floor(high)) & (product.low > 0)))
 
 
-# --- readings as they come: numbers, how many, and where they are missing  ------------------------
+# --- measurements as they come: numbers, how many, and where they are missing --------------------
 
 
 def real_numbers(y: ArrayLike) -> Array:
-    """Readings as doubles, NaN where they are masked, in rows of a list too, or None.
+    """Measurements as doubles, NaN where they are masked or None.
 
-    No value is looked at: what the doubles cannot hold is infinite, and nothing warns of it.
+    No value is looked at: beyond the doubles it is infinite, without a warning.
     """
     try:
         if _masks_inside(y):
             return np.stack([real_numbers(row) for row in y])  # type: ignore[union-attr]
         raw = y if isinstance(y, np.ndarray) else _as_given(y)
     except ValueError:
-        raise InvalidInput("readings must be numbers in rows of one length.") from None
+        raise InvalidInput("measurements must be numbers in rows of one length.") from None
     absent = np.ma.getmaskarray(raw) if isinstance(raw, np.ma.MaskedArray) else None
     plain = np.ma.getdata(raw)
     if plain.dtype.kind == "O":
         values = _of_objects(plain, absent)
     elif plain.dtype.kind not in "biuf":
-        raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
+        raise InvalidInput(f"measurements must be real numbers; received an array of {raw.dtype}.")
     else:
         with np.errstate(all="ignore"):  # longer doubles, signalling NaN
             values = plain.astype(np.float64, copy=False)
@@ -193,10 +192,10 @@ def real_numbers(y: ArrayLike) -> Array:
 
 
 def _masks_inside(y: object) -> bool:
-    """Whether there are masked arrays in a list, which NumPy would take without their masks."""
+    """Whether a list has masked arrays, which NumPy would take without their masks."""
     if not isinstance(y, Sequence) or isinstance(y, str | bytes):
         return False
-    kinds = set(map(type, y))  # of a million numbers one
+    kinds = set(map(type, y))  # one for a million numbers
     if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
         return True
     return any(issubclass(kind, Sequence) for kind in kinds) and any(map(_masks_inside, y))
@@ -210,7 +209,7 @@ def _as_given(y: ArrayLike) -> AnyArray:
 
 
 def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
-    """Objects, which must be numbers all, integers of any size, or None, which is missing."""
+    """Objects: real numbers, integers of any size, or None (missing)."""
     values = np.full(raw.size, np.nan)
     for i in range(raw.size) if absent is None else np.flatnonzero(~absent):
         number = raw.flat[i]
@@ -218,37 +217,37 @@ def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
             continue
         if not isinstance(number, Real | np.bool_):
             raise InvalidInput(
-                "readings must be real numbers; received an array of objects, one of type "
+                "measurements must be real numbers; received an array of objects, one of type "
                 f"{type(number).__name__}."
             )
         values[i] = as_double(number)
     return values.reshape(raw.shape)
 
 
-def of_size(values: Array, readings: int) -> Array:
-    """Refuse another number of readings; no value is looked at."""
-    if values.ndim == 0 or values.shape[-1] != readings:
+def of_size(values: Array, measurements: int) -> Array:
+    """The values, if they are so many measurements; no value is looked at."""
+    if values.ndim == 0 or values.shape[-1] != measurements:
         raise InvalidInput(
-            f"the mechanism is for {readings} readings; received shape {values.shape}."
+            f"the mechanism is for {measurements} measurements; received shape {values.shape}."
         )
     return values
 
 
 def repeated(values: Array, trials: int | None) -> Array:
-    """One row a trial, (trials, m), or as they are."""
+    """One row per trial, (trials, m); None: unchanged."""
     if trials is None:
         return values
     if values.ndim > 1:
         raise InvalidInput(
-            f"trials repeat one vector of readings; received readings of shape {values.shape}."
+            f"trials repeat one vector of measurements; received shape {values.shape}."
         )
     return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
 
 
 def marked(exact: Exactly, absent: Flags | None) -> Exactly:
-    """What is to be shown, NaN where it would read what is missing: the source returns NaN there.
+    """The values to be released, NaN where it depends on a missing value: the source keeps NaN.
 
-    A source that sends a release of before returns what was missing then.
+    A source that sends an earlier release again returns what was missing then.
     """
     if absent is not None:
         exact.high[absent] = np.nan
@@ -256,15 +255,15 @@ def marked(exact: Exactly, absent: Flags | None) -> Exactly:
 
 
 def split_missing(values: Array, *, finite: bool) -> tuple[Array, Flags | None]:
-    """The readings with 0 where they are NaN, and where that is (None: nowhere).
+    """The measurements with 0 where they are NaN, and where that is (None: nowhere).
 
-    `finite`: refuse infinite ones, as simulations do; a real release clips them.
+    `finite`: infinite ones raise an error, as in simulations; a real release clips them.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         if finite and math.isfinite(values.sum()):  # one pass when all is well
             return values, None
     absent = np.isnan(values)
     if not absent.any():
-        return as_array(values, "the readings") if finite else values, None
+        return as_array(values, "the measurements") if finite else values, None
     known = np.where(absent, 0.0, values)
-    return as_array(known, "the readings") if finite else known, absent
+    return as_array(known, "the measurements") if finite else known, absent

@@ -10,14 +10,14 @@ from privest import lattice
 from privest.arrays import Array, Flags
 from privest.mechanism.rows import Range, clip_of
 from privest.mechanism.source import Clip
-from privest.privacy import SequentialLevel
-from privest.privacy.parts import hidden_entries, rows_of_parts
+from privest.privacy import StreamLevel
+from privest.privacy.parts import hidden_entries, mixes_a_step, partial_steps, rows_of_parts
 
 Products = list[tuple[Array, Array]]
 
 
 def stream_terms(
-    level: SequentialLevel, past: Array, values: Array, start: int, stop: int,
+    level: StreamLevel, past: Array, values: Array, start: int, stop: int,
     absent: Flags | None = None,
 ) -> tuple[Products, Array]:  # fmt: skip
     """A_kȲ_k of these steps as Σ_t c_t∘v_t, own readings first, and the past of the next step.
@@ -54,7 +54,7 @@ def _flat_rows(column: Array) -> Array:
 
 
 def hidden_of(
-    level: SequentialLevel, absent: Flags, start: int, sizes: tuple[int, ...], *, parts: bool
+    level: StreamLevel, absent: Flags, start: int, sizes: tuple[int, ...], *, parts: bool
 ) -> Flags:
     """`privacy._parts.hidden_entries` of readings (…, all of these steps), whatever their sizes."""
     if level.block is not None:
@@ -68,13 +68,13 @@ def hidden_of(
     return np.concatenate(own)
 
 
-def begun(level: SequentialLevel) -> Array:
-    """What the first step looks back to: zeros where releases look back a fixed number of steps."""
+def begun(level: StreamLevel) -> Array:
+    """The past of the first step: zeros where releases look back a fixed number of steps."""
     return np.zeros(level.reach * (level.block or 0) if level.form == "banded" else 0)
 
 
 def clip_between(
-    level: SequentialLevel, span: Range | None, past: Array, start: int, stop: int
+    level: StreamLevel, span: Range | None, past: Array, start: int, stop: int
 ) -> Clip | None:
     """Between which multiples of the grid every coordinate stays, if there is a range."""
     if span is None:
@@ -89,7 +89,7 @@ def clip_between(
 
 
 def _changing(
-    level: SequentialLevel, values: Array, start: int, stop: int, absent: Flags | None
+    level: StreamLevel, values: Array, start: int, stop: int, absent: Flags | None
 ) -> Products:
     """U = 0 and m_k that changes: products of every step, zeros where it has fewer."""
     sizes = level.sizes_between(start, stop)
@@ -101,3 +101,20 @@ def _changing(
         weights[: b - a, a:b] = rows.T
         readings[: b - a, a:b] = values[a:b, None]
     return list(zip(weights, readings))
+
+
+def shown_series(level: StreamLevel, values: Array, absent: Flags | None = None) -> Array:
+    """A_kȲ_k of every series, (series, K, m); `absent` (…, K, m): 0, and not shown."""
+    count, steps, m = values.shape
+    if level.form == "dense":
+        rows = level.dense_rows(0, steps)
+        return np.asarray((values.reshape(count, -1) @ rows.T).reshape(values.shape))
+    blocks, shown = level.blocks(0, steps), np.zeros(values.shape)
+    for lag in range(min(level.reach + 1, steps)):
+        shown[:, lag:] += np.einsum("kij,skj->ski", blocks[lag, lag:], values[:, : steps - lag])
+    if absent is not None and mixes_a_step(level):
+        flags = np.broadcast_to(absent, values.shape)
+        for k in partial_steps(flags.transpose(1, 0, 2).reshape(steps, count * m)):
+            rows = rows_of_parts(level, k, flags[:, k : k + 1])[:, 0]
+            shown[:, k] = (rows @ values[:, k, :, None])[..., 0]
+    return shown

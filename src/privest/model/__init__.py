@@ -1,6 +1,5 @@
 """Measurement models: linear y = Hθ + w and nonlinear y = F(θ) + w."""
 
-from privest.model._linear import LinearModel
-from privest.model._nonlinear import NonlinearModel
+from privest.model._models import LinearModel, NonlinearModel
 
 __all__ = ["LinearModel", "NonlinearModel"]

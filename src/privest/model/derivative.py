@@ -60,7 +60,7 @@ def numerical_jacobian(
                 return np.where(dust, 0.0, matrix), 10 * float(doubt.max(initial=0.0))
     raise NumericalFailure(
         "The numerical derivative of F does not settle at this theta: F is not smooth there, not "
-        "deterministic, undefined nearby, or its readings have too different scales for "
+        "deterministic, undefined nearby, or its values have too different scales for "
         "differences or are so large that their changes drown in rounding (take a constant off). "
         "Pass jacobian=..."
     )
@@ -108,7 +108,7 @@ class _Near:
     def require_no_kink(self, size: Array) -> None:
         """Refuse where the slopes from the left and from the right differ: |x| at 0, say.
 
-        Of a smooth F the difference of the two slopes falls with the step, at a kink it stays.
+        For a smooth F the difference of the two slopes falls with the step, at a kink it stays.
         """
         visible = 1e-3 * size + self.floor
         if ((self.bend > 0.3 * self.wide_bend) & (self.bend > visible)).any():
@@ -119,11 +119,11 @@ class _Near:
             )
 
 
-def _value_or_nan(point: Array, function: Callable[[Array], ArrayLike], readings: int) -> Array:
+def _value_or_nan(point: Array, function: Callable[[Array], ArrayLike], size: int) -> Array:
     """F where a trial step may leave its domain: NaN there, no warning, no error."""
     with np.errstate(all="ignore"):
         try:
             found = np.asarray(function(point.copy()), dtype=float)
         except (ValueError, ArithmeticError):
-            return np.full(readings, np.nan)
-    return found if found.shape == (readings,) else np.full(readings, np.nan)
+            return np.full(size, np.nan)
+    return found if found.shape == (size,) else np.full(size, np.nan)

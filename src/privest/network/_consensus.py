@@ -26,13 +26,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from privest.arrays import EPS, Array, ArrayLike, Index, as_positive
+from privest.bounds import consensus_bound
 from privest.errors import InvalidInput, NumericalFailure
-from privest.estimator.result import Result
+from privest.estimator.result import Estimate
 from privest.linalg import batched
 from privest.network import _rounds
 from privest.network._graph import AnyLinks, as_links
 from privest.network._rounds import Method, Spectrum, packed, unpacked
-from privest.network._sensor import Contribution, not_identifiable
+from privest.network._sensor import Contribution, SensorRelease, not_identifiable
+from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record
 
 if TYPE_CHECKING:
@@ -72,11 +74,11 @@ class Consensus(Record):
         """The largest over agents."""
         return float(self.certified_errors.max())
 
-    def result(self, agent: int) -> Result:
+    def result(self, agent: int) -> Estimate:
         """The estimate of agent i: θ̂_i, with the covariance (N r_i)⁻¹ → Σ'_PPCR."""
         covariance = np.linalg.inv(self.agents * self.informations[agent])
-        return Result(
-            estimate=self.estimates[agent], covariance=covariance, simulated=self.simulated
+        return Estimate(
+            value=self.estimates[agent], covariance=covariance, simulated=self.simulated
         )
 
     def __repr__(self) -> str:
@@ -147,8 +149,7 @@ def consensus(
         theta, errors = certified(x, r, *mean.parts(wide + drift))
         return float(errors.max()), (theta, r, errors)
 
-    what = f"{way} rounds the estimates are"
-    k, _, found = _rounds.certified_round(passing, mean.radius, judge, asked, limit, what)
+    k, found = _rounds.certified_round(passing, mean.radius, judge, asked, limit)
     assert found is not None
     theta, r, errors = (_rounds.restored(part, order) for part in found)
     return Consensus(
@@ -162,6 +163,55 @@ def consensus(
         trace=np.stack(seen) if trace else None,
         simulated=stack.simulated,
     )
+
+
+def average(
+    release: SensorRelease,
+    graph: AnyLinks,
+    *,
+    level: PrivacyLevel | ArrayLike | None = None,
+    method: Method | None = None,
+    tolerance: float = 1e-6,
+    max_rounds: int | None = None,
+) -> Consensus:
+    """The average of the agents' values with the least error that the level allows.
+
+        x_i,0 = y_i + d_i ,  d_i ~ N(0, 1/S_i) ;   then average consensus of the x_i
+
+    Symbols: release of the values y (N,), one for each agent, at a number or a diagonal (S_i)
+    (`Sensor(np.ones((N, 1)), noise, level).simulate(y, rng)`); its level if it was read from a
+    record; the rest as in `consensus`. An agent without a value (NaN) passes messages on, and the
+    average is that of the others.
+    Guarantees: `estimates` (N, 1) are unbiased for (1/N)Σ y_i with the variance (v/N²)Σ 1/S_i, the
+    floor of `coro:consensus` for v = 1 (a real release has v = 1 + 3g²/4), up to `tolerance`
+    standard errors. I_Z(Y) = diag(S_i) for all messages of all rounds: every later message is a
+    function of the x_j,0. The floor is meant jointly, I_Z(Y) ≤ diag(S_i): under per-agent
+    constraints [I_Z(Y)]_ii ≤ S_i alone, correlated noise beats it by up to a factor N.
+    Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal.
+    Source: `coro:consensus`; docs/networks.md.
+    """
+    if not isinstance(release, SensorRelease):
+        raise InvalidInput(f"give the release of all agents; received {type(release).__name__}.")
+    own = release.level if level is None else as_level(level)
+    if own is None:
+        raise InvalidInput("this release was read from a record: give its level.")
+    release.require(own.fingerprint)
+    agents = own.size or max(release.values.shape[-1], 1)
+    matrix = own.for_size(agents)
+    if matrix.pointwise is None:
+        raise InvalidInput("agents draw noise of their own: the level is a number or a diagonal.")
+    consensus_bound(own, agents=agents)  # 1/S_i must exist
+    S = np.asarray(matrix.diagonal())
+    there = ~np.isnan(np.atleast_2d(release.values))
+    if not there[0].any() or not (there == there[0]).all():
+        raise InvalidInput("some agent must have a value, and the same ones in all trials.")
+    count = int(there[0].sum())
+    variance = release.unit_variance * float(np.sum(there[0] / S)) / count**2
+    r = there[0] / (count * variance)  # N r̄ = 1/variance
+    x = np.where(there, np.atleast_2d(release.values) / np.sqrt(S), 0.0) * r
+    x = x.T[:, 0, None] if release.values.ndim == 1 else x.T[:, :, None]
+    parts = Contribution(x, r[:, None, None], release.simulated)
+    return consensus(parts, graph, method=method, tolerance=tolerance, max_rounds=max_rounds)
 
 
 def _traced(
@@ -250,7 +300,7 @@ def _solution_rounding(lower: Array) -> Array:
 
 
 class NetworkMean:
-    """What a simulation knows and agents do not: the mean over all agents, and distances from it.
+    """Facts that only a simulation knows: the mean over all agents, and distances from it.
 
     x̄ and r̄ of the start X_0 (N, d); distances in standard errors of θ* = r̄⁻¹x̄.
 

@@ -10,7 +10,7 @@ import numpy as np
 from privest.arrays import Array
 from privest.bounds import classical_bound
 from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator.result import Result
+from privest.estimator.result import Estimate
 from privest.linalg import PSD, Blocks, Diagonal, least_squares, root_of_rows
 from privest.model import LinearModel
 from privest.network._sensor import Sensor, SensorRelease, View
@@ -18,7 +18,7 @@ from privest.noise import JointNoise
 from privest.privacy import PrivacyLevel
 
 
-def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Result:
+def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Estimate:
     """The efficient estimate from the releases of N sensors of any sizes.
 
         θ̂ = (Σ_i G_iᵀG_i)⁻¹ Σ_i G_iᵀζ_i ,   covariance (Σ_i G_iᵀG_i)⁻¹
@@ -41,8 +41,8 @@ def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Result
     solution, root = least_squares(rows, np.concatenate(right))
     estimate = solution[:, 0] if releases[0].values.ndim == 1 else solution.T
     covariance = root.inverse()
-    return Result(
-        estimate=estimate,
+    return Estimate(
+        value=estimate,
         covariance=covariance,
         sampling=_sampling(covariance, views),
         classical=_classical(sensors),

@@ -219,17 +219,12 @@ def certified_round(
     judge: Callable[[int, Array, Array], tuple[float, T]],
     tolerance: float,
     limit: int,
-    what: str,
-    *,
-    insist: bool = True,
-) -> tuple[int, float, T]:
-    """The first round k that `judge` certifies within the tolerance: k, its certificate, and more.
+) -> tuple[int, T]:
+    """The first round k that `judge` certifies within the tolerance, and its finding.
 
     `judge` is given k, X_k and its spread (d,), every k/20 rounds and at the `limit`, and returns
     the certificate in standard errors and its finding. No spread is ever above `radius` (d,):
     averaging takes no agents apart; Chebyshev does if an eigenvalue lies below its interval.
-    `what` completes the message: "plain rounds the average is". Where the limit is reached before
-    the tolerance, `insist` raises NumericalFailure; else what was reached is returned.
     """
     look = 0
     for k, now in enumerate(passing):
@@ -243,14 +238,14 @@ def certified_round(
                 "Chebyshev averaging. Use method='plain'."
             )
         reached, found = judge(k, now, wide)
-        if reached <= tolerance or (k >= limit and not insist):
-            return k, reached, found
+        if reached <= tolerance:
+            return k, found
         if k >= limit:
             break
     raise NumericalFailure(
-        f"After {k} {what} certified to {reached:.2g} standard errors only (asked: "
-        f"{tolerance:.2g}). Allow more with max_rounds, ask for less (rounding sets a limit too), "
-        "or use a graph with more links."
+        f"After {k} rounds the estimates are certified to {reached:.2g} standard errors only "
+        f"(asked: {tolerance:.2g}). Allow more with max_rounds, ask for less (rounding sets a "
+        "limit too), or use a graph with more links."
     )
 
 

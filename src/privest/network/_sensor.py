@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,17 +12,17 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, as_array, plural
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.estimator.result import Result
+from privest.estimator.result import Estimate
 from privest.linalg import PSD, Whitening, batched, whitening
 from privest.linalg.tolerances import rank_tolerance
-from privest.mechanism import GaussianMechanism, RunningMechanism
+from privest.mechanism import GaussianMechanism
 from privest.mechanism.rows import real_numbers
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.model import LinearModel
-from privest.noise import JointNoise, ScalarLaw
+from privest.noise import Distribution, JointNoise
 from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record
-from privest.release import Release
+from privest.release import ReleaseRecord
 
 # Measurements up to which a sensor whose covariance or level is not diagonal works with m×m
 # matrices.
@@ -30,10 +30,11 @@ SMALL = 256
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SensorRelease(Release):
+class SensorRelease(ReleaseRecord):
     """z̃_i = L_iᵀy_i + e_i of one sensor, (r,) or (trials, r). It cannot hold y_i.
 
     values  NaN where they would show a measurement that was missing.
+    level   None where it was read from a record.
     """
 
     KIND: ClassVar[str] = "sensor release"
@@ -43,6 +44,7 @@ class SensorRelease(Release):
     fingerprint: str
     simulated: bool
     grid: float = 0.0
+    level: PrivacyLevel | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,7 @@ class Contribution(Record):
             self.x + other.x, self.r + other.r, _any_simulated([self.simulated, other.simulated])
         )
 
-    def result(self) -> Result:
+    def result(self) -> Estimate:
         """θ̂ = r⁻¹x and its covariance r⁻¹. Raises NotIdentifiable where r does not show θ."""
         if self.r.ndim != 2:
             raise InvalidInput("add the contributions of several agents first: r is (n, n) then.")
@@ -92,8 +94,8 @@ class Contribution(Record):
             raise not_identifiable(self.r, "these contributions")
         theta = batched.solve_of_many(lower, np.atleast_2d(self.x)[None])[0]
         covariance = np.linalg.inv(self.r)
-        return Result(
-            estimate=theta.reshape(self.x.shape), covariance=covariance, simulated=self.simulated
+        return Estimate(
+            value=theta.reshape(self.x.shape), covariance=covariance, simulated=self.simulated
         )
 
     @classmethod
@@ -255,7 +257,7 @@ class Sensor:
     def __init__(
         self,
         matrix: ArrayLike,
-        noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
+        noise: Distribution | JointNoise | Sequence[Distribution],
         level: PrivacyLevel | ArrayLike,
         *,
         range: tuple[float, float] | None = None,
@@ -271,18 +273,10 @@ class Sensor:
 
     @cached_property
     def mechanism(self) -> GaussianMechanism | None:
-        """What the sensor releases through; None at level 0, where nothing is released."""
+        """The mechanism of the sensor; None at level 0, where nothing is released."""
         if self.level_matrix.rank == 0:
             return None
         return GaussianMechanism(self.level, self.readings, range=self.range)
-
-    def as_mechanism(self) -> RunningMechanism:
-        """The code of `simulate` as a mechanism, for an audit."""
-
-        def draw(y: Array, rng: np.random.Generator | Source) -> Array:
-            return self.simulate(y, rng).values
-
-        return RunningMechanism.at_level(self.level, self.readings, draw, repr(self))
 
     @property
     def outputs(self) -> int:
@@ -320,7 +314,7 @@ class Sensor:
         values = np.zeros((*given.shape[:-1], 0))
         if self.mechanism is not None:
             values = self.mechanism.simulate(given, source)
-        return SensorRelease(values, self.level.fingerprint, source.simulated)
+        return SensorRelease(values, self.level.fingerprint, source.simulated, level=self.level)
 
     def release(self, y: ArrayLike, source: Source | None = None) -> SensorRelease:
         """z̃_i for measurements (m_i,) or (trials, m_i), with protected noise; it has no seed.
@@ -334,7 +328,9 @@ class Sensor:
         values = np.zeros((*given.shape[:-1], 0))
         if self.mechanism is not None:
             values = self.mechanism.release(given, protected)
-        return SensorRelease(values, self.level.fingerprint, protected.simulated, protected.grid)
+        return SensorRelease(
+            values, self.level.fingerprint, protected.simulated, protected.grid, self.level
+        )
 
     def _of_size(self, given: Array) -> Array:
         if given.ndim not in (1, 2) or given.shape[-1] != self.readings:

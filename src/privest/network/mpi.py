@@ -10,29 +10,39 @@ After such an error MPI_Finalize may wait for the dead rank for ever: end the pr
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from privest.arrays import EPS, Array, ArrayLike, as_array, as_choice, as_count, as_positive
-from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
-from privest.estimator.result import Result
+from privest.errors import (
+    InvalidInput,
+    MissingDependency,
+    NotIdentifiable,
+    NumericalFailure,
+    PrivestError,
+)
+from privest.estimator.result import Estimate
 from privest.linalg import batched
 from privest.network._consensus import certified
 from privest.network._graph import Graph, weights_on
-from privest.network._neighbourhood import AgentSilent, Neighbourhood
 from privest.network._rounds import METHODS, Method, Spectrum, packed, spectrum_of, unpacked
 from privest.network._sensor import Contribution
 
 __all__ = ["AgentResult", "AgentSilent", "consensus", "world"]
 
+T = TypeVar("T")
 GAIN = 1e-20  # once the error bound has fallen by this factor, only rounding is left
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class AgentResult(Result):
+class AgentResult(Estimate):
     """What this agent knows when all agents are certified.
 
     estimate         (n,) or (trials, n).
@@ -49,7 +59,6 @@ class AgentResult(Result):
     exchanges: int
     agent: int
     agents: int
-    method: Method
 
 
 def consensus(
@@ -120,9 +129,9 @@ def consensus(
             after = chebyshev_step(state, heard, shares, known)
         return _Held(after, rounding_step(now.rounding, state, after, heard, used))
 
-    found = _averaged(net, start, step, parts, reach, asked, limit, method)
+    found = _averaged(net, start, step, parts, reach, (asked, limit))
     net.close()
-    return replace(found, simulated=kind)
+    return replace(found, simulated=kind, method=method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,16 +155,16 @@ def _averaged(
     step: Callable[[_Held, Array], _Held],
     parts: Callable[[Array], tuple[Array, Array]],
     reach: int,
-    asked: float,
-    limit: int,
-    method: Method,
+    stop: tuple[float, int],
 ) -> AgentResult:
     """Rounds until a snapshot of all agents' states is certified for the worst of them.
+
+    stop: the tolerance, and the most rounds.
 
     Two judgements overlap: while the spread of snapshot t travels, the worst error of snapshot
     t − 1 does. Every agent knows both exactly after `reach` rounds, so all decide alike.
     """
-    size, agents = len(start), net.agents
+    (asked, limit), size, agents = stop, len(start), net.agents
     none = np.zeros_like(start)
     held = _Held(AgentState(start), Rounding(none, none))
     snapshot = judged = held.state
@@ -171,7 +180,7 @@ def _averaged(
         if worst <= asked:
             r = parts(judged.now)[1]
             return AgentResult(
-                estimate=estimate,
+                value=estimate,
                 covariance=np.linalg.inv(agents * r),
                 information=r,
                 certified_error=worst,
@@ -179,7 +188,6 @@ def _averaged(
                 exchanges=held.state.round,
                 agent=net.agent,
                 agents=agents,
-                method=method,
             )
         state = held.state
         if state.round >= limit:
@@ -308,3 +316,113 @@ def extremes_step(low: Array, high: Array, lows: Array, highs: Array) -> tuple[A
     """
     least, largest = lows.min(axis=0, initial=np.inf), highs.max(axis=0, initial=-np.inf)
     return np.minimum(low, least), np.maximum(high, largest)
+
+
+# --- links, with a deadline on every wait ---------------------------------------------------------
+
+GREETING, ALIVE = 7301, 7302  # tags
+PAUSE = 1e-3  # the longest sleep between two looks at a message that has not come, seconds
+
+# Buffers of exchanges that were given up: MPI may still write into them.
+_given_up: list[object] = []
+
+
+class AgentSilent(PrivestError, TimeoutError):
+    """A neighbour was not heard in time: it died, hangs, or is slower than the timeout."""
+
+
+class Neighbourhood:
+    """The links of this rank. Nothing here waits without a deadline."""
+
+    def __init__(self, comm: Any, neighbours: list[int], timeout: float, graph: Graph) -> None:  # noqa: ANN401
+        self.comm, self.neighbours, self.timeout, self._name = comm, neighbours, timeout, graph.name
+        self.agent, self.agents = int(comm.rank), int(comm.size)
+        self._links: Any = None
+
+    def greet(self, facts: bytes) -> None:
+        """Meet the neighbours: they are there, and were started with the same public facts."""
+        digest = hashlib.sha256(facts).digest()
+        mine = np.frombuffer(digest, dtype=np.uint8).copy()
+        theirs = np.zeros((len(self.neighbours), len(mine)), dtype=np.uint8)
+        requests = [self.comm.Isend(mine, dest=j, tag=GREETING) for j in self.neighbours]
+        for row, j in zip(theirs, self.neighbours):
+            requests.append(self.comm.Irecv(row, source=j, tag=GREETING))
+        self._finish(requests, (mine, theirs))
+        for row, j in zip(theirs, self.neighbours):
+            if not np.array_equal(row, mine):
+                raise InvalidInput(
+                    f"agent {self._name(j)} takes part with another graph, other weights or "
+                    "parameters (their number, names or order), method or tolerance: start all "
+                    "agents with the same."
+                )
+        self._links = self._within(
+            lambda: self.comm.Create_dist_graph_adjacent(self.neighbours, self.neighbours)
+        )
+
+    def exchange(self, vector: Array) -> Array:
+        """Send a vector to all neighbours; theirs come back, (neighbours, d), in order."""
+        heard = np.empty((len(self.neighbours), len(vector)))
+        if self.neighbours:
+            request = self._links.Ineighbor_allgather(vector, heard)
+            self._finish([request], (vector, heard))
+        return heard
+
+    def close(self) -> None:
+        """Give the communicator back."""
+        if self._links is not None:
+            self._within(self._links.Free)
+
+    def _finish(self, requests: list[Any], buffers: object) -> None:
+        end, pause = time.monotonic() + self.timeout, 0.0
+        while not self._arrived(requests, buffers):
+            if time.monotonic() > end:
+                _given_up.append((requests, buffers))
+                raise self._silence()
+            time.sleep(pause)  # 0 gives the core to a rank that shares it
+            pause = min(PAUSE, pause + 1e-5)
+
+    def _arrived(self, requests: list[Any], buffers: object) -> bool:
+        try:
+            return all(request.Test() for request in requests)
+        except RuntimeError as error:  # MPI.Exception: the library noticed a failure itself
+            _given_up.append((requests, buffers))
+            raise self._silence() from error
+
+    def _within(self, work: Callable[[], T]) -> T:
+        """A call that may block, in a thread of its own: MPI has no other deadline for it."""
+        done: list[T | BaseException] = []
+
+        def run() -> None:
+            try:
+                done.append(work())
+            except BaseException as error:
+                done.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(self.timeout)
+        if not done:
+            raise self._silence()
+        if isinstance(done[0], BaseException):
+            raise done[0]
+        return done[0]
+
+    def _silence(self) -> AgentSilent:
+        """The silent agent: living neighbours have stopped too, and say so to each other."""
+        word = np.zeros(1, dtype=np.uint8)
+        silent = set(self.neighbours)
+        end = time.monotonic() + min(1.0, self.timeout)
+        with contextlib.suppress(RuntimeError):  # MPI's own failure: all of them count as silent
+            _given_up.append([self.comm.Isend(word, dest=j, tag=ALIVE) for j in self.neighbours])
+            _given_up.append(word)
+            while silent and time.monotonic() < end:
+                silent -= {j for j in silent if self.comm.Iprobe(source=j, tag=ALIVE)}
+                time.sleep(PAUSE)
+        names = [self._name(j) for j in self.neighbours if j in silent]
+        who = f"agent {', '.join(names)}" if names else "an agent beyond its neighbours"
+        return AgentSilent(
+            f"agent {self._name(self.agent)} waited {self.timeout:g} s in vain: {who} died, hangs, "
+            "or is slower than that. There is no result; start again, with a larger timeout if an "
+            "agent is only slow, and with the same releases: what was sent stays sent, and a new "
+            "release would be shown on top of it (mechanism.source.Kept keeps one)."
+        )

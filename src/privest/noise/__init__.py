@@ -1,49 +1,39 @@
-"""Noise laws: scalar ones with density, score and information, and joint ones for vectors."""
+"""Distributions of measurement and privacy noise.
+
+A list of distributions is independent noise, one for each measurement; `1 + 0.5*d` shifts and
+scales.
+"""
 
 from typing import TYPE_CHECKING
 
 from privest.lazy import lazy
 
 if TYPE_CHECKING:
-    from privest.noise._affine import Affine
     from privest.noise._bounded import Bump, CosSquared, Uniform
-    from privest.noise._custom import (
-        CustomLaw,
-        expected_squared_curvature_by_quadrature,
-        fisher_information_by_quadrature,
-        from_logpdf,
-    )
-    from privest.noise._joint import (
-        Gaussian,
-        Independent,
-        JointNoise,
-        MultivariateGaussian,
-        Noise,
-        as_joint,
-    )
-    from privest.noise._law import ScalarLaw
+    from privest.noise._custom import from_logpdf
     from privest.noise._mixture import GaussianMixture
     from privest.noise._staircase import Staircase
-    from privest.noise._unbounded import Cauchy, GaussianLaw, Laplace, Logistic, StudentT
-    from privest.noise.quadrature import Quadrature
+    from privest.noise._unbounded import Cauchy, Gaussian, Laplace, Logistic, StudentT
+    from privest.noise.distribution import Affine as Affine
+    from privest.noise.distribution import Distribution
+    from privest.noise.joint import Independent as Independent
+    from privest.noise.joint import JointNoise as JointNoise
+    from privest.noise.joint import Noise as Noise
+    from privest.noise.joint import as_joint as as_joint
+    from privest.noise.quadrature import Quadrature as Quadrature
 else:
     __getattr__ = lazy(__name__, {
-        "_affine": "Affine",
         "_bounded": "Bump CosSquared Uniform",
-        "_custom": "CustomLaw expected_squared_curvature_by_quadrature "
-        "fisher_information_by_quadrature from_logpdf",
-        "_joint": "Gaussian Independent JointNoise MultivariateGaussian Noise as_joint",
-        "_law": "ScalarLaw",
+        "_custom": "from_logpdf",
         "_mixture": "GaussianMixture",
         "_staircase": "Staircase",
-        "_unbounded": "Cauchy GaussianLaw Laplace Logistic StudentT",
+        "_unbounded": "Cauchy Gaussian Laplace Logistic StudentT",
+        "distribution": "Affine Distribution",
+        "joint": "Independent JointNoise Noise as_joint",
         "quadrature": "Quadrature",
     })  # fmt: skip
 
 __all__ = [
-    "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",
-    "GaussianMixture", "Independent", "JointNoise", "Laplace", "Logistic",
-    "MultivariateGaussian", "Noise", "Quadrature", "ScalarLaw", "Staircase", "StudentT",
-    "Uniform", "as_joint", "expected_squared_curvature_by_quadrature",
-    "fisher_information_by_quadrature", "from_logpdf",
+    "Bump", "Cauchy", "CosSquared", "Distribution", "Gaussian", "GaussianMixture", "Laplace",
+    "Logistic", "Staircase", "StudentT", "Uniform", "from_logpdf",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Laws on a bounded interval: uniform, cos² (`mech:trigonometry`), and the paper's smooth bump."""
+"""Distributions on a bounded interval: uniform, cos² (`mech:trigonometry`), and the smooth bump."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, as_array, as_generator, as_number
 from privest.errors import InvalidInput
-from privest.noise._law import CentredLaw, Size
+from privest.noise.distribution import CentredLaw, Size
 
 # Points of the trapezoidal rule over the part of (−1, 1) where the density does not underflow.
 POINTS = 4001
@@ -19,7 +19,7 @@ UNDERFLOW = 750.0
 
 @dataclass(frozen=True)
 class Uniform(CentredLaw):
-    """The uniform law on [−a, a]; a = half_width.
+    """The uniform distribution on [−a, a]; a = half_width.
 
         f(x) = 1/2a,   l' = l'' = 0 inside,   variance = a²/3,   I = ∞,   E l''² = ∞
 
@@ -74,12 +74,12 @@ class Uniform(CentredLaw):
 
 @dataclass(frozen=True)
 class CosSquared(CentredLaw):
-    """The law with density cos² on [−a, a]; a = half_width.
+    """The distribution with density cos² on [−a, a]; a = half_width.
 
         f(x) = cos²(πx/2a)/a,   l' = −(π/a) tan(πx/2a),   l'' = −(π²/2a²)/cos²(πx/2a)
         variance = a²(1/3 − 2/π²),   I = π²/a²,   E l''² = ∞
 
-    Of all laws on [−a, a] it has the least information: √f is the ground state of a particle in
+    It has the least information of all on [−a, a]: √f is the ground state of a particle in
     a box. f·l''² grows like 1/distance² towards ±a, so E l''² diverges though the density and
     its slope are continuous. Bounded noise gives no finite ε.
 
@@ -150,13 +150,13 @@ class CosSquared(CentredLaw):
 
 @dataclass(frozen=True)
 class Bump(CentredLaw):
-    """The bump law on (−1, 1), real p ≥ 2; q = 1 − x².
+    """The bump distribution on (−1, 1), real p ≥ 2; q = 1 − x².
 
         f(x) ∝ exp(−q^{−p}),   l' = −2px q^{−p−1},   l'' = −2p q^{−p−2} (1 + (2p + 1) x²)
 
     All derivatives vanish at ±1, so the trapezoidal rule converges faster than any power of the
     step; 4001 points give the normaliser, variance, I and E l''² to rounding, for every p. For
-    another width scale the law: a·Bump(p) lives on (−a, a). No finite ε.
+    another width scale it: a·Bump(p) lives on (−a, a). No finite ε.
 
     >>> law = Bump(p=2.0)
     >>> round(law.fisher_information, 3), round(law.variance, 5)

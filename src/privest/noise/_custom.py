@@ -1,4 +1,4 @@
-"""A law of the user's own, from its log-density; the Fisher information of any law by numbers."""
+"""`from_logpdf`: a distribution from its log-density."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_flag, as_scale
 from privest.errors import InvalidInput
-from privest.noise._law import ScalarLaw
+from privest.noise.distribution import Distribution
 from privest.noise.numerics.density import NumericalDensity
-from privest.noise.quadrature import Quadrature
 
 Function = Callable[[Array], Array]
-Density = ScalarLaw | Function
 
 
 @dataclass(frozen=True)
-class CustomLaw(ScalarLaw):
-    """A law given by functions; make one with `from_logpdf`. What is not given is computed."""
+class Custom(Distribution):
+    """A distribution given by functions; what is not given is computed."""
 
     given_logpdf: Function = field(repr=False)
     ends: tuple[float, float] = (-math.inf, math.inf)
@@ -59,7 +57,6 @@ class CustomLaw(ScalarLaw):
 
     @property
     def landmarks(self) -> tuple[float, ...]:
-        """The kinks and landmarks that were given."""
         return self.points
 
 
@@ -74,37 +71,26 @@ def from_logpdf(
     scale: float | None = None,
     normalise: bool = False,
     name: str = "custom",
-) -> CustomLaw:
-    """Make a law from its log-density.
+) -> Custom:
+    """A distribution from its log-density.
 
-    Arguments: `logpdf`, `score` (its derivative) and `curvature` (its second derivative) take and
-    return arrays; derivatives not given are taken by extrapolated differences. `support` is the
-    interval outside which the density is zero. `kinks` are points where the density is not
-    smooth, `landmarks` points where a narrow part of it lies: quadrature puts its panels there.
-    Both help accuracy and neither is trusted: `law.kinks` and `law.jumps` say what was found.
-    `scale` is a typical width (default: half the support, or 1); only its order of magnitude
-    matters, and that little. `normalise=True` divides the density by its integral; a narrow part
-    that quadrature missed then goes unnoticed, so give landmarks.
+    `logpdf`, `score` (l') and `curvature` (l'') take and return arrays; derivatives not given are
+    taken by extrapolated differences. `support`: the interval outside which the density is zero.
+    `kinks`: points where the density is not smooth; `landmarks`: points of narrow parts. Both help
+    accuracy and neither is trusted: the attributes `kinks` and `jumps` say what was found. `scale`:
+    a typical width, in order of magnitude (default: half the support, or 1). `normalise` divides
+    by the integral; a narrow part that quadrature missed then goes unnoticed.
 
-    Guarantees: `fisher_information` is ∞ where the density jumps by more than 1e-10 of its peak,
-    or is not zero at an end of the support, or where the integral diverges (a power of the
-    distance within 0.007 of the limit counts as divergent). `fisher_information_estimate` has the
-    error. Mean and variance are likewise ∞ or NaN where they do not exist.
+    `fisher_information` is ∞ where the density jumps by more than 1e-10 of its peak, is not zero at
+    an end of the support, or the integral diverges; `fisher_information_estimate` has the error.
+    Raises InvalidInput when the density does not integrate to 1 (within 1e-6 or the quadrature
+    error), or when a given score or curvature is not the derivative.
 
-    Raises InvalidInput when the integral of the density is not 1 (within 1e-6 or the quadrature
-    error), when a given score or curvature is not the derivative, or for bad arguments.
-
-    >>> law = from_logpdf(lambda x: -np.abs(x) ** 3, normalise=True, name="cubic")
-    >>> law
-    CustomLaw(ends=(-inf, inf), points=(), scale=None, normalise=True, name='cubic')
+    >>> law = from_logpdf(lambda x: -np.abs(x) ** 3, normalise=True)
     >>> from math import gamma  # I = E 9x⁴ = 9 Γ(5/3)/Γ(1/3)
     >>> found = law.fisher_information_estimate
     >>> abs(found.value - 9 * gamma(5 / 3) / gamma(1 / 3)) <= found.error < 1e-8
     True
-    >>> from_logpdf(lambda x: -np.abs(x))
-    Traceback (most recent call last):
-    ...
-    privest.errors.InvalidInput: The density must integrate to 1; its integral is 2. ...
     """
     for what, function in (("logpdf", logpdf), ("score", score), ("curvature", curvature)):
         if function is not None and not callable(function):
@@ -117,7 +103,7 @@ def from_logpdf(
         raise InvalidInput(
             f"kinks and landmarks must lie in the support {ends}; {outside[0]:g} does not."
         )
-    law = CustomLaw(
+    law = Custom(
         logpdf,
         ends,
         score,
@@ -143,7 +129,7 @@ def _as_support(support: tuple[float, float]) -> tuple[float, float]:
 
 
 def checked(function: Function, what: str) -> Function:
-    """Return the user's function with a check that it treats arrays entry by entry."""
+    """The function with a check that it treats arrays entry by entry."""
 
     def call(x: Array) -> Array:
         if x.size == 0:  # numpy.vectorize does not take empty arrays
@@ -165,7 +151,7 @@ def checked(function: Function, what: str) -> Function:
     return call
 
 
-def _require_derivatives(law: CustomLaw) -> None:
+def _require_derivatives(law: Custom) -> None:
     """Compare a given score and curvature with differences, away from special points."""
     if law.given_score is None and law.given_curvature is None:
         return
@@ -189,72 +175,3 @@ def _require_derivatives(law: CustomLaw) -> None:
                 f"{what} is not the derivative of logpdf: at x = {x[i]:g} it returns "
                 f"{value[i]:g}, differences of logpdf give {expected[i]:g}."
             )
-
-
-def fisher_information_by_quadrature(
-    law: Density,
-    *,
-    support: tuple[float, float] = (-math.inf, math.inf),
-    landmarks: tuple[float, ...] = (),
-    normalise: bool = False,
-) -> Quadrature:
-    """I = ∫ f l'², with an absolute error; ∞ where the density jumps or the integral diverges.
-
-    `law` is a law (its own density, score and support are used, none of its closed forms) or a
-    plain log-density on arrays, for which the other arguments are those of `from_logpdf`.
-
-    **Trap:** the integral of f·l'² over a density that jumps is finite, and wrong (0 for the
-    uniform law). So the density is first searched for jumps: cells over all of its mass are
-    bisected at once, each towards the larger change, to 1e-12 of the width of the law; a change
-    that does not shrink on the way is a jump. Over kinks, steep slopes and cusps it shrinks.
-
-    Numerics: Gauss-Legendre panels, an octave each, towards every special point and to infinity,
-    halved where two rules disagree; a power-law end is extrapolated, or found to diverge.
-
-    >>> import numpy as np
-    >>> from privest.noise import Laplace, Uniform
-    >>> found = fisher_information_by_quadrature(Laplace(scale=0.5))
-    >>> abs(found.value - 4) <= found.error < 1e-11
-    True
-    >>> fisher_information_by_quadrature(Uniform()).value
-    inf
-    >>> found = fisher_information_by_quadrature(lambda x: -np.cosh(x), normalise=True)
-    >>> round(found.value, 6)  # E sinh² = K₁(1)/K₀(1)
-    1.429625
-    """
-    return _density(law, support, landmarks, normalise).fisher_information
-
-
-def expected_squared_curvature_by_quadrature(
-    law: Density,
-    *,
-    support: tuple[float, float] = (-math.inf, math.inf),
-    landmarks: tuple[float, ...] = (),
-    normalise: bool = False,
-) -> Quadrature:
-    """E l''² = ∫ f l''², with an absolute error; ∞ where the density or the score jumps.
-
-    Arguments and numerics as for `fisher_information_by_quadrature`; the score is searched for
-    jumps in the same way (a Laplacian has one, and the plain integral is 0).
-
-    >>> from privest.noise import Laplace, Logistic
-    >>> expected_squared_curvature_by_quadrature(Laplace()).value
-    inf
-    >>> found = expected_squared_curvature_by_quadrature(Logistic())
-    >>> abs(found.value - 2 / 15) <= found.error < 1e-12
-    True
-    """
-    return _density(law, support, landmarks, normalise).expected_squared_curvature
-
-
-def _density(
-    law: Density, support: tuple[float, float], landmarks: tuple[float, ...], normalise: bool
-) -> NumericalDensity:
-    if isinstance(law, ScalarLaw):
-        if as_flag(normalise, "normalise") or len(landmarks) or support != (-math.inf, math.inf):
-            raise InvalidInput(
-                "support, landmarks and normalise belong to a plain log-density; a law brings its "
-                "own. Leave them out, or pass law.logpdf."
-            )
-        return law._numbers
-    return from_logpdf(law, support=support, landmarks=landmarks, normalise=normalise)._numbers

@@ -1,4 +1,4 @@
-"""A mixture of Gaussian laws: outliers, several modes, any smooth shape."""
+"""Mixtures of Gaussians: outliers, several modes, any smooth shape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, as_array, as_generator
 from privest.errors import InvalidInput
-from privest.noise._law import CentredLaw, Size
+from privest.noise.distribution import CentredLaw, Size
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The staircase law of Geng and Viswanath: best for ε-differential privacy, useless for Fisher."""
+"""The staircase distribution of Geng and Viswanath: best for ε-DP, infinite information."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_generator, as_positive
 from privest.errors import InvalidInput
-from privest.noise._law import CentredLaw, Size
+from privest.noise.distribution import CentredLaw, Size
 
 JUMPS_LISTED = 32
 
 
 @dataclass(frozen=True)
 class Staircase(CentredLaw):
-    """The staircase law; ε = epsilon, Δ = sensitivity, b = e^{−ε}.
+    """The staircase distribution; ε = epsilon, Δ = sensitivity, b = e^{−ε}.
 
         f(x) = h b^n,   n = ⌊|x|/Δ + 1 − γ⌋,   h = (1 − b)/(2Δ(γ + b(1 − γ)))
 

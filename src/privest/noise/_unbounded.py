@@ -1,88 +1,106 @@
-"""Laws on the whole line in closed form, by their tails: Gaussian, logistic, Laplace, t, Cauchy."""
+"""Distributions on the whole line in closed form: Gaussian, Laplace, logistic, Cauchy, Student."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, as_array, as_generator, as_number
-from privest.noise._law import CentredLaw, Size, as_scale, as_width
+from privest.noise.distribution import CentredLaw, Size, as_scale, as_width
 
 
 @dataclass(frozen=True)
-class GaussianLaw(CentredLaw):
-    """The Gaussian law of one number, N(loc, v); v = variance.
+class Gaussian(CentredLaw):
+    """Gaussian noise N(mean, cov): of one number, or of a vector.
 
-        f(x) = e^{−(x − loc)²/2v} / √(2πv),   l' = −(x − loc)/v,   l'' = −1/v
+        f(x) = e^{−(x − μ)²/2v} / √(2πv),   l' = −(x − μ)/v,   l'' = −1/v
         I = 1/v,   E l''² = 1/v²
 
-    I·variance = 1: the Cramér-Rao inequality I·variance ≥ 1 holds with equality for no other law.
+    A number v = cov > 0 (a variance) is the distribution of one number, used for every
+    measurement. A vector (diagonal), a matrix, or 0 makes a joint distribution, singular or not:
+    measurements without noise have variance 0. I·variance ≥ 1 holds with equality
+    for no other distribution.
 
-    >>> law = GaussianLaw(variance=4.0)
+    >>> law = Gaussian(cov=4.0)
     >>> law.fisher_information, law.expected_squared_curvature, float(law.score(2.0))
     (0.25, 0.0625, -0.5)
     >>> 1 + law / 2
-    GaussianLaw(variance=1.0, loc=1.0)
+    Gaussian(cov=1.0, mean=1.0)
+    >>> Gaussian(cov=[[2.0, 1.0], [1.0, 2.0]]).size
+    2
     """
 
-    variance: float = 1.0
-    loc: float = 0.0
+    cov: float = 1.0
+    mean: float = 0.0
+
+    def __new__(cls, cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> Any:  # noqa: ANN401
+        given = as_array(cov, "the noise covariance")
+        if given.ndim or given <= 0:
+            from privest.noise.joint import JointGaussian
+
+            return JointGaussian(given, mean)
+        return super().__new__(cls)
+
+    if TYPE_CHECKING:  # arrays make a `JointGaussian`
+
+        def __init__(self, cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variance", as_width(self.variance, "variance", squared=True))
-        object.__setattr__(self, "loc", as_number(self.loc, "loc"))
+        object.__setattr__(self, "cov", as_width(self.cov, "cov", squared=True))
+        object.__setattr__(self, "mean", as_number(self.mean, "mean"))
+
+    @property
+    def variance(self) -> float:
+        return self.cov
 
     def _standard(self, x: ArrayLike) -> Array:
-        return (as_array(x, "x") - self.loc) / math.sqrt(self.variance)
+        return (as_array(x, "x") - self.mean) / math.sqrt(self.cov)
 
     def logpdf(self, x: ArrayLike) -> Array:
-        return -0.5 * self._standard(x) ** 2 - 0.5 * math.log(2 * math.pi * self.variance)
+        return -0.5 * self._standard(x) ** 2 - 0.5 * math.log(2 * math.pi * self.cov)
 
     def score(self, x: ArrayLike) -> Array:
-        return (self.loc - as_array(x, "x")) / self.variance
+        return (self.mean - as_array(x, "x")) / self.cov
 
     def curvature(self, x: ArrayLike) -> Array:
-        return np.full(as_array(x, "x").shape, -1 / self.variance)
+        return np.full(as_array(x, "x").shape, -1 / self.cov)
 
     def cdf(self, x: ArrayLike) -> Array:
         return scipy.special.ndtr(self._standard(x))
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
-        return as_generator(rng).normal(self.loc, math.sqrt(self.variance), size)
+        return as_generator(rng).normal(self.mean, math.sqrt(self.cov), size)
 
     @property
     def landmarks(self) -> tuple[float, ...]:
-        return (self.loc,)
-
-    @property
-    def mean(self) -> float:
-        return self.loc
+        return (self.mean,)
 
     @property
     def fisher_information(self) -> float:
-        return 1 / self.variance
+        return 1 / self.cov
 
     @property
     def expected_squared_curvature(self) -> float:
-        return 1 / self.variance**2
+        return 1 / self.cov**2
 
-    def shifted(self, c: float) -> GaussianLaw:
-        return replace(self, loc=self.loc + as_number(c, "The shift"))
+    def shifted(self, c: float) -> Gaussian:
+        return replace(self, mean=self.mean + as_number(c, "The shift"))
 
-    def _scaled_in_family(self, c: float) -> GaussianLaw:
+    def _scaled_in_family(self, c: float) -> Gaussian:
         c = as_scale(c)
-        return GaussianLaw(self.variance * c**2, self.loc * c)
+        return Gaussian(self.cov * c**2, self.mean * c)
 
-    def _stretched(self, factor: float) -> GaussianLaw:
-        return replace(self, variance=self.variance * factor**2)
+    def _stretched(self, factor: float) -> Gaussian:
+        return replace(self, cov=self.cov * factor**2)
 
 
 @dataclass(frozen=True)
 class Laplace(CentredLaw):
-    """The two-sided exponential law; b = scale.
+    """The two-sided exponential distribution; b = scale.
 
         f(x) = e^{−|x|/b}/2b,   l' = −sign(x)/b,   l'' = 0 for x ≠ 0
         variance = 2b²,   I = 1/b²,   E l''² = ∞ (the score jumps at 0)
@@ -132,7 +150,7 @@ class Laplace(CentredLaw):
 
 @dataclass(frozen=True)
 class Logistic(CentredLaw):
-    """The logistic law; s = scale, z = x/s.
+    """The logistic distribution; s = scale, z = x/s.
 
         f(x) = e^{−z}/(s(1 + e^{−z})²),   l' = −tanh(z/2)/s,   l'' = −2e^{−|z|}/(s(1 + e^{−|z|}))²
         variance = π²s²/3,   I = 1/3s²,   E l''² = 2/15s⁴
@@ -183,7 +201,7 @@ class Logistic(CentredLaw):
 
 @dataclass(frozen=True)
 class Cauchy(CentredLaw):
-    """The Cauchy law; γ = scale, z = x/γ.
+    """The Cauchy distribution; γ = scale, z = x/γ.
 
         f(x) = 1/(πγ(1 + z²)),   l' = −2z/(γ(1 + z²)),   l'' = −2(1 − z²)/(γ²(1 + z²)²)
         I = 1/2γ²,   E l''² = 7/8γ⁴,   no mean, no variance (NaN)
@@ -229,7 +247,7 @@ class Cauchy(CentredLaw):
 
 @dataclass(frozen=True)
 class StudentT(CentredLaw):
-    """Student's t law; ν = df > 0 (any real), s = scale, z = x/s.
+    """Student's t distribution; ν = df > 0 (any real), s = scale, z = x/s.
 
         f(x) ∝ (1 + z²/ν)^{−(ν+1)/2},   l' = −(ν + 1) z/(s(ν + z²))
         l'' = −((ν + 1)/νs²) u(2u − 1),   u = ν/(ν + z²) ~ Beta(ν/2, ½)

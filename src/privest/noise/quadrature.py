@@ -1,14 +1,10 @@
-"""The one quadrature of the house: rules on panels, and panels that are halved where needed.
+"""Quadrature by Gauss-Legendre panels that are halved where two rules disagree.
 
-`gauss`, `lobatto`, `on_panels` are the rules, `refine` the halving, for whoever brings an own
-measure of roughness. `integrate` puts both together for an integrand on the line: octaves that
-shrink towards special points and grow to infinity, with an error.
+`integrate`: an integrand on the line, on octaves that shrink towards special points and grow to
+infinity, with an error. `gauss`, `lobatto`, `on_panels`, `refine` are its parts.
 
-Looked at and not used: scipy.integrate.tanhsinh. On a smooth octave it takes 131 values where two
-Gauss rules take 36. A kink inside stops it at 1e-7, a jump at 1e-4, after 16,000 values; the
-integral of x^-1.01 to infinity comes out 3 % short with an error estimate of 2e-3, a divergent one
-as some finite number: what the octaves are for. It knows no error of the integrand itself, and
-leaves no values behind to make a distribution function from.
+scipy.integrate.tanhsinh is no substitute: a kink stops it at 1e-7, a jump at 1e-4, and it gives
+finite numbers for divergent integrals.
 """
 
 from __future__ import annotations
@@ -156,7 +152,7 @@ def integrate(integrand: Integrand, chains: tuple[Chain, ...]) -> Integral:
 
 
 class _Sums:
-    """What the panels of all chains add up to, octave by octave."""
+    """The sums of the panels of all chains, octave by octave."""
 
     def __init__(self, integrand: Integrand, chains: tuple[Chain, ...]) -> None:
         self.integrand, self.chains = integrand, chains
@@ -255,7 +251,7 @@ def _close(terms: Array, errors: Array, size: float, closed: bool) -> tuple[floa
 
 
 def _beyond(terms: Array, size: float) -> tuple[float, float]:
-    """What the octaves after `terms` add, and how sure that is: a geometric series, or infinite."""
+    """Sum of the octaves after `terms` and its error: a geometric series, or infinite."""
     reach = min(8, terms.size - 1)
     end, before, far = (float(terms[-1 - back]) for back in (0, 1, reach))
     if 0 in (end, before, far) or abs(end) < 1e-18 * size:

@@ -1,8 +1,7 @@
 """Monte Carlo: trials × tasks, the same numbers whatever the number of workers.
 
 Work is cut into units of (task, chunk of trials). Every unit has a generator of its own, seeded by
-(seed, task, chunk) alone, so that neither the order of the units nor who does them matters. A
-`Claim` is what a figure of the paper is said to show, and whether a run of it does.
+(seed, task, chunk) alone, so that neither the order of the units nor who does them matters.
 """
 
 from __future__ import annotations
@@ -20,50 +19,22 @@ from typing import Any, Protocol, TypedDict, Unpack
 import numpy as np
 import scipy
 
-from privest.arrays import Array
+from privest.arrays import Array, as_count
 from privest.errors import InvalidInput
 from privest.estimator.likelihood import Backend
-from privest.records import Record as Record
+from privest.records import Record
 
 CHUNK = 2000  # trials of a unit
 WORDS = 4  # of a counter of Philox
 
 
 @dataclass(frozen=True)
-class Claim(Record):
-    """One sentence of the paper about one figure, judged on a run.
-
-    label    the paper's label of the figure.
-    figure   our name of it.
-    claim    the sentence.
-    holds    whether this run agrees.
-    numbers  what the verdict rests on.
-    """
-
-    label: str
-    figure: str
-    claim: str
-    holds: bool
-    numbers: Mapping[str, float | int | str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        shown = ", ".join(
-            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in self.numbers.items()
-        )
-        word = "holds" if self.holds else "does NOT hold"
-        return f"{self.label}: {self.claim} {word[0].upper()}{word[1:]} ({shown})."
-
-
-@dataclass(frozen=True)
 class Task:
-    """One cell of an experiment: `work(rng, trials, **arguments)` gives one number a trial, or for
-    `trials_of` a row of them.
+    """One cell of an experiment: `work(rng, trials, **arguments)` gives a number or row a trial.
 
-    `work` is a function of a module (it is sent to other processes by name), `key` tells tasks
-    apart. The seed and `stream` decide the random numbers; tasks with the same stream draw the
-    same ones, so that methods can be compared on the same data. Left out: the key. `counted`: in
-    place of a generator `work` takes a `Counter`, whose numbers do not depend on the chunk.
+    `work` is a function of a module: other processes import it by name. The seed and `stream` (the
+    `key`, if not given) decide the random numbers; tasks with one stream draw the same ones.
+    `counted`: `work` takes a `Counter` instead of a generator.
     """
 
     key: str
@@ -95,11 +66,10 @@ class Store(Protocol):
 
 
 class Running(TypedDict, total=False):
-    """Who does the work; the numbers do not depend on it.
+    """The workers of a run; the numbers do not depend on them.
 
-    workers   processes on this machine (one BLAS thread each); `executor` is any other executor
-              of `concurrent.futures` kind, for example that of a cluster.
-    store     keeps finished units of one seed and one chunk: a run that was stopped goes on.
+    workers   processes on this machine (one BLAS thread each); or any other `executor`.
+    store     keeps finished units, so that a run that was stopped goes on.
     progress  called with (units done, units in all).
     """
 
@@ -112,10 +82,9 @@ class Running(TypedDict, total=False):
 def monte_carlo(
     tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = CHUNK, **running: Unpack[Running]
 ) -> dict[str, Summary]:
-    """Run every task for `trials` trials; summaries by key, in the order of the tasks.
+    """Summaries of all tasks by key, `trials` trials each.
 
-    `chunk`, the trials of a unit, is part of what decides the random numbers: keep it to repeat a
-    run. `running`: see `Running`.
+    `chunk`, the trials of a unit, takes part in deciding the random numbers.
     """
     found = trials_of(tasks, trials=trials, seed=seed, chunk=chunk, **running)
     for key, values in found.items():
@@ -129,10 +98,7 @@ def monte_carlo(
 def trials_of(
     tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = CHUNK, **running: Unpack[Running]
 ) -> dict[str, Array]:
-    """What every task gave, trial by trial: (trials,), or (trials, m) for rows of m numbers.
-
-    As `monte_carlo`, which sums this up.
-    """
+    """The numbers of every task, trial by trial: (trials,), or (trials, m) for rows."""
     workers = running.get("workers", 1)
     _require_runnable(tasks, trials, chunk, workers)
     starts = range(0, trials, chunk)
@@ -169,7 +135,7 @@ class Unit:
 
     @property
     def place(self) -> tuple[str, int]:
-        """Of its result among all."""
+        """The place of its result among all."""
         return self.task.key, self.at
 
 
@@ -204,11 +170,7 @@ def run_unit(unit: Unit, seed: int) -> Array:
 
 
 def generator(key: str, at: int, seed: int) -> np.random.Generator:
-    """The generator of a unit: a function of (seed, key, first trial) and of nothing else.
-
-    The only place of this room that mixes seeds. It drives experiments, whose measurements are
-    drawn from it as well; a release takes its noise from `privest.mechanism.source`.
-    """
+    """The generator of a unit: a function of (seed, key, first trial) alone. For experiments."""
     return np.random.default_rng(np.random.SeedSequence([seed, at, *_words(key)]))
 
 
@@ -216,8 +178,7 @@ def generator(key: str, at: int, seed: int) -> np.random.Generator:
 class Counter:
     """Uniform numbers of a task's trials from trial `first` on: a function of key and trial alone.
 
-    Philox4x64-10 enciphers a counter. Trial t reads the counters that are its own, so that no
-    number depends on how trials are cut into blocks, nor on the backend that takes them.
+    Philox4x64-10 of a counter, so that numbers depend neither on blocks nor on the backend.
     """
 
     key: tuple[int, int]
@@ -252,6 +213,13 @@ def _words(key: str) -> list[int]:
     digest = hashlib.sha256(key.encode()).digest()
     words: list[int] = np.frombuffer(digest[:16], dtype="<u4").tolist()
     return words
+
+
+def seed_of(rng: int | np.random.Generator) -> int:
+    """A seed as it is; one drawn from a generator."""
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    return as_count(rng, "rng", least=0)
 
 
 def beyond(probability: float) -> float:

@@ -1,15 +1,15 @@
-"""Mechanisms with their estimators, one curve of `fig:ppcr` each: by name, or your own.
+"""The set-up of `fig:ppcr`, and mechanisms with their estimators: by name, or your own.
 
-The seven of the paper's list. Where its text leaves a choice, ours:
+The paper has seven methods. Where its text leaves a choice, ours:
 
-- the noise of 1/g has the width at which both suprema agree (`TruncatedInverse.calibrated`);
-- the probabilistic quantiser has infinite information on its grid, truncated or not (an outcome
-  whose probability vanishes linearly); the bounded one with triangular dither takes its place;
+- the noise of 1/g has the width at which both suprema agree (`Inverse.calibrated`);
+- the probabilistic quantiser has infinite information on its grid, truncated or not; the bounded
+  one with triangular dither takes its place;
 - output perturbation acts on (HᵀH)^½ θ̂, where one number calibrates all directions.
 
 The dynamics-based method (wang2022decentralized), which the paper names and does not draw, is the
-eighth: random gains of mean 1, truncated, are unbiased, and least squares takes them as they are.
-Any other name of the catalogue will do, with `-output` or `-least-squares` behind it.
+eighth: random gains of mean 1, truncated, with least squares.
+H is drawn uniformly from [−1, 1]^{10×5}; the paper does not print its draw, ours has a fixed seed.
 """
 
 from __future__ import annotations
@@ -29,16 +29,46 @@ from typing import Any
 import numpy as np
 
 import privest as pv
-from privest.arrays import Array
-from privest.data import meant
+from privest.arrays import Array, ArrayLike, as_array
+from privest.data.cells import meant
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator.likelihood import Likelihood, likelihood_of
-from privest.mechanism import CATALOGUE, ChannelEntry, Mechanism
+from privest.linalg import least_squares, whitening
+from privest.mechanism import CATALOGUE, Channel, GaussianMechanism, Mechanism, calibrate
 
 Estimator = Callable[[Array], Array]  # z (trials, q) → θ̂ (trials, n)
 Pair = tuple[Mechanism, Estimator]
 MakePair = Callable[[pv.LinearModel, float], Pair]
 OUTPUT, LINEAR = "-output", "-least-squares"
+THETA = np.array([0.63, 0.81, -0.75, 0.83, 0.26])
+MEASUREMENTS, DEVIATION, SEED = 10, 0.2, 2025
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """y = Hθ + w, w ~ N(0, σ²I), with the true θ (n,) and σ = `deviation`."""
+
+    model: pv.LinearModel
+    theta: Array
+    deviation: float
+
+
+def setting_of(model: pv.LinearModel | None = None, theta: ArrayLike | None = None) -> Setting:
+    """A model of white Gaussian noise with the true θ; the paper's where they are not given."""
+    if model is None:
+        H = np.random.default_rng(SEED).uniform(-1.0, 1.0, size=(MEASUREMENTS, len(THETA)))
+        model = pv.LinearModel(H, noise=DEVIATION**2)
+    truth = as_array(THETA if theta is None else theta, "theta", ndim=1)
+    if len(truth) != model.parameters:
+        raise InvalidInput(
+            f"H has {model.parameters} columns and theta {len(truth)} entries: it needs one for "
+            "every column."
+        )
+    variances = model.covariance.diagonal()
+    white = model.covariance.pointwise is not None and np.ptp(variances) == 0
+    if not (model.noise.gaussian and white):
+        raise InvalidInput("the figure is for white Gaussian noise: LinearModel(H, noise=0.04).")
+    return Setting(model, truth, float(np.sqrt(variances[0])))
 
 
 @dataclass(frozen=True)
@@ -80,45 +110,53 @@ class Likely:
 
     def __call__(self, z: Array) -> Array:
         found = pv.estimator.maximum_likelihood(self.matrix, z, self.likelihood)
-        return np.asarray(found.estimate)
+        return np.asarray(found.value)
 
 
 def _gaussian(model: pv.LinearModel, s: float) -> Pair:
     """The optimal mechanism with weighted least squares (`optM`, `optEst`)."""
-    kernel = pv.linalg.whitening(pv.PrivacyLevel(s).for_size(model.readings), model.covariance)
+    kernel = whitening(pv.PrivacyLevel(s).for_size(model.readings), model.covariance)
     rows = kernel.rows(model.matrix)
 
     def estimate(z: Array) -> Array:
-        return np.asarray(pv.linalg.least_squares(rows, kernel.whiten(z.T))[0].T)
+        return np.asarray(least_squares(rows, kernel.whiten(z.T))[0].T)
 
-    return CATALOGUE["gaussian"].calibrated(s, model.readings), Linear(estimate)
+    return GaussianMechanism(s, model.readings), Linear(estimate)
 
 
-def _likelihood(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
-    """Noise on the readings, then maximum likelihood."""
-    mechanism = entry.calibrated(s, model.readings)
+def _likelihood(name: str, model: pv.LinearModel, s: float) -> Pair:
+    """Noise on the measurements, then maximum likelihood."""
+    return _likely(calibrate(name, s, model=model), model)
+
+
+def _own_channel(kind: type[Channel], model: pv.LinearModel, s: float) -> Pair:
+    """A user's kind of channel on the measurements, then maximum likelihood."""
+    return _likely(calibrate(kind, s, model=model), model)
+
+
+def _likely(mechanism: Mechanism, model: pv.LinearModel) -> Pair:
     likelihood = likelihood_of(mechanism, float(model.covariance.diagonal()[0]))
     return mechanism, Likely(model.matrix, likelihood)
 
 
-def _linear(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
-    """Noise on the readings, then least squares as if there were none."""
+def _linear(name: str, model: pv.LinearModel, s: float) -> Pair:
+    """Noise on the measurements, then least squares as if there were none."""
 
     def estimate(z: Array) -> Array:
-        return np.asarray(pv.linalg.least_squares(model.matrix, z.T)[0].T)
+        return np.asarray(least_squares(model.matrix, z.T)[0].T)
 
-    return entry.calibrated(s, model.readings), Linear(estimate)
+    return calibrate(name, s, model=model), Linear(estimate)
 
 
-def _output(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
+def _output(name: str, model: pv.LinearModel, s: float) -> Pair:
     """Noise on the least-squares estimate, which is then the estimate."""
-    mechanism = entry.on_estimate(s, model.matrix)
+    mechanism = calibrate(name, s, model=model, on="estimate")
     values, vectors = np.linalg.eigh(model.matrix.T @ model.matrix)
     back = (vectors / np.sqrt(values)) @ vectors.T  # (HᵀH)^-½
     return mechanism, Linear(lambda z: np.asarray(z @ back))
 
 
-WAYS: dict[str, tuple[Callable[[ChannelEntry, pv.LinearModel, float], Pair], str]] = {
+WAYS: dict[str, tuple[Callable[[str, pv.LinearModel, float], Pair], str]] = {
     OUTPUT: (_output, "on estimate"),
     LINEAR: (_linear, "on data, least squares"),
     "": (_likelihood, "on data, maximum likelihood"),
@@ -131,8 +169,9 @@ def _from_catalogue(name: str, label: str | None = None) -> Method | None:
         return Method(name, "Gaussian, least squares (optimal)", _gaussian, by_name=True)
     for ending, (way, words) in WAYS.items():
         entry = CATALOGUE.get(name.removesuffix(ending)) if name.endswith(ending) else None
-        if isinstance(entry, ChannelEntry):
-            return Method(name, label or f"{entry.name} {words}", partial(way, entry), by_name=True)
+        if entry is not None and entry.channel is not None:
+            pair = partial(way, entry.name)
+            return Method(name, label or f"{entry.name} {words}", pair, by_name=True)
     return None
 
 
@@ -150,8 +189,11 @@ GAIN = f"truncated-gain-gaussian{LINEAR}"
 LABELS = PAPER | {GAIN: "dynamics-based (random gain), truncated, least squares"}
 
 
-def method_of(given: str | Method | MakePair) -> Method:
-    """A method by name, as FILE.py:NAME or module:NAME, or a function (model, s) → pair itself.
+Given = str | Method | MakePair | type[Channel]
+
+
+def method_of(given: Given) -> Method:
+    """A method by name, as FILE.py:NAME or module:NAME; a kind of channel; (model, s) → pair.
 
     >>> method_of("student-t-output").label
     'student-t on estimate'
@@ -169,7 +211,7 @@ def method_of(given: str | Method | MakePair) -> Method:
 
 
 def _no_such(name: str) -> str:
-    channels = [n for n, entry in CATALOGUE.items() if isinstance(entry, ChannelEntry)]
+    channels = [n for n, entry in CATALOGUE.items() if entry.channel is not None]
     return (
         f"there is no method {name!r}.{meant(name, [*LABELS, *channels])} There are "
         f"{', '.join(LABELS)}; every channel of privest.mechanism.CATALOGUE, also with {OUTPUT} or "
@@ -178,8 +220,9 @@ def _no_such(name: str) -> str:
 
 
 def _of_function(function: object, name: str, **more: Any) -> Method:  # noqa: ANN401
-    if isinstance(function, Method):
-        return Method(name, function.label, function.pair, **more)
+    if isinstance(function, type) and issubclass(function, Channel):
+        words = f"{function.__name__} on data, maximum likelihood"
+        return Method(name, words, partial(_own_channel, function), **more)
     if not callable(function):
         raise InvalidInput(
             f"{name} must be a function of (model, s) that returns a mechanism and an estimator; "
@@ -237,10 +280,10 @@ def pair_of(method: Method, model: pv.LinearModel, s: float) -> Pair:
         raise InvalidInput(f"method {method.name} failed with {_words(error)}") from error
     if not (isinstance(made, tuple) and len(made) == 2 and callable(made[1])):
         raise InvalidInput(f"method {method.name} must return a mechanism and an estimator.")
-    if not isinstance(made[0], Mechanism) or made[0].readings != model.readings:
+    if not isinstance(made[0], Mechanism) or made[0].measurements != model.readings:
         raise InvalidInput(
             f"method {method.name} must return a privest.mechanism.Mechanism for "
-            f"{model.readings} readings (data_perturbation makes one of a channel)."
+            f"{model.readings} measurements."
         )
     return made
 

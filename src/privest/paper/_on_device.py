@@ -1,8 +1,7 @@
-"""The first experiment where the arrays are: readings, releases and errors made on one device.
+"""The first experiment on one device: measurements, releases and errors as arrays of a backend.
 
-Every law is drawn by its inverse from the uniform numbers of a `Counter`, so that a graphics
-processor and this machine see the same trials (to rounding). What is here simulates; the release of
-readings has its own door.
+Every distribution is drawn by its inverse from the uniform numbers of a `Counter`, so that a
+graphics processor and this machine see the same trials (to rounding).
 """
 
 from __future__ import annotations
@@ -25,13 +24,11 @@ from privest.mechanism import (
     GaussianMechanism,
     Inverse,
     Mechanism,
-    TriangularQuantiser,
-    TruncatedInverse,
+    ProbabilisticQuantiser,
 )
-from privest.noise import Cauchy, CosSquared, GaussianLaw, Laplace, ScalarLaw
+from privest.noise import Cauchy, CosSquared, Distribution, Gaussian, Laplace
 from privest.paper._engine import Counter
-from privest.paper._first import Setting
-from privest.paper._methods import Likely, Linear, Method, pair_of
+from privest.paper._methods import Likely, Linear, Method, Setting, pair_of
 
 AT_ONCE = 2**22  # trials simulated together, if memory allows
 ARRAYS = 8  # of the size of the uniform numbers, alive at the same time
@@ -81,15 +78,15 @@ def _solver(
     if isinstance(estimate, Likely):
         H, likelihood = estimate.matrix, estimate.likelihood
         as_backend(where, likelihood)
-        return lambda z: pv.estimator.maximum_likelihood(H, z, likelihood, backend=where).estimate
+        return lambda z: pv.estimator.maximum_likelihood(H, z, likelihood, backend=where).value
     raise InvalidInput(_cannot(method, "its estimator is a function of NumPy's arrays"))
 
 
 def _sampler(mechanism: Mechanism, method: Method) -> tuple[Draw, int]:
-    """z from readings and uniform numbers, and how many of those a trial needs."""
+    """z from measurements and uniform numbers, and how many of those a trial needs."""
     if isinstance(mechanism, GaussianMechanism) and mechanism.ends is None:
-        level = mechanism.level.for_size(mechanism.readings)
-        L = level.factor_rows(np.eye(mechanism.readings))[level.informative()].T
+        level = mechanism.level.for_size(mechanism.measurements)
+        L = level.factor_rows(np.eye(mechanism.measurements))[level.informative()].T
 
         def gaussian(y: Array, u: Array, where: Backend) -> Array:
             z: Array = y @ where.xp.asarray(L) + where.special.ndtri(u)
@@ -113,19 +110,19 @@ def _sampler(mechanism: Mechanism, method: Method) -> tuple[Draw, int]:
 
 def _cannot(method: Method, why: str) -> str:
     return (
-        f"method {method.name} cannot run on a graphics processor: {why}. Leave --device out, or "
-        "choose methods of the paper's list."
+        f"method {method.name} cannot run on a graphics processor: {why}. Choose methods of "
+        "the paper's list, or backend='numpy'."
     )
 
 
-def drawn(law: ScalarLaw, u: Array, where: Backend) -> Array:
-    """Values of a law from uniform numbers (trials, places, q): its quantiles."""
+def drawn(law: Distribution, u: Array, where: Backend) -> Array:
+    """Values of a distribution from uniform numbers (trials, places, q): its quantiles."""
     xp = where.xp
     first = u[:, 0]
     near, side = xp.minimum(first, 1.0 - first), xp.where(first < 0.5, -1.0, 1.0)
     value: Array
-    if isinstance(law, GaussianLaw):
-        value = law.loc + math.sqrt(law.variance) * where.special.ndtri(first)
+    if isinstance(law, Gaussian):
+        value = law.mean + math.sqrt(law.variance) * where.special.ndtri(first)
     elif isinstance(law, Laplace):
         value = -side * law.scale * xp.log(2.0 * near)
     elif isinstance(law, Cauchy):
@@ -139,10 +136,10 @@ def drawn(law: ScalarLaw, u: Array, where: Backend) -> Array:
     return value
 
 
-def _places(law: ScalarLaw) -> int:
+def _places(law: Distribution) -> int:
     if isinstance(law, CosSquared):
         return 2
-    return 1 if isinstance(law, GaussianLaw | Laplace | Cauchy) else 0
+    return 1 if isinstance(law, Gaussian | Laplace | Cauchy) else 0
 
 
 @singledispatch
@@ -169,35 +166,26 @@ def _(channel: Additive, u: Array, parts: Array, where: Backend) -> Array:
 
 @uniforms_of.register
 def _(channel: Inverse) -> int:
-    return _places(channel.noise)
+    return (channel.truncate is not None) + _places(channel.noise)
 
 
 @sample.register
 def _(channel: Inverse, u: Array, parts: Array, where: Backend) -> Array:
-    return u / (1.0 + drawn(channel.noise, parts, where))
-
-
-@uniforms_of.register
-def _(channel: TruncatedInverse) -> int:
-    return 1 + _places(channel.noise)
-
-
-@sample.register
-def _(channel: TruncatedInverse, u: Array, parts: Array, where: Backend) -> Array:
-    xp, edge = where.xp, channel.threshold
-    ends = xp.where(parts[:, 0] < 0.5 * (1.0 + u / edge), edge, -edge)
-    seen = xp.where(xp.abs(u) < edge, ends, u)
-    z: Array = seen / (1.0 + drawn(channel.noise, parts[:, 1:], where))
+    xp, edge, seen = where.xp, channel.truncate, u
+    if edge is not None:
+        ends = xp.where(parts[:, 0] < 0.5 * (1.0 + u / edge), edge, -edge)
+        seen, parts = xp.where(xp.abs(u) < edge, ends, u), parts[:, 1:]
+    z: Array = seen / (1.0 + drawn(channel.noise, parts, where))
     return z
 
 
 @uniforms_of.register
-def _(channel: TriangularQuantiser) -> int:
-    return 2
+def _(channel: ProbabilisticQuantiser) -> int:
+    return 2 if channel.dither == "triangular" else 0
 
 
 @sample.register
-def _(channel: TriangularQuantiser, u: Array, parts: Array, where: Backend) -> Array:
+def _(channel: ProbabilisticQuantiser, u: Array, parts: Array, where: Backend) -> Array:
     dither: Array = parts[:, 0] + parts[:, 1] - 1.0
     z: Array = where.xp.rint(u / channel.step + dither) * channel.step
     return z

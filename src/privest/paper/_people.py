@@ -1,69 +1,61 @@
-"""The set-up of the paper's recursive experiments (`fig:pprls-non-syms`, `fig:pprls-syms`).
+"""Streams of people: the set-up of `fig:pprls-non-syms` and `fig:pprls-syms`.
 
 People are split at random into a reference set and blocks. The reference gives everything that is
-public: the Box-Cox exponent, the units, the parameter that counts as true (least squares) and the
-noise variance. Each block is a stream y_k = H_kθ + w_k of one person a step, run from its start.
+public: the Box-Cox exponent, the units (features and transformed response are centred and scaled),
+the parameter that counts as true (least squares) and the noise variance. Each block is a stream
+y_k = H_kθ + w_k of one person a step. One draw of (S_k, U_k) serves all blocks.
 
-What the paper leaves open, and our defaults:
-
-- units of the features: centred and scaled by the reference ("standard"), so that the summed
-  error weighs all coefficients alike; "raw" keeps years, kg/m², 0/1 for sex;
-- units of the response: the transformed response, centred and scaled by the reference
-  ("standard"; σ² ≈ 0.85 for NHANES), so that levels about 1 hide as much as people differ;
-  "plain" keeps the bare transform, on which σ² ≈ 0.04 and levels about 1 drown the data;
-- one random split, one draw of (S_k, U_k), the same for all blocks.
+The private RLS is linear in the releases, θ̂_k = W_k z̃, with weights that depend on the rows and the
+level only: thousands of repetitions are one product, and the covariance splits into what the
+measurements and what the privacy noise contribute. Steps before a block identifies θ are NaN.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import scipy
 
 import privest as pv
 from privest.arrays import Array, Index
+from privest.bounds import stream_bound
+from privest.data.frames import Table
+from privest.data.nhanes import load_nhanes
 from privest.errors import InvalidInput
-from privest.paper._nhanes import load_nhanes
+from privest.linalg import least_squares
+from privest.paper._engine import generator
+
+P = TypeVar("P")
+START = 10  # measurements from which claims are judged
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many people are the reference, and how the others are cut: `blocks` of `length`.
-
-    `repetitions` of every block, if a run does not say otherwise.
-    """
+    """Sizes: people of the reference, `blocks` of `length`, and repetitions of each block."""
 
     reference: int
     blocks: int
     length: int
     repetitions: int = 20
-    features: str = "standard"
-    response: str = "standard"
-
-    def __post_init__(self) -> None:
-        if self.features not in ("standard", "raw"):
-            raise InvalidInput('the units of the features are "standard" or "raw".')
-        if self.response not in ("standard", "plain"):
-            raise InvalidInput('the units of the response are "standard" or "plain".')
-        if min(self.reference, self.blocks, self.length, self.repetitions) < 2:
-            raise InvalidInput("a plan needs a reference, 2 blocks of 2 people and 2 repetitions.")
 
 
 # NHANES as in the paper. Diabetes has 442 people: a reference large enough that its own error is
 # below a tenth of that of a block, four shorter streams, and as many runs as the paper, 400.
-PLANS: dict[str, Plan] = {
-    "nhanes": Plan(reference=704, blocks=20, length=100),
-    "diabetes": Plan(reference=242, blocks=4, length=50, repetitions=100),
-}
+NHANES = Plan(reference=704, blocks=20, length=100)
+DIABETES = Plan(reference=242, blocks=4, length=50, repetitions=100)
 
 
-def load(source: str, folder: str | os.PathLike[str] | None = None) -> pv.data.Table:
-    """The table of an experiment; `folder` is for NHANES (without one: downloaded)."""
-    if source not in PLANS:
-        raise InvalidInput(f"the data are one of {', '.join(PLANS)}; received {source!r}.")
-    return load_nhanes(folder) if source == "nhanes" else pv.data.load_diabetes()
+def people_of(data: str | Table) -> tuple[Table, Plan]:
+    """The table of an experiment, and how it is cut."""
+    if isinstance(data, str):
+        if data not in ("diabetes", "nhanes"):
+            raise InvalidInput(f"data is 'diabetes', 'nhanes' or a table; received {data!r}.")
+        data = load_nhanes() if data == "nhanes" else pv.data.load_diabetes()
+    return data, NHANES if data.source.startswith("NHANES") else DIABETES
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,37 +63,21 @@ class Split:
     """One random split of a table: public facts from the reference, and the blocks.
 
     rows                   H, (blocks, length, n); the first column is 1.
-    readings               y, (blocks, length): sensitive.
+    measurements           y, (blocks, length): sensitive.
     theta, variance        least squares on the reference, and its residual variance.
     reference_covariance   of theta itself: the "truth" of the experiment is an estimate.
     centre                 mean response of the reference.
-    exponent               of the Box-Cox transform; None where the response is a logarithm.
     """
 
     rows: Array = field(repr=False)
-    readings: Array = field(repr=False)
+    measurements: Array = field(repr=False)
     theta: Array
     variance: float
     reference_covariance: Array = field(repr=False)
     centre: float
-    exponent: float | None
-
-    @property
-    def blocks(self) -> int:
-        """How many streams."""
-        return len(self.rows)
-
-    @property
-    def length(self) -> int:
-        """Steps a stream."""
-        return int(self.rows.shape[1])
-
-    def model(self, block: int) -> pv.LinearModel:
-        """The model of one stream."""
-        return pv.LinearModel(self.rows[block], noise=self.variance)
 
 
-def split(table: pv.data.Table, plan: Plan, rng: np.random.Generator) -> Split:
+def split(table: Table, plan: Plan, rng: np.random.Generator) -> Split:
     """A random split of the table; nothing public is computed from the blocks."""
     needed = plan.reference + plan.blocks * plan.length
     if len(table) < needed:
@@ -111,28 +87,23 @@ def split(table: pv.data.Table, plan: Plan, rng: np.random.Generator) -> Split:
         )
     order = rng.permutation(len(table))
     reference, others = order[: plan.reference], order[plan.reference : needed]
-    response, exponent = table.response, None
+    response = table.response
     if not table.logarithm:
         exponent = float(scipy.stats.boxcox_normmax(response[reference], method="mle"))
         response = scipy.special.boxcox(response, exponent)
-    if plan.response == "standard":
-        response = _standard(response, reference)
-    features = table.features
-    if plan.features == "standard":
-        features = _standard(features, reference)
+    response, features = _standard(response, reference), _standard(table.features, reference)
     rows = np.column_stack([np.ones(len(table)), features])
-    theta, root = pv.linalg.least_squares(rows[reference], response[reference])
+    theta, root = least_squares(rows[reference], response[reference])
     residual = response[reference] - rows[reference] @ theta
     variance = float(residual @ residual) / (plan.reference - len(theta))
     shape = (plan.blocks, plan.length)
     return Split(
         rows=rows[others].reshape(*shape, -1),
-        readings=response[others].reshape(shape),
+        measurements=response[others].reshape(shape),
         theta=theta,
         variance=variance,
         reference_covariance=variance * root.inverse(),
         centre=float(response[reference].mean()),
-        exponent=exponent,
     )
 
 
@@ -144,10 +115,156 @@ def _standard(values: Array, reference: Index) -> Array:
     return np.asarray((values - chosen.mean(axis=0)) / spread)
 
 
-def drawn_level(
-    length: int, rng: np.random.Generator, *, low: float = 0.2, high: float = 2.0, past: float = 0.1
-) -> pv.StreamLevel:
-    """S_k uniform in [low, high], U_k = past·√S_k ξ_k, ξ_k standard normal (`eq:barS`)."""
-    s = rng.uniform(low, high, length)
+def drawn_level(length: int, rng: np.random.Generator) -> pv.StreamLevel:
+    """S_k uniform in [0.2, 2], U_k = 0.1 √S_k ξ_k, ξ_k standard normal (`eq:barS`)."""
+    s = rng.uniform(0.2, 2.0, length)
     ties = np.tril(rng.standard_normal((length, length)), -1)
-    return pv.StreamLevel(s, past * np.sqrt(s)[:, None] * ties)
+    return pv.StreamLevel(s, 0.1 * np.sqrt(s)[:, None] * ties)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPaths:
+    """W_k for k = first..K−1 (steps counted from 0), and covariances of θ̂_k, (K − first, n, n).
+
+    measured   W_k A Σ Aᵀ W_kᵀ: from w;   noise   W_k W_kᵀ: from the privacy noise. Their sum is
+    `bound`, Σ_PPCR,k, for Gaussian w.
+    """
+
+    first: int
+    weights: Array
+    shown: Array  # A: what a release shows of the measurements
+    measured: Array
+    noise: Array
+    bound: Array
+
+    def estimates(self, measurements: Array, release_noise: Array) -> Array:
+        """θ̂_k, (R, K − first, n), from measurements (R, K) or (K,) and unit noise (R, K)."""
+        releases = measurements @ self.shown.T + release_noise
+        return np.asarray(np.einsum("knj,rj->rkn", self.weights, releases, optimize=True))
+
+
+def linear_paths(model: pv.LinearModel, level: pv.StreamLevel) -> LinearPaths:
+    """The weights of `algo:PP_RLS`:  W_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ [C⁻¹]_j ,  C Cᵀ = A Σ Aᵀ + I.
+
+    Assumes Gaussian noise and one measurement a step. Cost: K³ and the memory of K·n·K numbers.
+    """
+    limits = stream_bound(model, level)
+    first, size = limits.require_first(), level.measurements
+    whitener = level.rows.whiten(model.covariance, np.eye(size))
+    sums = np.cumsum(limits.rows[:, :, None] * whitener[:, None, :], axis=0)[first:]
+    weights = limits.found @ sums
+    shown = level.rows.dense()
+    half = model.covariance.factor_rows(shown.T).T  # A Σ^½
+    spread = weights @ half
+    return LinearPaths(
+        first=first,
+        weights=weights,
+        shown=shown,
+        measured=spread @ spread.transpose(0, 2, 1),
+        noise=weights @ weights.transpose(0, 2, 1),
+        bound=limits.found,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Streams:
+    """The B blocks of one split with the weights of their estimates, K steps each."""
+
+    split: Split
+    paths: list[LinearPaths]
+
+    @classmethod
+    def of(cls, own: Split, level: pv.StreamLevel) -> Streams:
+        """The blocks of a split at a level."""
+        return cls(
+            own,
+            [
+                linear_paths(pv.LinearModel(own.rows[b], noise=own.variance), level)
+                for b in range(len(own.rows))
+            ],
+        )
+
+    @property
+    def first(self) -> int:
+        """The first step (from 0) after which every block identifies θ."""
+        return max(path.first for path in self.paths)
+
+    def measurements(self, count: int) -> Array:
+        """The people's own, the same in every repetition, (count, B, K)."""
+        return np.broadcast_to(self.split.measurements, (count, *self.split.measurements.shape))
+
+    def synthetic(self, count: int, rng: np.random.Generator) -> Array:
+        """Measurements of the same rows with θ_ref true and fresh noise, (count, B, K)."""
+        own = self.split
+        w = rng.standard_normal((count, *own.measurements.shape))
+        return np.asarray(own.rows @ own.theta + np.sqrt(own.variance) * w)
+
+    def squared_errors(self, measurements: Array, noise: Array) -> Array:
+        """‖θ̂_k − θ_ref‖² of the private RLS, (count, B, K), from measurements and unit noise."""
+        found = np.full(measurements.shape, np.nan)
+        for b, path in enumerate(self.paths):
+            error = path.estimates(measurements[:, b], noise[:, b]) - self.split.theta
+            found[:, b, path.first :] = (error**2).sum(axis=-1)
+        return found
+
+    def covariances(self, name: str) -> Array:
+        """`measured`, `noise` or `bound` of every block, (B, K, n, n)."""
+        n = len(self.split.theta)
+        found = np.full((*self.split.measurements.shape, n, n), np.nan)
+        for b, path in enumerate(self.paths):
+            found[b, path.first :] = getattr(path, name)
+        return found
+
+    @cached_property
+    def floors(self) -> Array:
+        """tr Σ_PPCR,k, (B, K)."""
+        return np.asarray(np.trace(self.covariances("bound"), axis1=-2, axis2=-1))
+
+
+def rounds(
+    table: Table, plan: Plan, level: pv.StreamLevel, repetitions: int, seed: int, resplit: bool
+) -> Iterator[tuple[Streams, int]]:
+    """The splits of a seed, and how many repetitions each serves."""
+    if repetitions < 2:
+        raise InvalidInput(f"at least 2 trials are needed; received {repetitions}.")
+    count = repetitions if resplit else 1
+    for r in range(count):
+        own = split(table, plan, generator("split", r, seed))
+        yield Streams.of(own, level), repetitions // count
+
+
+def sampling_error(errors: Array, floors: Array, *, fresh: bool = False) -> Array:
+    """The standard error of the mean of errors (splits, repetitions, B, K), floors (splits, B, K).
+
+    Over what is independent: splits; without several of them the repetitions, if the measurements
+    are `fresh` in each; else only the blocks.
+    """
+    if len(errors) > 1:
+        return ratio_error(errors.mean(axis=(1, 2)), floors.mean(axis=1))
+    if fresh:
+        cells = errors[0].mean(axis=1)
+        return ratio_error(cells, np.ones_like(cells))
+    return ratio_error(errors[0].mean(axis=0), floors[0])
+
+
+def by_step(
+    point: Callable[..., P], first: int, columns: Mapping[str, Array], **same: str | int
+) -> list[P]:
+    """A point of a figure for every step from `first`: its columns there, and what is the same."""
+    steps = len(next(iter(columns.values())))
+    return [
+        point(k=i + 1, **same, **{name: float(values[i]) for name, values in columns.items()})
+        for i in range(first, steps)
+    ]
+
+
+def ratio_error(cells: Array, floors: Array) -> Array:
+    """The standard error of mean(cells), (C, K): independent cells with expectation ∝ floors.
+
+    Cells differ because their designs do; only what the common ratio to the floor does not
+    explain is chance.
+    """
+    count = len(cells)
+    ratio = cells.mean(axis=0) / floors.mean(axis=0)
+    rest = cells - ratio * floors
+    return np.asarray(np.sqrt((rest**2).sum(axis=0) / (count * (count - 1))))

@@ -1,6 +1,3 @@
-"""Output perturbation: estimate from the raw measurements, then release the estimate with noise."""
+"""Estimate from raw measurements, then release: the inside of `mechanism.OutputPerturbation`."""
 
-from privest.pipeline._perturbation import OutputPerturbation, PrivateEstimate
-from privest.pipeline._report import FiniteLoss, OwnerReport
-
-__all__ = ["FiniteLoss", "OutputPerturbation", "OwnerReport", "PrivateEstimate"]
+from privest.pipeline._perturbation import OutputPerturbation as OutputPerturbation

@@ -3,16 +3,14 @@
 The estimate comes before the release here. What leaves is z = Tθ̂ + d, with d independent of the
 data and a covariance made of public inputs only.
 
-**What the budget means.** The information tr I_z(Y) depends on the measurements. For K → ∞ it tends
+**The budget.** The information tr I_z(Y) depends on the measurements. For K → ∞ it tends
 to s (`thm:rate_attainablility`); at finite K it is above s on about half of all data sets, and no
-bound holds for every Y. `safety` fixes in advance a factor by which s is undercut; the realised
-value is in `for_data_owner`, which is private.
+bound holds for every Y. The realised value is in `for_data_owner`, which is private.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -25,19 +23,17 @@ from privest.arrays import (
     as_array,
     as_choice,
     as_count,
-    as_number,
     as_positive,
 )
-from privest.errors import FewReadings, InvalidInput, NotReleasable
-from privest.estimator import Result
-from privest.linalg import psd
+from privest.errors import InvalidInput, NotReleasable, SmallSampleWarning
+from privest.estimator import Estimate
 from privest.linalg.batched import substitute
 from privest.mechanism.rows import real_numbers
 from privest.mechanism.source import Generated, Source, as_protected, as_source, require_room
 from privest.model import LinearModel
-from privest.noise import GaussianLaw, Independent, ScalarLaw
+from privest.noise import Distribution, Gaussian, Independent
 from privest.pipeline import _roots as roots
-from privest.pipeline._protected import law_of, noisy, widening
+from privest.pipeline._noise import Shape, law_of, noise_shape, noisy, widening
 from privest.pipeline._report import (
     FiniteLoss,
     OwnerReport,
@@ -56,7 +52,6 @@ from privest.pipeline._score import (
 )
 
 Choice = Literal["optimal", "likelihood", "least_squares", "one_step"]
-Shape = Literal["trace", "paper"]
 METHODS: dict[str, str] = {
     "optimal": "optimal score with noise",
     "likelihood": "maximum likelihood with noise (algo:mult)",
@@ -72,46 +67,6 @@ TOLD = 1.1  # times the limit: a warning from here
 MEASUREMENTS_A_PARAMETER = 5  # fewer, and "for large K" has no meaning
 LEVERAGE = 0.95  # the most that one row may determine
 PARTS = (0.5, 0.998, 0.002)  # of the law, on which the residuals are compared with it
-
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PrivateEstimate(Result):
-    """What is released, and how good it is: only `estimate` depends on the measurements.
-
-    estimate       z = Tθ̂ + d, (r,), or (trials, r).
-    sampling       covariance of Tθ̂, simulated for few measurements, else that for large K;
-                   `privacy`: of d.
-    classical      T Σ_CR Tᵀ, the bound without privacy.
-    private_bound  a lower bound on tr(W·MSE) for any mechanism and unbiased estimate under
-                   tr I_z(Y) ≤ s (`bounds.trace_bound`); attained for Gaussian noise.
-    loss           tr(W·covariance), to compare with it.
-    budget         s; `safety`: the noise was made for s/safety.
-    factor         loss over that for large K; 1 where that is what was taken.
-    """
-
-    private_bound: float
-    loss: float
-    budget: float
-    safety: float
-    method: str
-    factor: float = 1.0
-
-    @property
-    def efficiency(self) -> float:
-        """private_bound/loss ≤ 1."""
-        return self.private_bound / self.loss
-
-    def _errors_said(self) -> str:
-        return ""  # the line above says the method, which is of the release and not of the errors
-
-    def _heading(self) -> list[str]:
-        safe = f", safety {self.safety:g}" if self.safety > 1 else ""
-        few = "" if self.factor == 1 else f" ({self.factor:.3g} times that of many measurements)"
-        return [
-            f"{self.method}, budget {self.budget:g}{safe}: loss {self.loss:.4g}{few}, private "
-            f"bound {self.private_bound:.4g}, efficiency {self.efficiency:.3f}",
-            *super()._heading(),
-        ]
 
 
 class OutputPerturbation:
@@ -133,11 +88,11 @@ class OutputPerturbation:
                given): a Laplacian of the same information has twice the variance.
     shape      "trace" (least tr MSE, the default) or "paper" (D₀ = (n/s)(ΣHᵀH)⁻¹).
     weight     W for the loss tr(W·MSE); singular: only Bᵀθ is released, W = BBᵀ.
-    safety     ≥ 1: noise for s/safety.
 
     `release` is real; it depends on the measurements by what it releases alone. `simulate` is for
     experiments: its errors depend on the measurements, and are for the data owner.
-    Source: `algo:mult`, `thm:rate_attainablility`; docs/theory.md 7.
+    Source: `algo:mult`, `thm:rate_attainablility`, `concl:ML` (under `assum:mult`);
+    docs/theory.md 7.
 
     >>> import privest as pv
     >>> model = pv.LinearModel([[1.0]] * 100, noise=pv.noise.Laplace(1.0))
@@ -153,21 +108,17 @@ class OutputPerturbation:
         *,
         score: Choice = "optimal",
         bandwidth: float | str | None = None,
-        noise: ScalarLaw | None = None,
+        noise: Distribution | None = None,
         shape: Shape = "trace",
         weight: ArrayLike | None = None,
-        safety: float = 1.0,
     ) -> None:
         self.model = model
         self._options: dict[str, Any] = {
             "score": score, "bandwidth": bandwidth, "noise": noise, "shape": shape,
-            "weight": weight, "safety": safety,
+            "weight": weight,
         }  # fmt: skip
         self.method = METHODS[as_choice(score, get_args(Choice), "score")]
         self.budget = as_positive(budget, "budget")
-        self.safety = as_number(safety, "safety")
-        if self.safety < 1:
-            raise InvalidInput(f"safety must be ≥ 1; received {self.safety:g}.")
         if (bandwidth is not None and score != "likelihood") or (
             noise is not None and score != "least_squares"
         ):
@@ -176,7 +127,7 @@ class OutputPerturbation:
             )
         self.law = _one_law(model)
         # unit information, each component of D^-½·d
-        self.noise: ScalarLaw = GaussianLaw(variance=1.0) if noise is None else _centred(noise)
+        self.noise: Distribution = Gaussian(cov=1.0) if noise is None else _centred(noise)
         count, n = model.matrix.shape
         if count < MEASUREMENTS_A_PARAMETER * n:
             raise InvalidInput(
@@ -186,7 +137,7 @@ class OutputPerturbation:
             )
         self.design = Design(model.matrix)
         self.leverage = _largest_leverage(self.design)
-        self.shape = noise_shape(self.design.triangle, self.budget / self.safety, shape, weight)
+        self.shape = noise_shape(self.design.triangle, self.budget, shape, weight)
         self.score: Score
         if score == "least_squares":
             self.score = LinearScore(self.law)
@@ -197,9 +148,8 @@ class OutputPerturbation:
         self._one_step = score == "one_step"
 
     def __repr__(self) -> str:
-        safe = f", safety={self.safety:g}" if self.safety > 1 else ""
         score = self._options["score"]
-        return f"OutputPerturbation({self.model!r}, budget={self.budget:g}, score={score!r}{safe})"
+        return f"OutputPerturbation({self.model!r}, budget={self.budget:g}, score={score!r})"
 
     # --- what is known before any data ------------------------------------------------------------
 
@@ -236,7 +186,7 @@ class OutputPerturbation:
         Used for fewer than 100 measurements a parameter or a leverage above 0.2, unless the
         estimate is linear, when the limit is exact. Made once, with a generator of its own: the
         same for the same public inputs. Up to some seconds.
-        Warns (`errors.FewReadings`) where the error is more than 1.1 times that of the limit.
+        Warns (`SmallSampleWarning`) where the error is more than 1.1 times that of the limit.
         """
         count, n = self.model.matrix.shape
         if isinstance(self.score, LinearScore) or (count >= FEW * n and self.leverage <= HIGH):
@@ -248,7 +198,7 @@ class OutputPerturbation:
                 f"with {count} measurements and a largest leverage of {self.leverage:.2f} the loss "
                 f"is {found.factor:.3g} times that of many measurements (simulated; loss and "
                 "standard errors count it).",
-                FewReadings,
+                SmallSampleWarning,
                 stacklevel=3,
             )
         return found
@@ -277,8 +227,8 @@ class OutputPerturbation:
     def ratios(self, rng: np.random.Generator, data_sets: int = 1000) -> Array:
         """tr I_z(Y)/s of data sets simulated from the public model, (data_sets,).
 
-        How often, and by how much, a data set exceeds the budget: a quantile of this, for safety 1,
-        is a safety factor that is enough so often. NaN where there is no estimate.
+        How often, and by how much, a data set exceeds the budget; a budget divided by a quantile
+        of this is kept so often. NaN where there is no estimate.
         """
         return simulated_ratios(self, rng, as_count(data_sets, "data_sets", least=1))
 
@@ -363,12 +313,12 @@ class OutputPerturbation:
         theta = self._estimated(given[None])[0]
         return owner_report(self, given, theta, self._tie(given, theta))
 
-    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> PrivateEstimate:
+    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Estimate:
         """The release with noise from a simulation generator: for experiments, not for release."""
         source = as_source(rng)
         return self._described(self._noisy(self.estimate(y), source), source)
 
-    def release(self, y: ArrayLike, source: Source | None = None) -> PrivateEstimate:
+    def release(self, y: ArrayLike, source: Source | None = None) -> Estimate:
         """z = Tθ̂ + d with protected noise; it has no seed. y: (K,), or (trials, K).
 
         The noise is exact: every coordinate of F⁻¹Tθ̂, as it was computed, is shown with
@@ -406,22 +356,17 @@ class OutputPerturbation:
         )
         return OutputPerturbation(kept, self.budget, **self._options)
 
-    def _described(self, estimate: Array, source: Source) -> PrivateEstimate:
+    def _described(self, estimate: Array, source: Source) -> Estimate:
         wider = 1.0 if source.simulated else widening(self.noise, source.grid)
         privacy = wider * self.privacy
-        return PrivateEstimate(
-            estimate=estimate,
+        return Estimate(
+            value=estimate,
             covariance=self.sampling + privacy,
             sampling=self.sampling,
             classical=self.classical,
             names=self.model.names if self.shape.whole else (),
             simulated=source.simulated,
-            private_bound=self.private_bound,
-            loss=self.loss + (wider - 1) * float(np.sum(self.shape.loss * self.privacy)),
-            budget=self.budget,
-            safety=self.safety,
             method=self.method,
-            factor=1.0 if self.finite is None else self.finite.factor,
         )
 
     def _noisy(self, theta: Array, source: Source) -> Array:
@@ -430,7 +375,7 @@ class OutputPerturbation:
         # Cholesky, not eigenvectors: columns of H may differ by many orders of magnitude.
         factor = np.linalg.cholesky(self.information_scale)
         unit = substitute(factor, exact.T, lower=True).T
-        if isinstance(self.noise, GaussianLaw):
+        if isinstance(self.noise, Gaussian):
             return np.asarray(source.add_noise(unit) @ factor.T)
         if not isinstance(source, Generated):
             raise InvalidInput(
@@ -487,7 +432,7 @@ class OutputPerturbation:
                 )
 
 
-def _one_law(model: LinearModel) -> ScalarLaw:
+def _one_law(model: LinearModel) -> Distribution:
     """The law of every w_k; raises InvalidInput where they differ or depend on each other."""
     if not isinstance(model, LinearModel):
         raise InvalidInput(f"a LinearModel is needed; received {type(model).__name__}.")
@@ -500,7 +445,7 @@ def _one_law(model: LinearModel) -> ScalarLaw:
     return noise.laws[0]
 
 
-def _centred(noise: ScalarLaw) -> ScalarLaw:
+def _centred(noise: Distribution) -> Distribution:
     """Release noise of mean 0, finite variance and finite information."""
     if not np.isfinite(noise.fisher_information):
         raise InvalidInput(f"{noise!r} has infinite information: no budget allows it.")
@@ -529,74 +474,3 @@ def _largest_leverage(design: Design) -> float:
             "the parameter or the row, or release the measurement itself with noise."
         )
     return most
-
-
-# --- the covariance of the noise for a budget -----------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class NoiseShape:
-    """What a budget tr I_z(Y) ≤ s means for one H.
-
-    The estimate of a score with sensitivity c moves with the data by c·tr(D⁻¹A) = s in the limit,
-    A = (ΣH_kᵀH_k)⁻¹. Among all such D, tr WD is least for the shape of docs/theory.md 3:
-
-        Ã = BᵀAB, W = BBᵀ:   cov of the noise on Bᵀθ̂ = c (tr Ã^½/s) Ã^½ ,   λ = (tr Ã^½)²/(s tr Ã)
-
-    The paper takes D = c (n/s) A, λ = n/s: more by the factor n tr A/(tr A^½)² ∈ [1, n].
-
-    targets   (r, n): Tθ is released; the identity (`whole`) unless the weight is singular, then Bᵀ.
-    unit      (r, r) covariance of the noise on Tθ̂ for sensitivity c = 1.
-    spread    (r, r) T A Tᵀ: the estimate's own covariance for E ψ²/(E ψ')² = 1.
-    weight    λ, what the optimal score must be made for.
-    gram, strength: tr Ã and tr Ã^½; loss: (r, r) L with tr(W·MSE of θ̂) = tr(L·MSE of Tθ̂).
-    """
-
-    targets: Array
-    whole: bool
-    unit: Array
-    spread: Array
-    weight: float
-    gram: float
-    strength: float
-    loss: Array
-
-
-def noise_shape(
-    triangle: Array, budget: float, shape: Shape = "trace", weight: ArrayLike | None = None
-) -> NoiseShape:
-    """The shape for RᵀR = ΣH_kᵀH_k (`triangle` R), budget s and loss tr W·MSE (identity: None)."""
-    n = len(triangle)
-    if as_choice(shape, get_args(Shape), "shape") == "paper" and weight is not None:
-        raise InvalidInput("the paper's shape has no weight: leave one of them out.")
-    root = _weight_root(weight, n)
-    half = substitute(triangle, root, transposed=True)
-    _, strengths, right = np.linalg.svd(half, full_matrices=False)
-    strength, gram = float(strengths.sum()), float((strengths**2).sum())
-    whole = root.shape[1] == n
-    # For W > 0 the noise is mapped back to θ̂ itself; unmapped it would break the budget.
-    back = np.linalg.inv(root.T) if whole else np.eye(root.shape[1])
-    targets = np.eye(n) if whole else np.asarray(root.T)
-    spread = _symmetric(back @ (half.T @ half) @ back.T)
-    if shape == "paper":
-        unit, multiplier = n / budget * spread, n / budget
-    else:
-        unit = strength / budget * _symmetric(back @ ((right.T * strengths) @ right) @ back.T)
-        multiplier = strength**2 / (budget * gram)
-    loss = _symmetric(root @ root.T) if whole else np.eye(root.shape[1])
-    return NoiseShape(targets, whole, unit, spread, multiplier, gram, strength, loss)
-
-
-def _weight_root(weight: ArrayLike | None, n: int) -> Array:
-    """B (n, r) of full column rank with W = BBᵀ; the identity for no weight."""
-    if weight is None:
-        return np.eye(n)
-    root = psd(weight, "the weight", size=n).times_factor(np.eye(n))
-    root = root[:, root.any(axis=0)]
-    if root.shape[1] == 0:
-        raise InvalidInput("the weight is zero: nothing is asked for.")
-    return root
-
-
-def _symmetric(matrix: Array) -> Array:
-    return (matrix + matrix.T) / 2

@@ -1,4 +1,4 @@
-"""Public error and private exposure of an output perturbation: Jacobians, report, simulations.
+"""Private exposure and public error of an output perturbation: Jacobians, report, simulations.
 
 With J = ∂θ̂/∂Y and Gaussian noise of covariance D on Tθ̂,
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from privest.arrays import Array
 from privest.errors import BudgetExceeded, NumericalFailure
 from privest.pipeline._roots import Tie
 from privest.pipeline._score import Score
-from privest.records import Record
 
 if TYPE_CHECKING:
     from privest.pipeline._perturbation import OutputPerturbation
@@ -60,7 +59,7 @@ class OwnerReport:
 
     @property
     def ratio(self) -> float:
-        """tr I_z(Y)/s: above 1 for about half of all data sets (unless safety > 1)."""
+        """tr I_z(Y)/s: above 1 for about half of all data sets."""
         return self.realised / self.budget
 
     def require_no_tie(self) -> None:
@@ -129,8 +128,7 @@ def _precision(own: OutputPerturbation) -> Array:
     return np.asarray(targets.T @ np.linalg.solve(own.information_scale, targets))
 
 
-@dataclass(frozen=True, eq=False)
-class FiniteLoss(Record):
+class FiniteLoss(NamedTuple):
     """The loss at this number of measurements, simulated from the public model.
 
         E (θ̂−θ)(θ̂−θ)ᵀ = C + E[(θ̂−θ)(θ̂−θ)ᵀ − ℓℓᵀ] ,   ℓ = (E ψ' HᵀH)⁻¹ Σ ψ(w_k) H_kᵀ
@@ -138,25 +136,14 @@ class FiniteLoss(Record):
     C = E ℓℓᵀ is the limit for large K, exact for ℓ at every K. Only the difference is simulated: it
     is small where the limit is nearly right, and so is its error.
 
-    sampling        (r, r): E of the squared error of Tθ̂, bias included.
-    loss            tr W(sampling + privacy); `standard_error`: of its simulation.
-    limit           the loss for large K.
-    data_sets       simulated; `without`: how many of them had no estimate, and are left out.
+    sampling  (r, r): E of the squared error of Tθ̂, bias included.
+    loss      tr W(sampling + privacy); `standard_error`: of its simulation; factor: over the limit.
     """
 
     sampling: Array
     loss: float
     standard_error: float
-    limit: float
-    data_sets: int
-    without: int
-
-    DERIVED: ClassVar[tuple[str, ...]] = ("factor",)
-
-    @property
-    def factor(self) -> float:
-        """loss/limit."""
-        return self.loss / self.limit
+    factor: float
 
 
 def finite_loss(own: OutputPerturbation, rng: np.random.Generator, data_sets: int) -> FiniteLoss:
@@ -183,11 +170,6 @@ def finite_loss(own: OutputPerturbation, rng: np.random.Generator, data_sets: in
             "together, or there are too few measurements."
         )
     sampling = own.limit_sampling + gains / used
-    return FiniteLoss(
-        sampling=sampling,
-        loss=float(np.sum(loss * (sampling + own.privacy))),
-        standard_error=float(np.concatenate(squares).std() / np.sqrt(used)),
-        limit=own.limit_loss,
-        data_sets=data_sets,
-        without=data_sets - used,
-    )
+    total = float(np.sum(loss * (sampling + own.privacy)))
+    error = float(np.concatenate(squares).std() / np.sqrt(used))
+    return FiniteLoss(sampling, total, error, total / own.limit_loss)

@@ -23,6 +23,7 @@ an estimate is refused where a > δ√s and δ ≤ 3√(K/s).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -284,6 +285,10 @@ def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
     y = y - start @ design.matrix.T
     theta = np.zeros(start.shape)
     done = np.zeros(trials, bool)
+
+    def look(rows: Index, tried: Array) -> _At:
+        return evaluate(score, design, y[rows], tried)
+
     at = evaluate(score, design, y, theta)
     lost = ~np.isfinite(at.height)  # a residual outside a finite support: F is infinite there
     taken, looks = 0, 0
@@ -318,9 +323,7 @@ def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
         going = ~close
         if going.any():
             here = live[going]
-            failed, looked = _advance(
-                score, design, y, theta, at, here, move[going], promised[going]
-            )
+            failed, looked = _advance(look, theta, at, here, move[going], promised[going])
             lost[here[failed]] = True
             looks += looked
     lost |= ~done
@@ -338,10 +341,13 @@ class _At:
 
 
 def _advance(
-    score: Score, design: Design, y: Array, theta: Array, at: _At, rows: Index, move: Array,
+    look: Callable[[Index, Array], _At], theta: Array, at: _At, rows: Index, move: Array,
     promised: Array,
 ) -> tuple[Flags, int]:  # fmt: skip
-    """Step, or as far of it as lets F fall; which rows could not move, and how often F was seen."""
+    """Step, or as far of it as lets F fall; which rows could not move, and how often F was seen.
+
+    `look`: F of these rows at θ.
+    """
     length = np.ones(len(rows))
     waiting = np.ones(len(rows), bool)
     looks = 0
@@ -349,7 +355,7 @@ def _advance(
         looks += 1
         now = np.flatnonzero(waiting)
         tried = theta[rows[now]] + length[now, None] * move[now]
-        new = evaluate(score, design, y[rows[now]], tried)
+        new = look(rows[now], tried)
         old = at.height[rows[now]]
         fall = old - new.height
         slack = ROUNDING * np.abs(old)

@@ -23,7 +23,7 @@ from privest.arrays import Array, as_positive, as_scale
 from privest.errors import InvalidInput
 from privest.estimator.likelihood import Likelihood, likelihood_of
 from privest.mechanism import Additive
-from privest.noise import GaussianLaw, Laplace, ScalarLaw
+from privest.noise import Distribution, Gaussian, Laplace
 from privest.noise.numerics.weighted import Minimiser, as_polynomials, least_score
 
 
@@ -46,7 +46,7 @@ class Moments(NamedTuple):
 class Score(ABC):
     """ψ for one noise distribution, with E ψ(w) = 0 and E ψ' > 0."""
 
-    law: ScalarLaw
+    law: Distribution
     monotone = False  # whether ψ is known never to fall: the estimating equation has one root
 
     @abstractmethod
@@ -106,7 +106,7 @@ class LinearScore(Score):
 
     monotone = True
 
-    def __init__(self, law: ScalarLaw) -> None:
+    def __init__(self, law: Distribution) -> None:
         if not math.isfinite(law.variance):
             raise InvalidInput(
                 f"{law!r} has no finite variance: the error of least squares would be infinite. "
@@ -128,7 +128,7 @@ class BoundedScore(Score):
 
     monotone = True
 
-    def __init__(self, law: ScalarLaw) -> None:
+    def __init__(self, law: Distribution) -> None:
         self.law = law
         low, middle, high = law.quantile([0.25, 0.5, 0.75]).tolist()
         self.q, self.centre = (high - low) / 2, middle
@@ -147,11 +147,11 @@ class BoundedScore(Score):
 
 
 @lru_cache(maxsize=64)
-def _bounded_score(law: ScalarLaw) -> BoundedScore:
+def _bounded_score(law: Distribution) -> BoundedScore:
     return BoundedScore(law)
 
 
-def bounded_score(law: ScalarLaw) -> BoundedScore:
+def bounded_score(law: Distribution) -> BoundedScore:
     """The bounded score of a law, made once where the law is hashable."""
     try:
         return _bounded_score(law)
@@ -168,7 +168,7 @@ class LikelihoodScore(Score):
     J = (I + λ E l''²)/I². Needs E l''² < ∞: a continuous density and score.
     """
 
-    def __init__(self, law: ScalarLaw) -> None:
+    def __init__(self, law: Distribution) -> None:
         if not math.isfinite(law.fisher_information):
             raise InvalidInput(
                 f"the density of {law!r} jumps: maximum likelihood has no finite sensitivity. "
@@ -194,7 +194,7 @@ class SmoothedLikelihoodScore(Score):
     As h → 0 it becomes maximum likelihood; for a Laplacian λE ψ'² then grows like 1/h.
     """
 
-    def __init__(self, law: ScalarLaw, bandwidth: float) -> None:
+    def __init__(self, law: Distribution, bandwidth: float) -> None:
         self.law, self.bandwidth = law, as_scale(bandwidth, "bandwidth")
         self._smooth: Likelihood = likelihood_of(Additive(law), self.bandwidth**2)
         self._centre = law.expect(lambda x: self._raw(x).value).value
@@ -208,7 +208,7 @@ class SmoothedLikelihoodScore(Score):
         return Terms(raw.integral - self._centre * x, raw.value - self._centre, raw.slope)
 
 
-def likelihood_score(law: ScalarLaw, weight: float, bandwidth: float | str | None) -> Score:
+def likelihood_score(law: Distribution, weight: float, bandwidth: float | str | None) -> Score:
     """Maximum likelihood, smoothed by `bandwidth`; "best": the bandwidth of least J for λ."""
     if isinstance(bandwidth, str):
         if bandwidth != "best":
@@ -216,10 +216,10 @@ def likelihood_score(law: ScalarLaw, weight: float, bandwidth: float | str | Non
         return SmoothedLikelihoodScore(law, _best_bandwidth(law, weight))
     if bandwidth is not None:
         return SmoothedLikelihoodScore(law, bandwidth)
-    return LinearScore(law) if isinstance(law, GaussianLaw) else LikelihoodScore(law)
+    return LinearScore(law) if isinstance(law, Gaussian) else LikelihoodScore(law)
 
 
-def _best_bandwidth(law: ScalarLaw, weight: float) -> float:
+def _best_bandwidth(law: Distribution, weight: float) -> float:
     """The h of least J, between 1e-4 and 10 interquartile ranges. Cost: some 20 scores."""
     width = float(np.ptp(law.quantile([0.25, 0.75])))
     found = scipy.optimize.minimize_scalar(
@@ -234,7 +234,7 @@ def _best_bandwidth(law: ScalarLaw, weight: float) -> float:
 # --- the score of least J -------------------------------------------------------------------------
 
 
-def optimal_score(law: ScalarLaw, weight: float) -> Score:
+def optimal_score(law: Distribution, weight: float) -> Score:
     """The ψ of least J(ψ) = (E ψ² + λ E ψ'²)/(E ψ')² for λ = `weight`.
 
         ψ − λ(ψ'' + (f'/f)ψ') = −f'/f ,     J* = 1/E ψ'   (ψ in these units)
@@ -243,7 +243,7 @@ def optimal_score(law: ScalarLaw, weight: float) -> Score:
     Gaussian (a straight line, J* = σ² + λ) and Laplace; else spectral elements, relative error of
     J* near 1e-12, about 10 ms. As λ → 0 ψ becomes −l', as λ → ∞ a straight line.
     """
-    if isinstance(law, GaussianLaw):
+    if isinstance(law, Gaussian):
         return LinearScore(law)
     return LaplaceScore(law, weight) if isinstance(law, Laplace) else NumericalScore(law, weight)
 
@@ -286,7 +286,7 @@ class NumericalScore(Score):
     `error` is the relative error of J*, found by halving every element.
     """
 
-    def __init__(self, law: ScalarLaw, weight: float) -> None:
+    def __init__(self, law: Distribution, weight: float) -> None:
         self.law = law
         found = least_score(law, weight)
         self.moments = Moments(found.square, found.slope, found.slope_square)

@@ -1,38 +1,20 @@
 """Privacy levels, and what they mean in the language of differential privacy."""
 
-from privest.privacy import attacker, gdp, metric
-from privest.privacy._adjacency import (
-    AdjacentSteps,
-    Along,
-    Move,
-    OneBlock,
-    OneReading,
-    OneRecord,
-    Range,
-)
-from privest.privacy._adjacency import as_move as as_move
-from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
-from privest.privacy._grid_level import level_for_attacker, level_on_grid
-from privest.privacy._level import PrivacyLevel, as_level
-from privest.privacy._people import person_level, person_statement
-from privest.privacy._people import person_root as person_root
-from privest.privacy._pure import (
-    coin_epsilon,
-    coin_of,
-    pure_epsilon,
-    pure_level,
-    relative_variance,
-)
-from privest.privacy._sequential import SequentialLevel
-from privest.privacy._statement import GridStatement, grid_statement, rows_statement
-from privest.privacy._stream import StreamLevel
-from privest.privacy.reader import Exposure, exposure
+from privest.privacy import gdp as gdp
+from privest.privacy._grid import largest_level as largest_level
+from privest.privacy.adjacency import Adjacency
+from privest.privacy.adjacency import Range as Range
+from privest.privacy.adjacency import as_adjacency as as_adjacency
+from privest.privacy.exposures import Exposure, exposure
+from privest.privacy.gdp import epsilon_of, metric_trace, mu_of
+from privest.privacy.level import PrivacyLevel as PrivacyLevel
+from privest.privacy.level import as_level as as_level
+from privest.privacy.statement import Statement
+from privest.privacy.statement import grid_statement as grid_statement
+from privest.privacy.statement import rows_statement as rows_statement
+from privest.privacy.stream import StreamLevel as StreamLevel
+from privest.privacy.stream import as_stream_level as as_stream_level
 
 __all__ = [
-    "AdjacentSteps", "Along", "EndlessLevel", "Exposure", "GridStatement", "Move", "OneBlock",
-    "OneReading", "OneRecord", "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel",
-    "as_level",
-    "as_stream_level", "attacker", "coin_epsilon", "coin_of", "exposure", "gdp", "grid_statement",
-    "level_for_attacker", "level_on_grid", "load_level", "metric", "person_level",
-    "person_statement", "pure_epsilon", "pure_level", "relative_variance", "rows_statement",
+    "Adjacency", "Exposure", "Statement", "epsilon_of", "exposure", "metric_trace", "mu_of",
 ]  # fmt: skip

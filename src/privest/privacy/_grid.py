@@ -1,4 +1,4 @@
-"""By how many whole steps of the grid a move of the readings shifts what is shown of them.
+"""By how many whole steps of the grid a difference of the measurements shifts a release.
 
 Shown is u = Ay, one coordinate after another, A = Lᵀ of a level or the rows of all steps of a
 stream (its FINAL cumulative level is AᵀA). Each coordinate is rounded to the grid, so its shift
@@ -8,31 +8,32 @@ counts in whole steps, outwards: what matters is Σ_i n_i², n_i = ⌈|A_i(y −
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
 from privest.arrays import EPS, AnyArray, Array, Index
 from privest.errors import InvalidInput
-from privest.lattice import GAUSSIAN, GRID, LAPLACE, MOST, literal_root, sum_of_products
+from privest.lattice import GRID, MOST, literal_root, sum_of_products
 from privest.linalg import PSD, BandedRows, Blocks, IndependentRows
-from privest.privacy import gdp
-from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading, OneRecord
-from privest.privacy._endless import EndlessLevel
-from privest.privacy._following import doubled, first_that, least_double
-from privest.privacy._level import PrivacyLevel
-from privest.privacy._sequential import SequentialLevel
-from privest.privacy._stream import StreamLevel
+from privest.privacy.adjacency import Adjacency
+from privest.privacy.level import PrivacyLevel
 from privest.privacy.parts import mixes_a_step
+from privest.privacy.stream import StreamLevel
 
-Level = PrivacyLevel | SequentialLevel
+Level = PrivacyLevel | StreamLevel
+L = TypeVar("L", PrivacyLevel, StreamLevel)
+CLOSE = 1e-11  # relative: how near the largest level is found
+LEAST = 2.0**-80  # of the level without a grid: nothing shifts by more than one step there
 SLACK = 1e-9  # relative: above the rounding of a norm of a million squares
 
 
 @dataclass(frozen=True)
 class Shift:
-    """Σ n_i² of the worst pair; `only`: the largest shift in steps if one coordinate moves."""
+    """Σ n_i² of the worst pair; `only`: the largest shift in steps if one coordinate shifts."""
 
     squared: int
     only: Fraction | None = None
@@ -40,56 +41,58 @@ class Shift:
 
 @dataclass(frozen=True)
 class Entries:
-    """A entry by entry: `weights` at (coordinate, reading)."""
+    """A entry by entry: `weights` at (coordinate, measurement)."""
 
     weights: Array
     coordinates: Index
-    readings: Index
+    columns: Index
 
 
 def shift_of(
-    level: Level, move: Move, entries: Entries, readings: int | None = None, *, parts: bool = False
-) -> Shift:
-    """The worst shift over all pairs of a move.
+    level: Level, difference: Adjacency, entries: Entries, measurements: int | None = None,
+    *, parts: bool = False,
+) -> Shift:  # fmt: skip
+    """The worst shift over all pairs of an adjacency.
 
-    `parts`: of steps of which readings may be missing, too. These show other sums of the rest
-    (`parts`), at most as much of it, so that a shift is as long and may point anywhere.
+    `parts`: also for steps of which measurements may be missing. These show different sums of the
+    rest (`parts`), at most as much of it: a shift is at most as long, in any direction.
     """
-    if parts and isinstance(level, SequentialLevel) and mixes_a_step(level):
-        return _anywhere(level, move, _touched(level, move))
-    if isinstance(move, Along):
-        return _along(level, move)
-    if isinstance(move, OneRecord):
-        return _record(level, move)
-    if isinstance(move, OneReading) or _one_number(level, move):
-        return one_reading(entries, by=move.length)
-    return _anywhere(level, move, _coordinates_of(level, move, readings))
+    kind = difference.kind
+    if parts and isinstance(level, StreamLevel) and mixes_a_step(level):
+        return _anywhere(level, difference, _touched(level, difference))
+    if kind == "direction":
+        return _along(level, difference)
+    if kind == "record":
+        return _record(level, difference)
+    if kind == "measurement" or _one_number(level, difference):
+        return one_measurement(entries, by=difference.length)
+    return _anywhere(level, difference, _coordinates_of(level, difference, measurements))
 
 
-def _anywhere(level: Level, move: Move, touched: int) -> Shift:
+def _anywhere(level: Level, difference: Adjacency, touched: int) -> Shift:
     """‖⌈a⌉‖ ≤ ‖a‖ + √(number of coordinates): a may point anywhere."""
-    reach = level.to_mu(move=move) * (1 + SLACK) / GRID + math.sqrt(touched)
+    reach = level.to_mu(sensitivity=difference) * (1 + SLACK) / GRID + math.sqrt(touched)
     return Shift(math.ceil(min(reach, 2 * MOST * math.sqrt(touched)) ** 2))
 
 
-def _touched(level: SequentialLevel, move: Move) -> int:
-    """At most how many coordinates of a level without lags show anything of a move."""
-    if isinstance(move, Along):
-        part, _ = level._met_by(move)
-        step = np.searchsorted(part.ends, np.flatnonzero(move.direction), side="right") - 1
+def _touched(level: StreamLevel, difference: Adjacency) -> int:
+    """At most how many coordinates of a level without lags show anything of a difference."""
+    if difference.kind == "direction":
+        part, _ = level.part_for(difference)
+        step = np.searchsorted(part.ends, np.flatnonzero(difference.bounds), side="right") - 1
         return int(sum(part.sizes[k] for k in set(step.tolist())))
-    if isinstance(move, OneReading) or _one_number(level, move):
+    if difference.kind == "measurement" or _one_number(level, difference):
         return max(level.sizes_between(0, level.steps or 1))
-    return _coordinates_of(level, move, None)
+    return _coordinates_of(level, difference, None)
 
 
-def one_reading(entries: Entries, *, by: float | None, widths: AnyArray | None = None) -> Shift:
-    """One reading moves by at most `by`; coordinate i cannot shift by more than widths[i] steps.
+def one_measurement(entries: Entries, *, by: float | None, widths: AnyArray | None = None) -> Shift:
+    """One measurement differs by at most `by`; coordinate i shifts by at most widths[i] steps.
 
-    Without `by` it is the widths that hold, whatever the reading does.
+    Without `by` it is the widths that hold, whatever the measurement is.
     """
     used = entries.weights != 0
-    weights, readings = entries.weights[used], entries.readings[used]
+    weights, columns = entries.weights[used], entries.columns[used]
     if not weights.size:
         return Shift(0, Fraction(0))
     most = np.full(weights.shape, 2.0 * MOST)  # the grid ends there
@@ -97,8 +100,8 @@ def one_reading(entries: Entries, *, by: float | None, widths: AnyArray | None =
         known = np.atleast_1d(np.asarray(widths, dtype=np.float64))  # of an endless level: a step's
         most = np.minimum(most, known[entries.coordinates[used] % len(known)])
     steps = most if by is None else np.minimum(most, steps_up(weights, by))
-    squares = np.bincount(readings, steps * steps)
-    if np.bincount(readings).max() > 1:
+    squares = np.bincount(columns, steps * steps)
+    if np.bincount(columns).max() > 1:
         return Shift(whole_sum(float(squares.max())))
     n = int(steps.max())
     if by is None:
@@ -117,18 +120,17 @@ def steps_up(weights: Array, by: Array | float) -> Array:
 
 
 def entries_of(level: Level) -> Entries:
-    """A of a level; of one without an end, of all that is ever shown of one step."""
+    """A of a level; without an end, of all that is ever shown of one step."""
     if isinstance(level, PrivacyLevel):
         return _of_psd(level.for_size(1 if level.size is None else level.size))
-    if isinstance(level, EndlessLevel):
+    if level.steps is None:
         own = level.pointwise(0, 1)
         if own is not None:
             return _pointwise(np.atleast_1d(literal_root(np.asarray(own))))
-        lags, m = level.reach + 1, level.block
+        lags, m = level.reach + 1, level.block or 0
         blocks = level.blocks(level.reach, level.reach + 1)[:, 0]  # (lag, row, column)
         rows, columns = np.divmod(np.arange(lags * m * m), m)
         return Entries(np.ascontiguousarray(blocks).ravel(), rows, columns)
-    assert isinstance(level, StreamLevel)
     if isinstance(level.rows, IndependentRows):
         return _of_psd(level.rows.level)
     if isinstance(level.rows, BandedRows):
@@ -159,92 +161,82 @@ def _banded(rows: BandedRows) -> Entries:
     return Entries(weights, (step * m + row)[inside], ((step - lag) * m + column)[inside])
 
 
-def _along(level: Level, move: Along) -> Shift:
-    v = move.direction
+def _along(level: Level, difference: Adjacency) -> Shift:
+    v = difference.vector
     if isinstance(level, PrivacyLevel):
-        level.to_mu(move=move)  # refuses another length
+        level.to_mu(sensitivity=difference)  # refuses another length
         entries = _of_psd(level.for_size(len(v)))
     else:
-        part, covered = level._met_by(move)
-        v = np.concatenate([v, np.zeros(part.readings - covered)])
+        part, covered = level.part_for(difference)
+        v = np.concatenate([v, np.zeros(part.measurements - covered)])
         entries = entries_of(part)
-    used = (entries.weights != 0) & (v[entries.readings] != 0)
+    used = (entries.weights != 0) & (v[entries.columns] != 0)
     coordinates = entries.coordinates[used]
     if not coordinates.size:
         return Shift(0, Fraction(0))
-    sizes = np.abs(entries.weights[used] * v[entries.readings[used]])
+    weights, by = entries.weights[used], v[entries.columns[used]]
     if np.bincount(coordinates).max() == 1:
-        steps = np.minimum(steps_up(entries.weights[used], v[entries.readings[used]]), 2.0 * MOST)
-    else:  # sums of products: rounded, and the rounding added
-        signed = entries.weights[used] * v[entries.readings[used]]
-        shown = np.bincount(coordinates, signed)
-        wrong = 2.0**-50 * np.bincount(coordinates).max() * np.bincount(coordinates, sizes)
-        steps = np.minimum(np.ceil((np.abs(shown) + wrong) / GRID), 2.0 * MOST)
-    only = Fraction(int(steps.max())) if (steps > 0).sum() == 1 else None
-    return Shift(whole_sum(float((steps * steps).sum())), only)
+        return _total(steps_up(weights, by))
+    # Sums of products: rounded, and the rounding added.
+    shown = np.abs(np.bincount(coordinates, weights * by))
+    sizes = np.bincount(coordinates, np.abs(weights * by))
+    wrong = 2.0**-50 * np.bincount(coordinates).max() * sizes
+    return _total(np.ceil((shown + wrong) / GRID))
 
 
-def _record(level: Level, move: OneRecord) -> Shift:
-    """The corner of the box is the worst: every coordinate shows one reading of the record."""
+def _record(level: Level, difference: Adjacency) -> Shift:
+    """The corner of the box is the worst: every coordinate shows one measurement of the record."""
     if not isinstance(level, PrivacyLevel):
-        raise InvalidInput("OneRecord is a move of one record: state its level, not a stream's.")
-    roots = literal_root(move.levels(level.for_size(len(move.by))))
-    steps = np.minimum(steps_up(roots, np.asarray(move.by)), 2.0 * MOST)
+        raise InvalidInput("Adjacency.record is for one record: state its level, not a stream's.")
+    roots = literal_root(difference.levels(level.for_size(len(difference.bounds))))
+    return _total(steps_up(roots, difference.vector))
+
+
+def _total(steps: Array) -> Shift:
+    """Σ n_i² of all coordinates together; the grid ends at 2·MOST steps."""
+    steps = np.minimum(steps, 2.0 * MOST)
     only = Fraction(int(steps.max())) if (steps > 0).sum() == 1 else None
     return Shift(whole_sum(float((steps * steps).sum())), only)
 
 
-def _one_number(level: Level, move: Move) -> bool:
-    """Whether a move of a block or of a step is that of a single number."""
-    if isinstance(move, AdjacentSteps):
+def _one_number(level: Level, difference: Adjacency) -> bool:
+    """Whether a block or a step is a single number."""
+    if difference.kind == "steps":
         one = isinstance(level, PrivacyLevel) or level.block == 1
-        return one and move.steps == 1
-    sizes = move.sizes if isinstance(move, OneBlock) else None
-    return sizes is not None and max(sizes) == 1
+        return one and difference.count == 1
+    return difference.sizes is not None and max(difference.sizes) == 1
 
 
-def _coordinates_of(level: Level, move: Move, readings: int | None) -> int:
-    """At most how many coordinates show anything of the readings that move together."""
-    if not isinstance(move, OneBlock | AdjacentSteps):
-        raise InvalidInput(
-            f"a release on the grid states a move of one reading, OneBlock, AdjacentSteps or "
-            f"Along; received {type(move).__name__}."
-        )
+def _coordinates_of(level: Level, difference: Adjacency, measurements: int | None) -> int:
+    """At most how many coordinates show anything of a block or of adjacent steps."""
+    together = difference.count
+    if difference.kind == "block":
+        together = 0 if difference.sizes is None else max(difference.sizes)
     if isinstance(level, PrivacyLevel):
-        return _coordinates_of_level(level, move, readings)
+        return _coordinates_of_level(level, together, measurements)
     largest = max(level.sizes_between(0, level.steps or 1))
     if level.form == "dense":
-        assert level.steps is not None
-        return level.readings_before(level.steps)
-    if isinstance(move, AdjacentSteps):
-        steps = move.steps
-    else:
-        steps = 1 if move.sizes is None else -(-max(move.sizes) // largest) + 1
-    return (steps + level.reach) * largest
+        return level.measurements
+    if difference.kind == "block":
+        together = 1 if difference.sizes is None else -(-together // largest) + 1
+    return (together + level.reach) * largest
 
 
-def _coordinates_of_level(level: PrivacyLevel, move: Move, readings: int | None) -> int:
+def _coordinates_of_level(level: PrivacyLevel, together: int, measurements: int | None) -> int:
+    """`together`: how many adjacent measurements differ; 0: those of one block of the level."""
     matrix = None if level.size is None else level.for_size(level.size)
     wide = max(matrix.sizes) if isinstance(matrix, Blocks) else 1
-    if isinstance(move, AdjacentSteps):
-        together: int | None = move.steps
-    else:
-        assert isinstance(move, OneBlock)
-        together = None if move.sizes is None else max(move.sizes)
-        if together is None:
-            return wide if matrix is not None else _known(readings)
-    assert together is not None
+    if not together and matrix is not None:
+        return wide
+    if not together and measurements is None:
+        raise InvalidInput(
+            "a level given as a number has no blocks of its own: state Adjacency.block(by, "
+            "sizes), or how many measurements there are."
+        )
+    if not together:
+        return measurements or 0
     most = together + 2 * (wide - 1)  # parts of blocks at both ends
     return most if level.size is None else min(most, level.size)
-
-
-def _known(readings: int | None) -> int:
-    if readings is None:
-        raise InvalidInput(
-            "a level given as a number has no blocks of its own: state OneBlock(by, sizes=...), "
-            "or how many readings there are."
-        )
-    return readings
 
 
 def whole_sum(total: float) -> int:
@@ -252,101 +244,51 @@ def whole_sum(total: float) -> int:
     return int(total) if total < 2.0**53 else math.ceil(total * (1 + SLACK))
 
 
-# --- differential privacy of one number on the grid: exact (ε, δ) of a shift  ---------------------
+# --- the largest level that keeps a promise -----------------------------------------------------
 
 
-VARIANCE = float(GAUSSIAN.variance)  # 2²⁰ + 1/2: exact
-RATIO = float(LAPLACE.ratio)  # q, exact too
-_REACH = 10 * 2**10  # 10 deviations: beyond lies 1e-22 of what is summed
+def largest_level(mu: float, difference: Adjacency, shape: L) -> L:
+    """The largest multiple of `shape` whose real release has g·√(Σ n_i²) ≤ μ.
 
-
-def log_delta_of_shift(steps: int, epsilon: float) -> float:
-    """log δ of X against X + n, n = `steps` ≥ 0: the smallest δ at ε, exactly [proved].
-
-        δ_n(ε) = F(t) − e^ε F(t − n) = Σ_{x ≤ t} p(x)(1 − e^{ε − (n² − 2nx)/2σ²}) ,
-        t = ⌈n/2 − εσ²/n⌉ − 1
-
-    The set {x ≤ t} is where the likelihood ratio exceeds e^ε. No term is negative, so nothing
-    cancels (`_rounding`). The sum p(x) of all x is √(2πσ²) but for e^{−2π²σ²} < 10^−8000000.
-    Source: safe-release.md 4; Canonne, Kamath and Steinke 2020, Theorem 7.
+    To ten digits and on the safe side; an account with this budget takes one such release. Raises
+    InvalidInput where not even one step of the grid fits.
     """
-    if steps == 0:
-        return -math.inf
-    last = math.ceil(steps / 2 - epsilon * VARIANCE / steps) - 1
-    if last < -(2**40):  # the square of such a number is no double's business
-        return -math.inf
-    top = min(last, _REACH)
-    x = np.arange(top - 2 * _REACH, top + 1, dtype=np.float64)
-    peak = float(min(top, 0))  # where the largest term is
-    weights = np.exp(-(x - peak) * (x + peak) / (2 * VARIANCE))
-    loss = epsilon - (steps - 2 * x) * (steps / (2 * VARIANCE))
-    total = float(np.sum(weights * -np.expm1(np.minimum(loss, 0.0))))
-    if total == 0.0:
-        return -math.inf
-    return math.log(total) - peak * peak / (2 * VARIANCE) - 0.5 * math.log(2 * math.pi * VARIANCE)
+    reach = shape.to_mu(sensitivity=difference)
+    if reach == 0:
+        raise InvalidInput("the shape shows nothing of this sensitivity: any multiple would do.")
+    if mu == 0:
+        return shape * 0.0
+    largest = (mu / reach) * (mu / reach) * (1 - 64 * EPS)
+    if not 0 < largest < math.inf:
+        raise InvalidInput(
+            f"the level of mu = {mu:.3g} at this sensitivity leaves the range of numbers: state "
+            "the measurements, and with them the sensitivity, in another unit."
+        )
+    limit = (Fraction(mu) / Fraction(GRID)) ** 2
+
+    def fits(factor: float) -> bool:
+        level = shape * factor
+        return shift_of(level, difference, entries_of(level)).squared <= limit
+
+    found = largest_that(fits, largest, LEAST)
+    if found is None:
+        raise InvalidInput(
+            f"mu = {mu:.3g} is less than one step of the grid of real releases ({GRID:.3g} for "
+            "each number that shows a measurement): ask for a larger epsilon or a larger chance "
+            "of success, or for fewer lags."
+        )
+    # Beyond the last bit, in which the roots of a number and of a stream may differ.
+    return shape * (found if found == largest else found * (1 - CLOSE / 10))
 
 
-def log_delta_of_move(steps: Fraction, epsilon: float) -> float:
-    """log of a δ at ε of a move of n + φ steps: (1 − φ)δ_n + φδ_{n+1}, by joint convexity [proved].
-
-    Exact where the move is a whole number of steps.
-    """
-    n = math.floor(steps)
-    share = float(steps - n)
-    if share == 0.0:
-        return log_delta_of_shift(n, epsilon)
-    low, high = (log_delta_of_shift(k, epsilon) for k in (n, n + 1))
-    return float(np.logaddexp(low + math.log1p(-share), high + math.log(share)))
-
-
-def epsilon_of_move(steps: Fraction, delta: float) -> float:
-    """The smallest ε ≥ 0 with (ε, δ)-privacy of a move of n + φ steps, to the safe side [proved].
-
-    >>> print(f"{epsilon_of_move(Fraction(102), 1e-6):.9f}")
-    0.395199975
-    """
-    target = math.log(delta)
-
-    def excess(epsilon: float) -> float:
-        found = max(log_delta_of_move(steps, epsilon), -1e6)
-        return found + _rounding(float(steps), epsilon, found) - target
-
-    if steps == 0 or excess(0.0) <= 0:
-        return 0.0
-    # The Gaussian ε of ⌈n + φ⌉ steps is at most 1e-6 too large (safe-release.md 4): a bracket.
-    start = gdp.epsilon_of(GRID * math.ceil(steps) * (1 + 1e-6), delta) + 1e-12
-    high = first_that(lambda x: not excess(x) > 0, doubled(start), "ε that is large enough")
-    low = high * (1 - 1e-5) if excess(high * (1 - 1e-5)) > 0 else 0.0
-    return least_double(lambda x: not excess(x) > 0, low, high)
-
-
-def _rounding(steps: float, epsilon: float, log_delta: float) -> float:
-    """A bound on the rounding error of log δ.
-
-    1e-12: exponents below 750 in size, a sum of 20000 terms. The rest: the loss at t is a
-    difference of numbers of size ε, which weighs as a change of ε does: hazard/μ.
-    """
-    mu = GRID * steps or math.ulp(0.0)  # of a move below the smallest number
-    hazard = 2.0 + math.sqrt(2.0 * max(-log_delta, 0.0))
-    return 1e-12 + 8 * EPS * (epsilon / mu + mu / 2) * hazard
-
-
-def laplace_epsilon(steps: Fraction) -> float:
-    """Pure ε of a Laplace release whose u moves by n + φ steps [proved]; rounded up.
-
-        ε = n ln(1/q) + ln(1 + φ(1/q − 1)) ,   the exact supremum, attained at grid points
-
-    >>> print(f"{laplace_epsilon(Fraction(1024)):.9f}")  # one scale: just below 1
-    0.999999841
-    """
-    n = math.floor(steps)
-    share = float(steps - n)
-    return (n * -math.log(RATIO) + math.log1p(share * (1 / RATIO - 1))) * (1 + 16 * EPS)
-
-
-def laplace_metric_epsilon() -> float:
-    """ε of the paper's metric privacy (`def:DP`) per unit of u: (1/q − 1)/g, rounded up [proved].
-
-    The slope of ln p is steepest at grid points; vectors add over coordinates.
-    """
-    return (1 / RATIO - 1) / GRID * (1 + 4 * EPS)
+def largest_that(fits: Callable[[float], bool], high: float, least: float) -> float | None:
+    """The largest number in [high·least, high] that fits, to `CLOSE`; None where none does."""
+    low = high * least
+    if not (low > 0 and fits(low)):
+        return None
+    if fits(high):
+        return high
+    while high - low > CLOSE * high:
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

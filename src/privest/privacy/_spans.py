@@ -1,6 +1,6 @@
-"""The most that is shown of neighbouring readings together: the largest eigenvalue of a level.
+"""The largest eigenvalue of a level on spans of adjacent measurements.
 
-A span is a run of readings (first, end), counted from 0. Of a stream the level is the FINAL
+A span is (first, end), counted from 0. The level of a stream is the FINAL
 S̄ = AᵀA; only the rows of A that see a span are touched, never all of S̄.
 """
 
@@ -16,7 +16,7 @@ from privest.errors import InvalidInput
 from privest.linalg import PSD, BandedRows, Blocks, DenseRows, IndependentRows, Rows
 
 ENTRIES = 2**22  # of the matrices worked on at once: 32 MB
-LONGEST = 2**14  # readings of one span: beyond, its eigenvalues take minutes
+LONGEST = 2**14  # measurements of one span: beyond, its eigenvalues take minutes
 
 
 def largest_of_spans(level: PSD, firsts: Index, ends: Index) -> float:
@@ -53,7 +53,7 @@ def largest_of_stream_spans(rows: Rows, firsts: Index, ends: Index) -> float:
     if isinstance(rows, BandedRows):
         return _largest_banded(rows, firsts, ends)
     assert isinstance(rows, DenseRows)
-    # A step's readings are seen from its own first row on, at most widest − 1 rows above.
+    # A step's measurements are seen from its own first row on, at most widest − 1 rows above.
     top = np.maximum(firsts - rows.widest + 1, 0)
     parts = (rows.matrix[t:, f:e] for t, f, e in zip(top, firsts, ends))
     return max(float(np.linalg.eigvalsh(part.T @ part)[-1]) for part in parts)
@@ -82,7 +82,7 @@ def _largest_banded(rows: BandedRows, firsts: Index, ends: Index) -> float:
 
 
 def _largest_alike(rows: BandedRows, at: Index, steps: int, offset: int, length: int) -> float:
-    """λ_max over spans of one length, `offset` readings after the beginning of the steps `at`."""
+    """λ_max over spans of one length, `offset` measurements after the start of the steps `at`."""
     m, own = rows.block, slice(offset, offset + length)
     if len(at) == 1 and length > 512:
         part = rows.blocks[: rows.reach + 1, at[0] : at[0] + steps + rows.reach]
@@ -164,6 +164,6 @@ def require_short(lengths: Index | int) -> None:
     longest = int(np.max(lengths))
     if longest > LONGEST:
         raise InvalidInput(
-            f"a block of {longest} readings is too long for its largest eigenvalue to be found; "
-            f"blocks of up to {LONGEST} readings are converted."
+            f"a block of {longest} measurements is too long for its largest eigenvalue; blocks of "
+            f"up to {LONGEST} measurements are converted."
         )

@@ -1,65 +1,59 @@
 """Gaussian differential privacy: exact conversions of the number μ of a Gaussian release.
 
-A Gaussian release at level S makes the pair y, y' exactly μ-GDP with μ² = (y−y')ᵀS(y−y'):
-telling y from y' is as hard as telling N(0, 1) from N(μ, 1). μ is a fact about one adjacency;
-this module converts it and never computes it. Everything here is for a Gaussian release only:
-I_z(y) ≤ S alone implies no differential privacy (see `privest.privacy.metric`).
+A Gaussian release at level S makes the pair y, y' exactly μ-GDP with μ² = (y−y')ᵀS(y−y'): telling
+y from y' is as hard as telling N(0, 1) from N(μ, 1). I_z(y) ≤ S alone implies no differential
+privacy.
 
-Symbols: μ ≥ 0 and ε ≥ 0 are finite floats, 0 < δ < 1, t = ε/μ, a = μ/2 − t, b = −μ/2 − t.
+Symbols: finite μ, ε ≥ 0, 0 < δ < 1, t = ε/μ, a = μ/2 − t, b = −μ/2 − t.
 
-Numerics. With e^ε φ(b) = φ(a) the two terms of δ(ε) are Φ(a) and φ(a)·M(−b), where
-M(x) = Φ(−x)/φ(x) is the Mills ratio (`erfcx`); nothing overflows. Where they agree to a factor of
-two, they are not subtracted: δ is the positive integral
+Numerics. With e^ε φ(b) = φ(a) the two terms of δ(ε) are Φ(a) and φ(a)·M(−b), M(x) = Φ(−x)/φ(x)
+the Mills ratio (`erfcx`); nothing overflows. Where they agree to a factor of two, δ is the positive
+integral
 
     δ(ε) = ∫₀^∞ φ(s − a) (1 − e^{−μs}) ds,
 
-by the trapezoidal rule in log s. Either way |error of log δ| ≤ 4u·(|log δ| + (t + μ/2)·φ(a)/Φ(a)),
-u = 2⁻⁵², about what a last-digit change of μ and ε does. The factor 4 is measured against mpmath,
-not proven: the worst of many thousand points used 0.6 of the bound. As a relative error of δ, for
-δ ≥ 1e-300 and μ, ε ≤ 1e4, the bound is at most 6e-12; found: 5e-13, and 6e-15 where μ, ε ≤ 3 and
-δ ≥ 1e-8. The inverses add the bound to log δ before they compare, and so err to the safe side.
+by the trapezoidal rule in log s. |error of log δ| ≤ 4u·(|log δ| + (t + μ/2)·φ(a)/Φ(a)), u = 2⁻⁵²;
+the factor 4 is measured against mpmath (the worst of many thousand points used 0.6 of the bound),
+not proven. The inverses add the bound to log δ before they compare, and so err on the safe side.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, ArrayLike, as_number
-from privest.errors import InvalidInput
-from privest.privacy._following import doubled, first_that, least_double
+from privest.arrays import EPS, as_count, as_number, as_positive
+from privest.errors import InvalidInput, NumericalFailure
 
 # Trapezoidal rule for ∫₀^∞ g f(g) dg with g = e^w. f is a product of exponentials that decay
 # like e^{−g} or faster and are bounded for |Im w| < π/4: the error is e^{−2π(π/4)/step} < 1e-17.
 _STEP = 1 / 8
 _NODES = np.exp(np.arange(-19.0, 4.25, _STEP))
 _WEIGHTS = _STEP * _NODES**2
+# Doublings lead from the least double to the largest in 2098; more only repeat themselves.
+_MOST = 2100
 
 
-def delta_of(mu: ArrayLike, epsilon: ArrayLike) -> float:
-    """The additive δ of (ε, δ)-differential privacy at this ε, of a μ-GDP release.
+def delta_of(mu: float, epsilon: float) -> float:
+    """The smallest δ of (ε, δ)-differential privacy at this ε, of a μ-GDP release.
 
         δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2),        δ = 0 for μ = 0.
 
-    Guarantees: equality for a Gaussian release, the smallest δ at this ε, within the error of the
-    module docstring. 0 when δ is below the smallest float (then see `log_delta_of`).
     Source: docs/theory.md 5; Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Cor. 2.13.
 
     >>> print(f"{delta_of(1.0, 1.0):.6f}")
     0.126937
-    >>> print(f"{delta_of(1.0, 0.0):.6f}")  # ε = 0: the total variation, erf(μ/2√2)
-    0.382925
     """
     return math.exp(log_delta_of(mu, epsilon))
 
 
-def log_delta_of(mu: ArrayLike, epsilon: ArrayLike) -> float:
-    """log δ(ε) of a μ-GDP release, finite also where δ is far below the smallest float.
-
-    −inf for μ = 0, and where log δ itself is below −1.8e308. Numerics: module docstring.
+def log_delta_of(mu: float, epsilon: float) -> float:
+    """log δ(ε), finite also where δ is below the smallest float; −inf for μ = 0.
 
     >>> print(f"{log_delta_of(1e-8, 1e4):.4e}")  # −(ε/μ)²/2, to first order
     -5.0000e+23
@@ -67,18 +61,14 @@ def log_delta_of(mu: ArrayLike, epsilon: ArrayLike) -> float:
     return _log_delta(_nonnegative(mu, "mu"), _nonnegative(epsilon, "epsilon"))[0]
 
 
-def epsilon_of(mu: ArrayLike, delta: ArrayLike) -> float:
-    """The ε of a μ-GDP release at δ: the smallest ε ≥ 0 with δ(ε) ≤ δ.
+def epsilon_of(mu: float, delta: float) -> float:
+    """The smallest ε ≥ 0 at which a μ-GDP release is (ε, δ)-DP, rounded to the safe side.
 
-    Guarantees: (ε, δ)-DP holds for the ε returned, in exact arithmetic: the bound on rounding
-    (module docstring) is spent on the safe side. 0 if δ is already met at ε = 0.
-    Raises: InvalidInput for δ outside (0, 1); δ = 0 has no finite ε at all.
+    Raises InvalidInput for δ outside (0, 1); δ = 0 has no finite ε.
 
     >>> print(f"{epsilon_of(1.0, 1e-5):.6f}")
     4.377178
-    >>> delta_of(1.0, epsilon_of(1.0, 1e-5)) <= 1e-5
-    True
-    >>> epsilon_of(1.0, 0.5)  # the total variation is 0.383: nothing to pay
+    >>> epsilon_of(1.0, 0.5)  # the total variation is 0.383
     0.0
     """
     mu, delta = _nonnegative(mu, "mu"), _open_unit(delta)
@@ -102,12 +92,10 @@ def epsilon_of(mu: ArrayLike, delta: ArrayLike) -> float:
     return least_double(lambda x: not excess(x) > 0, 0.0, high)
 
 
-def mu_of(epsilon: ArrayLike, delta: ArrayLike) -> float:
-    """The largest μ whose Gaussian release is (ε, δ)-DP: the inverse of `delta_of` in μ.
+def mu_of(epsilon: float, delta: float) -> float:
+    """The largest μ whose Gaussian release is (ε, δ)-DP, rounded to the safe side.
 
-    Guarantees: (ε, δ)-DP holds for the μ returned, in exact arithmetic: the bound on rounding
-    (module docstring) is spent on the safe side. At ε = 0, μ = 2√2 erf⁻¹(δ).
-    Raises: InvalidInput for δ outside (0, 1); δ = 0 allows no Gaussian release at all.
+    Raises InvalidInput for δ outside (0, 1); δ = 0 allows no Gaussian release.
 
     >>> print(f"{mu_of(1.0, 1e-5):.6f}")  # noise σ = 1/μ = 3.730632 for sensitivity 1
     0.268051
@@ -130,43 +118,25 @@ def mu_of(epsilon: ArrayLike, delta: ArrayLike) -> float:
     return math.nextafter(least_double(lambda x: excess(x) > 0, low, high), 0.0)
 
 
-def rho_of(mu: ArrayLike) -> float:
-    """The zCDP number of a μ-GDP release: ρ = μ²/2, exact (Rényi divergence αρ at every order α).
-
-    Source: docs/theory.md 5; Bun and Steinke 2016, Proposition 1.6.
-
-    >>> rho_of(2.0)
-    2.0
-    """
+def rho_of(mu: float) -> float:
+    """ρ = μ²/2 of zCDP, exact (Bun and Steinke 2016, Proposition 1.6)."""
     number = _nonnegative(mu, "mu")
     return _float(number * number / 2, f"mu²/2 with mu = {number:g}")
 
 
-def mu_of_rho(rho: ArrayLike) -> float:
-    """The μ of a Gaussian release that spends ρ of zCDP: μ = √(2ρ).
-
-    For a Gaussian release only: ρ-zCDP of another mechanism does not make it μ-GDP.
-
-    >>> mu_of_rho(2.0)
-    2.0
-    """
+def mu_of_rho(rho: float) -> float:
+    """μ = √(2ρ) of a Gaussian release that spends ρ of zCDP; not for other mechanisms."""
     number = _nonnegative(rho, "rho")
     return _float(math.sqrt(2 * number), f"sqrt(2·rho) with rho = {number:g}")
 
 
-def compose(*mus: ArrayLike) -> float:
-    """The μ of several Gaussian releases of the same data together: μ = √(Σ μᵢ²).
+def compose(*mus: float) -> float:
+    """μ = √(Σ μᵢ²) of several Gaussian releases of the same data with independent noise.
 
-    Assumes (the caller's promise): independent noise. A later release may be chosen after seeing
-    an earlier one. With shared noise it is false: y + d and y − d together reveal y.
-    Guarantees: equality when none is chosen after another and all μᵢ are of the same pair y, y';
-    else an upper bound.
-    Source: docs/theory.md 5; Dong, Roth and Su 2022, Corollary 3.3.
+    A later release may be chosen after seeing an earlier one (Dong, Roth and Su 2022, Cor. 3.3).
 
     >>> compose(3.0, 4.0)
     5.0
-    >>> compose()
-    0.0
     """
     numbers = [_nonnegative(mu, f"mu number {i}") for i, mu in enumerate(mus, start=1)]
     return _float(math.hypot(*numbers), "sqrt of the sum of mu²")
@@ -199,14 +169,14 @@ def _log_delta(mu: float, epsilon: float) -> tuple[float, float]:
     return value, 4 * EPS * (abs(value) + (t + half) * hazard)
 
 
-def _nonnegative(value: ArrayLike, name: str) -> float:
+def _nonnegative(value: float, name: str) -> float:
     number = as_number(value, name)
     if number < 0:
         raise InvalidInput(f"{name} must be >= 0; received {number:g}.")
     return number
 
 
-def _open_unit(value: ArrayLike) -> float:
+def _open_unit(value: float) -> float:
     delta = as_number(value, "delta")
     if delta == 0:
         raise InvalidInput(
@@ -225,3 +195,67 @@ def _float(value: float, what: str) -> float:
     if math.isinf(value):
         raise InvalidInput(f"{what} is larger than the largest float. Use smaller values.")
     return value
+
+
+def metric_trace(epsilon: float, measurements: int = 1) -> float:
+    """The most Fisher information that metric ε-DP allows about K measurements: tr I_z(Y) ≤ Kε².
+
+    The paper's *metric* ε-DP (`def:DP`, `ineq:def_DP`): for Y, Y' that differ in one y_k, at every
+    distance, P(z ∈ O | Y) ≤ e^{ε‖y_k − y_k'‖} P(z ∈ O | Y'); ε has the unit 1/[y]. Then the score
+    of each measurement is at most ε in norm, hence tr [I_z(Y)]_kk ≤ ε² (`prop:DP2Fisher`).
+
+    Assumes a density differentiable in Y almost everywhere. Attained by independent noise of
+    density ∝ e^{−ε‖d‖} on each measurement (Laplace of scale 1/ε). A necessary condition, never a
+    sufficient one: a Fisher bound implies no differential privacy, and classical ε-DP (staircase
+    noise) implies no Fisher bound.
+
+    >>> metric_trace(0.5, 8)
+    2.0
+    """
+    number = as_positive(epsilon, "epsilon")
+    count = as_count(measurements, "measurements", least=1)
+    bound = count * (number * number)
+    if math.isinf(bound):
+        raise InvalidInput(
+            f"epsilon must be small enough for its square to be a float; received {number:g}. "
+            "Measure y in a larger unit."
+        )
+    return bound
+
+
+# --- searches over doubles ------------------------------------------------------------------
+
+
+def first_that(holds: Callable[[float], bool], candidates: Iterator[float], what: str) -> float:
+    """The first candidate for which it holds; `what` names it in the message."""
+    for _, found in zip(range(_MOST), candidates):
+        if holds(found):
+            return found
+    raise NumericalFailure(
+        f"no {what} was found in {_MOST} doublings, which pass through all numbers that a "
+        "computer has. Choose numbers that are less extreme."
+    )
+
+
+def doubled(start: float, factor: float = 2.0) -> Iterator[float]:
+    """start, factor·start, factor²·start, …"""
+    while True:
+        yield start
+        start *= factor
+
+
+def least_double(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The least double of [low, high] for which it holds, by bisection; low ≥ 0.
+
+    It holds at `high`, and from the first one on: doubles ≥ 0 are in the order of their bits.
+
+    >>> least_double(lambda x: x * x >= 2, 0.0, 2.0)
+    1.4142135623730951
+    """
+    first, end = np.array([low, high]).view(np.int64).tolist()
+
+    def double(bits: int) -> float:
+        return float(np.int64(bits).view(np.float64))
+
+    found = bisect_left(range(first, end), True, key=lambda bits: holds(double(bits)))
+    return double(first + found)

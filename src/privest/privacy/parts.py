@@ -1,12 +1,11 @@
-"""Steps of which some readings are missing: what a level lets the others show.
+"""Steps of which some measurements are missing: what a level lets the others show.
 
-A step shows z̃ = Ay + e, AᵀA = S. With the readings O alone it shows B y_O + e, BᵀB = S_O, the
-largest level whose embedding stays below S (`linalg._shorted`); a diagonal S keeps the levels of
-the readings that are there. So I_z(y) ≤ S, as of every release.
+A step shows z̃ = Ay + e, AᵀA = S. With the measurements O alone it shows B y_O + e, BᵀB = S_O, the
+largest level whose embedding stays below S (`linalg.shorted`); a diagonal S keeps the levels of
+the measurements that are there. So I_z(y) ≤ S, as for every release.
 
-A level that looks back, or a dense one, shows nothing of such a step. Its bound is on all
-readings together, and what may be shown of a part now depends on which readings will be missing in
-the steps that look back to it: nobody knows that yet.
+A level that looks back, or a dense one, shows nothing of such a step: its bound is on all
+measurements together, and which of them later steps will miss is not known yet.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import numpy as np
 
 from privest.arrays import Array, Flags
 from privest.linalg.shorted import shorted_root
-from privest.privacy._sequential import SequentialLevel
+from privest.privacy.stream import StreamLevel
 
 
-def mixes_a_step(level: SequentialLevel) -> bool:
-    """Whether releases show sums of the readings of one step, and of no other: S not diagonal."""
+def mixes_a_step(level: StreamLevel) -> bool:
+    """Whether releases show sums of the measurements of one step: U = 0, S not diagonal."""
     return level.form == "independent" and level.pointwise(0, 1) is None
 
 
@@ -28,13 +27,11 @@ def partial_steps(absent: Flags) -> list[int]:
     return np.flatnonzero(absent.any(axis=1) & ~absent.all(axis=1)).tolist()
 
 
-def hidden_entries(
-    level: SequentialLevel, start: int, absent: Flags, *, parts: bool = True
-) -> Flags:
-    """Which entries of steps show nothing, (…, K, m), where the readings `absent` are missing.
+def hidden_entries(level: StreamLevel, start: int, absent: Flags, *, parts: bool = True) -> Flags:
+    """Which entries of steps show nothing, (…, K, m), where the measurements `absent` are missing.
 
     Those, and all others of a step where what is there may show nothing. `parts` False: a level
-    that mixes readings shows nothing of a step of which one is missing.
+    that mixes measurements shows nothing of a step of which one is missing.
     """
     alone = level.form == "independent" and not mixes_a_step(level)
     some = np.asarray(absent.any(axis=-1))
@@ -46,7 +43,7 @@ def hidden_entries(
     return np.asarray(absent | (some & ~shown)[..., None])
 
 
-def rows_of_parts(level: SequentialLevel, start: int, absent: Flags) -> Array:
+def rows_of_parts(level: StreamLevel, start: int, absent: Flags) -> Array:
     """A_k of steps from `start` on, (…, K, m, m), zeros in the rows and columns of `absent`.
 
     For levels that do not look back, with steps of one size or one step at a time.
@@ -55,7 +52,7 @@ def rows_of_parts(level: SequentialLevel, start: int, absent: Flags) -> Array:
     return restricted(np.broadcast_to(own, (*absent.shape, absent.shape[-1])), absent, level)
 
 
-def restricted(rows: Array, absent: Flags, level: SequentialLevel) -> Array:
+def restricted(rows: Array, absent: Flags, level: StreamLevel) -> Array:
     """A (…, m, m) of steps of a level without their entries `absent` (…, m)."""
     whole = np.array(rows)
     if not mixes_a_step(level):

@@ -1,4 +1,4 @@
-"""What a user states of the level of a stream, checked and put into the form that it allows."""
+"""The parts S, U and lags of a stream level, checked and put into rows A of their structure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_count, as_counts
-from privest.errors import InvalidInput, NotAPrivacyLevel
+from privest.errors import InvalidInput
 from privest.lattice import literal_root
 from privest.linalg import (
     PSD,
@@ -20,10 +20,10 @@ from privest.linalg import (
     psd,
     psd_blocks,
 )
-from privest.privacy._level import PrivacyLevel
+from privest.privacy.level import PrivacyLevel
 
 NAME = "the stream level"
-MOST = 10**9  # readings of a level that is written down: 8 GB at least
+MOST = 10**9  # measurements of a level that is written down: 8 GB at least
 RANGE_TOLERANCE = 1e-10  # part of ‖U_k‖ that may lie outside the range of S_k
 
 
@@ -36,44 +36,44 @@ def squares_by_lag(blocks: Array) -> Array:
     return total
 
 
-def as_steps(steps: int, readings: int = 1) -> int:
-    """A number of steps, at least one, of so many readings each; no level is longer than MOST."""
+def as_steps(steps: int, measurements: int = 1) -> int:
+    """A number of steps ≥ 1 of so many measurements each, together at most MOST."""
     count = as_count(steps, "steps", least=1)
-    if count * readings > MOST:
+    if count * measurements > MOST:
         raise InvalidInput(
             f"a level of {count} steps is too long to be written down (at most {MOST:.0e} "
-            "readings): use an EndlessLevel."
+            "measurements): use StreamLevel.constant(S)."
         )
     return count
 
 
 def as_sizes(given: Sequence[int] | AnyArray) -> tuple[int, ...]:
     """The m_k: whole numbers ≥ 1, at least one."""
-    sizes = as_counts(given, "sizes of the steps", least=1, error=NotAPrivacyLevel)
+    sizes = as_counts(given, "sizes of the steps", least=1)
     if sum(sizes) > MOST:
-        raise NotAPrivacyLevel(f"sizes must add up to at most {MOST:.0e} readings.")
+        raise InvalidInput(f"sizes must add up to at most {MOST:.0e} measurements.")
     return sizes
 
 
 def level_of_a_step(S: PrivacyLevel | ArrayLike) -> Array:
-    """A number or an m×m matrix, also out of a `PrivacyLevel` (a number: of scalar readings)."""
+    """A number (scalar measurements) or an m×m matrix, also out of a `PrivacyLevel`."""
     if isinstance(S, PrivacyLevel):
         return np.asarray(S.dense() if S.number is None else S.number)
-    return as_array(S, NAME, ndim=(0, 2), error=NotAPrivacyLevel)
+    return as_array(S, NAME, ndim=(0, 2))
 
 
 def require_in_range(blocks: Array) -> None:
-    """Refuse numbers whose squares, what is shown of a reading, leave double precision."""
+    """Refuse numbers whose squares, what is shown of a measurement, leave double precision."""
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(np.square(blocks).sum()):
-            raise NotAPrivacyLevel(
+            raise InvalidInput(
                 f"{NAME} and its weights leave the range of double precision: their squares are "
                 "no finite numbers."
             )
 
 
 def _read_diagonal(values: Array, sizes: tuple[int, ...]) -> Rows:
-    own = psd(values, NAME, size=sum(sizes), error=NotAPrivacyLevel)
+    own = psd(values, NAME, size=sum(sizes))
     return IndependentRows(own)
 
 
@@ -89,10 +89,10 @@ def _read_lowers(values: Array, sizes: tuple[int, ...]) -> Rows:
 def _read_banded(blocks: Array, sizes: tuple[int, ...]) -> Rows:
     m = sizes[0]
     if len(set(sizes)) > 1 or blocks.ndim != 4 or not len(blocks):
-        raise NotAPrivacyLevel("a banded level has readings of one size, and blocks by lag.")
+        raise InvalidInput("a banded level has measurements of one size, and blocks by lag.")
     _require_shape(blocks, (len(blocks), len(sizes), m, m))
     if any(blocks[lag, : min(lag, len(sizes))].any() for lag in range(len(blocks))):
-        raise NotAPrivacyLevel("a banded level must not reach before its first step.")
+        raise InvalidInput("a banded level must not reach before its first step.")
     require_in_range(blocks)
     return BandedRows(blocks)
 
@@ -101,14 +101,14 @@ def _read_dense(matrix: Array, sizes: tuple[int, ...]) -> Rows:
     _require_shape(matrix, (sum(sizes),) * 2)
     for end, size in zip(np.cumsum(sizes), sizes):
         if matrix[end - size : end, end:].any():
-            raise NotAPrivacyLevel("a release of a dense level must not show readings to come.")
+            raise InvalidInput("a release of a dense level must not show measurements to come.")
     require_in_range(matrix)
     return DenseRows(matrix, max(sizes))
 
 
 def _require_shape(array: Array, shape: tuple[int, ...]) -> None:
     if array.shape != shape:
-        raise NotAPrivacyLevel(
+        raise InvalidInput(
             f"the numbers of {NAME} must have shape {shape}; received {array.shape}."
         )
 
@@ -124,17 +124,17 @@ READ = {
 def own_levels(given: ArrayLike) -> tuple[PSD, tuple[int, ...]]:
     """The S_k as one block-diagonal matrix, and their sizes m_k."""
     if isinstance(given, PrivacyLevel):
-        raise NotAPrivacyLevel(
-            "a PrivacyLevel does not say where steps begin and end: use as_stream_level(level, "
-            "steps=K), or StreamLevel.constant(level, K) for the same at every step."
+        raise InvalidInput(
+            "a PrivacyLevel does not say where steps begin and end: state one level a step, or "
+            "StreamLevel.constant(level, steps=K) for the same at every step."
         )
     if isinstance(given, Sequence) and any(_is_matrix(part) for part in given):
         parts = [as_array(part, f"S of step {k}") for k, part in enumerate(given)]
         blocks = [np.atleast_2d(part) for part in parts]
-        return psd_blocks(blocks, NAME, error=NotAPrivacyLevel), tuple(len(b) for b in blocks)
-    array = as_array(given, NAME, ndim=(1, 3), error=NotAPrivacyLevel)
+        return psd_blocks(blocks, NAME), tuple(len(b) for b in blocks)
+    array = as_array(given, NAME, ndim=(1, 3))
     size = array.shape[1] if array.ndim == 3 else 1
-    return psd(array, NAME, error=NotAPrivacyLevel), (size,) * len(array)
+    return psd(array, NAME), (size,) * len(array)
 
 
 def _is_matrix(part: Any) -> bool:  # noqa: ANN401 - whatever was given
@@ -145,7 +145,7 @@ def _is_matrix(part: Any) -> bool:  # noqa: ANN401 - whatever was given
 
 
 def step_lowers(own: PSD, sizes: tuple[int, ...]) -> Array:
-    """ℓ_k (K, m, m) for readings of one size; roots of numbers are rounded down: ℓ² ≤ s."""
+    """ℓ_k (K, m, m) for measurements of one size; roots of numbers are rounded down: ℓ² ≤ s."""
     m, steps = sizes[0], len(sizes)
     if own.pointwise is None:
         assert isinstance(own, Blocks)
@@ -156,7 +156,7 @@ def step_lowers(own: PSD, sizes: tuple[int, ...]) -> Array:
 
 
 def lag_blocks(own: PSD, sizes: tuple[int, ...], weights: Sequence[ArrayLike]) -> Array:
-    """A by lag, ℓ_kᵀ and ℓ_kᵀW_j: (b + 1, K, m, m) for readings of one size."""
+    """A by lag, ℓ_kᵀ and ℓ_kᵀW_j: (b + 1, K, m, m) for measurements of one size."""
     given: object = weights
     if not isinstance(given, Sequence) and not (isinstance(given, np.ndarray) and given.ndim):
         raise InvalidInput("lags must be a sequence of weights, such as [0.5, 0.25].")
@@ -221,9 +221,9 @@ def rows_with_past(
         part = np.linalg.pinv(lower) @ array.T
         outside = np.abs(array.T - lower @ part).max(initial=0.0)
         if outside > RANGE_TOLERANCE * np.abs(array).max(initial=0.0):
-            raise NotAPrivacyLevel(
+            raise InvalidInput(
                 f"U of step {k} does not lie in the range of S (U = U S⁺ S fails by "
-                f"{outside:.2g}): a release cannot tie earlier readings to what step {k} hides."
+                f"{outside:.2g}): a release cannot tie earlier measurements to what step {k} hides."
             )
         coefficients.append(part)
     if len(set(sizes)) == 1 and (reach + 1) * 4 <= len(sizes):

@@ -55,7 +55,7 @@ def read_fields(
 
 
 def optional(reader: Field) -> Field:
-    """What the reader takes, or nothing (None)."""
+    """The value that the reader takes, or nothing (None)."""
     return lambda given, name: None if given is None else reader(given, name)
 
 

@@ -12,22 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from privest.aggregate import mu_apart
-from privest.privacy.reader import DELTA
+from privest.privacy.exposures import DELTA
 from privest.report.exposure import Private, exposure
 from privest.report.sections import Number, Part, Section, Sentence, say, section, table, warn
-from privest.workflow import (
-    Account,
-    Column,
-    Estimate,
-    Plan,
-    TableRelease,
-    Terms,
-    Verification,
-)
+from privest.workflow.account import Account
+from privest.workflow.document import TableRelease
+from privest.workflow.plan import Plan
+from privest.workflow.result import TableEstimate
+from privest.workflow.terms import Column, Terms
+from privest.workflow.verify import Verification
 
 
 def describe(
-    found: Plan | TableRelease | Estimate | Verification,
+    found: Plan | TableRelease | TableEstimate | Verification,
     *,
     keys: Sequence[str] | None = None,
     **how: Any,  # noqa: ANN401
@@ -52,7 +49,7 @@ def describe(
     return [one for one in sections if keys is None or one.key in keys]
 
 
-def fits_of(estimate: Estimate) -> tuple[Estimate, ...]:
+def fits_of(estimate: TableEstimate) -> tuple[TableEstimate, ...]:
     """The estimates of the private columns, one by one."""
     return estimate.parts or (estimate,)
 
@@ -60,12 +57,12 @@ def fits_of(estimate: Estimate) -> tuple[Estimate, ...]:
 # --- exposure: of a plan, a header or an estimate -------------------------------------------------
 
 
-def exposed(found: Plan | TableRelease | Estimate) -> Section:
+def exposed(found: Plan | TableRelease | TableEstimate) -> Section:
     """The exposure panel."""
-    terms: Plan | TableRelease = found.release if isinstance(found, Estimate) else found
+    terms: Plan | TableRelease = found.release if isinstance(found, TableEstimate) else found
     variances: list[tuple[float, bool] | None] = [None] * len(terms.columns)
     covariance = apart = None
-    if isinstance(found, Estimate):
+    if isinstance(found, TableEstimate):
         variances = [_estimated(one) for one in fits_of(found)]
         covariance = None if found.joint is None else found.joint.shown_covariance
     elif isinstance(found, Plan):
@@ -94,7 +91,7 @@ def expected_mean(terms: Terms) -> tuple[float, str] | None:
     return terms.mean, "stated" if stated else "assumed"
 
 
-def _estimated(fit: Estimate) -> tuple[float, bool] | None:
+def _estimated(fit: TableEstimate) -> tuple[float, bool] | None:
     """σ² as the release shows it; where that is zero its upper 95% limit."""
     if fit.noise_found is None or fit.release.model.person is not None:
         return None
@@ -105,45 +102,39 @@ def _estimated(fit: Estimate) -> tuple[float, bool] | None:
 
 
 def _private(
-    terms: Terms,
-    column: Column,
-    known: tuple[float, bool] | None,
-    apart: float | None,
-    leverage: float,
+    terms: Terms, column: Column, known: tuple[float, bool] | None, apart: float | None, h: float
 ) -> Private:
-    variance, source, family = column.residual_variance, "stated", terms.model.family
-    if column.reference_rows is not None:
-        source = "estimated"
-    if known is not None:
-        variance, source = known[0], "estimated"
-    share, expected = None, expected_mean(terms)
+    """A column as an attacker sees it; known: σ² as the release shows it; h: mean leverage."""
+    variance, share, source = _variance(terms, column, known)
+    limits, sums = terms.limits(column), dict[str, Any]()
+    if terms.splits and limits is not None:
+        own = terms.splits[terms.columns.index(column)]
+        told = partial(mu_apart, own, len(terms.names), terms.summed(column))
+        sums = {"mu_apart": told, "exposure": own.exposure}
+    return Private(
+        target=column.target, level=column.level, distribution=terms.distribution.name,
+        logarithm=terms.model.transform == "log", ends=terms.ends(column),
+        width=None if limits is None else limits.width,
+        sd=None if variance is None else math.sqrt(variance), source=source,
+        limit=known is not None and known[1], leverage=h, rows=terms.most, share=share,
+        apart=apart, largest=terms.privacy.level_column is not None, **sums,
+    )  # fmt: skip
+
+
+def _variance(
+    terms: Terms, column: Column, known: tuple[float, bool] | None
+) -> tuple[float | None, float | None, str]:
+    """Residual variance, share of yes, and whether they are stated, estimated or assumed."""
+    expected, family = expected_mean(terms), terms.model.family
     if family == "binomial":
         share, source = expected or (0.5, "assumed")
-    elif family == "poisson" and expected is not None and expected[1] == "stated":
-        variance, source = expected
-    limits, own = terms.limits(column), None
-    if terms.splits:
-        own = terms.splits[terms.columns.index(column)]
-    return Private(
-        target=column.target,
-        level=column.level,
-        distribution=terms.distribution.name,
-        logarithm=terms.model.transform == "log",
-        ends=terms.ends(column),
-        width=None if limits is None else limits.width,
-        sd=None if variance is None else math.sqrt(variance),
-        source=source,
-        limit=known is not None and known[1],
-        leverage=leverage,
-        rows=terms.most,
-        share=share,
-        apart=apart,
-        largest=terms.privacy.level_column is not None,
-        mu_apart=None
-        if own is None or limits is None
-        else partial(mu_apart, own, len(terms.names), terms.summed(column)),
-        exposure=0.0 if own is None else own.exposure,
-    )
+        return column.residual_variance, share, source
+    if family == "poisson" and expected is not None and expected[1] == "stated":
+        return expected[0], None, "stated"
+    if known is not None:
+        return known[0], None, "estimated"
+    source = "stated" if column.reference_rows is None else "estimated"
+    return column.residual_variance, None, source
 
 
 def _epsilon(terms: Terms, delta: float) -> float | None:
@@ -195,7 +186,7 @@ def left_out(header: TableRelease) -> list[Sentence]:
 def of_release(
     header: TableRelease, *, paths: tuple[Path, Path] | None = None, account: Account | None = None
 ) -> list[Section]:
-    """What was released, where it is, and what the ledger says of it."""
+    """A release: its files, and its entry in the ledger."""
     level = level_of(header)
     parts: list[Part] = [say("released", rows=header.rows, level=level)]
     if header.sums:
@@ -223,7 +214,7 @@ def of_release(
 
 
 def _meaning(header: TableRelease, column: Column) -> Sentence:
-    """What the numbers of a column of the table are."""
+    """The meaning of a column of the table."""
     values = {"name": header.z_name(column), "unit": header.scale(column)[0]}
     if header.distribution.bits:
         return say("z_answers", **values)
@@ -235,7 +226,7 @@ def _meaning(header: TableRelease, column: Column) -> Sentence:
 
 
 def of_verification(found: Verification) -> list[Section]:
-    """What was examined of a release, and what was not."""
+    """The checks of a release that were made, and those that were not."""
     key = "whole_charged" if found.signed else "whole_simulated" if found.simulated else "whole"
     parts = [say(key if found.verified else "not_verified", path=str(found.path))]
     parts += [say("examined", what=what) for what in found.examined]

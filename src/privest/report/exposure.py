@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from privest.arrays import Array
-from privest.privacy import attacker, gdp, reader
-from privest.report.sections import Chart, Part, Section, Sentence, say
+from privest.privacy import exposures as attack
+from privest.privacy import gdp
+from privest.report.sections import Part, Section, Sentence, say
 
 HALF = 0.6745  # deviations within which half of normal errors are
 FRACTIONS = (1 / 20, 1 / 10, 1 / 5)  # of the range: the sd, where nobody states it
@@ -70,8 +71,8 @@ class Private:
     def told(self, apart: float) -> float:
         """How often an attacker is right between two equally likely values so far apart."""
         if self.mu_apart is not None:
-            return attacker.chance_of_mu(self.mu_apart(apart))
-        return reader.told_apart(self.level, apart, self.distribution)
+            return attack.chance_of_mu(self.mu_apart(apart))
+        return attack.told_apart(self.level, apart, self.distribution)
 
     def amount(self, apart: float) -> float | Sentence:
         """A difference for people: after a logarithm a factor."""
@@ -106,7 +107,6 @@ def exposure(
     else:
         parts += _epsilon(columns, epsilon, delta)
     parts.append(say("not_hidden" if first.mu_apart is None else "not_hidden_sums"))
-    parts += _chart(columns)
     details = _details(columns, epsilon, delta, covariance)
     if epsilon is not None and unenforced is not None:
         details.append(_unenforced(unenforced, delta))
@@ -118,7 +118,7 @@ def exposure(
 
 def _guesses(columns: Sequence[Private], covariance: Array | None) -> list[Sentence]:
     if covariance is not None and columns[0].mu_apart is None:
-        sds = reader.column_sds([one.level for one in columns], covariance)
+        sds = attack.column_sds([one.level for one in columns], covariance)
         return [
             say("guess_columns", value=one.value, before=before, alone=alone, after=after)
             for one, before, alone, after in zip(columns, *(x.tolist() for x in sds))
@@ -128,7 +128,7 @@ def _guesses(columns: Sequence[Private], covariance: Array | None) -> list[Sente
 
 def _guess(one: Private) -> Sentence:
     if one.share is not None and one.distribution == "randomised response":
-        yes, no = reader.answer_beliefs(one.share, _answer_epsilon(one))
+        yes, no = attack.answer_beliefs(one.share, _answer_epsilon(one))
         return say("guess_answer", before=one.share, yes=yes, no=no)
     if not one.sds:
         return say("guess_unknown", value=one.value, least=1 / math.sqrt(one.level))
@@ -141,7 +141,7 @@ def _guess(one: Private) -> Sentence:
 
 def _guess_person(one: Private, rows: int) -> Sentence:
     """Half of the residual variance is taken to be between people."""
-    found = [reader.person_sds(one.level, rows, sd * sd / 2, sd * sd / 2) for sd in one.sds]
+    found = [attack.person_sds(one.level, rows, sd * sd / 2, sd * sd / 2) for sd in one.sds]
     if one.sd is None:
         return say("guess_person_fractions", sds=one.sds, mean=[mean[1] for mean, _ in found])
     (mean_before, mean), (before, after) = found[0]
@@ -152,7 +152,7 @@ def _guess_sums(one: Private) -> Sentence:
     """Noisy sums: a reader knows next to nothing of one row; an informed attacker little."""
     if one.share is not None:
         return say("guess_sums_answer", before=one.share)
-    informed = [attacker.informed_error(one.exposure, sd) for sd in one.sds]
+    informed = [attack.informed_error(one.exposure, sd) for sd in one.sds]
     if one.logarithm:
         before, after = ([_exp(HALF * sd) for sd in sds] for sds in (one.sds, informed))
         return say("guess_sums_factors", value=one.value, before=before, informed=after)
@@ -162,7 +162,7 @@ def _guess_sums(one: Private) -> Sentence:
 
 def _guess_value(one: Private) -> Sentence:
     found = [
-        reader.reader_sds(one.level, sd, one.leverage if one.sd else 0.0, one.distribution)
+        attack.reader_sds(one.level, sd, one.leverage if one.sd else 0.0, one.distribution)
         for sd in one.sds
     ]
     before, after = found[0]
@@ -207,32 +207,36 @@ def _pairs(columns: Sequence[Private]) -> list[Sentence]:
     if first.share is not None:  # yes or no: the ends are the only pair
         return []
     if len(columns) > 1:
-        if not all(one.sd for one in columns):
+        apart = [math.sqrt(2) * one.sd for one in columns if one.sd]
+        if len(apart) < len(columns):
             return []
-        apart = [math.sqrt(2) * (one.sd or 0.0) for one in columns]
         return [say("pair_record", right=right(_record_apart(columns, apart)))]
     if first.apart is not None:
         values = {"apart": first.amount(first.apart), "right": right(first.told(first.apart))}
         return [say("pair_stated", **values)]
-    typical = [math.sqrt(2) * sd for sd in first.sds]
+    return _typical_pair(first)
+
+
+def _typical_pair(one: Private) -> list[Sentence]:
+    """Two people with equal features, as far apart as they typically are."""
+    typical = [math.sqrt(2) * sd for sd in one.sds]
     if not typical:
         return []
-    if first.rows is not None:  # their means differ so
-        typical = [x * math.sqrt((1 + 1 / first.rows) / 2) for x in typical]
-    amounts = [first.amount(x) for x in typical]
-    rates = right(*(first.told(x) for x in typical))
-    if first.sd is None:
+    if one.rows is not None:  # their means differ so
+        typical = [x * math.sqrt((1 + 1 / one.rows) / 2) for x in typical]
+    amounts, rates = [one.amount(x) for x in typical], right(*(one.told(x) for x in typical))
+    if one.sd is None:
         return [say("pair_fractions", apart=amounts, right=rates)]
-    key = "pair" if first.rows is None else "pair_person"
+    key = "pair" if one.rows is None else "pair_person"
     return [say(key, apart=amounts[0], right=rates)]
 
 
 def _record_apart(columns: Sequence[Private], apart: Sequence[float]) -> float:
     """How often two records so far apart are told apart."""
     if columns[0].mu_apart is None:
-        return reader.record_apart([one.level for one in columns], apart)
+        return attack.record_apart([one.level for one in columns], apart)
     mus = [one.mu_apart(d) for one, d in zip(columns, apart) if one.mu_apart is not None]
-    return attacker.chance_of_mu(gdp.compose(*mus))
+    return attack.chance_of_mu(gdp.compose(*mus))
 
 
 def _ends(columns: Sequence[Private]) -> list[Sentence]:
@@ -244,7 +248,7 @@ def _ends(columns: Sequence[Private]) -> list[Sentence]:
         return [say("ends_record", right=right(_record_apart(columns, widths)))]
     if first.distribution == "randomised response":
         share = first.share or 0.5
-        chance = attacker.coin_chance(_answer_epsilon(first), share)
+        chance = attack.coin_chance(_answer_epsilon(first), share)
         always = max(share, 1 - share)
         return [say("ends_answer", right=right(chance), always=always)]
     low, high = first.ends or (0.0, widths[0])
@@ -255,7 +259,7 @@ def _ends(columns: Sequence[Private]) -> list[Sentence]:
 
 
 def _epsilon(columns: Sequence[Private], epsilon: float, delta: float) -> list[Sentence]:
-    first, word = columns[0], reader.band(epsilon)
+    first, word = columns[0], attack.band(epsilon)
     unit = "one_record" if len(columns) > 1 else "one_value" if first.rows is None else "one_person"
     said = say("epsilon", adjacency=say(unit), epsilon=epsilon, delta=delta, word=word)
     return [said, _band(epsilon, delta, word)]
@@ -263,10 +267,10 @@ def _epsilon(columns: Sequence[Private], epsilon: float, delta: float) -> list[S
 
 def _band(epsilon: float, delta: float, word: str) -> Sentence:
     if word in ("small", "moderate"):
-        p = reader.suspicion_after(epsilon)
+        p = attack.suspicion_after(epsilon)
         if delta == 0:
             return say("suspicion", p=p)
-        out = attacker.odds_beyond(gdp.mu_of(epsilon, delta), epsilon)
+        out = attack.odds_beyond(gdp.mu_of(epsilon, delta), epsilon)
         return say("suspicion_gaussian", p=p, out=out)
     return say(f"band_{word.replace(' ', '_')}")
 
@@ -310,7 +314,7 @@ def _of_column(one: Private) -> list[Sentence]:
         if not one.logarithm:
             said.append(say("unbiased", least=least))
         if one.sd is not None and one.rows is None and one.mu_apart is None:
-            higher = attacker.chance_of_side(one.level, one.sd)
+            higher = attack.chance_of_side(one.level, one.sd)
             said.append(say("higher_of_two", p=higher))
     if one.sd is not None and one.rows is None:
         said.append(say("prior_tenth", p=_with_prior(one, math.sqrt(2) * one.sd)))
@@ -320,28 +324,7 @@ def _of_column(one: Private) -> list[Sentence]:
 def _with_prior(one: Private, apart: float) -> float:
     """The attacker's rate where one of two values has prior probability 10%."""
     if one.mu_apart is not None:
-        return attacker.chance_of_mu(one.mu_apart(apart), TENTH)
+        return attack.chance_of_mu(one.mu_apart(apart), TENTH)
     if one.distribution == "laplace":
-        return attacker.laplace_chance(apart * math.sqrt(one.level), TENTH)
-    return attacker.chance_of_mu(apart * math.sqrt(one.level), TENTH)
-
-
-# --- chart ----------------------------------------------------------------------------------------
-
-
-def _chart(columns: Sequence[Private]) -> list[Chart]:
-    """Bars of the reader's sd before and after, of one column whose sd is known."""
-    first = columns[0]
-    known = (
-        first.sd is not None
-        and first.rows is None
-        and first.mu_apart is None
-        and first.distribution != "randomised response"
-    )
-    if len(columns) > 1 or not known or first.sd is None:
-        return []
-    before, after = reader.reader_sds(first.level, first.sd, first.leverage, first.distribution)
-    if not math.isfinite(before):
-        return []
-    values = {"before": before, "after": after}
-    return [Chart("exposure", values, say("exposure_alt", **values), say("exposure_caption"))]
+        return attack.laplace_chance(apart * math.sqrt(one.level), TENTH)
+    return attack.chance_of_mu(apart * math.sqrt(one.level), TENTH)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput, MissingDependency
@@ -204,17 +203,13 @@ def save_panels(
 
 
 def save_diagnosis(diagnosis: Diagnosis, path: Path) -> None:
-    """Write the figure: ζ over time, autocorrelations with their bands, quantiles, histogram."""
-    figure = new_figure(9.0, 6.4)
-    ((time, lags), (quantiles, law)) = figure.subplots(2, 2)
+    """Write the figure: ζ over time, and its autocorrelations with their bands."""
+    figure = new_figure(9.0, 3.4)
+    time, lags = figure.subplots(1, 2)
     drawn = min(len(COLOURS), diagnosis.innovations.shape[2])
-    entries = [diagnosis.innovations[:, :, j] for j in range(drawn)]
-    _draw_time(time, [own[0] for own in entries])
+    _draw_time(time, [diagnosis.innovations[0, :, j] for j in range(drawn)])
     _draw_lags(lags, diagnosis, drawn)
-    there = [np.sort(own[~np.isnan(own)]) for own in entries]
-    _draw_quantiles(quantiles, there)
-    _draw_law(law, np.concatenate(there))
-    for axes in (time, lags, quantiles, law):
+    for axes in (time, lags):
         tidy(axes)
     if drawn > 1:
         time.legend(fontsize=8, frameon=False, ncols=drawn, loc="upper right")
@@ -251,27 +246,3 @@ def _draw_lags(axes: Axes, diagnosis: Diagnosis, drawn: int) -> None:
         fontsize=10, loc="left",
     )  # fmt: skip
     axes.set_xlabel("lag (steps)")
-
-
-def _draw_quantiles(axes: Axes, there: list[Array]) -> None:
-    for j, own in enumerate(there):
-        n = len(own)
-        expected = scipy.special.ndtri((np.arange(1, n + 1) - 0.5) / n)
-        thin = slice(None, None, max(1, n // MOST))
-        axes.plot(expected[thin], own[thin], ".", color=COLOURS[j], ms=3)
-    far = max(float(np.abs(own).max()) for own in there)
-    axes.plot([-far, far], [-far, far], color="#444444", lw=0.8, ls="--")
-    axes.set_title("quantiles against those of N(0, 1)", fontsize=10, loc="left")
-    axes.set_xlabel("expected")
-
-
-def _draw_law(axes: Axes, every: Array) -> None:
-    edge = float(np.abs(every).max())
-    bins = max(8, min(60, math.ceil(2 * len(every) ** (1 / 3))))  # Rice's rule
-    axes.hist(every, bins=bins, density=True, color=COLOURS[0], alpha=0.35)
-    place = np.linspace(-max(edge, 3.5), max(edge, 3.5), 400)
-    axes.plot(
-        place, np.exp(-(place**2) / 2) / math.sqrt(2 * math.pi), color="#444444", lw=1.0, ls="--"
-    )
-    axes.set_title("histogram, and the density of N(0, 1)", fontsize=10, loc="left")
-    axes.set_xlabel("innovation")

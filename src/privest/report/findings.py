@@ -12,7 +12,7 @@ import numpy as np
 import privest
 from privest.arrays import CONFIDENCE, Array, as_confidence
 from privest.report.describe import fits_of, left_out, level_of, whose
-from privest.report.planning import SAME, curve_of
+from privest.report.planning import SAME, other_levels
 from privest.report.sections import (
     Cell,
     Chart,
@@ -27,7 +27,9 @@ from privest.report.sections import (
     table,
     warn,
 )
-from privest.workflow import Estimate, Plan, TableRelease
+from privest.workflow.document import TableRelease
+from privest.workflow.plan import Plan
+from privest.workflow.result import TableEstimate
 
 INTERCEPT = "intercept"
 SMALL = 0.05  # standard errors: what clipping may do to least squares
@@ -37,13 +39,12 @@ KINDS = {"log": "value", "binomial": "odds", "poisson": "count"}  # coefficients
 
 
 def of_estimate(
-    estimate: Estimate,
+    estimate: TableEstimate,
     *,
     exposure: Sequence[Section],
     plan: Plan | None = None,
     confidence: float = CONFIDENCE,
     means: Mapping[str, Any] | None = None,
-    total: Any = None,  # noqa: ANN401
     wald: tuple[Sequence[str], float] | None = None,
     commands: Sequence[str] = (),
     date: datetime.date | None = None,
@@ -51,8 +52,8 @@ def of_estimate(
     """All sections of an estimate; a medium chooses by key.
 
     plan        of the release, for errors at other levels.
-    means       `Estimate.mean_at` by the name of the row; total: `Estimate.total`.
-    wald        names of coefficients, and `Estimate.wald` of them.
+    means       `TableEstimate.mean_at` by the name of the row.
+    wald        names of coefficients, and `TableEstimate.wald` of them.
     commands    how to repeat it.
     """
     as_confidence(confidence)
@@ -61,10 +62,10 @@ def of_estimate(
     for fit in fits:
         sections.append(found_section(fit, confidence, several=several))
         sections.append(errors_section(fit, several=several))
-    sections += asked_section(estimate, means or {}, total, wald, confidence)
+    sections += asked_section(estimate, means or {}, wald, confidence)
     sections += joint_section(estimate) if several else []
-    curve = [] if plan is None or several else curve_of(plan)
-    sections += [cost_section(fits, curve), *exposure, limits_section(header.simulated)]
+    other = [] if plan is None or several else other_levels(plan)
+    sections += [cost_section(fits, other), *exposure, limits_section(header.simulated)]
     sections.append(origin_section(header, date))
     if commands:
         once = [] if header.simulated else [say("commands_once")]
@@ -117,14 +118,14 @@ class Coefficient:
         return made
 
 
-def kind_of(fit: Estimate) -> str | None:
-    """Of which logarithms the coefficients are: "log", "binomial", "poisson"; None: of none."""
+def kind_of(fit: TableEstimate) -> str | None:
+    """The kind of logarithm of the coefficients: "log", "binomial", "poisson"; None: of none."""
     family = fit.release.model.family
     name = family if family != "gaussian" else fit.release.model.transform
     return name if name in KINDS else None
 
 
-def open_errors(fit: Estimate) -> Array | None:
+def open_errors(fit: TableEstimate) -> Array | None:
     """(n,): the errors without privacy; None where they are unknown, or hidden by the noise."""
     plain = fit.classical_error
     if plain is None or not (np.isfinite(plain).all() and (plain > 0).all()):
@@ -132,11 +133,11 @@ def open_errors(fit: Estimate) -> Array | None:
     return np.asarray(plain)
 
 
-def coefficients(fit: Estimate, confidence: float) -> list[Coefficient]:
+def coefficients(fit: TableEstimate, confidence: float) -> list[Coefficient]:
     """All of them in order."""
     ends, plain, found = fit.interval(confidence).tolist(), open_errors(fit), []
     for j, (name, (low, high)) in enumerate(zip(fit.names, ends)):
-        middle, error = float(fit.estimate[j]), float(fit.standard_error[j])
+        middle, error = float(fit.value[j]), float(fit.standard_error[j])
         around: tuple[float | None, float | None] = None, None
         if plain is not None:
             less = min(float(plain[j]) / error, 1.0) * (high - low) / 2
@@ -145,7 +146,7 @@ def coefficients(fit: Estimate, confidence: float) -> list[Coefficient]:
     return found
 
 
-def found_section(fit: Estimate, confidence: float, *, several: bool = False) -> Section:
+def found_section(fit: TableEstimate, confidence: float, *, several: bool = False) -> Section:
     """The findings of one column: in words, as a table, as a chart."""
     target, kind, details = fit.release.column.target, kind_of(fit), list[Part]()
     bounded = bool(np.isfinite(fit.standard_error).all())
@@ -172,7 +173,7 @@ def _of_column(
     return Section(key, heading, tuple(parts), tuple(details), of=target if several else "")
 
 
-def _finding(fit: Estimate, every: Sequence[Coefficient], confidence: float) -> list[Sentence]:
+def _finding(fit: TableEstimate, every: Sequence[Coefficient], confidence: float) -> list[Sentence]:
     target = fit.release.column.target
     if not every:
         return [warn("unbounded", target=target)]
@@ -181,17 +182,14 @@ def _finding(fit: Estimate, every: Sequence[Coefficient], confidence: float) -> 
         (one,), key = every, "mean_found" if kind_of(fit) is None else "log_mean_found"
         value = one.estimate, one.error
         return [say(key, target=target, value=value, confidence=confidence, ends=one.ends)]
-    clear = sorted((one for one in slopes if one.is_clear), key=lambda one: -one.strength)
-    left = _names([one.name for one in slopes if not one.is_clear])
+    clear = sorted(filter(lambda one: one.is_clear, slopes), key=lambda one: -one.strength)
+    left = _names([one.name for one in slopes if one not in clear])
     if not clear:
         return [say("none_clear", target=target, names=left, confidence=confidence)]
+    others = [say("named", name=one.name, direction=one.direction) for one in clear[1:]]
     said = [_clearest(fit, clear[0], confidence)]
-    if len(clear) > 1:
-        others = [say("named", name=one.name, direction=one.direction) for one in clear[1:]]
-        said.append(say("also_clear", names=_names(others)))
-    if left:
-        said.append(say("open", names=left, confidence=confidence))
-    return said
+    said += [say("also_clear", names=_names(others))] if others else []
+    return [*said, say("open", names=left, confidence=confidence)] if left else said
 
 
 def _names(names: Sequence[Any]) -> list[Any]:
@@ -200,7 +198,7 @@ def _names(names: Sequence[Any]) -> list[Any]:
     return [*names[:MOST_NAMED], say("and_more", count=len(names) - MOST_NAMED)]
 
 
-def _clearest(fit: Estimate, one: Coefficient, confidence: float) -> Sentence:
+def _clearest(fit: TableEstimate, one: Coefficient, confidence: float) -> Sentence:
     kind, target = kind_of(fit), fit.release.column.target
     subject = {"binomial": "subject_odds", "poisson": "subject_count"}.get(kind or "", "subject")
     column, equals, value = one.name.partition("=")
@@ -218,13 +216,13 @@ def _clearest(fit: Estimate, one: Coefficient, confidence: float) -> Sentence:
     return say("clear_percent", **values, **changes, size=Number(abs(size), "percent"))
 
 
-def _table(fit: Estimate, confidence: float) -> Table:
+def _table(fit: TableEstimate, confidence: float) -> Table:
     plain, ends = open_errors(fit), fit.interval(confidence).tolist()
     wide = say("interval", confidence=confidence)
     header = ["coefficient", "estimate", "standard_error", wide]
     rows = []
     for j, name in enumerate(fit.names):
-        value, error = float(fit.estimate[j]), float(fit.standard_error[j])
+        value, error = float(fit.value[j]), float(fit.standard_error[j])
         row: list[Cell] = [name, Number((value, error), "value"), Number(error, "se")]
         row.append(Number((*ends[j], error), "interval"))
         rows.append(row if plain is None else [*row, Number(float(plain[j]), "se")])
@@ -247,13 +245,13 @@ def _intervals(every: Sequence[Coefficient], confidence: float) -> Chart:
     points = [say("interval_point", name=one.name, ends=one.ends) for one in every]
     key = "intervals_caption" if every[0].low_open is not None else "intervals_caption_alone"
     alt = say("intervals_alt", confidence=confidence, points=points)
-    return Chart("intervals", list(every), alt, say(key, confidence=confidence))
+    return Chart(list(every), alt, say(key, confidence=confidence))
 
 
 # --- how the errors were made ---------------------------------------------------------------------
 
 
-def errors_section(fit: Estimate, *, several: bool = False) -> Section:
+def errors_section(fit: TableEstimate, *, several: bool = False) -> Section:
     """Method, residual variance, range, and what the release says against itself."""
     header = fit.release
     said = [*left_out(header), *_design(header), *_method(fit), *_residual(fit), *_range(fit)]
@@ -275,7 +273,7 @@ def _design(header: TableRelease) -> list[Sentence]:
     return said
 
 
-def _method(fit: Estimate) -> list[Sentence]:
+def _method(fit: TableEstimate) -> list[Sentence]:
     if fit.method is None:
         return []
     freedom = np.asarray([] if fit.degrees_of_freedom is None else fit.degrees_of_freedom, float)
@@ -286,30 +284,32 @@ def _method(fit: Estimate) -> list[Sentence]:
     return [say("method_freedom", method=fit.method, freedom=ends)]
 
 
-def _residual(fit: Estimate) -> list[Sentence]:
+def _residual(fit: TableEstimate) -> list[Sentence]:
     said, column = [], fit.release.column
     if column.residual_variance is not None:
         key = "residual_stated" if column.reference_rows is None else "residual_reference"
         said.append(say(key, variance=column.residual_variance, rows=column.reference_rows))
-    if fit.release.sums and fit.noise_found is not None:
-        said.append(say("sums_variance", variance=fit.noise_found))
-        if fit.r_squared is not None:
-            said.append(say("sums_explained", share=fit.r_squared))
-    elif fit.noise_found is not None:
-        if fit.noise_interval is None or fit.noise_interval[1] == 0:
-            said.append(say("residual_hidden"))
-        else:
-            low, high = fit.noise_interval
-            ends = low, high, (high - low) / 20
-            said.append(say("residual_found", found=fit.noise_found, ends=ends))
+    if fit.noise_found is not None:
+        said += _shown_variance(fit, fit.noise_found)
     if fit.misfit is not None and fit.misfit_p is not None and fit.doubt is None:
         key = "check_same" if abs(fit.misfit - 1) < SAME - 1 else "check"
         said.append(say(key, misfit=fit.misfit, p=fit.misfit_p))
     return said
 
 
-def _range(fit: Estimate) -> list[Sentence]:
-    """What the range did to the estimate, and what was done about it."""
+def _shown_variance(fit: TableEstimate, variance: float) -> list[Sentence]:
+    """σ² as the release shows it."""
+    if fit.release.sums:
+        share = [] if fit.r_squared is None else [say("sums_explained", share=fit.r_squared)]
+        return [say("sums_variance", variance=variance), *share]
+    if fit.noise_interval is None or fit.noise_interval[1] == 0:
+        return [say("residual_hidden")]
+    low, high = fit.noise_interval
+    return [say("residual_found", found=variance, ends=(low, high, (high - low) / 20))]
+
+
+def _range(fit: TableEstimate) -> list[Sentence]:
+    """The effect of the range on the estimate, and its correction."""
     header = fit.release
     span = header.ends(header.column)
     if span is None or header.distribution.bits:
@@ -342,13 +342,12 @@ def _why(header: TableRelease) -> str:
 
 
 def asked_section(
-    estimate: Estimate,
+    estimate: TableEstimate,
     means: Mapping[str, Any],
-    total: Any,  # noqa: ANN401
     wald: tuple[Sequence[str], float] | None,
     confidence: float,
 ) -> list[Section]:
-    """Means at rows (`Estimate.mean_at`, by the row's name), total and Wald test, if asked."""
+    """Means at rows (`TableEstimate.mean_at`, by the row's name) and Wald test, if asked."""
     target, parts = ", ".join(one.target for one in estimate.release.columns), list[Part]()
     if means:
         header = ["at", "mean", say("interval", confidence=confidence), "median"]
@@ -359,8 +358,6 @@ def asked_section(
             rows.append((name, *cells))
         parts.append(table(header, rows, say("what_value", target=target)))
         parts.append(say("mean_method", method=next(iter(means.values())).method))
-    if total is not None:
-        parts += total_sentences(estimate, total, confidence)
     if wald is not None:
         parts.append(say("wald", names=wald[0], p=wald[1]))
     return [section("asked", parts)] if parts else []
@@ -375,33 +372,14 @@ def _mean(found: Any) -> tuple[Pair, Pair, Pair]:  # noqa: ANN401
     return (found.mean, (high - low) / 4), (low, high), (found.median, (high - low) / 4)
 
 
-def mean_sentence(fit: Estimate, found: Any, confidence: float) -> Sentence:  # noqa: ANN401
+def mean_sentence(fit: TableEstimate, found: Any, confidence: float) -> Sentence:  # noqa: ANN401
     """The mean and the median at a row."""
     mean, ends, median = _mean(found)
     values = {"mean": mean, "ends": ends, "median": median, "confidence": confidence}
     return say("mean_at", target=fit.release.column.target, **values)
 
 
-def total_sentences(estimate: Estimate, total: Any, confidence: float) -> list[Sentence]:  # noqa: ANN401
-    """The total of these rows, its interval, and what counts in it."""
-    low, high = (float(end) for end in total.interval)
-    values = {
-        "target": estimate.release.column.target, "rows": total.rows, "confidence": confidence,
-        "total": (total.total, total.standard_error), "ends": (low, high, total.standard_error),
-    }  # fmt: skip
-    said = [say("total", **values)]
-    if estimate.beyond is not None:
-        said.append(say("total_beyond"))
-    elif estimate.clipped:
-        said.append(say("total_clipped", share=estimate.clipped))
-    if estimate.release.model.weights is not None:
-        said.append(say("total_weights"))
-    if not total.trusted:
-        said.append(warn("total_skewed"))
-    return said
-
-
-def joint_section(estimate: Estimate) -> list[Section]:
+def joint_section(estimate: TableEstimate) -> list[Section]:
     """The test of each coefficient on all columns."""
     joint = estimate.joint
     if joint is None:
@@ -419,16 +397,16 @@ def joint_section(estimate: Estimate) -> list[Section]:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def cost_section(fits: Sequence[Estimate], curve: Sequence[Part]) -> Section:
+def cost_section(fits: Sequence[TableEstimate], other: Sequence[Part]) -> Section:
     """Errors with privacy against those without, what is sampling and what is privacy noise."""
     parts: list[Part] = []
     for fit in fits:
         parts += _cost(fit)
         parts += _split(fit)
-    return section("cost", [*parts, *curve, say("errors_public")])
+    return section("cost", [*parts, *other, say("errors_public")])
 
 
-def _cost(fit: Estimate) -> list[Sentence]:
+def _cost(fit: TableEstimate) -> list[Sentence]:
     plain, errors, rows = open_errors(fit), fit.standard_error, fit.release.rows
     if plain is None or not np.isfinite(errors).all():
         hidden = fit.floor is not None and bool((fit.floor >= 0.999 * errors).all())
@@ -444,7 +422,7 @@ def _cost(fit: Estimate) -> list[Sentence]:
     ]
 
 
-def _split(fit: Estimate) -> list[Table]:
+def _split(fit: TableEstimate) -> list[Table]:
     """Standard errors in two parts, whose squares add up; none where they are not told apart."""
     added = None if fit.privacy is None else np.diagonal(fit.privacy)
     if fit.floor is not None:
@@ -461,7 +439,7 @@ def _split(fit: Estimate) -> list[Table]:
 
 
 def limits_section(simulated: bool) -> Section:
-    """What a release does not promise."""
+    """The limits of the promise of a release."""
     first = warn("limit_simulated") if simulated else say("limit_noise")
     keys = ("limit_time", "limit_public", "limit_everybody", "limit_again", "limit_model")
     return section("limits", [first, *(say(key) for key in keys)])

@@ -31,29 +31,17 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def near(value: float) -> str:
-    """Three digits, without a power of ten where that can be.
-
-    >>> near(2000.4), near(0.33333), near(1.5), near(3.2e-9)
-    ('2,000', '0.333', '1.5', '3.2e−9')
-    """
+    """Three digits, without a power of ten where that can be."""
     return _digits(value, decimal.ROUND_HALF_EVEN)
 
 
 def down(value: float) -> str:
-    """Like `near`, rounded down.
-
-    >>> down(2 / 3), down(0.5)
-    ('0.666', '0.5')
-    """
+    """Like `near`, rounded down."""
     return _digits(value, decimal.ROUND_FLOOR)
 
 
 def up(value: float) -> str:
-    """Like `near`, rounded up.
-
-    >>> up(2 / 3), up(96.71), up(0.5)
-    ('0.667', '96.8', '0.5')
-    """
+    """Like `near`, rounded up."""
     return _digits(value, decimal.ROUND_CEILING)
 
 
@@ -77,11 +65,7 @@ def _spelled(number: decimal.Decimal) -> str:
 
 
 def value(pair: tuple[float, float]) -> str:
-    """An estimate to the second digit of its error; what would vanish keeps a digit.
-
-    >>> value((3.14159, 0.026)), value((-1234.5, 170.0)), value((-0.0028, 0.26))
-    ('3.142', '−1,230', '−0.003')
-    """
+    """An estimate to the second digit of its error; what would vanish keeps a digit."""
     number, error = pair
     if not (math.isfinite(number) and math.isfinite(error)) or error <= 0:
         return near(number)
@@ -99,11 +83,7 @@ def value(pair: tuple[float, float]) -> str:
 
 
 def interval(ends: tuple[float, ...]) -> str:
-    """The one style of an interval: (low, high), or with the standard error as (low, high, error).
-
-    >>> interval((-2.6134, 1.4189)), interval((-2.6134, 1.4189, 0.91))
-    ('−2.6 to 1.4', '−2.61 to 1.42')
-    """
+    """The one style of an interval: (low, high), or (low, high, standard error)."""
     low, high = float(ends[0]), float(ends[1])
     if not (math.isfinite(low) and math.isfinite(high)):
         return "unlimited"
@@ -112,85 +92,49 @@ def interval(ends: tuple[float, ...]) -> str:
 
 
 def half(error: float) -> str:
-    """The half-width of a 95% interval, from a standard error.
-
-    >>> half(1.0)
-    '± 1.96'
-    """
+    """The half-width of a 95% interval, from a standard error."""
     return f"± {near(BAND * error)}" if math.isfinite(error) else "unknown"
 
 
 def percent(share: float) -> str:
-    """A share of 1.
-
-    >>> percent(0.65123), percent(0.95), percent(0.999)
-    ('65.1%', '95%', '99.9%')
-    """
+    """A share of 1."""
     return f"{near(100 * share)}%"
 
 
 def change(share: float) -> str:
-    """A change in percent, with its sign.
-
-    >>> change(0.0287), change(-0.018)
-    ('+2.87%', '−1.8%')
-    """
+    """A change in percent, with its sign."""
     return f"{'+' if share > 0 else ''}{near(100 * share)}%"
 
 
 def most(share: float) -> str:
-    """An attacker's rate, rounded up.
-
-    >>> most(0.73657)
-    '73.7%'
-    """
+    """An attacker's rate, rounded up."""
     return f"{up(100 * share)}%"
 
 
 def clipped(share: float) -> str:
-    """A share of the values, two digits.
-
-    >>> clipped(0.0123), clipped(1e-9), clipped(0.0)
-    ('1.2%', 'less than 0.001%', '0%')
-    """
+    """A share of the values, two digits."""
     if 0 < share < NEXT_TO_NONE:
         return f"less than {_digits(100 * NEXT_TO_NONE, decimal.ROUND_HALF_EVEN, 1)}%"
     return f"{_digits(100 * share, decimal.ROUND_HALF_EVEN, 2)}%"
 
 
 def level(given: float) -> str:
-    """A privacy level, four digits.
-
-    >>> level(4.0), level(1200.0), level(0.123456)
-    ('4', '1,200', '0.1235')
-    """
+    """A privacy level, four digits."""
     return _digits(given, decimal.ROUND_HALF_EVEN, 4)
 
 
 def end(given: float) -> str:
-    """A number as somebody stated it, six digits.
-
-    >>> end(-4.0), end(200000.0), end(0.0001)
-    ('−4', '200,000', '0.0001')
-    """
+    """A number as somebody stated it, six digits."""
     return _digits(given, decimal.ROUND_HALF_EVEN, 6)
 
 
 def delta(given: float) -> str:
-    """δ as it is usually written.
-
-    >>> delta(1e-6), delta(0.0)
-    ('1e-6', '0')
-    """
+    """δ as it is usually written."""
     return f"{given:g}".replace("e-0", "e-")
 
 
 def chance(p: float) -> str:
-    """A p-value, two digits.
-
-    >>> chance(0.03456), chance(1e-9)
-    ('0.035', 'below 0.0001')
-    """
+    """A p-value, two digits."""
     if p < SURE:
         return f"below {end(SURE)}"
     return _digits(p, decimal.ROUND_HALF_EVEN, 2)
@@ -207,11 +151,7 @@ def _counted(one: str, several: str | None = None) -> Callable[[float], str]:
 
 
 def freedom(ends: tuple[float, float]) -> str:
-    """Degrees of freedom, from the least to the most; those of many rows are not rounded.
-
-    >>> freedom((2535.0, 2535.0)), freedom((11.94, 38.2))
-    ('2,535', '11.9 to 38.2')
-    """
+    """Degrees of freedom, from the least to the most; those of many rows are not rounded."""
     low, high = (f"{x:,.0f}" if x >= 100 else near(x) for x in ends)
     return low if low == high else f"{low} to {high}"
 
@@ -247,11 +187,7 @@ class _Template(string.Formatter):
 
 
 def said(template: str, values: Mapping[str, Any]) -> str:
-    """A template with its numbers.
-
-    >>> said("{rows:rows} at {s:level}; sd {sd:down}", {"rows": 1, "s": 4.0, "sd": [1 / 3, 2.0]})
-    '1 row at 4; sd 0.333 or 2'
-    """
+    """A template with its numbers."""
     return _Template().vformat(template, (), values)
 
 

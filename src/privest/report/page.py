@@ -10,17 +10,21 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-from collections.abc import Sequence
+import os
+import textwrap
+from collections.abc import Callable, Sequence
 from html import escape as html_escape
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
+
 import privest
 from privest.arrays import CONFIDENCE
 from privest.files import atomic_write
-from privest.report.charts import svg
+from privest.report import numbers
 from privest.report.describe import describe, level_of, whose
-from privest.report.findings import date_text
+from privest.report.findings import Coefficient, date_text
 from privest.report.sections import (
     Chart,
     Commands,
@@ -31,19 +35,27 @@ from privest.report.sections import (
     printable,
     text_of,
 )
-from privest.workflow import Estimate, Plan
+from privest.workflow.plan import Plan
+from privest.workflow.result import TableEstimate
+
+ROW = 76  # pixels of a coefficient: name, blue bar, grey bar
+LEFT, RIGHT = 16.0, 84.0  # percent: ends have room for their numbers
+MOST_NAME = 40
 
 
-def save_report(
-    plan: Plan | None,
-    estimate: Estimate,
-    commands: Sequence[str],
-    path: Path,
-    date: datetime.date | None = None,
+def report(
+    estimate: TableEstimate,
+    path: str | os.PathLike[str],
     *,
+    plan: Plan | None = None,
+    commands: Sequence[str] = (),
+    date: datetime.date | None = None,
     confidence: float = CONFIDENCE,
 ) -> None:
-    """Write one page of all sections of an estimate: beside the old file, then in its place."""
+    """Write one page of all sections of an estimate: beside the old file, then in its place.
+
+    plan      of the release, for errors at other levels. commands: how to repeat it.
+    """
     header = estimate.release
     sections = describe(estimate, plan=plan, commands=commands, date=date, confidence=confidence)
     title = Sentence("page_title", {"targets": [one.target for one in header.columns]})
@@ -53,7 +65,9 @@ def save_report(
     )
     foot = Sentence("page_foot", {"date": date_text(date), "version": privest.__version__})
     # A file name that is no UTF-8 reaches a command line as lone surrogates: shown as \udcxx.
-    atomic_write(path, page(title, subtitle, sections, foot).encode("utf-8", "backslashreplace"))
+    atomic_write(
+        Path(path), page(title, subtitle, sections, foot).encode("utf-8", "backslashreplace")
+    )
 
 
 def page(title: Sentence, subtitle: Sentence, sections: Sequence[Section], foot: Sentence) -> str:
@@ -180,3 +194,76 @@ def _commands(commands: Commands) -> str:
         for line in commands.lines
     )
     return "<pre>" + "".join(f"<code>{line}\n</code>" for line in lines) + "</pre>"
+
+
+# --- the chart: x in percent, so that letters stay 15 px at every width ---------------------------
+
+
+def svg(chart: Chart) -> str:
+    """The chart as an element of a page."""
+    body, height = intervals(chart.data)
+    alt = _said(chart.alt)
+    return f'<svg class="chart" height="{height}" role="img" aria-label="{alt}">{body}</svg>'
+
+
+def _text(x: str, y: float, said: str, *, anchor: str = "start", dx: int = 0, strong: bool = False,
+          ) -> str:  # fmt: skip
+    return (
+        f'<text x="{x}" y="{y:g}"{f" dx={chr(34)}{dx}{chr(34)}" if dx else ""} '
+        f'text-anchor="{anchor}"{" class=" + chr(34) + "strong" + chr(34) if strong else ""}>'
+        f"{escape(said)}</text>"
+    )
+
+
+def _bar(start: float, end: float, y: float, height: int, kind: str) -> str:
+    width = max(end - start, 0.2)
+    return (
+        f'<rect class="{kind}" x="{start:.2f}%" y="{y:g}" width="{width:.2f}%" height="{height}" '
+        'rx="2"/>'
+    )
+
+
+def intervals(every: Sequence[Coefficient]) -> tuple[str, int]:
+    """A row for each coefficient on its own scale; all share the dashed line at zero."""
+    zero = _zero_place(every)
+    height = 20 + ROW * len(every)
+    parts = [
+        f'<line class="zero" x1="{zero:.2f}%" x2="{zero:.2f}%" y1="18" y2="{height}"/>',
+        _text(f"{zero:.2f}%", 14, numbers.end(0.0), anchor="middle"),
+    ]
+    for k, one in enumerate(every):
+        y, place = 20 + ROW * k, _scale(one, zero)
+        low, high = place(one.low), place(one.high)
+        name = textwrap.shorten(one.name, MOST_NAME, placeholder=" …") or "?"
+        size = one.error
+        parts += [
+            _text("0", y + 20, name, strong=True),
+            _text("100%", y + 20, numbers.value((one.estimate, size)), anchor="end", strong=True),
+            _bar(low, high, y + 32, 12, "with"),
+            f'<circle class="dot" cx="{place(one.estimate):.2f}%" cy="{y + 38}" r="4"/>',
+            _text(f"{low:.2f}%", y + 43, numbers.value((one.low, size)), anchor="end", dx=-6),
+            _text(f"{high:.2f}%", y + 43, numbers.value((one.high, size)), dx=6),
+        ]
+        if one.low_open is not None and one.high_open is not None:
+            parts.append(_bar(place(one.low_open), place(one.high_open), y + 48, 8, "without"))
+    return "".join(parts), height
+
+
+def _zero_place(every: Sequence[Coefficient]) -> float:
+    """Where zero is, in percent: at an end if all intervals are on one side of it."""
+    shares = [max(-one.low, 0.0) / (max(one.high, 0.0) - min(one.low, 0.0)) for one in every]
+    middle = float(np.median(shares))
+    if min(shares) < max(shares) or 0 < middle < 1:
+        middle = min(max(middle, 0.2), 0.8)
+    return LEFT + (RIGHT - LEFT) * middle
+
+
+def _scale(one: Coefficient, zero: float) -> Callable[[float], float]:
+    """The largest scale on which the interval fits beside the common zero."""
+    room = []
+    if one.high > 0:
+        room.append((RIGHT - zero) / one.high)
+    if one.low < 0:
+        room.append((zero - LEFT) / -one.low)
+    unit = min(room)
+    return lambda x: zero + unit * x

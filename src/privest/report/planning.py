@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy
@@ -14,11 +13,9 @@ from privest.arrays import Array
 from privest.estimator.inference import coin_rows
 from privest.lattice import Coin
 from privest.report.describe import expected_mean
-from privest.report.exposure import FRACTIONS, right
-from privest.report.numbers import NEXT_TO_NONE
+from privest.report.exposure import FRACTIONS
 from privest.report.sections import (
     Cell,
-    Chart,
     Number,
     Part,
     Section,
@@ -29,25 +26,23 @@ from privest.report.sections import (
     table,
     warn,
 )
-from privest.workflow import Column, Plan
+from privest.workflow.plan import Plan
+from privest.workflow.terms import Column
 
 SAME = 1.005  # errors that differ by less are the same to a reader
 LEVELS = (0.1, 1 / 3, 1.0, 3.0, 10.0)  # times the chosen one
-CLIPPED = (0.05, 0.2)  # shares for which the cost of clipping is told
-UNEQUAL = 20  # times the usual number of rows: beyond it a cap is worth a word
-LITTLE = 0.95  # D-efficiency below which other weights are worth a word
 ENOUGH = 200.0  # rows × (1 − 2q)² from which on a logistic fit of answers is of use
 
 
 def of_plan(
     plan: Plan, exposure: Sequence[Section], *, wanted: Mapping[str, int] | None = None
 ) -> list[Section]:
-    """What a plan costs and reveals. wanted: how many rows each NAME=ERROR takes."""
+    """The cost of a plan and what it reveals. wanted: how many rows each NAME=ERROR takes."""
     parts: list[Part] = [*_size(plan), *_level(plan)]
     parts += [_rows_wanted(plan, want, rows) for want, rows in (wanted or {}).items()]
     cost = clipping_sentences(plan)
     costs = [section("range", cost)] if cost else []
-    return [section("plan", parts), errors_expected(plan), *exposure, *costs, *_offers(plan)]
+    return [section("plan", parts), errors_expected(plan), *exposure, *costs]
 
 
 def _size(plan: Plan) -> list[Sentence]:
@@ -86,15 +81,7 @@ def _level(plan: Plan) -> list[Sentence]:
         return said
     said = [say("level", level=column.level)]
     if strata is not None:
-        said.append(say("level_person"))
-        capped = plan.model.most_rows is not None
-        if not capped and strata.rows[-1] >= UNEQUAL * strata.usual:
-            said.append(say("persons_unequal", largest=strata.largest, usual=strata.usual))
-        elif not capped:
-            said.append(say("persons_cap"))
-    plain = plan.model.family == "gaussian" and law == "gaussian"
-    if plain and plan.ends(column) == (0.0, 1.0):
-        said.append(say("answers_hint"))
+        said += [say("level_person")] + [say("persons_cap")] * (plan.model.most_rows is None)
     return said
 
 
@@ -102,21 +89,19 @@ def _sums(plan: Plan) -> list[Sentence]:
     """What leaves in the aggregate form, and how good its weights are."""
     own, design = plan.splits[0], plan.survey.sums
     assert design is not None
-    cut, privacy = plan.privacy.row_weights == "cut", plan.privacy
+    privacy = plan.privacy
     said = [say("sums_leave"), squares_sentence(plan)]
     if privacy.pilot is not None:
         said.append(say("sums_pilot", share=privacy.pilot))
     if privacy.within is not None:
         said.append(say("sums_within", within=privacy.within))
-    said.append(say("sums_alike" if cut else "sums_all"))
+    said.append(say("sums_all"))
     if plan.model.person is not None:
         return said
     variance = plan.columns[0].residual_variance
     share = design.efficiency(own.level, variance)
     best = "sums_best" if variance is not None else "sums_best_noise"
     said.append(say(best, share=math.floor(share * 1000) / 1000))
-    if share < LITTLE and variance is not None and not cut and plan.model.family == "gaussian":
-        said.append(say("sums_cut"))
     relative = plan.errors(plan.columns[0]).relative
     if relative is not None and np.isfinite(relative).all():
         said.append(say("sums_rel", low=float(relative.min()), high=float(relative.max())))
@@ -155,7 +140,7 @@ class Errors:
 
 
 def planned_errors(plan: Plan) -> list[Errors]:
-    """Of every private column of a plan."""
+    """The errors of every private column of a plan."""
     return [_planned(plan, column) for column in plan.columns]
 
 
@@ -176,7 +161,7 @@ def errors_expected(plan: Plan) -> Section:
     parts: list[Part] = [_errors_table(every), *_residual(plan, every)]
     if len(every) == 1:
         parts += _ratio(plan, every[0])
-        parts += curve_of(plan)
+        parts += other_levels(plan)
     return section("errors_expected", parts)
 
 
@@ -203,7 +188,7 @@ def _errors_table(every: Sequence[Errors]) -> Table:
 
 
 def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
-    """What the errors are for: the residual variance, or what is expected of the outcome."""
+    """The assumptions of the errors: the residual variance, or what is expected of the outcome."""
     column, expected = plan.columns[0], expected_mean(plan)
     if expected is not None:
         key, read = "expected_mean", "read_count"
@@ -245,31 +230,26 @@ def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
     return said
 
 
-def curve_of(plan: Plan) -> list[Part]:
-    """Errors at other levels, as multiples of those without privacy: a sentence and a chart."""
+def other_levels(plan: Plan) -> list[Sentence]:
+    """Errors at other levels or ε, as multiples of those without privacy."""
     errors, column = planned_errors(plan)[0], plan.columns[0]
     if plan.splits:
         return _other_epsilons(plan, errors)
     if plan.survey.levels is not None or len(plan.columns) > 1 or plan.distribution.bits:
         return []
     if errors.open is not None:
-        levels, found = plan.curve()
         at = [column.level * times for times in LEVELS]
         ratios = [float(plan.errors(column, s).total[0] / errors.open[0]) for s in at]
         points = [say("level_point", ratio=one, level=s) for s, one in zip(at, ratios)]
-        said = say("other_levels", points=points)
-        return [said, _curve(levels, [found[:, 0] / errors.open[0]], column.level, said)]
+        return [say("other_levels", points=points)]
     if not errors.guesses or plan.survey.strata is not None:
         return []
     added = plan.distribution.variance(column.level, plan.limits(column), simulated=False)
-    levels = column.level * np.geomspace(1e-2, 1e2, 41)
-    lines = [np.sqrt(1 + added * column.level / levels / sd**2) for sd in errors.guesses]
-    now = [math.sqrt(1 + added / sd**2) for sd in errors.guesses]
-    said = say("ratio_fractions", ratio=now)
-    return [said, _curve(levels, lines, column.level, said)]
+    ratio = [math.sqrt(1 + added / sd**2) for sd in errors.guesses]
+    return [say("ratio_fractions", ratio=ratio)]
 
 
-def _other_epsilons(plan: Plan, errors: Errors) -> list[Part]:
+def _other_epsilons(plan: Plan, errors: Errors) -> list[Sentence]:
     """Errors of noisy sums at other ε, as multiples of those without privacy."""
     epsilon = plan.privacy.epsilon
     if errors.open is None or epsilon is None:
@@ -283,39 +263,17 @@ def _other_epsilons(plan: Plan, errors: Errors) -> list[Part]:
     return [say("other_epsilons", points=points)]
 
 
-def _curve(levels: Array, lines: Sequence[Array], chosen: float, alt: Sentence) -> Chart:
-    data = {"levels": levels, "lines": lines, "chosen": chosen}
-    return Chart("curve", data, alt, say("curve_caption"))
-
-
 def clipping_sentences(plan: Plan) -> list[Sentence]:
-    """What share the range clips and what that costs, as far as it is known."""
-    span = plan.ends(plan.columns[0])
-    if len(plan.columns) > 1 or span is None or plan.distribution.bits:
+    """The clipping of values beyond the range, and how far its ends should be from predictions."""
+    span, family = plan.ends(plan.columns[0]), plan.model.family
+    if len(plan.columns) > 1 or span is None or family == "binomial":
         return []
-    ends = {"low": span[0], "high": span[1]}
-    if plan.splits and plan.model.family != "binomial":
-        said = [say("clip_sums", **ends)]
-        if plan.privacy.within is not None:
-            said = [say("clip_within", within=plan.privacy.within)]
-        return [*said, say("clip_far", far=_far(plan.rows))]
-    if plan.splits:
-        return []
-    if plan.distribution.pure or plan.model.family != "gaussian":
-        return [say("clip_target", **ends)]
-    cost: Any = plan.clipping[0]
-    if cost is None:
-        return [say("clip_later", **ends)]
-    if not hasattr(cost, "one_end"):
-        return _expected_clipping(plan, cost, ends)
-    points = [
-        say("clip_point", ratio=float(np.interp(share, cost.share, cost.one_end)), share=share)
-        for share in CLIPPED
-    ]
-    said = [say("clip_unknown", **ends)]
-    if cost.least_share is not None and cost.least_share >= NEXT_TO_NONE:
-        said.append(say("clip_least", least=cost.least_share))
-    return [*said, say("clip_cost", points=points)]
+    if plan.privacy.within is not None:
+        said = say("clip_within", within=plan.privacy.within)
+    else:
+        rows = "clip_target" if plan.distribution.pure or family != "gaussian" else "clip_later"
+        said = say("clip_sums" if plan.splits else rows, low=span[0], high=span[1])
+    return [said, say("clip_far", far=_far(plan.rows))]
 
 
 def _far(rows: int) -> float:
@@ -327,41 +285,3 @@ def _far(rows: int) -> float:
     density = np.exp(-t * t / 2) / math.sqrt(2 * math.pi)
     bias = math.sqrt(rows) * (density - t * scipy.special.ndtr(-t))
     return float(t[np.argmax(bias <= 0.1)])
-
-
-def _expected_clipping(plan: Plan, cost: Any, ends: dict[str, float]) -> list[Sentence]:  # noqa: ANN401
-    if cost.share < NEXT_TO_NONE:
-        said = [say("clip_none", **ends, share=cost.share)]
-    else:
-        worst, ratio = int(np.argmax(cost.least_squares_ratio)), float(cost.variance_ratio.max())
-        said = [
-            say("clip_some", **ends, share=cost.share, ratio=ratio),
-            say("clip_bias", bias=float(cost.bias[worst]), name=plan.names[worst]),
-        ]
-    for name in plan.privacy.standard_error or {}:
-        error = float(cost.standard_error[plan.index(name)])
-        said.append(say("clip_missed", name=name, error=error))
-    return said
-
-
-def _offers(plan: Plan) -> list[Section]:
-    """Gaussian and Laplace noise at the ε that was asked for."""
-    every = plan.offers()
-    if not every:
-        return []
-    variances = {one.distribution: one.variance for one in every}
-    least = min(variances.values())
-    rows = []
-    for one in every:
-        promise = say("promise_delta", delta=one.delta) if one.delta else say("promise_pure")
-        costs = Number(one.variance, "near"), Number(one.variance / least, "near")
-        rows.append((one.distribution, *costs, right(one.guess), promise))
-    keys = ("distribution", "noise_variance", "rows_needed", "right_at_ends", "promise")
-    caption = say("offer_table", width=plan.sensitivity(plan.column) or 1.0)
-    parts: list[Part] = [table(keys, rows, caption), say("offer_rows"), say("offer_attack")]
-    best, mine = min(variances, key=lambda name: variances[name]), plan.distribution.name
-    if best != mine:
-        ratio = variances[mine] / least
-        parts.append(say("offer_better", name=best.capitalize(), ratio=ratio))
-    heading = say("distributions", epsilon=every[0].epsilon)
-    return [Section("distributions", heading, tuple(parts))]

@@ -1,4 +1,4 @@
-"""What is said of a plan, a release, an estimate: sections of sentences, tables, charts, commands.
+"""Descriptions of plans, releases, estimates: sections of sentences, tables, charts, commands.
 
 `describe` makes them; terminal, text, page and app render them. A sentence is a key of `WORDS` and
 its values, so that tests compare values and not wordings; renderers make no word and no digit.
@@ -112,12 +112,8 @@ def table(
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """One of the three charts: `mark` is "intervals", "curve" or "exposure", `data` its numbers.
+    """Intervals of coefficients with and without privacy; alt: the same in a sentence."""
 
-    alt: its numbers in a sentence, for those who do not see it.
-    """
-
-    mark: str
     data: Any
     alt: Sentence
     caption: Sentence
@@ -146,6 +142,11 @@ class Section:
     details: tuple[Part, ...] = ()
     of: str = ""
 
+    def __str__(self) -> str:
+        from privest.report.terminal import as_text
+
+        return as_text([self]).rstrip()
+
     def keys(self) -> list[str]:
         """The keys of its sentences and the marks of its tables and charts, for tests."""
         named = []
@@ -155,7 +156,7 @@ class Section:
             elif isinstance(part, Table):
                 named.append(f"table: {' | '.join(text_of(cell) for cell in part.header)}")
             elif isinstance(part, Chart):
-                named.append(f"chart: {part.mark}")
+                named.append("chart")
             else:
                 named.append("commands")
         return named

@@ -1,7 +1,7 @@
 """The slider for ε: its scale, ε of a plan and the plan at an ε, and errors along the scale.
 
-Bands are those of `privacy.reader.band`: every band has a quarter of the slider, and within a band
-ε goes by multiplying.
+Every band of `privacy.exposures.band` has a quarter of the slider; within a band ε goes by
+multiplying.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from typing import Any
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput
 from privest.privacy import Range, gdp
-from privest.privacy.reader import DELTA
+from privest.privacy.exposures import DELTA
 from privest.report.numbers import BAND, down, end, half, most, near
 from privest.report.planning import Errors, planned_errors, squares_sentence
 from privest.report.sections import Section, Sentence
-from privest.workflow import Distribution, Plan, Terms, split_of
+from privest.workflow.plan import Plan
+from privest.workflow.published import split_of
+from privest.workflow.strategies import Distribution
+from privest.workflow.terms import Terms
 
 BORDERS = (0.1, 1.0, 3.0, 10.0, 100.0)
 WORDS = ("small", "moderate", "large", "very large")

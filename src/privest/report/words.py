@@ -10,7 +10,6 @@ WORDS: dict[str, str] = {
     "errors_expected": "Standard errors to expect",
     "exposure": "What one person is exposed to",
     "range": "What the range costs",
-    "distributions": "Distributions of the privacy noise at ε = {epsilon:epsilon}",
     "release": "Release",
     "found": "Findings",
     "found_of": "Findings: {target}",
@@ -42,13 +41,6 @@ WORDS: dict[str, str] = {
     "sampling": "sampling",
     "privacy_noise": "privacy noise",
     "share_of_privacy": "share of privacy noise",
-    "distribution": "distribution",
-    "noise_variance": "noise variance",
-    "rows_needed": "rows for equal errors",
-    "right_at_ends": "right between the ends",
-    "promise": "promise",
-    "promise_delta": "ε at δ = {delta:delta}",
-    "promise_pure": "ε at δ = 0",
     "at": "at",
     "mean": "mean",
     "median": "median",
@@ -87,7 +79,6 @@ WORDS: dict[str, str] = {
     "per_unit": "for each unit more of {name}, other features equal",
     "per_category": "where {column} is {value} rather than the baseline, other features equal",
     "level_point": "{ratio:near} at s = {level:near}",
-    "clip_point": "{ratio:near} where it clips {share:percent}",
     "factor": "a factor of {factor:near}",
     "right_most": "at most {p:most}",
     "right_always": "almost always",
@@ -136,10 +127,8 @@ WORDS: dict[str, str] = {
     "release with this exposure of one value can have (proved).",
     "sums_best_noise": "D-efficiency of the weights where privacy noise dominates: at least "
     "{share:percent} of the best release with this exposure of one value (proved).",
-    "sums_alike": "Every row is in every sum with a public weight; no value is exposed by more.",
     "sums_rel": "The noise of the squares is {low:percent} to {high:percent} of the variances that "
     "they show: intervals are Student's t, wider where it is more.",
-    "sums_cut": "With many rows, row weights 'cut' may come nearer to the best.",
     "sums_pilot": "A pilot takes {share:percent} of the promise first, and predicts every value.",
     "sums_within": "The sums are of differences from a prediction, at most {within:end}.",
     "clip_within": "Values farther than {within:end} from their prediction count as that far. No "
@@ -181,40 +170,15 @@ WORDS: dict[str, str] = {
     "fewer there may be no finite fit.",
     "other_levels": "Standard errors at other levels, as multiples of those without privacy: "
     "{points:and}.",
-    "curve_caption": "Standard errors against the privacy level, as multiples of those without "
-    "privacy. The dot is the chosen level.",
-    "level_axis": "privacy level s",
     "rows_wanted": "For {want} at this level {rows:rows} like these are needed.",
     "persons_wanted": "For {want} at this level {persons:people} like these are needed.",
     "persons_cap": "The number of rows of each person is public. A cap on rows per person hides "
     "the rows beyond it.",
-    "persons_unequal": "One person has {largest:rows}, half of the people {usual:count} or fewer. "
-    "A cap on rows per person would put less noise on each row.",
-    "answers_hint": "The range is 0 to 1. If the values are yes or no, the family binomial takes "
-    "randomised response, with δ = 0.",
     # --- what a range costs -----------------------------------------------------------------------
-    "clip_unknown": "Which share of the values the range {low:end} to {high:end} clips is not "
-    "known before the release.",
-    "clip_least": "With this residual variance it clips at least {least:share}.",
-    "clip_cost": "For values with one mean, clipping at one end multiplies variances by "
-    "{points:and}.",
-    "clip_none": "The range {low:end} to {high:end} clips {share:share} of the values: no cost.",
-    "clip_some": "The range {low:end} to {high:end} clips about {share:share} of the values; "
-    "variances grow up to {ratio:near} times (maximum likelihood).",
-    "clip_bias": "Least squares on the same release would be off by {bias:near} in “{name}”.",
-    "clip_missed": "“{name}” then has standard error {error:se}, not the one asked for.",
     "clip_later": "These errors leave out what the range {low:end} to {high:end} clips; the "
     "estimate will say which share.",
     "clip_target": "Values beyond {low:end} and {high:end} count as these ends: the estimate is of "
     "clipped values.",
-    # --- distributions at one ε -------------------------------------------------------------------
-    "offer_table": "One value per person, in a range of width {width:near}",
-    "offer_rows": "Rows for equal errors: where privacy noise is most of the error. Right between "
-    "the ends: an attacker's rate, at most.",
-    "offer_attack": "For a promise by the attack rate, up to about 95%, Gaussian noise gives the "
-    "smaller errors.",
-    "offer_better": "For a promise by ε alone, {name} noise is better here: it needs {ratio:near} "
-    "times fewer rows than this plan.",
     # --- exposure: the short panel ----------------------------------------------------------------
     "guess": "An ordinary reader guesses one person's {value} with sd {after:down}; without that "
     "person's row, with sd {before:near}. Half of the guesses miss by less than {half:near}.",
@@ -250,8 +214,6 @@ WORDS: dict[str, str] = {
     "the stream, {before:near}.",
     "unbiased_steps": "A guess of one measurement from the release that is unbiased for every "
     "value has sd at least {least:down}.",
-    "unbiased_block": "The same for the mean of {steps:count} measurements of a step: sd at least "
-    "{least:down}.",
     "pair": "Between two equally likely values, as far apart as people with equal features "
     "typically are ({apart:near}), an attacker is right {right} (guessing: 50%).",
     "pair_person": "Between two equally likely people, as far apart as people with equal features "
@@ -282,11 +244,6 @@ WORDS: dict[str, str] = {
     "not_hidden_sums": "Not protected: who is in the table, features (none leaves), numbers of "
     "rows, missing values, group means, and what relatives' values reveal.",
     "largest_level": "These sentences are for the rows with the largest level, s = {level:level}.",
-    "exposure_caption": "Grey: without that person's row. Blue: after the release.",
-    "exposure_bar_before": "sd without that person's row",
-    "exposure_bar_after": "sd after the release",
-    "exposure_alt": "Bars of the reader's sd: {before:near} without that person's row, "
-    "{after:down} after the release.",
     # --- exposure: details ------------------------------------------------------------------------
     "sd_is": "The residual variance {variance:near} is {source}; residuals are taken as normal and "
     "independent. Skewed or few-valued data allow closer guesses.",
@@ -409,13 +366,6 @@ WORDS: dict[str, str] = {
     "mean_method": "Means: {method}.",
     "mean_at": "“{target}” has mean {mean:value} there ({confidence:percent} interval "
     "{ends:interval}), median {median:value}.",
-    "total": "Total of “{target}” over {rows:rows}: {total:value} ({confidence:percent} interval "
-    "{ends:interval}), for these rows only.",
-    "total_clipped": "Values beyond the range ({share:share}) count as its ends.",
-    "total_beyond": "Values beyond the range, which may be all of them, count as its ends.",
-    "total_weights": "Every row counts once: the weights are not in it.",
-    "total_skewed": "The noise is so skewed that the interval is too short: more rows are needed, "
-    "or a higher level.",
     "joint_table": "One test of each coefficient on all columns (Hotelling)",
     "joint_exact": "The test is exact for normal values of equal variance.",
     "joint_none": "There is no joint test of the columns: {reason}.",

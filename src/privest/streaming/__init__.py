@@ -5,8 +5,6 @@ Owner         the side that has the measurements; Analyst: the side that sees re
 known_after   how well a measurement can be guessed after its release.
 """
 
-from privest.streaming._autocorrelated import AutocorrelatedFit as AutocorrelatedFit
-from privest.streaming._autocorrelated import fit_autocorrelated as fit_autocorrelated
 from privest.streaming._choices import LedgerOptions, Privacy, StreamPlan, Trial
 from privest.streaming._choices import Output as Output
 from privest.streaming._choices import Sides as Sides

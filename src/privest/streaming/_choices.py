@@ -1,4 +1,4 @@
-"""What a stream is asked to do: privacy, simulation or release, account, sides, files.
+"""The choices for a stream: privacy, simulation or release, account, sides, files.
 
 Plain records. The command line gives their fields names of options (`cli.options`).
 """
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 import privest as pv
-from privest.data import Format, is_number
+from privest.data.cells import is_number
+from privest.data.format import Format
 from privest.errors import InvalidInput
 from privest.mechanism.source import Protected, Source, seeded
-from privest.privacy import GridStatement, level_on_grid
+from privest.privacy import Statement
 from privest.reading import about
 from privest.report.figures import require_files
 
@@ -48,42 +49,36 @@ class Privacy:
             return self
         if mixed and self.epsilon is not None:
             raise InvalidInput(
-                "epsilon with lags or a shared day needs the sensitivity, also where there is a "
-                "range."
+                "epsilon with lags needs the sensitivity, also where there is a range."
             )
         return replace(self, sensitivity=span[1] - span[0])
 
-    def of_stream(self, lags: Sequence[float], shared: int | None = None) -> pv.EndlessLevel:
-        """The level of every step of a stream of single measurements, with weights of earlier ones.
-
-        `shared`: steps of so many measurements, whose mean is hidden at the level too.
+    def of_stream(self, lags: Sequence[float]) -> pv.StreamLevel:
+        """The level of every step of a stream of single measurements, with weights of earlier
+        ones.
         """
         self._require_stated()
-
-        def made(level: float) -> pv.EndlessLevel:
-            if shared is not None:
-                return pv.EndlessLevel.shared(level, shared)
-            return pv.EndlessLevel(level, list(lags))
-
         if self.level is not None:
             if not is_number(self.level):
                 raise InvalidInput(
                     f"level {self.level}: a number is needed, the level of one measurement."
                 )
             with about(f"level {self.level}"):
-                return made(float(self.level))
+                return pv.StreamLevel.constant(float(self.level), lags=list(lags))
         epsilon, delta, sensitivity = self._epsilon()
-        return level_on_grid(epsilon, delta=delta, move=sensitivity, shape=made(1.0))
+        return pv.StreamLevel.from_epsilon(
+            epsilon, delta=delta, sensitivity=sensitivity, lags=list(lags)
+        )
 
-    def spent(self, level: pv.PrivacyLevel | pv.EndlessLevel) -> Spent | None:
-        """What the level amounts to, if delta and sensitivity were given."""
+    def spent(self, level: pv.PrivacyLevel | pv.StreamLevel) -> Spent | None:
+        """(ε, δ) of the level, if delta and sensitivity were given."""
         if self.delta is None or self.sensitivity is None:
             return None
-        epsilon = level.to_epsilon(delta=self.delta, move=self.sensitivity)
+        epsilon = level.to_epsilon(delta=self.delta, sensitivity=self.sensitivity)
         return Spent(epsilon, self.delta, self.sensitivity)
 
-    def promise(self, mechanism: pv.StreamMechanism) -> GridStatement | None:
-        """What the real releases of a stream amount to, if delta was given."""
+    def promise(self, mechanism: pv.StreamMechanism) -> Statement | None:
+        """The privacy statement of real releases of a stream, if delta was given."""
         if self.delta is None:
             return None
         return mechanism.statement(self.sensitivity, delta=self.delta)
@@ -110,24 +105,21 @@ class Promise(NamedTuple):
     spent  of exact Gaussian noise, as in a simulation; said: of real releases.
     """
 
-    level: pv.EndlessLevel
+    level: pv.StreamLevel
     sensitivity: float | None
     spent: Spent | None
-    said: GridStatement | None
+    said: Statement | None
 
 
 def promised(
     privacy: Privacy,
     span: tuple[float, float] | None,
     weights: Sequence[float] = (),
-    shared_day: int | None = None,
 ) -> Promise:
     """The promise of a stream of single measurements; `span`: their public range."""
-    if weights and shared_day is not None:
-        raise InvalidInput("lags and a shared day: a level has one of them.")
-    mixed = bool(weights) or shared_day is not None
+    mixed = bool(weights)
     asked = privacy.within(span, mixed=mixed)
-    level = asked.of_stream(weights, shared_day)
+    level = asked.of_stream(weights)
     said = privacy.promise(pv.StreamMechanism(level, range=span, parts=False))
     return Promise(
         level, privacy.sensitivity if mixed else asked.sensitivity, asked.spent(level), said
@@ -222,12 +214,12 @@ class Output:
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """What is asked of a stream."""
+    """The choices for one stream."""
 
     source: str  # a file, or "-"
     target: str
     features: list[str] | None
-    level: pv.EndlessLevel
+    level: pv.StreamLevel
     variance: float | None
     intercept: bool
     sides: Sides
@@ -243,10 +235,8 @@ class StreamPlan:
     span: tuple[float, float] | None = None  # of the measurements, public
     sensitivity: float | None = None
     spent: Spent | None = None  # of a simulation
-    said: GridStatement | None = None  # of real releases
+    said: Statement | None = None  # of real releases
     time: str | None = None  # the column of times, public; None: looked for
-    ar1: bool = False  # autocorrelated noise, fitted at the end
-    reference: Path | None = None  # public rows that the residual variance is from
     correlation: float | None = None  # of neighbours in time, publicly known
     format: Format = field(default_factory=Format)  # how text files are written
     stated: float | None = None  # variance of a measurement given its features, as it was stated
@@ -260,7 +250,6 @@ class StreamPlan:
             "the checkpoint": self.checkpoint,
             "the picture": self.output.png,
             "the ledger": self.account.ledger,
-            "the reference": self.reference,
         }
         seen: dict[Path, str] = {}
         for name, path in named.items():

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +22,7 @@ from privest.estimator import StreamConclusion
 from privest.files import make_folder
 from privest.reading import as_text, parse_json
 from privest.records import plain
-from privest.release import missing_entries
-from privest.report import printable
+from privest.report.sections import printable
 from privest.stream_file import step_records
 
 PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
@@ -54,17 +52,8 @@ class Public(NamedTuple):
         return {f"public {which}": digest.hexdigest()}
 
 
-def released_records(
-    release: pv.StreamRelease, public: Public, width: int = 1
-) -> list[dict[str, Any]]:
-    """One record per measurement: its release, and the public features (None where not known).
-
-    `width`: measurements of a step of the level. Lines count measurements.
-    """
-    if width > 1:
-        missing = missing_entries(release, [width] * release.steps)
-        start, steps = release.start * width, release.steps * width
-        release = replace(release, start=start, steps=steps, missing=missing)
+def released_records(release: pv.Release, public: Public) -> list[dict[str, Any]]:
+    """One record per measurement: its release, and the public features (None where not known)."""
     records = step_records(release, 1, listed=False)
     features = plain(public.features.tolist())
     return [
@@ -81,7 +70,7 @@ def estimated_record(
     nothing: list[Any] = [None] * len(names)
     values, stated, blocks = dict(zip(names, nothing)), nothing, nothing
     if found is not None:
-        values = dict(zip(names, found.estimate.tolist()))
+        values = dict(zip(names, found.value.tolist()))
         if found.stated_error is not None:
             stated = plain(found.stated_error)
         if found.by_blocks is not None:
@@ -120,7 +109,7 @@ def as_lines(records: Sequence[dict[str, Any]], *, json_lines: bool, heading: bo
 
 
 class Sent(NamedTuple):
-    """What a file holds beyond what was saved."""
+    """The part of a file beyond what was saved."""
 
     step: int  # the last that was sent, perhaps in part: a line that was not finished counts
     whole: int  # the last that has a whole line
@@ -129,7 +118,7 @@ class Sent(NamedTuple):
 
 
 def sent_since(path: Path, offset: int, lines: str) -> Sent | None:
-    """What a file holds after `lines`, which were saved as those at `offset`; None: nothing.
+    """The content of a file after `lines`, which were saved as those at `offset`; None: nothing.
 
     A checkpoint that comes from a backup is behind its output, and does not know it: what the
     output holds was revealed, and must not be drawn again.

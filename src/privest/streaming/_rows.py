@@ -15,19 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privest.arrays import Array, plural
-from privest.data import (
-    Format,
-    absent_columns,
-    csv_records,
-    csv_rows,
-    is_date,
-    is_number,
-    json_records,
-    number,
-    numbers,
-    open_lines,
-    require_width,
-)
+from privest.data.cells import absent_columns, is_date, is_number, number, numbers
+from privest.data.format import Format
+from privest.data.lines import csv_records, csv_rows, json_records, open_lines, require_width
 from privest.errors import InvalidInput
 from privest.stream_file import OWN, steps_only
 from privest.streaming._choices import StreamPlan
@@ -201,16 +191,12 @@ def read_series(
     """
     rows, names = _named(lines, columns is None)
     _require_names(inputs, names, "inputs")
-    every = [name for name in names if name not in inputs]
-    chosen = every if columns is None else [name.strip() for name in columns.split(",")]
-    _require_names(chosen, names, "measurements")
+    chosen = _measured(names, columns, inputs)
     if len(chosen) != count:
         raise InvalidInput(
             f"the model has {plural(count, 'measurement')} per step; given: "
             f"{plural(len(chosen), 'column')}. Choose that many."
         )
-    if set(chosen) & set(inputs):
-        raise InvalidInput("a column cannot be a measurement, which is private, and an input.")
     place, beside = ([names.index(name) for name in some] for some in (chosen, inputs))
     found, public = [], []
     for line, cells in _steps(rows, names):
@@ -219,6 +205,18 @@ def read_series(
     if not found:
         raise InvalidInput("the input has no rows.")
     return np.array(found), np.array(public).reshape(len(public), len(beside))
+
+
+def _measured(names: Sequence[str], columns: str | None, inputs: Sequence[str]) -> list[str]:
+    """The columns of measurements: those named, or all that are no inputs."""
+    if columns is None:
+        chosen = [name for name in names if name not in inputs]
+    else:
+        chosen = [name.strip() for name in columns.split(",")]
+    _require_names(chosen, names, "measurements")
+    if set(chosen) & set(inputs):
+        raise InvalidInput("a column cannot be a measurement, which is private, and an input.")
+    return chosen
 
 
 def read_inputs(lines: Iterable[str], columns: Sequence[str] | None) -> Array:

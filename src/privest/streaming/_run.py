@@ -1,8 +1,8 @@
 """The run of a stream, block by block; it can be killed and resumed.
 
 Every block of rows is: read, released (with a ledger: written down there), used, saved with the
-lines it will print, printed. What was saved but perhaps not printed is printed again after a
-restart, with the same numbers.
+lines it will print, printed. Lines that were saved but perhaps not printed are printed again
+after a restart, with the same numbers.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import privest as pv
-from privest.arrays import Array
-from privest.data import open_lines, require_no_formula
-from privest.dynamics import joined
+from privest.data.cells import require_no_formula
 from privest.errors import CheckpointError, InvalidInput
-from privest.estimator import StreamConclusion, conclude, reference_fit
+from privest.estimator import StreamConclusion, conclude
 from privest.files import make_folder
-from privest.noise import Noise
 from privest.reading import optional, read_count, read_fields, read_number, require_parameters
 from privest.report.figures import BAND, Trail
 from privest.stream_file import facts_of, linked
@@ -36,11 +33,10 @@ from privest.streaming._lines import (
     released_records,
     sent_since,
 )
-from privest.streaming._rows import Row, Rows
+from privest.streaming._rows import Row
 from privest.streaming._sides import Analyst, Owner, owner_of
 
 INTERCEPT = "intercept"
-MANY = 1024  # blocks held one by one before they are joined: a small one is mostly its frame
 
 
 class StreamRun:
@@ -56,21 +52,17 @@ class StreamRun:
     ) -> None:
         self.plan, self.features, self.times = plan, list(features), list(times)
         self.facts = {} if facts is None else facts  # of releases that are read, once they are
-        self.width = plan.level.block  # measurements of a step; lines and counts are of these
-        self.unfinished = 0  # measurements of a step that the input ended in
         self.last: dict[str, str] = {}  # the time of the last measurement
-        self.releases = ReleaseList()  # for estimates that need them all
         self.names = [INTERCEPT, *features] if plan.intercept else self.features
         require_parameters(len(self.names), "the features")
         if not plan.json_out:
             require_no_formula([*self.names, *self.times])
         self.side: Owner | Analyst = self._side(stack)
         self.estimator = None
-        self.noise = noise_of(plan, self.features)
         if not plan.sides.to_releases:
-            self.estimator = pv.PrivateRLS(
-                plan.level, len(self.names), self.noise.law(self.width), blocks=True
-            )
+            # Where it is not known, rows are whitened by the privacy noise alone.
+            noise = pv.noise.Gaussian(cov=plan.variance or 0.0)
+            self.estimator = pv.PrivateRLS(plan.level, len(self.names), noise, blocks=True)
         self.chain = ""  # hash of the last line of releases
         self.told = -1  # the last step that the output has
         self.used, self.missing = 0, 0
@@ -96,12 +88,10 @@ class StreamRun:
         plan = self.plan
         if plan.sides.from_releases:
             return Analyst(plan.level)
-        # Lines are of single measurements: of a day that reveals a part of itself a lost line could
-        # not be told from a missing measurement, and its other numbers would mean others.
         mechanism = pv.StreamMechanism(plan.level, range=plan.span, parts=False)
         return owner_of(
             "stream", mechanism, plan.trial, plan.account, stack, input_=plan.source,
-            columns=plan.target, move=plan.sensitivity,
+            columns=plan.target, sensitivity=plan.sensitivity,
         )  # fmt: skip
 
     @property
@@ -109,28 +99,42 @@ class StreamRun:
         """0: simulated; None: not yet known."""
         return self.side.source.grid if isinstance(self.side, Owner) else self.side.grid
 
+    @property
+    def recorded(self) -> bool:
+        """Whether a checkpoint or a ledger keeps what is released here."""
+        side = self.side
+        return self.checkpoint is not None or not isinstance(side, Owner) or bool(side.account)
+
+    @property
+    def clipped(self) -> bool:
+        """Whether measurements beyond a public range were clipped."""
+        return self.plan.span is not None or self.facts.get("range") is not None
+
     # --- taking up ------------------------------------------------------------------------------
 
     def _resume(self) -> bool:
         plan = self.plan
-        if self.checkpoint is not None or plan.known is not None or plan.account.ledger is not None:
-            self._require_replay_known()
+        self._require_replay_known()
         resumed = self.checkpoint is not None and self.checkpoint.resume()
         notes: dict[str, Any] = self._notes() if resumed else {"offset": 0, "lines": ""}
         real = isinstance(self.side, Owner) and not self.side.source.simulated
         if not resumed and (plan.known is None or not real):
-            again = "Continue it with its checkpoint, or state the last step that the analyst has "
-            again += "(known: up to it nothing is drawn again), or "
-            if real and plan.account.ledger is not None and plan.replay is not False:
-                again = "The ledger sends what it has of them again, as it was: "
-            plan.output.require_free(f"it may hold releases of these measurements. {again}")
+            self._require_free(real)
         if isinstance(self.side, Owner) and real:
             known = max(self._sent(notes), -1 if plan.known is None else plan.known)
-            self.side.start_from(known // self.width, rows_again=plan.replay is not False)
+            self.side.start_from(known, rows_again=plan.replay is not False)
         self.output.begin(notes["offset"])
         if notes["lines"]:
             self.output.write(notes["lines"])
         return resumed
+
+    def _require_free(self, real: bool) -> None:
+        """Refuse an output that may hold releases of the same measurements."""
+        again = "Continue it with its checkpoint, or state the last step that the analyst has "
+        again += "(known: up to it nothing is drawn again), or "
+        if real and self.plan.account.ledger is not None and self.plan.replay is not False:
+            again = "The ledger sends what it has of them again, as it was: "
+        self.plan.output.require_free(f"it may hold releases of these measurements. {again}")
 
     def _sent(self, notes: dict[str, Any]) -> int:
         """The last step that the output holds beyond what was saved, −1 if none.
@@ -170,7 +174,9 @@ class StreamRun:
         return notes
 
     def _require_replay_known(self) -> None:
-        if self.plan.replay is None and not self.plan.sides.from_releases:
+        plan = self.plan
+        once = (self.checkpoint, plan.known, plan.account.ledger) != (None, None, None)
+        if once and plan.replay is None and not plan.sides.from_releases:
             raise InvalidInput(
                 "standard input with a checkpoint, a ledger or a known last step: state whether "
                 "after a restart it begins again (replay: rows already used are skipped) or goes "
@@ -197,7 +203,7 @@ class StreamRun:
         self.source, side = iter(rows), self.side
         if isinstance(side, Analyst):
             assert self.estimator is not None
-            self.source = side.fresh(self.source, self.estimator.steps * self.width)
+            self.source = side.fresh(self.source, self.estimator.steps)
         elif self.plan.replay is False:
             self._retire(side)
         elif self.resumed:
@@ -208,29 +214,19 @@ class StreamRun:
 
         With a ledger what is released is charged there before it is used or printed.
         """
-        rows = list(itertools.islice(self.source, self._rows()))
-        if not rows:
-            return False
-        self.unfinished = len(rows) % self.width
-        if whole := rows[: len(rows) - self.unfinished]:
-            self._block(whole)
-        return True
-
-    def _rows(self) -> int:
-        """How many the next block has."""
-        steps, side = self._steps, self.side
-        return self.width * (side.rows(steps) if isinstance(side, Owner) else steps)
-
-    @property
-    def _steps(self) -> int:
-        """Steps of a new block."""
-        return max(1, self.plan.block // self.width)
+        side, size = self.side, self.plan.block
+        rows = list(
+            itertools.islice(self.source, side.rows(size) if isinstance(side, Owner) else size)
+        )
+        if rows:
+            self._block(rows)
+        return bool(rows)
 
     def _retire(self, side: Owner) -> None:
         """Retire steps that were sent and whose rows do not come again."""
         while side.retiring:
-            count = side.rows(self._steps)
-            unknown = np.full((count * self.width, len(self.features)), np.nan)
+            count = side.rows(self.plan.block)
+            unknown = np.full((count, len(self.features)), np.nan)
             self._finish(side.retire(count), Public(self.features, unknown, self.times, ()))
 
     def _skip(self, source: Iterator[Row]) -> None:
@@ -264,14 +260,12 @@ class StreamRun:
                 self.digest = _hashed(self.digest + repr(row.features))
         self._finish(release, public)
 
-    def _finish(self, release: pv.StreamRelease, public: Public) -> None:
+    def _finish(self, release: pv.Release, public: Public) -> None:
         """Use a release, save it, print it, in this order."""
         if self.estimator is not None:
             H = np.nan_to_num(public.features)  # unknown ones are of steps that show nothing
             H = np.insert(H, 0, 1.0, axis=1) if self.plan.intercept else H
             self.estimator.update(release, H)
-            if self.plan.ar1:
-                self.releases.add(release, H)
         self.missing += int(np.isnan(release.values).sum())
         self.last = public.time(-1)
         lines = self._lines(release, public)
@@ -289,20 +283,20 @@ class StreamRun:
             self.checkpoint.save(pending=release, notes=notes | self._same())
         self.output.write(lines)
         if self.plan.drawn and self.estimator is not None:
-            found, step = self.concluded(), self.estimator.steps * self.width - 1
+            found, step = self.concluded(), self.estimator.steps - 1
             if found is not None:
-                self.trail.add(step, found.estimate, np.diff(found.interval())[:, 0] / 2 / BAND)
+                self.trail.add(step, found.value, np.diff(found.interval())[:, 0] / 2 / BAND)
 
-    def _lines(self, release: pv.StreamRelease, public: Public) -> str:
-        """What is written of a block: what the output has already is not."""
+    def _lines(self, release: pv.Release, public: Public) -> str:
+        """The lines of a block that the output does not have yet."""
         begun, nested = self.output.begun, self.plan.json_out
         if self.estimator is not None:
-            if self.estimator.steps * self.width - 1 <= self.told or self.plan.ar1:
-                return ""  # one line is written, at the end
+            if self.estimator.steps - 1 <= self.told:
+                return ""
             found = self.concluded(whole=nested)  # a line of CSV has no intervals
             return self.estimate_line(found, heading=not begun)
-        records = released_records(release, public, self.width)
-        records = records[max(self.told + 1 - release.start * self.width, 0) :]
+        records = released_records(release, public)
+        records = records[max(self.told + 1 - release.start, 0) :]
         if not nested or not records:
             return as_lines(records, json_lines=False, heading=not begun) if records else ""
         assert isinstance(self.side, Owner)
@@ -313,7 +307,7 @@ class StreamRun:
         return lines
 
     def concluded(self, *, whole: bool = True) -> StreamConclusion | None:
-        """What the releases so far say; None where they do not show all of θ.
+        """The estimate from the releases so far; None where they do not show all of θ.
 
         Not `whole`: estimates and errors, no intervals nor doubts, for a line after every row.
         """
@@ -322,15 +316,14 @@ class StreamRun:
             return None
         released = self.estimator.readings - self.missing
         return conclude(
-            self.estimator, released, self.names, known=self.noise.variance is not None,
-            reference=self.noise.freedom, whole=whole,
-        )  # fmt: skip
+            self.estimator, released, self.names, known=self.plan.variance is not None, whole=whole
+        )
 
     def estimate_line(self, found: StreamConclusion | None, *, heading: bool) -> str:
-        """What is written of an estimate, after the last row."""
+        """The line of an estimate, after the last row."""
         assert self.estimator is not None
         record = estimated_record(
-            found, self.names, self.estimator.steps * self.width - 1, self.last,
+            found, self.names, self.estimator.steps - 1, self.last,
             hidden_names(self.estimator, self.names), nested=self.plan.json_out,
         )  # fmt: skip
         return as_lines([record], json_lines=self.plan.json_out, heading=heading)
@@ -339,8 +332,6 @@ class StreamRun:
         """The first line of releases."""
         plan = self.plan
         more: dict[str, Any] = {"times": self.times} if self.times else {}
-        if self.width > 1:
-            more |= {"together": self.width}
         return facts_of(
             plan.level, simulated=side.source.simulated, grid=side.source.grid,
             readings=[plan.target], features=self.features, range=plan.span, ledger=side.place,
@@ -348,71 +339,12 @@ class StreamRun:
         )  # fmt: skip
 
 
-class StreamNoise(NamedTuple):
-    """σ² of a measurement given its features (None: not known), and its degrees of freedom."""
-
-    variance: float | None = None
-    freedom: int | None = None
-
-    def law(self, width: int) -> Noise:
-        """Of a step of so many measurements; none where it is not known: rows are then whitened by
-        the privacy noise alone.
-        """
-        if self.variance is None:
-            return pv.noise.Gaussian(cov=np.zeros(width))
-        return pv.noise.Gaussian(cov=self.variance)
-
-
-def noise_of(plan: StreamPlan, features: list[str]) -> StreamNoise:
-    """What is known of the noise before any release is looked at."""
-    if plan.reference is None:
-        return StreamNoise(plan.variance)
-    with open_lines(
-        str(plan.reference), name=f"the reference {plan.reference}", format=plan.format
-    ) as lines:
-        rows = Rows(
-            lines, json_lines=plan.reference.suffix.lower() in (".jsonl", ".ndjson"),
-            value=plan.target, features=features, reading=plan.format, file=plan.reference.name,
-        )  # fmt: skip
-        every = [row for row in rows if not np.isnan(row.value)]
-    if not every:
-        raise InvalidInput(f"the reference {plan.reference}: it has no rows with a measurement.")
-    H = np.array([row.features for row in every])
-    H = np.insert(H, 0, 1.0, axis=1) if plan.intercept else H
-    y = np.array([row.value for row in every])
-    return StreamNoise(*reference_fit(H, y, f"the reference {plan.reference}"))
-
-
-class ReleaseList:
-    """Releases that follow one another: 8(n + 1) bytes each, and up to 1024 small blocks."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[pv.StreamRelease, Array]] = []
-        self._joined: list[tuple[pv.StreamRelease, Array]] = []
-
-    def add(self, release: pv.StreamRelease, H: Array) -> None:
-        """The next of them."""
-        self._parts.append((release, H))
-        if len(self._parts) == MANY:
-            self._joined.append(_whole(self._parts))
-            self._parts = []
-
-    def whole(self) -> tuple[pv.StreamRelease, Array]:
-        """All of them as one, with H (measurements, n)."""
-        return _whole([*self._joined, *self._parts])
-
-
-def _whole(parts: list[tuple[pv.StreamRelease, Array]]) -> tuple[pv.StreamRelease, Array]:
-    releases, rows = zip(*parts)
-    return joined(releases), np.concatenate(rows)
-
-
 def _hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _text(given: object, name: str) -> str:
-    """Of any length: the lines of a block."""
+    """A text of any length: the lines of a block."""
     if not isinstance(given, str):
         raise InvalidInput(f"{name} must be a text.")
     return given

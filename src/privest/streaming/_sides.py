@@ -1,6 +1,6 @@
 """The two sides of a stream: the data owner releases measurements, the analyst sees releases.
 
-A step is drawn once. What a ledger has of it is sent again as it was. A step that was sent, and of
+A step is drawn once. A release in the ledger is sent again as it was. A step that was sent, and of
 which nothing is left here (a checkpoint or a ledger from a backup), is retired: marked missing.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.data import number
+from privest.data.cells import number
 from privest.errors import InvalidInput
 from privest.ledger import Entry, LedgerSource, cost_of
 from privest.mechanism.source import Protected, Source
@@ -81,11 +81,11 @@ class Owner:
         found = source.account.entry_at(self.mechanism.steps, source.key)
         return None if found is None or found.kind == "retired" else found
 
-    def release(self, values: Array, public: Mapping[str, str] | None = None) -> pv.StreamRelease:
+    def release(self, values: Array, public: Mapping[str, str] | None = None) -> pv.Release:
         """The release of the next steps, `rows` of them; `public`: the mark of their columns.
 
-        With a ledger: refused where these steps were sent beside other public columns. What was
-        sent leaves again, whatever the measurements are now: they are never compared.
+        With a ledger: refused where these steps were sent beside other public columns. Steps
+        that were sent leave again as they were: measurements are never compared.
         """
         if self.source.simulated:
             return self.mechanism.simulate(values, self.source)
@@ -101,7 +101,7 @@ class Owner:
         self.entry = {"entry": self.source.entry.sequence}
         return release
 
-    def retire(self, steps: int) -> pv.StreamRelease:
+    def retire(self, steps: int) -> pv.Release:
         """Steps that reveal nothing: no measurement goes in."""
         self.retired, self.entry = self.retired + steps, {}
         nothing = np.full((steps, self.mechanism.level.block or 1), np.nan)
@@ -126,7 +126,7 @@ def owner_of(
     *,
     input_: str,
     columns: str | None,
-    move: float | None,
+    sensitivity: float | None,
 ) -> Owner:
     """The owner's side of a command: a simulation, a real release, or one with a ledger."""
     level, facts = mechanism.level, (command, columns, mechanism.level.fingerprint)
@@ -136,10 +136,10 @@ def owner_of(
     account = options.opened(stack, options.subject_of(input_, columns or "readings"), most)
     span = "" if mechanism.range is None else " {:g},{:g}".format(*mechanism.range)
     said = None
-    if move is not None:  # of whole steps where the mechanism reveals no parts of them
-        said = grid_statement(level, move=move, parts=mechanism.shows_mixed_parts)
+    if sensitivity is not None:  # of whole steps where the mechanism reveals no parts of them
+        said = grid_statement(level, sensitivity=sensitivity, parts=mechanism.shows_mixed_parts)
     source = account.source(
-        cost_of(level, move=move, statement=said), start=0,
+        cost_of(level, sensitivity=sensitivity, statement=said), start=0,
         key=f"{level.fingerprint[:12]}{span}", level=level.fingerprint, columns=columns,
     )  # fmt: skip
     return Owner(mechanism, source)
@@ -148,7 +148,7 @@ def owner_of(
 class Analyst:
     """Releases as they arrive; `grid` is None until the first one, 0 for simulated ones."""
 
-    def __init__(self, level: pv.EndlessLevel, grid: float | None = None) -> None:
+    def __init__(self, level: pv.StreamLevel, grid: float | None = None) -> None:
         self.level, self.grid, self.repeated = level, grid, 0
 
     def fresh(self, source: Iterable[Row], taken: int) -> Iterator[Row]:
@@ -158,7 +158,7 @@ class Analyst:
             if row.given["fingerprint"] not in (None, self.level.fingerprint):
                 raise InvalidInput(
                     "these releases were made with another level: state the same privacy (level, "
-                    "or epsilon with delta and sensitivity), lags and shared day."
+                    "or epsilon with delta and sensitivity) and the same lags."
                 )
             if step is None:
                 raise InvalidInput("releases need a column 'step' of whole numbers.")
@@ -181,20 +181,13 @@ class Analyst:
             raise InvalidInput("releases of one stream have one grid: these are of two streams.")
         self.grid = grid
 
-    def release(self, start: int, z: Array) -> pv.StreamRelease:
-        """The column z of the steps from `start` on, as a release.
-
-        Where a step has several measurements, it is missing if one of them is.
-        """
+    def release(self, start: int, z: Array) -> pv.Release:
+        """The column z of the steps from `start` on, as a release."""
         assert self.grid is not None
-        values, width = as_values(z, self.grid), self.level.block
-        absent = np.asarray(np.isnan(z).reshape(-1, width).any(axis=1))
-        missing = absent if absent.any() else None
-        if width > 1 and missing is not None:
-            values = np.where(np.repeat(missing, width), np.nan, values)
-        return pv.StreamRelease(
-            start, len(z) // width, values, missing, self.level.fingerprint, not self.grid,
-            self.grid,
+        absent = np.isnan(z)
+        return pv.Release(
+            start, len(z), as_values(z, self.grid), absent if absent.any() else None,
+            self.level.fingerprint, not self.grid, self.grid,
         )  # fmt: skip
 
 

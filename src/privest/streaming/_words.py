@@ -1,4 +1,4 @@
-"""What a stream did, and what it reveals of a measurement, in sentences for a terminal."""
+"""Sentences for a terminal: what a stream did, and what it reveals of a measurement."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ import numpy as np
 import privest as pv
 from privest.arrays import plural
 from privest.errors import NumericalFailure
-from privest.privacy import reader
-from privest.report import Sentence
-from privest.streaming._autocorrelated import autoregressive_system
+from privest.privacy import exposures
+from privest.report.sections import Sentence
 from privest.streaming._run import StreamRun
 from privest.streaming._sides import Analyst, Owner
 
 
 def counts_of(run: StreamRun, *, stopped: bool) -> str:
     """The number of rows, and what became of them."""
-    side, gone = run.side, "without a measurement"
-    if run.width > 1:
-        gone = f"in steps of {run.width} with a missing measurement, which reveal nothing"
+    side = run.side
     repeated = side.repeated if isinstance(side, Analyst) else 0
     resent = side.resent if isinstance(side, Owner) else 0
     parts = {
         plural(run.used, "row"): True,
-        f"{run.missing:,} of them {gone}": run.missing,
-        f"{run.unfinished:,} more of a step that is not complete, not used": run.unfinished,
+        f"{run.missing:,} of them without a measurement": run.missing,
         f"{repeated:,} repeated releases left out": repeated,
         f"{plural(resent, 'step')} sent again as they were (measurements are not compared)": resent,
         "resumed": run.resumed,
@@ -36,27 +32,24 @@ def counts_of(run: StreamRun, *, stopped: bool) -> str:
 
 
 def known_after(
-    level: pv.EndlessLevel, correlation: float | None = None, variance: float | None = None
+    level: pv.StreamLevel, correlation: float | None = None, variance: float | None = None
 ) -> list[str]:
-    """What a reader knows of one measurement after the release, and of neighbours in time."""
+    """How closely a reader guesses one measurement after the release."""
     shown_of_one = float(np.max(level.final_blocks().diagonal()))
     if not shown_of_one > 0:
         return []
     said = [Sentence("unbiased_steps", {"least": 1 / math.sqrt(shown_of_one)})]
-    if level.block > 1:
-        least = 1 / math.sqrt(float(level.final_blocks().dense().sum()))
-        said.append(Sentence("unbiased_block", {"steps": level.block, "least": least}))
     if correlation is not None and variance:
         said += _smoothed(level, correlation, variance)
     return [one.text for one in said]
 
 
-def _smoothed(level: pv.EndlessLevel, correlation: float, variance: float) -> list[Sentence]:
+def _smoothed(level: pv.StreamLevel, correlation: float, variance: float) -> list[Sentence]:
     """The reader who smooths: measurements of this variance and correlation about the fit."""
     sd = math.sqrt(variance)
-    if level.block == 1 and not level.reach:
+    if not level.reach:
         shown = float(level.final_blocks().diagonal()[0])
-        before, others, after = reader.stream_sds(shown, correlation, sd)
+        before, others, after = exposures.stream_sds(shown, correlation, sd)
         values = {"before": before, "others": others, "after": after}
         return [Sentence("guess_stream", values)]
     after_all = _from_all_steps(level, correlation, variance)
@@ -65,11 +58,17 @@ def _smoothed(level: pv.EndlessLevel, correlation: float, variance: float) -> li
     return [Sentence("guess_steps", {"before": sd, "after": after_all})]
 
 
-def _from_all_steps(level: pv.EndlessLevel, correlation: float, variance: float) -> float | None:
+def _from_all_steps(level: pv.StreamLevel, correlation: float, variance: float) -> float | None:
     """The error of an attacker who smooths; None where it has no limit."""
-    system = autoregressive_system(correlation, variance, level.block)
+    system = autoregressive_system(correlation, variance)
     try:
         settled = pv.dynamics.steady_state(system, level).smoothed
     except NumericalFailure:
         return None
     return min(float(np.sqrt(settled.diagonal().min())), math.sqrt(variance))
+
+
+def autoregressive_system(correlation: float, variance: float) -> pv.dynamics.StateSpace:
+    """The stationary AR(1) process u_k = φu_{k−1} + w_k of variance γ₀."""
+    innovation = variance * (1 - correlation**2)
+    return pv.dynamics.StateSpace(A=correlation, C=1.0, Q=innovation, R=0.0, cov0=variance)

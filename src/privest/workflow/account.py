@@ -46,10 +46,8 @@ class Account:
 
     ledger   a `Ledger`, or the path of one, which is made when something is spent.
     subject  whose values they are; never another name for the same ones.
-    budget   of an account that is opened by this release; a number: a level. None: what this
-             release costs.
-    again    release once more what was released before: levels add up. Of a new account: these are
-             different values, whatever others have released beside the same public columns.
+    budget   of a new account; a number: a level. None: what this release costs.
+    again    release once more what was released before; of a new account: these are other values.
     """
 
     def __init__(
@@ -88,7 +86,7 @@ class Account:
             self._ledger = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Of a copy: it opens the ledger anew, by its path."""
+        """The state of a copy: it opens the ledger anew, by its path."""
         return vars(self) | {"_own": True, "_ledger": None}
 
     def open(self, plan: Terms, folder: Path) -> None:
@@ -133,7 +131,7 @@ class Account:
         self._require_within(plan, stated)
 
     def preview(self, plan: Terms, table: Path | None = None) -> Spending:
-        """What a release under `plan` would spend, and what would be left. Nothing is spent.
+        """The cost of a release under `plan`, and the rest. Nothing is spent.
 
         table: where the release is to be; a paid draft that a killed run has left there is found.
         """
@@ -197,8 +195,7 @@ class Account:
     def charge(self, plan: Terms, found: TableRelease, rows: PublicRows) -> TableRelease:
         """The release with its entry, which is on disk now; `rows`: what it is known by.
 
-        An entry is made of public columns and of the release, never of values: neither its hash
-        nor a refusal depends on them.
+        An entry is made of public columns and of the release, never of values.
         """
         known = rows.names(plan.model.target)
         key = ".".join([*known, plan.measure, found.sha256[:32]])
@@ -263,13 +260,13 @@ class Account:
         return replace(charged, signature=self.ledger.sign(charged.signed_text))
 
     def _budget(self, plan: Terms) -> Budget:
-        """Of an account that is opened now."""
+        """The budget of an account that is opened now."""
         if self.budget is not None:
             return as_budget(self.budget)
         own, pure = plan.information, plan.cost
         if pure.epsilon is None:
             return Budget(level=own)
-        return Budget(level=own, epsilon=pure.epsilon, delta=0.0, move=pure.move)
+        return Budget(level=own, epsilon=pure.epsilon, delta=0.0, sensitivity=pure.sensitivity)
 
     def _releases(self) -> list[Entry]:
         return [one for one in self.ledger.history(self.subject) if one.cost is not None]
@@ -303,20 +300,18 @@ def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
     for name in sorted(names):
         if name.endswith(".json"):
             try:
-                found = TableRelease.from_dict(parsed_document(folder / name))
-            except (PrivestError, OSError, json.JSONDecodeError):
+                yield name, LedgerPlace.read(parsed_document(folder / name)["entry"], "entry")
+            except (PrivestError, OSError, KeyError, TypeError):
                 continue
-            if found.entry is not None:
-                yield name, found.entry
 
 
 def account_name(spec: Spec) -> str:
-    """Whose values these are, where nobody says it: the target and the name of the data."""
+    """The usual name of an account: the target and the name of the data."""
     return f"{', '.join(spec.targets)} of {Path(spec.data).name}"
 
 
 class PublicRows:
-    """What a table is known by in a ledger: its public columns, the first `features` of a block."""
+    """The mark of a table in a ledger: its public columns, the first `features` of a block."""
 
     def __init__(self, features: int) -> None:
         self.features = features
@@ -349,17 +344,13 @@ class PublicRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending(Record):
-    """What a release would spend of an account, and what it would leave.
+    """The cost of a release to an account, and the rest.
 
-    known            whether there is an account; else the release opens it with `budget`.
-    unit             what is counted: "level", or "mu2" where the account is limited by μ alone.
-    level            what this release reveals of one value, or of one person.
-    budget, spent    of the account; None where it is limited in other units.
-    remaining        after this release, less than 0 where it is too much.
-    refusal          why the release would be refused now; None: it would not be.
-    refusal_again    the same where `again` is said.
-    unfinished       a paid draft is there: the same release finishes it, and spends nothing.
-    earlier          the releases of this subject.
+    known       whether there is an account; else the release opens it with `budget`.
+    unit        what is counted: "level", or "mu2" where the account is limited by μ alone.
+    remaining   after this release, less than 0 where it is too much; None: other units.
+    refusal     why the release would be refused now; `refusal_again`: with `again`.
+    unfinished  a paid draft is there: the same release finishes it, and spends nothing.
     """
 
     ledger: Path

@@ -1,7 +1,7 @@
 """The aggregate form: a trusted data owner publishes estimates from n noisy sums, and no rows.
 
-What leaves is one document: coefficients, their errors, the promise. The features stay, H with
-them; `publish = "matrix"` adds the sums and their weights, for submodels and joint tests.
+What leaves is one document: coefficients, their errors, the promise; with `publish = "matrix"`
+also the sums and their weights.
 """
 
 from __future__ import annotations
@@ -29,22 +29,25 @@ from privest.aggregate import (
     sum_design,
 )
 from privest.arrays import AnyArray, Array, Index, as_choice
-from privest.data import Features, Persons, Texts, open_source, read_rows
+from privest.data.cells import Texts
+from privest.data.features import Features
+from privest.data.persons import Persons
+from privest.data.rows import read_rows
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import RunningLeastSquares
 from privest.mechanism.source import Source
-from privest.privacy import Range, gdp
+from privest.privacy import Range
 from privest.records import standard_errors
-from privest.workflow.form import Blocks, Form, PlannedErrors, Rows
-from privest.workflow.published import SCORES, Published, payload, splits_of, summed_range
-from privest.workflow.rows import CHANGED, Survey, require_numbers, require_unchanged, survey
+from privest.workflow.published import SCORES, Published, payload, splits_of
+from privest.workflow.rows import Blocks, PlannedErrors, Rows, open_private, require_rows_of
 from privest.workflow.spec import Spec, ends_of
+from privest.workflow.survey import CHANGED, Survey, survey
 from privest.workflow.terms import Column, Terms, modelled, modelled_range
 
 if TYPE_CHECKING:
     from privest.workflow.document import TableRelease
     from privest.workflow.plan import Plan
-    from privest.workflow.result import Estimate
+    from privest.workflow.result import TableEstimate
 
 NO_ROOT = (
     "The noisy score equations have no solution: the noise is too large beside so few rows. It was "
@@ -60,10 +63,8 @@ METHODS = {
 }
 
 
-class Aggregate(Form):
+class Aggregate:
     """z = √c₁·Σ ℓ_i y_i + e, n numbers, and squares of residuals: cov θ̂ = b/c₁ + a·σ²."""
-
-    name = "aggregate"
 
     def survey(self, spec: Spec, data: object) -> Survey:
         kept = FeatureRows(len(spec.design.names))
@@ -71,8 +72,7 @@ class Aggregate(Form):
         persons = None
         if found.strata is not None:
             persons = RowPersons(kept.parts(found.strata.numbers), found.strata.leaving)
-        design = _design(kept, found.triangle, persons, _many(spec, found.known[0].variance))
-        return replace(found, sums=design)
+        return replace(found, sums=_design(kept, found.triangle, persons))
 
     def solve(self, spec: Spec, found: Survey) -> Terms:
         model, privacy, limits = spec.model, spec.privacy, list[Range]()
@@ -91,7 +91,7 @@ class Aggregate(Form):
         return Terms(model=model, privacy=privacy, columns=columns, most=most, splits=splits)
 
     def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
-        """Of yes/no and counts at one mean."""
+        """The planned errors; those of yes/no and counts at one mean."""
         design = plan.survey.sums
         assert design is not None
         variance, scale = column.residual_variance, 1.0
@@ -117,28 +117,19 @@ class Aggregate(Form):
         if not name.endswith(".json") or name.endswith(tuple(f"{one}.json" for one in TABLES)):
             raise InvalidInput(f"{table}: an aggregate release is one document, NAME.json.")
 
-    def write(
-        self, leaving: LeavingSums, release: TableRelease, file: BinaryIO, blocks: Blocks
-    ) -> tuple[int, tuple[Published, ...]]:
-        for _ in blocks:
-            pass
-        found = leaving.released()
-        file.write(payload(found))
-        return leaving.rows, found
-
     def leaving(self, plan: Plan, noise: Source, data: object) -> LeavingSums:
         return LeavingSums(plan, noise, plan.data if data is None else data)
 
-    def estimate(self, release: TableRelease, errors: str) -> Estimate:
+    def estimate(self, release: TableRelease, errors: str) -> TableEstimate:
         """As its owner computed it; correlations are NaN unless the matrix was published."""
-        from privest.workflow.result import Estimate
+        from privest.workflow.result import TableEstimate
 
         as_choice(errors, ("auto",), "errors")
         own = next(one for one in release.sums if one.target == release.column.target)
         none = () if np.isfinite(own.variance).all() else (NO_ROOT,)
-        return Estimate(
+        return TableEstimate(
             cautions=none,
-            estimate=own.estimate, covariance=own.covariance, names=release.names,
+            value=own.estimate, covariance=own.covariance, names=release.names,
             simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
             degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
             dropped=release.dropped, release=release, noise_found=own.residual_variance,
@@ -146,31 +137,13 @@ class Aggregate(Form):
         )  # fmt: skip
 
 
-FORMS: dict[str, Form] = {one.name: one for one in (Rows(), Aggregate())}
+FORMS: dict[str, Rows | Aggregate] = {"rows": Rows(), "aggregate": Aggregate()}
 
 
-def _many(spec: Spec, variance: float | None) -> float:
-    """c·σ²/n of cut weights, c the whole exposure; 0: Lewis weights."""
-    privacy, model = spec.privacy, spec.model
-    if privacy.row_weights == "lewis" or variance is None:
-        return 0.0
-    limits = modelled_range(model.transform, ends_of(model, privacy, model.target[0]))
-    assert limits is not None
-    level = privacy.level
-    if level is None:
-        assert privacy.epsilon is not None
-        assert privacy.delta is not None
-        width = summed_range(privacy, limits).width
-        level = (gdp.mu_of(privacy.epsilon, privacy.delta) / width) ** 2
-    return level * variance / len(model.design.names)
-
-
-def _design(
-    rows: FeatureRows, triangle: Array, persons: RowPersons | None, many: float = 0.0
-) -> SumDesign:
+def _design(rows: FeatureRows, triangle: Array, persons: RowPersons | None) -> SumDesign:
     """Of the rows of a table; of persons their rows over how many they have."""
     if persons is None:
-        return sum_design(rows, triangle, many=many)
+        return sum_design(rows, triangle)
     scaled, inner = person_rows(rows, persons), np.zeros_like(triangle)
     for X in scaled:
         inner += X.T @ X
@@ -187,11 +160,7 @@ class LeavingSums:
     """
 
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
-        spec = plan.spec
-        self.plan, self.noise = plan, noise
-        self.table = open_source(spec.data if data is None else data, spec.format)
-        require_unchanged(spec, plan.found, data, self.table.stamp)
-        require_numbers(spec, self.table)
+        self.plan, self.noise, self.table = plan, noise, open_private(plan, data)
         self.rows, self.dropped = 0, 0
         self.persons: int | None = None
         self._values: list[Array] = []
@@ -205,12 +174,17 @@ class LeavingSums:
             self.rows += len(values)
             if len(H):
                 yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
-        expected = self.plan.rows + self.plan.dropped
-        if self.plan.model.person is None and self.rows + self.dropped != expected:
-            raise InvalidInput(
-                f"the table has {self.rows + self.dropped:,} rows now, and had {expected:,}: it "
-                f"{CHANGED}"
-            )
+        require_rows_of(self.plan, self.rows + self.dropped)
+
+    def write(
+        self, release: TableRelease, file: BinaryIO, blocks: Blocks
+    ) -> tuple[int, tuple[Published, ...]]:
+        """Into a draft: how many rows there were, and what is published."""
+        for _ in blocks:
+            pass
+        found = self.released()
+        file.write(payload(found))
+        return self.rows, found
 
     def _beside_plan(self, rows: FeatureRows) -> Iterator[tuple[Array, Array, Index]]:
         """Private values alone, and the rows of the plan."""
@@ -299,8 +273,7 @@ class LeavingSums:
             persons = RowPersons(rows.parts(numbers), np.bincount(numbers))
             if persons.rows.max() > (self.plan.most or 0):
                 raise InvalidInput(f"{self.table.name} {CHANGED}")
-        variance = self.plan.columns[0].residual_variance
-        return _design(rows, sums.upper, persons, _many(self.plan.spec, variance))
+        return _design(rows, sums.upper, persons)
 
 
 def _require_common(names: Sequence[str], design: SumDesign) -> None:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
-import numpy as np
-
-from privest.data import Format, as_format
+from privest.data.format import Format, as_format
 from privest.errors import InvalidInput
-from privest.ledger import Account as LedgerAccount
-from privest.workflow.account import Account
-from privest.workflow.document import TableRelease
-from privest.workflow.held import HeldTable, library_of
+from privest.workflow.document import library_of
 from privest.workflow.plan import Plan, make_plan
-from privest.workflow.release import HELD, HELD_SUMS, release, simulate_release, simulation_source
 from privest.workflow.spec import Model, Privacy, Public, Spec, as_names
 
 Names = str | Sequence[str]
@@ -40,9 +32,9 @@ def plan(
     form: str = "aggregate",
     **more: Any,  # noqa: ANN401 - fields of Model and Privacy
 ) -> Plan:
-    """What a private regression would cost. It never reads the private columns.
+    """The plan of a private regression. It never reads the private columns.
 
-    data       a pandas or polars frame, a mapping of names to vectors, or the path of a file.
+    data       a pandas, polars or Dask frame, a mapping of names to vectors, or the path of a file.
     formula    "ldl ~ age + C(sex) + bmi", "log(ldl) ~ age*dose - 1"; or `target` and `features`;
                or `target` alone for its mean, with `by` for the means of groups.
     categories public list of each categorical column; the first is the baseline.
@@ -108,43 +100,6 @@ def means_by(
         raise InvalidInput("means by several columns: the names must not have ` in them.")
     left, right = " + ".join(f"`{name}`" for name in targets), ":".join(f"`{name}`" for name in by)
     return {"formula": f"{left} ~ 0 + {right}"}
-
-
-def release_plan(
-    plan: Plan,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    account: LedgerAccount,
-    again: bool = False,
-) -> TableRelease:
-    """See `Plan.release`."""
-    if not isinstance(account, LedgerAccount):
-        raise InvalidInput('account is that of a ledger: Ledger("ledger.db").account("name").')
-    with Account(account.ledger, account.subject, again=again) as own:
-        return _made(plan, path, lambda to: release(plan, to, account=own))
-
-
-def simulate_plan(
-    plan: Plan, path: str | os.PathLike[str] | None = None, *, rng: int | np.random.Generator
-) -> TableRelease:
-    """See `Plan.simulate`."""
-    noise = rng if isinstance(rng, np.random.Generator) else simulation_source(plan, rng)
-    return _made(plan, path, lambda to: simulate_release(plan, to, noise))
-
-
-def _made(
-    plan: Plan, path: str | os.PathLike[str] | None, make: Callable[[Path], TableRelease]
-) -> TableRelease:
-    """The release at `path`; or held, with nothing left on the disk."""
-    library = library_of(plan.data)
-    if path is not None:
-        return replace(make(Path(path)), memory=HeldTable(library))
-    with tempfile.TemporaryDirectory(prefix="privest-") as folder:
-        table = Path(folder) / (HELD_SUMS if plan.splits else HELD)
-        found = make(table)
-        if found.sums:
-            return replace(found, path=None, memory=HeldTable(library))
-        return replace(found, path=None, memory=HeldTable.read(table, found.table_columns, library))
 
 
 def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,10 +1,9 @@
 """What clipping at a range does to an estimate, and undoing it where it matters.
 
-Least squares is made first. At its fit the mean of clipped values is off by E clip(y_k) − h_kθ̂, and
-least squares of that on H is the bias of θ̂. Below a twentieth of a standard error it is left alone.
-Otherwise θ and σ² are fitted by the likelihood of clipped values (normal errors, one variance).
-Where the release does not determine that fit, least squares stays, with a warning. Where all values
-may lie beyond one end, no interval is given.
+Least squares of E clip(y_k) − h_kθ̂ on H is the bias of θ̂. From a twentieth of a standard error on,
+θ and σ² are fitted by the likelihood of clipped values (normal errors, one variance). Where the
+release does not determine that fit, least squares stays, with a warning. Where all values may lie
+beyond one end, no interval is given.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from privest.estimator import (
     ClippedResult,
     ClippedRows,
     EndTest,
-    Result,
+    Estimate,
     clipped_moments,
     estimate_clipped,
     reaches,
@@ -36,7 +35,7 @@ from privest.mechanism import clip_of
 from privest.privacy import Range
 from privest.workflow.document import ReleasedRows, TableRelease
 from privest.workflow.fit import added_at, added_of, freedom_of, new_sums_of
-from privest.workflow.result import SMALL, Estimate, share_text
+from privest.workflow.result import SMALL, TableEstimate, share_text
 
 Clipped = tuple[float, float] | tuple[Array, Array]
 
@@ -47,11 +46,10 @@ AS_CLIPPED = (
 )
 
 
-def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estimate:
+def undo_clipping(found: TableEstimate, limits: Range, errors: str = "auto") -> TableEstimate:
     """Least squares of a release that clipped at a range, or maximum likelihood where it matters.
 
-    errors "stated": σ² is that of the header, where it has one; "auto": estimated with θ. Others
-    are refused where the likelihood is needed, which does not have them.
+    errors "stated": σ² is that of the header, where it has one; "auto": estimated with θ.
     """
     bias, share = clipping_bias(found, limits)
     plain = replace(found, clipped=share, clipping_bias=worst_bias(bias, found.standard_error))
@@ -97,7 +95,7 @@ def _ends_of(release: TableRelease, limits: Range) -> Callable[[ReleasedRows], C
     return lambda part: _row_ends(np.asarray(part.levels), limits)
 
 
-def _all_beyond(found: Estimate, limits: Range) -> str | None:
+def _all_beyond(found: TableEstimate, limits: Range) -> str | None:
     """Where all values may lie: "below" or "above"; None: not all do, or nobody can tell."""
     release, ends = found.release, _ends_of(found.release, limits)
     test = EndTest(NORMAL_SQUARES if release.distribution.normal else LAPLACE_SQUARES)
@@ -108,7 +106,7 @@ def _all_beyond(found: Estimate, limits: Range) -> str | None:
     return side if reached else None
 
 
-def _left_biased(plain: Estimate) -> Estimate:
+def _left_biased(plain: TableEstimate) -> TableEstimate:
     """Least squares as it is; what clipped values scatter is not σ², and is not said to be."""
     return replace(
         plain, noise_found=None, noise_interval=None, misfit=None, misfit_p=None,
@@ -116,7 +114,7 @@ def _left_biased(plain: Estimate) -> Estimate:
     )  # fmt: skip
 
 
-def _unbounded(plain: Estimate, side: str) -> Estimate:
+def _unbounded(plain: TableEstimate, side: str) -> TableEstimate:
     """Least squares of what was clipped, with errors that say that it tells nothing."""
     n = len(plain.names)
     return replace(
@@ -134,14 +132,14 @@ def _unbounded(plain: Estimate, side: str) -> Estimate:
     )
 
 
-def _likelihood_holds(found: Estimate) -> bool:
+def _likelihood_holds(found: TableEstimate) -> bool:
     """Whether the likelihood of clipped rows is that of the release."""
     release = found.release
     alone = release.model.person is None and release.model.weights is None
     return release.distribution.normal and alone
 
 
-def clipping_bias(found: Estimate, limits: Range) -> tuple[Array, float]:
+def clipping_bias(found: TableEstimate, limits: Range) -> tuple[Array, float]:
     """What clipping does to the coefficients of least squares, and the share that is clipped.
 
     By the fit, with σ² one deviation above what the release shows; of rows with levels of their
@@ -152,7 +150,7 @@ def clipping_bias(found: Estimate, limits: Range) -> tuple[Array, float]:
     sigma = math.sqrt(variance)
     sums, share, rows = new_sums_of(release), 0.0, 0
     for part in release.shown_blocks():
-        outside, shift, _ = clipped_moments(part.H @ found.estimate, sigma, *ends(part))
+        outside, shift, _ = clipped_moments(part.H @ found.value, sigma, *ends(part))
         moved = np.column_stack([part.H, shift])
         if part.levels is not None:
             moved /= np.sqrt(variance + added_at(release, part))[:, None]
@@ -161,7 +159,7 @@ def clipping_bias(found: Estimate, limits: Range) -> tuple[Array, float]:
     return sums.solution(), share / rows
 
 
-def _variance(found: Estimate) -> float:
+def _variance(found: TableEstimate) -> float:
     """σ² to the safe side: the larger of what is stated and what the release shows."""
     release, added = found.release, added_of(found.release)
     freedom = max(found.rows - len(found.names), 1)
@@ -172,15 +170,14 @@ def _variance(found: Estimate) -> float:
         return max((shown + upper) / 2, release.column.residual_variance or 0.0)
     if shown is None:
         squares = sum(
-            float(np.square(part.z[:, 0] - part.H @ found.estimate).sum())
-            for part in release.blocks()
+            float(np.square(part.z[:, 0] - part.H @ found.value).sum()) for part in release.blocks()
         )
         shown = max(squares / freedom - added, 0.0)
     shown += math.sqrt(2 / freedom) * (shown + added)
     return max(shown, release.column.residual_variance or 0.0)
 
 
-def _fitted(found: Estimate, limits: Range, *, known: bool) -> ClippedResult:
+def _fitted(found: TableEstimate, limits: Range, *, known: bool) -> ClippedResult:
     """θ̂ by the likelihood of clipped values."""
     release, variance = found.release, found.release.column.residual_variance
     freedom, ends = freedom_of(release), _ends_of(found.release, limits)
@@ -191,21 +188,21 @@ def _fitted(found: Estimate, limits: Range, *, known: bool) -> ClippedResult:
             level = release.column.level if part.levels is None else part.levels
             yield ClippedRows(part.H, part.z[:, 0], size, level, *ends(part))
 
-    return estimate_clipped(
+    fit = estimate_clipped(
         blocks,
         noise_variance=release.unit_variance,
         reference=freedom,
         names=release.names,
-        simulated=release.simulated,
         variance_known=known,
         reference_variance=None if freedom is None else variance,
     )
+    return replace(fit, simulated=release.simulated)
 
 
-def _of_likelihood(plain: Estimate, fit: ClippedResult, *, stated: bool) -> Estimate:
+def _of_likelihood(plain: TableEstimate, fit: ClippedResult, *, stated: bool) -> TableEstimate:
     """The estimate with what the likelihood found in place of least squares."""
     fit = _robust(fit)
-    known = {field.name: getattr(fit, field.name) for field in fields(Result)}
+    known = {field.name: getattr(fit, field.name) for field in fields(Estimate)}
     return replace(
         plain,
         **known,
@@ -232,7 +229,7 @@ def _robust(fit: ClippedResult) -> ClippedResult:
 
 
 def _assumed(check: ClippedCheck) -> str:
-    """What the intervals rest on, and whether the release contradicts it."""
+    """The assumptions of the intervals, and whether the release contradicts it."""
     against = ""
     if check.p < CONTRADICTED:
         against = (
@@ -246,7 +243,7 @@ def _assumed(check: ClippedCheck) -> str:
     )
 
 
-def _misfit(plain: Estimate, fit: ClippedResult, *, stated: bool) -> dict[str, Any]:
+def _misfit(plain: TableEstimate, fit: ClippedResult, *, stated: bool) -> dict[str, Any]:
     """Whether σ² as the header states it is the one that the release shows.
 
     Where σ² was fitted: σ̂² + 1/s against σ² + 1/s, by a χ² with the degrees of freedom that the

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Index, as_choice
 from privest.errors import InvalidInput
 from privest.estimator import clipped_moments
 from privest.estimator.inference import (
@@ -23,37 +22,30 @@ from privest.estimator.inference import (
 )
 from privest.release import extra_variance
 from privest.workflow.clipping import AS_CLIPPED, worst_bias
-from privest.workflow.document import TableRelease, as_numbers
+from privest.workflow.document import HELD, TableRelease, as_numbers
 from privest.workflow.fit import require_rows
-from privest.workflow.held import HELD
-from privest.workflow.result import SMALL, Estimate
+from privest.workflow.result import SMALL, TableEstimate
 from privest.workflow.strategies import Person
 
 RANGE_HIDDEN = (
     "There are too few persons, or rows of a person, to see how much the range clips: values "
     "beyond it count as its ends."
 )
-KINDS = ("auto", "cr2", "reml")
 
 
-def estimate_people(release: TableRelease, errors: str = "auto") -> Estimate:
+def estimate_people(release: TableRelease, errors: str = "auto") -> TableEstimate:
     """θ̂ = (Σ HᵀSH)⁻¹ Σ HᵀSz, S the precision of the public noise of a person's rows.
 
     errors  "cr2" ("auto"): CR2 with Bell-McCaffrey degrees of freedom over persons, whatever
-            correlation the rows of a person have; "reml": generalised least squares with the
-            variances of random person effects, and the same errors.
+            correlation the rows of a person have.
     """
-    if errors.lower() not in KINDS:
-        raise InvalidInput(
-            f'errors of persons with several rows are "cr2" (the default) or "reml" (random person '
-            f"effects); received {errors!r}."
-        )
+    as_choice(errors.lower(), ("auto", "cr2"), "errors of persons with several rows")
     people = _People(release)
     try:
-        return people.estimate(reml=errors.lower() == "reml")
+        return people.estimate()
     except Scattered:
         people.gather()
-        return people.estimate(reml=errors.lower() == "reml")
+        return people.estimate()
 
 
 def person_rows(release: TableRelease) -> Iterator[tuple[Array, Array, Array, Index]]:
@@ -99,26 +91,25 @@ class _People:
             counts = part[:, -1, -1].astype(np.intp)
             yield self.noise.readings(part, counts), counts
 
-    def estimate(self, *, reml: bool) -> Estimate:
+    def estimate(self) -> TableEstimate:
         release, n = self.release, len(self.release.names)
         sums, effects, rows = PeopleSums(n, self.noise), EffectSums(n), []
         limits = release.limits(release.column)
         ranged = limits is not None
         for part, counts in self.parts():
             sums.add(part, counts)
-            if reml or ranged:
-                effects.add(part, counts, self.noise.variances(counts))
             if ranged:
+                effects.add(part, counts, self.noise.variances(counts))
                 rows.append(counts)
         require_rows(release, sums.rows)
         first = sums.solve(release.names)
-        found = self._random(effects, first) if reml else self._clustered(sums, first, first.floor)
+        found = self._clustered(sums, first)
         if ranged:
             found |= self._range(found, first, effects, np.concatenate(rows))
         freedom = sums.rows - n
         # Readings can only add to what the known noise scatters.
         audit = less_noise_p(first.misfit * freedom, freedom, 1.0) if freedom > 0 else None
-        return Estimate(
+        return TableEstimate(
             **found, names=release.names,
             simulated=release.simulated, rows=sums.rows, dropped=release.dropped,
             less_noise_p=audit, release=release,
@@ -127,7 +118,7 @@ class _People:
     def _range(
         self, found: dict[str, Any], first: PeopleEstimate, effects: EffectSums, rows: Index
     ) -> dict[str, Any]:
-        """What the range does to the estimate, by random person effects; `rows` of each person."""
+        """The effect of the range on the estimate, by random effects; `rows` of each person."""
         release, n = self.release, len(self.release.names)
         limits = release.limits(release.column)
         assert limits is not None
@@ -140,7 +131,7 @@ class _People:
             return {}
         weights, moved, clipped = self.noise.precision(rows)[0], np.zeros(n), 0.0
         for X, numbers in _rows(release):
-            eta, sigma = X[:, :n] @ found["estimate"], math.sqrt(variance)
+            eta, sigma = X[:, :n] @ found["value"], math.sqrt(variance)
             outside, shift, _ = clipped_moments(eta, sigma, limits.low, limits.high)
             clipped += float(outside.sum())
             moved += X[:, :n].T @ (weights[numbers - 1] * shift)
@@ -148,35 +139,16 @@ class _People:
         cautions = (AS_CLIPPED,) if bias >= SMALL else ()
         return {"clipped": clipped / release.rows, "clipping_bias": bias, "cautions": cautions}
 
-    def _clustered(self, sums: PeopleSums, first: PeopleEstimate, known: Array) -> dict[str, Any]:
+    def _clustered(self, sums: PeopleSums, first: PeopleEstimate) -> dict[str, Any]:
         """CR2 errors, not below those of the noise: the second time through the persons."""
         second = sums.errors()
         for part, counts in self.parts(sums.turned(second)):
-            sums.add_errors(second, first.estimate, part, counts)
+            sums.add_errors(second, first.value, part, counts)
         made = second.errors()
         method = f"CR2, {self.count:,} persons"
-        errors = Errors.above(known, made.covariance, made.degrees_of_freedom, method).fields()
+        errors = Errors.above(first.floor, made.covariance, made.degrees_of_freedom, method)
         remark = made.reason(self.release.names, "person")
-        return errors | {"estimate": first.estimate, "classical": None, "remark": remark}
-
-    def _random(self, effects: EffectSums, plain: PeopleEstimate) -> dict[str, Any]:
-        """Generalised least squares by random person effects; errors are CR2 all the same.
-
-        Whatever linear estimate there is, the noise makes it no better than `plain.floor`.
-        """
-        made = effects.fit()
-        noise = replace(self.noise, within=made.within, between=made.between)
-        sums = PeopleSums(len(self.release.names), noise)
-        for part, counts in self.parts():
-            sums.add(part, counts)
-        found = self._clustered(sums, sums.solve(self.release.names), plain.floor)
-        said = (
-            f"Weights of random person effects (REML): variance between persons {made.between:.3g},"
-            f" within persons {made.within:.3g}. Errors are CR2, which hold where persons also "
-            "differ in slopes."
-        )
-        remark = " ".join(filter(None, (said, found["remark"])))
-        return found | {"method": f"REML weights, {found['method']}", "remark": remark}
+        return errors.fields() | {"value": first.value, "classical": None, "remark": remark}
 
 
 def _rows(release: TableRelease) -> Rows:
@@ -205,10 +177,8 @@ class PersonSums:
     rows    opens the table anew: blocks of X (rows, m) with the persons' numbers.
     people  how many there are, m the width of X.
 
-    Few persons (HELD numbers): their sums are kept, and the table is read once. Many, with their
-    rows one after another (numbers never go down): only a block is kept, and the table is read for
-    every pass. Many and scattered (`Scattered` is raised on the way): `hold` keeps the sums of all
-    of them, m² numbers a person; `in_order` all rows.
+    Few persons (HELD numbers): their sums are kept. Many, with their rows one after another: the
+    table is read for every pass. Many and scattered (`Scattered`): `hold`, or `in_order`.
     """
 
     def __init__(self, rows: Callable[[], Rows], people: int, width: int) -> None:

@@ -1,9 +1,8 @@
 """A release and its header: the public facts that make the table usable, and checks of them.
 
-The header is read with distrust. Its sections are those of a plan and pass the same checks; what
-follows from other fields (ε, names, units) is computed again; a checksum covers all of it and the
-table. A document that was written anew, checksum included, is found out by its signature only,
-which is made with the key of the data owner's ledger (`verify`).
+The header is read with distrust: its sections pass the checks of a plan, what follows from other
+fields (ε, names, units) is computed again, and a checksum covers all of it and the table. Only the
+signature, by the key of the owner's ledger, exposes a header that was written anew (`verify`).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -22,7 +21,9 @@ import numpy as np
 
 from privest.aggregate import Split
 from privest.arrays import Array, Index
-from privest.data import Block, Features, open_source, read_rows
+from privest.data.features import Features
+from privest.data.rows import Block, read_rows
+from privest.data.source import open_source
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.lattice import GRID
@@ -39,16 +40,23 @@ from privest.reading import (
     require_parameters,
 )
 from privest.records import as_frame, plain
-from privest.release import Release
-from privest.workflow.held import HELD, HeldTable, KeptBlocks
-from privest.workflow.old import release_of_version_3
+from privest.release import ReleaseRecord
 from privest.workflow.published import Published, payload, splits_of_kinds
-from privest.workflow.rows import require_levels
-from privest.workflow.spec import Model, Privacy, Public, Spec, ends_of, section, stated
+from privest.workflow.spec import (
+    VERSION,
+    Model,
+    Privacy,
+    Public,
+    Spec,
+    ends_of,
+    require_version,
+    section,
+    stated,
+)
 from privest.workflow.strategies import Person
+from privest.workflow.survey import require_levels
 from privest.workflow.terms import Column, Known, Terms, modelled_range, solve
 
-VERSION = 4
 WARNING = (
     "SIMULATED noise: made with an ordinary random generator. It gives no protection; do not "
     "publish it as a private release."
@@ -56,6 +64,7 @@ WARNING = (
 SAME_EPSILON = 1e-9  # relative: ε is a root, found to about 1e-12, on different machines
 MOST = 2.0**53  # whole numbers are exact up to here
 TABLES = (".csv", ".parquet")
+HELD = 1 << 23  # numbers that are kept in memory so that a file is not read again: 64 MB
 
 
 @dataclass(frozen=True)
@@ -99,8 +108,58 @@ class ReleasedRows:
         return len(self.H)
 
 
+class KeptBlocks:
+    """The blocks of a table, from the first pass that came to its end on.
+
+    rows  of the table, by its header: if there are more nothing is kept.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._whole: list[ReleasedRows] | None = None
+
+    def through(self, blocks: Iterator[ReleasedRows]) -> Iterator[ReleasedRows]:
+        """The blocks as they are read, and kept; or, once they are, these without reading."""
+        if self._whole is not None:
+            yield from self._whole
+            return
+        found, rows = [], 0
+        for block in blocks:
+            rows += len(block)
+            if rows <= self.rows:
+                found.append(block)
+            yield block
+        if rows <= self.rows:
+            self._whole = found
+
+
+def library_of(data: object) -> str:
+    """The library of a table; pandas where it is of none."""
+    return "polars" if type(data).__module__.partition(".")[0] == "polars" else "pandas"
+
+
+@dataclass(frozen=True, eq=False)
+class HeldTable:
+    """The knowledge of a release beside its header, in this process only.
+
+    library  of the frames that it is shown as.
+    columns  of the table, where it is held in memory; `text`: the bytes of its file.
+    kept     blocks of it, while an estimate is made.
+    """
+
+    library: str
+    columns: Mapping[str, Array] | None = field(default=None, repr=False)
+    text: bytes = field(default=b"", repr=False)
+    kept: KeptBlocks | None = field(default=None, repr=False)
+
+    @classmethod
+    def read(cls, path: Path, names: Sequence[str], library: str) -> HeldTable:
+        """Of a table file, whole."""
+        return cls(library, open_source(path).read(names), path.read_bytes())
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TableRelease(Release, Terms):
+class TableRelease(ReleaseRecord, Terms):
     """A table of rows (features, z) and the public facts that make z usable.
 
     rows, dropped   of the table, and left out for missing values; `persons`: how many.
@@ -110,7 +169,6 @@ class TableRelease(Release, Terms):
     table, sha256   name and digest of the table; `path`: where it is; `memory`: a held table.
     checksum        of the header without checksum and signature.
     entry           place in the data owner's ledger; `signature`: of the checksum, by its key.
-    version         of the header's format.
     """
 
     KIND: ClassVar[str] = "privest release"
@@ -127,8 +185,6 @@ class TableRelease(Release, Terms):
     sums: tuple[Published, ...] = ()
     entry: LedgerPlace | None = None
     signature: str | None = None
-    version: int = VERSION
-    old_checksum: str | None = field(default=None, repr=False)
     path: Path | None = field(default=None, repr=False)
     memory: HeldTable | None = field(default=None, repr=False)
 
@@ -140,9 +196,9 @@ class TableRelease(Release, Terms):
     @property
     def fingerprint(self) -> str:  # type: ignore[override]
         """Of the level of its column."""
-        from privest.privacy import EndlessLevel
+        from privest.privacy import StreamLevel
 
-        return EndlessLevel(self.column.level).fingerprint
+        return StreamLevel.constant(self.column.level).fingerprint
 
     @property
     def charged(self) -> int:
@@ -183,12 +239,12 @@ class TableRelease(Release, Terms):
     @property
     def checksum(self) -> str:
         """SHA-256 of the header, as sorted compact JSON."""
-        return self.old_checksum or checksum_of(self._facts())
+        return checksum_of(self._facts())
 
     @property
     def signed_text(self) -> bytes:
         """The text that a signature is of."""
-        return f"{self.KIND} {self.version} {self.checksum}".encode()
+        return f"{self.KIND} {VERSION} {self.checksum}".encode()
 
     def to_dict(self) -> dict[str, Any]:
         """The header: plain values, for JSON."""
@@ -201,18 +257,12 @@ class TableRelease(Release, Terms):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TableRelease:
-        """The inverse of `to_dict`: every field checked; a release of version 3 is read too."""
+        """The inverse of `to_dict`: every field checked."""
         if not isinstance(record, Mapping):
             raise InvalidInput("a release's header holds names with values.")
-        if str(record.get("kind", "")).startswith("privest release"):
-            return _of_version_3(record)
-        if record.get("format") != cls.KIND:
+        if record.get("format", record.get("kind")) not in (cls.KIND, f"{cls.KIND} 3"):
             raise InvalidInput("this is not the header of a privest release.")
-        if record.get("version") != VERSION:
-            raise InvalidInput(
-                f"the header is of version {record.get('version')!r}; this privest reads "
-                "versions 3 and 4. Read it with the version that wrote it."
-            )
+        require_version(record.get("version"), "the header is")
         schema = DOCUMENT | ({"sums": _any} if "sums" in record else {})
         given = read_fields(record, schema, "the header")
         outside = ("checksum", "signature")
@@ -439,24 +489,6 @@ def _splits(
     return splits_of_kinds(privacy, sums, n, known)
 
 
-def _of_version_3(record: Mapping[str, Any]) -> TableRelease:
-    """A release of privest 0.2: its checksum is that of the fields as they were written."""
-    given, epsilon = release_of_version_3(record)
-    model, privacy = section(Model, given.pop("model"), "model"), given.pop("privacy")
-    privacy = section(Privacy, privacy, "privacy")
-    entry = given.pop("entry")
-    found = TableRelease(
-        model=model, privacy=privacy, version=3,
-        columns=tuple(Column(**one) for one in given.pop("columns")),
-        entry=None if entry is None else LedgerPlace.read(entry, "entry"),
-        coefficients=_coefficients(given.pop("coefficients")),
-        categories=_categories(given.pop("categories")), **given,
-    )  # fmt: skip
-    if len(found.columns) > 1:  # version 3 states ε of each column, not of the record
-        epsilon = found.epsilon
-    return _checked(found, epsilon, found.warning)
-
-
 def _columns(given: object) -> tuple[Column, ...]:
     parts = given if isinstance(given, list | tuple) else ()
     require_parameters(len(parts), "columns")
@@ -491,49 +523,38 @@ def _checked(found: TableRelease, epsilon: float | None, warning: str | None) ->
     """Refuse fields that do not fit each other."""
     known = found.columns[0].residual_variance if len(found.columns) == 1 else None
     Spec("the release", found.model, found.privacy, Public(known))  # as of every plan
-    targets = tuple(one.target for one in found.columns)
-    beside, columns = found.beside, set(found.coefficients)
+    model, n = found.model, len(found.coefficients)
+    targets, beside = tuple(one.target for one in found.columns), found.beside
+    persons = {model.person is None, found.persons is None, found.most is None}
+    design = tuple(model.design.names), dict(model.design.categories)
     _refuse(
         {
             "the table must have a name": not found.table,
             "rows must be 1 or more": found.rows < 1,
-            "columns must be those of the model's target": targets != found.model.target,
-            "coefficients must be those of the model": found.version == VERSION
-            and (
-                found.coefficients != tuple(found.model.design.names)
-                or found.categories != dict(found.model.design.categories)
-            ),
-            "categories must be those of the coefficients": not all(
-                any(f"{name}={one}" in own for own in found.coefficients)
-                for name, listed in found.categories.items()
-                for one in listed[1:]
-            ),
-            "private and public columns must differ": bool(columns & {*targets, *beside})
-            or len(set(beside)) < len(beside),
+            "columns must be those of the model's target": targets != model.target,
+            "coefficients must be those of the model": design
+            != (found.coefficients, found.categories),
+            "private and public columns must differ": len({*found.coefficients, *targets, *beside})
+            < n + len(targets) + len(beside),
             "reference_rows goes with a residual variance and exceeds the coefficients": any(
                 one.reference_rows is not None
-                and (one.residual_variance is None or one.reference_rows <= len(found.coefficients))
+                and (one.residual_variance is None or one.reference_rows <= n)
                 for one in found.columns
             ),
-            "persons and most_rows go with a column of persons": len(
-                {found.model.person is None, found.persons is None, found.most is None}
-            )
-            > 1,
-            "most_rows must be the cap": found.model.most_rows is not None
-            and found.model.most_rows != found.most,
+            "persons and most_rows go with a column of persons": len(persons) > 1,
+            "most_rows must be the cap": (model.most_rows or found.most) != found.most,
             "grid must be that of its noise, 0 where it is simulated": found.grid
-            != (0.0 if found.simulated else GRID),
+            != GRID * (not found.simulated),
             "a simulation has no entry": found.simulated and found.entry is not None,
             "entry and signature go together": (found.entry is None) != (found.signature is None),
             "warning is not that of this kind of noise": warning != found.warning,
         }
     )
-    computed = found.epsilon  # now that levels, targets and persons fit each other
-    _refuse(
+    _refuse(  # now that levels, targets and persons fit each other
         {
-            "epsilon does not follow from level, delta, sensitivity and range": (epsilon is None)
-            != (computed is None)
-            or not math.isclose(epsilon or 0.0, computed or 0.0, rel_tol=SAME_EPSILON),
+            "epsilon does not follow from level, delta, sensitivity and range": not _same_epsilon(
+                epsilon, found.epsilon
+            ),
             "levels must be those of the privacy section": not _keeps_promise(found),
             "an aggregate release names its targets and levels in its sums": bool(found.sums)
             and [(one.target, one.level) for one in found.sums]
@@ -541,6 +562,12 @@ def _checked(found: TableRelease, epsilon: float | None, warning: str | None) ->
         }
     )
     return found
+
+
+def _same_epsilon(stated: float | None, computed: float | None) -> bool:
+    if stated is None or computed is None:
+        return stated is computed
+    return math.isclose(stated, computed, rel_tol=SAME_EPSILON)
 
 
 def _refuse(wrong: Mapping[str, bool]) -> None:
@@ -632,11 +659,10 @@ def as_numbers(column: Array) -> Index:
 
 def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
     """Refuse a release that was made under a different plan, naming what differs."""
-    old = release.version < VERSION  # it knows the names of its coefficients, not its formula
     pairs: dict[str, tuple[object, object]] = {}
     for own, other, names in (
         (plan.model, release.model, "target transform family weights person most_rows"),
-        (plan.privacy, release.privacy, "form level_column delta range within pilot row_weights"),
+        (plan.privacy, release.privacy, "form level_column delta range within pilot"),
     ):
         pairs |= {name: (getattr(own, name), getattr(other, name)) for name in names.split()}
     pairs |= {
@@ -646,8 +672,7 @@ def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
         "sensitivity": (plan.record, release.record),
         "rule for missing values": (plan.model.missing == "refuse" and release.dropped > 0, False),
     }
-    if not old:
-        pairs["model"] = (plan.model, release.model)
+    pairs["model"] = (plan.model, release.model)
     for what, (planned, released) in pairs.items():
         if planned != released:
             raise InvalidInput(

@@ -6,15 +6,19 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from privest.arrays import Array
-from privest.data import meant
+from privest.arrays import Array, ArrayLike
+from privest.data.cells import meant
 from privest.errors import InvalidInput
+from privest.estimator import Estimate, estimate_release
 from privest.estimator.inference import Joint, joint_test
+from privest.estimator.likelihood import Backend
 from privest.linalg import RunningLeastSquares
+from privest.model import LinearModel
+from privest.release import ReleaseRecord
 from privest.workflow.clipping import undo_clipping
 from privest.workflow.cluster import estimate_people
 from privest.workflow.document import TableRelease, read_release
@@ -25,28 +29,60 @@ from privest.workflow.fit import (
     estimate_rows,
     estimate_weighted,
 )
-from privest.workflow.result import SMALL, Estimate
+from privest.workflow.result import SMALL, TableEstimate
 from privest.workflow.spec import as_names
 from privest.workflow.terms import Column
 
 
+@overload
 def estimate(
     release: TableRelease | str | os.PathLike[str],
-    cov_type: str = "auto",
+    model: None = None,
     *,
+    cov_type: str = "auto",
     features: str | Sequence[str] | None = None,
+) -> TableEstimate: ...
+@overload
+def estimate(release: Estimate) -> Estimate: ...
+@overload
+def estimate(
+    release: ReleaseRecord | ArrayLike, model: LinearModel, *, mechanism: object = None,
+    backend: Backend | str = "numpy",
+) -> Estimate: ...  # fmt: skip
+def estimate(
+    release: TableRelease | str | os.PathLike[str] | ReleaseRecord | Estimate | ArrayLike,
+    model: LinearModel | None = None,
+    *,
+    cov_type: str = "auto",
+    features: str | Sequence[str] | None = None,
+    mechanism: object = None,
+    backend: Backend | str = "numpy",
 ) -> Estimate:
-    """The coefficients from a release alone, with intervals that include the privacy noise.
+    """θ̂ from a release alone, with errors that include the privacy noise (`optEst`).
 
-    release  what `plan.release` returned, or the path of its table.
-    cov_type how standard errors are made: "auto", "t", "HC3", "HC2", "stated" or "huber"; of
-             persons "cr2" or "reml"; of yes/no and counts "model" or "HC3".
-    features of an aggregate release with its matrix: the coefficients of a smaller model.
+    release    of a table: what `plan.release` returned, or its path. With a `model`: a stream
+               release, or what `mechanism.simulate` and `release` return. An `Estimate`, which
+               `OutputPerturbation` releases, is returned as it is.
+    model      y = Hθ + w of a release that is not a table: generalised least squares for Gaussian
+               noise, maximum likelihood for any other, the clipped likelihood with a range.
+    cov_type   of a table: "auto", "t", "HC3", "HC2", "stated" or "huber"; of persons "cr2"; of
+               yes/no and counts "model" or "HC3".
+    features   of an aggregate release with its matrix: the coefficients of a smaller model.
+    mechanism  that made a bare array z (q,) or (trials, q).
+    backend    "numpy", or "cupy" for the trials of a maximum likelihood fit.
     """
-    found = release if isinstance(release, TableRelease) else read_release(Path(release))
-    if features is not None:
-        found = _within(found, as_names(features, "features"))
-    return _of_table(found, cov_type)
+    if isinstance(release, TableRelease | str | os.PathLike):
+        if model is not None:
+            raise InvalidInput("the release of a table has its model: leave `model` out.")
+        found = release if isinstance(release, TableRelease) else read_release(Path(release))
+        if features is not None:
+            found = _within(found, as_names(features, "features"))
+        return _of_table(found, cov_type)
+    if isinstance(release, Estimate):
+        return release
+    if model is None:
+        raise InvalidInput("a release that is not a table needs its model: estimate(z, model).")
+    return estimate_release(release, model, mechanism, backend=backend)
 
 
 def _within(release: TableRelease, features: tuple[str, ...]) -> TableRelease:
@@ -68,7 +104,7 @@ def _within(release: TableRelease, features: tuple[str, ...]) -> TableRelease:
     return replace(release, sums=sums, coefficients=names)
 
 
-def _of_table(release: TableRelease, errors: str) -> Estimate:
+def _of_table(release: TableRelease, errors: str) -> TableEstimate:
     if len(release.columns) > 1:
         return estimate_columns(release, lambda one: _of_table(one, errors))
     found = release.form.estimate(release.remembered(), errors)
@@ -78,10 +114,10 @@ def _of_table(release: TableRelease, errors: str) -> Estimate:
 class Fit(NamedTuple):
     """How coefficients of one column are found; `undoes_clipping`: whether a step after it does."""
 
-    fit: Callable[[TableRelease, str], Estimate]
+    fit: Callable[[TableRelease, str], TableEstimate]
     undoes_clipping: bool = True
 
-    def estimate(self, release: TableRelease, errors: str) -> Estimate:
+    def estimate(self, release: TableRelease, errors: str) -> TableEstimate:
         """The estimate, and what the range does to it."""
         found, limits = self.fit(release, errors), release.limits(release.column)
         if limits is None or not self.undoes_clipping:
@@ -101,16 +137,15 @@ def fit_of(release: TableRelease) -> Fit:
 
 
 def estimate_columns(
-    release: TableRelease, estimate: Callable[[TableRelease], Estimate]
-) -> Estimate:
-    """Each column by `estimate`, as if it were alone; then their residuals together, in one pass.
+    release: TableRelease, estimate: Callable[[TableRelease], TableEstimate]
+) -> TableEstimate:
+    """Each column by `estimate`; then their residuals together, in one pass.
 
-    Least squares column by column is efficient whatever the columns have in common, because all of
-    them have the same features.
+    Least squares column by column is efficient because all columns have the same features.
     """
     parts = tuple(estimate(one_column(release, column)) for column in release.columns)
     silent = _silent(release, parts)
-    return Estimate(
+    return TableEstimate(
         **_stacked(parts),
         release=release,
         parts=parts,
@@ -119,7 +154,7 @@ def estimate_columns(
     )
 
 
-def _stacked(parts: Sequence[Estimate]) -> dict[str, Any]:
+def _stacked(parts: Sequence[TableEstimate]) -> dict[str, Any]:
     """The fields of a `Fit` of all coefficients, column after column."""
     first = parts[0]
     n, q = len(first.names), len(parts)
@@ -128,7 +163,7 @@ def _stacked(parts: Sequence[Estimate]) -> dict[str, Any]:
         own = slice(j * n, (j + 1) * n)
         covariance[own, own] = part.covariance
     return {
-        "estimate": np.concatenate([part.estimate for part in parts]),
+        "value": np.concatenate([part.value for part in parts]),
         "covariance": covariance,
         "names": tuple(
             f"{part.release.column.target}: {name}" for part in parts for name in part.names
@@ -144,13 +179,13 @@ def _stacked(parts: Sequence[Estimate]) -> dict[str, Any]:
     }
 
 
-def _freedom(part: Estimate) -> Array:
+def _freedom(part: TableEstimate) -> Array:
     """Degrees of freedom, one a coefficient; infinite where errors are normal."""
     known = np.inf if part.degrees_of_freedom is None else part.degrees_of_freedom
     return np.broadcast_to(np.asarray(known, dtype=np.float64), len(part.names))
 
 
-def _silent(release: TableRelease, parts: Sequence[Estimate]) -> str | None:
+def _silent(release: TableRelease, parts: Sequence[TableEstimate]) -> str | None:
     """Why there is no joint test; None: there is one."""
     if release.sums:
         return "the joint test needs rows, and noisy sums are estimated column by column"
@@ -165,8 +200,8 @@ def _silent(release: TableRelease, parts: Sequence[Estimate]) -> str | None:
     return None
 
 
-def _joint(release: TableRelease, parts: Sequence[Estimate]) -> Joint:
-    B = np.column_stack([part.estimate for part in parts])
+def _joint(release: TableRelease, parts: Sequence[TableEstimate]) -> Joint:
+    B = np.column_stack([part.value for part in parts])
     n, q = B.shape
     sums, squares = RunningLeastSquares(n), np.zeros((q, q))
     for block in release.blocks():

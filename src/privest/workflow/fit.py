@@ -33,8 +33,8 @@ from privest.estimator.inference import (
 from privest.linalg import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 from privest.workflow.document import ReleasedRows, TableRelease
-from privest.workflow.result import STATED, Estimate, misfit_of
-from privest.workflow.rows import require_weights
+from privest.workflow.result import STATED, TableEstimate, misfit_of
+from privest.workflow.survey import require_weights
 
 EQUAL_VARIANCES = (
     "Student's t assumes one residual variance for all rows, and few rows cannot show it. Errors "
@@ -42,13 +42,11 @@ EQUAL_VARIANCES = (
 )
 
 
-def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
+def estimate_rows(release: TableRelease, how: str = "auto") -> TableEstimate:
     """Least squares on the rows; `how` errors are made: "auto", "t", "HC3", "HC2" or "stated".
 
-    "huber": Huber's estimate in place of least squares, for values some of which are wild.
-
-    auto is HC3 from 25 degrees of freedom on, Student's t below (pooled with the reference set
-    where there is one).
+    auto: HC3 from 25 degrees of freedom on, Student's t below (pooled with a reference set).
+    huber: Huber's estimate in place of least squares, for values some of which are wild.
     """
     as_choice(how, CHOICES, "errors")
     first = first_pass(release)
@@ -60,14 +58,14 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
         more |= {"cautions": (EQUAL_VARIANCES,)}
     if errors.method in STATED and errors.sampling is not None:  # Gaussian and known: the floor
         more |= {"bound": errors.sampling + first.inverse / release.column.level}
-    return estimated(release, first.estimate, errors, **more)
+    return estimated(release, first.value, errors, **more)
 
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
     """θ̂, A = (HᵀH)⁻¹ and what is left; `scatter` None: as many coefficients as rows."""
 
-    estimate: Array
+    value: Array
     inverse: Array
     scatter: Scatter | None
     rows: int
@@ -95,16 +93,14 @@ def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, 
         return _stated(release, first), None
     if scatter is None:
         raise too_few(release)
-    errors, seen = row_errors(
-        how, first.estimate, first.inverse, lambda: plain_rows(release), scatter
-    )
+    errors, seen = row_errors(how, first.value, first.inverse, lambda: plain_rows(release), scatter)
     errors = replace(errors, classical=_without_privacy(release, first, scatter))
     if (
         seen is None
         and release.column.residual_variance is not None
         and release.column.reference_rows is None
     ):
-        seen = second_pass(plain_rows(release), first.estimate, first.inverse)
+        seen = second_pass(plain_rows(release), first.value, first.inverse)
     return errors, seen
 
 
@@ -116,15 +112,15 @@ def _without_privacy(release: TableRelease, first: FirstPass, scatter: Scatter) 
     return None if variance is None else variance * first.inverse
 
 
-def _estimate_huber(release: TableRelease, first: FirstPass) -> Estimate:
+def _estimate_huber(release: TableRelease, first: FirstPass) -> TableEstimate:
     """Where some values are wild; with a remark where that has little use."""
     scatter = first.scatter
     if scatter is None:
         raise too_few(release)
-    found = fit_huber(lambda: plain_rows(release), first.estimate, first.inverse, scatter.added)
+    found = fit_huber(lambda: plain_rows(release), first.value, first.inverse, scatter.added)
     remark = found.remark(scatter.noise_variance, scatter.added)
     more = said_of_noise(release, first, None) | {"remark": remark}
-    return estimated(release, found.estimate, found.errors, **more)
+    return estimated(release, found.value, found.errors, **more)
 
 
 def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:
@@ -134,7 +130,7 @@ def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:
 
 
 def too_few(release: TableRelease) -> InvalidInput:
-    """What is said where nothing is left over."""
+    """The sentence where no degrees of freedom are left."""
     stated = release.column.residual_variance is not None and release.column.reference_rows is None
     instead = "Take errors 'stated', by the stated residual variance, or ask" if stated else "Ask"
     return InvalidInput(
@@ -166,7 +162,7 @@ def _stated(release: TableRelease, first: FirstPass) -> Errors:
 def said_of_noise(
     release: TableRelease, first: FirstPass, seen: SecondPass | None
 ) -> dict[str, Any]:
-    """What is said of the stated noise variance, and of the noise that the header states."""
+    """Sentences on the stated residual variance, and of the noise that the header states."""
     scatter = first.scatter
     if scatter is None:
         return {"misfit": None}
@@ -183,10 +179,10 @@ def said_of_noise(
     }
 
 
-def estimated(release: TableRelease, estimate: Array, errors: Errors, **more: Any) -> Estimate:  # noqa: ANN401
+def estimated(release: TableRelease, estimate: Array, errors: Errors, **more: Any) -> TableEstimate:  # noqa: ANN401
     """The estimate of a release; `more`: what else is known of it."""
-    return Estimate(
-        estimate=estimate, **errors.fields(), names=release.names, simulated=release.simulated,
+    return TableEstimate(
+        value=estimate, **errors.fields(), names=release.names, simulated=release.simulated,
         rows=release.rows, dropped=release.dropped, release=release, **more,
     )  # fmt: skip
 
@@ -233,7 +229,7 @@ def require_rows(release: TableRelease, rows: int) -> None:
 # --- survey weights ---
 
 
-def estimate_weighted(release: TableRelease, how: str = "auto") -> Estimate:
+def estimate_weighted(release: TableRelease, how: str = "auto") -> TableEstimate:
     """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich, W survey weights of the header, a public column.
 
     HC3: what a value's variance is does not matter.
@@ -272,7 +268,7 @@ def weights_of(release: TableRelease, part: ReleasedRows) -> Array:
 Rows = Callable[[], Iterator[LevelRows]]
 
 
-def estimate_levels(release: TableRelease, how: str = "auto") -> Estimate:
+def estimate_levels(release: TableRelease, how: str = "auto") -> TableEstimate:
     """Weighted least squares at the levels of the rows; `how`: "auto", or "stated".
 
     auto    σ² by restricted maximum likelihood, errors of Knapp and Hartung, never below those of
@@ -299,7 +295,7 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> Estimate:
     if how == "stated":
         return estimated(release, *_stated_levels(release, first, inverse), **more)
     errors = replace(found.errors, classical=found.noise_variance * inverse)
-    return estimated(release, found.estimate, errors, **more)
+    return estimated(release, found.value, errors, **more)
 
 
 def _looked_at(release: TableRelease) -> tuple[Array, int]:
@@ -364,7 +360,7 @@ def _levels_misfit(release: TableRelease, first: Prepared, shown: Rows) -> dict[
 HOW = {"model": "model", "auto": None, "hc3": "HC3"}
 
 
-def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
+def estimate_family(release: TableRelease, errors: str = "auto") -> TableEstimate:
     """Logistic or Poisson regression (`fit_family`): the table is read some ten times.
 
     errors: "model", as the family says; "HC3", as the release scatters; "auto": the former for yes
@@ -386,4 +382,4 @@ def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
 
     found = fit_family(rows, release.model.family, added / width**2, errors=HOW[how])  # type: ignore[arg-type]
     require_rows(release, found.rows)
-    return estimated(release, found.estimate, found.errors)
+    return estimated(release, found.value, found.errors)

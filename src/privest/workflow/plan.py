@@ -14,63 +14,46 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, as_positive
-from privest.data import meant
+from privest.data.cells import meant
 from privest.errors import InvalidInput, PrivestError
-from privest.estimator import ClippingCost, CostByShare, clipping_cost, clipping_cost_by_share
-from privest.privacy import Range
-from privest.privacy.reader import told_apart
 from privest.records import as_frame, decimals, plain, quantile, text_table
 from privest.workflow.aggregate import FORMS
-from privest.workflow.form import PlannedErrors, inverse_of
-from privest.workflow.held import library_of
-from privest.workflow.rows import ADDED, Survey, features_again, reference_facts
+from privest.workflow.document import library_of
+from privest.workflow.rows import PlannedErrors
 from privest.workflow.spec import Privacy, Spec, load_spec, save_spec
-from privest.workflow.strategies import DISTRIBUTIONS, Person
+from privest.workflow.strategies import Person
+from privest.workflow.survey import (
+    Survey,
+    inverse_of,
+    reference_facts,
+)
 from privest.workflow.terms import DELTA, Column, Terms, level_for_error, solve
 
 if TYPE_CHECKING:
     from privest.ledger import Account as LedgerAccount
     from privest.workflow.document import TableRelease
 
-CURVE = (1e-2, 1e2, 41)  # levels of the curve, as multiples of the chosen one, and how many
-MOST_OFFERED = 50.0  # ε beyond which nothing is promised, and distributions need not be compared
+NEAR = (1e-2, 1.0, 1e2)  # times the level: errors must be numbers there
 MOST_ROWS = 2.0**53  # whole numbers are exact up to here
 ERRORS = {"classical_error": "classical", "privacy_error": "privacy", "standard_error": "total"}
 FARTHEST = 1e30  # multiple of the level within which a level for an accuracy is looked for
 
 
-@dataclass(frozen=True)
-class Offer:
-    """What one noise distribution costs at an ε.
-
-    variance  of the privacy noise on a value. guess: how often an attacker is right between the
-              two ends of the range. delta: 0 where the promise is pure.
-    """
-
-    distribution: str
-    epsilon: float
-    delta: float
-    variance: float
-    guess: float
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Plan(Terms):
-    """What is known before a release.
+    """A plan: all that is known before a release.
 
     found the survey of the table's public columns; None: the table was not read (`stated_plan`).
     data  a frame of this process; None: the file that the specification names.
-    expected_clipping  what the range costs at the expected coefficients, where these are public.
     """
 
     spec: Spec
     found: Survey | None
     data: object = None
-    expected_clipping: tuple[ClippingCost | None, ...] = ()
 
     @property
     def survey(self) -> Survey:
-        """What is known of the table."""
+        """The public facts of the table."""
         if self.found is None:
             raise InvalidInput("the table of this plan was not read: make_plan(spec) reads it.")
         return self.found
@@ -128,34 +111,6 @@ class Plan(Terms):
         """Standard errors by the privacy noise alone."""
         return self._each("privacy")
 
-    @cached_property
-    def clipping(self) -> tuple[ClippingCost | CostByShare | None, ...]:
-        """What the range costs: at the expected coefficients, else by the share that is clipped."""
-        if self.found is None:
-            return ()
-        found: list[ClippingCost | CostByShare | None] = []
-        known = self.expected_clipping or (None,) * len(self.columns)
-        for cost, one in zip(known, self.columns):
-            limits = _range_of(self, one)
-            if cost is not None or limits is None:
-                found.append(cost)
-                continue
-            level = one.level / ADDED
-            found.append(clipping_cost_by_share(one.residual_variance, level, limits))
-        return tuple(found)
-
-    @property
-    def attained_error(self) -> Array:
-        """Standard errors with privacy and clipping, where the cost of clipping is known."""
-        cost = self.clipping[0] if len(self.clipping) == 1 else None
-        return cost.standard_error if isinstance(cost, ClippingCost) else self.standard_error
-
-    def curve(self) -> tuple[Array, Array]:
-        """Levels around the chosen one, and the standard errors (levels, n) there."""
-        low, high, count = CURVE
-        levels = self.column.level * np.geomspace(low, high, int(count))
-        return levels, np.array([self.errors(self.column, one).total for one in levels.tolist()])
-
     def rows_for(self, standard_error: float, of: str) -> int:
         """How many rows like these the coefficient needs for this error at this level and range.
 
@@ -165,7 +120,7 @@ class Plan(Terms):
         if column.residual_variance is None and self.model.family == "gaussian":
             raise InvalidInput("the rows for an accuracy need the residual variance: state it.")
         place = self.index(of)
-        times = (float(self.attained_error[place]) / wanted) ** 2
+        times = (float(self.standard_error[place]) / wanted) ** 2
         if self.splits:  # m times the rows: noise/m² + sampling/m, in variances
             found = self.errors(column)
             noise = float(found.privacy[place] / wanted) ** 2
@@ -177,34 +132,14 @@ class Plan(Terms):
             )
         return max(len(self.names), math.ceil(self.rows * times * (1 - 1e-12)))
 
-    def offers(self) -> tuple[Offer, ...]:
-        """Gaussian and Laplace noise at the stated ε, where both are possible; else ()."""
-        epsilon, width = self.privacy.epsilon, self.sensitivity(self.columns[0])
-        plain_rows = len(self.columns) == 1 and self.model.person is None and not self.splits
-        if epsilon is None or epsilon > MOST_OFFERED or width is None:
-            return ()
-        if not plain_rows or self.model.family != "gaussian":
-            return ()
-        delta, found = self.privacy.delta or DELTA, []
-        for kind in (one for one in DISTRIBUTIONS.values() if not one.bits):
-            level = kind.factor(epsilon, delta, [(1.0, width)])
-            variance = kind.variance(level, None, simulated=False)
-            rate = told_apart(level, width, kind.name)
-            found.append(Offer(kind.name, epsilon, 0.0 if kind.pure else delta, variance, rate))
-        return tuple(found)
-
     # --- other levels -----------------------------------------------------------------------------
 
     def under(self, privacy: Privacy) -> Plan:
-        """The same plan under different privacy; the table is not read again.
-
-        The cost of clipping at expected coefficients needs the features: it is then stated by the
-        share of values that are clipped.
-        """
+        """The same plan under different privacy; the table is not read again."""
         if privacy.level_column is not None:
             raise InvalidInput("a level column is read from its table: make a new plan.")
         spec = replace(self.spec, privacy=privacy)
-        return _planned(spec, replace(self.survey, levels=None), self.data, None)
+        return _planned(spec, replace(self.survey, levels=None), self.data)
 
     def at(self, level: float) -> Plan:
         """The same plan at another level; of several columns the budget of a record."""
@@ -272,7 +207,7 @@ class Plan(Terms):
         account  `Ledger(…).account(name)`. A new one gets what this release costs as its budget.
         again    release for the same account once more: levels add up.
         """
-        from privest.workflow.calls import release_plan
+        from privest.workflow.release import release_plan
 
         return release_plan(self, path, account=account, again=again)
 
@@ -280,7 +215,7 @@ class Plan(Terms):
         self, path: str | os.PathLike[str] | None = None, *, rng: int | np.random.Generator
     ) -> TableRelease:
         """A simulation of `release`: no protection, no ledger; the same `rng` repeats it."""
-        from privest.workflow.calls import simulate_plan
+        from privest.workflow.release import simulate_plan
 
         return simulate_plan(self, path, rng=rng)
 
@@ -342,7 +277,6 @@ class Plan(Terms):
                 ],
                 "distribution": self.distribution.name, "delta": self.privacy.delta,
                 "epsilon": self.epsilon,
-                "clipping": [None if one is None else one.to_dict() for one in self.clipping],
             }
         )  # fmt: skip
         return found
@@ -361,8 +295,7 @@ def at_level(privacy: Privacy, level: float) -> Privacy:
 
 def make_plan(spec: Spec, data: object = None) -> Plan:
     """The plan of a specification; `data` (a frame, a file) replaces the file that it names."""
-    found = FORMS[spec.privacy.form].survey(spec, data)
-    return _planned(spec, found, data, lambda: features_again(spec, data))
+    return _planned(spec, FORMS[spec.privacy.form].survey(spec, data), data)
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
@@ -386,7 +319,7 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
     )
 
 
-def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any] | None) -> Plan:
+def _planned(spec: Spec, found: Survey, data: object) -> Plan:
     terms = FORMS[spec.privacy.form].solve(spec, found)
     plan = Plan(
         model=spec.model, privacy=spec.privacy, columns=terms.columns, most=terms.most,
@@ -394,10 +327,7 @@ def _planned(spec: Spec, found: Survey, data: object, features: Callable[[], Any
     )  # fmt: skip
     _require_expected(plan)
     _require_finite(plan)
-    if features is None:
-        return plan
-    costs = [_expected_cost(plan, j, features) for j in range(len(plan.columns))]
-    return replace(plan, expected_clipping=tuple(costs))
+    return plan
 
 
 def _require_expected(plan: Plan) -> None:
@@ -423,7 +353,7 @@ def _require_finite(plan: Plan) -> None:
     if plan.survey.levels is not None:  # the survey has looked at each of them
         return
     for column in plan.columns:
-        for times in (CURVE[0], 1.0, CURVE[1]):
+        for times in NEAR:
             try:
                 with np.errstate(over="ignore", under="ignore", divide="ignore"):
                     errors = plan.errors(column, column.level * times).privacy
@@ -431,28 +361,9 @@ def _require_finite(plan: Plan) -> None:
                 errors = np.zeros(1)
             if not (np.isfinite(errors).all() and (errors > 0).all()):
                 raise InvalidInput(
-                    f"privacy: at the level {column.level:g}, or at {CURVE[0]:g} to {CURVE[1]:g} "
+                    f"privacy: at the level {column.level:g}, or at {NEAR[0]:g} to {NEAR[-1]:g} "
                     "times it, standard errors are too large or too small for numbers."
                 )
-
-
-def _range_of(plan: Plan, column: Column) -> Range | None:
-    """The range whose cost is known: of rows, one level of Gaussian noise on numbers."""
-    numbers = plan.distribution.normal and plan.model.family == "gaussian" and not plan.splits
-    one_level = plan.survey.levels is None and plan.model.person is None
-    return plan.limits(column) if numbers and one_level else None
-
-
-def _expected_cost(plan: Plan, place: int, features: Callable[[], Any]) -> ClippingCost | None:
-    """At the expected coefficients; None where they, or the residual variance, are not public."""
-    column, theta = plan.columns[place], plan.survey.known[place].expected
-    limits, variance = _range_of(plan, column), column.residual_variance
-    if expected := plan.spec.public.expected:
-        theta = tuple(expected.get(name, 0.0) for name in plan.names)
-    if variance is None or limits is None or theta is None:
-        return None
-    level = column.level / ADDED
-    return clipping_cost(features, theta, variance, level, limits, variance_known=False)
 
 
 def _searched(excess: Callable[[float], float], start: float, error: float, of: str) -> float:

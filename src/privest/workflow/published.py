@@ -105,38 +105,43 @@ class Published:
     @classmethod
     def from_dict(cls, given: object, n: int) -> Published:
         """Every field checked."""
-        kinds: dict[str, Any] = dict.fromkeys((one.name for one in fields(cls)), _any)
-        kinds |= {"target": read_text, "kind": read_text, "level": read_number}
         shown = [name for name in SHOWN if isinstance(given, Mapping) and name in given]
-        kinds = {name: kind for name, kind in kinds.items() if name not in SHOWN}
-        record = read_fields(given, kinds | dict.fromkeys(shown, read_number), "sums")
-        if not isinstance(record["matrix"], Mapping):
-            raise InvalidInput("sums: matrix holds names with values.")
+        record = read_fields(given, FIELDS | dict.fromkeys(shown, read_number), "sums")
         for name, unknown in NUMBERS.items():
             listed = record[name] if isinstance(record[name], list) else []
-            filled = [unknown if x is None else x for x in listed]
-            record[name] = _numbers(filled, (n,), name)
-        if record["kind"] not in KINDS or not record["level"] > 0:
+            record[name] = _numbers([unknown if x is None else x for x in listed], (n,), name)
+        found = cls(**record | {"matrix": _matrix(record["matrix"], n)})
+        if found.kind not in KINDS or not found.level > 0:
             raise InvalidInput("sums: kind or level is not one of an aggregate release.")
-        none = np.isnan(record["estimate"]).all() and np.isinf(record["variance"]).all()
-        known = np.isfinite(record["estimate"]).all() and np.isfinite(record["variance"]).all()
-        good = (record["variance"] > 0) & (record["freedom"] >= 1)
-        if not good.all() or not (known or (none and record["kind"] == SCORES)):
+        none = np.isnan(found.estimate).all() and np.isinf(found.variance).all()
+        known = np.isfinite(found.estimate).all() and np.isfinite(found.variance).all()
+        good = ((found.variance > 0) & (found.freedom >= 1)).all()
+        if not (good and (known or (none and found.kind == SCORES))):
             raise InvalidInput("sums: variances are above 0, and degrees of freedom at least 1.")
-        shapes = {"sums": (n,), "squares": None, "cross": (n, n), "gram": (n, n)}
-        other = set(record["matrix"]) - set(shapes)
-        if other or (record["matrix"] and not {"sums", "cross", "gram"} <= set(record["matrix"])):
-            raise InvalidInput("sums: matrix holds sums, squares, cross and gram.")
-        record["matrix"] = {
-            name: _numbers(value, shapes[name], name) for name, value in record["matrix"].items()
-        }
-        if record["matrix"] and not _estimable(**record["matrix"]):
-            raise InvalidInput("sums: the matrix is not one that coefficients follow from.")
-        return cls(**record)
+        return found
 
 
 def _any(given: object, name: str) -> Any:  # noqa: ANN401 - checked later
     return given
+
+
+FIELDS: dict[str, Any] = {
+    "target": read_text, "kind": read_text, "level": read_number, "estimate": _any,
+    "variance": _any, "freedom": _any, "matrix": _any,
+}  # fmt: skip
+
+
+def _matrix(given: object, n: int) -> dict[str, Array]:
+    """The published sums and their weights; {} where they are not."""
+    shapes = {"sums": (n,), "squares": None, "cross": (n, n), "gram": (n, n)}
+    if given == {}:
+        return {}
+    if not isinstance(given, Mapping) or not set(shapes) - {"squares"} <= set(given) <= set(shapes):
+        raise InvalidInput("sums: matrix holds sums, squares, cross and gram.")
+    found = {name: _numbers(value, shapes[name], name) for name, value in given.items()}
+    if not _estimable(**found):
+        raise InvalidInput("sums: the matrix is not one that coefficients follow from.")
+    return found
 
 
 def _numbers(given: object, shape: tuple[int, ...] | None, name: str) -> Array:

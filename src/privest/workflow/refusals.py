@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Facts:
-    """What the table below asks of a specification."""
+    """The facts of a specification that the table below asks for."""
 
     def __init__(self, spec: Spec) -> None:
         from privest.workflow.spec import distribution_of, ends_of
@@ -40,7 +40,7 @@ class _Facts:
         self.aggregate = privacy.form == "aggregate"
         self.matrix = privacy.publish != "estimates"
         self.within, self.pilot = privacy.within is not None, privacy.pilot is not None
-        self.cut, self.expected = privacy.row_weights == "cut", bool(spec.public.expected)
+        self.expected = bool(spec.public.expected)
         self.variance = spec.public.residual_variance is not None
         self.reference = spec.public.reference is not None
 
@@ -85,22 +85,13 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
         lambda f: f.within and f.pilot == f.expected,
         "within needs a prediction: a pilot, or expected coefficients, and not both.",
     ),
+    "expected": (
+        lambda f: f.expected and f.numeric and not f.within,
+        "Expected coefficients are the prediction that `within` counts from: state both, or none.",
+    ),
     "pilot": (
         lambda f: f.pilot and not (f.within and f.epsilon),
         "A pilot needs an epsilon, and within: how far values are at most from their prediction.",
-    ),
-    "cut": (
-        lambda f: (
-            f.cut
-            and (
-                not (f.aggregate and f.numeric and (f.variance or f.reference))
-                or f.accuracy
-                or f.person
-                or f.several
-            )
-        ),
-        "Cut weights need the aggregate form with an epsilon or a level, and the residual variance "
-        "of one numeric outcome, one row per person.",
     ),
     "person-distribution": (
         lambda f: f.person and not f.gaussian,

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -15,14 +17,20 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data import require_no_formula
+from privest.data.cells import require_no_formula
 from privest.errors import InvalidInput
 from privest.files import Draft, atomic_write, draft, part_path, require_writable
+from privest.ledger import Account as LedgerAccount
 from privest.mechanism.source import Source, as_protected, as_source, seeded
 from privest.reading import parse_json
 from privest.workflow.account import Account, PublicRows
-from privest.workflow.document import TableRelease, digest, document_path
-from privest.workflow.held import HeldTable
+from privest.workflow.document import (
+    HeldTable,
+    TableRelease,
+    digest,
+    document_path,
+    library_of,
+)
 from privest.workflow.plan import Plan
 from privest.workflow.published import Published
 
@@ -31,11 +39,7 @@ HELD, HELD_SUMS = "release.csv", "release.json"  # names of releases that are he
 
 
 def simulation_source(plan: Plan, seed: int | None) -> Source:
-    """The noise of a simulation: fresh for None; a seed repeats the very same release only.
-
-    The source binds it row by row to √s·y and its place, and here to the level, target and
-    coefficients: a value that is released differently has different noise.
-    """
+    """The noise of a simulation: fresh for None; a seed repeats the very same release only."""
     model, levels = plan.model, [column.level for column in plan.columns]
     facts: list[Any] = ["table", list(model.target), model.transform, list(plan.names), levels]
     if plan.found is not None and plan.found.levels is not None:
@@ -88,15 +92,11 @@ def release(
 
     Nobody but the owner can read the table until it is whole, paid for (`account`) and its header
     is there. A file that exists is never written over. A run that was killed is finished by the
-    same call: the very same table if it was paid for; else nobody saw it, and it is drawn anew.
-    No value is refused: it is clipped. A cell that is no number is, and a row without a value
-    unless the plan drops such rows: which they are is public.
+    same call: the very same table if it was paid for; else it is drawn anew. No value is refused.
 
     source    of the noise; None: protected noise, which has no seed.
-    account   None: nothing is counted, that is then yours to do. Raises BudgetExceeded where the
-              budget does not allow it, LedgerError where the ledger cannot be trusted.
-    progress  is told how many rows have left so far, before anything is paid for; an exception that
-              it raises ends the release: nothing is spent or left behind.
+    account   None: nothing is counted. Raises BudgetExceeded, or LedgerError.
+    progress  is told how many rows have left so far; an exception that it raises ends the release.
     """
     return _released(plan, Path(path), as_protected(source), data, account, progress)
 
@@ -132,7 +132,7 @@ def _released(
         public = PublicRows(len(plan.names) - plan.spec.design.intercept)
         blocks = rows.blocks() if account is None else public.through(rows.blocks())
         blocks = _told(blocks, progress)
-        count, sums = plan.form.write(rows, form, part.file, blocks)
+        count, sums = rows.write(form, part.file, blocks)
         part.settle()
         found = replace(
             form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons,
@@ -158,7 +158,7 @@ def _told(
 def _paid(
     plan: Plan, table: Path, source: Source, part: Draft, account: Account
 ) -> TableRelease | None:
-    """What a killed run has left in the draft, if it is whole and in the ledger."""
+    """The rest of a killed run in the draft, if it is whole and in the ledger."""
     part.kept = True  # whatever happens while this is not known
     whole = described(plan, table, source, _digest(part))
     if plan.splits:
@@ -169,7 +169,7 @@ def _paid(
 
 
 def _left_sums(part: Draft, n: int) -> tuple[Published, ...]:
-    """What a killed run has left of an aggregate release; () where it is not whole."""
+    """The rest of a killed run of an aggregate release; () where it is not whole."""
     part.file.seek(0)
     try:
         listed = parse_json(part.file.read().decode(), "the draft")
@@ -245,3 +245,43 @@ def described(plan: Plan, table: Path, source: Source, sha256: str) -> TableRele
         coefficients=plan.names, categories=dict(plan.spec.design.categories), grid=source.grid,
         persons=None if plan.model.person is None else 1, path=table,
     )  # fmt: skip
+
+
+# --- as methods of a plan -------------------------------------------------------------------------
+
+
+def release_plan(
+    plan: Plan,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    account: LedgerAccount,
+    again: bool = False,
+) -> TableRelease:
+    """See `Plan.release`."""
+    if not isinstance(account, LedgerAccount):
+        raise InvalidInput('account is that of a ledger: Ledger("ledger.db").account("name").')
+    with Account(account.ledger, account.subject, again=again) as own:
+        return _made(plan, path, lambda to: release(plan, to, account=own))
+
+
+def simulate_plan(
+    plan: Plan, path: str | os.PathLike[str] | None = None, *, rng: int | np.random.Generator
+) -> TableRelease:
+    """See `Plan.simulate`."""
+    noise = rng if isinstance(rng, np.random.Generator) else simulation_source(plan, rng)
+    return _made(plan, path, lambda to: simulate_release(plan, to, noise))
+
+
+def _made(
+    plan: Plan, path: str | os.PathLike[str] | None, make: Callable[[Path], TableRelease]
+) -> TableRelease:
+    """The release at `path`; or held, with nothing left on the disk."""
+    library = library_of(plan.data)
+    if path is not None:
+        return replace(make(Path(path)), memory=HeldTable(library))
+    with tempfile.TemporaryDirectory(prefix="privest-") as folder:
+        table = Path(folder) / (HELD_SUMS if plan.splits else HELD)
+        found = make(table)
+        if found.sums:
+            return replace(found, path=None, memory=HeldTable(library))
+        return replace(found, path=None, memory=HeldTable.read(table, found.table_columns, library))

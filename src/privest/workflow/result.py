@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput
-from privest.estimator import ClippedResult, Result
+from privest.estimator import ClippedResult, Estimate
 from privest.estimator.inference import (
     DOUBTFUL,
     Joint,
     OriginalMean,
     Scatter,
-    Total,
     misfit_p,
     reference_p,
     stated_p,
@@ -28,7 +27,7 @@ NEXT_TO_NONE = 1e-5  # of the values: a smaller share is not worth its digits
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Estimate(Result):
+class TableEstimate(Estimate):
     """θ̂ from a release; `method` says how its errors were made.
 
     release         the public facts of the release.
@@ -66,13 +65,13 @@ class Estimate(Result):
     beyond: str | None = None
     cautions: tuple[str, ...] = ()
     likelihood: ClippedResult | None = field(default=None, repr=False)
-    parts: tuple[Estimate, ...] = field(default=(), repr=False)
+    parts: tuple[TableEstimate, ...] = field(default=(), repr=False)
     joint: Joint | None = field(default=None, repr=False)
     silent: str | None = None
 
-    DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "doubt", "less_noise")
+    DERIVED: ClassVar[tuple[str, ...]] = (*Estimate.DERIVED, "doubt", "less_noise")
 
-    def __getitem__(self, target: str) -> Estimate:
+    def __getitem__(self, target: str) -> TableEstimate:
         """The estimate of one column."""
         for part in self.parts or (self,):
             if part.release.column.target == target:
@@ -118,11 +117,7 @@ class Estimate(Result):
 
     @property
     def less_noise(self) -> str | None:
-        """A sentence where the release holds less noise than its header says (p < 1e-3).
-
-        Readings can only add to the scatter: it is false in at most one of 1000 releases, whatever
-        they are. Where it is silent that proves nothing.
-        """
+        """A sentence where the release holds less noise than its header says (p < 1e-3)."""
         if self.parts:
             return self._each("less_noise")
         if self.less_noise_p is None or not self.less_noise_p < DOUBTFUL:
@@ -136,10 +131,7 @@ class Estimate(Result):
     # --- in the units of the file -----------------------------------------------------------------
 
     def percent(self, confidence: float = CONFIDENCE) -> dict[str, Array]:
-        """Of a logarithm: by how many per cent the target grows for one unit more, by name.
-
-        (3,): 100(e^θ − 1) and the ends of its interval. Empty for other targets.
-        """
+        """100(e^θ − 1) and its interval by name, where a logarithm was modelled; else empty."""
         from privest.workflow.units import percent_of
 
         if not self.parts:
@@ -153,32 +145,17 @@ class Estimate(Result):
     def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> OriginalMean:
         """The mean and the median of the target at a row, in the units of the file.
 
-        row: {"age": 50, "sex": "male"}, a value for every feature. For logarithms it assumes that
-        their errors are normal, with a variance by features.
+        row: {"age": 50, "sex": "male"}. Logarithms: normal errors with a variance by features.
         """
         from privest.workflow.units import mean_at
 
-        self._require_one("the mean at a row")
-        return mean_at(self, row, confidence)
-
-    def total(self, confidence: float = CONFIDENCE) -> Total:
-        """The total of the people of the release, in the units of the file, unbiased.
-
-        Its error is that of the release noise: of these people, not of others like them. Readings
-        beyond the range count as its ends.
-        """
-        from privest.workflow.units import total_in_units
-
-        self._require_one("the total")
-        return total_in_units(self, confidence)
-
-    def _require_one(self, what: str) -> None:
         if self.parts:
             first = self.release.columns[0].target
-            raise InvalidInput(f"{what} is of one column: take estimate[{first!r}].")
+            raise InvalidInput(f"the mean at a row is of one column: take estimate[{first!r}].")
+        return mean_at(self, row, confidence)
 
     def summary(self, confidence: float = CONFIDENCE) -> str:
-        """The table of `Result.summary`; for logarithms the per cent below it."""
+        """The table of `Estimate.summary`; for logarithms the per cent below it."""
         lines = [super().summary(confidence)]
         for name, (value, low, high) in self.percent(confidence).items():
             more = "against the baseline" if is_category(name) else "for one unit more"

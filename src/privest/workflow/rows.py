@@ -1,355 +1,157 @@
-"""Row-level releases: the survey of the public columns, and the rows as they leave."""
+"""Row-level releases: a noisy value for every row, beside its public columns (the local model)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from privest.aggregate import FeatureRows, SumDesign
 from privest.arrays import AnyArray, Array, Index
-from privest.data import Block, Persons, Source, Stamp, Texts, open_source, read_rows, stamp_of
+from privest.data.cells import Texts
+from privest.data.persons import Persons
+from privest.data.rows import read_rows
+from privest.data.source import Source, open_source
+from privest.data.writer import table_writer
 from privest.errors import InvalidInput
-from privest.estimator import reference_variance
-from privest.lattice import GRID, literal_root
-from privest.linalg import RunningLeastSquares, least_squares
+from privest.lattice import literal_root
+from privest.linalg import RunningLeastSquares
 from privest.mechanism import RowMechanism
 from privest.mechanism.source import Source as NoiseSource
-from privest.release import extra_variance
+from privest.records import standard_errors
+from privest.workflow.published import Published
 from privest.workflow.spec import Spec
-from privest.workflow.strategies import Gaussian
-from privest.workflow.terms import Column, Known, Terms, modelled, modelled_range
+from privest.workflow.strategies import Person
+from privest.workflow.survey import (
+    ADDED,
+    CHANGED,
+    Survey,
+    count_persons,
+    inverse_of,
+    person_blocks,
+    require_levels,
+    require_unchanged,
+    require_weights,
+    survey,
+)
+from privest.workflow.terms import Column, Terms, modelled, solve
 
-ADDED = 1.0 + extra_variance(GRID)  # variance of Gaussian noise of level 1 on the grid
-CHANGED = "was changed since the plan was made: make the plan again."
+if TYPE_CHECKING:
+    from privest.workflow.document import TableRelease
+    from privest.workflow.plan import Plan
+    from privest.workflow.result import TableEstimate
+
 LOOKED_AT = 1000  # rows of a private column, for a message about texts
-
-
-# --- survey ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Strata:
-    """Persons with equally many rows, and their sums of H.
-
-    rows, persons   (strata,): different numbers of rows, and how many persons have them.
-    inner, outer    (strata, n, n): Σ HᵀH and Σ Hᵀ11ᵀH of these persons.
-    largest         most rows of a person before a cap; `cut`: rows beyond the cap.
-    numbers         (rows,) whose each row is, 0, 1, …; `leaving`: how many rows each of them has.
-    """
-
-    rows: Index
-    persons: Index
-    inner: Array = field(repr=False)
-    outer: Array = field(repr=False)
-    largest: int
-    cut: int
-    numbers: Index = field(repr=False)
-    leaving: Index = field(repr=False)
-
-    @property
-    def count(self) -> int:
-        """Persons."""
-        return int(self.persons.sum())
-
-    @property
-    def mean_rows(self) -> float:
-        """Rows that leave, per person."""
-        return float(self.rows @ self.persons / self.count)
-
-    @property
-    def usual(self) -> int:
-        """The median number of rows of a person."""
-        return int(np.median(np.repeat(self.rows, self.persons)))
+Blocks = Iterator[Sequence[AnyArray]]
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
-    """A level column: the largest and the mean level, rows of level 0, and the errors' triangle.
+class PlannedErrors:
+    """Standard errors of the coefficients of one column, (n,) each; NaN where unknown.
 
-    triangle   R with RᵀR = Σ hhᵀ/(σ² + a/s_k); σ² = 0 where it is unknown.
+    classical   without privacy. privacy: by the privacy noise alone. total: with privacy.
+    relative    of noisy squares: sd of their noise over the variance that they show; else None.
     """
 
-    largest: float
-    mean: float
-    withheld: int
-    triangle: Array = field(repr=False)
+    classical: Array
+    privacy: Array
+    total: Array
+    relative: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Survey:
-    """What a plan knows of its table: public columns and the reference only.
+class Rows:
+    """A noisy value for every row, beside its public columns.
 
-    rows, dropped   rows of H, and rows left out for missing features.
-    triangle        R with RᵀR = HᵀH; with survey weights (RᵀR)⁻¹ = A·HᵀW²H·A, A = (HᵀWH)⁻¹.
-    known           what the reference, or the specification, says of each target's residuals.
-    covariance      of the residuals of several targets, by the reference.
-    sums            of the aggregate form: the rows, their weights and public sums.
+    With A = (HᵀH)⁻¹, residual variance σ² and a(s) the variance of the privacy noise on a value,
+
+        cov θ̂ = (σ² + a(s))·A      (`thm:crbound` for Gaussian noise, a = 1/s and the grid's part)
+
+    and for yes/no and counts, by Fisher scoring at one mean with variance v, (v + a)/v²·A.
     """
 
-    rows: int
-    dropped: int
-    triangle: Array = field(repr=False)
-    known: tuple[Known, ...]
-    covariance: Array | None = None
-    strata: Strata | None = None
-    levels: Levels | None = None
-    sums: SumDesign | None = field(default=None, repr=False)
-    stamp: Stamp | None = field(default=None, repr=False)
+    def survey(self, spec: Spec, data: object) -> Survey:
+        return survey(spec, data)
 
-    def most_rows(self, spec: Spec) -> int | None:
-        """The most rows of a person that leave: the cap, or the most that anybody has."""
-        return None if self.strata is None else spec.model.most_rows or self.strata.largest
-
-
-def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> Survey:
-    """One pass over the public columns, in blocks; persons are counted first. kept: gets H.
-
-    Without any feature, for a mean, rows are counted by the target: whether it is there.
-    Raises NotIdentifiable for constant or collinear features.
-    """
-    model, design = spec.model, spec.design
-    table = open_source(spec.data if data is None else data, spec.format)
-    table.require(spec.targets)
-    known, covariance = reference_facts(spec)
-    parts = _Accumulators(spec, table, known)
-    sums, rows, dropped = RunningLeastSquares(len(design.names)), 0, 0
-    for block in _public_blocks(spec, table):
-        H = parts.add(block)
-        sums.add_matrix(H)
-        if kept is not None:
-            kept.add(H)
-        rows, dropped = rows + len(H), dropped + block.dropped
-    sums.require_full(design.names, table.name, rows)
-    triangle = sums.upper if model.weights is None else parts.weighted_triangle()
-    return Survey(
-        rows, dropped, triangle, known, covariance, parts.strata(), parts.levels(),
-        stamp=table.stamp,
-    )  # fmt: skip
-
-
-def features_again(spec: Spec, data: object) -> Iterator[Array]:
-    """The rows of H once more."""
-    table = open_source(spec.data if data is None else data, spec.format)
-    for block in read_rows(table, spec.design, _counted_by(spec), missing=spec.model.missing):
-        yield block.H
-
-
-def _counted_by(spec: Spec) -> tuple[str, ...] | None:
-    return None if spec.design.columns else spec.targets
-
-
-def _public_blocks(spec: Spec, table: Source) -> Iterator[Block]:
-    model = spec.model
-    if model.person is not None:
-        yield from _person_blocks(spec, table, values=False)
-        return
-    beside = [one for one in (model.weights, spec.privacy.level_column) if one is not None]
-    yield from read_rows(
-        table, spec.design, _counted_by(spec), beside=beside, missing=model.missing
-    )
-
-
-class _Accumulators:
-    """Sums beside HᵀH: of survey weights, of levels, of persons."""
-
-    def __init__(self, spec: Spec, table: Source, known: tuple[Known, ...]) -> None:
-        self.spec, self.table, n = spec, table, len(spec.design.names)
-        self.once, self.twice, self.levelled = (
-            RunningLeastSquares(n),
-            RunningLeastSquares(n),
-            RunningLeastSquares(n),
-        )
-        self.variance = known[0].variance or 0.0
-        self.largest, self.total, self.shown, self.rows = 0.0, 0.0, 0, 0
-        self.persons = None if spec.model.person is None else _PersonSums(spec, table)
-
-    def add(self, block: Block) -> Array:
-        """The rows of H that count."""
-        model, H = self.spec.model, block.H
-        if self.persons is not None:
-            return self.persons.add(block)
-        if model.weights is not None:
-            weights = np.asarray(block.beside[model.weights])
-            require_weights(weights, model.weights, self.table.name)
-            self.once.add_matrix(H * np.sqrt(weights)[:, None])
-            self.twice.add_matrix(H * weights[:, None])
-        column = self.spec.privacy.level_column
-        if column is not None:
-            self._add_levels(np.asarray(block.beside[column]), H, column)
-        return H
-
-    def _add_levels(self, levels: Array, H: Array, column: str) -> None:
-        if not bool((np.isfinite(levels) & (levels >= 0)).all()):
-            raise InvalidInput(
-                f"{self.table.name}, column {column!r}: levels are finite numbers, 0 or more."
-            )
-        ends = self.spec.privacy.range.get(self.spec.targets[0])
-        limits = modelled_range(self.spec.model.transform, ends)
-        Gaussian().mechanism(1.0, limits, "").require(literal_root(levels))
-        known = levels / (ADDED + self.variance * levels)
-        self.levelled.add_matrix(H * np.sqrt(known)[:, None])
-        self.largest = max(self.largest, float(levels.max(initial=0.0)))
-        self.total += float(levels.sum())
-        self.shown += int(np.count_nonzero(levels))
-        self.rows += len(levels)
-
-    def weighted_triangle(self) -> Array:
-        """R with (RᵀR)⁻¹ = A·HᵀW²H·A."""
-        root = self.twice.upper @ self.once.inverse()
-        return np.asarray(np.linalg.qr(np.linalg.inv(root).T, mode="r"))
-
-    def levels(self) -> Levels | None:
-        column, names = self.spec.privacy.level_column, self.spec.design.names
-        if column is None:
-            return None
-        if self.shown <= len(names):
-            raise InvalidInput(
-                f"{self.table.name}, column {column!r}: {self.shown} rows have a level above 0, "
-                f"and {len(names)} coefficients need more."
-            )
-        where = f"{self.table.name}, rows with a level above 0"
-        self.levelled.require_full(names, where, self.shown)
-        return Levels(
-            self.largest, self.total / self.rows, self.rows - self.shown,
-            self.levelled.upper,
+    def solve(self, spec: Spec, found: Survey) -> Terms:
+        return solve(
+            spec.model, spec.privacy, found.known, most=found.most_rows(spec),
+            shape=inverse_of(found.triangle),
+            largest=None if found.levels is None else found.levels.largest,
         )  # fmt: skip
 
-    def strata(self) -> Strata | None:
-        return None if self.persons is None else self.persons.strata()
+    def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
+        if plan.survey.levels is not None:
+            return _level_column_errors(plan, column, level)
+        s = column.level if level is None else level
+        if isinstance(plan.unit, Person):
+            return _person_errors(plan, column, s)
+        root, limits = standard_errors(plan.shape), plan.limits(column)
+        added = plan.distribution.variance(s, limits, simulated=False)
+        if plan.model.family == "gaussian":
+            own = math.nan if column.residual_variance is None else column.residual_variance
+            return PlannedErrors(*(root * math.sqrt(x) for x in (own, added, own + added)))
+        own, width = plan.mean, 1.0
+        if plan.model.family == "binomial":
+            assert limits is not None
+            own, width = own * (1 - own), limits.width
+        total = (own + added / width**2) / own**2
+        return PlannedErrors(*(root * math.sqrt(x) for x in (1 / own, total - 1 / own, total)))
+
+    def require_name(self, table: Path) -> None:
+        table_writer(table)
+
+    def leaving(self, plan: Plan, noise: NoiseSource, data: object) -> Leaving:
+        return Leaving(plan, noise, plan.data if data is None else data)
+
+    def estimate(self, release: TableRelease, errors: str) -> TableEstimate:
+        from privest.workflow.estimate import fit_of
+
+        return fit_of(release).estimate(release, errors)
 
 
-class _PersonSums:
-    """Sums of H by persons with equally many rows. Memory: a row of H and a text per person."""
-
-    def __init__(self, spec: Spec, table: Source) -> None:
-        assert spec.model.person is not None
-        self.column, self.cap, self.table = spec.model.person, spec.model.most_rows, table
-        self.counted = count_persons(spec, table, values=False)
-        rows = self.counted.rows
-        self.leaving = rows if self.cap is None else np.minimum(rows, self.cap)
-        self.sizes, self.people = np.unique(self.leaving, return_counts=True)
-        self.stratum = np.searchsorted(self.sizes, self.leaving)
-        n = len(spec.design.names)
-        self.inner = np.zeros((len(self.sizes), n, n))
-        self.total: Array = np.zeros((n, self.counted.count))
-        self.again = Persons(self.counted)
-        self.numbers: list[Index] = []
-
-    def add(self, block: Block) -> Array:
-        cells = block.beside[self.column]
-        assert isinstance(cells, Texts)
-        numbers, H = self.again.numbers(cells), block.H
-        if self.cap is not None:
-            kept = self.again.add(numbers) < self.cap
-            H, numbers = H[kept], numbers[kept]
-        which = numbers - 1
-        self.numbers.append(which)
-        if which.max(initial=-1) >= self.total.shape[1]:
-            raise InvalidInput(f"{self.table.name} was changed while it was in use: start again.")
-        for j, values in enumerate(H.T):
-            np.add.at(self.total[j], which, values)
-        strata = self.stratum[which]
-        for place in np.flatnonzero(np.bincount(strata)).tolist():
-            part = H if len(self.sizes) == 1 else H[strata == place]
-            self.inner[place] += part.T @ part
-        return H
-
-    def strata(self) -> Strata:
-        outer = np.zeros_like(self.inner)
-        for place in range(len(self.sizes)):
-            part = self.total[:, self.stratum == place]
-            outer[place] = part @ part.T
-        cut = int((self.counted.rows - self.leaving).sum())
-        return Strata(
-            self.sizes, self.people, self.inner, outer, self.counted.most, cut,
-            np.concatenate(self.numbers), self.leaving,
-        )  # fmt: skip
-
-
-# --- reference ------------------------------------------------------------------------------------
-
-
-def reference_facts(spec: Spec) -> tuple[tuple[Known, ...], Array | None]:
-    """What the specification, or its reference, says of the residuals of each target."""
-    public, targets = spec.public, spec.targets
-    if public.reference is None:
-        return (Known(public.residual_variance),) * len(targets), None
-    design, transform = spec.design, spec.model.transform
-    columns = (*design.columns, *targets)
-    table = open_source(public.reference, spec.format.of_columns(columns))
-    blocks = list(read_rows(table, design, targets, missing=spec.model.missing))
-    H = np.concatenate([block.H for block in blocks])
-    values = np.concatenate([block.targets for block in blocks])
-    sums = RunningLeastSquares(len(design.names))
-    sums.add_matrix(H)
-    sums.require_full(design.names, table.name, len(H))
-    if transform == "log" and not (values > 0).all():
+def _level_column_errors(plan: Plan, column: Column, level: float | None) -> PlannedErrors:
+    if level is not None:
         raise InvalidInput(
-            f"{table.name}: a target has values that are 0 or negative, which have no logarithm."
+            "the levels of this plan are a column of its table: change them there, and plan again."
         )
-    y = modelled(transform, values)
-    theta = np.column_stack([least_squares(H, one)[0] for one in y.T])
-    known = tuple(
-        Known(reference_variance(H, one, table.name), len(H), tuple(own.tolist()))
-        for one, own in zip(y.T, theta.T)
+    assert plan.survey.levels is not None
+    total = standard_errors(inverse_of(plan.survey.levels.triangle))
+    if column.residual_variance is None:
+        none = np.full(len(plan.names), np.nan)
+        return PlannedErrors(none, total, none)
+    classical = math.sqrt(column.residual_variance) * standard_errors(plan.shape)
+    return PlannedErrors(classical, np.sqrt(np.maximum(total**2 - classical**2, 0.0)), total)
+
+
+def _person_errors(plan: Plan, column: Column, level: float) -> PlannedErrors:
+    """The errors with persons, if half of the residual variance is between them.
+
+    The r rows of a person have the covariance V = (σ² + noise)·I + τ²·11ᵀ, and generalised least
+    squares has (Σ HᵀV⁻¹H)⁻¹.
+    """
+    strata, unit = plan.survey.strata, plan.unit
+    assert strata is not None
+    assert isinstance(unit, Person)
+    noise = unit.divided(strata.rows) * ADDED / level
+    half = (column.residual_variance or 0.0) / 2
+    none = np.full(strata.inner.shape[-1], np.nan)
+
+    def errors(within: Array, between: float) -> Array:
+        k = between / (within + strata.rows * between)
+        information = np.tensordot(1 / within, strata.inner, 1)
+        information -= np.tensordot(k / within, strata.outer, 1)
+        scale = 1 / np.sqrt(information.diagonal())
+        inverse = np.linalg.inv(information * scale * scale[:, None])
+        return standard_errors(inverse * scale * scale[:, None])
+
+    return PlannedErrors(
+        none if not half else errors(np.full(len(noise), half), half),
+        errors(noise, 0.0),
+        none if not half else errors(noise + half, half),
     )
-    residuals = y - H @ theta
-    return known, np.asarray(residuals.T @ residuals / (len(H) - H.shape[1]))
-
-
-# --- persons --------------------------------------------------------------------------------------
-
-
-def _person_blocks(
-    spec: Spec, table: Source, *, values: bool, infinite: bool = False
-) -> Iterator[Block]:
-    """Rows with whose they are; `values`: with the private columns."""
-    column = spec.model.person
-    assert column is not None
-    targets = spec.targets if values or not spec.design.columns else None
-    return read_rows(
-        table, spec.design, targets, beside=(column,), text=(column,),
-        missing=spec.model.missing, infinite=infinite,
-    )  # fmt: skip
-
-
-def count_persons(spec: Spec, table: Source, *, values: bool) -> Persons:
-    """One pass that counts the rows of every person, without the rows that are dropped."""
-    column, found = spec.model.person, Persons()
-    assert column is not None
-    table.require([column])
-    if spec.model.missing == "drop":
-        blocks: Iterator[Mapping[str, AnyArray | Texts]] = (
-            block.beside for block in _person_blocks(spec, table, values=values, infinite=True)
-        )
-    else:
-        blocks = table.blocks([column], text=[column])
-    before = 0
-    for block in blocks:
-        names = block[column]
-        assert isinstance(names, Texts)
-        if names.missing.any():
-            raise InvalidInput(
-                f"{table.name}, column {column!r}, row {before + int(names.missing.argmax()) + 1}: "
-                "it does not say whose row it is. Fill the gap, or drop such rows (missing)."
-            )
-        found.tally(found.numbers(names))
-        before += len(names)
-    if found.count == 0:
-        raise InvalidInput(f"{table.name} has no rows, only column names.")
-    if found.count == 1:
-        raise InvalidInput(
-            f"{table.name}: column {column!r} names one person only. Name the column that tells "
-            "persons apart, or leave it out where every row is a person."
-        )
-    if found.most == 1:
-        raise InvalidInput(
-            f"{table.name}: every person of column {column!r} has one row. Leave the column of "
-            "persons out: rows are persons."
-        )
-    return found
 
 
 # --- rows that leave ------------------------------------------------------------------------------
@@ -358,27 +160,27 @@ def count_persons(spec: Spec, table: Source, *, values: bool) -> Persons:
 class Leaving:
     """The rows of a table as they leave, block by block: public columns, and z of each target.
 
-    terms    of the release; `found`: the survey of a plan, None where no plan was made.
     dropped  rows left out so far for missing values; `persons`: how many there are.
     """
 
-    def __init__(
-        self, spec: Spec, terms: Terms, found: Survey | None, noise: NoiseSource, data: object
-    ) -> None:
-        self.spec, self.terms, self.survey, self.noise = spec, terms, found, noise
-        self.table = open_source(spec.data if data is None else data, spec.format)
-        require_unchanged(spec, found, data, self.table.stamp)
-        require_numbers(spec, self.table)
-        self.dropped, self.persons = 0, None if spec.model.person is None else 0
-        self.mechanisms = [self._mechanism(column) for column in terms.columns]
+    def __init__(self, plan: Plan, noise: NoiseSource, data: object) -> None:
+        self.spec, self.terms, self.survey, self.noise = plan.spec, plan, plan.found, noise
+        self.table = open_private(plan, data)
+        self.dropped, self.persons = 0, None if plan.model.person is None else 0
+        self.mechanisms = [self._mechanism(column) for column in plan.columns]
         self.counts = self._counts()
 
     def _mechanism(self, column: Column) -> RowMechanism:
-        terms = self.terms
         level = column.level
-        made = terms.distribution.mechanism(level, terms.limits(column), repr(level))
-        made.require(terms.unit.weights(level, None))
+        made = self.terms.distribution.mechanism(level, self.terms.limits(column), repr(level))
+        made.require(self.terms.unit.weights(level, None))
         return made
+
+    def write(
+        self, release: TableRelease, file: BinaryIO, blocks: Blocks
+    ) -> tuple[int, tuple[Published, ...]]:
+        """Into a draft: how many rows there were; nothing else is published."""
+        return table_writer(Path(release.table))(file, release.table_columns, blocks), ()
 
     def _counts(self) -> Index | None:
         """Rows of each person that will leave, where the weights depend on them."""
@@ -409,13 +211,8 @@ class Leaving:
                 yield [*H.T[int(design.intercept) :], *public, *noisy]
         if sums is not None:
             sums.require_full(design.names, self.table.name, rows)
-        elif self.survey is not None and self.spec.model.person is None:
-            expected = self.survey.rows + self.survey.dropped
-            if rows + self.dropped != expected:
-                raise InvalidInput(
-                    f"the table has {rows + self.dropped:,} rows now, and had {expected:,}: it "
-                    f"{CHANGED}"
-                )
+        else:
+            require_rows_of(self.terms, rows + self.dropped)
 
     def _rows(self) -> Iterator[tuple[Array, Array, list[Array], Array | None]]:
         """H, private values, public columns, and the weights of rows with levels of their own."""
@@ -443,7 +240,7 @@ class Leaving:
         self, infinite: bool
     ) -> Iterator[tuple[Array, Array, list[Array], Array | None]]:
         persons, cap = Persons(), self.spec.model.most_rows
-        for block in _person_blocks(self.spec, self.table, values=True, infinite=infinite):
+        for block in person_blocks(self.spec, self.table, values=True, infinite=infinite):
             cells = block.beside[self.spec.model.person or ""]
             assert isinstance(cells, Texts)
             numbers = persons.numbers(cells)
@@ -470,38 +267,22 @@ class Leaving:
         return self.terms.distribution.simulated(z, self.terms.unit_level(column))
 
 
-def require_weights(weights: Array, column: str, where: str) -> None:
-    """Refuse survey weights that are not above 0."""
-    if len(weights) and not (np.min(weights) > 0 and np.isfinite(weights).all()):
-        raise InvalidInput(
-            f"{where}, column {column!r}: weights must be above 0. Leave rows of weight 0 out of "
-            "the table before the plan."
-        )
+def open_private(plan: Plan, data: object) -> Source:
+    """The table of a plan, unchanged, its private columns numbers as far as a look shows.
 
-
-def require_levels(levels: Array, most: float, where: object) -> None:
-    """Refuse levels of rows that are not between 0 and the promised one."""
-    if not bool(((levels >= 0) & (levels <= most)).all()):
-        raise InvalidInput(
-            f"{where}: the level of a row is not between 0 and {most:g}, the largest of the plan: "
-            "the table was changed."
-        )
-
-
-def require_numbers(spec: Spec, table: Source) -> None:
-    """Refuse a private column of texts, by its first rows; a bad cell is found by the release."""
+    A bad cell further below is found by the release.
+    """
+    spec = plan.spec
+    table = open_source(spec.data if data is None else data, spec.format)
+    require_unchanged(spec, plan.found, data, table.stamp)
     table.require(spec.targets)
     for target in spec.targets:
         next(table.blocks([target], size=LOOKED_AT), None)
+    return table
 
 
-def require_unchanged(
-    spec: Spec, found: Survey | None, data: object, now: Stamp | None = None
-) -> None:
-    """Refuse a file that was changed since the plan was made for it."""
-    now = stamp_of(data) if now is None else now
-    before = None if found is None else found.stamp
-    if before is None or now is None or now == before:
-        return
-    if data is None or now.path == before.path:
-        raise InvalidInput(f"{spec.data} {CHANGED}")
+def require_rows_of(plan: Plan, rows: int) -> None:
+    """Refuse a table with more or fewer rows than it had when the plan was made."""
+    expected = plan.rows + plan.dropped
+    if plan.model.person is None and rows != expected:
+        raise InvalidInput(f"the table has {rows:,} rows now, and had {expected:,}: it {CHANGED}")

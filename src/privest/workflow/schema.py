@@ -1,6 +1,6 @@
-"""The fields of plan files, headers of releases and exported ledgers, as the code reads them.
+"""The fields of plan files and of headers of releases, as the code reads them.
 
-The texts of a plan are those of its data classes; those of headers and ledgers are in `TEXTS`.
+The texts of a plan are those of its data classes; those of headers are in `TEXTS`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from dataclasses import MISSING, fields, is_dataclass
 from inspect import getdoc
 
 from privest.arrays import as_choice
-from privest.ledger import Budget, Cost, Entry, Head
 from privest.workflow.document import COLUMN, DOCUMENT, FACTS
 from privest.workflow.published import Published
 from privest.workflow.spec import SECTIONS, VERSION
 
-SCHEMAS = ("plan", "header", "ledger")
 WIDTH = 100
 TEXTS: Mapping[str, Mapping[str, str]] = {
     "header": {
@@ -64,36 +62,13 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "warning": "The warning of a simulation. May be null.",
         "epsilon": "ε of the release, where it is known. May be null.",
     },
-    "ledger": {
-        "format": "Name and version of this format.",
-        "ledger": "Identifier of the ledger.",
-        "sequence": "Number of the last entry.",
-        "hash": "Its hash. Noted elsewhere, it shows whether the ledger was rewritten.",
-        "entries": "All entries in order; see below.",
-    },
-    "each of entries": {
-        "sequence": "Number of the entry.",
-        "time": "Time (UTC).",
-        "kind": "created, account, raised, spent, retired or adopted.",
-        "subject": "Account.",
-        "key": "Name of the release among those of the account.",
-        "start": "First index that the entry covers.",
-        "stop": "Index after the last one.",
-        "of": "Reservation that it completes (privest 0.2).",
-        "cost": "What the release reveals; see below.",
-        "budget": "Budget that an account was opened with or changed to; see below.",
-        "facts": "SHA-256 of the public facts of the release.",
-        "hash": "Hash of the entry and of the one before.",
-        "marks": "Hashes of the public columns of its rows, by name.",
-    },
 }  # fmt: skip
 
 
 def schema(kind: str) -> str:
-    """The fields of a "plan" file (TOML), a release's "header" or a "ledger" (JSON), as text."""
-    as_choice(kind, SCHEMAS, "schema")
-    pages = {"plan": _plan, "header": _header, "ledger": _ledger}
-    return "\n".join(pages[kind]()) + "\n"
+    """The fields of a "plan" file (TOML), or of a release's "header" (JSON), as text."""
+    as_choice(kind, ("plan", "header"), "schema")
+    return "\n".join(_plan() if kind == "plan" else _header()) + "\n"
 
 
 def _plan() -> Iterator[str]:
@@ -133,18 +108,6 @@ def _header() -> Iterator[str]:
         yield from _texts(title, known)
     yield "\nThe aggregate form has no table: its header also has a list, sums."
     yield from _texts("each of sums", [one.name for one in fields(Published)])
-
-
-def _ledger() -> Iterator[str]:
-    yield "An exported ledger: JSON. The ledger itself is an SQLite file, and not for editing."
-    head = [one.name for one in fields(Head)]
-    yield from _texts("ledger", ["format", *head, "entries"])
-    yield from _texts("each of entries", [one.name for one in fields(Entry)])
-    for title, kind in (("cost", Cost), ("budget", Budget)):
-        said = descriptions(kind)
-        yield f"\n{title}"
-        for one in fields(kind):
-            yield _line(f"  {one.name:<18} ", f"{said[one.name].rstrip('.')}.")
 
 
 def _line(start: str, text: str) -> str:

@@ -1,33 +1,12 @@
 """A specification: the model, the wanted privacy and what is publicly known. All of it is public.
 
-    version = 4
-    data = "people.csv"
-
-    [model]
-    target = ["ldl"]                 # private columns
-    features = ["age", "sex"]        # public columns; or formula = "ldl ~ age + C(sex)"
-
-    [model.categories]
-    sex = ["female", "male"]         # public list; the first is the baseline
-
-    [privacy]
-    form = "aggregate"               # or rows
-    epsilon = 1.0                    # or level, standard_error, tolerance with attacker
-    delta = 1e-6                     # of the aggregate form if left out
-    range = { ldl = [0, 10] }        # public; values beyond it are clipped
-
-    [public]
-    residual_variance = 0.25         # or reference = "reference.csv"; may be left out
-
-    [format]
-    separator = ";"
-
-`privest schema plan` prints every field.
+`privest.workflow.schema` lists every field of a plan file (TOML, `version = 4`).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
@@ -35,13 +14,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from privest.arrays import as_choice, as_count, as_number, as_positive
-from privest.data import EMBEDDED, Design, Features, Format, as_format, meant, read_formula
+from privest.data.cells import meant
+from privest.data.features import Design, Features
+from privest.data.format import Format, as_format
+from privest.data.formula import read_formula
+from privest.data.source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.privacy import Range
 from privest.reading import parse_toml, read_document, require_parameters
 from privest.records import plain
-from privest.workflow.old import plan_of_version_3
 from privest.workflow.refusals import require_offered
 from privest.workflow.strategies import DISTRIBUTIONS, Distribution, Ends
 
@@ -49,9 +31,15 @@ VERSION = 4
 Transform = Literal["none", "log"]
 Family = Literal["gaussian", "binomial", "poisson"]
 Missing = Literal["refuse", "drop"]
-FORMS = ("rows", "aggregate")  # of a release: `form` has the strategy of each
-PUBLISHED = ("estimates", "matrix", "matrix of small groups")
 PROMISES = ("level", "level_column", "epsilon", "standard_error", "tolerance")
+LIMITS = {  # of the numbers of the section on privacy: above, and below
+    **dict.fromkeys(("level", "epsilon", "sensitivity", "tolerance", "within"), (0.0, math.inf)),
+    "delta": (0.0, 1.0), "pilot": (0.0, 1.0), "attacker": (0.5, 1.0),
+}  # fmt: skip
+CHOICES = {
+    "form": ("rows", "aggregate"),
+    "publish": ("estimates", "matrix", "matrix of small groups"),
+}  # fmt: skip
 DELTA = 1e-6  # of the aggregate form, where none is stated
 T = TypeVar("T")
 
@@ -152,8 +140,7 @@ class Model:
 class Privacy:
     """The wanted privacy: exactly one of level, level_column, epsilon, standard_error, tolerance.
 
-    level            privacy level s, a cap on Fisher information about one value: a larger s
-                     reveals more.
+    level            privacy level s, a cap on Fisher information: a larger s reveals more.
     level_column     public column with the level of each row; a row of level 0 is withheld.
     epsilon, delta   ε and δ of differential privacy, for one value replaced within its range.
     standard_error   {coefficient: error}: the level at which all of these errors are met.
@@ -172,7 +159,6 @@ class Privacy:
     within           of the aggregate form: values count as at most so far from their prediction,
                      which expected coefficients or a pilot give.
     pilot            share of the promise for a first release, which gives that prediction.
-    row_weights      of the aggregate form: "lewis"; "cut", for many rows: nearer to least squares.
     """
 
     level: float | None = None
@@ -190,7 +176,6 @@ class Privacy:
     publish: str = "estimates"
     within: float | None = None
     pilot: float | None = None
-    row_weights: str = "lewis"
 
     def __post_init__(self) -> None:
         promises = [name for name in PROMISES if getattr(self, name) is not None]
@@ -199,33 +184,19 @@ class Privacy:
                 "privacy: state exactly one of level, level_column, epsilon, standard_error, "
                 f"tolerance. Received {', '.join(promises) or 'none of them'}."
             )
-        for name in ("level", "epsilon", "delta", "sensitivity", "tolerance", "within", "pilot"):
-            value = getattr(self, name)
-            if value is not None:
-                _set(self, **{name: as_positive(value, f"privacy {name}")})
-        if self.form == "aggregate" and self.epsilon is not None and self.delta is None:
-            _set(self, delta=DELTA)
-        if self.delta is not None and self.delta >= 1:
-            raise InvalidInput(f"privacy delta is below 1; received {self.delta:g}.")
-        if self.pilot is not None and self.pilot >= 1:
-            raise InvalidInput(f"privacy pilot is a share below 1; received {self.pilot:g}.")
         if (self.tolerance is None) != (self.attacker is None):
             raise InvalidInput("privacy: tolerance and attacker go together.")
-        if self.attacker is not None:
-            chance = as_number(self.attacker, "privacy attacker")
-            if not 0.5 < chance < 1:
-                raise InvalidInput(
-                    "privacy attacker is a success probability above 0.5 (guessing) and below 1; "
-                    f"received {chance:g}."
-                )
-            _set(self, attacker=chance)
+        for name, (least, most) in LIMITS.items():
+            if (value := getattr(self, name)) is not None:
+                _set(self, **{name: _between(value, f"privacy {name}", least, most)})
+        if self.form == "aggregate" and self.epsilon is not None and self.delta is None:
+            _set(self, delta=DELTA)
         if self.level_column is not None:
             require_text(self.level_column, "privacy level_column")
         if self.distribution is not None:
             as_choice(self.distribution, tuple(DISTRIBUTIONS), "privacy distribution")
-        as_choice(self.form, FORMS, "privacy form")
-        as_choice(self.publish, PUBLISHED, "privacy publish")
-        as_choice(self.row_weights, ("lewis", "cut"), "privacy row_weights")
+        for name, known in CHOICES.items():
+            as_choice(getattr(self, name), known, f"privacy {name}")
         if self.standard_error is not None:
             _set(self, standard_error=_numbers(self.standard_error, "privacy standard_error"))
         _set(self, units=_numbers(self.units, "privacy units"))
@@ -238,8 +209,8 @@ class Public:
 
     residual_variance  variance of a value given its features.
     reference          file with public rows of the same columns, which show that variance.
-    expected           {coefficient: value}, for the share of values that a range clips; for yes/no
-                       and counts {target: mean}.
+    expected           {coefficient: value}, the prediction of `within`; for yes/no and counts
+                       {target: mean}.
     """
 
     residual_variance: float | None = None
@@ -309,18 +280,22 @@ class Spec:
 
     @classmethod
     def from_dict(cls, record: object, where: str = "the plan") -> Spec:
-        """From plain values; a plan of version 3 is read too."""
+        """From plain values."""
         if not isinstance(record, Mapping):
             raise InvalidInput(f"{where} must hold names with values.")
-        version = record.get("version", 3)
-        if version == 3:
-            record = plan_of_version_3(record, where)
-        elif version != VERSION:
-            raise InvalidInput(
-                f"{where} is a plan of version {version!r}; this privest reads versions 3 and 4."
-            )
+        require_version(record.get("version"), f"{where} is a plan")
         given = {name: value for name, value in record.items() if name != "version"}
         return section(cls, given, where)
+
+
+def require_version(version: object, what: str) -> None:
+    """Refuse a document of another version: privest 0.2 wrote version 3, or none."""
+    if version != VERSION:
+        stated = "without a version" if version is None else f"of version {version!r}"
+        raise InvalidInput(
+            f"{what} {stated}; this privest reads version {VERSION}. Earlier documents are read "
+            "by privest 0.2: use that version for them."
+        )
 
 
 def require_consistent(model: Model, privacy: Privacy) -> None:
@@ -520,6 +495,14 @@ def _table(given: object, what: str) -> list[tuple[str, Any]]:
 
 def _numbers(given: object, what: str) -> dict[str, float]:
     return {name: as_positive(value, f"{what} of {name!r}") for name, value in _table(given, what)}
+
+
+def _between(given: object, what: str, least: float, most: float) -> float:
+    value = as_number(given, what)  # type: ignore[arg-type]
+    if not least < value < most:
+        bounds = f"> {least:g}" + ("" if most == math.inf else f" and < {most:g}")
+        raise InvalidInput(f"{what} must be {bounds}; received {value:g}.")
+    return value
 
 
 def _ends(given: object) -> Ends:

@@ -14,16 +14,10 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID, Coin, literal_root
 from privest.mechanism import RowMechanism
 from privest.mechanism.source import Law
-from privest.privacy import (
-    GridStatement,
-    OneRecord,
-    PrivacyLevel,
-    Range,
+from privest.privacy import Adjacency, PrivacyLevel, Range, Statement, gdp
+from privest.privacy.statement import (
     coin_of,
-    gdp,
     grid_statement,
-    level_for_attacker,
-    level_on_grid,
     person_level,
     person_root,
     person_statement,
@@ -83,7 +77,7 @@ class Distribution:
         return (float(grid / np.sqrt(level)) if grid else 1.0), 0.0
 
     def simulated(self, z: Array, level: float) -> Array:
-        """What a simulation writes: z̃ in units of the values."""
+        """The values of a simulation: z̃ in units of the values."""
         return z * float(1.0 / np.sqrt(level))
 
     def require(self, z: Array, where: object) -> None:
@@ -96,24 +90,26 @@ class Gaussian(Distribution):
     name = "gaussian"
     normal = True
 
-    def statement(self, record: Record, delta: float) -> GridStatement:
-        """What a real release promises, with exact noise on its grid."""
-        level, moves = _together(record)
-        return grid_statement(level, move=moves, delta=delta)
+    def statement(self, record: Record, delta: float) -> Statement:
+        """The promise of a real release, with exact noise on its grid."""
+        level, sensitivity = _together(record)
+        return grid_statement(level, sensitivity=sensitivity, delta=delta)
 
     def epsilon(self, record: Record, delta: float | None) -> float:
         """That of exact noise on the grid, to the safe side."""
         return self.statement(record, _stated(delta)).epsilon
 
     def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
-        shape, moves = _together(record)
-        found = level_on_grid(epsilon, delta=_stated(delta), move=moves, shape=shape)
+        shape, sensitivity = _together(record)
+        found = PrivacyLevel.from_epsilon(
+            epsilon, delta=_stated(delta), sensitivity=sensitivity, shape=shape
+        )
         return _multiple(found, record)
 
     def factor_for_chance(self, chance: float, record: Record) -> float:
         """The largest factor at which an attacker tells such records apart with this chance."""
         shape, apart = _together(record)
-        return _multiple(level_for_attacker(apart, chance, shape), record)
+        return _multiple(PrivacyLevel.from_attacker(apart, chance, shape=shape), record)
 
     def relative_level(self, epsilon: float, delta: float) -> float:
         return gdp.mu_of(epsilon, delta) ** 2
@@ -126,12 +122,12 @@ class Gaussian(Distribution):
         return "gaussian"
 
 
-def _together(record: Record) -> tuple[PrivacyLevel, float | OneRecord]:
-    """The levels of a record, and how far its values move."""
-    levels, moves = zip(*record, strict=True)
+def _together(record: Record) -> tuple[PrivacyLevel, float | Adjacency]:
+    """The levels of a record, and their sensitivities."""
+    levels, bounds = zip(*record, strict=True)
     if len(record) == 1:
-        return PrivacyLevel(levels[0]), moves[0]
-    return PrivacyLevel(list(levels)), OneRecord(moves)
+        return PrivacyLevel(levels[0]), bounds[0]
+    return PrivacyLevel(list(levels)), Adjacency.record(bounds)
 
 
 def _multiple(found: PrivacyLevel, record: Record) -> float:
@@ -154,11 +150,11 @@ class Laplace(Distribution):
 
     def epsilon(self, record: Record, delta: float | None) -> float:
         """Pure: of several values the sum."""
-        return sum(pure_epsilon("laplace", level, move) for level, move in record)
+        return sum(pure_epsilon("laplace", level, width) for level, width in record)
 
     def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
-        ((level, move),) = record
-        return pure_level("laplace", epsilon, move) / level
+        ((level, width),) = record
+        return pure_level("laplace", epsilon, width) / level
 
     def relative_level(self, epsilon: float, delta: float) -> float:
         return epsilon**2
@@ -180,11 +176,11 @@ class RandomisedResponse(Distribution):
 
     def epsilon(self, record: Record, delta: float | None) -> float:
         """Pure: of several values the sum."""
-        return sum(pure_epsilon("coin", level, move) for level, move in record)
+        return sum(pure_epsilon("coin", level, width) for level, width in record)
 
     def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
-        ((level, move),) = record
-        return pure_level("coin", epsilon, move) / level
+        ((level, width),) = record
+        return pure_level("coin", epsilon, width) / level
 
     def relative_level(self, epsilon: float, delta: float) -> float:
         return 4 * math.sinh(epsilon / 2) ** 2
@@ -198,7 +194,7 @@ class RandomisedResponse(Distribution):
         return coin_of(level, (limits.low, limits.high))
 
     def scale(self, level: float, limits: Range | None, grid: float) -> tuple[float, float]:
-        """Of the bits 0 and 1, so that the mean is that of the values."""
+        """The scale of the bits 0 and 1, so that the mean is that of the values."""
         coin = self.law(level, limits)
         return coin.unit, coin.zero
 
@@ -232,7 +228,7 @@ class Row:
         """ε for replacing the values of one row."""
         return distribution.epsilon(record, delta)
 
-    def statement(self, record: Record, delta: float, *, enforced: bool) -> GridStatement:
+    def statement(self, record: Record, delta: float, *, enforced: bool) -> Statement:
         """What Gaussian noise promises to one row."""
         return Gaussian().statement(record, delta)
 
@@ -273,12 +269,13 @@ class Person(Row):
         assert delta is not None
         return self.statement(record, delta, enforced=enforced).epsilon
 
-    def statement(self, record: Record, delta: float, *, enforced: bool) -> GridStatement:
+    def statement(self, record: Record, delta: float, *, enforced: bool) -> Statement:
         """What Gaussian noise promises to a whole person."""
         ((level, sensitivity),) = record
         return person_statement(
-            level, self.most, move=sensitivity, capped=self.capped, delta=delta, enforced=enforced
-        )
+            level, self.most, sensitivity=sensitivity, capped=self.capped, delta=delta,
+            enforced=enforced,
+        )  # fmt: skip
 
     def factor(
         self, distribution: Distribution, epsilon: float, delta: float | None, record: Record,
@@ -288,7 +285,6 @@ class Person(Row):
         ((level, sensitivity),) = record
         assert delta is not None
         found = person_level(
-            epsilon, delta=delta, rows=self.most, move=sensitivity, capped=self.capped,
-            enforced=enforced,
-        )  # fmt: skip
+            epsilon, delta=delta, rows=self.most, sensitivity=sensitivity, capped=self.capped
+        )
         return found / level

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,17 +15,18 @@ import numpy as np
 
 from privest.aggregate import Split
 from privest.arrays import Array
-from privest.data import meant
+from privest.data.cells import meant
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.ledger import Cost, cost_of
-from privest.privacy import OneReading, OneRecord, PrivacyLevel, Range, gdp
+from privest.privacy import Adjacency, PrivacyLevel, Range, gdp
 from privest.workflow.published import summed_range
 from privest.workflow.spec import Model, Privacy, distribution_of, ends_of
 from privest.workflow.strategies import Distribution, Ends, Gaussian, Person, Record, Row
 
 if TYPE_CHECKING:
-    from privest.workflow.form import Form
+    from privest.workflow.aggregate import Aggregate
+    from privest.workflow.rows import Rows
 
 DELTA = 1e-6  # where none is stated: μ and ρ of a ledger's entry do not depend on it
 ROUNDING = Fraction(1, 2**44)  # the grid reveals less by 7.6e-14, more than the split rounds
@@ -62,16 +64,16 @@ class Terms:
 
     @property
     def distribution(self) -> Distribution:
-        """Of the privacy noise."""
+        """The distribution of the privacy noise."""
         return distribution_of(self.model, self.privacy)
 
     @property
     def unit(self) -> Row:
-        """Whose values change together."""
+        """The unit whose values change together."""
         return unit_of(self.model, self.most)
 
     @property
-    def form(self) -> Form:
+    def form(self) -> Rows | Aggregate:
         """What leaves."""
         from privest.workflow.aggregate import FORMS
 
@@ -174,13 +176,13 @@ class Terms:
 
     @property
     def cost(self) -> Cost:
-        """What a ledger charges for one value, person or record."""
+        """The charge of a ledger for one value, person or record."""
         record = self.record
         if self.splits:
             mu2, limits = Fraction(self.mu) ** 2, [self.limits(one) for one in self.columns]
             widths = [one.width for one in limits if one is not None]
-            move = OneRecord(widths) if len(widths) > 1 else OneReading(widths[0])
-            return Cost(self.information, mu2=mu2, rho=mu2 / 2, move=move)
+            move = Adjacency.record(widths) if len(widths) > 1 else Adjacency.measurement(widths[0])
+            return Cost(self.information, mu2=mu2, rho=mu2 / 2, sensitivity=move)
         if isinstance(self.unit, Person) or len(self.columns) > 1:
             if record is None:
                 return Cost(self.information)
@@ -188,13 +190,13 @@ class Terms:
                 delta = self.privacy.delta or DELTA
                 said = self.unit.statement(record, delta, enforced=self.enforced)
                 mu2 = said.squared_steps * Fraction(GRID) ** 2
-                return Cost(self.column.level, mu2=mu2, rho=said.rho, move=said.about)
+                return Cost(self.column.level, mu2=mu2, rho=said.rho, sensitivity=said.about)
             levels, moves = zip(*record, strict=True)
-            made = cost_of(PrivacyLevel(list(levels)), move=OneRecord(moves))
+            made = cost_of(PrivacyLevel(list(levels)), sensitivity=Adjacency.record(moves))
             return replace(made, information=self.information)
         column = self.column
         law = self.distribution.law(column.level, self.limits(column))
-        return cost_of(column.level, move=self.sensitivity(column), law=law)
+        return cost_of(column.level, sensitivity=self.sensitivity(column), law=law)
 
     def counted(self, unit: str) -> Fraction | None:
         """The same in a unit of an account: "level", or "mu2"; None: it has no μ."""
@@ -266,11 +268,10 @@ def units_of(model: Model, privacy: Privacy) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Known:
-    """What is publicly known of the residuals of a target; `expected`: coefficients."""
+    """The residual variance of a target, where it is public; `rows` of the reference."""
 
     variance: float | None = None
     rows: int | None = None
-    expected: tuple[float, ...] | None = None
 
 
 def solve(
@@ -284,9 +285,17 @@ def solve(
 ) -> Terms:
     """The levels that keep the stated promise.
 
-    shape    (HᵀH)⁻¹, for a wanted accuracy. largest: of a level column.
+    shape  (HᵀH)⁻¹, for a wanted accuracy. largest: of a level column.
     """
-    levels = _levels(model, privacy, known, unit_of(model, most), shape, largest)
+    if largest is not None:
+        levels = [largest]
+    elif privacy.standard_error is not None:
+        levels = [_level_for_errors(model, privacy.standard_error, known[0].variance, shape)]
+    else:
+        units = units_of(model, privacy) if len(model.target) > 1 else (1.0,)
+        shares = _equal_shares(units)
+        factor = _factor(model, privacy, unit_of(model, most), shares, units)
+        levels = [share * factor for share in shares]
     columns = tuple(
         Column(target, level, one.variance, one.rows)
         for target, level, one in zip(model.target, levels, known, strict=True)
@@ -304,43 +313,36 @@ def _equal_shares(units: tuple[float, ...]) -> list[float]:
     return [1.0 / (len(units) * u * u) for u in units]
 
 
-def _levels(
-    model: Model,
-    privacy: Privacy,
-    known: tuple[Known, ...],
-    unit: Row,
-    shape: Array,
-    largest: float | None,
-) -> list[float]:
-    if largest is not None:
-        return [largest]
-    if privacy.standard_error is not None:
-        names, variance = tuple(model.design.names), known[0].variance
-        assert variance is not None  # `refusals` asks for it
-        places = {name: index_of(names, name) for name in privacy.standard_error}
-        return [
-            max(
-                level_for_error(name, error, variance, float(shape[places[name], places[name]]))
-                for name, error in privacy.standard_error.items()
-            )
-        ]
-    units = units_of(model, privacy) if len(model.target) > 1 else (1.0,)
+def _factor(
+    model: Model, privacy: Privacy, unit: Row, shares: list[float], units: tuple[float, ...]
+) -> float:
+    """The budget of a record that keeps a level, an attacker's chance or an ε."""
     if privacy.level is not None:
-        return [privacy.level * share for share in _equal_shares(units)]
-    shares = _equal_shares(units)
+        return privacy.level
     if privacy.tolerance is not None:
         assert privacy.attacker is not None
         record = [(share, privacy.tolerance * own) for share, own in zip(shares, units)]
-        factor = Gaussian().factor_for_chance(privacy.attacker, record)
-    else:
-        assert privacy.epsilon is not None
-        moves = [sensitivity_of(model, privacy, target) or 0.0 for target in model.target]
-        limits = modelled_range(model.transform, ends_of(model, privacy, model.target[0]))
-        factor = unit.factor(
-            distribution_of(model, privacy), privacy.epsilon, privacy.delta,
-            list(zip(shares, moves)), enforced=limits is not None and moves[0] >= limits.width,
-        )  # fmt: skip
-    return [share * factor for share in shares]
+        return Gaussian().factor_for_chance(privacy.attacker, record)
+    assert privacy.epsilon is not None
+    moves = [sensitivity_of(model, privacy, target) or 0.0 for target in model.target]
+    limits = modelled_range(model.transform, ends_of(model, privacy, model.target[0]))
+    return unit.factor(
+        distribution_of(model, privacy), privacy.epsilon, privacy.delta,
+        list(zip(shares, moves)), enforced=limits is not None and moves[0] >= limits.width,
+    )  # fmt: skip
+
+
+def _level_for_errors(
+    model: Model, errors: Mapping[str, float], variance: float | None, shape: Array
+) -> float:
+    """The level at which all of these standard errors are met."""
+    assert variance is not None  # `refusals` asks for it
+    names = tuple(model.design.names)
+    places = {name: index_of(names, name) for name in errors}
+    return max(
+        level_for_error(name, error, variance, float(shape[places[name], places[name]]))
+        for name, error in errors.items()
+    )
 
 
 def level_for_error(name: str, error: float, variance: float, shape: float) -> float:

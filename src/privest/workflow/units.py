@@ -1,4 +1,4 @@
-"""An estimate in the units of the file: percent for logarithms, means at a row, totals."""
+"""An estimate in the units of the file: percent for logarithms, means at a row."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, Index, as_number
-from privest.data import TRUTHS, category_place, meant
+from privest.data.cells import TRUTHS, meant
+from privest.data.features import category_place
 from privest.errors import InvalidInput
 from privest.estimator import beyond_sentence
 from privest.estimator.inference import (
     OriginalMean,
-    Total,
     as_percent,
     likelihood_mean,
-    total_of,
 )
 from privest.records import quantile
 from privest.workflow.document import TableRelease
 from privest.workflow.fit import added_at, added_of
-from privest.workflow.result import SMALL, Estimate
+from privest.workflow.result import SMALL, TableEstimate
 
 INTERCEPT = "intercept"
 MOST = 20  # names that a message lists
@@ -33,18 +32,14 @@ SPANNED = 1e-9  # of the largest eigenvalue: terms that others span
 LARGEST = 0.9  # leverage that a row is given in the variance by features
 
 
-def percent_of(found: Estimate, confidence: float = CONFIDENCE) -> dict[str, Array]:
-    """100(e^θ − 1) of every coefficient of a logarithm with its interval, (3,), by name.
-
-    Without the intercept, which is no difference. Empty where the target is not a logarithm, or
-    no interval is there.
-    """
+def percent_of(found: TableEstimate, confidence: float = CONFIDENCE) -> dict[str, Array]:
+    """100(e^θ − 1) of every slope of a logarithm with its interval, (3,), by name; else empty."""
     if found.release.model.transform != "log" or not np.isfinite(found.standard_error).all():
         return {}
     ends = found.interval(confidence)
     return {
         name: as_percent([value, *pair])
-        for name, value, pair in zip(found.names, found.estimate, ends)
+        for name, value, pair in zip(found.names, found.value, ends)
         if name != INTERCEPT
     }
 
@@ -56,8 +51,7 @@ def row_of(
 ) -> Array:
     """h for values by name: numbers, or a category of a column, one of its public list.
 
-    {"age": 50, "sex": "male"} with the coefficients intercept, age, sex=male. A coefficient of a
-    product, age:sex=male, is the product of its parts. Every feature must be there.
+    A coefficient of a product, age:sex=male, is the product of its parts.
 
     >>> lists = {"sex": ("female", "male")}
     >>> row_of(("intercept", "age", "sex=male"), {"age": 50, "sex": "male"}, lists).tolist()
@@ -104,12 +98,11 @@ def _cell(name: str, cells: Mapping[str, float]) -> float:
 
 
 def mean_at(
-    found: Estimate, row: Mapping[str, object], confidence: float = CONFIDENCE
+    found: TableEstimate, row: Mapping[str, object], confidence: float = CONFIDENCE
 ) -> OriginalMean:
     """The mean and the median of the target at a row, in the units of the file.
 
-    For a logarithm from θ̂ and the variance of the values at that row (`likelihood_mean`), which
-    assumes normal errors; after maximum likelihood of clipped values from its θ̂ and σ̂².
+    Of a logarithm from θ̂ and σ² at that row (`likelihood_mean`), for normal errors.
     """
     release = found.release
     if release.model.family != "gaussian":
@@ -129,7 +122,7 @@ def mean_at(
             "was clipped is not that of the values. Use a wider range."
         )
     h = row_of(found.names, row, release.categories)
-    eta, own = float(h @ found.estimate), float(np.sqrt(h @ found.covariance @ h))
+    eta, own = float(h @ found.value), float(np.sqrt(h @ found.covariance @ h))
     if release.model.transform == "none":
         return _linear(found, h, eta, own, confidence)
     if found.likelihood is not None:
@@ -142,7 +135,9 @@ def mean_at(
     return replace(mean, method=f"if the logarithms have normal errors, with {which}")
 
 
-def _linear(found: Estimate, h: Array, eta: float, own: float, confidence: float) -> OriginalMean:
+def _linear(
+    found: TableEstimate, h: Array, eta: float, own: float, confidence: float
+) -> OriginalMean:
     """Without a transform the mean is hᵀθ̂, and so is the median."""
     half = quantile(confidence, _freedom(found, h)) * own
     ends = np.array([eta - half, eta + half])
@@ -151,7 +146,7 @@ def _linear(found: Estimate, h: Array, eta: float, own: float, confidence: float
     )
 
 
-def _freedom(found: Estimate, h: Array) -> float | None:
+def _freedom(found: TableEstimate, h: Array) -> float | None:
     """Of hᵀθ̂: the least of those of the coefficients that take part."""
     freedom = found.degrees_of_freedom
     if freedom is None:
@@ -159,7 +154,7 @@ def _freedom(found: Estimate, h: Array) -> float | None:
     return float(np.min(np.broadcast_to(np.asarray(freedom, float), h.shape)[h != 0]))
 
 
-def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> OriginalMean:
+def _by_likelihood(found: TableEstimate, h: Array, eta: float, confidence: float) -> OriginalMean:
     """From θ̂ and σ̂² of the likelihood of clipped values."""
     fit = found.likelihood
     assert fit is not None
@@ -178,7 +173,7 @@ def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> 
     )
 
 
-def _variance_at(found: Estimate, h: Array) -> tuple[float, float, bool]:
+def _variance_at(found: TableEstimate, h: Array) -> tuple[float, float, bool]:
     """σ² of the values at a row, the variance of its estimate, and whether rows count as alike.
 
     Squared residuals less the release noise, by least squares on the features and their squares;
@@ -230,9 +225,9 @@ class _Residuals(NamedTuple):
     person: Index | None = None
 
 
-def _residuals(found: Estimate) -> Iterator[_Residuals]:
-    """What the estimate leaves of every row that is shown."""
-    release, theta = found.release, found.estimate
+def _residuals(found: TableEstimate) -> Iterator[_Residuals]:
+    """The residual of every row that is shown."""
+    release, theta = found.release, found.value
     if release.model.person is not None:
         from privest.workflow.cluster import person_rows
 
@@ -248,37 +243,6 @@ def _residuals(found: Estimate) -> Iterator[_Residuals]:
         known = added_at(release, part)
         # a square counts by how little noise is in it
         yield _Residuals(part.H, left, known, 1 / np.square((found.noise_found or 0.0) + known))
-
-
-def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
-    """Σ x_k of the people of the release, in the units of the file (`total_of`).
-
-    Readings that the range clipped count as what they were clipped to; survey weights count for
-    nothing: it is the total of these rows, not of those that they stand for. One pass.
-    """
-    release = found.release
-    if (
-        release.model.person is not None
-        or len(release.columns) != 1
-        or release.model.family != "gaussian"
-    ):
-        raise InvalidInput(
-            "a total needs one private column of numbers and one row per person: rows of one "
-            "person share their noise."
-        )
-    if release.sums:
-        raise InvalidInput("a total needs rows, and an aggregate release has none.")
-    if release.privacy.level_column is not None:
-        raise InvalidInput(
-            "a total needs every value at one level: the rows of this release have their own."
-        )
-    return total_of(
-        (part.z[:, 0] for part in release.blocks()),
-        added_of(release),
-        logarithm=release.model.transform == "log",
-        law=release.distribution.name,
-        confidence=confidence,
-    )
 
 
 # --- what can be asked ---

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, plural
-from privest.data import open_lines
+from privest.data.lines import open_lines
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger import Entry, Head, Ledger
 from privest.reading import counted, read_fields, read_text
 from privest.records import Record
-from privest.stream_file import check_lines
+from privest.stream_file import CheckedLines, check_lines
 from privest.workflow.document import TABLES, TableRelease, read_release
 
 BEYOND = "how the noise was drawn, and on which values"
@@ -24,7 +24,7 @@ BEYOND = "how the noise was drawn, and on which values"
 
 @dataclass(frozen=True)
 class Verification(Record):
-    """What was examined of a release file and is true, and what was not examined.
+    """The checks of a release file that hold, and those that were not made.
 
     signed     whether it bears the signature of the ledger; None: no ledger was given.
     verified   whether all of it was examined.
@@ -52,10 +52,9 @@ def verify(
 ) -> Verification:
     """Check a release: a table with its header, or a stream as JSON lines.
 
-    With the ledger of the data owner all of it is examined: signature, entries, every released
-    number, the chain of the ledger. Without one only what the file says of itself, which anybody
-    can write: `not_examined` says so. A simulated release is refused unless `allow_simulated`.
-    Raises InvalidInput or LedgerError, naming the first thing that is wrong.
+    With the ledger of the data owner: signature, entries, every released number, the chain.
+    Without it what the file says of itself, which anybody can write. Simulations are refused
+    unless `allow_simulated`. Raises InvalidInput or LedgerError.
     """
     file = Path(path)
     opened = Ledger(ledger, create=False) if isinstance(ledger, str | os.PathLike) else ledger
@@ -130,18 +129,24 @@ def _require_entry(found: TableRelease, ledger: Ledger) -> None:
     ledger.verify(Head(place.ledger, place.sequence, place.hash))
     if not ledger.check(found.signed_text, found.signature):
         raise InvalidInput(f"the signature of {found.path} is not one of {path}.")
-    entry = next(e for e in ledger.history(place.subject) if e.sequence == place.sequence)
-    written = ledger.written(entry)
+    _require_same(found, place.sequence, ledger)
+
+
+def _require_same(found: TableRelease, sequence: int, ledger: Ledger) -> None:
+    """Refuse an entry that is of another table, or of another level."""
+    assert found.entry is not None
+    entry = next(e for e in ledger.history(found.entry.subject) if e.sequence == sequence)
+    written, path = ledger.written(entry), ledger.path
     words = None if written is None else written.integers[:4].astype("<i8").tobytes().hex()
     level = None if entry.cost is None else entry.cost.information
     if words != found.sha256 or (entry.start, entry.stop) != (0, found.charged):
-        raise InvalidInput(f"entry {place.sequence} of {path} is not of the table {found.path}.")
+        raise InvalidInput(f"entry {sequence} of {path} is not of the table {found.path}.")
     if level != found.information:
-        raise InvalidInput(f"entry {place.sequence} of {path} is not of the level of the header.")
+        raise InvalidInput(f"entry {sequence} of {path} is not of the level of the header.")
 
 
 class _Charged:
-    """What a ledger has of a stream, step by step beside the lines of a file.
+    """The record of a stream in a ledger, step by step beside the lines of a file.
 
     retired   numbers that the ledger has and the file does not show
     """
@@ -149,7 +154,8 @@ class _Charged:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger, self.check, self.retired = ledger, ledger.check, 0
         self.entry: Entry | None = None
-        self.cells = np.empty((0, 0))  # the numbers of that entry, NaN where nothing was shown
+        self.first = 0  # index of that entry
+        self.cells = np.empty((0, 0))  # its numbers, NaN where nothing was shown
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """The account that the first line names."""
@@ -179,8 +185,7 @@ class _Charged:
 
     def _numbers(self, index: int) -> Array:
         """The numbers of an index; none where the ledger has no entry of it."""
-        known = self.entry
-        if known is None or not (known.start or 0) <= index < (known.stop or 0):
+        if self.entry is None or not self.first <= index < self.first + len(self.cells):
             known = self.ledger.account(self.subject).entry_at(index, self.key)
             written = None if known is None else self.ledger.written(known)
             self.entry = None if written is None else known
@@ -189,8 +194,9 @@ class _Charged:
             values = written.integers.astype(float)
             if written.missing is not None:
                 values[written.missing] = np.nan
-            self.cells = values.reshape((known.stop or 0) - (known.start or 0), -1)
-        return np.asarray(self.cells[index - (known.start or 0)])
+            self.first = known.start or 0
+            self.cells = values.reshape((known.stop or 0) - self.first, -1)
+        return np.asarray(self.cells[index - self.first])
 
 
 def _lines(file: Path, ledger: Ledger | None) -> Verification:
@@ -208,6 +214,13 @@ def _lines(file: Path, ledger: Ledger | None) -> Verification:
     if ledger is None or charged is None:
         return _without(file, simulated, examined, [*unseen, "where the stream ended"])
     ledger.verify()
+    return _charged_lines(file, found, charged, examined, unseen)
+
+
+def _charged_lines(
+    file: Path, found: CheckedLines, charged: _Charged, examined: list[str], unseen: list[str]
+) -> Verification:
+    """The entries of the ledger for the lines."""
     signed = found.signed or 0
     retired = f"; {charged.retired:,} of them were sent and are retired here"
     examined += [

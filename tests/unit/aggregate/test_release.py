@@ -37,9 +37,8 @@ def released(design, own, z, t, y=VALUES):
     return aggregate.release_sums(design, [y], LIMITS, own, source), source
 
 
-@pytest.mark.parametrize("many", [0.0, 10.0])
-def test_squares_as_in_the_note(many):
-    design = design_of(LINE, many=many)
+def test_squares_as_in_the_note():
+    design = design_of(LINE)
     own = split_of(design, LIMITS, mu=2.0)
     assert own.kind == "squares"
     X, L = weights_of(design)

@@ -31,12 +31,11 @@ def test_passes_at_the_same_time_and_rows_added_later():
 
 
 @pytest.mark.parametrize("owners", [None, np.arange(500) // 3])
-@pytest.mark.parametrize("many", [0.0, 1.0])
-def test_a_release_is_the_same_from_a_file(owners, many):
+def test_a_release_is_the_same_from_a_file(owners):
     limits, y = Range(-3.0, 4.0), H @ [0.3, 0.5, -0.2] + 0.4 * RNG.standard_normal(500)
     found = []
     for how in ({}, {"in_memory": 100}, {"blocks": 9}, {"blocks": 9, "in_memory": 0}):
-        design = design_of(H, owners, many=many, **how)
+        design = design_of(H, owners, **how)
         own = split_of(design, limits, mu=2.0)
         assert own.kind == ("squares" if owners is None else "persons")
         values = np.array_split(y, how.get("blocks", 1))

@@ -16,7 +16,11 @@ from privest.privacy import gdp
 from privest.report.numbers import half
 from privest.report.planning import planned_errors
 from privest.report.slider import at_epsilon, error_curve
-from privest.workflow import Privacy, Public, estimate, make_plan, read_release, simulate_release
+from privest.workflow import read_release
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.release import simulate_release
+from privest.workflow.spec import Privacy, Public
 from workflow_tables import people, spec, write
 
 RANGE = {"s5": (2.0, 7.0)}
@@ -55,7 +59,7 @@ def test_the_first_screen_asks_and_the_answer_is_the_form_of_the_plan(client):
     for form in ("aggregate", "rows"):
         work = client.work_of(client.post("/begin", asked | {"form": form, "example": "yes"}))
         assert done(client, work).status_code == 303
-        assert (work.plan.form.name, work.plan.privacy.epsilon) == (form, 1.0)
+        assert (work.plan.privacy.form, work.plan.privacy.epsilon) == (form, 1.0)
         kind = {"aggregate": "aggregate release", "rows": "row-level release"}[form]
         for screen in ("privacy", "release"):
             assert kind in words(client.get(at(work, screen)))
@@ -79,7 +83,7 @@ def test_another_answer_on_the_columns_screen_is_another_plan(client):
     done(client, work)
     assert work.plan.privacy.epsilon == 2.0  # nothing was changed
     done(client, work, form="rows")
-    assert (work.plan.form.name, work.plan.privacy.epsilon) == ("rows", 1.0)
+    assert (work.plan.privacy.form, work.plan.privacy.epsilon) == ("rows", 1.0)
     assert errors(done(client, work, form="both")).keys() == {"form"}
 
 

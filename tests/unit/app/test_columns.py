@@ -13,7 +13,8 @@ import pytest
 
 from app_client import Client, errors, fields_of, words
 from privest.report.slider import at_epsilon
-from privest.workflow import load_spec, make_plan, to_toml
+from privest.workflow.plan import make_plan
+from privest.workflow.spec import load_spec, to_toml
 
 SENTINEL = "7.31947"
 PEOPLE = "age,sex,ldl,sick,id,smokes\n" + "".join(

@@ -9,11 +9,11 @@ import pytest
 
 from app_client import Client, errors, fields_of, words
 from privest.aggregate import FeatureRows
-from privest.privacy.reader import band, told_apart
-from privest.report import exposed
+from privest.privacy.exposures import band, told_apart
+from privest.report.describe import exposed
 from privest.report.numbers import half
 from privest.report.slider import epsilon_at, epsilon_of, position_of
-from privest.workflow import Privacy, Public
+from privest.workflow.spec import Privacy, Public
 from workflow_tables import people, write
 
 RANGE = {"s5": (2.0, 7.0)}

@@ -16,18 +16,12 @@ from app_client import Client, errors, words
 from app_release import made as released
 from privest.app.tables import Table
 from privest.report.numbers import value as rounded
-from privest.workflow import (
-    Model,
-    Privacy,
-    Public,
-    Spec,
-    document_path,
-    estimate,
-    load_spec,
-    make_plan,
-    simulate_release,
-    simulation_source,
-)
+from privest.workflow import Spec
+from privest.workflow.document import document_path
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.release import simulate_release, simulation_source
+from privest.workflow.spec import Model, Privacy, Public, load_spec
 from workflow_tables import people, spec, write
 
 ENDS = {"ldl": (-50.0, 50.0)}
@@ -82,7 +76,7 @@ def test_the_finding_comes_first_then_table_chart_details_export(client):
     for text in ("What privacy cost", "What one person is exposed to", "Limits of the promise",
                  "Which release this is", found.release.checksum):  # fmt: skip
         assert text in page, text
-    assert rounded((found.estimate[1], found.standard_error[1])) in page
+    assert rounded((found.value[1], found.standard_error[1])) in page
     assert page.count("<h1") == 1
     assert "style=" not in page
     assert len(set(re.findall(r'\bid="([^"]+)"', page))) == len(re.findall(r'\bid="([^"]+)"', page))
@@ -190,7 +184,9 @@ def test_the_whole_path_of_every_kind_of_plan(client, tmp_path, kind):
     assert "History of" in page
     assert "0% left" in page
     offered = set(re.findall(r"/export/(\w+)", shown(client, work)))
-    assert offered == {"document", "report", "script", "plan", "all"} | TABLES[work.plan.form.name]
+    assert (
+        offered == {"document", "report", "script", "plan", "all"} | TABLES[work.plan.privacy.form]
+    )
     for what in ("table", "document", "report", "script", "plan", "all"):
         status = 200 if what in offered else 404
         assert client.get(f"/work/{work.id}/export/{what}").status_code == status, what
@@ -245,7 +241,7 @@ def test_the_archive_repeats_the_results_elsewhere(client, tmp_path, monkeypatch
     text = run((elsewhere / "estimate.py").read_text())
     assert "not examined: " in text  # the ledger is not there
     found = estimate(work.released)
-    for x in (*found.estimate.tolist(), *found.interval().ravel().tolist()):
+    for x in (*found.value.tolist(), *found.interval().ravel().tolist()):
         assert repr(x) in text
     assert load_spec(elsewhere / "plan.toml").privacy == work.plan.spec.privacy
     report = (elsewhere / "report.html").read_text()

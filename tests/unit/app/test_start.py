@@ -9,7 +9,8 @@ from app_client import Client, errors, fields_of
 from privest.app import Desk
 from privest.app.desk import MOST_WORKS, PREFIX
 from privest.errors import InvalidInput
-from privest.workflow import Privacy, load_spec, make_plan, save_spec
+from privest.workflow.plan import make_plan
+from privest.workflow.spec import Privacy, load_spec, save_spec
 from workflow_tables import people, spec, write
 
 

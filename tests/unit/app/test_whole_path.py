@@ -67,7 +67,7 @@ def test_a_clean_file_to_the_report_in_ten_clicks_without_a_refusal(client):
     report = client.get(f"/work/{work.id}/export/report")
     assert "Findings" in report.text
     assert (who.clicks, who.typed) == (10, 2)
-    assert work.plan.form.name == "aggregate"  # nobody said otherwise
+    assert work.plan.privacy.form == "aggregate"  # nobody said otherwise
     assert all(answer.status_code < 400 for answer in client.answers)
 
 

@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 
 from privest import PrivacyLevel, noise
-from privest.audit import adversary
+from privest.audit import attack
 from privest.audit._attackers import unbiased_floors
 from privest.errors import InvalidInput, NumericalFailure
-from privest.mechanism._additive import Additive
-from privest.mechanism._channel import Worst
-from privest.mechanism._vector import Componentwise
+from privest.mechanism import Additive, Componentwise
 from toy_channels import Shift, Sign, TriangularDither
 
 
 def test_gaussian_noise_attains_every_floor():
     level = PrivacyLevel([2.0, 0.5])
-    channels = [Additive(noise.GaussianLaw(0.5)), Additive(noise.GaussianLaw(2.0))]
-    attacks = adversary(
+    channels = [Additive(noise.Gaussian(0.5)), Additive(noise.Gaussian(2.0))]
+    attacks = attack(
         Componentwise(channels),
         [1.0, -2.0],
         rng=np.random.default_rng(2),
@@ -26,42 +24,42 @@ def test_gaussian_noise_attains_every_floor():
         prior=(0.0, 1.0),
         trials=4000,
     )
-    for attack, s in zip(attacks, (2.0, 0.5)):
+    for one, s in zip(attacks, (2.0, 0.5)):
         # Four standard errors, eight comparisons: false alarm 5e-4.
-        assert attack.level_floor == pytest.approx(1 / s)
-        assert attack.unbiased_floor == pytest.approx(1 / s)
-        assert abs(attack.likelihood.mse - 1 / s) < 4 * attack.likelihood.mse_error
-        assert abs(attack.likelihood.bias) < 4 * attack.likelihood.bias_error
-        assert attack.van_trees == pytest.approx(1 / (1 + s))
-        assert abs(attack.averaged.mse - attack.van_trees) < 4 * attack.averaged.mse_error
+        assert one.level_floor == pytest.approx(1 / s)
+        assert one.unbiased_floor == pytest.approx(1 / s)
+        assert abs(one.likelihood.mse - 1 / s) < 4 * one.likelihood.mse_error
+        assert abs(one.likelihood.bias) < 4 * one.likelihood.bias_error
+        assert one.van_trees == pytest.approx(1 / (1 + s))
+        assert abs(one.averaged.mse - one.van_trees) < 4 * one.averaged.mse_error
         # The posterior mean pulls towards the prior: bias −u/(1 + s).
-        shrunk = -(1.0 if attack.output == 0 else -2.0) / (1 + s)
-        assert abs(attack.bayesian.bias - shrunk) < 4 * attack.bayesian.bias_error
-        assert "van Trees" in str(attack)
+        shrunk = -(1.0 if one.output == 0 else -2.0) / (1 + s)
+        assert abs(one.bayesian.bias - shrunk) < 4 * one.bayesian.bias_error
+        assert "van Trees" in str(one)
 
 
 def test_other_noise_stays_above_the_floors():
-    attack = adversary(
+    one = attack(
         Additive(noise.Laplace(1.0)),
         0.7,
         rng=np.random.default_rng(3),
         level=1.0,
         prior=(0.0, 4.0),
     )[0]
-    assert attack.likelihood.mse - 4 * attack.likelihood.mse_error > attack.level_floor  # 2 > 1
-    assert attack.averaged.mse - 4 * attack.averaged.mse_error > attack.van_trees
-    assert attack.van_trees == pytest.approx(0.8)
+    assert one.likelihood.mse - 4 * one.likelihood.mse_error > one.level_floor  # 2 > 1
+    assert one.averaged.mse - 4 * one.averaged.mse_error > one.van_trees
+    assert one.van_trees == pytest.approx(0.8)
 
 
 def test_floors_follow_the_matrix():
     A = np.array([[1.0, 1.0]])
-    mechanism = Componentwise(Additive(noise.GaussianLaw(1.0)), A)
-    attack = adversary(
+    mechanism = Componentwise(Additive(noise.Gaussian(1.0)), A)
+    one = attack(
         mechanism, [1.0, 2.0], rng=np.random.default_rng(4), level=PrivacyLevel([1.0, 4.0])
     )[0]
-    assert attack.level_floor == pytest.approx(1.25)  # aᵀS⁻¹a
-    assert attack.bayesian is None
-    hidden = adversary(
+    assert one.level_floor == pytest.approx(1.25)  # aᵀS⁻¹a
+    assert one.bayesian is None
+    hidden = attack(
         mechanism, [1.0, 2.0], rng=np.random.default_rng(4), level=PrivacyLevel([1.0, 0.0])
     )[0]
     assert hidden.level_floor == math.inf
@@ -70,8 +68,8 @@ def test_floors_follow_the_matrix():
 def test_a_level_floor_inside_the_range_of_a_singular_level():
     # S = ggᵀ, g = (2, 1): aᵀS⁺a = 1 for a = g, and nothing but multiples of g may be shown.
     S = PrivacyLevel([[4.0, 2.0], [2.0, 1.0]])
-    mechanism = Componentwise(Additive(noise.GaussianLaw(1.0)), [[2.0, 1.0], [2.0, 1.1]])
-    attacks = adversary(mechanism, [1.0, 2.0], rng=np.random.default_rng(4), level=S, trials=50)
+    mechanism = Componentwise(Additive(noise.Gaussian(1.0)), [[2.0, 1.0], [2.0, 1.1]])
+    attacks = attack(mechanism, [1.0, 2.0], rng=np.random.default_rng(4), level=S, trials=50)
     assert attacks[0].level_floor == pytest.approx(1.0, rel=1e-9)
     assert attacks[1].level_floor == math.inf
 
@@ -90,36 +88,36 @@ def test_refusals():
     rng = np.random.default_rng(1)
     channel = Additive(noise.Laplace())
     with pytest.raises(InvalidInput, match="variance must be > 0"):
-        adversary(channel, 0.0, rng=rng, prior=(0.0, 0.0))
+        attack(channel, 0.0, rng=rng, prior=(0.0, 0.0))
     for prior in ((0.0,), (0.0, 1.0, 2.0)):
         with pytest.raises(InvalidInput, match="two numbers"):
-            adversary(channel, 0.0, rng=rng, prior=prior)
+            attack(channel, 0.0, rng=rng, prior=prior)
     for trials in (0, 1, -3, 2.5, True):
         with pytest.raises(InvalidInput, match="trials must be a whole number ≥ 2"):
-            adversary(channel, 0.0, rng=rng, trials=trials)
+            attack(channel, 0.0, rng=rng, trials=trials)
     with pytest.raises(InvalidInput, match="received int"):
-        adversary(3, 0.0, rng=rng)
-    with pytest.raises(InvalidInput, match="for 1 readings"):
-        adversary(channel, [0.0, 1.0], rng=rng)
-    with pytest.raises(InvalidInput, match="3 readings"):
-        adversary(channel, 0.0, rng=rng, level=PrivacyLevel([1.0, 2.0, 3.0]))
+        attack(3, 0.0, rng=rng)
+    with pytest.raises(InvalidInput, match="for 1 measurements"):
+        attack(channel, [0.0, 1.0], rng=rng)
+    with pytest.raises(InvalidInput, match="for 3"):
+        attack(channel, 0.0, rng=rng, level=PrivacyLevel([1.0, 2.0, 3.0]))
     with pytest.raises(InvalidInput, match="state its prior"):
-        adversary(lambda y, rng, n: y + rng.standard_normal((n, 1)), 0.0, rng=rng)
+        attack(lambda y, rng, n: y + rng.standard_normal((n, 1)), 0.0, rng=rng)
 
 
 # --- both attackers, against a fine grid on the same releases -------------------------------------
 
 
 def releases(channel, u, seed, trials=300):
-    """The releases of `adversary(rng=default_rng(seed))`: the first it draws."""
+    """The releases of `attack(rng=default_rng(seed))`: the first it draws."""
     return channel.sample(np.full(trials, u), np.random.default_rng(seed))
 
 
 def attacked(channel, u, seed, prior=None, trials=300):
-    return adversary(channel, u, rng=np.random.default_rng(seed), prior=prior, trials=trials)[0]
+    return attack(channel, u, rng=np.random.default_rng(seed), prior=prior, trials=trials)[0]
 
 
-@pytest.mark.parametrize("law", [noise.GaussianLaw(0.3), noise.Laplace(0.5), noise.Cauchy(2.0)])
+@pytest.mark.parametrize("law", [noise.Gaussian(0.3), noise.Laplace(0.5), noise.Cauchy(2.0)])
 def test_the_most_likely_input_of_a_shift_is_the_release(law):
     channel = Additive(law)
     found, z = attacked(channel, 5.0, 1), releases(channel, 5.0, 1)
@@ -162,9 +160,9 @@ def test_a_flat_top_is_taken_in_its_middle():
 @pytest.mark.parametrize(
     ("channel", "u", "prior"),
     [
-        (Additive(noise.GaussianLaw(1e-12)), 5.0, (2.0, 4.0)),
-        (Additive(noise.GaussianLaw(1e-4)), 102.0, (2.0, 4.0)),  # 50 deviations away
-        (Additive(noise.GaussianLaw(1e6)), 5.0, (2.0, 4.0)),
+        (Additive(noise.Gaussian(1e-12)), 5.0, (2.0, 4.0)),
+        (Additive(noise.Gaussian(1e-4)), 102.0, (2.0, 4.0)),  # 50 deviations away
+        (Additive(noise.Gaussian(1e6)), 5.0, (2.0, 4.0)),
         (Additive(noise.Laplace(1e-5)), 0.5, (0.5, 4.0)),
         (Additive(noise.Laplace(20.0)), 8.0, (0.5, 4.0)),
         (Additive(noise.Uniform(1.0)), 2.0, (0.5, 4.0)),
@@ -181,7 +179,7 @@ def test_the_posterior_mean(channel, u, prior):
     exact = []
     for one in z:
         low, high = min(mean, u, one), max(mean, u, one)
-        if isinstance(channel, Additive) and isinstance(channel.law, noise.GaussianLaw):
+        if isinstance(channel, Additive) and isinstance(channel.law, noise.Gaussian):
             gain = variance / (variance + channel.law.variance)
             exact.append(mean + gain * (one - mean))
             continue
@@ -205,7 +203,7 @@ def test_the_posterior_mean(channel, u, prior):
 
 def test_a_posterior_that_nothing_explains_is_an_error():
     with pytest.raises(NumericalFailure, match="releases are explained by no input"):
-        adversary(Nowhere(), 0.0, rng=np.random.default_rng(1), prior=(0.0, 1.0), trials=3)
+        attack(Nowhere(), 0.0, rng=np.random.default_rng(1), prior=(0.0, 1.0), trials=3)
 
 
 class Nowhere(Sign):
@@ -217,4 +215,4 @@ class Nowhere(Sign):
 
     @property
     def worst(self):
-        return Worst(1.0)
+        return 1.0

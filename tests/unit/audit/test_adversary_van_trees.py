@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import scipy
 
-from privest import noise
-from privest.audit import adversary
+from privest import audit, noise
 from privest.mechanism import CATALOGUE, Componentwise, Inverse, ProbabilisticQuantiser
-from privest.mechanism._channel import Worst
 from toy_channels import Shift, Toy, TriangularDither, UniformDither
 
 ENDLESS = {
@@ -24,7 +22,7 @@ CHANNELS = {
 
 
 def attack(channel, mean=0.3, variance=1.44):
-    return adversary(
+    return audit.attack(
         channel, mean, rng=np.random.default_rng(1), prior=(mean, variance), trials=2
     )[0]  # fmt: skip
 
@@ -51,7 +49,7 @@ def test_finite_averages(name):
     [
         *(CHANNELS[name] for name in sorted(ENDLESS)),
         ProbabilisticQuantiser(30.0),  # no pole within ten deviations
-        Inverse(noise.GaussianLaw(0.25)),
+        Inverse(noise.Gaussian(0.25)),
         UniformDither(),  # by numbers: neither a formula nor a word about its worst input
         Shift(noise.Uniform()),
     ],
@@ -77,7 +75,7 @@ class Quick(Toy):
 
     @property
     def worst(self):
-        return Worst(6.0)
+        return 6.0
 
 
 def test_an_average_that_does_not_settle_is_at_most_the_supremum():

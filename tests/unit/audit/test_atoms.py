@@ -134,7 +134,7 @@ def test_a_rounded_reading_is_shown_by_its_digits():
     found = certify(rounded, PrivacyLevel([1.0]), search=[[0.3]], samples=20_000, rng=rng)
     assert found.verdict == "violated"
     assert "did not change at all" in str(found)  # close to the reading
-    assert "Digits of the draws show reading 0" in str(found)
+    assert "Digits of the draws reveal measurement 0" in str(found)
     information = fisher_information(rounded, [0.3], samples=20_000, rng=rng)
     assert "none seen" in str(information)
     assert "shows nothing of what happens elsewhere" in str(information)

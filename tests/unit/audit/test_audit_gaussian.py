@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privest import PrivacyLevel
-from privest.audit import adversary, certify, fisher_information
+from privest.audit import attack, certify, fisher_information
 from privest.errors import InvalidInput
 from privest.mechanism._gaussian import GaussianMechanism
 
@@ -87,7 +87,7 @@ def test_a_density_that_does_not_fit_is_not_believed():
 
 def test_it_is_attacked_reading_by_reading():
     level = PrivacyLevel([2.0, 0.0, 0.5])
-    attacks = adversary(
+    attacks = attack(
         GaussianMechanism.calibrated(level, 3), [1.0, 5.0, -2.0],
         rng=np.random.default_rng(2), level=level, prior=(0.0, 1.0), trials=4000,
     )  # fmt: skip
@@ -95,19 +95,19 @@ def test_it_is_attacked_reading_by_reading():
     assert hidden.likelihood is None
     assert hidden.unbiased_floor == hidden.level_floor == math.inf
     assert hidden.van_trees == 1
-    for attack, s in zip(attacks, (2.0, 0.5), strict=True):
+    for one, s in zip(attacks, (2.0, 0.5), strict=True):
         # Four standard errors, four comparisons: false alarm 3e-4.
-        assert attack.unbiased_floor == pytest.approx(1 / s)
-        assert attack.level_floor == pytest.approx(1 / s)
-        assert attack.van_trees == pytest.approx(1 / (1 + s))
-        assert abs(attack.likelihood.mse - 1 / s) < 4 * attack.likelihood.mse_error
-        assert abs(attack.averaged.mse - 1 / (1 + s)) < 4 * attack.averaged.mse_error
+        assert one.unbiased_floor == pytest.approx(1 / s)
+        assert one.level_floor == pytest.approx(1 / s)
+        assert one.van_trees == pytest.approx(1 / (1 + s))
+        assert abs(one.likelihood.mse - 1 / s) < 4 * one.likelihood.mse_error
+        assert abs(one.averaged.mse - 1 / (1 + s)) < 4 * one.averaged.mse_error
 
 
 def test_a_density_that_does_not_fit_is_attacked_as_it_is():
     # Not quadratic: no closed form is used, and the report says how the posterior was found.
-    attacks = adversary(
+    attacks = attack(
         Wavy.calibrated(1.0, 2), [0.0, 0.5], rng=np.random.default_rng(1), prior=(0.0, 1.0),
         trials=100,
     )  # fmt: skip
-    assert "importance sampling" in str(attacks[0])
+    assert "by regression" in str(attacks[0])

@@ -10,23 +10,25 @@ from privest import noise
 from privest.audit import fisher_information
 from privest.audit._samples import information_from_samples
 from privest.errors import InvalidInput
-from privest.mechanism import PrivacyWeights, TriangularQuantiser
-from privest.mechanism._additive import Additive
-from privest.mechanism._vector import Componentwise, Information, Mechanism
+from privest.mechanism import (
+    Additive,
+    Componentwise,
+    Mechanism,
+    PrivacyWeights,
+    ProbabilisticQuantiser,
+)
 from toy_channels import Sign, TriangularDither, UniformDither
 
 
 class Correlated(Mechanism):
     """z = y + N(0, C): not componentwise."""
 
-    readings = outputs = 2
+    measurements = outputs = 2
     covariance = np.array([[1.0, 0.6], [0.6, 2.0]])
 
     def simulate(self, y, rng, trials=None):
         shape = (2,) if trials is None else (trials, 2)
-        return (
-            self._readings(y) + rng.standard_normal(shape) @ np.linalg.cholesky(self.covariance).T
-        )
+        return self._given(y) + rng.standard_normal(shape) @ np.linalg.cholesky(self.covariance).T
 
     def log_density(self, z, y):
         raise NotImplementedError
@@ -35,7 +37,7 @@ class Correlated(Mechanism):
         return (np.asarray(z) - np.asarray(y)) @ np.linalg.inv(self.covariance)
 
     def information(self, y):
-        return Information(np.linalg.inv(self.covariance), 0.0)
+        return np.linalg.inv(self.covariance)
 
     def worst_information(self):
         return np.linalg.inv(self.covariance)
@@ -84,7 +86,7 @@ def test_any_other_mechanism_by_its_scores():
 
 @pytest.mark.parametrize(
     "law",
-    [noise.GaussianLaw(0.3), noise.Laplace(0.5), noise.Cauchy(2.0)],
+    [noise.Gaussian(0.3), noise.Laplace(0.5), noise.Cauchy(2.0)],
     ids=lambda law: type(law).__name__,
 )
 def test_samples_alone_are_right_to_a_few_percent(law):
@@ -174,7 +176,10 @@ def test_refusals():
 
 
 def test_samples_at_smooth_points():
-    for channel, u in ((TriangularQuantiser(1.0), 0.2), (PrivacyWeights(1.5, 1.0), 0.57)):
+    for channel, u in (
+        (ProbabilisticQuantiser(1.0, dither="triangular"), 0.2),
+        (PrivacyWeights(1.5, 1.0), 0.57),
+    ):
         rng = np.random.default_rng(1)
         found = fisher_information(channel, [u], method="samples", samples=50_000, rng=rng)
         assert abs(found.matrix[0, 0] - channel.information(u)) <= found.error[0, 0]

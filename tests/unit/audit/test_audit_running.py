@@ -1,28 +1,22 @@
-"""Audits of what users really run: streams, sensors, tables; and of code with too little noise."""
+"""Audits of what users really run: streams, tables; and of code with too little noise."""
 
 import numpy as np
 import pytest
 
 import privest as pv
-from privest.audit import adversary, certify, fisher_information
+from privest.audit import attack, certify, fisher_information
 from privest.errors import InvalidInput
-from privest.mechanism import RowMechanism, RunningMechanism
-from privest.network import Sensor
+from privest.mechanism import RowMechanism
+from privest.mechanism.running import RunningMechanism
 
 DENSE = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, -0.5], [0.0, -0.5, 1.0]])
-SINGULAR = [[4.0, 2.0], [2.0, 1.0]]
-LAGS = pv.EndlessLevel(1.0, lags=[0.5, -0.2])
+LAGS, SHORT = (pv.StreamLevel.constant(1.0, lags=[0.5, -0.2]).first(k) for k in (5, 4))
 CUMULATIVE = pv.StreamLevel([1.0, 2.0, 0.5], 0.1 * np.tril(np.ones((3, 3)), -1))
 SAMPLES = 20_000  # 2000 runs a place
 
 
 def rng(seed=1):
     return np.random.default_rng(seed)
-
-
-def sensor(level):
-    m = pv.PrivacyLevel(level).size
-    return Sensor(np.ones((m, 1)), pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(level))
 
 
 def table(rows, made=RowMechanism):
@@ -32,41 +26,39 @@ def table(rows, made=RowMechanism):
 
 
 RUNNING = {
-    "stream with lags": (pv.StreamMechanism(LAGS), LAGS, 5),
-    "stream that ends": (pv.StreamMechanism(CUMULATIVE), CUMULATIVE, None),
+    "stream with lags": (pv.StreamMechanism(LAGS), LAGS),
+    "stream that ends": (pv.StreamMechanism(CUMULATIVE), CUMULATIVE),
     "stream of vectors": (
-        pv.StreamMechanism(pv.EndlessLevel(DENSE)),
+        pv.StreamMechanism(pv.StreamLevel.constant(DENSE).first(2)),
         pv.PrivacyLevel(np.kron(np.eye(2), DENSE)),
-        2,
     ),
-    "sensor": (sensor(DENSE), DENSE, None),
-    "sensor, singular": (sensor(SINGULAR), SINGULAR, None),
-    "table": (table(3), 4.0, None),
+    "table": (table(3), 4.0),
 }
 
 
 @pytest.mark.parametrize("name", RUNNING)
 def test_what_users_run_holds_and_is_tight(name):
-    running, level, steps = RUNNING[name]
-    found = certify(running, level, steps=steps, samples=SAMPLES, rng=rng())
+    running, level = RUNNING[name]
+    found = certify(running, level, samples=SAMPLES, rng=rng())
     assert found.verdict == "holds", str(found)
     assert found.margin == pytest.approx(1, abs=1e-9)
-    assert "2000 runs at each of 3 reading vectors" in str(found)
+    assert "2000 runs at each of 3 measurement vectors" in str(found)
     assert "level 0.001 together" in str(found)
 
 
 def test_a_claim_beyond_the_level_is_violated():
-    found = certify(RUNNING["sensor"][0], 0.8 * DENSE, samples=SAMPLES, rng=rng())
+    found = certify(RUNNING["table"][0], 3.2, samples=SAMPLES, rng=rng())
     assert found.verdict == "violated"
     assert found.margin == pytest.approx(1.25)
     assert found.worst_y is None
 
 
 def test_a_level_without_an_end_needs_steps():
-    with pytest.raises(InvalidInput, match="steps=20"):
-        certify(pv.StreamMechanism(LAGS), 1.0, rng=rng())
-    with pytest.raises(InvalidInput, match="steps=20"):
-        certify(table(2), LAGS, rng=rng())
+    endless = pv.StreamLevel.constant(1.0, lags=[0.5])
+    with pytest.raises(InvalidInput, match="no last step"):
+        certify(pv.StreamMechanism(endless), 1.0, rng=rng())
+    with pytest.raises(InvalidInput, match="no last step"):
+        certify(table(2), endless, rng=rng())
 
 
 # --- broken code ----------------------------------------------------------------------------------
@@ -89,26 +81,16 @@ class QuietRows(RowMechanism):
         return super().simulate(y, weights, Half(rng))
 
 
-class QuietSensor(Sensor):
-    def simulate(self, y, rng):
-        return super().simulate(y, Half(rng))
-
-
 QUIET = {
-    "stream": (QuietStream(LAGS), LAGS, 4),
-    "table": (table(2, QuietRows), 4.0, None),
-    "sensor": (
-        QuietSensor(np.ones((3, 1)), pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(DENSE)),
-        DENSE,
-        None,
-    ),
+    "stream": (QuietStream(SHORT), SHORT),
+    "table": (table(2, QuietRows), 4.0),
 }
 
 
 @pytest.mark.parametrize("name", QUIET)
 def test_half_the_noise_is_exposed(name):
-    running, level, steps = QUIET[name]
-    found = certify(running, level, steps=steps, samples=SAMPLES, rng=rng())
+    running, level = QUIET[name]
+    found = certify(running, level, samples=SAMPLES, rng=rng())
     assert found.verdict == "violated", str(found)
     assert found.claimed == pytest.approx(1)  # by its own word all is well
     # Half the noise is four times the information; `error` is an interval at 0.999.
@@ -118,19 +100,19 @@ def test_half_the_noise_is_exposed(name):
 
 @pytest.mark.parametrize("name", QUIET)
 def test_attackers_beat_what_the_level_allows(name):
-    running, level, steps = QUIET[name]
-    y = [0.3, -0.2, 0.8, 0.1][: {"stream": 4, "table": 2, "sensor": 3}[name]]
-    for attack in adversary(running, y, rng=rng(), level=level, steps=steps):
+    running, level = QUIET[name]
+    y = [0.3, -0.2, 0.8, 0.1][: {"stream": 4, "table": 2}[name]]
+    for one in attack(running, y, rng=rng(), level=level):
         # A quarter of the floor, as far as 2000 trials tell (5 standard errors).
-        assert abs(attack.likelihood.mse - attack.level_floor / 4) < 5 * attack.likelihood.mse_error
-        assert "less noise" in str(attack)
+        assert abs(one.likelihood.mse - one.level_floor / 4) < 5 * one.likelihood.mse_error
+        assert "less noise" in str(one)
 
 
 def test_attackers_on_sound_code_keep_to_the_floor():
-    running, level, steps = RUNNING["stream with lags"]
-    for attack in adversary(running, np.ones(5), rng=rng(), level=level, steps=steps):
-        assert abs(attack.likelihood.mse - attack.level_floor) < 5 * attack.likelihood.mse_error
-        assert attack.notes == ()
+    running, level = RUNNING["stream with lags"]
+    for one in attack(running, np.ones(5), rng=rng(), level=level):
+        assert abs(one.likelihood.mse - one.level_floor) < 5 * one.likelihood.mse_error
+        assert one.notes == ()
 
 
 def leaks(draw):
@@ -185,9 +167,9 @@ def test_sound_code_is_rarely_accused():
 
 
 def test_information_of_running_code():
-    running, level, steps = RUNNING["stream with lags"]
-    found = fisher_information(running, np.zeros(5), steps=steps, samples=SAMPLES, rng=rng())
-    np.testing.assert_allclose(found.matrix, level.first(5).cumulative(), atol=1e-12)
+    running, level = RUNNING["stream with lags"]
+    found = fisher_information(running, np.zeros(5), samples=SAMPLES, rng=rng())
+    np.testing.assert_allclose(found.matrix, level.cumulative(), atol=1e-12)
     assert "borne out" in found.method
 
 
@@ -204,18 +186,12 @@ def test_information_of_broken_code_is_from_samples():
 
 
 def test_results_are_plain_values():
-    running, level, steps = RUNNING["table"]
-    found = certify(running, level, steps=steps, samples=2000, rng=rng()).to_dict()
+    running, level = RUNNING["table"]
+    found = certify(running, level, samples=2000, rng=rng()).to_dict()
     assert found["verdict"] == "holds"
     assert isinstance(found["reasons"], list)
     running = table(1)
-    (attack,) = adversary(running, [0.3], rng=rng(), level=level, prior=(0.0, 1.0))
-    assert attack.to_dict()["likelihood"]["mse"] == attack.likelihood.mse
+    (one,) = attack(running, [0.3], rng=rng(), level=level, prior=(0.0, 1.0))
+    assert one.to_dict()["likelihood"]["mse"] == one.likelihood.mse
     shown = fisher_information(running, [0.3], samples=2000, rng=rng()).to_dict()
     assert shown["matrix"] == [[pytest.approx(4.0)]]
-
-
-@pytest.mark.parametrize("ask", [adversary, certify, fisher_information])
-def test_steps_of_what_has_no_steps_are_refused(ask):
-    with pytest.raises(InvalidInput, match="a Sensor always releases all its readings"):
-        ask(sensor(DENSE), DENSE if ask is certify else np.zeros(3), steps=2, rng=rng())

@@ -13,7 +13,7 @@ from privest.audit._samples import information_from_samples
 from privest.errors import InvalidInput
 
 LAWS = {
-    "gaussian": noise.GaussianLaw(),
+    "gaussian": noise.Gaussian(),
     "laplace": noise.Laplace(),
     "cauchy": noise.Cauchy(),
     "cos2": noise.CosSquared(),

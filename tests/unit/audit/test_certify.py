@@ -9,10 +9,7 @@ import pytest
 from privest import PrivacyLevel, noise
 from privest.audit import certify
 from privest.errors import InvalidInput
-from privest.mechanism import CATALOGUE, UserChannel
-from privest.mechanism._additive import Additive
-from privest.mechanism._channel import Worst
-from privest.mechanism._vector import Componentwise, Information, Mechanism, data_perturbation
+from privest.mechanism import Additive, Channel, Componentwise, Mechanism, calibrate
 from toy_channels import (
     InverseGaussian,
     LyingLaplace,
@@ -26,13 +23,13 @@ from toy_channels import (
 class Vague(Mechanism):
     """z = y + N(0, C) that claims a supremum."""
 
-    readings = outputs = 2
+    measurements = outputs = 2
 
     def __init__(self, claim):
         self.claim = claim
 
     def simulate(self, y, rng, trials=None):
-        return self._readings(y) + rng.standard_normal((trials, 2))
+        return self._given(y) + rng.standard_normal((trials, 2))
 
     def log_density(self, z, y):
         return -((np.asarray(z) - np.asarray(y)) ** 2).sum(axis=-1) / 2
@@ -41,7 +38,7 @@ class Vague(Mechanism):
         return np.asarray(z) - np.asarray(y)
 
     def information(self, y):
-        return Information(np.eye(2), 0.0)
+        return np.eye(2)
 
     def worst_information(self):
         return np.diag([self.claim, self.claim])
@@ -55,7 +52,7 @@ def laplace(scale):
     return lambda y, rng, n: y + rng.laplace(scale=scale, size=(n, y.size))
 
 
-@pytest.mark.parametrize("law", [noise.GaussianLaw(), noise.Laplace(), noise.CosSquared()])
+@pytest.mark.parametrize("law", [noise.Gaussian(), noise.Laplace(), noise.CosSquared()])
 def test_calibrated_noise_holds_and_is_tight(law):
     certificate = certify(Additive.calibrated(2.0, law=law), 2.0)
     assert certificate
@@ -123,7 +120,7 @@ def test_inputs_named_by_the_caller_are_looked_at():
 
         @property
         def worst(self):
-            return Worst(1.0)
+            return 1.0
 
         def log_density(self, z, u):
             close = np.abs(np.asarray(u) - 0.123) < 1e-7
@@ -136,7 +133,7 @@ def test_inputs_named_by_the_caller_are_looked_at():
 
 def test_matrix_levels():
     S = PrivacyLevel([[2.0, 0.5], [0.5, 1.0]])
-    mechanism = data_perturbation(S, 2, lambda s: Additive.calibrated(s, law=noise.Laplace()))
+    mechanism = calibrate(lambda s: Additive.calibrated(s, law=noise.Laplace()), S, model=2)
     assert certify(mechanism, S).margin == pytest.approx(1, abs=1e-9)
     assert certify(mechanism, S)
     tighter = certify(mechanism, PrivacyLevel([[2.0, 0.5], [0.5, 0.9]]))
@@ -146,7 +143,7 @@ def test_matrix_levels():
 
 
 def test_a_hidden_reading_must_not_be_shown_at_all():
-    mechanism = Componentwise(Additive(noise.Laplace(1e6)), readings=2)
+    mechanism = Componentwise(Additive(noise.Laplace(1e6)), measurements=2)
     assert certify(mechanism, PrivacyLevel([1.0, 0.0])).margin == math.inf
 
 
@@ -217,7 +214,7 @@ def _normal(z, u, s):
 
 @pytest.mark.parametrize("s", [1e2, 1e4, 1e8])
 def test_a_fine_quantiser_holds(s):
-    found = certify(CATALOGUE["triangular-quantiser"].calibrated(s, 1), s)
+    found = certify(calibrate("triangular-quantiser", s, model=1), s)
     assert found.verdict == "holds", str(found)
 
 
@@ -225,22 +222,21 @@ def test_a_fine_quantiser_holds(s):
     "channel",
     [
         # its score is not the derivative of its density
-        UserChannel(
+        Channel.from_functions(
             log_density=lambda z, u: -np.abs(z - u) / 0.1 - np.log(0.2),
             score=lambda z, u: 0.0 * (z + u),
             worst=1.0,
         ),
         # the law changes at once where |u| passes 5
-        UserChannel(
+        Channel.from_functions(
             log_density=lambda z, u: _normal(z, u, np.where(np.abs(u) > 5, 0.1, 1.0)), worst=1.0
         ),
-        UserChannel(
+        Channel.from_functions(
             log_density=lambda z, u: np.log(np.where(z == (u > 1.234), 0.75, 0.25)),
-            discrete=True,
             outcomes=lambda u: [0.0, 1.0],
             worst=1.0,
         ),
-        UserChannel(
+        Channel.from_functions(
             log_density=lambda z, u: -np.abs(z - np.where(u > 1.234, 1.0, 0.0)) - np.log(2.0),
             worst=1.0,
         ),
@@ -252,7 +248,7 @@ def test_claims_that_the_density_contradicts(channel):
 
 
 def test_a_law_that_changes_far_away_is_not_called_safe():
-    channel = UserChannel(
+    channel = Channel.from_functions(
         log_density=lambda z, u: _normal(z, u, np.where(np.abs(u) > 50, 0.1, 1.0)), worst=1.0
     )
     assert certify(channel, 1.0).verdict != "holds"

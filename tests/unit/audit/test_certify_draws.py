@@ -15,10 +15,10 @@ from privest.audit._draws import (
     not_by_chance,
     vectors_drawn_as_stated,
 )
-from privest.audit._search import Range
-from privest.mechanism import CATALOGUE, Additive, Channel, Componentwise, UserChannel, Worst
+from privest.audit._terms import Found, Span
+from privest.mechanism import CATALOGUE, Additive, Channel, Componentwise, Mechanism
 from privest.mechanism._gaussian import GaussianMechanism
-from privest.mechanism._vector import Information, Mechanism
+from privest.noise import Quadrature
 
 
 class Drawing(Channel):
@@ -36,7 +36,7 @@ class Drawing(Channel):
 
     @property
     def worst(self):
-        return Worst(1.0)
+        return 1.0
 
 
 def rarely(p, leak):
@@ -91,7 +91,7 @@ def test_a_sound_sampler_is_said_to_agree_and_with_which_power():
 
 
 def test_a_density_without_a_sampler_says_so():
-    channel = UserChannel(log_density=Drawing(None).log_density, worst=1.0)
+    channel = Channel.from_functions(log_density=Drawing(None).log_density, worst=1.0)
     found = certify(channel, 1.0)
     assert found.sampler == "not examined"
     assert "no sampler of its own" in str(found)
@@ -103,10 +103,10 @@ def test_the_stated_leak_is_seen_with_the_stated_probability():
     n, missed = 20_000, 0
     rate = float(scipy.special.gammaincinv(2, 0.99)) / n
     channel = Drawing(rarely(rate, lambda u, z: u))
-    span, inputs = Range(-64.0, 64.0), np.array([3.0])
+    seen = Found(Quadrature(1.0, 0.0), 3.0, False, 1, span=Span(-64.0, 64.0))
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        missed += drawn_as_stated(channel, span, inputs, n, rng, False).wrong_at is None
+        missed += drawn_as_stated(channel, seen, np.zeros(0), n, rng).wrong_at is None
     # Two looks (at one input, and over the range) each miss 1 % at most.
     assert missed <= scipy.stats.binom.isf(1e-6, 40, 0.01)
 
@@ -127,7 +127,8 @@ def test_no_mechanism_of_the_catalogue_is_accused(name):
     if isinstance(mechanism, Componentwise):
         channel = mechanism.channels[0]
         inputs, shift = np.array([-7.3, 0.21, 4.0]), isinstance(channel, Additive)
-        found = drawn_as_stated(channel, Range(-9.0, 9.0), inputs, 20_000, rng, shift)
+        seen = Found(Quadrature(1.0, 0.0), 1.3, shift, 1, span=Span(-9.0, 9.0))
+        found = drawn_as_stated(channel, seen, inputs, 20_000, rng)
     else:
         found = vectors_drawn_as_stated(mechanism, np.array([[0.3, -2.0]]), 20_000, rng)
     assert found.wrong_at is None, found.said
@@ -152,7 +153,7 @@ def test_frequencies_of_outcomes():
 
         @property
         def worst(self):
-            return Worst(0.25)
+            return 0.25
 
     found = certify(Coin(), 0.25, domain=(-3, 3))
     assert found.sampler == "contradicts"
@@ -196,11 +197,11 @@ def test_a_reading_that_comes_out_now_and_then():
 class Scoreless(Mechanism):
     """Noise of a tenth, information 100; says 0 with its score and 1 with its supremum."""
 
-    readings = outputs = 2
+    measurements = outputs = 2
     parameters = None
 
     def simulate(self, y, rng, trials=None):
-        return self._readings(y) + 0.1 * rng.standard_normal((trials, 2))
+        return self._given(y) + 0.1 * rng.standard_normal((trials, 2))
 
     def log_density(self, z, y):
         return -50 * ((np.asarray(z) - np.asarray(y)) ** 2).sum(axis=-1)
@@ -209,7 +210,7 @@ class Scoreless(Mechanism):
         return np.zeros(np.shape(z))
 
     def information(self, y):
-        return Information(np.zeros((2, 2)), 0.0)
+        return np.zeros((2, 2))
 
     def worst_information(self):
         return np.eye(2)
@@ -243,10 +244,10 @@ def test_without_a_density_a_score_is_its_own_word():
 
 def test_a_false_score_of_a_channel_is_told_even_where_the_level_is_kept():
     law = noise.Laplace(0.1)
-    channel = UserChannel(
+    channel = Channel.from_functions(
         log_density=lambda z, u: law.logpdf(z - u),
         score=lambda z, u: 0.0 * (z + u),
-        sampler=lambda u, rng: u + law.sample(u.shape, rng),
+        sample=lambda u, rng: u + law.sample(u.shape, rng),
         worst=100.0,
     )
     found = certify(channel, 200.0)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from privest import EndlessLevel, StreamMechanism, noise
+from privest import StreamLevel, StreamMechanism, noise
 from privest.audit import certify
-from privest.mechanism import Additive, Componentwise, UserChannel
+from privest.mechanism import Additive, Channel, Componentwise
 
 
 def shared_noise(u, rng):
@@ -47,8 +47,8 @@ UNIT = Additive(noise.Gaussian(1.0))
 
 @pytest.mark.parametrize("readings", [2, 3])
 def test_noise_that_a_sampler_repeats_between_readings_is_seen(readings):
-    channel = UserChannel(sampler=shared_noise, log_density=normal_log_density, worst=1.0)
-    found = certify(Componentwise(channel, readings=readings), 1.0, samples=20_000)
+    channel = Channel.from_functions(sample=shared_noise, log_density=normal_log_density, worst=1.0)
+    found = certify(Componentwise(channel, measurements=readings), 1.0, samples=20_000)
     assert found.verdict != "holds", str(found)
     assert found.sampler == "contradicts"
     if readings == 2:
@@ -57,7 +57,7 @@ def test_noise_that_a_sampler_repeats_between_readings_is_seen(readings):
 
 @pytest.mark.parametrize("kind", [Shows, OneDraw, Alone])
 def test_a_simulate_of_its_own_is_run(kind):
-    found = certify(kind(UNIT, readings=2), 1.0, samples=20_000, rng=np.random.default_rng(1))
+    found = certify(kind(UNIT, measurements=2), 1.0, samples=20_000, rng=np.random.default_rng(1))
     assert found.verdict != "holds", str(found)
     assert found.sampler == "contradicts"
 
@@ -67,11 +67,11 @@ def test_a_sound_simulate_of_its_own_holds_where_it_was_examined():
         def simulate(self, y, rng, trials=None):
             return super().simulate(y, rng, trials)
 
-    found = certify(Same(UNIT, readings=3), 1.0, samples=20_000)
+    found = certify(Same(UNIT, measurements=3), 1.0, samples=20_000)
     assert found.verdict == "holds"
     assert found.where == "where it was examined"
     assert math.isnan(found.resolution)
-    plain = certify(Componentwise(UNIT, readings=3), 1.0, samples=20_000)
+    plain = certify(Componentwise(UNIT, measurements=3), 1.0, samples=20_000)
     assert plain.verdict == "holds"
     assert plain.where == ""
     assert "Pairs of outputs are independent" in str(plain)
@@ -85,8 +85,8 @@ def test_what_users_run_holds_only_where_it_was_run():
                 release.values[:] = y
             return release
 
-    level = EndlessLevel(1.0, lags=[0.5])
-    found = certify(Far(level), level, steps=2, samples=2000, rng=np.random.default_rng(0))
+    level = StreamLevel.constant(1.0, lags=[0.5]).first(2)
+    found = certify(Far(level), level, samples=2000, rng=np.random.default_rng(0))
     assert found.verdict == "holds"
     assert "HOLDS where it was examined" in str(found)
     assert math.isnan(found.resolution)

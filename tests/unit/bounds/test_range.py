@@ -19,9 +19,9 @@ BOUNDS = {
     "dense level": lambda m, s: pv.bound(m, s * SPREAD).standard_error,
     "contrast": lambda m, s: pv.bound(m, s).contrast([1.0, 1.0]).standard_error,
     "sweep": lambda m, s: bounds.sweep(m, [s, 2 * s]).covariance,
-    "stream": lambda m, s: pv.bound(m, pv.EndlessLevel(s)).covariance,
+    "stream": lambda m, s: pv.bound(m, pv.StreamLevel.constant(s)).covariance,
     "stream that looks back": lambda m, s: pv.bound(
-        m, pv.StreamLevel.from_lags(np.full(4, s), [0.5])).covariance,
+        m, pv.StreamLevel(np.full(4, s), lags=[0.5])).covariance,
     "dense stream": lambda m, s: pv.bound(
         m, pv.StreamLevel.from_cumulative(s * SPREAD)).covariance,
     "trace budget": lambda m, s: bounds.trace_bound(m, budget=s).total,

@@ -70,14 +70,14 @@ def test_table(folder):
 
 def test_epsilon_instead_of_a_level(folder):
     common = ["bound", "--h", folder / "H.csv", "--noise-variance", 0.04, "--json"]
-    s = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=2.0)
+    s = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, sensitivity=2.0)
     by_epsilon = privest(*common, "--epsilon", 1, "--delta", 1e-6, "--sensitivity", 2)
     by_level = privest(*common, "--level", repr(s.number), "--delta", 1e-6, "--sensitivity", 2)
     assert by_epsilon.returncode == 0, by_epsilon.stderr
     found = json.loads(by_epsilon.stdout)
     assert found == json.loads(by_level.stdout)
     assert found["level"] == s.number
-    assert found["differential_privacy"]["epsilon"] == pytest.approx(1.0, rel=1e-9)
+    assert found["differential_privacy"]["epsilon"] == pytest.approx(1.0, rel=5e-3)  # the grid
     table = privest(*common[:-1], "--level", 1, "--delta", 1e-6, "--sensitivity", 1)
     assert "ε = 4.887, δ = 1e-06" in table.stdout
 
@@ -112,8 +112,8 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
         ("1\t2\n3\t4\n", 0.04, 1, "Columns are separated by commas"),
         ("a,b,c\n1,2\n3,5\n", 0.04, 1, "line 2 has 2 columns; the first line has 3"),
         ("# H\n1,2\n3,5\n", 0.04, 1, "line 2 has 2 columns; the first line has 1"),
-        ("1,2,3\n4,5,7\n", 0.04, 1, "2 readings cannot determine 3 parameters"),
-        ("1,0\n2,0\n3,0\n", 0.04, 1, "H has zero columns: no reading depends on θ[1]"),
+        ("1,2,3\n4,5,7\n", 0.04, 1, "2 measurements cannot determine 3 parameters"),
+        ("1,0\n2,0\n3,0\n", 0.04, 1, "H has zero columns: no measurement depends on θ[1]"),
         ("1,2\n2,4\n3,6\n", 0.04, 1, "H has rank 1 of 2"),
         (None, -0.04, 1, "the noise variance must be ≥ 0; received -0.04"),
         (None, 0.04, -1, "eigenvalue -1"),
@@ -129,7 +129,7 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
         (None, 0.04, np.array([[1.0, 2], [0, 1]]), "must be symmetric"),
         (None, 0.04, np.array([[1.0, 2], [2, 1]]), "eigenvalue -1"),
         (None, 0.04, np.ones((2, 3)), "must be square"),
-        (None, 0.04, np.array([1.0, 2.0, 3.0]), "is for 3 readings; the model has 4"),
+        (None, 0.04, np.array([1.0, 2.0, 3.0]), "is for 3 measurements; the model has 4"),
         (None, np.eye(3) + 1, 1, "3 components but H has 4 rows"),
     ],
 )
@@ -196,7 +196,7 @@ def test_standard_input_and_module():
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "LinearModel(4 readings, 2 parameters" in done.stdout
+    assert "LinearModel(4 measurements, 2 parameters" in done.stdout
 
 
 def test_a_terminal_without_greek_letters(folder):
@@ -217,9 +217,9 @@ def test_a_terminal_without_greek_letters(folder):
 
 
 def test_output_that_cannot_be_written(folder):
-    done = privest("demo", "--first", "--out", folder / "H.csv")
+    done = privest("demo", "--out", folder / "H.csv")
     assert done.returncode == 2
-    assert "cannot be written" in done.stderr
+    assert "cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -8,8 +8,8 @@ from html import unescape
 import numpy as np
 import pytest
 
-from privest.data import MISSING
-from privest.workflow import estimate
+from privest.data.cells import MISSING
+from privest.workflow.estimate import estimate
 from workflow_command import runner
 from workflow_tables import people, write
 
@@ -30,8 +30,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "m.toml").write_text("A = 1.0\nC = 1.0\nQ = 0.1\nR = 1.0\ncov0 = 1.0\n")
     (tmp_path / "y.csv").write_text("y\n1\n2\n")
     (tmp_path / "plan.toml").write_text(
-        'data = "people.csv"\ntarget = "ldl"\nfeatures = ["age", "bmi"]\nmissing = "drop"\n'
-        "[noise]\nvariance = 0.3\n[privacy]\nlevel = 2.0\n"
+        'version = 4\ndata = "people.csv"\n[model]\ntarget = ["ldl"]\nfeatures = ["age", "bmi"]\n'
+        'missing = "drop"\n[public]\nresidual_variance = 0.3\n[privacy]\nlevel = 2.0\n'
     )
     return tmp_path
 
@@ -193,7 +193,7 @@ def test_the_same_words_are_missing_everywhere(privest, folder, word):
 )  # fmt: skip
 def test_one_message_and_code_2(privest, folder, arguments, words):
     (folder / "bare.toml").write_text(
-        'target = "ldl"\nfeatures = ["age"]\n[noise]\nvariance = 1\n[privacy]\nlevel = 1\n'
+        'version = 4\n[model]\ntarget = ["ldl"]\nfeatures = ["age"]\n[privacy]\nlevel = 1\n'
     )
     done = privest(*arguments)
     assert (done.code, done.out) == (2, ""), done

@@ -34,8 +34,8 @@ def folder(tmp_path_factory):
     (folder / "series.csv").write_text("y\n" + "\n".join(map(str, np.sin(np.arange(12)))))
     (folder / "m.toml").write_text(MODEL)
     (folder / "plan.toml").write_text(
-        'data = "people.csv"\ntarget = "ldl"\nfeatures = ["age"]\n[noise]\nvariance = 0.3\n'
-        "[privacy]\nlevel = 2.0\n"
+        'version = 4\ndata = "people.csv"\n[model]\ntarget = ["ldl"]\nfeatures = ["age"]\n'
+        "[public]\nresidual_variance = 0.3\n[privacy]\nlevel = 2.0\n"
     )
     return folder
 
@@ -57,9 +57,6 @@ BASE = {
     "levels": ([], {"--tolerance": "1"}),
     "filter": (["y.csv"], {"--model": "m.toml", "--level": "2"}),
     "identify": (["series.csv"], {"--family": "ar1-mean", "--level": "2"}),
-    "consensus": (
-        ["m-{agent}.csv"], {"--target": "y", "--residual-variance": "0.3", "--level": "2"},
-    ),
 }  # fmt: skip
 NEEDS = {
     "--epsilon": DP | {"--level": None},

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import privest
-from privest.report import printable
+from privest.report.sections import printable
 from workflow_command import runner
 
 HOSTILE = [

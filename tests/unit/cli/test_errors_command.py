@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.workflow import (
-    Privacy,
-    Public,
-    estimate,
-    make_plan,
-    read_release,
-    simulate_release,
-)
+from privest.workflow import read_release
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.release import simulate_release
+from privest.workflow.spec import Privacy, Public
 from workflow_command import runner
 from workflow_tables import matrix, people, spec, write
 
@@ -95,7 +92,7 @@ def test_a_category_with_one_row_has_no_sandwich(tmp_path):
     simulate_release(make_plan(spec(public=Public()), table), path, np.random.default_rng(0), table)
     assert estimate(path).method == "Student's t from the release"
     with pytest.raises(InvalidInput, match="one row alone determines a coefficient"):
-        estimate(path, "HC3")
+        estimate(path, cov_type="HC3")
 
 
 def test_a_category_with_two_rows_says_how_little_it_knows(privest, tmp_path):
@@ -113,10 +110,8 @@ def test_a_category_with_two_rows_says_how_little_it_knows(privest, tmp_path):
     assert "Standard errors: HC3, 1." in privest("estimate", path).out
 
 
-def test_survey_weights_speak_of_no_noise_of_clipped_readings_and_of_no_weighted_total(
-    privest, tmp_path
-):
-    """σ² of readings that a range clipped is not shown; a total says that it has no weights."""
+def test_survey_weights_speak_of_no_noise_of_clipped_values(privest, tmp_path):
+    """σ² of values that a range clipped is not shown."""
     table = people(200) | {"w": np.random.default_rng(1).uniform(1, 5, 200).round(3)}
     kept = {}
     for name, ends in (
@@ -127,8 +122,7 @@ def test_survey_weights_speak_of_no_noise_of_clipped_readings_and_of_no_weighted
         wanted = spec(public=Public(), weights="w", privacy=Privacy(level=4.0, range={"ldl": ends}))
         simulate_release(make_plan(wanted, table), path, np.random.default_rng(0), table)
         kept[name] = estimate(path)
-        said = " ".join(privest("estimate", path, "--total").out.split())
-        assert "Every row counts once: the weights are not in it." in said
+        said = " ".join(privest("estimate", path).out.split())
         assert ("Residual variance from the release" in said) == (name == "wide")
     assert kept["narrow"].clipping_bias > 0.05 > kept["wide"].clipping_bias
     assert kept["narrow"].noise_found is None

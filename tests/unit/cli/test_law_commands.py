@@ -1,7 +1,5 @@
 """`plan`, `release`, `estimate`, `report` for a yes or no, counts and pure laws, as people type."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -107,50 +105,3 @@ def test_logarithms_under_a_pure_law(run):
     done = run("estimate", "b.csv", "--at", "age=50")
     assert done.code == 0, done.err
     assert "if the logarithms have normal errors" in flat(done)
-
-
-def test_an_epsilon_is_offered_two_laws(run):
-    shared = ("people.csv", "--target", "ldl", "--features", "age", "--epsilon", 1)
-    gaussian = ("--delta", 1e-6, "--range", "0,10", "--residual-variance", 0.25)
-    done = run("plan", "--form", "rows", *shared, *gaussian)
-    assert "better here: it needs 8.95 times fewer rows than this plan" in flat(done)
-    assert "gaussian 1,790" in flat(done)
-    record = json.loads(run("plan", "--form", "rows", *shared, *gaussian, "--json").out)
-    assert [one["distribution"] for one in record["offers"]] == ["gaussian", "laplace"]
-    done = run(
-        "plan",
-        "--form",
-        "rows",
-        *shared,
-        "--range",
-        "0,10",
-        "--distribution",
-        "laplace",
-        "--save",
-        "b.toml",
-    )
-    assert done.code == 0, done.err
-    assert "fewer rows" not in flat(done)
-    assert run("release", "b.toml", "--output", "b.csv").code == 0
-    assert "the range 0 to 10 clipped" in flat(run("estimate", "b.csv"))
-    done = run("plan", "--form", "rows", *shared, "--range", "0,10", "--distribution", "bit")
-    assert done.code == 2
-    assert "distribution must be one of" in done.err
-    done = run("plan", "--form", "rows", *shared)
-    assert done.code == 2
-    assert "ε needs a range" in done.err
-    level = run(
-        "plan", "people.csv", "--form", "rows",
-        "--target", "ldl", "--features", "age", "--level", 1,
-        "--residual-variance", 0.25,
-    )  # fmt: skip
-    assert "Laplace" not in level.out  # who states a level has what is best for it
-
-
-def test_a_range_of_0_and_1_is_asked_about(run):
-    done = run(
-        "plan", "people.csv", "--form", "rows",
-        "--target", "ill", "--features", "age", "--level", 1, "--range",
-        "0,1", "--residual-variance", 0.25,
-    )  # fmt: skip
-    assert "the family binomial takes randomised response" in flat(done)

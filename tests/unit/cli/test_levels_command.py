@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from privest.privacy import attacker, gdp
+from privest.privacy import exposures, gdp
 from workflow_command import runner
 
 
@@ -19,9 +19,9 @@ def test_the_table_is_that_of_the_formulas(privest):
     done = privest("levels", "--tolerance", "2", "--json")
     assert done.code == 0, done.err
     for one in json.loads(done.out)["levels"]:
-        exact = attacker.level_for_tolerance(2.0, one["chance"])
+        exact = (exposures.mu_for_chance(one["chance"]) / 2.0) ** 2
         # A step of the grid is 2⁻¹⁰ of μ: at most so much less, in s twice that.
-        mu = attacker.mu_for_chance(one["chance"])
+        mu = exposures.mu_for_chance(one["chance"])
         assert exact * (1 - 2.1 * 2**-10 / mu) <= one["level"] <= exact
         assert one["epsilon"] <= gdp.epsilon_of(mu, 1e-6) * (1 + 1e-9)
         assert one["reading_error"] == pytest.approx(one["level"] ** -0.5)
@@ -52,8 +52,8 @@ def test_one_chance_is_told_in_sentences(privest):
     ("given", "words"),
     [
         (("--tolerance", "0"), "--tolerance must be > 0"),
-        (("--attacker", "0.5"), "0.5, a coin, and 1"),
-        (("--attacker", "75"), "0.5, a coin, and 1"),
+        (("--attacker", "0.5"), "0.5, a guess, and 1"),
+        (("--attacker", "75"), "0.5, a guess, and 1"),
         (("--spread", "-1"), "--spread"),
         (("--delta", "2"), "delta"),
     ],

@@ -10,7 +10,7 @@ import privest as pv
 from privest.cli.app import COMMANDS, PANELS, loaded
 from privest.cli.options import listed, named_values
 from privest.cli.stream_options import Output, Privacy, read_value
-from privest.data import joined
+from privest.data.cells import joined
 from privest.errors import InvalidInput
 from workflow_command import runner
 
@@ -32,10 +32,9 @@ def options(name):
         ("Privacy", ("--lags", "--range"), ("stream", "identify")),
         ("Model", ("--measurements", "--inputs", "--inputs-file"), ("filter", "identify")),
         ("Output", ("--diagnose",), ("filter", "identify")),
-        ("Public knowledge", ("--residual-variance",), ("stream", "plan", "consensus")),
+        ("Public knowledge", ("--residual-variance",), ("stream", "plan")),
         ("Noise", ("--seed", "--simulate"), ("stream", "filter", "identify", "release")),
-        ("Output", ("--json",), ("bound", "plan", "estimate", "consensus", "identify", "look")),
-        ("Model", ("--features",), ("stream", "consensus")),
+        ("Output", ("--json",), ("bound", "plan", "estimate", "identify", "look")),
         ("Table file", ("--format",), ("plan", "look", "stream")),
     ],
 )
@@ -107,12 +106,13 @@ def test_a_level_in_each_of_its_forms(tmp_path):
         Privacy(level=str(tmp_path / "S.csv")).read().dense(2), [[1, 0], [0, 2]]
     )
     asked = Privacy(epsilon=1.0, delta=1e-6, sensitivity=0.5)
-    level = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=0.5)
+    level = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, sensitivity=0.5)
     assert asked.read().number == level.number
-    assert asked.spent(level).epsilon == pytest.approx(1.0, rel=1e-9)
+    assert asked.spent(level).epsilon == pytest.approx(1.0, rel=5e-3)  # the grid
     assert Privacy(level="1").spent(level) is None
     assert (
-        Privacy(level="2").of_stream([0.5]).fingerprint == pv.EndlessLevel(2.0, [0.5]).fingerprint
+        Privacy(level="2").of_stream([0.5]).fingerprint
+        == pv.StreamLevel.constant(2.0, lags=[0.5]).fingerprint
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from workflow_command import runner
 
 COMMANDS = [
-    "plan", "release", "estimate", "report", "levels", "stream", "filter", "identify", "consensus",
+    "plan", "release", "estimate", "report", "levels", "stream", "filter", "identify",
     "bound", "verify", "demo", "ledger budget", "ledger show",
 ]  # fmt: skip
 JARGON = re.compile(r"unbiased adversar|adversary|\bmoves? by\b|\b1 times\b|1\.00 times")

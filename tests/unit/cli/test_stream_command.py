@@ -80,7 +80,7 @@ def test_estimates_are_those_of_the_library(meter, data, lags):
         "--lags",
         ",".join(map(str, lags)),
     )
-    level = pv.EndlessLevel(4.0, lags)
+    level = pv.StreamLevel.constant(4.0, lags=lags)
     rng = seeded(3, "stream", "load", level.fingerprint)
     mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, 3, pv.noise.Gaussian(cov=0.25))
     found = rows(done.stdout)
@@ -93,7 +93,7 @@ def test_estimates_are_those_of_the_library(meter, data, lags):
             continue
         estimate = [float(line[name]) for name in ("intercept", "a", "b")]
         errors = [float(line[f"{name}_error"]) for name in ("intercept", "a", "b")]
-        assert estimate == rls.estimate.tolist()
+        assert estimate == rls.value.tolist()
         assert errors == rls.standard_error.tolist()
     assert "60 rows; 2 of them without a measurement" in done.stderr
     assert "simulated" in done.stderr
@@ -150,11 +150,10 @@ def test_epsilon_speaks_of_the_whole_stream(meter, tmp_path):
     out = tmp_path / "z.csv"
     dp = ("--epsilon", "2", "--delta", "1e-6", "--sensitivity", "1", "--lags", "0.5,0.3")
     ok(meter, "--target", "load", *dp, "--emit", "releases", "--output", out)
-    shape = pv.EndlessLevel(1.0, [0.5, 0.3])
-    level = pv.privacy.level_on_grid(2.0, delta=1e-6, move=1.0, shape=shape)
+    level = pv.StreamLevel.from_epsilon(2.0, delta=1e-6, sensitivity=1.0, lags=[0.5, 0.3])
     # three numbers show a reading: at most a step of the grid each
-    assert 2.0 * (1 - 0.02) < level.to_epsilon(delta=1e-6, move=1.0) < 2.0
-    assert pv.privacy.grid_statement(level, move=1.0, delta=1e-6).epsilon <= 2.0
+    assert 2.0 * (1 - 0.02) < level.to_epsilon(delta=1e-6, sensitivity=1.0) < 2.0
+    assert pv.privacy.grid_statement(level, sensitivity=1.0, delta=1e-6).epsilon <= 2.0
     assert rows(out.read_text())[0]["fingerprint"] == level.fingerprint
 
 
@@ -199,8 +198,8 @@ def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
     whole = ok(meter, *COMMON, "--emit", "releases").stdout
     out, kept = tmp_path / "z.csv", tmp_path / "s.ckpt"
     plan = StreamPlan(
-        source=str(meter), target="load", features=None, level=pv.EndlessLevel(4.0), variance=None,
-        intercept=False, sides=Sides("releases"), json_in=False, json_out=False,
+        source=str(meter), target="load", features=None, level=pv.StreamLevel.constant(4.0),
+        variance=None, intercept=False, sides=Sides("releases"), json_in=False, json_out=False,
         output=Output(out), block=7, checkpoint=kept, replay=True, trial=Trial(True, 3),
     )  # fmt: skip
     quiet = Console(file=io.StringIO())
@@ -430,7 +429,7 @@ def test_no_rows_is_not_an_error(text):
 def test_the_spent_epsilon_is_told(meter):
     dp = ("--delta", "1e-6", "--sensitivity", "1")
     done = ok(meter, *COMMON, "--residual-variance", "1", "--lags", "0.5", *dp)
-    expected = pv.EndlessLevel(4.0, [0.5]).to_epsilon(delta=1e-6, move=1.0)
+    expected = pv.StreamLevel.constant(4.0, lags=[0.5]).to_epsilon(delta=1e-6, sensitivity=1.0)
     assert f"ε = {expected:.4g} at δ = 1e-06" in done.stderr
 
 

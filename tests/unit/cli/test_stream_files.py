@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from privest.data import Format, csv_records, open_lines
+from privest.data import Format
+from privest.data.lines import csv_records, open_lines
 from workflow_command import runner
 
 ROWS = [("time", "Wärme", "y")] + [
@@ -55,15 +56,6 @@ def test_the_same_numbers_however_they_are_written(
     assert (done.code, done.out) == (0, expected.out), done.err
     Path(f"{name}.gz").write_bytes(gzip.compress(text.encode(encoding)))
     assert privest("stream", f"{name}.gz", *TRIAL, *options).out == expected.out
-
-
-def test_a_reference_is_read_as_the_stream_is(privest):
-    Path("s.csv").write_text(written(";", ","), encoding="cp1252")
-    Path("r.csv").write_text(written(";", ","), encoding="cp1252")
-    files = ("--format", "decimal=,", "--format", "encoding=cp1252")
-    done = privest("stream", "s.csv", *TRIAL, *files, "--reference", "r.csv")
-    assert done.code == 0, done.err
-    assert "by the reference and the release" in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import privest as pv
 from privest.mechanism.source import Protected
 from privest.stream_file import check_lines
-from privest.workflow import verify
+from privest.workflow.verify import verify
 from workflow_command import runner
 
 LEVEL = ("--level", 4, "--lags", "0.5")
@@ -313,7 +313,9 @@ def test_a_disk_that_does_not_take_it_means_nothing_is_sent(privest, monkeypatch
     assert privest("stream", *command).code != 0
     monkeypatch.setattr(os, "fsync", real)
     held = steps("z.jsonl")
-    with pv.Checkpoint("c", mechanism=pv.StreamMechanism(pv.EndlessLevel(4.0, [0.5]))) as kept:
+    with pv.Checkpoint(
+        "c", mechanism=pv.StreamMechanism(pv.StreamLevel.constant(4.0, lags=[0.5]))
+    ) as kept:
         assert kept.resume()
         last = kept.pending.start
     assert last >= held[-1] >= 3

@@ -1,4 +1,4 @@
-"""Nothing that `stream`, `filter` and `consensus` write or say holds a reading.
+"""Nothing that `stream`, `filter` and agents write or say holds a reading.
 
 A reading that could be recognised anywhere is looked for in every byte of every file, in what is
 printed and in the log. A checkpoint of a level that looks back holds its last readings, for its
@@ -14,7 +14,6 @@ import pytest
 
 import privest as pv
 from privest import network
-from privest.cli.consensus import Model, contribution
 from privest.ledger import Budget, cost_of
 from privest.mechanism.source import Kept
 from workflow_command import runner
@@ -99,7 +98,7 @@ def test_filter(privest, caplog):
 
 @pytest.mark.parametrize("ledger", [False, True])
 def test_agents(privest, caplog, capsys, ledger):
-    """What an agent of `consensus` keeps and sends: (x_i, r_i) of its release."""
+    """What an agent keeps and sends: (x_i, r_i) of its release."""
     caplog.set_level(logging.DEBUG)
     Path("m.csv").write_text(rows())
     if ledger:
@@ -108,8 +107,9 @@ def test_agents(privest, caplog, capsys, ledger):
         noise = book.account("a").source(cost_of(4.0), start=0, level=4.0)
     else:
         noise = Kept("m.csv.release", level=4.0)
-    model = Model(target="y", residual_variance=0.25, features="x")
-    parts = [contribution("m.csv", model, 4.0, noise) for _ in range(3)]
+    table = np.genfromtxt("m.csv", delimiter=",", names=True)
+    sensor = network.Sensor(np.column_stack([np.ones(len(table)), table["x"]]), 0.25, 4.0)
+    parts = [sensor.contribution(sensor.release(table["y"], noise)) for _ in range(3)]
     for part in parts[1:]:
         assert np.array_equal(part.x, parts[0].x)
     Path("sent").write_bytes(parts[0].x.tobytes() + parts[0].r.tobytes())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privest.workflow import verify
+from privest.workflow.verify import verify
 from workflow_command import called
 
 STREAM = ("stream", "m.csv", "--target", "load", "--level", 2, "--emit", "releases", "--block", 4)

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from privest.workflow import to_toml
+from privest.workflow.spec import to_toml
 from workflow_command import runner
 from workflow_tables import people, spec, write
 

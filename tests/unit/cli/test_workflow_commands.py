@@ -14,8 +14,10 @@ import pytest
 
 from privest.ledger import discard
 from privest.report.numbers import near
-from privest.workflow import estimate, load_spec, make_plan, to_toml
 from privest.workflow.commands import commands_of
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.spec import load_spec, to_toml
 from workflow_command import runner
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
@@ -62,7 +64,7 @@ def test_options_and_plan_file_say_the_same(privest, data, plan_file):
         (("--by", "sex"), "model", {"features": ["sex"], "intercept": False}, "formula"),
         (("--formula", "ldl ~ age + C(sex)"), "model", {"formula": "ldl ~ age + C(sex)"},
          "features"),
-        (("--set", "public.expected.age=1"), "public", {"expected": {"age": 1.0}}, "reference"),
+        (("--missing", "drop"), "model", {"missing": "drop"}, "formula"),
         (("--format", "missing_codes=-9"), "format", {"missing_codes": ["-9"]}, "decimal"),
     ],
 )  # fmt: skip

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 
-from privest.workflow import Model, Privacy, Public, Spec, load_spec, make_plan, save_spec
+from privest.workflow import Spec
+from privest.workflow.plan import make_plan
+from privest.workflow.spec import Model, Privacy, Public, load_spec, save_spec
 from workflow_command import runner
 from workflow_tables import people
 
@@ -46,7 +48,7 @@ def exact(privest, folder, *plan):
     )
     assert done.code == 0, done.err
     found = json.loads(privest("estimate", folder / "z.csv", "--json").out)
-    return dict(zip(found["names"], found["estimate"]))
+    return dict(zip(found["names"], found["value"]))
 
 
 def test_a_formula_on_a_german_file_is_what_statsmodels_finds(privest, frame, tmp_path):

@@ -75,14 +75,3 @@ def test_a_person_of_100_000_rows_costs_what_the_plan_says(privest):
     assert done.code == 0, done.err
     assert "1 to 100,000 rows" in said
     assert "A cap on rows per person" in said
-
-
-def test_a_yes_or_no_given_as_a_number(privest):
-    """From public facts alone: the range. Without one nobody looked at the answers."""
-    done = privest(
-        "plan", "people.csv", "--form", "rows",
-        "--target", "ill", "--level", "4", "--features", "age",
-        "--range", "0,1",
-    )  # fmt: skip
-    assert done.code == 0
-    assert "the family binomial takes randomised response" in " ".join(done.out.split())

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from privest.data import MISSING, is_number, number, open_source
+from privest.data.cells import MISSING, is_number, number
+from privest.data.source import open_source
 from privest.streaming import Rows, read_series
 
 GAPS = ["", " ", ".", "NA", "na", "Na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none"]

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privest.data import Features, Texts
+from privest.data.cells import Texts
+from privest.data.features import Features
 from privest.errors import InvalidInput
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from privest.data import Format, as_format
+from privest.data import Format
+from privest.data.format import as_format
 from privest.errors import InvalidInput
 
 

@@ -11,9 +11,13 @@ import patsy
 import pytest
 from hypothesis import strategies as st
 
-from privest.data import Features, open_source, read_formula, read_rows
+from privest.data.features import Features
+from privest.data.formula import read_formula
+from privest.data.rows import read_rows
+from privest.data.source import open_source
 from privest.errors import InvalidInput
-from privest.workflow import Model, Privacy, Spec
+from privest.workflow import Spec
+from privest.workflow.spec import Model, Privacy
 
 LISTS = {"sex": ("f", "m"), "city": ("B", "K", "M"), "smoker": ("no", "yes")}
 CELLS = list(itertools.product(*LISTS.values())) * 4

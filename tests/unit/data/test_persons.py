@@ -9,7 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
-from privest.data import MISSING, Persons, Texts, open_source
+from privest.data.cells import MISSING, Texts
+from privest.data.persons import Persons
+from privest.data.source import open_source
 
 
 def random_names(rng, count):

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privest.data import Features, open_source, read_rows
+from privest.data.features import Features
+from privest.data.rows import read_rows
+from privest.data.source import open_source
 from privest.errors import InvalidInput
 
 TABLE = {

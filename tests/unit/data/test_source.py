@@ -8,7 +8,9 @@ import textwrap
 import numpy as np
 import pytest
 
-from privest.data import Table, load_diabetes, open_source
+from privest.data import load_diabetes
+from privest.data.frames import Table
+from privest.data.source import open_source
 from privest.errors import InvalidInput, MissingDependency
 
 pa = pytest.importorskip("pyarrow")
@@ -257,7 +259,9 @@ def test_the_extra_is_named(tmp_path, monkeypatch, name, module):
 def test_importing_and_arrays_need_none_of_them():
     code = """
         import sys
-        from privest.data import Features, open_source, read_rows
+        from privest.data.features import Features
+        from privest.data.rows import read_rows
+        from privest.data.source import open_source
         next(read_rows(open_source({"a": [1.0, 2.0]}), Features(("a",))))
         loaded = {"pyarrow", "pandas", "polars", "pyreadstat"} & set(sys.modules)
         assert not loaded, loaded
@@ -274,13 +278,16 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, ending):
     """
     code = """
         import resource, sys
-        from privest.data import Features, open_source, read_rows, write_table
+        from privest.data.features import Features
+        from privest.data.rows import read_rows
+        from privest.data.source import open_source
+        from privest.data.writer import write_table
         features = Features(tuple("abcd"))
         blocks = read_rows(open_source(sys.argv[1]), features, "e")
         rows = write_table(sys.argv[2], [*features.names, "z"], ([*b.H.T, b.y] for b in blocks))
         print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     """
-    from privest.data import write_table
+    from privest.data.writer import write_table
 
     rng = np.random.default_rng(1)
     peak = {}

@@ -10,7 +10,7 @@ import traceback
 import numpy as np
 import pytest
 
-from privest.data import open_source
+from privest.data.source import open_source
 from privest.errors import InvalidInput
 
 pytest.importorskip("pyarrow")

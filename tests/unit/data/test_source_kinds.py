@@ -14,7 +14,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privest.data import Features, Format, open_source, read_rows
+from privest.data import Format
+from privest.data.features import Features
+from privest.data.rows import read_rows
+from privest.data.source import open_source
 from privest.errors import InvalidInput
 
 ROWS = [["Größe, cm", "sex", "ldl"], [181.5, "männlich", 3.25], [None, "weiblich", 77777.0]]

@@ -12,7 +12,8 @@ import time
 import numpy as np
 import pytest
 
-from privest.data import open_source, write_table
+from privest.data.source import open_source
+from privest.data.writer import write_table
 from privest.errors import InvalidInput, MissingDependency
 
 pytest.importorskip("pyarrow")
@@ -106,7 +107,7 @@ def test_nothing_is_left_behind(tmp_path, ending, error, after):
 def test_ctrl_c_in_another_process(tmp_path, ending):
     code = f"""
         import numpy as np
-        from privest.data import write_table
+        from privest.data.writer import write_table
         def blocks():
             yield [np.random.default_rng(0).standard_normal(100_000)]
             print("under way", flush=True)

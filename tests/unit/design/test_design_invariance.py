@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import privest as pv
 
 AGREES = 2e-6  # two answers, each within 1e-6 of the best
-KINDS = ("A", "D", "E", "c", "standard errors")
+KINDS = ("A", "D", "E", "c")
 
 
 def problem(seed, m=14, n=3):
@@ -20,20 +20,14 @@ def criterion(kind, units):
     """The same wish when parameter j is counted in units of u_j: θ' = θ/u, h' = h·u."""
     n = len(units)
     wish = 1.0 + np.arange(n)
-    if kind == "A":
-        return pv.design.A(weight=wish * units**2)
-    if kind == "E":
-        return pv.design.E(weight=wish * units**2)
-    if kind == "c":
-        return pv.design.C(wish * units)
-    if kind == "D":
-        return pv.design.D()
-    return pv.design.StandardErrors({f"θ[{j}]": 0.1 * wish[j] / units[j] for j in range(n)})
+    if kind in ("A", "E"):
+        return {"criterion": kind, "weight": wish * units**2}
+    return {"criterion": wish * units if kind == "c" else "D"}
 
 
 def best(H, v, budget, kind, units, **options):
     model = pv.LinearModel(H * units, noise=pv.noise.Gaussian(cov=v))
-    found = pv.design.allocate(model, budget, criterion=criterion(kind, units), **options)
+    found = pv.design.allocate(model, budget, **criterion(kind, units), **options)
     shift = 2 * np.log(units).sum() if kind == "D" else 0.0
     return found, found.value + shift
 
@@ -46,7 +40,7 @@ def same(kind, one, other):
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.floats(-3, 3))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_units_of_parameters_and_readings(seed, kind, power):
     rng, H, v = problem(seed)
     units = 10.0 ** rng.uniform(-3, 3, H.shape[1])
@@ -58,7 +52,7 @@ def test_units_of_parameters_and_readings(seed, kind, power):
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_the_order_of_readings(seed, kind):
     rng, H, v = problem(seed)
     order = rng.permutation(len(v))
@@ -70,7 +64,7 @@ def test_the_order_of_readings(seed, kind):
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_rows_written_twice(seed, kind):
     """Twice the rows, half the level each: as if the noise had half the variance."""
     _, H, v = problem(seed)

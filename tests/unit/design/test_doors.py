@@ -1,4 +1,4 @@
-"""The doors of a design: both directions, constraints, certificates, words."""
+"""`allocate` and `least_loss`: both directions, limits, refusals, words."""
 
 import json
 import warnings
@@ -21,15 +21,12 @@ MODEST = pv.LinearModel(H[:12], noise=1.0)
 def value_of(criterion, model, level):
     """The criterion from the bound, a route of its own."""
     covariance = pv.bound(model, level).covariance
-    return {
-        "A": lambda: np.trace(covariance),
-        "C": lambda: criterion.vector @ covariance @ criterion.vector,
-        "D": lambda: np.linalg.slogdet(covariance)[1],
-        "E": lambda: np.linalg.eigvalsh(covariance)[-1],
-    }[criterion.symbol]()
+    if isinstance(criterion, str):
+        return np.trace(covariance) if criterion == "A" else np.linalg.slogdet(covariance)[1]
+    return np.array(criterion) @ covariance @ np.array(criterion)
 
 
-@pytest.mark.parametrize("criterion", [design.A(), design.C([1.0, -1.0, 2.0]), design.D()])
+@pytest.mark.parametrize("criterion", ["A", [1.0, -1.0, 2.0], "D"])
 @pytest.mark.parametrize(
     "limits",
     [
@@ -37,8 +34,8 @@ def value_of(criterion, model, level):
         {"cap": 1.5},
         {"cost": np.linspace(0.5, 3.0, 60)},
         {"groups": LABELS},
-        {"persons": design.Persons(LABELS, most=3.0)},
-        {"persons": design.Persons(LABELS, measure="largest")},
+        {"persons": LABELS, "person_cap": 3.0},
+        {"groups": LABELS, "cost": 0.25, "cap": 3.0},
     ],
     ids=["budget", "caps", "costs", "groups", "trace", "largest"],
 )
@@ -46,26 +43,17 @@ def test_an_allocation_is_what_it_says_and_the_way_back_agrees(criterion, limits
     budget = 20.0
     found = design.allocate(MODEL, budget, criterion=criterion, **limits)
     assert found.certified
-    assert found.value == pytest.approx(value_of(criterion, MODEL, found), rel=1e-10)
-    scale = 1.0 if criterion.symbol == "D" else found.value
+    assert found.value == pytest.approx(value_of(criterion, MODEL, found.level), rel=1e-10)
+    scale = 1.0 if criterion == "D" else found.value
     assert -1e-12 * scale <= found.value - found.floor <= 1e-6 * scale
     assert found.value <= found.equal + 1e-12 * abs(found.equal)
     back = design.least_loss(MODEL, found.value, criterion=criterion, **limits)
     assert back.certified
     assert back.spent == pytest.approx(found.spent, rel=3e-6)
     assert back.value <= found.value + 1e-9 * scale
-    spent = _loss(found.levels, limits)
+    spent = found.levels @ np.broadcast_to(limits.get("cost", 1.0), 60)
     assert spent == pytest.approx(found.spent, rel=1e-12)
     assert spent <= budget * (1 + 1e-12)
-
-
-def _loss(levels, limits):
-    persons = limits.get("persons")
-    if persons is not None and persons.measure == "largest":
-        largest = np.zeros(15)
-        np.maximum.at(largest, LABELS, levels)
-        return largest.sum()
-    return levels @ np.broadcast_to(limits.get("cost", 1.0), levels.shape)
 
 
 def test_limits_hold_to_the_letter():
@@ -73,7 +61,7 @@ def test_limits_hold_to_the_letter():
     assert capped.levels.max() <= 0.6  # not a rounding above it
     shared = design.allocate(MODEL, 20.0, groups=LABELS)
     assert (shared.levels == shared.levels.reshape(15, 4)[:, :1].repeat(4, 1).ravel()).all()
-    each = design.allocate(MODEL, 40.0, persons=design.Persons(LABELS, most=3.0))
+    each = design.allocate(MODEL, 40.0, persons=LABELS, person_cap=3.0)
     totals = np.bincount(LABELS, each.levels)
     assert totals.max() <= 3.0
     assert (totals > 2.9).any()
@@ -81,7 +69,7 @@ def test_limits_hold_to_the_letter():
     assert free.value < each.value
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_limits_hold_in_every_unit(seed):
     """Levels are found in units of their own; back in the user's no limit is passed by rounding."""
     rng = np.random.default_rng(seed)
@@ -92,31 +80,29 @@ def test_limits_hold_in_every_unit(seed):
         unit * rng.uniform(0.3, 2),
         unit * rng.uniform(1, 3),
     )
-    found = design.allocate(
-        model, budget, cap=cap, persons=design.Persons(LABELS, most=most), criterion=design.D()
-    )
+    found = design.allocate(model, budget, cap=cap, persons=LABELS, person_cap=most, criterion="D")
     assert found.levels.max() <= cap
     assert np.bincount(LABELS, found.levels).max() <= most
     assert found.levels.sum() <= budget
 
 
-def test_an_allocation_is_a_level_for_every_door():
+def test_an_allocation_has_a_level_its_bound_and_words():
     found = design.allocate(MODEL, 20.0)
-    assert isinstance(found, pv.PrivacyLevel)
-    assert found.size == 60
-    assert type(found * 2.0) is pv.PrivacyLevel
-    assert type(found + found) is pv.PrivacyLevel
-    assert (found + found).for_size(60).trace() == pytest.approx(2 * found.spent)
-    assert found.fingerprint == pv.PrivacyLevel(found.levels).fingerprint
-    shown = found.support  # a reading without a level is not released
-    assert pv.mechanism.GaussianMechanism(found, 60).release(np.zeros(60)).shape == (shown,)
-    json.dumps(found.to_dict())
-    assert "Proved" in found.explain()
+    assert found.level.size == 60
+    assert found.level.fingerprint == pv.PrivacyLevel(found.levels).fingerprint
+    assert np.trace(found.bound.covariance) == pytest.approx(found.value, rel=1e-10)
+    shown = found.support  # a measurement without a level is not released
+    assert pv.mechanism.GaussianMechanism(found.level, 60).release(np.zeros(60)).shape == (shown,)
+    told = json.loads(json.dumps(found.to_dict()))
+    assert (told["criterion"], told["certified"]) == ("A", True)
+    assert "Proved" in found.summary()
 
 
 def test_equal_levels_are_exact_and_best_for_the_largest_loss():
-    found = design.equalised(MODEL, {0: 0.4, 2: 0.3}, cap=np.where(np.arange(60) < 5, 0.1, np.inf))
-    errors = pv.bound(MODEL, found).standard_error
+    found = design.least_loss(
+        MODEL, {0: 0.4, 2: 0.3}, cap=np.where(np.arange(60) < 5, 0.1, np.inf), loss="largest"
+    )
+    errors = found.bound.standard_error
     assert max(errors[0] / 0.4, errors[2] / 0.3) == pytest.approx(1.0, abs=1e-12)
     other = found.levels * RNG.uniform(0.5, 1.0, 60)
     worse = pv.bound(MODEL, other).standard_error
@@ -130,7 +116,7 @@ def test_equal_levels_are_exact_and_best_for_the_largest_loss():
         (lambda least: least, {}, "classical"),
         (lambda least: 1.1 * least, {"cap": 1.0}, "caps"),
         (lambda least: 1.1 * least, {"cap": np.eye(60)[0]}, "hidden"),
-        (lambda least: 1.1 * least, {"persons": design.Persons(LABELS, most=0.5)}, "caps"),
+        (lambda least: 1.1 * least, {"persons": LABELS, "person_cap": 0.5}, "caps"),
     ],
 )
 def test_targets_out_of_reach_are_told_apart(target, limits, reason):
@@ -153,8 +139,8 @@ def test_the_nearest_value_can_be_reached():
 
 
 def test_the_price_is_the_slope_of_the_value():
-    low, high = (design.allocate(MODEL, b, tol=1e-10) for b in (20.0, 20.02))
-    assert low.price == pytest.approx((low.value - high.value) / 0.02, rel=2e-3)
+    low, high = (design.allocate(MODEL, b) for b in (20.0, 20.2))
+    assert low.price == pytest.approx((low.value - high.value) / 0.2, rel=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -164,20 +150,23 @@ def test_the_price_is_the_slope_of_the_value():
         (lambda: design.allocate(MODEL, 1.0, cost=0.0), "cost must be > 0"),
         (lambda: design.allocate(MODEL, 1.0, cap=-1.0), "cap must be ≥ 0"),
         (lambda: design.allocate(MODEL, 1.0, cap=[1.0, 2.0]), "one for each of 60"),
-        (lambda: design.allocate(MODEL, 1.0, groups=[1, 2]), "one label a reading"),
-        (lambda: design.allocate(MODEL, 1.0, criterion="A"), "criterion must be"),
+        (lambda: design.allocate(MODEL, 1.0, groups=[1, 2]), "one label per measurement"),
+        (lambda: design.allocate(MODEL, 1.0, criterion="B"), "criterion"),
+        (lambda: design.allocate(MODEL, 1.0, criterion="D", weight=np.ones(3)), "weight"),
+        (lambda: design.allocate(MODEL, 1.0, persons=LABELS), "person_cap"),
+        (lambda: design.allocate(MODEL, 1.0, person_cap=1.0), "needs persons"),
+        (lambda: design.allocate(MODEL, np.inf), "finite caps"),
+        (lambda: design.least_loss(MODEL, 1.0, loss="largest", shape="full"), "independent"),
         (lambda: design.least_loss(MODEL, {"age": 1.0}), "no parameter 'age'"),
-        (lambda: design.least_loss(MODEL, {}), "mapping"),
+        (lambda: design.least_loss(MODEL, {}), "no standard error"),
         (lambda: design.least_loss(MODEL, -1.0), "target must be > 0"),
-        (lambda: design.C([0.0, 0.0]), "nothing is asked"),
-        (lambda: design.Persons(LABELS, most=0.0), "must be > 0"),
-        (lambda: design.Persons(LABELS, measure="sum"), "measure"),
-        (lambda: design.allocate(MODEL, 1.0, groups=LABELS, persons=LABELS), "leave groups out"),
+        (lambda: design.allocate(MODEL, 1.0, criterion=[0.0, 0.0, 0.0]), "not zero"),
+        (lambda: design.allocate(MODEL, 1.0, persons=LABELS, person_cap=0.0), "must be > 0"),
         (
             lambda: design.allocate(
-                MODEL, 1.0, groups=np.arange(60) % 4, persons=design.Persons(LABELS, most=1.0)
+                MODEL, 1.0, groups=np.arange(60) % 4, persons=LABELS, person_cap=1.0
             ),
-            "within persons",
+            "several persons",
         ),
     ],
 )
@@ -206,56 +195,33 @@ def test_what_nothing_shows_is_not_identifiable():
 
 def test_an_allocation_that_hides_what_was_not_asked_for_is_a_record_all_the_same():
     model = pv.LinearModel([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], noise=1.0)
-    found = design.allocate(model, 4.0, criterion=design.C([1.0, 0.0]))
+    found = design.allocate(model, 4.0, criterion=[1.0, 0.0])
     assert found.levels[1] == 0
-    assert found.standard_error == pytest.approx([np.sqrt(0.75), np.inf])
-    assert json.loads(json.dumps(found.to_dict()))["standard_error"][1] == "Infinity"
+    errors = found.bound.contrast(np.eye(2)).standard_error
+    assert errors == pytest.approx([np.sqrt(0.75), np.inf])
+    json.dumps(found.to_dict())
 
 
-@pytest.mark.parametrize("door", [
-    lambda model, **limits: design.allocate(model, 4.0, **limits),
-    lambda model, **limits: design.least_loss(model, 1.0, **limits),
-    lambda model, **limits: design.optimality_gap(model, [0, 2, 2], design.A(), 4.0, **limits),
-])  # fmt: skip
-def test_a_person_at_the_largest_level_has_one_cap(door):
-    """Levels 0, 2, 2 keep these limits; one level for each person would prove a floor above."""
-    model = pv.LinearModel([[1.0], [1.0], [1.0]], noise=1.0)
-    persons = design.Persons(["a", "a", "b"], 2.0, "largest")
-    with pytest.raises(InvalidInput, match="different caps"):
-        door(model, persons=persons, cap=[0.0, np.inf, np.inf])
-
-
-@pytest.mark.parametrize("criterion", [design.A(), design.D(), design.E(), design.C([1.0])])
+@pytest.mark.parametrize("criterion", ["A", "D", "E", [1.0]])
 def test_targets_near_the_limits_of_persons_where_most_readings_are_hidden(criterion):
     model = pv.LinearModel([[1.0], [1.0], [1.0], [0.1], [3.0]], noise=1.0)
-    limits = {"cap": [0, 0, 0, np.inf, np.inf], "persons": design.Persons([0, 0, 0, 1, 1], 2.0)}
+    limits = {"cap": [0, 0, 0, np.inf, np.inf], "persons": [0, 0, 0, 1, 1], "person_cap": 2.0}
     target = 1.01 * (1 + 1 / 2) / 9  # the best is s = 2 of the last reading
-    wanted = np.log(target) if criterion.symbol == "D" else target
+    wanted = np.log(target) if criterion == "D" else target
     found = design.least_loss(model, wanted, criterion=criterion, **limits)
     assert found.levels[-1] == pytest.approx(1 / (9 * target - 1))
     assert found.gap <= 1e-6
-
-
-@pytest.mark.parametrize("variance", [0.0, 1.0])
-@pytest.mark.parametrize("times", [1e-4, 1e-8, 1e-12])
-def test_one_error_that_is_far_above_the_others_is_proved_as_if_alone(times, variance):
-    model = pv.LinearModel(H[:20] * [1.0, 1.0, times], noise=np.full(20, variance))
-    found = design.allocate(model, 10.0, criterion=design.StandardErrors({0: 1, 1: 1, 2: 1}))
-    alone = design.allocate(model, 10.0, criterion=design.C([0.0, 0.0, 1.0]))
-    assert found.gap <= 1e-6
-    assert found.price == pytest.approx(alone.price, rel=1e-3)
 
 
 @pytest.mark.parametrize("seed", [5, 9])
 def test_targets_of_errors_many_orders_apart_are_met_and_the_floor_is_no_lie(seed):
     rng = np.random.default_rng(seed)
     model = pv.LinearModel(rng.standard_normal((9, 3)) * 10.0 ** rng.uniform(-8, 8, 3), noise=1.0)
-    asked = design.StandardErrors({0: 1, 1: 1, 2: 1})
-    best = design.allocate(model, 1.0, criterion=asked)
-    found = design.least_loss(model, best.value, criterion=asked)
-    assert found.value <= best.value * (1 + 1e-9)
-    assert found.floor <= 1.0 + 1e-6
-    assert found.spent >= 1.0 - 1e-6
+    errors = 1.1 * pv.bound(model, 1.0).standard_error  # equal levels of 1 reach it: at most 9
+    found = design.least_loss(model, errors)
+    assert found.value <= 1 + 1e-9
+    assert found.floor <= found.spent <= 9.0
+    assert (found.bound.standard_error <= errors * (1 + 1e-9)).all()
 
 
 def test_a_target_well_within_the_limits_of_persons_is_not_given_up():
@@ -263,55 +229,36 @@ def test_a_target_well_within_the_limits_of_persons_is_not_given_up():
     rows = [[5.761, 1.583, 2.287], [-2.264, 0.652, 0.116], [2.97, 4.377, 0.458],
             [-45.106, -2.677, 6.161], [0.003, -0.224, 0.42], [0.321, 0.351, 0.202]]  # fmt: skip
     model = pv.LinearModel(rows, noise=[0.0, 1.018, 0.0, 0.71, 0.0, 0.0])
-    asked = {"criterion": design.C([0.267, 0.819, -0.409]),
-             "persons": design.Persons([2, 0, 2, 2, 0, 2], 2.0)}  # fmt: skip
+    asked = {"criterion": [0.267, 0.819, -0.409],
+             "persons": [2, 0, 2, 2, 0, 2], "person_cap": 2.0}  # fmt: skip
     best = design.allocate(model, 10.0, **asked)
     found = design.least_loss(model, 1.1 * best.value, **asked)
     assert found.spent < best.spent
     assert found.gap <= 1e-6
 
 
-def test_a_price_is_stated_where_it_is_known():
-    """With a large gap the witness is poor, and the price that it has is not the slope."""
-    assert design.allocate(MODEL, 20.0).price > 0
-    loose = design.spread(MODEL, 20.0, tol=0.5)
-    assert loose.gap > 1e-4
-    assert np.isnan(loose.price)
-    assert loose.to_dict()["price"] is None
-
-
-def test_a_weighted_sum_in_words():
-    weighted = design.A([1.0, 2.0, 3.0]).words()
-    assert weighted == "the weighted sum of the squared errors"  # ", weighted by 3 %" misleads
-    assert "weighted" not in design.A().words()
-
-
 EXTREME = {
     "budget 1e-300": lambda: design.allocate(MODEST, 1e-300),
-    "budget 1e300": lambda: design.allocate(MODEST, 1e300, criterion=design.E()),
     "full budget 1e-300": lambda: design.allocate(MODEST, 1e-300, shape="full"),
     "target 1e300": lambda: design.least_loss(MODEST, 1e300),
-    "full target 1e300": lambda: design.least_loss(MODEST, 1e300, shape="full"),
     "errors of 1e200": lambda: design.least_loss(MODEST, {0: 1e200}),
-    "log det 1e100": lambda: design.least_loss(MODEST, 1e100, criterion=design.D()),
-    "equalised at 1e-300": lambda: design.equalised(MODEST, 1e-300),
+    "log det 1e100": lambda: design.least_loss(MODEST, 1e100, criterion="D"),
+    "largest loss at 1e-300": lambda: design.least_loss(MODEST, 1e-300, loss="largest"),
     "gap of level 1e-300": lambda: design.optimality_gap(MODEST, 1e-300),
-    "gap of one level 1e-300": lambda: design.optimality_gap(MODEST, [*np.ones(11), 1e-300]),
-    "gap for a budget of 1e300": lambda: design.optimality_gap(
-        MODEST, np.ones(12), design.A(), 1e300
-    ),
+    "gap for a budget of 1e300": lambda: design.optimality_gap(MODEST, np.ones(12), budget=1e300),
     "gap for a target of 1e300": lambda: design.optimality_gap(
-        MODEST, np.ones(12), design.E(), target=1e300
+        MODEST, np.ones(12), criterion="E", target=1e300
     ),
     "cost 1e300": lambda: design.allocate(MODEST, 1.0, cost=1e300),
     "cap 1e-300": lambda: design.allocate(MODEST, 1.0, cap=1e-300),
-    "persons 1e-300": lambda: design.Persons([0, 1], 1e-300),
-    "weight 1e200": lambda: design.allocate(MODEST, 1.0, criterion=design.A([1e200, 1.0, 1.0])),
-    "vector 1e200": lambda: design.C([1e200, 1.0, 1.0]),
+    "persons 1e-300": lambda: design.allocate(
+        MODEST, 1.0, persons=np.arange(12), person_cap=1e-300
+    ),
+    "weight 1e200": lambda: design.allocate(MODEST, 1.0, weight=[1e200, 1.0, 1.0]),
+    "vector 1e200": lambda: design.allocate(MODEST, 1.0, criterion=[1e200, 1.0, 1.0]),
     "noise 1e-200": lambda: design.allocate(pv.LinearModel(MODEST.matrix, noise=1e-200), 1.0),
     "H 1e-100": lambda: design.allocate(pv.LinearModel(1e-100 * MODEST.matrix, noise=1.0), 1.0),
-    "spread 1e-300": lambda: design.spread(MODEST, 1e-300),
-    "correlated 1e-300": lambda: design.correlated(MODEST, 1e-300),
+    "schedule 1e-300": lambda: design.schedule(MODEST, 1e-300),
 }
 
 
@@ -327,9 +274,9 @@ def test_sizes_beyond_all_numbers_are_refused_in_one_sentence(case):
 def test_sizes_up_to_the_limit_have_an_answer_without_a_warning(size):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for criterion in (design.A(), design.C([1.0, 0.0, 2.0]), design.D(), design.E()):
+        for criterion in ("A", [1.0, 0.0, 2.0], "D", "E"):
             assert np.isfinite(design.allocate(MODEST, size, criterion=criterion).value)
-        assert np.isfinite(design.spread(MODEST, size).value)
+        assert np.isfinite(design.schedule(MODEST, size).value)
         assert np.isfinite(design.least_loss(MODEST, 1e45).spent)
 
 
@@ -337,15 +284,14 @@ def exact_cost(cost, levels):
     return sum(Fraction(float(c)) * Fraction(float(s)) for c, s in zip(cost, levels))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_levels_keep_their_budget_to_the_letter(seed):
-    """Decided in fractions: Σ c_k s_k ≤ budget. A spread went beyond it in one of four."""
+    """Decided in fractions: Σ c_k s_k ≤ budget."""
     rng = np.random.default_rng(seed)
     model = pv.LinearModel(rng.normal(size=(15, 2)), noise=float(10.0 ** rng.uniform(-2, 2)))
     budget, cost = 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-1, 1, size=15)
     found = [
-        design.spread(model, budget, cost=cost),
-        design.spread(model, budget, "final", cost=cost),
+        design.schedule(model, budget, cost=cost),
         design.allocate(model, budget, cost=cost),
         design.allocate(model, budget, cost=cost, shape="full"),
     ]

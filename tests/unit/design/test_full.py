@@ -1,7 +1,6 @@
 """Full matrices S under a budget, caps and persons' traces, by a program and by the closed form."""
 
 import builtins
-import json
 import warnings
 from fractions import Fraction
 
@@ -32,24 +31,23 @@ NOISES = {
     "full": ROOT @ ROOT.T,
 }
 CRITERIA = {
-    "A": design.A(),
-    "C": design.C([1.0, -1.0, 2.0]),
-    "D": design.D(),
-    "E": design.E(),
-    "T": design.StandardErrors({0: 0.5, 1: 0.3}),
+    "A": "A",
+    "C": [1.0, -1.0, 2.0],
+    "D": "D",
+    "E": "E",
 }
 LIMITS = {
     "budget": {},
     "caps": {"cap": RNG.uniform(0.2, 0.9, M)},
     "costs": {"cost": np.linspace(0.5, 3.0, M)},
-    "trace": {"persons": design.Persons(LABELS, most=1.2)},
-    "blocks": {"persons": design.Persons(LABELS, most=1.2), "shape": "persons"},
+    "trace": {"persons": LABELS, "person_cap": 1.2},
+    "blocks": {"persons": LABELS, "person_cap": 1.2, "shape": "persons"},
     "hidden": {"cap": np.r_[0.0, np.full(M - 1, 1.0)]},
 }
 BUDGET = 3.0
 FAST = [
     ("unequal", "A", "caps"), ("equal", "C", "trace"), ("mixed", "D", "costs"),
-    ("full", "E", "budget"), ("equal", "T", "blocks"), ("small", "A", "hidden"),
+    ("full", "E", "budget"), ("equal", "A", "blocks"), ("small", "A", "hidden"),
 ]  # fmt: skip
 GRID = [
     pytest.param(*case, marks=() if case in FAST else pytest.mark.slow)
@@ -102,9 +100,7 @@ def least(criterion, P):
         return cp.Maximize(cp.log_det(P)), []
     if criterion == "E":
         return cp.Maximize(cp.lambda_min(P)), []
-    eye = np.eye(N)
-    parts = [cp.matrix_frac(eye[0] / 0.5, P), cp.matrix_frac(eye[1] / 0.3, P)]
-    return cp.Minimize(cp.maximum(*parts)), []
+    raise AssertionError(criterion)
 
 
 def by_bound(model, level, criterion):
@@ -116,7 +112,6 @@ def by_bound(model, level, criterion):
         "C": lambda: c @ covariance @ c,
         "D": lambda: np.linalg.slogdet(covariance)[1],
         "E": lambda: np.linalg.eigvalsh(covariance)[-1],
-        "T": lambda: max(covariance[0, 0] / 0.25, covariance[1, 1] / 0.09),
     }[criterion]()
 
 
@@ -127,11 +122,13 @@ def test_the_best_full_matrix_both_ways_against_the_textbook_program(noise, crit
     size = 1.0 if criterion == "D" else abs(found.value)
     assert found.certified
     assert found.floor <= found.value
-    # C and T have a singular P, where the textbook program goes up to 2e-6 below a proved floor.
-    close = 3e-6 if criterion in "CT" else 1e-6
+    # C has a singular P, where the textbook program goes up to 2e-6 below a proved floor.
+    close = 3e-6 if criterion == "C" else 1e-6
     assert found.value == pytest.approx(textbook(noise, criterion, limits), abs=close * size)
-    if found.rank >= N:
-        assert by_bound(model, found, criterion) == pytest.approx(found.value, abs=1e-6 * size)
+    if found.level.rank >= N:
+        assert by_bound(model, found.level, criterion) == pytest.approx(
+            found.value, abs=1e-6 * size
+        )
     keeps_the_limits(found, limits)
     slack = 0.01 * size
     back = design.least_loss(model, found.value + slack, criterion=wanted, **asked(limits))
@@ -146,7 +143,7 @@ def test_the_best_full_matrix_both_ways_against_the_textbook_program(noise, crit
 def keeps_the_limits(found, limits):
     """To the letter: not one unit in the last place above."""
     given = LIMITS[limits]
-    S = found.dense()
+    S = found.level.dense()
     levels = np.diagonal(S)
     assert levels @ np.broadcast_to(given.get("cost", 1.0), M) <= BUDGET * (1 + 1e-15)
     assert (levels <= given.get("cap", np.inf)).all()
@@ -154,10 +151,9 @@ def keeps_the_limits(found, limits):
         assert np.bincount(LABELS, levels).max() <= 1.2
     if given.get("shape") == "persons":
         assert not S[LABELS[:, None] != LABELS].any()
-    np.testing.assert_allclose(found.factor @ found.factor.T, S, rtol=1e-12, atol=1e-15)
     assert np.linalg.eigvalsh(S)[0] >= -1e-14 * np.trace(S)
     if given.get("shape") != "persons":
-        assert found.rank <= N
+        assert found.level.rank <= N
 
 
 def test_under_a_budget_alone_it_is_the_closed_form_and_needs_no_solver(monkeypatch):
@@ -193,7 +189,7 @@ def test_the_price_is_the_slope():
         assert (found.value - more.value) / (0.001 * BUDGET) == pytest.approx(found.price, rel=5e-3)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_no_level_within_the_limits_is_below_the_floor(seed):
     """Random S of the same shape, drawn into the limits by plain arithmetic."""
     rng = np.random.default_rng(seed)
@@ -216,22 +212,15 @@ def test_no_level_within_the_limits_is_below_the_floor(seed):
         assert found.floor <= other + 1e-9 * abs(other)
 
 
-def test_one_level_for_a_person_is_best_also_among_blocks():
-    """S_P ≤ tI: the group case of the diagonal shape, and a clear refusal here."""
-    persons = design.Persons(LABELS, measure="largest")
-    with pytest.raises(InvalidInput, match="largest"):
-        design.allocate(model_of("equal"), BUDGET, shape="full", persons=persons)
-
-
 def test_blocks_of_neighbours_keep_their_structure_and_are_released():
     model = model_of("equal")
     found = design.allocate(model, BUDGET, shape="persons", persons=LABELS)
-    assert found.for_size(M).sizes == (3, 3, 3)
-    mechanism = pv.mechanism.GaussianMechanism(found, M)
-    assert mechanism.release(np.zeros(M)).shape == (found.rank,)
+    assert found.level.for_size(M).sizes == (3, 3, 3)
+    mechanism = pv.mechanism.GaussianMechanism(found.level, M)
+    assert mechanism.release(np.zeros(M)).shape == (found.level.rank,)
     turned = np.array([0, 1, 2] * 3)
     other = design.allocate(model, BUDGET, shape="persons", persons=turned)
-    assert not other.dense()[turned[:, None] != turned].any()
+    assert not other.level.dense()[turned[:, None] != turned].any()
     joint = design.allocate(model, BUDGET, shape="full")
     assert joint.value <= found.value <= design.allocate(model, BUDGET).value
 
@@ -246,7 +235,9 @@ def test_what_cannot_be_reached_is_told_apart():
     with pytest.raises(InfeasibleTarget) as capped:
         design.least_loss(model, 1.05 * classical, shape="full", cap=0.1)
     assert capped.value.reason == "caps"
-    best = design.correlated(model, 0.1)  # caps alone: the other route to the same optimum
+    best = design.allocate(
+        model, np.inf, cap=0.1, shape="full"
+    )  # caps alone: the other route to the same optimum
     assert capped.value.nearest == pytest.approx(best.value, rel=1e-6)
     with pytest.raises(NotIdentifiable):
         design.allocate(pv.LinearModel(np.ones((4, 2)), noise=1.0), 1.0, shape="full")
@@ -266,20 +257,11 @@ def test_what_makes_no_sense_is_refused(more, said):
         design.allocate(model_of("equal"), BUDGET, **more)
 
 
-def test_words_and_json():
-    found = design.allocate(model_of("equal"), BUDGET, shape="full")
-    assert "one trusted curator" in found.explain()
-    told = json.loads(json.dumps(found.to_dict()))
-    np.testing.assert_array_equal(np.array(told["factor"]), found.factor)
-    assert told["shape"] == "full"
-    assert repr(found).startswith("FullAllocation(full, A, 9 readings")
-
-
 @pytest.mark.parametrize("limits", LIMITS)
 def test_limits_hold_in_exact_numbers(limits):
     found = design.allocate(model_of("equal"), BUDGET, **asked(limits))
     given = LIMITS[limits]
-    levels = [sum(Fraction(x) ** 2 for x in row) for row in found.factor.tolist()]
+    levels = [sum(Fraction(x) ** 2 for x in row) for row in factor_of(found.level, M).tolist()]
     cost = np.broadcast_to(given.get("cost", 1.0), M).tolist()
     assert sum(Fraction(c) * s for c, s in zip(cost, levels)) <= Fraction(BUDGET)
     cap = np.broadcast_to(given.get("cap", np.inf), M).tolist()
@@ -295,7 +277,7 @@ def test_the_certificate_and_not_the_solver_says_when_to_stop(monkeypatch):
     rows = rng.standard_normal((8, 3)) * [1e-3, 1.0, 1e3]
     model = pv.LinearModel(rows, noise=1e-6)
     cap = 0.05 / 8 * 10 ** rng.uniform(-1, 2, 8)
-    found = design.allocate(model, 0.05, criterion=design.E(), shape="full", cap=cap)
+    found = design.allocate(model, 0.05, criterion="E", shape="full", cap=cap)
     assert found.certified
     tried, genuine = [], cp.Problem.solve
 
@@ -306,7 +288,7 @@ def test_the_certificate_and_not_the_solver_says_when_to_stop(monkeypatch):
         return genuine(self, **options)
 
     monkeypatch.setattr(cp.Problem, "solve", counted)
-    again = design.allocate(model, 0.05, criterion=design.E(), shape="full", cap=cap)
+    again = design.allocate(model, 0.05, criterion="E", shape="full", cap=cap)
     assert tried[:2] == [1e-10, 1e-9]
     assert again.certified
 
@@ -315,4 +297,119 @@ def test_the_certificate_and_not_the_solver_says_when_to_stop(monkeypatch):
 
     monkeypatch.setattr(cp.Problem, "solve", stalled)
     with pytest.raises(NumericalFailure, match="units"):
-        design.allocate(model, 0.05, criterion=design.E(), shape="full", cap=cap)
+        design.allocate(model, 0.05, criterion="E", shape="full", cap=cap)
+
+
+# --- caps alone ----------------------------------------------------------------------------------
+
+
+def jointly(model, caps, **more):
+    return design.allocate(model, np.inf, cap=caps, shape="full", **more)
+
+
+def factor_of(level, m):
+    """L (m, r) with S = LLᵀ."""
+    L = level.for_size(m).times_factor(np.eye(m))
+    return L[:, L.any(axis=0)]
+
+
+def information(H, sigma, S):
+    """HᵀXH by the plain formula: X = S(I + ΣS)⁻¹."""
+    return H.T @ S @ np.linalg.solve(np.eye(len(S)) + sigma @ S, H)
+
+
+@pytest.mark.parametrize("m", [50, 120])
+def test_one_parameter_without_measurement_noise(m):
+    """S = ee' with the signs of h: value 1/(Σ√e|h|)², independent 1/Σeh²: the gain about 2m/π."""
+    h = np.random.default_rng(m).standard_normal((m, 1))
+    found = jointly(pv.LinearModel(h, pv.noise.Gaussian(cov=np.zeros(m))), 2.0)
+    assert found.value == pytest.approx(1 / (2.0 * np.abs(h).sum() ** 2), rel=1e-6)
+    gain = found.equal / found.value
+    assert gain == pytest.approx(np.abs(h).sum() ** 2 / (h**2).sum(), rel=1e-6)
+    # (Σ|h|)²/Σh² has mean near 2m/π and relative deviation √((2π − 4)/m)·… < 4/√m beyond 4 sigma
+    assert gain == pytest.approx(2 * m / np.pi, rel=4 / np.sqrt(m))
+    assert found.gap <= 2e-6
+
+
+def test_a_measurement_that_would_spoil_the_others_stays_below_its_cap():
+    rng = np.random.default_rng(0)
+    H, caps = rng.standard_normal((12, 2)), np.r_[np.full(11, 0.05), 30.0]
+    found = jointly(pv.LinearModel(H, noise=2.0), caps)
+    assert found.certified
+    assert (found.levels / caps).min() < 0.9
+    # The same S with its rows drawn out to the caps is feasible, and worse.
+    L = factor_of(found.level, 12)
+    full = L / np.linalg.norm(L, axis=1, keepdims=True) * np.sqrt(caps)[:, None]
+    drawn_out = np.linalg.inv(information(H, 2.0 * np.eye(12), full @ full.T))
+    assert np.trace(drawn_out) > 1.01 * found.value
+
+
+def test_caps_hold_to_the_letter_and_a_cap_of_zero_hides():
+    rng = np.random.default_rng(3)
+    caps = 10 ** rng.uniform(-2, 2, 40)
+    caps[[1, 7]] = 0.0
+    model = pv.LinearModel(rng.standard_normal((40, 3)), noise=0.3)
+    found = jointly(model, caps)
+    S = found.level.dense()
+    assert (np.diagonal(S) <= caps).all()
+    assert not S[[1, 7]].any()
+    assert found.level.rank == 3
+    assert found.value == pytest.approx(np.trace(found.bound.covariance), rel=1e-10)
+    assert found.value < np.trace(pv.bound(model, caps).covariance)
+    assert found.certified
+    less = design.allocate(model, 0.5 * found.spent, cap=caps, shape="full")
+    assert less.value > found.value
+
+
+def test_hidden_parameters_are_told():
+    H = np.c_[np.ones(8), np.arange(8.0), np.arange(8.0) + 1.0]  # column 2 = 0 + 1
+    with pytest.raises(NotIdentifiable, match=r"θ\[0\]"):
+        jointly(pv.LinearModel(H, noise=1.0), 1.0)
+    with pytest.raises(NotIdentifiable):
+        jointly(pv.LinearModel(H[:, :2], noise=1.0), np.r_[np.ones(1), np.zeros(7)])
+
+
+def test_units_do_not_matter():
+    H = np.random.default_rng(4).standard_normal((20, 2))
+    plain = jointly(pv.LinearModel(H, noise=0.5), 1.0)
+    scale = np.array([1e-4, 1e5])
+    other = jointly(pv.LinearModel(10.0 * H / scale, noise=50.0), 0.01, weight=1 / scale**2)
+    assert other.value == pytest.approx(plain.value, rel=1e-8)
+
+
+def test_a_release_is_n_numbers_and_attains_the_value():
+    """Through the Gaussian mechanism and least squares: the mean squared error is the value.
+
+    20 000 trials of a normal error: the mean of ‖error‖² has a relative deviation of at most
+    √(2/20 000) = 1 %; five of them.
+    """
+    rng = np.random.default_rng(9)
+    H, theta = rng.standard_normal((30, 2)), np.array([1.0, -2.0])
+    model = pv.LinearModel(H, noise=0.5)
+    found = jointly(model, 1.0)
+    mechanism = pv.mechanism.GaussianMechanism(found.level, 30)
+    assert mechanism.outputs == 2
+    z = mechanism.simulate(model.simulate(theta, rng, 20_000), rng)
+    L = factor_of(found.level, 30)
+    root = np.linalg.cholesky(0.5 * L.T @ L + np.eye(2))
+    G = np.linalg.solve(root, L.T @ H)
+    estimate = np.linalg.lstsq(G, np.linalg.solve(root, z.T), rcond=None)[0]
+    error = ((estimate - theta[:, None]) ** 2).sum(axis=0).mean()
+    assert error == pytest.approx(found.value, rel=0.05)
+    # And with protected noise: one release, the same level.
+    assert mechanism.release(model.simulate(theta, rng)).shape == (2,)
+    # Each measurement by itself is as hidden as its cap says; together they are not.
+    assert np.diagonal(mechanism.worst_information()).max() <= 1.0
+    assert np.linalg.eigvalsh(mechanism.worst_information())[-1] > 5.0
+
+
+def test_words_name_the_promise():
+    found = jointly(pv.LinearModel(np.ones((10, 1)), noise=0.1), 1.0)
+    for said in ("one trusted curator", "NOT the joint promise", "by itself", "Proved"):
+        assert said in found.summary()
+    assert found.to_dict()["shape"] == "full"
+
+
+def test_many_measurements_are_for_an_aggregate_release():
+    with pytest.raises(InvalidInput, match="aggregate release"):
+        jointly(pv.LinearModel(np.ones((201, 1)), noise=1.0), 1.0)

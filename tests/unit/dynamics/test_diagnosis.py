@@ -17,7 +17,8 @@ CHAIN = dynamics.StateSpace(A=0.9, C=1.0, Q=0.19, R=0.2, cov0=1.0)
 
 def shown(values, simulated=True):
     """What a filter would give with these innovations."""
-    return types.SimpleNamespace(innovations=np.asarray(values), simulated=simulated)
+    found = np.asarray(values)
+    return dynamics.StateEstimate(None, None, found, 0.0, CHAIN, 0, simulated, None, None)
 
 
 def the(found, name, component=None):
@@ -28,7 +29,7 @@ def the(found, name, component=None):
 def test_a_scalar_series_is_tested_as_statsmodels_tests_it():
     z = np.random.default_rng(0).standard_t(7, 300)
     z -= z.mean()  # which statsmodels takes off, and a right system does not have
-    found = dynamics.diagnose(shown(z[:, None]), lags=12, parameters=3)
+    found = shown(z[:, None]).diagnose(lags=12, parameters=3)
     peer = sm.stats.acorr_ljungbox(z, lags=[12], model_df=3)
     assert the(found, "whiteness").statistic == pytest.approx(peer.lb_stat.iloc[0], rel=1e-12)
     assert the(found, "whiteness").p_value == pytest.approx(peer.lb_pvalue.iloc[0], rel=1e-10)
@@ -43,7 +44,7 @@ def test_gaps_are_treated_as_statsmodels_treats_them():
     z = np.random.default_rng(1).standard_normal(200)
     z[[3, 17, 18, 90]] = np.nan
     z -= np.nanmean(z)
-    found = dynamics.diagnose(shown(z[:, None]), lags=8)
+    found = shown(z[:, None]).diagnose(lags=8)
     # its "conservative" sums of products over pairs, divided by the pairs that are there
     acovf = sm.tsa.acovf(z, missing="conservative", fft=False, adjusted=True)[:9]
     assert found.autocorrelations[:, 0, 0] == pytest.approx(acovf[1:] / acovf[0], rel=1e-12)
@@ -59,7 +60,7 @@ def test_vectors_are_tested_as_statsmodels_tests_them():
     z, n, r, lags = rng.standard_normal((150, 3)), 150, 3, 6
     z -= z.mean(axis=0)
     white = np.linalg.solve(np.linalg.cholesky(z.T @ z / n), z.T).T
-    found = dynamics.diagnose(shown(white), lags=lags)
+    found = shown(white).diagnose(lags=lags)
     fit = types.SimpleNamespace(resid=z, nobs=n, neqs=r, k_ar=0)
     from statsmodels.tsa.vector_ar import var_model
 
@@ -84,7 +85,7 @@ def test_the_statistic_has_its_mean_exactly_whatever_the_gaps(width):
     gone = rng.random(30) < 0.3
     drawn = rng.standard_normal((1500, 30, width))
     drawn[:, gone] = np.nan
-    seen = [the(dynamics.diagnose(shown(z), lags=5), "whiteness").statistic for z in drawn]
+    seen = [the(shown(z).diagnose(lags=5), "whiteness").statistic for z in drawn]
     error = np.std(seen) / np.sqrt(len(seen))
     assert np.mean(seen) == pytest.approx(5 * width**2, abs=4 * error)
     assert error < 0.02 * 5 * width**2  # n + 2 for n is 10 %, pairs for n 20 to 60 %
@@ -94,7 +95,7 @@ def test_the_bands_hold_one_in_twenty():
     rng = np.random.default_rng(4)
     drawn = rng.standard_normal((300, 60, 2))
     drawn[:, 20:25, 1] = np.nan  # of a vector only one entry is there
-    found = [dynamics.diagnose(shown(z), lags=4) for z in drawn]
+    found = [shown(z).diagnose(lags=4) for z in drawn]
     outside = np.mean([np.abs(d.autocorrelations) > d.band for d in found])
     # 300 × 16 nearly independent ones: ± 4 √(.05 × .95/4800); bands are normal, not exact
     assert outside == pytest.approx(0.05, abs=0.0126 + 0.005)
@@ -108,36 +109,36 @@ def test_right_systems_pass_and_wrong_ones_are_told(level, gap):
         y[200:260] = y[700::7] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
     found = dynamics.filter(CHAIN, release, level=level)
-    right = dynamics.diagnose(found, confidence=0.999)  # wrong by chance in one seed of a thousand
+    right = found.diagnose(confidence=0.999)  # wrong by chance in one seed of a thousand
     assert right.alarms == ()
     assert "none speaks against the system (which does not prove it)" in right.verdict
     slower = dynamics.StateSpace(A=0.2, C=1.0, Q=0.96, R=0.2, cov0=1.0)  # the same variance
-    wrong = dynamics.diagnose(dynamics.filter(slower, release, level=level))
+    wrong = dynamics.filter(slower, release, level=level).diagnose()
     assert "whiteness" in [test.name for test in wrong.alarms]
     assert "correlated in time" in wrong.verdict
     louder = dynamics.StateSpace(A=0.9, C=1.0, Q=0.6, R=0.6, cov0=1.0)
-    wrong = dynamics.diagnose(dynamics.filter(louder, release, level=level))
+    wrong = dynamics.filter(louder, release, level=level).diagnose()
     assert "variance" in [test.name for test in wrong.alarms]
 
 
 def test_a_mean_and_heavy_tails_are_told():
     rng = np.random.default_rng(6)
     z = rng.standard_normal((400, 1))
-    assert [t.name for t in dynamics.diagnose(shown(z + 0.4)).alarms] == [
+    assert [t.name for t in shown(z + 0.4).diagnose().alarms] == [
         "whiteness", "mean", "variance",
     ]  # fmt: skip
     heavy = rng.standard_t(3, (400, 1)) / np.sqrt(3)
-    assert "normality" in [t.name for t in dynamics.diagnose(shown(heavy)).alarms]
+    assert "normality" in [t.name for t in shown(heavy).diagnose().alarms]
 
 
 def test_series_are_tested_within_themselves():
     """Two series in one: no pair goes from the end of one to the start of the other."""
     rng = np.random.default_rng(7)
     z = rng.standard_normal((2, 40, 1))
-    found = dynamics.diagnose(shown(z), lags=3)
+    found = shown(z).diagnose(lags=3)
     assert found.pairs[:, 0, 0].tolist() == [2 * (40 - h) for h in (1, 2, 3)]
     apart = np.concatenate([z[0], np.full((3, 1), np.nan), z[1]])  # the same with a gap between
-    again = dynamics.diagnose(shown(apart), lags=3)
+    again = shown(apart).diagnose(lags=3)
     assert again.autocorrelations == pytest.approx(found.autocorrelations, rel=1e-12)
     assert [t.statistic for t in again.tests] == pytest.approx([t.statistic for t in found.tests])
 
@@ -146,18 +147,18 @@ def test_vectors_of_which_a_part_is_missing_count_by_entries():
     rng = np.random.default_rng(8)
     z = rng.standard_normal((100, 2))
     z[::2, 1] = np.nan  # never two whole steps in a row
-    found = dynamics.diagnose(shown(z), lags=4)
+    found = shown(z).diagnose(lags=4)
     assert found.count.tolist() == [100, 50]
     assert np.isnan(found.autocorrelations[[0, 2], 1, 1]).all()
     assert [t.freedom for t in found.tests if t.name == "whiteness"] == [2 * 4, 4, 2]
-    whole = dynamics.diagnose(shown(z[1::2]), lags=2)  # the same steps without the gaps
+    whole = shown(z[1::2]).diagnose(lags=2)  # the same steps without the gaps
     vector = [the(d, "whiteness").statistic for d in (found, whole)]
     assert vector[0] == pytest.approx(vector[1], rel=1e-12)
 
 
 def test_fitted_parameters_are_taken_off():
     z = np.random.default_rng(9).standard_normal((200, 1))
-    free, fitted = (dynamics.diagnose(shown(z), lags=10, parameters=p) for p in (0, 4))
+    free, fitted = (shown(z).diagnose(lags=10, parameters=p) for p in (0, 4))
     assert (the(free, "whiteness").freedom, the(fitted, "whiteness").freedom) == (10, 6)
     assert the(fitted, "whiteness").p_value < the(free, "whiteness").p_value
     assert "The model was fitted to the same releases" in fitted.verdict
@@ -170,7 +171,7 @@ def test_the_tests_have_their_size(width):
     rng, trials = np.random.default_rng(10), 2000
     drawn = rng.standard_normal((trials, 400, width))
     drawn[:, rng.random(400) < 0.2] = np.nan
-    found = [dynamics.diagnose(shown(z), lags=10) for z in drawn]
+    found = [shown(z).diagnose(lags=10) for z in drawn]
     for name in ("whiteness", "normality", "mean", "variance"):
         rejected = np.mean([the(d, name).p_value < 0.05 for d in found])
         # four errors; the χ² law of Jarque-Bera is for many more steps: 4 % at 320
@@ -184,7 +185,7 @@ def test_it_goes_to_json_and_draws(tmp_path):
     rng = np.random.default_rng(11)
     z = rng.standard_normal((200, 2))
     z[50:60] = np.nan
-    found = dynamics.diagnose(shown(z))
+    found = shown(z).diagnose()
     record = found.to_dict()
     assert record["tests"][0]["name"] == "whiteness"
     assert record["verdict"] == found.verdict
@@ -198,8 +199,8 @@ def test_the_extended_filter_is_diagnosed():
     bent = dynamics.NonlinearStateSpace(lambda x: 0.9 * x, lambda x: x, 0.19, 0.2, [0.0], 1.0)
     _, y = CHAIN.simulate(300, rng)
     release = pv.StreamMechanism(1.0).simulate(y, rng)
-    linear = dynamics.diagnose(dynamics.filter(CHAIN, release, level=1.0))
-    found = dynamics.diagnose(dynamics.filter(bent, release, level=1.0, method="extended"))
+    linear = dynamics.filter(CHAIN, release, level=1.0).diagnose()
+    found = dynamics.filter(bent, release, level=1.0, method="extended").diagnose()
     assert [t.statistic for t in found.tests] == pytest.approx(
         [t.statistic for t in linear.tests], rel=1e-8
     )
@@ -222,9 +223,4 @@ def test_the_extended_filter_is_diagnosed():
 )
 def test_bad_input(values, options, message):
     with pytest.raises(InvalidInput, match=message):
-        dynamics.diagnose(shown(values), **options)
-
-
-def test_readings_are_no_innovations():
-    with pytest.raises(InvalidInput, match="what a filter found"):
-        dynamics.diagnose(np.ones((50, 1)))
+        shown(values).diagnose(**options)

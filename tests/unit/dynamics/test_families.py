@@ -69,7 +69,9 @@ def test_two_coefficients_are_as_in_the_books():
 
 
 def shown(y, level, seed=5):
-    return pv.StreamMechanism(pv.EndlessLevel(level)).simulate(y, np.random.default_rng(seed))
+    return pv.StreamMechanism(pv.StreamLevel.constant(level)).simulate(
+        y, np.random.default_rng(seed)
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ CASES = [
     (dynamics.ARMA(0, 2), [0.4, 0.3, 1.0, 7.0], 5.0, None),
     (dynamics.RegressionAR(1, 2), [0.8, 0.36, 5.0, -2.0], 1.0, None),
     (dynamics.ARX(2, 2), [1.2, -0.5, 0.5, 2.0, -1.0], 0.5, 1.0),
-    (dynamics.ARX(1, 2, lags=2, delay=0), [0.8, 0.5, 2.0, 1.0, -1.0, 0.5], 0.5, 1.0),
+    (dynamics.ARX(1, 2, lags=2), [0.8, 0.5, 2.0, 1.0, -1.0, 0.5], 0.5, 1.0),
     (dynamics.LocalLevel(), [0.1, 1.0], 1.0, 1.0),
     (dynamics.LocalLevel(noise=False), [0.01], 0.2, 1.0),
     (dynamics.LocalTrend(), [0.1, 0.001, 1.0], 1.0, 1.0),
@@ -25,13 +25,11 @@ CASES = [
 
 
 def simulated(family, theta, cov0, steps, seed, trials=None):
-    """Inputs for the fit, inputs of the system (delayed, with ones for a mean), measurements."""
+    """Inputs for the fit, inputs of the system (with ones for a mean), measurements."""
     rng = np.random.default_rng(seed)
     columns = family.inputs - family.constant
     u = rng.normal(size=(steps, columns)) if columns else None
     driven = u
-    if getattr(family, "delay", 1) == 0:  # an input of the system leads to the next step
-        driven = np.vstack([u[1:], np.zeros(columns)])
     if family.constant:
         driven = np.column_stack([*([] if u is None else [u]), np.ones(steps)])
     system = family.system(theta) if cov0 is None else family.system(theta, cov0=cov0)
@@ -64,7 +62,7 @@ def test_changing_levels_gaps_and_lags_have_starts(case):
     _, driven, y = simulated(family, theta, cov0, 400, seed=4)
     lost = np.where(rng.random(400)[:, None] < 0.1, np.nan, y)
     changing = pv.StreamLevel(np.where(rng.random(400) < 0.5, 4.0, 0.1))
-    for level, own in ((changing, lost), (pv.EndlessLevel(2.0, [0.8]), y)):
+    for level, own in ((changing, lost), (pv.StreamLevel.constant(2.0, lags=[0.8]), y)):
         release = shown(own, level, 4)
         found = dynamics.fit(family, release)
         assert found.log_likelihood >= height(family, theta, release, driven)
@@ -92,9 +90,9 @@ def test_weak_releases_have_several_peaks_and_the_highest_is_found(case):
     u, driven, y = simulated(family, theta, None, 200, seed=8)
     release = shown(y, 0.1, 8)
     found = dynamics.fit(family, release, inputs=u)
-    assert found.estimate[0] < 0
+    assert found.value[0] < 0
     others = [
-        height(family, [phi, q, *found.estimate[2:]], release, driven)
+        height(family, [phi, q, *found.value[2:]], release, driven)
         for phi in (-0.95, -0.7, -0.4, 0.1, 0.4, 0.7, 0.95)
         for q in (0.1, 0.3, 1.0, 3.0)
     ]
@@ -108,14 +106,15 @@ def test_other_units_are_another_scale(case, unit):
     family, theta, level, cov0 = CASES[case]
     u, _, y = simulated(family, theta, cov0, 300, seed=3)
     release = shown(y, level, 3)
-    other = pv.EndlessLevel(level / unit**2)
-    scaled = dynamics.SeriesRelease(release.values[None, :, None], other.fingerprint, True)
+    other = pv.StreamLevel.constant(level / unit**2)
+    values = release.values[None, :, None]
+    scaled = pv.Release(0, 300, values, None, other.fingerprint, True)
     found = dynamics.fit(family, release, inputs=u)
     there = dynamics.fit(family, scaled, level=other, inputs=u)
     power = [0 if name[0] in "pt" else 2 if name[0] in "qr" else 1 for name in family.names]
     # Both end within 1e-7 standard errors of the maximum, which are below 1 relatively.
     np.testing.assert_allclose(
-        there.estimate / unit ** np.array(power), found.estimate, rtol=1e-5, atol=1e-7
+        there.value / unit ** np.array(power), found.value, rtol=1e-5, atol=1e-7
     )
     # A flat density of δ in other units is another number.
     unknown = (found.parameters - len(found.names)) * np.log(unit)
@@ -128,6 +127,6 @@ def test_many_series_have_one_fit(case):
     family, theta, level, cov0 = CASES[case]
     _, _, y = simulated(family, theta, cov0, 100, seed=1, trials=20)
     y[:5, 20:40], y[7] = np.nan, np.nan
-    found = dynamics.fit(family, dynamics.simulate_series(level, y, np.random.default_rng(2)))
+    found = dynamics.fit(family, pv.StreamMechanism(level).simulate(y, np.random.default_rng(2)))
     assert found.observations == 5 * 80 + 14 * 100
-    assert (np.abs(found.estimate - theta) < 5 * found.standard_error).all()
+    assert (np.abs(found.value - theta) < 5 * found.standard_error).all()

@@ -69,7 +69,7 @@ def test_numbers_are_those_of_the_library(folder, smooth):
     release = read_release(kept.read_text(encoding="utf-8").splitlines(keepends=True))
     assert release.missing.tolist() == [[k == 5, False] for k in range(30)]  # a cell, not the row
     found = dynamics.filter(read_model(folder / "m.toml")[0], release, level=2.0)
-    result = dynamics.smooth(found) if smooth else found
+    result = found.smoothed if smooth else found.filtered
     more = ["--smooth"] if smooth else []
     done = run(folder / "y.csv", *common, *more, "--output", out, "--png", folder / "x.png")
     assert done.exit_code == 0, done.output
@@ -79,7 +79,7 @@ def test_numbers_are_those_of_the_library(folder, smooth):
     for text in (out.read_text(encoding="utf-8"), again.stdout):
         columns = table(text)
         assert list(columns) == ["step", "place", "place_se", "speed", "speed_se"]
-        assert np.array_equal(columns["speed"], result.estimate[:, 1])
+        assert np.array_equal(columns["speed"], result.value[:, 1])
         assert np.array_equal(columns["place_se"], result.standard_error[:, 0])
     assert "from releases" in again.stderr
 
@@ -98,8 +98,7 @@ def test_epsilon_is_a_level(folder):
     ]
     done = run(folder / "y.csv", "--model", folder / "m.toml", "--measurements", "a,b", *options)
     assert done.exit_code == 0
-    one = pv.PrivacyLevel(1.0)
-    s = pv.privacy.level_on_grid(1.0, delta=1e-6, move=0.5, shape=one).number
+    s = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, sensitivity=0.5).number
     missing = np.stack([np.arange(30) == 5, np.zeros(30, dtype=bool)], axis=1)
     limit = pv.bound(read_model(folder / "m.toml")[0], s, steps=30, missing=missing)
     assert table(done.stdout)["place_se"] == pytest.approx(limit.standard_error[:, 0], rel=1e-12)
@@ -282,8 +281,8 @@ def test_no_value_of_a_reading_is_refused(folder, cell):
     again = run(out, "--from", "releases", *common[:4])
     assert again.exit_code == 0, again.output
     found = dynamics.filter(read_model(folder / "m.toml")[0], release, level=2.0)
-    assert np.array_equal(table(again.stdout)["place"], found.estimate[:, 0])
-    assert np.array_equal(table(again.stdout)["place_se"], found.standard_error[:, 0])
+    assert np.array_equal(table(again.stdout)["place"], found.filtered.value[:, 0])
+    assert np.array_equal(table(again.stdout)["place_se"], found.filtered.standard_error[:, 0])
 
 
 DRIVEN = ONE + "B = [[0.5, 0.0]]\nD = [[0.0, -1.0]]\n"
@@ -325,8 +324,8 @@ def test_inputs_are_columns_or_a_file_of_their_own(driven):
     ):
         assert one.exit_code == 0, one.output
         columns = table(one.stdout)
-        assert np.array_equal(columns["x0_se"], found.standard_error[:, 0])
-    assert np.array_equal(columns["x0"], found.estimate[:, 0])
+        assert np.array_equal(columns["x0_se"], found.filtered.standard_error[:, 0])
+    assert np.array_equal(columns["x0"], found.filtered.value[:, 0])
     # the holder needs to know no inputs to release; the columns are then those of the readings
     bare = run(folder / "y.csv", *trial, "--measurements", "y", "--emit", "releases")
     assert bare.exit_code == 0, bare.output
@@ -343,7 +342,7 @@ def test_a_diagnosis_is_told_and_drawn(driven):
     )  # fmt: skip
     release = read_release(kept.read_text(encoding="utf-8").splitlines(keepends=True))
     found = dynamics.filter(system, release, level=2.0, inputs=u)
-    assert dynamics.diagnose(found).verdict in " ".join(done.stderr.split())
+    assert found.diagnose().verdict in " ".join(done.stderr.split())
     assert drawn.stat().st_size > 10_000
     few = of_one(folder, "y\n1\n2\n3\n")  # too few for a test: the estimates are there all the same
     done = run(
@@ -440,7 +439,7 @@ def test_single_empty_cells_at_a_level_that_mixes_readings(folder, stated):
     release = read_release(lines)
     again = run(out, "--from", "releases", *common)
     assert again.exit_code == 0, again.output
-    level = pv.EndlessLevel([[2.0, 0.6], [0.6, 1.5]])
+    level = pv.StreamLevel.constant([[2.0, 0.6], [0.6, 1.5]])
     limit = pv.bound(read_model(folder / "m.toml")[0], level, steps=30, missing=release.missing)
     # real noise has a variance of 1 + 3·2⁻²², which the bound has not
     assert table(again.stdout)["speed_se"] == pytest.approx(limit.standard_error[:, 1], rel=1e-6)

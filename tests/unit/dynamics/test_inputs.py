@@ -6,7 +6,7 @@ import pytest
 import privest as pv
 from privest import dynamics
 from privest.dynamics import StateSpace
-from privest.errors import InvalidInput, NotAPrivacyLevel, NumericalFailure
+from privest.errors import InvalidInput, NumericalFailure
 
 WALK = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0)
 PAIR = StateSpace(A=0.9 * np.eye(2), C=np.eye(2), Q=0.1, R=0.5, cov0=1.0)
@@ -40,9 +40,11 @@ def test_systems(change, message):
 
 
 def test_levels_and_steps():
-    with pytest.raises(InvalidInput, match="readings of size 2; the stream has readings of size 1"):
+    with pytest.raises(
+        InvalidInput, match="measurements of size 2; the stream has measurements of size 1"
+    ):
         pv.bound(WALK, np.eye(2), steps=5)
-    with pytest.raises(NotAPrivacyLevel, match="positive semi-definite"):
+    with pytest.raises(InvalidInput, match="positive semi-definite"):
         pv.bound(WALK, -1.0, steps=5)
     with pytest.raises(InvalidInput, match="say how many steps"):
         pv.bound(WALK, 1.0)
@@ -67,9 +69,9 @@ def test_filters_take_releases_only():
     with pytest.raises(InvalidInput, match="takes a release") as caught:
         dynamics.filter(WALK, y, level=1.0)
     assert "0.123" not in str(caught.value)
-    with pytest.raises(InvalidInput, match="StreamRelease, not ndarray"):
+    with pytest.raises(InvalidInput, match="not ndarray"):
         dynamics.PrivateKalman(WALK, 1.0).update(y)
-    mechanism = pv.StreamMechanism(pv.EndlessLevel(2.0))
+    mechanism = pv.StreamMechanism(pv.StreamLevel.constant(2.0))
     release = mechanism.simulate(y, np.random.default_rng(0))
     later = mechanism.simulate(y, np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="another level"):
@@ -83,22 +85,22 @@ def test_filters_take_releases_only():
     with pytest.raises(InvalidInput, match="must be that of step 2"):
         kalman.update(release)
     with pytest.raises(InvalidInput, match="follow one another"):
-        dynamics.joined([later, release])
+        pv.Release.join([later, release])
 
 
 def test_series():
-    level = pv.EndlessLevel(np.eye(2))
-    with pytest.raises(InvalidInput, match=r"\(series, steps, 2\); received shape \(4, 3\)"):
-        dynamics.simulate_series(level, np.zeros((4, 3)), np.random.default_rng(0))
+    level = pv.StreamLevel.constant(np.eye(2))
+    with pytest.raises(InvalidInput, match=r"one size, here 2; received shape \(4, 3, 1\)"):
+        pv.StreamMechanism(level).simulate(np.zeros((4, 3, 1)), np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="Generator"):
-        dynamics.simulate_series(level, np.zeros((4, 3, 2)), 7)
-    release = dynamics.simulate_series(level, np.zeros((4, 3, 2)), np.random.default_rng(0))
-    assert repr(release) == "SeriesRelease(4 series, 3 steps, 2 readings a step)"
+        pv.StreamMechanism(level).simulate(np.zeros((4, 3, 2)), 7)
+    release = pv.StreamMechanism(level).simulate(np.zeros((4, 3, 2)), np.random.default_rng(0))
+    assert repr(release) == "Release(steps 0..2, 4 series, simulated)"
 
 
 def test_inputs():
     driven = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0, B=[[1.0]])
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     release = pv.StreamMechanism(level).simulate([0.0, 0.0, 0.0], np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="has 1 input:"):
         dynamics.filter(driven, release, level=level)
@@ -107,28 +109,29 @@ def test_inputs():
     with pytest.raises(InvalidInput, match="inputs must have shape"):
         dynamics.filter(WALK, release, level=level, inputs=np.zeros((3, 1)))
     found = dynamics.filter(driven, release, level=level, inputs=[1.0, 1.0, 1.0])
-    ahead = dynamics.predict(found, 2, inputs=[[10.0], [0.0]])
-    steps = found.estimate[-1, 0] + np.array([1.0, 11.0])  # u_2 was given to the filter
-    assert ahead.estimate[:, 0] == pytest.approx(steps)
+    ahead = found.forecast(2, inputs=[[10.0], [0.0]])
+    steps = found.filtered.value[-1, 0] + np.array([1.0, 11.0])  # u_2 was given to the filter
+    assert ahead.value[:, 0] == pytest.approx(steps)
     for wrong in ([[10.0]], np.zeros((3, 1)), np.zeros((2, 2)), None):
         with pytest.raises(InvalidInput, match=r"\(2, 1\)"):
-            dynamics.predict(found, 2, inputs=wrong)
+            found.forecast(2, inputs=wrong)
     with pytest.raises(InvalidInput, match="steps must be"):
-        dynamics.predict(found, 0)
+        found.forecast(0)
 
 
 @pytest.mark.parametrize("family", ["arx1", "regression1"])
 def test_predictions_and_forecasts_take_the_inputs_of_the_same_steps(family):
     rng = np.random.default_rng(5)
-    u, level = rng.standard_normal((63, 1)), pv.EndlessLevel(4.0)
+    u, level = rng.standard_normal((63, 1)), pv.StreamLevel.constant(4.0)
     release = pv.StreamMechanism(level).simulate(
         u[:60, 0] + np.sin(np.arange(60)) + rng.standard_normal(60), rng
     )
     found = dynamics.fit(family, release, level=level, inputs=u[:60])
-    seen = found.forecast(3, inputs=u[60:], method="plug-in").states
+    seen = found.forecast(3, inputs=u[60:], method="plug-in").value
     extra = found.system.inputs - 1  # a column of ones where the family has a mean
     own = np.concatenate([u[60:], np.ones((3, extra))], axis=1)
-    np.testing.assert_allclose(dynamics.predict(found.filtered(), 3, inputs=own).estimate, seen)
+    ahead = found.states.forecast(3, inputs=own).value
+    np.testing.assert_allclose(ahead @ found.system.C.T + own @ found.system.D.T, seen)
     for wrong in (u[60:62], u[59:], None):
         with pytest.raises(InvalidInput, match="inputs"):
             found.forecast(3, inputs=wrong)
@@ -136,7 +139,7 @@ def test_predictions_and_forecasts_take_the_inputs_of_the_same_steps(family):
 
 def test_online_predictions_know_the_last_input():
     driven = StateSpace(A=0.5, C=1.0, Q=0.1, R=0.5, cov0=1.0, B=[[2.0]])
-    level, u = pv.EndlessLevel(1.0), np.arange(6.0)
+    level, u = pv.StreamLevel.constant(1.0), np.arange(6.0)
     release = pv.StreamMechanism(level).simulate(np.zeros(4), np.random.default_rng(0))
     kalman = dynamics.PrivateKalman(driven, level)
     kalman.update(release, inputs=u[:4])
@@ -145,23 +148,23 @@ def test_online_predictions_know_the_last_input():
         lambda x, u: 0.5 * x + 2.0 * u, lambda x, u: x, 0.1, 0.5, [0.0], 1.0, inputs=1
     )
     curved = dynamics.filter(bent, release, level=level, inputs=u[:4], method="extended")
-    first = 0.5 * whole.estimate[-1, 0] + 2.0 * u[3]
+    first = 0.5 * whole.filtered.value[-1, 0] + 2.0 * u[3]
     for ahead in (
-        kalman.predict(2, inputs=u[4:]),
-        dynamics.predict(whole, 2, inputs=u[4:]),
-        dynamics.predict(curved, 2, inputs=u[4:]),
+        kalman.forecast(2, inputs=u[4:]),
+        whole.forecast(2, inputs=u[4:]),
+        curved.forecast(2, inputs=u[4:]),
     ):
-        assert ahead.estimate[:, 0] == pytest.approx([first, 0.5 * first + 2.0 * u[4]])
+        assert ahead.value[:, 0] == pytest.approx([first, 0.5 * first + 2.0 * u[4]])
 
 
 def test_prediction_ends_with_the_system():
     varying = StateSpace(A=np.ones((4, 1, 1)), C=1.0, Q=0.1, R=0.5, cov0=1.0)
-    level = pv.EndlessLevel(1.0)
+    level = pv.StreamLevel.constant(1.0)
     release = pv.StreamMechanism(level).simulate(np.zeros(4), np.random.default_rng(0))
     found = dynamics.filter(varying, release, level=level)
-    assert dynamics.predict(found, 1).covariance[0] == pytest.approx(found.covariance[-1] + 0.1)
+    assert found.forecast(1).covariance[0] == pytest.approx(found.filtered.covariance[-1] + 0.1)
     with pytest.raises(InvalidInput, match="asked for 2"):
-        dynamics.predict(found, 2)
+        found.forecast(2)
 
 
 def test_overflow_and_dense_levels_are_said():
@@ -187,41 +190,3 @@ def test_a_start_is_not_known_exactly_unless_said():
         StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0)
     exact = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=0.0)
     assert not pv.bound(exact, 1.0, steps=3).filtered.any()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"mean": np.zeros(2)}, r"mean of the state must have shape \(1, 1\)"),
-        ({"mean": np.full((1, 1), np.nan)}, "must be finite"),
-        ({"mean": np.array(["a"])}, "must hold real numbers"),
-        ({"mean": "abc"}, "must hold real numbers"),
-        ({"factor": np.zeros(1)}, r"factor of the state must have shape \(1, 1\)"),
-        ({"leads_shift": np.zeros(1)}, "leads_shift"),
-        ({"step": np.array(-1)}, "step must be a whole number"),
-        ({"step": np.array(1.5)}, "step must be a whole number"),
-        ({"step": np.array([1, 2])}, "step must be a whole number"),
-        ({"step": np.array(7)}, "of step 7; the system or level ends before"),
-        ({"log_likelihood": np.zeros(2)}, "must be a single number"),
-        ({"log_likelihood": None}, "must hold real numbers"),
-    ],
-)
-def test_states_of_a_filter(change, message):
-    """Checked on restore, not on use, and taken whole or not at all."""
-    kalman = dynamics.PrivateKalman(WALK, pv.StreamLevel([1.0] * 4))
-    rng = np.random.default_rng(0)
-    kalman.update(pv.StreamMechanism(pv.StreamLevel([1.0] * 4)).simulate([0.1, 0.2], rng))
-    before = kalman.state()
-    with pytest.raises(InvalidInput, match=message):
-        kalman.restore(before | change)
-    assert all(np.array_equal(before[name], part) for name, part in kalman.state().items())
-    with pytest.raises(InvalidInput, match="lacks"):
-        kalman.restore({name: part for name, part in before.items() if name not in change})
-    kalman.restore(before)
-
-
-def test_states_of_earlier_versions_are_refused_by_name():
-    kalman = dynamics.PrivateKalman(WALK, 1.0)
-    old = {"steps": np.array(2), "mean": np.zeros(1), "root": np.eye(1), "log_likelihood": 0.0}
-    with pytest.raises(InvalidInput, match="step"):
-        kalman.restore(old)

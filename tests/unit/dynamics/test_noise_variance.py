@@ -4,6 +4,8 @@ z̃ = A(Hx + v) + e with cov e = v·I: conditional means, covariances and the de
 joint covariance. 1e-10: the dense covariances have condition numbers below 1e4.
 """
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -17,8 +19,8 @@ STEPS, N, M = 6, 2, 2
 RNG = np.random.default_rng(3)
 SYSTEM = random_system(RNG, steps=STEPS, n=N, m=M, radius=0.9)
 LEVELS = {
-    "independent": pv.EndlessLevel(random_psd(RNG, M, M)),
-    "banded": pv.EndlessLevel(0.5 * np.eye(M), [0.5, -0.2]),
+    "independent": pv.StreamLevel.constant(random_psd(RNG, M, M)),
+    "banded": pv.StreamLevel.constant(0.5 * np.eye(M), lags=[0.5, -0.2]),
     "dense": pv.StreamLevel.from_cumulative(random_psd(RNG, STEPS * M, STEPS * M), [M] * STEPS),
 }
 MISSING = np.arange(STEPS) == 2
@@ -61,13 +63,13 @@ def test_filter_smoother_and_likelihood(form):
     (filtered, covariances), smoothed, fit = dense(system, level, release)
     found = dynamics.filter(system, release, level=level)
     close = {"rtol": 1e-10, "atol": 1e-10}
-    assert np.allclose(found.estimate, filtered, **close)
-    assert np.allclose(found.covariance, covariances, **close)
+    assert np.allclose(found.filtered.value, filtered, **close)
+    assert np.allclose(found.filtered.covariance, covariances, **close)
     assert np.allclose(found.log_likelihood, fit, **close)
-    assert np.allclose(dynamics.smooth(found).estimate, smoothed[0], **close)
-    assert np.allclose(dynamics.smooth(found).covariance, smoothed[1], **close)
+    assert np.allclose(found.smoothed.value, smoothed[0], **close)
+    assert np.allclose(found.smoothed.covariance, smoothed[1], **close)
     bound = pv.bound(system, level, steps=STEPS, missing=MISSING).filtered
-    more = np.trace(found.covariance - bound, axis1=1, axis2=2)
+    more = np.trace(found.filtered.covariance - bound, axis1=1, axis2=2)
     assert (more > 1e-3).all()  # the bound stays that of S
 
 
@@ -78,11 +80,10 @@ def test_step_by_step_and_taken_up_again(form):
     whole = dynamics.filter(system, release, level=level)
     first = dynamics.PrivateKalman(system, level)
     first.update(release.part(0, 3, [M] * STEPS))
-    second = dynamics.PrivateKalman(system, level)
-    second.restore(first.state())
+    second = pickle.loads(pickle.dumps(first))
     second.update(release.part(3, STEPS, [M] * STEPS))
-    assert np.allclose(second.estimate, whole.estimate[-1], rtol=1e-10, atol=1e-10)
-    assert np.allclose(second.covariance, whole.covariance[-1], rtol=1e-10, atol=1e-10)
+    assert np.allclose(second.value, whole.filtered.value[-1], rtol=1e-10, atol=1e-10)
+    assert np.allclose(second.covariance, whole.filtered.covariance[-1], rtol=1e-10, atol=1e-10)
     assert second.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-10)
 
 
@@ -96,22 +97,22 @@ def test_the_extended_filter_of_a_linear_system():
     release = released(system, LEVELS["independent"])
     found = dynamics.filter(extended, release, level=LEVELS["independent"], method="extended")
     whole = dynamics.filter(system, release, level=LEVELS["independent"])
-    assert np.allclose(found.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
-    assert np.allclose(found.covariance, whole.covariance, rtol=1e-10, atol=1e-10)
+    assert np.allclose(found.filtered.value, whole.filtered.value, rtol=1e-10, atol=1e-10)
+    assert np.allclose(found.filtered.covariance, whole.filtered.covariance, rtol=1e-10, atol=1e-10)
 
 
 def test_series_and_streams_are_one():
     """Many series at once: what each would be as a stream of its own, v counted."""
     system, level = SYSTEM, LEVELS["banded"]
     _, y = system.simulate(STEPS, np.random.default_rng(5), trials=3)
-    many = dynamics.release_series(level, y, Wide(7))
+    many = pv.StreamMechanism(level).release(y, Wide(7))
     found = dynamics.filter(system, many, level=level)
     for j in range(3):
-        one = pv.release.StreamRelease(
+        one = pv.release.Release(
             0, STEPS, many.values[j].ravel(), None, many.fingerprint, False, many.grid
         )
         own = dynamics.filter(system, one, level=level)
-        assert np.allclose(found.estimate[j], own.estimate, rtol=1e-10, atol=1e-10)
+        assert np.allclose(found.filtered.value[j], own.filtered.value, rtol=1e-10, atol=1e-10)
         assert found.log_likelihood[j] == pytest.approx(float(own.log_likelihood), rel=1e-10)
 
 
@@ -129,4 +130,4 @@ def test_inputs_are_in_the_same_units():
     )
     one = dynamics.filter(base, plain, level=level)
     other = dynamics.filter(pushed, shifted, level=level, inputs=inputs)
-    assert np.allclose(one.estimate, other.estimate, rtol=1e-10, atol=1e-10)
+    assert np.allclose(one.filtered.value, other.filtered.value, rtol=1e-10, atol=1e-10)

@@ -27,10 +27,10 @@ def of_one_memory(phi, q, s):
 
 @pytest.mark.parametrize("level", [0.05, 0.2, 1.0, 5.0])
 def test_an_autoregression_has_a_closed_form(level):
-    found = dynamics.parameter_bound("ar1-mean", [0.8, 0.36], level, 2000)
+    found = dynamics.parameter_bound("ar1-mean", [0.8, 0.36], level, steps=2000)
     long = np.linalg.inv(2000 * of_one_memory(0.8, 0.36, level))
     # the ends of 2000 steps: some 1/(1 − φ) of them
-    assert found.bound == pytest.approx(long, rel=0.01)
+    assert found.covariance == pytest.approx(long, rel=0.01)
     assert found.classical[0, 0] == pytest.approx(0.36 / 2000, rel=0.005)
     assert found.standard_error[0] > found.classical_error[0]
 
@@ -46,33 +46,39 @@ def of_readings(phi, q, count):
 @pytest.mark.parametrize(("q", "weight"), [(1e-18, 1e12), (1e-18, 1e16), (8e-22, 1e16)])
 def test_a_variance_next_to_zero_seen_with_a_huge_weight(phi, q, weight):
     """z_k = y_k + weight·y_{k−1} tells all readings but the last: no sum of a stop rule is lost."""
-    found = dynamics.parameter_bound("ar1-mean", [phi, q], pv.EndlessLevel(2.0, [weight]), 12)
+    found = dynamics.parameter_bound(
+        "ar1-mean", [phi, q], pv.StreamLevel.constant(2.0, lags=[weight]), steps=12
+    )
     exact = np.linalg.inv(of_readings(phi, 1.0, 11)) * np.array([[1, q], [q, q**2]])
     # the noise of what is told, and what is told of the last reading, are below 1e-5 of the rest
-    assert found.bound == pytest.approx(exact, rel=2e-5)
+    assert found.covariance == pytest.approx(exact, rel=2e-5)
     assert found.classical == pytest.approx(exact, rel=2e-5)
 
 
 def test_privacy_costs_twice_in_shapes_and_once_in_means():
     """σ² ∝ s⁻² of φ, s⁻¹ of the mean, at levels far below the readings."""
-    low, lower = (dynamics.parameter_bound("ar1", [0.8, 0.36, 3.0], s, 500) for s in (2e-4, 1e-4))
-    ratio = lower.bound.diagonal() / low.bound.diagonal()
+    theta = {"q": 0.36, "phi1": 0.8, "mean": 3.0}
+    low, lower = (dynamics.parameter_bound("ar1", theta, s, steps=500) for s in (2e-4, 1e-4))
+    ratio = lower.covariance.diagonal() / low.covariance.diagonal()
     assert ratio == pytest.approx([4.0, 4.0, 2.0], rel=0.02)
 
 
 def test_it_is_the_bound_of_a_fit_there():
     rng = np.random.default_rng(0)
-    level = pv.EndlessLevel(2.0, [0.5])
+    level = pv.StreamLevel.constant(2.0, lags=[0.5])
     y = dynamics.AR(1, mean=False).system([0.6, 1.0]).simulate(60, rng)[1]
     y[10:14] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
     fit = dynamics.fit("ar1", release, level=level)
-    found = dynamics.parameter_bound("ar1", fit.estimate, level, 60, missing=release.missing)
-    assert found.bound == pytest.approx(fit.bound, rel=1e-9)
+    found = dynamics.parameter_bound("ar1", fit.value, level, steps=60, missing=release.missing)
+    assert found.covariance == pytest.approx(fit.bound, rel=1e-9)
     assert found.classical == pytest.approx(fit.classical, rel=1e-9)
-    assert found.exposure == fit.exposure == pytest.approx(2.0 * 1.5**2)
+    assert found.exposure == fit.exposure == pytest.approx(2.0 * 1.5**2, rel=1e-3)
     assert found.to_dict()["standard_error"] == found.standard_error.tolist()
-    assert "60 steps: phi1 ±" in repr(found)
+    assert isinstance(found, pv.Bound)
+    assert found.contrast({"phi1": 2.0}).standard_error == pytest.approx(2 * fit.bound[0, 0] ** 0.5)
+    with pytest.raises(InvalidInput, match="theta must name phi1, q, mean; received phi"):
+        dynamics.parameter_bound("ar1", {"phi": 0.5}, level, steps=60)
 
 
 @pytest.mark.parametrize(
@@ -97,5 +103,5 @@ def test_bad_input(change, message):
 
 
 def test_a_guess_next_to_a_unit_root_has_a_bound():
-    found = dynamics.parameter_bound("ar1-mean", [0.999999, 1e-6], 1.0, 200)
-    assert np.isfinite(found.bound).all()
+    found = dynamics.parameter_bound("ar1-mean", [0.999999, 1e-6], 1.0, steps=200)
+    assert np.isfinite(found.covariance).all()

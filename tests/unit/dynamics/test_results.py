@@ -10,7 +10,7 @@ from privest import dynamics
 from privest.errors import InvalidInput
 
 PAIR = dynamics.StateSpace([[1.0, 0.1], [0.0, 0.9]], [[1.0, 0.0]], 0.1, 0.5, cov0=1.0)
-LEVEL = pv.EndlessLevel(2.0)
+LEVEL = pv.StreamLevel.constant(2.0)
 RNG = np.random.default_rng(0)
 Y = PAIR.simulate(6, RNG, trials=4)[1]
 GAPS = np.where(np.arange(6) == 2, np.nan, Y[:, :, 0])[:, :, None]
@@ -20,19 +20,18 @@ SOME[1, 3] = np.nan
 
 @pytest.mark.parametrize("y", [Y, GAPS, SOME], ids=["all", "one pattern", "patterns"])
 def test_a_series_release_comes_back(y):
-    release = dynamics.simulate_series(LEVEL, y, np.random.default_rng(1))
+    release = pv.StreamMechanism(LEVEL).simulate(y, np.random.default_rng(1))
     record = json.loads(json.dumps(release.to_dict(), allow_nan=False))
-    again = dynamics.SeriesRelease.from_dict(record)
+    again = pv.Release.from_dict(record)
     assert np.array_equal(again.values, release.values, equal_nan=True)
     assert np.array_equal(again.missing, release.missing)
-    assert again.missing.dtype == bool
     assert (again.fingerprint, again.simulated, again.start) == (LEVEL.fingerprint, True, 0)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"kind": "stream release"},
+        {"kind": "series release"},
         {"values": [[1.0]]},
         {"values": [[["a"]]]},
         {"values": [[[]]]},
@@ -43,31 +42,31 @@ def test_a_series_release_comes_back(y):
     ],
 )
 def test_a_changed_series_release_is_refused(change):
-    release = dynamics.simulate_series(LEVEL, GAPS, np.random.default_rng(1))
+    release = pv.StreamMechanism(LEVEL).simulate(GAPS, np.random.default_rng(1))
     with pytest.raises(InvalidInput):
-        dynamics.SeriesRelease.from_dict(release.to_dict() | change)
+        pv.Release.from_dict(release.to_dict() | change)
 
 
 def test_a_series_takes_a_level_in_any_form():
     found = [
-        dynamics.simulate_series(level, Y, np.random.default_rng(1))
+        pv.StreamMechanism(level).simulate(Y, np.random.default_rng(1))
         for level in (LEVEL, 2.0, pv.PrivacyLevel(2.0), [[2.0]])
     ]
     for other in found[1:]:
         assert np.array_equal(other.values, found[0].values)
         assert other.fingerprint == LEVEL.fingerprint
-    with pytest.raises(pv.errors.NotAPrivacyLevel):
-        dynamics.simulate_series(None, Y, RNG)
+    with pytest.raises(pv.errors.InvalidInput):
+        pv.StreamMechanism(None).simulate(Y, RNG)
     with pytest.raises(InvalidInput, match="one size"):
-        dynamics.simulate_series(pv.StreamLevel([np.eye(1), np.eye(2)]), Y, RNG)
+        pv.StreamMechanism(pv.StreamLevel([np.eye(1), np.eye(2)])).simulate(Y, RNG)
 
 
 def results():
-    release = dynamics.simulate_series(LEVEL, Y, np.random.default_rng(1))
+    release = pv.StreamMechanism(LEVEL).simulate(Y, np.random.default_rng(1))
     stream = pv.StreamMechanism(LEVEL).simulate(Y[0], np.random.default_rng(1))
     bent = dynamics.NonlinearStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
     filtered = dynamics.filter(PAIR, release, level=LEVEL)
-    yield from (filtered, dynamics.smooth(filtered), dynamics.predict(filtered, 3))
+    yield from (filtered.filtered, filtered.smoothed, filtered.forecast(3))
     yield dynamics.filter(bent, stream, level=LEVEL, method="extended")
     yield pv.bound(PAIR, LEVEL, steps=6)
     yield pv.bound(PAIR, LEVEL, steps=6).classical
@@ -85,16 +84,16 @@ def test_every_result_goes_to_json(result):
         own = getattr(result, name)
         if isinstance(own, np.ndarray) and np.isfinite(own).all():
             assert np.array_equal(np.array(value), own)
-    if hasattr(result, "estimate"):
-        assert result.interval(0.5).shape == (*result.estimate.shape, 2)
-        assert np.allclose(result.interval().mean(axis=-1), result.estimate)
+    if hasattr(result, "interval"):
+        assert result.interval(0.5).shape == (*result.value.shape, 2)
+        assert np.allclose(result.interval().mean(axis=-1), result.value)
 
 
 def test_a_filter_that_runs_gives_intervals():
     kalman = dynamics.PrivateKalman(PAIR, 2.0)
     kalman.update(pv.StreamMechanism(LEVEL).simulate(Y[0], np.random.default_rng(1)))
     low, high = kalman.interval(0.9).T
-    assert ((low < kalman.estimate) & (kalman.estimate < high)).all()
+    assert ((low < kalman.value) & (kalman.value < high)).all()
 
 
 def test_the_errors_without_privacy_are_smaller():
@@ -103,6 +102,6 @@ def test_the_errors_without_privacy_are_smaller():
 
 
 def test_the_parts_of_a_release_start_where_it_starts():
-    release = dynamics.simulate_series(LEVEL, SOME, np.random.default_rng(1))
-    later = dynamics.SeriesRelease.from_dict(release.to_dict() | {"start": 2})
+    release = pv.StreamMechanism(LEVEL).simulate(SOME, np.random.default_rng(1))
+    later = pv.Release.from_dict(release.to_dict() | {"start": 2})
     assert [part.start for _, part in later.by_pattern()] == [2, 2]

@@ -39,7 +39,7 @@ def test_without_noise_it_is_the_model_of_statsmodels(family):
         tol=1e-14, maxiter=100
     )
     found = fit(family, READINGS[family], 0.0, errors="model")
-    assert np.abs((found.estimate - known.params) / known.bse).max() < 1e-8
+    assert np.abs((found.value - known.params) / known.bse).max() < 1e-8
     assert np.allclose(found.errors.covariance, known.cov_params(), rtol=1e-7)
     assert np.allclose(found.errors.classical, known.cov_params(), rtol=1e-7)
     assert found.dispersion == pytest.approx(known.pearson_chi2 / (K - 3), rel=1e-7)
@@ -50,7 +50,7 @@ def test_the_limit_of_large_epsilon():
     bits, z, made = of_coin(40.0)
     assert np.array_equal(bits, ILL)
     found, plain = fit("binomial", z, 1 / made.level), fit("binomial", ILL, 0.0)
-    assert np.allclose(found.estimate, plain.estimate, rtol=1e-8)
+    assert np.allclose(found.value, plain.value, rtol=1e-8)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.5])
@@ -71,8 +71,8 @@ def test_coins_are_fitted_by_their_own_likelihood(epsilon):
     assert found.errors.method == "maximum likelihood"
     shifted = best - [50 * best[1], 0, 0]
     error = np.sqrt(np.diag(found.errors.covariance))
-    assert np.abs((found.estimate - shifted) / error).max() < 1e-4  # scipy's gradient is 1e-6 off
-    p = scipy.special.expit(H @ found.estimate)
+    assert np.abs((found.value - shifted) / error).max() < 1e-4  # scipy's gradient is 1e-6 off
+    p = scipy.special.expit(H @ found.value)
     pi, d = q + (1 - 2 * q) * p, (1 - 2 * q) * p * (1 - p)
     fisher = H.T @ (H * (d**2 / (pi * (1 - pi)))[:, None])
     assert np.allclose(found.errors.covariance, np.linalg.inv(fisher), rtol=1e-6)
@@ -89,9 +89,9 @@ def test_coins_are_fitted_by_their_own_likelihood(epsilon):
 def test_gaussian_releases_solve_the_quasi_score(family, added):
     z = READINGS[family] + math.sqrt(added) * np.random.default_rng(5).normal(size=K)
     found = fit(family, z, added)
-    mean = np.exp(H @ found.estimate) if family == "poisson" else 0
+    mean = np.exp(H @ found.value) if family == "poisson" else 0
     if family == "binomial":
-        mean = scipy.special.expit(H @ found.estimate)
+        mean = scipy.special.expit(H @ found.value)
     slope = mean if family == "poisson" else mean * (1 - mean)
     score = H * (slope * (z - mean) / (slope + added))[:, None]
     inverse = np.linalg.inv(H.T @ (H * (slope**2 / (slope + added))[:, None]))
@@ -120,13 +120,13 @@ def test_blocks_do_not_matter_and_weights_count_rows():
     whole = fit("binomial", z, 1 / made.level)
     parts = [WeightedRows(H[k : k + 37], z[k : k + 37]) for k in range(0, K, 37)]
     again = fit_family(lambda: parts, "binomial", 1 / made.level)
-    assert np.allclose(again.estimate, whole.estimate, rtol=1e-9)
+    assert np.allclose(again.value, whole.value, rtol=1e-9)
     assert np.allclose(again.errors.covariance, whole.errors.covariance, rtol=1e-9)
     counts = np.random.default_rng(1).integers(1, 4, K).astype(float)
     weighted = fit_family(lambda: [WeightedRows(H, z, counts)], "binomial", 1 / made.level)
     twice = np.repeat(np.arange(K), counts.astype(int))
     repeated = fit_family(lambda: [WeightedRows(H[twice], z[twice])], "binomial", 1 / made.level)
-    assert np.allclose(weighted.estimate, repeated.estimate, rtol=1e-6)
+    assert np.allclose(weighted.value, repeated.value, rtol=1e-6)
     assert weighted.errors.method == "HC3"
 
 
@@ -174,7 +174,7 @@ def coverage(family, draw, truth, runs, rows, seed):
             continue
         errors = found.errors
         half = 1.96 * np.sqrt(np.diag(errors.covariance))
-        held.append(np.abs(found.estimate - truth) < half)
+        held.append(np.abs(found.value - truth) < half)
     return np.mean(held, axis=0), none / runs
 
 

@@ -8,8 +8,8 @@ import privest as pv
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import (
     ClippedRows,
-    clipping_cost,
-    clipping_cost_by_share,
+    cost_by_share,
+    cost_of_rows,
     estimate_clipped,
     maximum_likelihood,
 )
@@ -37,12 +37,12 @@ def test_it_is_the_maximum_that_others_find():
     likelihood = ClippedLikelihood(1.0, noise=1 / LEVEL, low=LOW, high=HIGH)
     other = maximum_likelihood(H, z, likelihood, starts=0)
     assert other.converged.all()
-    assert np.abs((found.estimate - other.estimate[0]) / found.standard_error).max() < 1e-6
+    assert np.abs((found.value - other.value[0]) / found.standard_error).max() < 1e-6
     assert found.log_likelihood == pytest.approx(other.log_likelihood[0], rel=1e-13)
     by_value = scipy.optimize.minimize(
         lambda theta: -likelihood.value(z, H @ theta).sum(), np.zeros(3), tol=1e-12
     )
-    assert np.abs((found.estimate - by_value.x) / found.standard_error).max() < 1e-5
+    assert np.abs((found.value - by_value.x) / found.standard_error).max() < 1e-5
     assert found.steps <= 10
 
 
@@ -53,7 +53,7 @@ def test_without_clipping_it_is_weighted_least_squares_at_the_bound():
     weight = 1 / (1 + 1 / level)
     information = H.T @ (weight[:, None] * H)
     plain = np.linalg.solve(information, H.T @ (weight * z))
-    assert np.abs(found.estimate - plain).max() < 1e-12
+    assert np.abs(found.value - plain).max() < 1e-12
     assert np.abs(found.covariance @ information - np.eye(3)).max() < 1e-8  # that of the table
     bound = pv.bound(pv.LinearModel(H, noise=1.0), level)
     assert np.abs(found.bound - bound.covariance).max() < 1e-13
@@ -85,7 +85,7 @@ def test_blocks_are_one_release_and_missing_readings_are_left_out():
             yield rows_of(H[at : at + 90], shown[at : at + 90])
 
     parts = estimate_clipped(blocks)
-    assert np.abs((parts.estimate - whole.estimate) / whole.standard_error).max() < 1e-9
+    assert np.abs((parts.value - whole.value) / whole.standard_error).max() < 1e-9
     assert np.abs(parts.covariance / whole.covariance - 1).max() < 1e-9
     assert parts.readings == whole.readings == (~gone).sum()
     assert len(calls) == parts.steps + 4  # once a step; units, start, errors and check
@@ -96,7 +96,7 @@ def test_an_ill_conditioned_design_keeps_its_digits():
     H, z = clipped_release()
     change = np.array([[1.0, 1e6, 0.0], [0.0, 1.0, 1e-5], [0.0, 0.0, 1e-5]])
     plain, turned = (estimate_clipped(rows_of(G, z)) for G in (H, H @ change))
-    assert np.abs((change @ turned.estimate - plain.estimate) / plain.standard_error).max() < 1e-6
+    assert np.abs((change @ turned.value - plain.value) / plain.standard_error).max() < 1e-6
 
 
 def test_an_uncertain_variance_moves_the_estimate_as_the_covariance_says():
@@ -110,8 +110,7 @@ def test_an_uncertain_variance_moves_the_estimate_as_the_covariance_says():
     extra = (wider.covariance - plain.covariance) * 8 / 2
     h = 1e-3
     up, down = (
-        estimate_clipped(ClippedRows(H, z, np.exp(s * h), LEVEL, -1.0, 1.0)).estimate
-        for s in (1, -1)
+        estimate_clipped(ClippedRows(H, z, np.exp(s * h), LEVEL, -1.0, 1.0)).value for s in (1, -1)
     )
     moved = (up - down) / (2 * h)
     assert np.abs(moved).max() > 20 * plain.standard_error.max()  # it matters here
@@ -122,18 +121,18 @@ def test_the_cost_is_that_of_the_estimate():
     """At θ̂: the covariance and the share are those of the result, least squares by Monte Carlo."""
     H, z = clipped_release(rows=300)
     found = estimate_clipped(rows_of(H, z))
-    cost = clipping_cost(H, found.estimate, 1.0, LEVEL, (LOW, HIGH))
+    cost = cost_of_rows(H, found.value, 1.0, LEVEL, (LOW, HIGH))
     assert cost.share == pytest.approx(found.clipped, rel=1e-6)
     assert np.abs(cost.standard_error / found.standard_error - 1).max() < 1e-6
     ratio = np.diagonal(found.covariance) / np.diagonal(found.bound)
     assert np.abs(cost.variance_ratio / ratio - 1).max() < 1e-6
     assert (cost.variance_ratio > 1).all()
-    again = clipping_cost(lambda: [H[:100], H[100:]], found.estimate, 1.0, LEVEL, (LOW, HIGH))
+    again = cost_of_rows(lambda: [H[:100], H[100:]], found.value, 1.0, LEVEL, (LOW, HIGH))
     assert np.abs(again.bias / cost.bias - 1).max() < 1e-10
     rng, trials = np.random.default_rng(3), 20_000
-    y = H @ found.estimate + rng.standard_normal((trials, len(H)))
+    y = H @ found.value + rng.standard_normal((trials, len(H)))
     noisy = np.clip(y, LOW, HIGH) + rng.standard_normal(y.shape) / np.sqrt(LEVEL)
-    error = noisy @ np.linalg.pinv(H).T - found.estimate
+    error = noisy @ np.linalg.pinv(H).T - found.value
     deviation = error.std(axis=0) / np.sqrt(trials)
     assert (np.abs(error.mean(axis=0) - cost.bias) < 5 * deviation).all()
     naive = (error**2).mean(axis=0) / np.diagonal(found.bound)
@@ -144,22 +143,22 @@ def test_the_cost_is_that_of_the_estimate():
 
 def test_the_cost_by_share_is_that_of_one_mean():
     """A column of ones whose mean is so far from one end, or from both."""
-    found = clipping_cost_by_share(4.0, 0.5, (-1.0, 5.0))
+    found = cost_by_share(4.0, 0.5, (-1.0, 5.0))
     assert found.least_share == pytest.approx(0.1336, abs=1e-4)  # 2Φ(−1.5)
     ones = np.ones((10, 1))
     for share, one, both, bias in zip(found.share, found.one_end, found.both_ends, found.bias):
         single = -2.0 * scipy.special.ndtri(share)
-        alone = clipping_cost(ones, [0.0], 4.0, 0.5, (-single, 1e4))
+        alone = cost_of_rows(ones, [0.0], 4.0, 0.5, (-single, 1e4))
         assert alone.share == pytest.approx(share, rel=1e-9)
         assert alone.variance_ratio[0] == pytest.approx(one, rel=1e-8)
         assert alone.bias[0] == pytest.approx(bias, rel=1e-9)
         double = -2.0 * scipy.special.ndtri(share / 2)
-        middle = clipping_cost(ones, [0.0], 4.0, 0.5, (-double, double))
+        middle = cost_of_rows(ones, [0.0], 4.0, 0.5, (-double, double))
         assert middle.variance_ratio[0] == pytest.approx(both, rel=1e-8)
     assert (np.diff(found.one_end) > 0).all()
     assert (found.variance, found.assumed) == (4.0, False)
     # Nobody knows σ²: 1/s is taken for it, and what a range clips at least is not said.
-    guess, other = clipping_cost_by_share(None, 0.5, (-1.0, 5.0)), clipping_cost_by_share(2.0, 0.5)
+    guess, other = cost_by_share(None, 0.5, (-1.0, 5.0)), cost_by_share(2.0, 0.5)
     assert guess.assumed
     assert guess.least_share is None
     assert guess.variance == pytest.approx(2.0)
@@ -179,7 +178,7 @@ def test_what_clipping_hides_is_told():
     with pytest.raises(NotIdentifiable, match="wider range"):
         estimate_clipped(ClippedRows(H, z, 1.0, 1.0, -2.0, 2.0))
     with pytest.raises(NotIdentifiable, match="wider range"):
-        clipping_cost(H, [0.0, 60.0], 1.0, 1.0, (-2.0, 2.0))
+        cost_of_rows(H, [0.0, 60.0], 1.0, 1.0, (-2.0, 2.0))
 
 
 @pytest.mark.parametrize(

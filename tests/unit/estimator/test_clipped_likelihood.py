@@ -9,14 +9,14 @@ import scipy.integrate
 
 from privest.errors import InvalidInput
 from privest.estimator.likelihood import ClippedLikelihood, GaussianLikelihood
-from privest.estimator.likelihood._clipped import clipped_terms
-from privest.estimator.likelihood._clipped_information import (
+from privest.estimator.likelihood._clipped import (
     DEGREE,
     INSIDE,
     OUTSIDE,
     InformationTable,
     clipped_information,
     clipped_moments,
+    clipped_terms,
     direct_information,
 )
 

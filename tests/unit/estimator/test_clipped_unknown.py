@@ -7,9 +7,9 @@ import pytest
 import scipy.optimize
 
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.estimator import ClippedRows, clipping_cost, estimate_clipped
-from privest.estimator._reference import pooled_variance
+from privest.estimator import ClippedRows, cost_of_rows, estimate_clipped
 from privest.estimator.inference import Scatter
+from privest.estimator.inference._errors import pooled_variance
 from privest.estimator.likelihood import ClippedLikelihood
 
 THETA = np.array([0.3, 1.0, -0.8])
@@ -38,7 +38,7 @@ def test_it_is_the_maximum_that_another_finds():
         return 0.5 * np.linalg.slogdet(precision)[1] - likelihood.value(z, H @ at[:3]).sum()
 
     other = scipy.optimize.minimize(height, np.zeros(4), tol=1e-10)
-    assert np.abs((found.estimate - other.x[:3]) / found.standard_error).max() < 1e-4
+    assert np.abs((found.value - other.x[:3]) / found.standard_error).max() < 1e-4
     assert abs(found.noise_variance - math.exp(other.x[3])) < 1e-4 * found.noise_error
     likelihood = ClippedLikelihood(math.exp(other.x[3]), noise=1 / LEVEL, low=LOW, high=HIGH)
     value = likelihood.value(z, H @ other.x[:3]).sum()
@@ -54,7 +54,7 @@ def test_without_clipping_it_is_student_s_t_from_the_release():
     plain = np.linalg.lstsq(H, z, rcond=None)[0]
     scatter = Scatter(squares=float(((z - H @ plain) ** 2).sum()), freedom=37, added=1 / LEVEL)
     inverse = np.linalg.inv(H.T @ H)
-    assert np.abs(found.estimate - plain).max() < 1e-9
+    assert np.abs(found.value - plain).max() < 1e-9
     assert found.noise_variance == pytest.approx(scatter.noise_variance, rel=1e-6)
     np.testing.assert_allclose(found.covariance, scatter.total * inverse, rtol=1e-6)
     assert found.degrees_of_freedom == 37
@@ -74,7 +74,7 @@ def test_a_variance_of_nothing_is_the_end_of_its_range():
     z = np.clip(H @ THETA, -9.0, 9.0) + noise
     found = fitted(H, z, -9.0, 9.0)
     assert found.noise_variance == 0.0
-    np.testing.assert_allclose(found.estimate, THETA, atol=1e-6)
+    np.testing.assert_allclose(found.value, THETA, atol=1e-6)
     # The noise of the release alone: at 10⁻³ of its variance above it.
     np.testing.assert_allclose(
         found.covariance, np.linalg.inv(H.T @ H) / LEVEL, rtol=1.1e-3, atol=1e-9
@@ -104,7 +104,7 @@ def test_readings_may_have_variances_of_known_shape():
                                           options={"xatol": 1e-9})  # fmt: skip
     _, theta, precision = fit(best.x)
     assert found.noise_variance == pytest.approx(math.exp(best.x), rel=1e-5)
-    assert np.abs((found.estimate - theta) / found.standard_error).max() < 1e-5
+    assert np.abs((found.value - theta) / found.standard_error).max() < 1e-5
     np.testing.assert_allclose(found.covariance, np.linalg.inv(precision), rtol=1e-5, atol=1e-9)
 
 
@@ -119,7 +119,7 @@ def test_blocks_are_one_release_and_missing_readings_are_left_out():
             yield ClippedRows(H[at : at + 90], shown[at : at + 90], 1.0, LEVEL, LOW, HIGH)
 
     parts = estimate_clipped(blocks, variance_known=False)
-    assert np.abs((parts.estimate - whole.estimate) / whole.standard_error).max() < 1e-6
+    assert np.abs((parts.value - whole.value) / whole.standard_error).max() < 1e-6
     assert parts.noise_variance == pytest.approx(whole.noise_variance, rel=1e-6)
     assert parts.readings == whole.readings == (~gone).sum()
 
@@ -131,7 +131,7 @@ def test_the_covariance_is_that_of_the_slopes():
     """
     H, z = clipped_release(rows=20_000, low=-1.0, high=1.0)
     found = fitted(H, z, -1.0, 1.0)
-    at = np.append(found.estimate, found.noise_variance)
+    at = np.append(found.value, found.noise_variance)
 
     def value(at):
         likelihood = ClippedLikelihood(at[3], noise=1 / LEVEL, low=-1.0, high=1.0)
@@ -198,7 +198,7 @@ def test_a_reference_set_says_something_about_the_variance_too():
         ClippedRows(H, z, 1.0, LEVEL, LOW, HIGH), variance_known=False, reference=300,
         reference_variance=alone.noise_variance,
     )  # fmt: skip
-    assert np.abs(together.estimate - alone.estimate).max() < 1e-5  # it says the same
+    assert np.abs(together.value - alone.value).max() < 1e-5  # it says the same
     assert together.noise_error < 0.8 * alone.noise_error
     assert (together.standard_error < alone.standard_error).all()
 
@@ -207,8 +207,8 @@ def test_a_plan_can_count_that_the_variance_is_not_known():
     """The cost at the fit is the covariance of the fit; more than with a known variance."""
     H, z = clipped_release(rows=300)
     found = fitted(H, z)
-    at = found.estimate, found.noise_variance, LEVEL, (LOW, HIGH)
-    cost = clipping_cost(H, *at, variance_known=False)
+    at = found.value, found.noise_variance, LEVEL, (LOW, HIGH)
+    cost = cost_of_rows(H, *at, variance_known=False)
     # The fit counts K − n of K rows for σ².
     assert np.abs(cost.standard_error / found.standard_error - 1).max() < 0.01
-    assert (cost.standard_error > clipping_cost(H, *at).standard_error).all()
+    assert (cost.standard_error > cost_of_rows(H, *at).standard_error).all()

@@ -3,7 +3,6 @@
 On a real device the same is asked by `tests/contracts/test_gpu.py`.
 """
 
-import builtins
 import sys
 
 import numpy as np
@@ -12,17 +11,15 @@ import pytest
 import stand_in_device
 from privest.errors import InvalidInput, MissingDependency
 from privest.estimator import device as route
-from privest.estimator import maximum_likelihood, maximum_likelihood_of
+from privest.estimator import estimate_release, maximum_likelihood
 from privest.estimator.device import as_backend
 from privest.estimator.likelihood import (
-    NUMPY,
     BinaryLikelihood,
     ConvolvedLikelihood,
     GaussianLikelihood,
     InverseGaussianLikelihood,
     InverseLaplaceLikelihood,
     LaplaceLikelihood,
-    Likelihood,
     QuadratureLikelihood,
     QuantiserLikelihood,
     Rowwise,
@@ -30,9 +27,9 @@ from privest.estimator.likelihood import (
     TwinUniformLikelihood,
     VoigtLikelihood,
 )
-from privest.mechanism import Additive, TriangularQuantiser
+from privest.mechanism import Additive, ProbabilisticQuantiser
 from privest.model import LinearModel
-from privest.noise import CosSquared, GaussianLaw, Laplace, Logistic
+from privest.noise import CosSquared, Gaussian, Laplace, Logistic
 
 rng = np.random.default_rng(5)
 H = rng.uniform(-1, 1, (6, 2))
@@ -54,8 +51,11 @@ BITS = (Y + rng.laplace(size=Y.shape) <= 0.2) * 1.0
 ARRAYS = {
     "Gaussian": (GaussianLikelihood(SD**2, noise=1.0), Y + rng.standard_normal(Y.shape)),
     "Laplace bits": (BinaryLikelihood(SD**2, law=Laplace(1.0), threshold=0.2), BITS),
-    "Gaussian bits": (BinaryLikelihood(SD**2, law=GaussianLaw(1.0), threshold=0.2), BITS),
-    "quantiser": (QuantiserLikelihood(TriangularQuantiser(0.5), SD**2), np.round(Y * 2) / 2),
+    "Gaussian bits": (BinaryLikelihood(SD**2, law=Gaussian(1.0), threshold=0.2), BITS),
+    "quantiser": (
+        QuantiserLikelihood(ProbabilisticQuantiser(0.5, dither="triangular"), SD**2),
+        np.round(Y * 2) / 2,
+    ),
     "a table": (ConvolvedLikelihood(CosSquared(2.0), SD**2), Y + 0.3),
     "a table, far out": (ConvolvedLikelihood(Logistic(0.01), SD**2), 300.0 * Y),
     "1/Laplace": (
@@ -79,9 +79,10 @@ def close(here, there):
     assert np.array_equal(here.converged, there.converged)
     assert np.allclose(here.log_likelihood, there.log_likelihood, rtol=0, atol=1e-9)
     sure = here.converged
-    assert np.allclose(here.estimate[sure], there.estimate[sure], rtol=1e-7, atol=1e-9)
-    assert (here.agreed == there.agreed).mean() > 0.9
-    assert here.starts == there.starts
+    assert np.allclose(here.value[sure], there.value[sure], rtol=1e-7, atol=1e-9)
+    if hasattr(here, "starts"):
+        assert (here.agreed == there.agreed).mean() > 0.9
+        assert here.starts == there.starts
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *ARRAYS])
@@ -89,7 +90,7 @@ def test_the_same_numbers(name, device):
     likelihood, z = (PLAIN | ARRAYS)[name]
     here = maximum_likelihood(H, z, likelihood)
     there = maximum_likelihood(H, z, likelihood, backend="cupy")
-    assert isinstance(there.estimate, np.ndarray)
+    assert isinstance(there.value, np.ndarray)
     close(here, there)
 
 
@@ -101,7 +102,7 @@ def test_iterations_run_out_at_the_same_place(iterations, device):
     assert not here.converged.all()
     assert np.array_equal(here.converged, there.converged)
     assert np.array_equal(here.iterations, there.iterations)
-    assert np.allclose(here.estimate, there.estimate, rtol=1e-9, atol=1e-9)  # that of `_voigt`
+    assert np.allclose(here.value, there.value, rtol=1e-9, atol=1e-9)  # that of the Voigt profile
 
 
 @pytest.mark.parametrize("name", ["Laplace", "Cauchy", "1/Laplace"])
@@ -122,7 +123,7 @@ def test_nothing_is_copied_in_between(name, device):
     device.copied.update({"in": 0, "out": 0})
     found = maximum_likelihood(H, own, likelihood, backend="cupy")
     assert device.copied["out"] == 0
-    assert isinstance(found.estimate, stand_in_device.Remote)
+    assert isinstance(found.value, stand_in_device.Remote)
     assert isinstance(found.converged, stand_in_device.Remote)
     close(maximum_likelihood(H, z, likelihood), _fetched(found))
 
@@ -146,7 +147,7 @@ def test_blocks_follow_the_memory_and_change_nothing(name, monkeypatch):
         stand_in_device.forgotten()
     assert blocks[0] > blocks[1] == route.LEAST
     assert len(many) * results[0].starts > blocks[1]
-    assert np.allclose(results[0].estimate, results[1].estimate, rtol=1e-12, atol=1e-13)
+    assert np.allclose(results[0].value, results[1].value, rtol=1e-12, atol=1e-13)
 
 
 def test_start_points_and_releases_of_a_model(device):
@@ -157,9 +158,9 @@ def test_start_points_and_releases_of_a_model(device):
     model = LinearModel(H, noise=SD**2)
     channel = Additive(Laplace(0.8))
     z = PLAIN["Laplace"][1]
-    here = maximum_likelihood_of(model, channel, z)
-    close(here, maximum_likelihood_of(model, channel, z, backend="cupy"))
-    close(here, maximum_likelihood_of(model, channel, device.asarray(z), backend="cupy"))
+    here = estimate_release(z, model, channel)
+    close(here, estimate_release(z, model, channel, backend="cupy"))
+    close(here, estimate_release(device.asarray(z), model, channel, backend="cupy"))
 
 
 def test_refusals(device):
@@ -198,24 +199,3 @@ def test_no_device(raises, monkeypatch):
     with pytest.raises(MissingDependency, match="sees no graphics processor"):
         maximum_likelihood(H, Y, LAPLACE, backend="cupy")
     stand_in_device.forgotten()
-
-
-def test_a_likelihood_that_knows_of_no_backend():
-    """A user's, written before there were any: still good on NumPy, refused elsewhere."""
-
-    class Plain(Likelihood):
-        several_maxima = True
-
-        def __call__(self, z, eta, backend=NUMPY):
-            return VOIGT(z, eta)
-
-        def centre(self, z):
-            return z
-
-        def rough(self, z, eta):
-            return VOIGT.rough(z, eta)
-
-    z = PLAIN["Cauchy"][1]
-    found = maximum_likelihood(H, z, Plain(SD**2))
-    assert np.allclose(found.estimate, maximum_likelihood(H, z, VOIGT).estimate)
-    assert builtins.all(found.converged)

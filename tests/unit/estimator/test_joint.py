@@ -6,7 +6,7 @@ import scipy
 from statsmodels.multivariate.multivariate_ols import _MultivariateOLS
 
 from privest.errors import InvalidInput
-from privest.estimator.inference._joint import joint_test, nearest_covariance
+from privest.estimator.inference._errors import joint_test, nearest_covariance
 
 
 def fitted(H, Z):

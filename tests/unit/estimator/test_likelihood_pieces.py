@@ -15,14 +15,12 @@ from privest.estimator.likelihood import (
     QuantiserLikelihood,
     TwinUniformLikelihood,
 )
-from privest.estimator.likelihood._inverse import span, tail
-from privest.mechanism import LaplaceQuantiser, ProbabilisticQuantiser, TriangularQuantiser
-
-QUANTISERS = {"uniform": ProbabilisticQuantiser, "triangular": TriangularQuantiser}
+from privest.estimator.likelihood._multiplicative import span, tail
+from privest.mechanism import LaplaceQuantiser, ProbabilisticQuantiser
 
 
 def quantiser(variance, step, dither="uniform"):
-    return QuantiserLikelihood(QUANTISERS[dither](step), variance)
+    return QuantiserLikelihood(ProbabilisticQuantiser(step, dither=dither), variance)
 
 
 def moments_exactly(alpha, beta, start):

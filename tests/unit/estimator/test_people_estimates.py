@@ -14,7 +14,7 @@ from privest.estimator.inference import (
     group_sums,
 )
 from privest.mechanism import RowMechanism
-from privest.privacy import person_root
+from privest.privacy.statement import person_root
 
 THETA = np.array([1.0, -0.5, 0.3])
 
@@ -25,7 +25,7 @@ def people_errors(sums, rows, noise):
     made.add(sums, rows)
     found, second = made.solve(), made.errors()
     turn = made.turned(second)
-    made.add_errors(second, found.estimate, turn.T @ sums @ turn, rows)
+    made.add_errors(second, found.value, turn.T @ sums @ turn, rows)
     return found, second.errors()
 
 
@@ -79,8 +79,8 @@ def test_sums_give_the_dense_estimate(most):
     G, zeta = root @ world.H, root @ z
     floor = np.linalg.inv(G.T @ G)
     np.testing.assert_allclose(found.floor, floor, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found.estimate, floor @ G.T @ zeta, rtol=1e-9)
-    left = zeta - G @ found.estimate
+    np.testing.assert_allclose(found.value, floor @ G.T @ zeta, rtol=1e-9)
+    left = zeta - G @ found.value
     assert found.misfit == pytest.approx(left @ left / (len(z) - 3))
     # whitened within persons: the root is block-diagonal, so groups stay groups
     matrices = group_sums(G, world.labels, 9)
@@ -119,7 +119,7 @@ def test_reml_is_the_dense_one(most):
     covariance = np.linalg.inv(world.H.T @ inverse @ world.H)
     np.testing.assert_allclose(found.covariance, covariance, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(
-        found.estimate, covariance @ world.H.T @ inverse @ z, rtol=1e-8, atol=1e-12
+        found.value, covariance @ world.H.T @ inverse @ z, rtol=1e-8, atol=1e-12
     )
     assert found.degrees_of_freedom == 25
     assert found.people == 27
@@ -134,7 +134,7 @@ def test_reml_agrees_with_statsmodels():
     other = sm.MixedLM(z, world.H, groups=world.labels).fit(reml=True)
     assert found.within == pytest.approx(other.scale, rel=1e-3)
     assert found.between == pytest.approx(float(other.cov_re.squeeze()), rel=2e-3)
-    np.testing.assert_allclose(found.estimate, other.fe_params, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found.value, other.fe_params, rtol=1e-4, atol=1e-5)
     # theirs are of the joint Hessian with the variances, ours at these variances: O(1/G) apart
     np.testing.assert_allclose(np.sqrt(found.covariance.diagonal()), other.bse_fe, rtol=1e-2)
 
@@ -166,7 +166,7 @@ def test_parts_are_added_up():
     for g in range(0, 18, 4):
         at = slice(g, g + 4)
         parts.add(sums[at], world.sizes[at], own[at])
-    np.testing.assert_allclose(parts.fit().estimate, whole.estimate, rtol=1e-6)
+    np.testing.assert_allclose(parts.fit().value, whole.value, rtol=1e-6)
 
 
 def test_what_cannot_be_told_is_said():
@@ -191,11 +191,11 @@ def coverage(world, trials, reml=False):
             made = EffectSums(3)
             made.add(sums, world.sizes, world.noise.variances(world.sizes))
             found = made.fit()
-            estimate, error = found.estimate, np.sqrt(found.covariance.diagonal())
+            estimate, error = found.value, np.sqrt(found.covariance.diagonal())
             freedom = found.degrees_of_freedom
         else:
             found, errors = people_errors(sums, world.sizes, world.noise)
-            estimate, error = found.estimate, errors.standard_error
+            estimate, error = found.value, errors.standard_error
             freedom = errors.degrees_of_freedom
         hits += np.abs(estimate - THETA) <= t.ppf(0.975, freedom) * error
     return hits / trials

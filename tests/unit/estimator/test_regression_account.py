@@ -102,7 +102,7 @@ def test_pieces_are_charged_once(account):
 
 
 def test_a_level_that_looks_back_is_paid_ahead(account):
-    level = pv.EndlessLevel(2.0, lags=[0.5])
+    level = pv.StreamLevel.constant(2.0, lags=[0.5])
     pv.PrivateLinearRegression(level, 1.0, account=account).fit(X, Y)
     assert 2.4 < spent(account) <= 2.5 * (1 + 1e-9)  # S + W²S
 

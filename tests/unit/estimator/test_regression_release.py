@@ -194,7 +194,9 @@ def test_a_reference_that_is_the_private_data_is_told_to_the_holder_only(caplog)
         regression(noise=None, reference=(X, Y)).fit(X, Y)
 
 
-@pytest.mark.parametrize("level", [2.0, pv.EndlessLevel(2.0, lags=[0.6])], ids=["plain", "lags"])
+@pytest.mark.parametrize(
+    "level", [2.0, pv.StreamLevel.constant(2.0, lags=[0.6])], ids=["plain", "lags"]
+)
 def test_releases_attain_the_bound(level):
     """`thm:opt` through real noise: Wishart and mean at false alarm 1e-6; it sees 50 % too much."""
     trials, law = 500, np.random.default_rng(11)
@@ -225,7 +227,7 @@ def clipped_trials(trials, samples=600):
     model, found = regression(2.0, 0.25, range=SPAN), []
     for _ in range(trials):
         model.fit(x, theta[0] + theta[1] * x[:, 0] + 0.5 * law.standard_normal(samples))
-        found.append([np.append(model.intercept_, model.coef_), model._rls.estimate])
+        found.append([np.append(model.intercept_, model.coef_), model._rls.value])
     return *np.moveaxis(np.array(found) - theta, 1, 0), model
 
 
@@ -277,7 +279,7 @@ def test_a_range_in_pieces():
     assert np.all(blocks[0].low >= span[0])
     assert np.all(blocks[0].high <= span[1])
     again = estimate_clipped(lambda: blocks, noise_variance=UNIT)
-    np.testing.assert_allclose(np.append(whole.intercept_, whole.coef_), again.estimate, rtol=1e-12)
+    np.testing.assert_allclose(np.append(whole.intercept_, whole.coef_), again.value, rtol=1e-12)
     loaded = pickle.loads(pickle.dumps(whole)).partial_fit(X, Y)
     assert loaded.result_.readings == 80
     assert whole.result_.readings == 40
@@ -314,7 +316,7 @@ def test_levels_of_every_sample_and_a_range():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"level": pv.EndlessLevel(1.0, lags=[0.5])}, "does not look back"),
+        ({"level": pv.StreamLevel.constant(1.0, lags=[0.5])}, "does not look back"),
         ({"noise": pv.noise.Laplace(0.5)}, "Gaussian noise"),
         ({"range": (1.0, 1.0)}, "low < high"),
         ({"range": 3.0}, "pair of numbers"),

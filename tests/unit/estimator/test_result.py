@@ -9,27 +9,27 @@ import statsmodels.api as sm
 
 import privest as pv
 from privest.errors import InvalidInput
-from privest.estimator import Result
+from privest.estimator import Estimate
 
 NAMES = ("intercept", "age", "bmi")
 
 
 def sample(**more):
     cov = np.array([[4.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 0.25]])
-    given = {"estimate": np.array([1.0, -2.0, 3.0]), "covariance": cov, "names": NAMES}
-    return Result(**given | more)
+    given = {"value": np.array([1.0, -2.0, 3.0]), "covariance": cov, "names": NAMES}
+    return Estimate(**given | more)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 def test_intervals(confidence):
     found = sample()
-    low, high = scipy.stats.norm.interval(confidence, found.estimate, found.standard_error)
+    low, high = scipy.stats.norm.interval(confidence, found.value, found.standard_error)
     np.testing.assert_allclose(found.interval(confidence), np.stack([low, high], 1), rtol=1e-13)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95, -0.5, float("nan"), "0.9"])
 def test_confidences_that_are_not(confidence):
-    for of in (Result.interval, Result.summary, Result.to_dict):
+    for of in (Estimate.interval, Estimate.summary, Estimate.to_dict):
         with pytest.raises(InvalidInput, match="confidence"):
             of(sample(), confidence)
 
@@ -48,7 +48,7 @@ def test_to_dict_is_json():
     record = json.loads(json.dumps(found.to_dict(0.9)))
     assert record["names"] == list(NAMES)
     assert record["confidence"] == 0.9
-    for name in ("estimate", "covariance", "classical", "standard_error", "classical_error"):
+    for name in ("value", "covariance", "classical", "standard_error", "classical_error"):
         np.testing.assert_array_equal(record[name], getattr(found, name))
     np.testing.assert_array_equal(record["interval"], found.interval(0.9))
     assert record["bound"] is record["efficiency"] is record["privacy"] is None
@@ -57,14 +57,14 @@ def test_to_dict_is_json():
 
 def test_many_trials():
     theta = np.arange(12.0).reshape(4, 3)
-    found = sample(estimate=theta)
+    found = sample(value=theta)
     assert found.interval().shape == (4, 3, 2)
-    np.testing.assert_array_equal(found.interval()[2], sample(estimate=theta[2]).interval())
+    np.testing.assert_array_equal(found.interval()[2], sample(value=theta[2]).interval())
     with pytest.raises(InvalidInput, match="4 of them"):
         found.summary()
     assert np.shape(json.loads(json.dumps(found.to_dict()))["interval"]) == (4, 3, 2)
     each = np.arange(1.0, 5)[:, None, None] * found.covariance
-    several = sample(estimate=theta, covariance=each, bound=each / 2)
+    several = sample(value=theta, covariance=each, bound=each / 2)
     np.testing.assert_array_equal(several.standard_error[3], 2 * found.standard_error)
     assert several.efficiency == 0.5
 
@@ -90,7 +90,7 @@ def test_names_are_made_up_where_there_are_none():
 
 
 def test_repr_is_short():
-    assert repr(sample()) == "Result(3 parameters, standard errors 0.5 to 2)"
+    assert repr(sample()) == "Estimate(3 parameters, standard errors 0.5 to 2)"
 
 
 def cells(text):
@@ -109,7 +109,7 @@ def test_the_table_is_that_of_statsmodels():
     rng = np.random.default_rng(4)
     H = np.column_stack([np.ones(300), 10 * rng.standard_normal(300), rng.standard_normal(300)])
     y = H @ [40.0, -1.5, 0.2] + 2 * rng.standard_normal(300)
-    level = pv.EndlessLevel(1e14)
+    level = pv.StreamLevel.constant(1e14)
     rls = pv.PrivateRLS(level, 3, pv.noise.Gaussian(cov=4.0))
     rls.update(pv.StreamMechanism(level).simulate(y, rng), H)
     ours = rls.result(NAMES).summary()
@@ -132,7 +132,7 @@ def test_the_table_is_that_of_statsmodels():
 
 
 def test_a_parameter_known_exactly_and_very_small_numbers():
-    found = Result(estimate=np.array([2.0, 3e-9]), covariance=np.diag([0.0, 1e-20]))
+    found = Estimate(value=np.array([2.0, 3e-9]), covariance=np.diag([0.0, 1e-20]))
     rows = cells(found.summary())
     assert rows["θ[0]"] == [2.0, 0.0, np.inf, 0.0, 2.0, 2.0]
     assert rows["θ[1]"][:3] == [3e-9, 1e-10, 30.0]
@@ -144,7 +144,7 @@ def test_a_simulation_says_so():
 
 
 def test_the_heads_of_a_wide_interval_are_not_rounded():
-    found = Result(estimate=np.array([2.0]), covariance=np.eye(1))
+    found = Estimate(value=np.array([2.0]), covariance=np.eye(1))
     assert "[0.0005" in found.summary(0.999)
     assert "0.9995]" in found.summary(0.999)
     assert "1 parameter\n" in found.summary()

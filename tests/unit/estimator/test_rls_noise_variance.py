@@ -23,11 +23,11 @@ Y = RNG.standard_normal(M) + H @ [1.0, -2.0]
 S3 = np.array([[2.0, 0.6, 0.1], [0.6, 1.5, -0.3], [0.1, -0.3, 1.0]])
 PAST = np.eye(M) + 0.3 * np.ones((M, M))
 LEVELS = {
-    "number": pv.EndlessLevel(1.5),
+    "number": pv.StreamLevel.constant(1.5),
     "one each": pv.StreamLevel(RNG.uniform(0.5, 2.0, M)),
-    "lags": pv.EndlessLevel(1.0, [0.5, -0.3]),
-    "blocks": pv.EndlessLevel(S3),
-    "blocks, lags": pv.EndlessLevel(S3, [0.4]),
+    "lags": pv.StreamLevel.constant(1.0, lags=[0.5, -0.3]),
+    "blocks": pv.StreamLevel.constant(S3),
+    "blocks, lags": pv.StreamLevel.constant(S3, lags=[0.4]),
     "dense": pv.StreamLevel.from_cumulative(PAST),
     "dense, blocks": pv.StreamLevel.from_cumulative(PAST, [3] * 4),
     "sizes": pv.StreamLevel([np.eye(2), S3, 2.0 * np.eye(3), S3, np.eye(1)]),
@@ -39,7 +39,7 @@ def noise_of(level):
     """Correlated within a step, with a mean, where all steps have one size."""
     if level.block == 3:
         return pv.noise.Gaussian(cov=0.7 * S3, mean=[0.3, -0.2, 0.5])
-    return pv.noise.GaussianLaw(0.7, loc=0.3)
+    return pv.noise.Gaussian(0.7, mean=0.3)
 
 
 def released(level, missing=True):
@@ -88,13 +88,6 @@ def one_by_one(rls, release, sizes):
     return rls
 
 
-def followed(rls, release, sizes):
-    history = rls.follow(release, H)
-    assert np.allclose(history.estimates[-1], rls.estimate, **CLOSE)
-    assert np.allclose(history.covariances[-1], rls.covariance, **CLOSE)
-    return rls
-
-
 def taken_up(rls, release, sizes):
     half, before = 2, sum(sizes[:2])
     rls.update(release.part(0, half, sizes), H[:before])
@@ -105,7 +98,7 @@ def taken_up(rls, release, sizes):
     return other
 
 
-@pytest.mark.parametrize("way", [whole, one_by_one, followed, taken_up])
+@pytest.mark.parametrize("way", [whole, one_by_one, taken_up])
 @pytest.mark.parametrize("name", LEVELS)
 def test_the_estimate_is_that_of_the_dense_formula(name, way):
     level, release = LEVELS[name], released(LEVELS[name])
@@ -113,7 +106,7 @@ def test_the_estimate_is_that_of_the_dense_formula(name, way):
     sizes = level.sizes_between(0, release.steps)
     found = way(estimator(level), release, sizes)
     estimate, covariance = written_out(level, release)
-    assert np.allclose(found.estimate, estimate, **CLOSE)
+    assert np.allclose(found.value, estimate, **CLOSE)
     assert np.allclose(found.covariance, covariance, **CLOSE)
     assert found.simulated is False
     # What this would be without v is seen: at least 1 % less.
@@ -135,10 +128,10 @@ def test_trials_and_real_releases_together(name):
     found.update(first, H[:before])
     found.update(second, H[before:])
     values = np.concatenate([first.values, second.values])
-    joint = pv.release.StreamRelease(0, steps, values, None, first.fingerprint, True)
+    joint = pv.release.Release(0, steps, values, None, first.fingerprint, True)
     variances = np.where(np.arange(M) < before, 1.0, V)
     estimate, covariance = written_out(level, joint, variances)
-    assert np.allclose(found.estimate, estimate, **CLOSE)
+    assert np.allclose(found.value, estimate, **CLOSE)
     assert np.allclose(found.covariance, covariance, **CLOSE)
     assert found.simulated is True
     assert found.unit_variance == V
@@ -156,7 +149,7 @@ def test_the_parts_of_a_result():
     assert np.allclose(result.classical, 0.7 * unit, **CLOSE)
     assert np.allclose(result.bound, (0.7 + 1 / 1.5) * unit, **CLOSE)
     reference = 9
-    rest = released(level, missing=False).values / np.sqrt(1.5) - 0.3 - H @ found.estimate
+    rest = released(level, missing=False).values / np.sqrt(1.5) - 0.3 - H @ found.value
     pooled = found.pooled(reference)
     assert pooled[0] != 0.7
     assert found.misfit == pytest.approx(rest @ rest / (0.7 + V / 1.5), rel=1e-10)
@@ -171,48 +164,6 @@ def test_a_bound_is_never_above_that_of_the_level(name):
     least = written_out(level, release, 1.0)[1]
     assert np.linalg.eigvalsh(least - found.result().bound).min() > -1e-12
     assert np.linalg.eigvalsh(found.result().covariance - least).min() > 0
-
-
-def test_scaled_readings():
-    """scale=c: c∘y was released, of level c²s."""
-    level, c = LEVELS["number"], RNG.uniform(0.5, 2.0, M)
-    release = pv.StreamMechanism(level).release(c * Y, Wide(3))
-    found = pv.PrivateRLS(level, N, LAW)
-    found.update(release, H, scale=c)
-    own = pv.StreamLevel(1.5 * c**2)
-    estimate, covariance = written_out(own, release, noise=LAW)
-    assert np.allclose(found.estimate, estimate, **CLOSE)
-    assert np.allclose(found.covariance, covariance, **CLOSE)
-
-
-def test_joined():
-    level, release = LEVELS["number"], released(LEVELS["number"], missing=False)
-    one, other, both = (estimator(level) for _ in range(3))
-    one.update(release.part(0, 5, [1] * M), H[:5])
-    later = pv.release.StreamRelease(
-        0, 7, release.values[5:], None, release.fingerprint, False, release.grid
-    )
-    other.update(later, H[5:])
-    one.join(other)
-    both.update(release, H)
-    assert np.allclose(one.estimate, both.estimate, **CLOSE)
-    assert np.allclose(one.covariance, both.covariance, **CLOSE)
-    assert np.allclose(one.result().bound, both.result().bound, **CLOSE)
-    assert one.unit_variance == V
-
-
-def test_joining_nothing_changes_nothing():
-    """An estimator that has seen no release says nothing of the kind of releases."""
-    level, release = LEVELS["number"], released(LEVELS["number"], missing=False)
-    alone, joined, late = (estimator(level) for _ in range(3))
-    alone.update(release, H)
-    joined.update(release, H)
-    joined.join(estimator(level))
-    late.join(estimator(level))
-    late.join(alone)
-    for found in (joined, late):
-        assert np.allclose(found.result().sampling, alone.result().sampling, **CLOSE)
-        assert np.allclose(found.result().bound, alone.result().bound, **CLOSE)
 
 
 @pytest.mark.parametrize("noise", [0.5, -1.0, 3.0, np.nan])

@@ -1,7 +1,6 @@
 """What a running estimator gives: its covariance split, the bounds beside it, estimators joined."""
 
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -44,7 +43,7 @@ def test_one_level_and_one_law(law, block):
     assert found.efficiency == pytest.approx(ratio, rel=1e-12)
     assert found.simulated
     assert found.names == ("a", "b", "c")
-    assert json.loads(json.dumps(found.to_dict()))["estimate"] == rls.estimate.tolist()
+    assert json.loads(json.dumps(found.to_dict()))["value"] == rls.value.tolist()
 
 
 @pytest.mark.parametrize("block", [1, 40])
@@ -95,79 +94,12 @@ def test_a_state_keeps_the_facts():
     assert again.result().to_dict() == rls.result().to_dict()
 
 
-def test_joined_estimators_are_one():
-    H, y, rng = sample()
-    whole = pv.PrivateRLS(2.0, 3, 0.5)
-    release = fed(whole, H, y, rng)
-    parts = []
-    for part in (slice(0, 2), slice(2, 40)):
-        rls = pv.PrivateRLS(2.0, 3, 0.5)
-        values = release.values[part]
-        rls.update(
-            pv.StreamRelease(0, len(values), values, None, release.fingerprint, True), H[part]
-        )
-        parts.append(pickle.loads(pickle.dumps(rls)))
-    parts[0].join(parts[1])
-    assert (parts[0].steps, parts[0].readings) == (40, 40)
-    for name in ("estimate", "covariance", "classical", "sampling", "bound"):
-        np.testing.assert_allclose(
-            getattr(parts[0].result(), name), getattr(whole.result(), name), rtol=1e-10
-        )
-    assert parts[0].misfit == pytest.approx(whole.misfit, rel=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ((2.0, 3, 0.5), (2.5, 3, 0.5)),
-        ((2.0, 3, 0.5), (2.0, 2, 0.5)),
-        ((2.0, 3, 0.5), (2.0, 3, 0.6)),
-        ((pv.EndlessLevel(1.0, lags=[0.5]), 3, 0.5),) * 2,
-        ((pv.StreamLevel(np.ones(5)), 3, 0.5),) * 2,
-    ],
-)
-def test_what_cannot_be_joined(one, other):
-    with pytest.raises(InvalidInput, match="join"):
-        pv.PrivateRLS(*one).join(pv.PrivateRLS(*other))
-
-
 def test_classical_needs_noise_that_is_independent():
     H, y, rng = sample()
     tied = pv.noise.Gaussian(cov=[[1.0, 0.5], [0.5, 1.0]])
-    rls = pv.PrivateRLS(pv.EndlessLevel(np.eye(2)), 3, tied, classical=True)
+    rls = pv.PrivateRLS(pv.StreamLevel.constant(np.eye(2)), 3, tied, classical=True)
     with pytest.raises(InvalidInput, match="`bound` takes any"):
         fed(rls, H, y, rng)
-
-
-def test_scaled_readings_are_readings_of_another_level():
-    """c∘y at level s shows what y shows at the levels c²s: the estimate of a stream of those."""
-    H, y, rng = sample()
-    c = rng.uniform(0.5, 2.0, len(y))
-    levels = pv.StreamLevel(4.0 * c * c)
-    noise = pv.noise.Gaussian(cov=0.25)
-    scaled, plain = pv.PrivateRLS(4.0, 3, noise), pv.PrivateRLS(levels, 3, noise)
-    release = pv.StreamMechanism(4.0).simulate(c * y, np.random.default_rng(3))
-    scaled.update(release, H, scale=c)
-    fed(plain, H, y, np.random.default_rng(3))
-    np.testing.assert_allclose(scaled.estimate, plain.estimate, rtol=1e-11)
-    np.testing.assert_allclose(scaled.covariance, plain.covariance, rtol=1e-11)
-
-
-@pytest.mark.parametrize("scale", [np.ones(3), -np.ones(40), np.full(40, np.nan)])
-def test_a_scale_that_does_not_fit_is_refused(scale):
-    H, y, rng = sample()
-    rls = pv.PrivateRLS(4.0, 3, 0.25)
-    release = pv.StreamMechanism(4.0).simulate(y, rng)
-    with pytest.raises(InvalidInput, match="40 numbers > 0"):
-        rls.update(release, H, scale=scale)
-
-
-def test_no_scale_where_readings_are_shown_mixed():
-    H, y, rng = sample()
-    level = pv.EndlessLevel(4.0, lags=[0.5])
-    rls, release = pv.PrivateRLS(level, 3, 0.25), pv.StreamMechanism(level).simulate(y, rng)
-    with pytest.raises(InvalidInput, match="one by one"):
-        rls.update(release, H, scale=np.ones(40))
 
 
 def test_a_law_that_jumps_has_a_result_without_a_floor():

@@ -105,14 +105,14 @@ def test_the_estimator_of_a_stream_keeps_them():
     H, y = noisy(200)
     y[[3, 77]] = np.nan
     for lags in ([], [0.5]):
-        level = pv.EndlessLevel(2.0, lags)
+        level = pv.StreamLevel.constant(2.0, lags=lags)
         release = pv.StreamMechanism(level).simulate(y, np.random.default_rng(1))
         sizes = [1] * 200
         kinds = [pv.PrivateRLS(level, 4, 1.0, blocks=True) for _ in range(4)]
         kinds[0].update(release, H)
         for k in range(200):
             kinds[1].update(release.part(k, k + 1, sizes), H[k])
-        kinds[2].follow(release, H)
+        kinds[2].update(release, H)
         first = pv.PrivateRLS(level, 4, 1.0, blocks=True)
         first.update(release.part(0, 90, sizes), H[:90])
         kinds[3].restore(first.state())
@@ -133,8 +133,6 @@ def test_states_without_blocks_are_refused_in_a_sentence():
     assert new.steps == 0
     with pytest.raises(InvalidInput, match="blocks=True"):
         old.block_errors()
-    with pytest.raises(InvalidInput, match="in order"):
-        new.join(new)
 
 
 def covered(count, correlation, trials, seed, scaled=1.0):
@@ -184,7 +182,12 @@ def test_intervals_that_are_printed_cover(count, correlation):
 
     At K = 336 and φ = .8 a tenth is refused: 1/(1 − φ̂) is above K/50 for a φ̂ of .85.
     """
-    rng, H, level, trials = np.random.default_rng(9), hourly(count), pv.EndlessLevel(1.0), 1500
+    rng, H, level, trials = (
+        np.random.default_rng(9),
+        hourly(count),
+        pv.StreamLevel.constant(1.0),
+        1500,
+    )
     inside, given = np.zeros(4), np.zeros(4)
     for noise in remembering(rng, (trials, count), correlation):
         rls = pv.PrivateRLS(level, 4, pv.noise.Gaussian(cov=[0.0]), blocks=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privest import lattice
-from privest.errors import InvalidInput, NoEntropy
+from privest.errors import InvalidInput, NotReleasable
 
 
 def test_moments():
@@ -29,7 +29,7 @@ def test_an_error_of_the_system_stops_the_release(monkeypatch):
 
     monkeypatch.setattr(os, "urandom", none)
     for draw in (lattice.os_words, lattice.gaussian_integers, lattice.laplace_integers):
-        with pytest.raises(NoEntropy, match="nothing was released"):
+        with pytest.raises(NotReleasable, match="nothing was released"):
             draw(3)
 
 

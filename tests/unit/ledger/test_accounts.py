@@ -115,20 +115,20 @@ def test_trace_is_of_all(ledger):
 
 
 def test_gaussian_budget_adds_squares(ledger):
-    ledger.account("a", budget=Budget(mu=1.0, move=0.5))
-    ledger.account("a").spend(Cost(mu2=0.36, move=0.5))
-    ledger.account("a").spend(Cost(mu2=0.64, move=0.5))
+    ledger.account("a", budget=Budget(mu=1.0, sensitivity=0.5))
+    ledger.account("a").spend(Cost(mu2=0.36, sensitivity=0.5))
+    ledger.account("a").spend(Cost(mu2=0.64, sensitivity=0.5))
     assert ledger.account("a").spent.mu2 == Fraction(0.36) + Fraction(0.64)
-    refused(ledger, "a", Cost(mu2=0.01, move=0.5))
+    refused(ledger, "a", Cost(mu2=0.01, sensitivity=0.5))
 
 
 @pytest.mark.parametrize(
     "cost",
-    [Cost(0.1), Cost(mu2=0.1, move=0.4), Cost(mu2=0.1), Cost(rho=0.1, move=0.5)],
+    [Cost(0.1), Cost(mu2=0.1, sensitivity=0.4), Cost(mu2=0.1), Cost(rho=0.1, sensitivity=0.5)],
     ids=["no unit", "another move", "no move", "ρ only"],
 )
 def test_a_unit_that_is_not_stated_is_refused(ledger, cost):
-    ledger.account("a", budget=Budget(mu=1.0, move=0.5))
+    ledger.account("a", budget=Budget(mu=1.0, sensitivity=0.5))
     refused(ledger, "a", cost)
     with pytest.raises(BudgetExceeded, match="not known in that unit"):
         ledger.account("a").spend(cost)
@@ -137,65 +137,65 @@ def test_a_unit_that_is_not_stated_is_refused(ledger, cost):
 def test_what_was_not_stated_stays_unknown(ledger):
     ledger.account("a", budget=Budget(level=9.0))
     ledger.account("a").spend(Cost(1.0), start=0, stop=5)
-    ledger.account("a").change_budget(Budget(level=9.0, rho=1.0, move=1.0))
-    refused(ledger, "a", Cost(1.0, rho=0.1, move=1.0), start=4, stop=6)
-    ledger.account("a").spend(Cost(1.0, rho=0.1, move=1.0), start=5, stop=6)
+    ledger.account("a").change_budget(Budget(level=9.0, rho=1.0, sensitivity=1.0))
+    refused(ledger, "a", Cost(1.0, rho=0.1, sensitivity=1.0), start=4, stop=6)
+    ledger.account("a").spend(Cost(1.0, rho=0.1, sensitivity=1.0), start=5, stop=6)
     assert ledger.account("a").spent.rho is None
     assert at(ledger.account("a"), 5).spent.rho == Fraction(0.1)
 
 
 def test_zcdp_takes_all_kinds(ledger):
-    ledger.account("a", budget=Budget(rho=1.0, move=1.0))
-    ledger.account("a").spend(Cost(mu2=0.5, move=1.0))  # ρ = μ²/2
-    ledger.account("a").spend(Cost(epsilon=0.5, move=1.0))  # ρ = ε²/2
-    ledger.account("a").spend(Cost(rho=0.5, move=1.0))
+    ledger.account("a", budget=Budget(rho=1.0, sensitivity=1.0))
+    ledger.account("a").spend(Cost(mu2=0.5, sensitivity=1.0))  # ρ = μ²/2
+    ledger.account("a").spend(Cost(epsilon=0.5, sensitivity=1.0))  # ρ = ε²/2
+    ledger.account("a").spend(Cost(rho=0.5, sensitivity=1.0))
     assert ledger.account("a").spent.rho == Fraction(7, 8)
-    refused(ledger, "a", Cost(rho=0.25, move=1.0))
+    refused(ledger, "a", Cost(rho=0.25, sensitivity=1.0))
 
 
 def test_epsilon_of_gaussian_releases(ledger):
     mu = gdp.mu_of(1.0, 1e-6)
-    ledger.account("a", budget=Budget(epsilon=1.0, delta=1e-6, move=1.0))
+    ledger.account("a", budget=Budget(epsilon=1.0, delta=1e-6, sensitivity=1.0))
     half = Fraction(mu) ** 2 / 2
-    ledger.account("a").spend(Cost(mu2=half, move=1.0))
-    ledger.account("a").spend(Cost(mu2=half, move=1.0))
+    ledger.account("a").spend(Cost(mu2=half, sensitivity=1.0))
+    ledger.account("a").spend(Cost(mu2=half, sensitivity=1.0))
     assert ledger.account("a").spent.epsilon == pytest.approx(1.0, rel=1e-9)
-    refused(ledger, "a", Cost(mu2=1e-9, move=1.0))
+    refused(ledger, "a", Cost(mu2=1e-9, sensitivity=1.0))
 
 
 def test_pure_epsilon_adds(ledger):
-    ledger.account("a", budget=Budget(epsilon=1.0, delta=0.0, move=1.0))
-    refused(ledger, "a", Cost(mu2=1e-9, move=1.0))
-    ledger.account("a").spend(Cost(epsilon=0.75, move=1.0))
-    ledger.account("a").spend(Cost(epsilon=0.25, move=1.0))
-    refused(ledger, "a", Cost(epsilon=TINY, move=1.0))
+    ledger.account("a", budget=Budget(epsilon=1.0, delta=0.0, sensitivity=1.0))
+    refused(ledger, "a", Cost(mu2=1e-9, sensitivity=1.0))
+    ledger.account("a").spend(Cost(epsilon=0.75, sensitivity=1.0))
+    ledger.account("a").spend(Cost(epsilon=0.25, sensitivity=1.0))
+    refused(ledger, "a", Cost(epsilon=TINY, sensitivity=1.0))
 
 
 def test_mixed_releases(ledger):
     """(ε₁, δ) of the Gaussian part plus the pure ε, or ρ: the one that says more."""
-    ledger.account("few", budget=Budget(epsilon=1.0, delta=1e-6, move=1.0))
-    ledger.account("few").spend(Cost(epsilon=0.5, move=1.0))
+    ledger.account("few", budget=Budget(epsilon=1.0, delta=1e-6, sensitivity=1.0))
+    ledger.account("few").spend(Cost(epsilon=0.5, sensitivity=1.0))
     most = Fraction(gdp.mu_of(0.5, 1e-6)) ** 2
-    refused(ledger, "few", Cost(mu2=most * Fraction(9, 8), move=1.0))
-    ledger.account("few").spend(Cost(mu2=most, move=1.0))
+    refused(ledger, "few", Cost(mu2=most * Fraction(9, 8), sensitivity=1.0))
+    ledger.account("few").spend(Cost(mu2=most, sensitivity=1.0))
     assert ledger.account("few").spent.epsilon == pytest.approx(1.0, rel=1e-9)
-    ledger.account("many", budget=Budget(epsilon=3.0, delta=1e-6, move=1.0))
+    ledger.account("many", budget=Budget(epsilon=3.0, delta=1e-6, sensitivity=1.0))
     for _ in range(100):  # Σε = 5, but ρ = 100·0.05²/2 = 0.125
-        ledger.account("many").spend(Cost(epsilon=0.05, move=1.0))
-    ledger.account("many").spend(Cost(rho=0.05, move=1.0))
+        ledger.account("many").spend(Cost(epsilon=0.05, sensitivity=1.0))
+    ledger.account("many").spend(Cost(rho=0.05, sensitivity=1.0))
     assert ledger.account("many").spent.epsilon < 3.0
-    refused(ledger, "many", Cost(rho=0.5, move=1.0))
+    refused(ledger, "many", Cost(rho=0.5, sensitivity=1.0))
     ledger.verify()
 
 
 def test_budgets_that_are_none():
     for bad in ({}, {"epsilon": 1.0}, {"delta": 1e-6}, {"mu": 1.0}, {"level": -1.0},
-                {"epsilon": 1.0, "delta": 1.0, "move": 1.0},
+                {"epsilon": 1.0, "delta": 1.0, "sensitivity": 1.0},
                 {"level": math.nan}):  # fmt: skip
         with pytest.raises(InvalidInput):
             Budget(**bad)
     with pytest.raises(InvalidInput, match="not both"):
-        Cost(mu2=1.0, epsilon=1.0, move=1.0)
+        Cost(mu2=1.0, epsilon=1.0, sensitivity=1.0)
 
 
 def test_accounts(ledger):
@@ -219,14 +219,14 @@ def test_accounts(ledger):
 
 def test_an_account_keeps_its_move(ledger):
     """μ of a move by 0.5, taken for one of a move by 5, would be ten times too small."""
-    ledger.account("a", budget=Budget(mu=1.0, move=0.5))
-    ledger.account("a").spend(Cost(mu2=1.0, move=0.5))
-    for other in (Budget(mu=2.0, move=5.0), Budget(level=1.0)):
+    ledger.account("a", budget=Budget(mu=1.0, sensitivity=0.5))
+    ledger.account("a").spend(Cost(mu2=1.0, sensitivity=0.5))
+    for other in (Budget(mu=2.0, sensitivity=5.0), Budget(level=1.0)):
         with pytest.raises(InvalidInput, match="Keep the sensitivity"):
             ledger.account("a").change_budget(other)
-    ledger.account("a").change_budget(Budget(mu=2.0, level=1.0, move=0.5))
-    refused(ledger, "a", Cost(0.5, mu2=1.0, move=0.5))  # the level of the first is not known
-    ledger.account("a").spend(Cost(0.5, mu2=1.0, move=0.5), start=1)
+    ledger.account("a").change_budget(Budget(mu=2.0, level=1.0, sensitivity=0.5))
+    refused(ledger, "a", Cost(0.5, mu2=1.0, sensitivity=0.5))  # the level of the first is not known
+    ledger.account("a").spend(Cost(0.5, mu2=1.0, sensitivity=0.5), start=1)
     ledger.verify()
 
 

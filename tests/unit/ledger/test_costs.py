@@ -11,10 +11,10 @@ from privest.errors import BudgetExceeded, InvalidInput
 from privest.lattice import GAUSSIAN, GRID
 from privest.ledger import Budget, Cost, Ledger, cost_of
 from privest.mechanism import GaussianMechanism
-from privest.privacy import AdjacentSteps, Along, OneBlock, gdp
+from privest.privacy import Adjacency, gdp
 
 S = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.25], [0.0, 0.25, 3.0]])
-LAGS = pv.EndlessLevel(2.0, lags=[0.5, -0.25])
+LAGS = pv.StreamLevel.constant(2.0, lags=[0.5, -0.25])
 STREAM = pv.StreamLevel([1.0, 4.0, 2.0], U=[[], [2.0], [0.5, 1.0]])
 
 
@@ -23,7 +23,7 @@ def test_the_share_that_the_grid_shows():
     with mpmath.workdps(60):
         variance = mpmath.mpf(GAUSSIAN.variance.numerator) / GAUSSIAN.variance.denominator
         most = mpmath.expm1(1 / variance) / mpmath.mpf(GRID) ** 2
-        charged = cost_of(pv.EndlessLevel(1.0)).information
+        charged = cost_of(pv.StreamLevel.constant(1.0)).information
         assert most <= mpmath.mpf(charged.numerator) / charged.denominator < 1
 
 
@@ -33,7 +33,12 @@ def test_a_level_fits_its_own_budget(tmp_path, s):
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.account("a", budget=Budget(level=s))
         for k, level in enumerate(
-            (pv.PrivacyLevel(s), pv.PrivacyLevel([s] * 3), pv.EndlessLevel(s), pv.StreamLevel([s]))
+            (
+                pv.PrivacyLevel(s),
+                pv.PrivacyLevel([s] * 3),
+                pv.StreamLevel.constant(s),
+                pv.StreamLevel([s]),
+            )
         ):
             ledger.account("a").spend(
                 cost_of(level), start=10 * k, stop=10 * k + (3 if k == 1 else 1)
@@ -65,15 +70,15 @@ def test_traces_of_steps_add_up_to_no_less_than_the_cumulative_level():
 @pytest.mark.parametrize(
     ("level", "move"),
     [
-        (4.0, 0.3), ([1.0, 4.0, 2.0], 0.3), (S, 0.3), (S, OneBlock(0.3, [3])), (LAGS, 0.3),
-        (LAGS, AdjacentSteps(0.3, 4)), (STREAM, 0.3), (STREAM, OneBlock(0.3)),
-        (STREAM, Along([0.1, 0.2, 0.3])), (4.0, AdjacentSteps(0.3, 5)),
+        (4.0, 0.3), ([1.0, 4.0, 2.0], 0.3), (S, 0.3), (S, Adjacency.block(0.3, [3])), (LAGS, 0.3),
+        (LAGS, Adjacency.steps(0.3, 4)), (STREAM, 0.3), (STREAM, Adjacency.block(0.3)),
+        (STREAM, Adjacency.direction([0.1, 0.2, 0.3])), (4.0, Adjacency.steps(0.3, 5)),
     ],
 )  # fmt: skip
 def test_mu_is_that_of_the_level_rounded_up_to_the_grid(level, move):
-    cost = cost_of(level, move=move)
+    cost = cost_of(level, sensitivity=move)
     stated = level if hasattr(level, "to_mu") else pv.PrivacyLevel(level)
-    mu = stated.to_mu(move=move)
+    mu = stated.to_mu(sensitivity=move)
     coordinates = 12  # more than any of these moves reaches
     assert mu <= float(cost.mu2) ** 0.5 * (1 + 1e-14)
     assert float(cost.mu2) ** 0.5 <= mu + GRID * coordinates**0.5
@@ -83,28 +88,28 @@ def test_mu_is_that_of_the_level_rounded_up_to_the_grid(level, move):
 
 def test_a_statement_needs_its_move():
     mechanism = GaussianMechanism(S, 3, range=(-1.0, 2.0))
-    mixed = cost_of(S, move=3.0, statement=mechanism.statement())
+    mixed = cost_of(S, sensitivity=3.0, statement=mechanism.statement())
     assert float(mixed.mu2) ** 0.5 == pytest.approx(mechanism.statement().mu, rel=1e-12)
     with pytest.raises(InvalidInput, match="needs the sensitivity"):
         cost_of(S, statement=mechanism.statement())
 
 
 def test_laplace_is_pure():
-    cost = cost_of(4.0, move=0.5, law="laplace")
+    cost = cost_of(4.0, sensitivity=0.5, law="laplace")
     assert cost.mu2 is None
     assert float(cost.epsilon) == pytest.approx(1.0, rel=1e-3)
     assert float(cost.rho) == pytest.approx(0.5, rel=2e-3)
-    for level, move in ((S, 0.5), (LAGS, 0.5), (4.0, OneBlock(0.5, [2]))):
+    for level, move in ((S, 0.5), (LAGS, 0.5), (4.0, Adjacency.block(0.5, [2]))):
         with pytest.raises(InvalidInput, match="pure epsilon"):
-            cost_of(level, move=move, law="laplace")
+            cost_of(level, sensitivity=move, law="laplace")
 
 
 def test_epsilon_of_two_releases(tmp_path):
     """μ² adds: ε at δ of both is that of √2 μ."""
     with Ledger(tmp_path / "l.db") as ledger:
-        ledger.account("a", budget=Budget(epsilon=9.0, delta=1e-6, move=0.5))
+        ledger.account("a", budget=Budget(epsilon=9.0, delta=1e-6, sensitivity=0.5))
         for _ in range(2):
-            ledger.account("a").spend(cost_of(4.0, move=0.5))
+            ledger.account("a").spend(cost_of(4.0, sensitivity=0.5))
         assert ledger.account("a").spent.epsilon == pytest.approx(
             gdp.epsilon_of(2**0.5, 1e-6), rel=1e-9
         )

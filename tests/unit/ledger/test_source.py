@@ -92,7 +92,7 @@ def test_only_real_noise(ledger):
 
 def test_a_stream_with_lags_takes_up_where_it_was(ledger, tmp_path):
     """Every step is in the ledger; a stream that starts again gets the same numbers up to there."""
-    level = pv.EndlessLevel(1.0, lags=[0.5, 0.25])
+    level = pv.StreamLevel.constant(1.0, lags=[0.5, 0.25])
     y = np.arange(12.0)
 
     def run(stop):
@@ -177,7 +177,7 @@ def test_a_part_of_a_step_is_sent_again_as_it_was(ledger):
 
     A part costs a whole step: more than it shows.
     """
-    level = pv.EndlessLevel([[2.0, 0.6], [0.6, 1.5]])
+    level = pv.StreamLevel.constant([[2.0, 0.6], [0.6, 1.5]])
     first = pv.StreamMechanism(level).release([[0.5, np.nan], [0.1, 0.2]], source(ledger, level))
     assert first.missing.tolist() == [[False, True], [False, False]]
     again = source(ledger, level)

@@ -9,8 +9,7 @@ import pytest
 from privest.arrays import EPS
 from privest.errors import NumericalFailure
 from privest.linalg import compiled, cumulative
-from privest.linalg.cumulative import PointwiseColumns, StoredColumns
-from privest.linalg.stream_solutions import every_step
+from privest.linalg.cumulative import StoredColumns, every_step
 
 KERNELS = {"numpy": cumulative.numpy_kernel, "compiled": compiled.kernel}
 
@@ -22,14 +21,13 @@ def kernel(request):
     return KERNELS[request.param]
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 13])
-@pytest.mark.parametrize("sizes", ["one", "two", "changing"])
+@pytest.mark.parametrize("n", [1, 5, 13])
+@pytest.mark.parametrize("sizes", ["one", "changing"])
 def test_each_step_equals_least_squares_on_its_own(kernel, n, sizes):
     """Well-conditioned rows: 1e-11 is 100·n·eps, what INFLATION allows, with room."""
     rng = np.random.default_rng(n)
     steps = 300
-    counts = {"one": np.ones(steps, int), "two": np.full(steps, 2)}.get(sizes)
-    counts = rng.integers(1, 4, steps) if counts is None else counts
+    counts = np.ones(steps, int) if sizes == "one" else rng.integers(1, 4, steps)
     ends = np.cumsum(counts)
     rows, right = rng.standard_normal((ends[-1], n)), rng.standard_normal(ends[-1])
     columns = StoredColumns(np.column_stack([rows, right]).T)
@@ -62,12 +60,12 @@ def test_a_million_equal_steps_do_not_drift(kernel):
     assert np.abs(bounds[:, 0, 0] / exact - 1).max() < 4e-14
 
 
-def test_a_million_steps_against_exact_sums(kernel):
+def test_many_steps_against_exact_sums(kernel):
     """The promise is 1e-12; math.fsum rounds once."""
     rng = np.random.default_rng(0)
-    rows = rng.standard_normal((10**6, 3)) @ np.array([[1.0, 0.5, 0.0], [0, 1, 0.8], [0, 0, 1]])
+    rows = rng.standard_normal((200_000, 3)) @ np.array([[1.0, 0.5, 0.0], [0, 1, 0.8], [0, 0, 1]])
     bounds, _ = every_step(StoredColumns(rows.T), None, 3, 9, kernel)
-    for k in (1000, 123_456, 10**6 - 1):
+    for k in (1000, 199_999):
         products = [[rows[: k + 1, i] * rows[: k + 1, j] for j in range(3)] for i in range(3)]
         exact = np.array([[math.fsum(entry) for entry in row] for row in products])
         expected = np.linalg.inv(exact)
@@ -141,14 +139,3 @@ def test_what_rounding_hides_again_is_an_error(kernel):
     rows = np.concatenate([np.eye(2), np.tile([[1e14, 1e14]], (300, 1))])
     with pytest.raises(NumericalFailure, match="rounding hides what earlier steps showed"):
         every_step(StoredColumns(rows.T), None, 2, 1, kernel)
-
-
-def test_pointwise_columns_are_the_whitened_rows():
-    rng = np.random.default_rng(3)
-    H, z, s = rng.standard_normal((9, 2)), rng.standard_normal(9), rng.uniform(0, 2, 9)
-    s[4] = 0.0
-    columns = PointwiseColumns(H, z, s, 0.3)
-    part = columns.part(2, 7)
-    assert np.allclose(part[:2].T, (np.sqrt(s / (1 + 0.3 * s))[:, None] * H)[2:7], rtol=1e-15)
-    assert np.allclose(part[2], (z / np.sqrt(1 + 0.3 * s))[2:7], rtol=1e-15)
-    assert PointwiseColumns(H, None, 2.0, s).part(0, 9).shape == (2, 9)

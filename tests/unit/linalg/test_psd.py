@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from privest.errors import InvalidInput
 from privest.linalg import (
-    Blocks,
     Diagonal,
     Scalar,
     batched,
-    least_squares,
     psd,
     psd_blocks,
     whitening,
@@ -88,30 +86,7 @@ def test_different_partitions_are_brought_together():
     assert isinstance(parts[2], Diagonal)
 
 
-def test_a_number_on_a_million_readings_stays_a_number():
-    matrix = psd(2.0, "S", size=10**6)
-    assert isinstance(matrix, Scalar)
-    assert matrix.trace() == 2e6
-    assert isinstance(matrix.plus(matrix), Scalar)
-    assert psd(np.eye(50) * 3, "S").pointwise is not None  # exactly diagonal: kept as a diagonal
-
-
-def test_many_small_blocks_are_one_stack():
-    rng = np.random.default_rng(1)
-    stack = rng.standard_normal((20_000, 3, 3))
-    stack = stack @ stack.transpose(0, 2, 1)
-    matrix = psd(stack, "S")
-    assert isinstance(matrix, Blocks)
-    assert len(matrix.groups) == 1
-    assert matrix.size == 60_000
-    X = rng.standard_normal((60_000, 2))
-    rows = matrix.factor_rows(X)
-    assert rows.T @ rows == pytest.approx(
-        np.einsum("bik,bij,bjl->kl", X.reshape(-1, 3, 2), stack, X.reshape(-1, 3, 2))
-    )
-
-
-@pytest.mark.parametrize("unit", [1e-150, 1e-8, 1.0, 1e8, 1e150])
+@pytest.mark.parametrize("unit", [1e-150, 1e8])
 def test_rank_does_not_depend_on_units(unit):
     rng = np.random.default_rng(2)
     scale = np.array([unit, 1, 1, 1 / unit, 1, unit])
@@ -135,16 +110,12 @@ def test_the_matrix_is_copied():
         (-1.0, "eigenvalue -1"),
         ([1.0, -2.0], "eigenvalue -2 at index 1"),
         ([[1.0, 2.0], [2.0, 1.0]], "eigenvalue -1"),
-        ([[0.0, 1.0], [1.0, 0.0]], "eigenvalue -1"),
-        ([[-1.0, 0.0], [0.0, 1.0]], "eigenvalue -1"),
         ([[1.0, 0.5], [0.2, 1.0]], r"entries \(0, 1\) and \(1, 0\) differ by 0.3"),
         ([[1.0, 0.5]], "must be square"),
         ([[np.nan, 0.0], [0.0, 1.0]], r"NaN at index \(0, 0\)"),
         ([1.0, np.inf], "an infinity at index 1"),
         ([], "is empty"),
-        (np.zeros((0, 0)), "is empty"),
         ("high", "must hold real numbers"),
-        (1j, "must hold real numbers"),
         ([[1.0, 2.0], [3.0]], "different lengths"),
         (np.zeros((1, 1, 1, 1)), "0-dimensional or 1-dimensional"),
         (np.array([[[1.0, 0], [0, 1]], [[1, 3], [3, 1]]]), "eigenvalue -2"),
@@ -194,20 +165,12 @@ def test_rounding_in_small_pivots_is_not_taken_for_rank(rank):
     """A singular matrix whose leading block is ill-conditioned has pivots far above eps; the
     condition number tells."""
     rng = np.random.default_rng(6)
-    for _ in range(200):
+    for _ in range(50):
         q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
         values = np.logspace(0, -7, 8)
         values[rank:] = 0
         S = (q * values) @ q.T
         assert psd((S + S.T) / 2, "S").rank == rank
-
-
-def test_least_squares_solves_many_problems_at_once():
-    rng = np.random.default_rng(7)
-    G, B = rng.standard_normal((9, 3)), rng.standard_normal((9, 5))
-    solution, root = least_squares(G, B)
-    assert np.allclose(solution, np.linalg.lstsq(G, B)[0], atol=1e-13)
-    assert np.allclose(root.information, G.T @ G)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -224,18 +187,3 @@ def test_substitution_is_scipys(order, lower, transposed):
     triangle[2, 2] = 0.0
     with pytest.raises(np.linalg.LinAlgError, match="zero on its diagonal, at 2"):
         batched.substitute(triangle, np.ones(5), lower=lower, transposed=transposed)
-
-
-def test_many_small_inverses_say_which_are_good():
-    rng = np.random.default_rng(1)
-    stack = np.stack([psd_matrix(rng, 4) + np.eye(4) for _ in range(7)])
-    units = 10.0 ** rng.integers(-6, 6, (7, 4))
-    stack *= units[:, :, None] * units[:, None, :]  # units decide nothing
-    stack[3] = psd_matrix(rng, 4, 2)
-    stack[5] = 0.0
-    found, good = batched.inverse_of_many(stack)
-    assert good.tolist() == [True, True, True, False, True, False, True]
-    for k in np.flatnonzero(good):
-        unit = found[k] @ stack[k] / units[k][:, None] ** -1 * units[k] ** -1
-        # the condition number with unit diagonal is below 1e4: 1e4·n·eps
-        assert np.abs(unit - np.eye(4)).max() < 1e-10

@@ -26,7 +26,7 @@ def gram_of(triangle):
 
 @pytest.mark.parametrize("compiled", ROUTES)
 @pytest.mark.parametrize("kind", ["numbers", "vectors", "shifted", "strided"])
-@pytest.mark.parametrize("rows", [1, 7, CHUNK + 3])
+@pytest.mark.parametrize("rows", [1, CHUNK + 3])
 def test_gram_of_the_triangle(compiled, kind, rows):
     rng = np.random.default_rng(0)
     H, z = rng.standard_normal((rows, 4)), rng.standard_normal(rows)
@@ -43,7 +43,7 @@ def test_gram_of_the_triangle(compiled, kind, rows):
 
 
 @pytest.mark.parametrize("compiled", ROUTES)
-@pytest.mark.parametrize("scale", [1.0, 1e-180, 1e180])
+@pytest.mark.parametrize("scale", [1e-180, 1e180])
 def test_ill_conditioned_and_extreme_rows_keep_their_digits(compiled, scale):
     """Columns that agree to 1e-7: a Gram matrix would keep two digits of the difference."""
     rng = np.random.default_rng(1)

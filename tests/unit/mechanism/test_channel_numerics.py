@@ -8,10 +8,8 @@ import scipy
 
 from privest import noise
 from privest.errors import InvalidInput
-from privest.mechanism import TriangularQuantiser, UserChannel
-from privest.mechanism._additive import Additive
-from privest.mechanism.numeric_score import score_by_differences
-from privest.mechanism.numerics import information_by_numbers
+from privest.mechanism import Additive, Channel, ProbabilisticQuantiser
+from privest.mechanism.numerics import information_by_numbers, score_by_differences
 from toy_channels import (
     InverseGaussian,
     Rounded,
@@ -24,7 +22,7 @@ from toy_channels import (
 )
 
 SMOOTH = [
-    noise.GaussianLaw(0.3),
+    noise.Gaussian(0.3),
     noise.Laplace(0.5),
     noise.Cauchy(2.0),
     noise.StudentT(3.0),
@@ -152,26 +150,24 @@ def test_scores_by_differences():
 
 def test_a_false_score_is_not_believed():
     """The information is that of the density, whatever the channel says its score is."""
-    laplace = UserChannel(
+    laplace = Channel.from_functions(
         log_density=lambda z, u: -np.abs(z - u) / 0.1 - np.log(0.2),
         score=lambda z, u: 0.0 * (z + u),
         landmarks=lambda u: (u,),
         worst=1.0,
     )
     assert information_by_numbers(laplace, 0.3).value == pytest.approx(100.0, rel=1e-6)
-    bit = UserChannel(
+    bit = Channel.from_functions(
         log_density=lambda z, u: np.where(z > 0.5, -np.log1p(np.exp(-u)), -np.log1p(np.exp(u))),
         score=lambda z, u: 0.0 * (z + u),
-        discrete=True,
         outcomes=lambda u: [0.0, 1.0],
     )
     assert information_by_numbers(bit, 0.0).value == pytest.approx(0.25, rel=1e-6)
 
 
 def test_outcomes_that_are_left_out_are_noticed():
-    quarter = UserChannel(
+    quarter = Channel.from_functions(
         log_density=lambda z, u: np.log(np.where(z < 1.5, 0.25, 0.5) + 0.0 * u),
-        discrete=True,
         outcomes=lambda u: [0.0, 1.0],
     )
     with pytest.raises(InvalidInput, match=r"probability 0\.5 together"):
@@ -182,6 +178,6 @@ def test_outcomes_that_are_left_out_are_noticed():
 @pytest.mark.parametrize("step", [1.0, 0.02, 1e-4])
 def test_next_to_a_vanishing_outcome(distance, step):
     """6/Δ² at and next to the middle between grid points: the outcome of one side only counts."""
-    channel = TriangularQuantiser(step)
+    channel = ProbabilisticQuantiser(step, dither="triangular")
     found = information_by_numbers(channel, (3.5 - distance) * step)
     assert found.value * step**2 == pytest.approx(6.0, rel=1e-3)

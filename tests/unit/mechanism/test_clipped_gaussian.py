@@ -6,7 +6,7 @@ import scipy.stats
 
 import privest as pv
 from privest.errors import InvalidInput
-from privest.estimator import clipped_rows, estimate_clipped, maximum_likelihood_of
+from privest.estimator import estimate_release
 from privest.lattice import GRID
 from privest.mechanism import GaussianMechanism
 from privest.mechanism.rows import clip_of
@@ -64,7 +64,7 @@ def test_density_score_and_information_are_of_what_is_clipped():
         assert np.abs(np.array(slopes) / 2e-6 - mechanism.score(z, y)).max() < 1e-6
         inside = (low < u) & (u < high)
         several.add(tuple(inside))
-        information = mechanism.information(y).matrix
+        information = mechanism.information(y)
         assert np.abs(information - (L * inside) @ L.T).max() < 1e-12
         assert np.linalg.eigvalsh(S - information)[0] > -1e-12
     assert len(several) > 2  # both, one and no coordinate inside
@@ -106,11 +106,8 @@ def test_the_estimate_of_a_correlated_release_has_its_covariance(real):
     theta, rng, trials = np.array([0.6, 0.7]), np.random.default_rng(5), 80
     y = model.simulate(theta, rng, trials=trials)
     z = mechanism.release(y) if real else mechanism.simulate(y, rng)
-    noise = 1 + 0.75 * GRID**2 if real else 1.0
-    fits = [
-        estimate_clipped(clipped_rows(model, mechanism, one), noise_variance=noise) for one in z
-    ]
-    scaled = np.array([(fit.estimate - theta) / fit.standard_error for fit in fits])
+    fits = [estimate_release(one, model, mechanism, grid=GRID if real else 0.0) for one in z]
+    scaled = np.array([(fit.value - theta) / fit.standard_error for fit in fits])
     odds = scipy.stats.norm.isf(5e-8), scipy.stats.chi2.isf([1e-7, 1 - 1e-7], trials)
     assert (np.abs(scaled.mean(axis=0)) < odds[0] / np.sqrt(trials)).all()
     assert ((scaled**2).sum(axis=0) < odds[1][0]).all()
@@ -119,9 +116,9 @@ def test_the_estimate_of_a_correlated_release_has_its_covariance(real):
     bound = pv.bound(model, level).covariance
     assert np.abs(fits[0].bound - bound).max() < 1e-9 * np.abs(bound).max()
     if not real:
-        together = maximum_likelihood_of(model, mechanism, z[:10], starts=0)
-        for fit, other in zip(fits, together.estimate):
-            assert np.abs((fit.estimate - other) / fit.standard_error).max() < 1e-5
+        together = estimate_release(z[:10], model, mechanism, starts=0)
+        for fit, other in zip(fits, together.value):
+            assert np.abs((fit.value - other) / fit.standard_error).max() < 1e-5
 
 
 def test_a_mean_of_the_noise_is_taken_off():
@@ -130,8 +127,8 @@ def test_a_mean_of_the_noise_is_taken_off():
     mechanism = GaussianMechanism(1.5, 50, range=(0.0, 3.0))
     z = mechanism.simulate(np.linspace(-1.0, 5.0, 50), np.random.default_rng(0))
     plain, shifted = (
-        estimate_clipped(clipped_rows(pv.LinearModel(H, noise=law), mechanism, z)).estimate
-        for law in (pv.noise.GaussianLaw(1.0), pv.noise.GaussianLaw(1.0, loc=2.0))
+        pv.estimate(z, pv.LinearModel(H, noise=law), mechanism=mechanism).value
+        for law in (pv.noise.Gaussian(1.0), pv.noise.Gaussian(1.0, mean=2.0))
     )
     assert plain[0] - 2.0 == pytest.approx(shifted[0], abs=1e-7)
 
@@ -140,11 +137,4 @@ def test_what_it_does_not_cover_is_told():
     model, level, _ = correlated_case(4)
     mechanism = GaussianMechanism(level, 4, range=LIMITS)
     with pytest.raises(InvalidInput, match=r"level\.uncorrelated"):
-        clipped_rows(model, mechanism, np.zeros(4))
-    with pytest.raises(InvalidInput, match=r"level\.uncorrelated"):
-        maximum_likelihood_of(model, mechanism, np.zeros(4))
-    with pytest.raises(InvalidInput, match="no range"):
-        clipped_rows(model, GaussianMechanism(level, 4), np.zeros(4))
-    plain = pv.LinearModel(np.ones((4, 1)), noise=1.0)
-    with pytest.raises(InvalidInput, match="shape"):
-        clipped_rows(plain, GaussianMechanism(1.0, 4, range=LIMITS), np.zeros(3))
+        estimate_release(np.zeros(4), model, mechanism)

@@ -89,7 +89,7 @@ def test_a_release_that_is_kept_comes_back(tmp_path):
 def test_bits_are_in_the_ledger_before_they_leave(tmp_path):
     with Ledger(tmp_path / "ledger.db") as ledger:
         move = float(MADE.coin.width)
-        ledger.account("ill", budget=Budget(epsilon=1.0, delta=0.0, move=move))
+        ledger.account("ill", budget=Budget(epsilon=1.0, delta=0.0, sensitivity=move))
         cost = cost_of(math.nextafter(MADE.level, math.inf), law=MADE.coin)
         source = ledger.account("ill").source(cost, start=0)
         bits = MADE.release(Y, source)

@@ -13,14 +13,14 @@ from privest.mechanism import (
     CATALOGUE,
     Additive,
     AffineMechanism,
+    Channel,
     Componentwise,
-    RunningMechanism,
-    UserChannel,
-    data_perturbation,
-    output_perturbation,
+    calibrate,
 )
+from privest.mechanism.running import RunningMechanism
 from privest.mechanism.source import OpenDPNoise, Protected
-from privest.noise import GaussianLaw, Laplace
+from privest.model import LinearModel
+from privest.noise import Gaussian, Laplace
 
 RELEASED = {"gaussian", "laplace"}
 SPECIAL = [0.0, -0.0, 1e300, -1e300, math.inf, -math.inf, 5e-324, math.nan]
@@ -39,9 +39,9 @@ def test_every_mechanism_releases_or_says_why_not(name):
 
 
 def test_a_users_own_channel_is_not_released():
-    own = UserChannel(sampler=lambda u, rng: u + rng.normal(size=u.shape))
-    with pytest.raises(NotReleasable, match="UserChannel"):
-        Componentwise(own, readings=1).release([0.0])
+    own = Channel.from_functions(sample=lambda u, rng: u + rng.normal(size=u.shape))
+    with pytest.raises(NotReleasable, match="from_functions"):
+        Componentwise(own, measurements=1).release([0.0])
 
 
 def variance_of_laplace():
@@ -55,7 +55,7 @@ def test_a_laplace_release_has_the_law_of_its_simulation(source):
     """Against the exact discrete law by chi-square; p > 1e-6 on 40 cells."""
     count = 4000 if source else 200_000
     scale, y = 0.5, 0.3
-    mechanism = Componentwise(Additive(Laplace(scale)), readings=1)
+    mechanism = Componentwise(Additive(Laplace(scale)), measurements=1)
     z = mechanism.release([y], source() if source else None, trials=count)[:, 0]
     whole = z / (scale * GRID)
     assert (whole == np.round(whole)).all()  # 1/scale is a power of two: multiples, exactly
@@ -94,11 +94,11 @@ def test_what_is_shown_before_the_noise_is_exact():
             assert shown.exact(i) == found
 
 
-@pytest.mark.parametrize("law", [Laplace(), GaussianLaw()])
+@pytest.mark.parametrize("law", [Laplace(), Gaussian()])
 def test_calibrated_noise_keeps_the_level_as_typed(law):
     """root² ≤ s in rationals, for levels whose roots are no doubles."""
     for s in [0.1, 0.7, 1 / 3, 2.0, 3.0, 1e-9, 12345.678]:
-        mechanism = data_perturbation(s, 2, lambda s: Additive.calibrated(s, law=law))
+        mechanism = calibrate(lambda s: Additive.calibrated(s, law=law), s, model=2)
         assert Fraction(mechanism._exact.noise[0].root) ** 2 <= Fraction(s)
         assert mechanism._exact.noise[0].root ** 2 == pytest.approx(s, rel=1e-14)
 
@@ -110,14 +110,14 @@ def test_statements_of_a_release():
     assert said.epsilon == pytest.approx(mechanism.epsilon(1.0), rel=1e-6)  # 2, and just below
     assert said.epsilon < 2.0
     assert said.fisher == mechanism.worst_information().diagonal().max()
-    gaussian = Componentwise(Additive(GaussianLaw(4.0)), readings=3).statement(2.0)
+    gaussian = Componentwise(Additive(Gaussian(4.0)), measurements=3).statement(2.0)
     assert gaussian.squared_steps == 1024**2
     assert gaussian.proved
 
 
 def test_output_perturbation_is_released():
     H = np.vander(np.linspace(0, 1, 6), 3)
-    mechanism = output_perturbation(4.0, H, lambda s: Additive.calibrated(s, law=Laplace()))
+    mechanism = calibrate("laplace", 4.0, model=LinearModel(H, noise=1.0), on="estimate")
     z = mechanism.release(np.ones(6), trials=20_000)
     shown = mechanism.matrix @ np.ones(6)
     assert np.abs(z.mean(0) - shown).max() < 5 * 0.5 * math.sqrt(2 / 20_000)
@@ -137,31 +137,31 @@ def test_an_affine_mechanism_is_released_through_its_inverse():
 def test_missing_readings_hide_what_reads_them():
     mechanism = Componentwise(Additive(Laplace(1.0)), [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     assert np.isnan(mechanism.release([math.nan, 1.0])).tolist() == [True, False, True]
-    pointwise = Componentwise(Additive(GaussianLaw()), readings=2)
+    pointwise = Componentwise(Additive(Gaussian()), measurements=2)
     assert np.isnan(pointwise.release([[1.0, math.nan], [0.0, 2.0]])).sum() == 1
 
 
 def test_no_seed_no_simulation_no_two_laws():
-    mechanism = Componentwise(Additive(Laplace(1.0)), readings=1)
+    mechanism = Componentwise(Additive(Laplace(1.0)), measurements=1)
     with pytest.raises(InvalidInput, match="no seed"):
         mechanism.release([0.0], np.random.default_rng(1))
-    both = Componentwise([Additive(Laplace(1.0)), Additive(GaussianLaw())])
-    with pytest.raises(NotReleasable, match="one law"):
+    both = Componentwise([Additive(Laplace(1.0)), Additive(Gaussian())])
+    with pytest.raises(NotReleasable, match="all be Laplace"):
         both.release([0.0, 0.0])
-    with pytest.raises(InvalidInput, match="for 1 readings"):
+    with pytest.raises(InvalidInput, match="for 1 measurements"):
         mechanism.release([0.0, 1.0])
 
 
 def test_shifted_laws_are_released_shifted():
-    z = Componentwise(Additive(5 + Laplace(0.1)), readings=1).release([1.0], trials=1000)
+    z = Componentwise(Additive(5 + Laplace(0.1)), measurements=1).release([1.0], trials=1000)
     assert z.mean() == pytest.approx(6.0, abs=5 * 0.1 * math.sqrt(2 / 1000))
-    z = Componentwise(Additive(GaussianLaw(0.01, 5.0)), readings=1).release([1.0], trials=1000)
+    z = Componentwise(Additive(Gaussian(0.01, 5.0)), measurements=1).release([1.0], trials=1000)
     assert z.mean() == pytest.approx(6.0, abs=5 * 0.1 / math.sqrt(1000))
 
 
 def test_running_code_has_a_real_path_or_says_so():
     """`real()` puts the real path where audits look."""
-    ours = Componentwise(Additive(GaussianLaw()), readings=1)
+    ours = Componentwise(Additive(Gaussian()), measurements=1)
     code = RunningMechanism(
         np.eye(1), lambda y, rng: y + rng.normal(size=1), "code",
         lambda y, source: ours.release(y, source),

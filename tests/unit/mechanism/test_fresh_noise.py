@@ -73,7 +73,7 @@ DOORS = {
     "mechanism, rows": lambda y: GaussianMechanism(1.0, 8).release(y.reshape(-1, 8)).ravel(),
     "stream": lambda y: StreamMechanism(1.0).release(y).values,
     "additive Laplace": lambda y: Componentwise(
-        Additive(Laplace(1.0)), readings=y.size
+        Additive(Laplace(1.0)), measurements=y.size
     ).release(y),
 }  # fmt: skip
 EVERY = pytest.mark.parametrize("name", DOORS)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.errors import InvalidInput, NumericalFailure
+from privest.errors import InvalidInput
 from privest.mechanism.source import Kept, Seeded
 
 Y = np.array([0.3, -1.2, 2.5])
@@ -169,20 +169,6 @@ def test_a_sensor_that_starts_again(path):
     assert again.fingerprint == first.fingerprint
     with pytest.raises(InvalidInput, match="at another level"):
         pv.network.Sensor(np.ones((3, 1)), 1.0, 1.0).simulate(Y, Kept(path, Seeded(1)))
-
-
-def test_an_average_after_a_failure(path):
-    """Too few rounds is an error after messages were sent; the next run begins with the same."""
-    ring = pv.network.Graph.ring(6)
-    y, S = np.arange(6.0), 4.0
-    with pytest.raises(NumericalFailure):
-        pv.network.private_average(y, S, ring, Kept(path, Seeded(1)), max_rounds=1)
-    sent = np.load(path)["values"] / np.sqrt(S)
-    found = pv.network.private_average(y, S, ring, Kept(path, Seeded(1)))
-    # certified to 1e-6 of the deviation √(1/6·4)
-    assert np.abs(found.values - sent.mean()).max() < 1e-6
-    with pytest.raises(InvalidInput, match="other readings"):
-        pv.network.private_average(y + 1.0, S, ring, Kept(path, Seeded(1)))
 
 
 def _released(path):

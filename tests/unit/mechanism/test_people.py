@@ -10,7 +10,8 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.mechanism import RowMechanism
 from privest.mechanism.source import seeded
-from privest.privacy import gdp, person_level, person_root, person_statement
+from privest.privacy import gdp
+from privest.privacy.statement import person_level, person_root, person_statement
 from privest.workflow.strategies import Person
 
 LEVELS = (4.0, 2.0, 0.3, 1e-7, 12345.678)
@@ -111,18 +112,18 @@ def steps_of(weight, by):
 def test_the_promise_holds_for_every_corner_of_the_box(s):
     """Every row moves by 0.7, persons of one to six rows: attained to the step."""
     worst = max(steps_of(person_root(s, r), 0.7) * r for r in range(1, 7))
-    said = person_statement(s, 6, move=0.7)
+    said = person_statement(s, 6, sensitivity=0.7)
     assert said.squared_steps == worst
     assert said.mu == pytest.approx(0.7 * math.sqrt(s), abs=3 * math.sqrt(6) * GRID)
     assert said.conditions
-    assert not person_statement(s, 6, move=0.7, enforced=True).conditions
+    assert not person_statement(s, 6, sensitivity=0.7, enforced=True).conditions
     assert said.fisher == s
 
 
 @pytest.mark.parametrize("capped", [True, False])
 def test_the_level_of_an_epsilon(capped):
     """It keeps the ε, and a hair more does not."""
-    how = {"rows": 7, "move": 2.0, "capped": capped, "delta": 1e-6}
+    how = {"rows": 7, "sensitivity": 2.0, "capped": capped, "delta": 1e-6}
     level = person_level(1.5, **how)
     assert person_statement(level, **how).epsilon <= 1.5
     more = person_statement(level * (1 + 1e-3), **how)
@@ -133,6 +134,6 @@ def test_the_level_of_an_epsilon(capped):
 
 def test_many_rows_are_quick_and_safe():
     """A person with 10⁵ rows: steps of the grid add up, and are counted."""
-    said = person_statement(1.0, 100_000, move=1.0, capped=True)
+    said = person_statement(1.0, 100_000, sensitivity=1.0, capped=True)
     assert said.mu == pytest.approx(math.sqrt(100_000) * 4 * GRID)  # ⌈c√s/(√r g)⌉ = 4 steps a row
-    assert person_statement(1.0, 100_000, move=1.0).mu >= said.mu
+    assert person_statement(1.0, 100_000, sensitivity=1.0).mu >= said.mu

@@ -14,15 +14,15 @@ import privest as pv
 from privest import lattice
 from privest.errors import InvalidInput, NotReleasable
 from privest.lattice import _rounding
-from privest.mechanism import GaussianMechanism, Rotation, StreamMechanism
+from privest.mechanism import GaussianMechanism, GeometricPerturbation, StreamMechanism
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Protected, Seeded, as_protected
 from privest.mechanism.stream_terms import begun, stream_terms
 
 S = np.array([[4.0, 2.0, 1.0], [2.0, 3.0, 0.5], [1.0, 0.5, 2.0]])
 LEVELS = {
-    "number": pv.EndlessLevel(4.0),
-    "lags": pv.EndlessLevel(1.0, lags=[0.5, 0.2]),
-    "blocks": pv.EndlessLevel(S),
+    "number": pv.StreamLevel.constant(4.0),
+    "lags": pv.StreamLevel.constant(1.0, lags=[0.5, 0.2]),
+    "blocks": pv.StreamLevel.constant(S),
     "diagonal": pv.StreamLevel.from_cumulative(np.diag(np.arange(1.0, 13.0))),
     "dense": pv.StreamLevel.from_cumulative(np.eye(12) + 0.2),
 }
@@ -134,7 +134,7 @@ def test_a_simulation_is_never_kept_as_a_release(tmp_path):
 
 def test_other_laws_are_for_simulation():
     with pytest.raises(NotReleasable, match="simulation only"):
-        Rotation(3).release(Y[:3])
+        GeometricPerturbation(3, variance=0.0).release(Y[:3])
 
 
 def test_two_sources_one_contract():
@@ -157,7 +157,7 @@ def test_the_moments_are_those_promised():
 
 def exact_gap(mechanism):
     """S − LLᵀ in fractions, L the doubles that are used."""
-    m = mechanism.readings
+    m = mechanism.measurements
     L = [[Fraction(0)] * mechanism.outputs for _ in range(m)]
     for weights, place in mechanism._terms:
         for i, (c, k) in enumerate(zip(weights.tolist(), place.tolist())):
@@ -211,7 +211,7 @@ def test_a_singular_level_says_that_it_is_met_to_rounding():
 
 
 MAKE = [
-    pv.EndlessLevel,
+    pv.StreamLevel.constant,
     lambda s: pv.StreamLevel([s, s]),
     lambda s: pv.StreamLevel.from_cumulative(np.diag([s, s])),
 ]
@@ -232,8 +232,8 @@ def test_readings_of_any_size_are_remembered_as_they_are(lags, monkeypatch):
     """Clipped on the way, a later step would show more of one reading than its level."""
     quiet(monkeypatch)
     y = np.array([1e200, 1e149, 3e149, -np.inf, 1.7e308, 2.0])
-    whole = StreamMechanism(pv.EndlessLevel(1.0, lags=lags)).release(y).values
-    stream = StreamMechanism(pv.EndlessLevel(1.0, lags=lags))
+    whole = StreamMechanism(pv.StreamLevel.constant(1.0, lags=lags)).release(y).values
+    stream = StreamMechanism(pv.StreamLevel.constant(1.0, lags=lags))
     assert np.array_equal(np.concatenate([stream.release(v).values for v in y]), whole)
     stream.restore(stream.state())  # a checkpoint takes it
 
@@ -243,7 +243,7 @@ def test_large_readings_take_no_longer_way(monkeypatch):
     asked = []
     monkeypatch.setattr(_rounding, "by_fractions", lambda *given: asked.append(given) or 0)
     for value in (1e308, np.inf, -np.inf, 1e200, 1e20):
-        StreamMechanism(pv.EndlessLevel(4.0, lags=[1.0, 0.5])).release(np.full(200, value))
+        StreamMechanism(pv.StreamLevel.constant(4.0, lags=[1.0, 0.5])).release(np.full(200, value))
         GaussianMechanism(S, 3).release([[1.0, value, 2.0]] * 200)
     assert not asked
 
@@ -257,7 +257,7 @@ def test_ranges_of_streams_are_checked_when_the_mechanism_is_made(level, span):
         StreamMechanism(level, range=span)
 
 
-@pytest.mark.parametrize("level", [1.0, pv.EndlessLevel(1.0, lags=[0.5])])
+@pytest.mark.parametrize("level", [1.0, pv.StreamLevel.constant(1.0, lags=[0.5])])
 def test_the_range_of_a_stream_holds_one_step_at_a_time(level, monkeypatch):
     quiet(monkeypatch)
     y = np.array([1e9, -1e9, np.inf, 1.0])
@@ -275,8 +275,8 @@ def test_the_range_leaves_room_for_earlier_readings_that_are_none(span, lag, mon
     quiet(monkeypatch)
     for value in span:
         y = [value, np.nan, value, value]
-        free = StreamMechanism(pv.EndlessLevel(1.0, lags=[lag])).release(y)
-        kept = StreamMechanism(pv.EndlessLevel(1.0, lags=[lag]), range=span).release(y)
+        free = StreamMechanism(pv.StreamLevel.constant(1.0, lags=[lag])).release(y)
+        kept = StreamMechanism(pv.StreamLevel.constant(1.0, lags=[lag]), range=span).release(y)
         np.testing.assert_array_equal(kept.values, free.values)
 
 
@@ -289,7 +289,7 @@ def test_missing_is_marked_with_a_range_and_in_tables(span, monkeypatch):
     assert np.array_equal(np.isnan(each), table.mask)
     tied = GaussianMechanism(S, 3, range=span).release(table)
     assert np.isnan(tied).tolist() == [[False] * 3, [True, True, False], *[[False] * 3] * 2]
-    rows = StreamMechanism(pv.EndlessLevel(S), range=span).release(table)
+    rows = StreamMechanism(pv.StreamLevel.constant(S), range=span).release(table)
     if span is None:  # with a range sums of whole steps are clipped: a part shows nothing
         assert rows.missing.tolist() == table.mask.tolist()
     else:
@@ -302,7 +302,7 @@ def test_missing_is_marked_with_a_range_and_in_tables(span, monkeypatch):
 
 def test_threads_take_turns():
     """Each step is released once, whoever asks: two noises on one reading would average out."""
-    stream = StreamMechanism(pv.EndlessLevel(1.0, lags=[0.5]))
+    stream = StreamMechanism(pv.StreamLevel.constant(1.0, lags=[0.5]))
 
     class Slow(Protected):
         def _integers(self, count, law):

@@ -54,4 +54,4 @@ def test_a_laplace_quantiser_keeps_the_step_it_is_given():
         other = LaplaceQuantiser.calibrated(4.0, step=step)
         assert other.step == (0.5 if step is None else step)
         assert float(other.information(other.step / 2)) == pytest.approx(4.0)
-        assert math.isclose(other.worst.information, 4.0)
+        assert math.isclose(other.worst, 4.0)

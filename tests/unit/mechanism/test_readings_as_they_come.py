@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import privest as pv
-from privest.data import open_source
-from privest.dynamics import release_series
+from privest.data.source import open_source
 from privest.errors import InvalidInput
 from privest.mechanism import GaussianMechanism, StreamMechanism
 from privest.mechanism.rows import real_numbers
@@ -38,7 +37,7 @@ def test_no_reading_is_refused_or_warned_of_by_value(kind):
         GaussianMechanism(1.0, 2, range=(-1.0, 1.0)).release,
         StreamMechanism(1.0, range=(-1.0, 1.0)).release,
         pv.network.Sensor(np.ones((2, 1)), 1.0, 1.0, range=(-1.0, 1.0)).release,
-        lambda y: release_series(1.0, [y], range=(-1.0, 1.0)),
+        lambda y: pv.StreamMechanism(1.0, range=(-1.0, 1.0)).release([np.reshape(y, (-1, 1))]),
     ]
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")

@@ -5,12 +5,12 @@ import pytest
 
 import privest as pv
 from privest.errors import InvalidInput
-from privest.mechanism import RunningMechanism
+from privest.mechanism.running import RunningMechanism
 
 LEVELS = [
-    pv.EndlessLevel(2.0),
-    pv.EndlessLevel(1.0, [0.5, -0.2]),
-    pv.EndlessLevel([[2.0, 1.0], [1.0, 3.0]]),
+    pv.StreamLevel.constant(2.0),
+    pv.StreamLevel.constant(1.0, lags=[0.5, -0.2]),
+    pv.StreamLevel.constant([[2.0, 1.0], [1.0, 3.0]]),
     pv.StreamLevel([1.0, 2.0, 0.5, 1.0], 0.1 * np.tril(np.ones((4, 4)), -1)),
 ]
 
@@ -20,7 +20,7 @@ def test_a_stream_as_one_mechanism(level):
     stream = pv.StreamMechanism(level)
     running = stream.as_mechanism(4)
     rng = np.random.default_rng(0)
-    y = rng.standard_normal(running.readings)
+    y = rng.standard_normal(running.measurements)
     fresh = pv.StreamMechanism(level).simulate(y, np.random.default_rng(3)).values
     assert np.array_equal(running.simulate(y, np.random.default_rng(3)), fresh)
     assert running.simulate(y, rng, 5).shape == (5, running.outputs)
@@ -30,7 +30,7 @@ def test_a_stream_as_one_mechanism(level):
     e = np.random.default_rng(3).standard_normal(len(fresh))
     assert np.allclose(rest, e, rtol=0, atol=1e-14 * max(1, np.abs(fresh).max()))
     info = running.matrix.T @ running.matrix
-    assert np.allclose(running.information(y).matrix, info, rtol=1e-12, atol=1e-12)
+    assert np.allclose(running.information(y), info, rtol=1e-12, atol=1e-12)
     assert np.allclose(running.score(fresh, y), running.matrix.T @ rest, rtol=1e-12, atol=1e-12)
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.dynamics import release_series
 from privest.errors import InvalidInput
 from privest.ledger import Budget, Cost, Ledger, cost_of
 from privest.mechanism import Additive, AffineMechanism, Componentwise, GaussianMechanism
@@ -20,7 +19,7 @@ def sensor(y, source):
 
 
 def series(y, source):
-    return release_series(1e4, [y], source).values.ravel()
+    return pv.StreamMechanism(1e4).release(np.reshape(y, (1, -1, 1)), source).values.ravel()
 
 
 DOORS = {
@@ -55,7 +54,9 @@ def test_what_was_missing_stays_missing_and_what_was_shown_stays_shown(door, fir
 
 def test_the_flags_of_a_series_are_those_of_its_values(tmp_path):
     for y in (GAP, FULL):
-        found = release_series(1.0, [y], Kept(tmp_path / "release"))
+        found = pv.StreamMechanism(1.0).release(
+            np.reshape(y, (1, -1, 1)), Kept(tmp_path / "release")
+        )
         assert found.missing.ravel().tolist() == [False, True, False]
         again = type(found).from_dict(found.to_dict())
         assert again.missing.ravel().tolist() == [False, True, False]

@@ -55,11 +55,11 @@ def test_facts_do_not_run_into_each_other():
 
 def test_a_stream_at_another_level_or_place_has_other_noise():
     def drawn(level, y):
-        values = pv.StreamMechanism(pv.EndlessLevel(level)).simulate(y, seeded(3)).values
+        values = pv.StreamMechanism(pv.StreamLevel.constant(level)).simulate(y, seeded(3)).values
         return values - np.sqrt(level) * np.asarray(y)
 
     assert (drawn(1.0, Y) != drawn(2.0, Y)).all()
-    stream = pv.StreamMechanism(pv.EndlessLevel(1.0))
+    stream = pv.StreamMechanism(pv.StreamLevel.constant(1.0))
     steps = [stream.simulate(0.5, seeded(3)).values[0] for _ in range(4)]
     assert len(set(steps)) == 4  # equal readings, one after another
 
@@ -67,9 +67,9 @@ def test_a_stream_at_another_level_or_place_has_other_noise():
 @pytest.mark.parametrize(
     "level",
     [
-        pv.EndlessLevel(1.0),
-        pv.EndlessLevel(2.0 * np.eye(2)),
-        pv.EndlessLevel(1.0, [0.5]),
+        pv.StreamLevel.constant(1.0),
+        pv.StreamLevel.constant(2.0 * np.eye(2)),
+        pv.StreamLevel.constant(1.0, lags=[0.5]),
         pv.StreamLevel([np.eye(2), np.eye(3), np.eye(2)]),
         pv.StreamLevel(np.ones(90), 0.01 * np.tril(np.ones((90, 90)), -1)),
     ],
@@ -147,8 +147,8 @@ def test_readings_are_never_shown_as_they_are(level, y):
     sensor = pv.network.Sensor([[1.0]], pv.noise.Gaussian(), pv.PrivacyLevel(level))
     for release in (
         lambda: pv.mechanism.GaussianMechanism.calibrated(level, 1).simulate([y], rng),
-        lambda: pv.StreamMechanism(pv.EndlessLevel(level)).simulate(y, rng),
-        lambda: pv.dynamics.simulate_series(pv.EndlessLevel(level), [[y]], rng),
+        lambda: pv.StreamMechanism(pv.StreamLevel.constant(level)).simulate(y, rng),
+        lambda: pv.StreamMechanism(pv.StreamLevel.constant(level)).simulate([[[y]]], rng),
         lambda: sensor.simulate([y], rng),
     ):
         with pytest.raises(InvalidInput, match="lost in rounding") as told:

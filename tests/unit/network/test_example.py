@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from network_sample import distance
-from privest.estimator import Result
+from privest.estimator import Estimate
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "air_quality.py"
 
@@ -34,7 +34,7 @@ def test_the_example(module, tmp_path, capsys):
 def test_distances_in_the_figure_are_standard_errors(module):
     rng = np.random.default_rng(0)
     half = rng.standard_normal((3, 3))
-    central = Result(estimate=rng.standard_normal(3), covariance=half @ half.T)
+    central = Estimate(value=rng.standard_normal(3), covariance=half @ half.T)
     trace = rng.standard_normal((4, 6, 3))
     trace[0, 2] = np.nan
     found = module.distances(trace, central)

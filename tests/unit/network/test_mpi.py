@@ -9,8 +9,9 @@ import privest as pv
 from mpi_launch import launched, needs_mpi
 from network_sample import rounds as simulated
 from privest.errors import InvalidInput
-from privest.network import Contribution, Graph, Sensor, SensorRelease, mpi
+from privest.network import Contribution, Graph, Sensor, mpi
 from privest.network._rounds import packed
+from privest.network._sensor import SensorRelease
 
 AGENT = Path(__file__).parents[2] / "mpi_agents.py"
 AGENTS, GONE = 8, 3
@@ -80,7 +81,7 @@ def test_the_numbers_of_the_simulation(ran, scenario):
     x = view.x.reshape(AGENTS, -1, 2).swapaxes(1, 2)
     estimates = np.linalg.solve(view.r, x).swapaxes(1, 2).reshape(view.x.shape)
     for rank, one in enumerate(found):
-        for mine, theirs in ((one["estimate"], estimates), (one["information"], view.r)):
+        for mine, theirs in ((one["value"], estimates), (one["information"], view.r)):
             np.testing.assert_allclose(
                 mine, theirs[rank], rtol=0, atol=1e-12 * np.abs(theirs).max()
             )
@@ -95,7 +96,7 @@ def test_the_certificate_holds(ran, scenario):
     central = np.linalg.solve(r, sum(part.x for part in parts).T).T
     asked = 1e-6 if scenario == "star" else 1e-9
     for one in results(folder, scenario):
-        e = one["estimate"] - central
+        e = one["value"] - central
         distance = np.sqrt(np.einsum("...a,ab,...b->...", e, r, e)).max()
         assert distance <= one["certified_error"] + 1e-13
         assert one["certified_error"] <= asked
@@ -160,7 +161,7 @@ def test_messages_depend_on_releases_only(ran):
 def test_a_slow_agent_changes_nothing(ran):
     folder, _ = ran
     for one, other in zip(results(folder, "ring"), results(folder, "slow")):
-        for name in ("estimate", "information", "rounds", "sent", "heard"):
+        for name in ("value", "information", "rounds", "sent", "heard"):
             np.testing.assert_array_equal(one[name], other[name])
 
 
@@ -245,6 +246,26 @@ def test_refused():
 
 def test_alone():
     found = mpi.consensus(Contribution(np.array([2.0, 6.0]), np.diag([1.0, 2.0])), Graph([], 1))
-    np.testing.assert_allclose(found.estimate, [2.0, 3.0], rtol=1e-15)
+    np.testing.assert_allclose(found.value, [2.0, 3.0], rtol=1e-15)
     np.testing.assert_allclose(found.covariance, np.diag([1.0, 0.5]), rtol=1e-15)
     assert (found.agent, found.agents) == (0, 1)
+
+
+def test_the_example_sends_the_same_release_again(tmp_path):
+    """`examples/agents.py`: the estimate of all tables from what is on disk, twice."""
+    rng, agents = np.random.default_rng(1), 3
+    rows = [np.column_stack([np.ones(4), rng.uniform(0, 1, 4)]) for _ in range(agents)]
+    for k, H in enumerate(rows):
+        load = 2 - H[:, 1] + 0.5 * rng.standard_normal(4)
+        lines = ["warm,load", *(f"{warm},{y}" for warm, y in zip(H[:, 1], load))]
+        (tmp_path / f"m-{k}.csv").write_text("\n".join(lines))
+    example = Path(__file__).parents[3] / "examples" / "agents.py"
+    printed = []
+    for _ in range(2):
+        done, _ = launched(agents, example, "m-{agent}.csv", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout)
+    assert printed[0] == printed[1]
+    z = np.concatenate([np.load(tmp_path / f"m-{k}.csv.release")["values"] for k in range(agents)])
+    found = np.linalg.lstsq(np.vstack(rows), z / 2.0, rcond=None)[0]  # z = √4·y + noise
+    assert f"estimate       {found.round(3).tolist()}" in printed[0]

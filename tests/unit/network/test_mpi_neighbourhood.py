@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privest.network import Graph
-from privest.network._neighbourhood import AgentSilent, Neighbourhood
+from privest.network.mpi import AgentSilent, Neighbourhood
 
 
 class Request:

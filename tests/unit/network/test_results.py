@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import privest as pv
-from network_sample import THETA, contributions, releases, sensors
+from network_sample import contributions, releases, sensors
 from privest import network
 from privest.errors import InvalidInput
-from privest.estimator.result import Result
+from privest.estimator.result import Estimate
 from privest.mechanism.source import seeded
-from privest.network import SensorRelease
+from privest.network._sensor import SensorRelease
 
 NOISE = pv.noise.Gaussian(cov=0.5)
 
@@ -20,7 +20,7 @@ def test_fused_is_a_result():
     made = sensors(8)
     found = network.fuse(made, releases(made))
     bound = pv.bound(*network.joint_model(made))
-    assert isinstance(found, Result)
+    assert isinstance(found, Estimate)
     assert np.allclose(found.covariance, bound.covariance, rtol=1e-9)
     assert np.allclose(found.classical, bound.classical, rtol=1e-9)
     assert found.efficiency == 1.0
@@ -40,7 +40,7 @@ def test_the_part_of_privacy_is_what_release_noise_adds(trials):
         SensorRelease(np.eye(outputs)[:, a:b], s.level.fingerprint, True)
         for s, a, b in zip(made, ends, ends[1:])
     ]
-    moved = network.fuse(made, unit).estimate  # row j: what e = unit vector j does
+    moved = network.fuse(made, unit).value  # row j: what e = unit vector j does
     assert np.allclose(found.privacy, moved.T @ moved, rtol=1e-9, atol=1e-12)
     assert np.linalg.eigvalsh(found.sampling)[0] > 0
 
@@ -105,45 +105,20 @@ def test_changed_sensor_releases_are_refused(values):
         sensor.contribution(SensorRelease(np.array([0.1, np.inf]), sensor.level.fingerprint, True))
 
 
-def test_what_a_sensor_runs_can_be_audited():
-    sensor = network.Sensor(np.ones((2, 1)), NOISE, [[2.0, 1.0], [1.0, 2.0]])
-    running, y = sensor.as_mechanism(), [0.3, -0.4]
-    own = sensor.simulate(y, np.random.default_rng(1)).values
-    assert np.array_equal(running.simulate(y, np.random.default_rng(1)), own)
-    assert np.allclose(running.worst_information(), [[2.0, 1.0], [1.0, 2.0]])
-    with pytest.raises(InvalidInput, match="nothing to audit"):
-        network.Sensor([[1.0]], NOISE, 0.0).as_mechanism()
-    for at in (y, own):
-        assert np.allclose(
-            running.log_density(own, at), sensor.mechanism.log_density(own, at), rtol=1e-12
-        )
-
-
 def test_equal_sensors_with_one_seed_share_no_noise():
     sensor = network.Sensor([[1.0]], NOISE, 1.0)
     one, two = (sensor.simulate([0.5], seeded(1, "agent", k)).values for k in (0, 1))
     assert one != two
 
 
-def test_a_private_average_is_a_release():
-    found = network.private_average(
-        np.arange(4.0), 2.0, network.Graph.ring(4), np.random.default_rng(0)
-    )
-    again = network.PrivateAverage.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert again.to_dict() == found.to_dict()
-    for change in ({"values": [None] * 4}, {"method": "fast"}, {"variance": -1.0}, {"rounds": -1}):
-        with pytest.raises(InvalidInput):
-            network.PrivateAverage.from_dict(found.to_dict() | change)
-    assert found.variance == 1 / 8
-    assert THETA.size == 3
-
-
-def test_an_average_that_is_exact_comes_back():
-    """Two agents agree in one round: the certified error is 0."""
-    pair = network.Graph(np.array([[0, 1]]), 2)
-    found = network.private_average([1.0, 2.0], 1.0, pair, np.random.default_rng(0))
-    assert found.certified_error == 0
-    assert network.PrivateAverage.from_dict(found.to_dict()).to_dict() == found.to_dict()
-    for change in ({"values": []}, {"certified_error": -1.0}):
-        with pytest.raises(InvalidInput):
-            network.PrivateAverage.from_dict(found.to_dict() | change)
+def test_an_average_of_a_release_that_travelled():
+    sensor = network.Sensor(np.ones((4, 1)), NOISE, 2.0)
+    release, ring = sensor.simulate(np.arange(4.0), np.random.default_rng(0)), network.Graph.ring(4)
+    found = network.average(release, ring)
+    assert found.result(0).covariance[0, 0] == pytest.approx(1 / 8)
+    again = SensorRelease.from_dict(json.loads(json.dumps(release.to_dict())))
+    with pytest.raises(InvalidInput, match="give its level"):
+        network.average(again, ring)
+    with pytest.raises(InvalidInput, match="another level"):
+        network.average(again, ring, level=3.0)
+    assert np.array_equal(network.average(again, ring, level=2.0).estimates, found.estimates)

@@ -1,22 +1,16 @@
 """What an independent review of the networks tried; each test failed before, or guards a claim."""
 
-import sys
-from pathlib import Path
-
 import mpmath
 import numpy as np
 import pytest
 
-from mpi_launch import launched, needs_mpi
 from privest import network
-from privest.cli import consensus as command
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.network import Graph, mpi
 from privest.network import _consensus as certificate
 from privest.network._graph import weights_on
 from privest.network._rounds import packed, spectrum_of, unpacked
 
-COMMAND = Path(__file__).parents[2] / "mpi_command.py"
 HALVES = Graph([(0, 1), (1, 2), (3, 4), (4, 5)], 6)
 
 
@@ -27,13 +21,18 @@ def contributions(rng, agents, parameters=2, offset=0.0):
     return network.Contribution(x, 2.0 / 1.6 * H[:, :, None] * H[:, None, :])
 
 
+def average(y, level, links):
+    sensor = network.Sensor(np.ones((len(y), 1)), 1.0, level)
+    return network.average(sensor.simulate(y, np.random.default_rng(0)), links)
+
+
 @pytest.mark.parametrize(
     "use",
     [
         lambda parts, rng: network.consensus(parts, HALVES),
         lambda parts, rng: network.consensus(parts, HALVES, method="plain"),
         lambda parts, rng: network.TimeVarying([HALVES], loss=0.1, rng=rng),
-        lambda parts, rng: network.private_average(np.ones(6), 1.0, HALVES, rng),
+        lambda parts, rng: average(np.ones(6), 1.0, HALVES),
         lambda parts, rng: mpi.consensus(network.Contribution(parts.x[0], parts.r[0]), HALVES),
     ],
 )
@@ -50,7 +49,7 @@ def test_an_agent_of_level_zero_has_no_message(level):
     """1/S_i does not exist: it was a division by zero, and an infinite message."""
     ring = Graph.ring(3)
     with pytest.raises(NotIdentifiable):
-        network.private_average(np.ones(3), level, ring, np.random.default_rng(0))
+        average(np.ones(3), level, ring)
 
 
 def exact_errors(parts, estimates):
@@ -150,60 +149,3 @@ def test_what_rounding_moves_is_in_the_certificate_of_a_rank(agents, method):
         x_only, r_only = unpacked(np.ptp(now, axis=0), 2)
         alone = certificate.certified(x[:, None], r, x_only[None], r_only)[1]
         assert exact_errors(parts, theta[:, 0]).max() > alone.max()
-
-
-def test_two_agents_make_the_smallest_ring():
-    assert command.graph_of("ring", 2).edges.tolist() == [[0, 1]]
-
-
-def with_mpi(test):
-    for mark in needs_mpi:
-        test = mark(test)
-    return test
-
-
-OPTIONS = ["--target", "load", "--level", "4", "--residual-variance", "0.1", "--timeout", "10"]
-
-
-@pytest.fixture
-def tables(tmp_path):
-    rng = np.random.default_rng(8)
-    for number in range(3):
-        a, b = rng.random((2, 10))
-        lines = [f"{p},{q},{1 + 2 * p - 3 * q}" for p, q in zip(a, b)]
-        (tmp_path / f"m-{number}.csv").write_text("\n".join(["a,b,load", *lines]) + "\n")
-    return tmp_path
-
-
-@with_mpi
-def test_agents_that_name_their_parameters_differently(tables):
-    """Both have three parameters; they agreed on an estimate of nothing, certified."""
-    other = [
-        ":",
-        "-n",
-        "1",
-        sys.executable,
-        COMMAND,
-        "m-{agent}.csv",
-        *OPTIONS,
-        "--features",
-        "b,a",
-    ]
-    done, _ = launched(
-        2, COMMAND, "m-{agent}.csv", *OPTIONS, "--features", "a,b", *other, folder=tables
-    )
-    assert done.returncode != 0
-    assert "names or order" in done.stderr
-
-
-@with_mpi
-def test_fewer_processes_than_tables_and_rows_with_gaps(tables):
-    with (tables / "m-1.csv").open("a") as file:
-        file.write("0.5,0.5,\n")
-    done, _ = launched(
-        2, COMMAND, "m-{agent}.csv", *OPTIONS, "--features", "a,b", "--missing", "drop",
-        folder=tables,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "m-2.csv takes no part" in done.stderr
-    assert "m-1.csv: 1 row left out for gaps" in done.stderr

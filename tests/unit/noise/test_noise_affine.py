@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privest.noise import (
-    Affine,
     Bump,
     Cauchy,
     CosSquared,
-    GaussianLaw,
+    Gaussian,
     GaussianMixture,
     Laplace,
     Logistic,
@@ -21,9 +20,10 @@ from privest.noise import (
     Uniform,
     from_logpdf,
 )
+from privest.noise.distribution import Affine
 
 LAWS = [
-    GaussianLaw(2.0, 0.5),
+    Gaussian(2.0, 0.5),
     Laplace(0.7),
     Cauchy(1.5),
     StudentT(4.5),
@@ -99,9 +99,9 @@ def test_there_and_back(law, c):
 
 def test_numpy_numbers_are_left_to_the_law():
     assert np.float64(2) * Laplace(1) == Laplace(2)
-    assert np.float64(2) + GaussianLaw() == GaussianLaw(1.0, 2.0)
+    assert np.float64(2) + Gaussian() == Gaussian(1.0, 2.0)
     assert Laplace(1) * np.float64(2) == Laplace(2)
-    assert 1 - GaussianLaw(1.0, 3.0) == GaussianLaw(1.0, -2.0)
+    assert 1 - Gaussian(1.0, 3.0) == Gaussian(1.0, -2.0)
 
 
 def test_a_family_stays_a_family():
@@ -114,13 +114,13 @@ def test_a_family_stays_a_family():
     assert 2 * Staircase(1.0) == Staircase(1.0, 2.0)
     assert 2 * (3 + Laplace()) == Affine(Laplace(2), 6.0, 1.0)
     assert 2 * Bump() == Affine(Bump(), 0.0, 2.0)
-    assert GaussianLaw(1.0, 1.0) * -2 + 1 == GaussianLaw(4.0, -1.0)
+    assert Gaussian(1.0, 1.0) * -2 + 1 == Gaussian(4.0, -1.0)
 
 
 def test_wanted_spread_keeps_the_origin():
     law = (5 + Laplace()).with_variance(8.0)
     assert law == Affine(Laplace(2.0), 5.0, 1.0)
-    assert GaussianLaw(4.0, 3.0).with_fisher_information(1.0) == GaussianLaw(1.0, 3.0)
+    assert Gaussian(4.0, 3.0).with_fisher_information(1.0) == Gaussian(1.0, 3.0)
     bump = (1 + 2 * Bump()).with_variance(1.0)
     assert bump.mean == 1.0
     assert math.isclose(bump.variance, 1.0)

@@ -35,7 +35,9 @@ def test_numbers_are_gaussian_noise(given, cov):
     wanted = pv.bound(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=cov)), 1.0)
     assert (found.covariance == wanted.covariance).all()
     assert (found.classical == wanted.classical).all()
-    assert repr(pv.LinearModel(H, noise=given)).startswith("LinearModel(3 readings, 2 parameters")
+    assert repr(pv.LinearModel(H, noise=given)).startswith(
+        "LinearModel(3 measurements, 2 parameters"
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,12 +57,12 @@ def test_no_noise_at_every_door():
         fitted = pv.PrivateRLS(level, 2, noise)
         release = pv.StreamMechanism(level).simulate(H @ [1.0, 2.0], np.random.default_rng(1))
         fitted.update(release, H)
-        fits.append(fitted.estimate)
+        fits.append(fitted.value)
     assert (fits[0] == fits[1]).all()
     model = pv.NonlinearModel(lambda t: H @ t, noise=0.0)
     assert (model.at([1.0, 2.0]).noise.sample(3, rng) == 0).all()
 
 
 def test_laws_in_a_row_stay_laws():
-    laws = [pv.noise.Laplace(1.0), pv.noise.GaussianLaw(0.5), pv.noise.Logistic(1.0)]
+    laws = [pv.noise.Laplace(1.0), pv.noise.Gaussian(0.5), pv.noise.Logistic(1.0)]
     assert pv.noise.as_joint(laws).laws == tuple(laws)

@@ -9,7 +9,7 @@ from privest.noise import (
     Bump,
     Cauchy,
     CosSquared,
-    GaussianLaw,
+    Gaussian,
     GaussianMixture,
     Laplace,
     Logistic,
@@ -91,12 +91,12 @@ def test_student_between_cauchy_and_gaussian():
     assert math.isclose(student.fisher_information, cauchy.fisher_information)
     assert math.isclose(student.expected_squared_curvature, cauchy.expected_squared_curvature)
     # The first difference to a Gaussian is of order x⁴/4ν.
-    np.testing.assert_allclose(StudentT(1e12).logpdf(x), GaussianLaw().logpdf(x), atol=3e-9)
+    np.testing.assert_allclose(StudentT(1e12).logpdf(x), Gaussian().logpdf(x), atol=3e-9)
     assert math.isclose(StudentT(1e12).expected_squared_curvature, 1, rel_tol=1e-10)
 
 
 def test_a_mixture_of_one_and_of_equals_is_gaussian():
-    gaussian = GaussianLaw(4.0, 1.0)
+    gaussian = Gaussian(4.0, 1.0)
     x = np.linspace(-20, 20, 17)
     for mixture in (
         GaussianMixture([1.0], [1.0], [2.0]),

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privest.noise import Cauchy, CosSquared, GaussianLaw, Laplace, Logistic, StudentT, Uniform
+from privest.noise import Cauchy, CosSquared, Gaussian, Laplace, Logistic, StudentT, Uniform
 from privest.noise._unbounded import _log_gamma_step
 
 PAIRS = [
-    (GaussianLaw(6.25, -1.0), stats.norm(-1.0, 2.5)),
+    (Gaussian(6.25, -1.0), stats.norm(-1.0, 2.5)),
     (Laplace(0.3), stats.laplace(0, 0.3)),
     (Cauchy(2.0), stats.cauchy(0, 2.0)),
     (StudentT(0.4), stats.t(0.4)),

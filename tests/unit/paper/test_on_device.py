@@ -13,12 +13,13 @@ from privest.estimator.device import as_backend
 from privest.estimator.likelihood import NUMPY
 from privest.paper import _on_device, fig1
 from privest.paper._engine import Counter, Task, counter, trials_of
-from privest.paper._first import paper_setting
+from privest.paper._fig1 import squared_errors
+from privest.paper._methods import PAPER, Method, method_of, setting_of
 from privest.paper.commands import app
 
-SETTING = paper_setting()
+SETTING = setting_of()
 KEY = (0x0123456789ABCDEF, 2**64 - 5)
-FAST = [name for name in fig1.PAPER if "inverse" not in name]
+FAST = [name for name in PAPER if "inverse" not in name]
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_too_few():
 
 
 LAWS = {
-    "gaussian": (_on_device.GaussianLaw(2.0, 0.5), lambda x: scipy.stats.norm.cdf(x, 0.5, 2**0.5)),
+    "gaussian": (_on_device.Gaussian(2.0, 0.5), lambda x: scipy.stats.norm.cdf(x, 0.5, 2**0.5)),
     "laplace": (_on_device.Laplace(0.7), lambda x: scipy.stats.laplace.cdf(x, 0, 0.7)),
     "cauchy": (_on_device.Cauchy(0.7), lambda x: scipy.stats.cauchy.cdf(x, 0, 0.7)),
     "cos2": (_on_device.CosSquared(1.3), _on_device.CosSquared(1.3).cdf),
@@ -75,9 +76,9 @@ def test_laws_by_their_inverse(name):
     assert scipy.stats.kstest(x, cdf).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("name", fig1.PAPER)
+@pytest.mark.parametrize("name", PAPER)
 def test_the_same_trials(name, device):
-    method, numbers = fig1.method_of(name), counter(name, 0, 1)
+    method, numbers = method_of(name), counter(name, 0, 1)
     trials = 40 if name in FAST else 4
     here = _on_device.squared_errors_there(numbers, trials, method, 1.0, SETTING, NUMPY)
     copied = stand_in_device.StandIn.copied
@@ -91,7 +92,7 @@ def test_the_same_trials(name, device):
 def test_chunks_do_not_matter(chunk, device, monkeypatch):
     monkeypatch.setattr(_on_device, "AT_ONCE", 9)
     arguments = {
-        "method": fig1.method_of("laplace-output"), "s": 2.0, "setting": SETTING, "backend": "cupy",
+        "method": method_of("laplace-output"), "s": 2.0, "setting": SETTING, "backend": "cupy",
     }  # fmt: skip
     task = Task("point", _on_device.squared_errors, arguments, counted=True)
     found = trials_of([task], trials=30, seed=4, chunk=chunk)["point"]
@@ -101,37 +102,37 @@ def test_chunks_do_not_matter(chunk, device, monkeypatch):
 
 def test_the_mean_is_that_of_the_other_numbers():
     """Laplace at s = 1, 4000 trials each: the means differ by less than 4.5 standard errors."""
-    method = fig1.method_of("laplace")
+    method = method_of("laplace")
     a = _on_device.squared_errors_there(counter("x", 0, 3), 4000, method, 1.0, SETTING, NUMPY)
-    b = fig1.squared_errors(np.random.default_rng(3), 4000, method=method, s=1.0, setting=SETTING)
+    b = squared_errors(np.random.default_rng(3), 4000, method=method, s=1.0, setting=SETTING)
     error = np.sqrt((a.var() + b.var()) / 4000)
     assert abs(a.mean() - b.mean()) < 4.5 * error
 
 
 def test_what_cannot_run_there():
-    own = fig1.Method("mine", "mine", lambda model, s: fig1.method_of("gaussian").pair(model, s))
-    plain = fig1.Method("plain", "", lambda m, s: (own.pair(m, s)[0], lambda z: z[:, :5]))
+    own = Method("mine", "mine", lambda model, s: method_of("gaussian").pair(model, s))
+    plain = Method("plain", "", lambda m, s: (own.pair(m, s)[0], lambda z: z[:, :5]))
     for method, words in (
         (plain, "its estimator is a function of NumPy's arrays"),
-        (fig1.method_of("truncated-gain-gaussian-least-squares"), "TruncatedGain has no sampler"),
-        (fig1.method_of("student-t"), "Additive has no sampler"),
+        (method_of("truncated-gain-gaussian-least-squares"), "Gain has no sampler"),
+        (method_of("student-t"), "Additive has no sampler"),
     ):
         with pytest.raises(InvalidInput, match=words):
             _on_device.squared_errors_there(Counter(KEY), 3, method, 1.0, SETTING, NUMPY)
 
 
 def test_the_figure(device):
-    points = fig1.figure_one([1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu")
+    points = fig1([1.0, 2.0], trials=50, methods=["gaussian", "laplace"], backend="cupy").points
     assert [p.trials for p in points] == [50] * 4
-    again = fig1.figure_one([1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu")
+    again = fig1([1.0, 2.0], trials=50, methods=["gaussian", "laplace"], backend="cupy").points
     assert again == points
 
 
 def test_refusals(monkeypatch, device):
-    with pytest.raises(InvalidInput, match="cpu or gpu; received 'tpu'"):
-        fig1.figure_one([1.0], trials=5, device="tpu")
+    with pytest.raises(InvalidInput, match="backend"):
+        fig1([1.0], trials=5, backend="tpu")
     with pytest.raises(InvalidInput, match="workers=1"):
-        fig1.figure_one([1.0], trials=5, device="gpu", workers=2)
+        fig1([1.0], trials=5, backend="cupy", workers=2)
 
 
 def test_the_command_without_a_device(monkeypatch):
@@ -150,6 +151,6 @@ def test_the_command(device, tmp_path):
     points = json.loads(file.read_text("utf-8"))
     assert [p["mechanism"] for p in points] == ["gaussian", "cauchy"]
     found = _on_device.squared_errors_there(
-        counter("cauchy at 1.0", 0, fig1.SEED), 20, fig1.method_of("cauchy"), 1.0, SETTING, NUMPY
+        counter("cauchy at 1.0", 0, 1), 20, method_of("cauchy"), 1.0, SETTING, NUMPY
     )
     assert points[1]["mse"] == pytest.approx(found.mean(), rel=1e-9)

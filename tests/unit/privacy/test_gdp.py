@@ -308,5 +308,5 @@ def test_bad_input_is_refused(call, message):
 def test_a_search_that_finds_nothing_ends_with_a_sentence(call, excess, monkeypatch):
     """Were rounding to have the better of it: no search goes on for ever."""
     monkeypatch.setattr(gdp, "_log_delta", lambda mu, epsilon: (math.log(1e-6) + excess, 0.0))
-    with pytest.raises(NumericalFailure, match=r"no . that is .* was found in 2100 steps"):
+    with pytest.raises(NumericalFailure, match=r"no . that is .* was found in 2100 doublings"):
         call(1.0, 1e-6)

@@ -15,18 +15,16 @@ from privest.errors import InvalidInput
 from privest.lattice import GAUSSIAN, GRID, LAPLACE
 from privest.mechanism import GaussianMechanism, StreamMechanism
 from privest.privacy import (
-    AdjacentSteps,
-    Along,
-    EndlessLevel,
-    OneBlock,
+    Adjacency,
     PrivacyLevel,
     StreamLevel,
+    as_adjacency,
     gdp,
     grid_statement,
-    level_on_grid,
+    largest_level,
     rows_statement,
 )
-from privest.privacy._grid import (
+from privest.privacy._discrete import (
     epsilon_of_move,
     laplace_epsilon,
     log_delta_of_move,
@@ -151,11 +149,11 @@ def levels():
     yield PrivacyLevel(0.3), np.array([[math.sqrt(0.3)]])
     yield PrivacyLevel([1.0, 0.25, 0.0]), np.diag([1.0, 0.5, 0.0])
     yield PrivacyLevel(dense), lower.T
-    endless = EndlessLevel(4.0, lags=[0.5, 0.001])
+    endless = StreamLevel.constant(4.0, lags=[0.5, 0.001])
     yield endless, np.array([[2.0], [1.0], [0.002]])
     banded = endless.first(30)
     yield banded, banded.rows.dense()
-    blocks = EndlessLevel(dense, lags=[0.25])
+    blocks = StreamLevel.constant(dense, lags=[0.25])
     yield blocks, np.vstack([lower.T, 0.25 * lower.T])
     yield blocks.first(12), blocks.first(12).rows.dense()
     target = rng.normal(size=(6, 6))
@@ -170,13 +168,13 @@ def levels():
 @pytest.mark.parametrize(("level", "A"), list(levels()), ids=lambda x: type(x).__name__)
 @pytest.mark.parametrize("by", [1.0, 0.1, 7.3])
 def test_steps_of_one_reading_are_those_of_rationals(level, A, by):
-    said = grid_statement(level, move=by)
+    said = grid_statement(level, sensitivity=by)
     squared = squared_steps_in_fractions(A, by)
     assert said.squared_steps == squared
     assert Fraction(said.rho) >= Fraction(squared) / (2**21 + 1)
     assert said.rho == pytest.approx(squared / (2**21 + 1), rel=1e-15)
     assert said.mu == pytest.approx(GRID * math.sqrt(squared), rel=1e-15)
-    assert said.mu >= level.to_mu(move=by) * (1 - 1e-14)
+    assert said.mu >= level.to_mu(sensitivity=by) * (1 - 1e-14)
     assert gdp.epsilon_of(said.mu, 1e-6) >= said.epsilon * (1 - 1e-9)
     assert said.conditions
     assert said.about in said.conditions[0]
@@ -185,16 +183,17 @@ def test_steps_of_one_reading_are_those_of_rationals(level, A, by):
 @pytest.mark.parametrize(
     ("level", "move", "size"),
     [
-        (PrivacyLevel(0.5), AdjacentSteps(2.0, 3), 3),
-        (PrivacyLevel([[2.0, 1.0], [1.0, 2.0]]), OneBlock(1.0), 2),
-        (EndlessLevel(1.0, lags=[0.5]), AdjacentSteps(1.0, 4), 4),
-        (EndlessLevel(1.0, lags=[0.5]).first(20), OneBlock(1.0, [5] * 4), 5),
+        (PrivacyLevel(0.5), Adjacency.steps(2.0, 3), 3),
+        (PrivacyLevel([[2.0, 1.0], [1.0, 2.0]]), Adjacency.block(1.0), 2),
+        (StreamLevel.constant(1.0, lags=[0.5]), Adjacency.steps(1.0, 4), 4),
+        (StreamLevel.constant(1.0, lags=[0.5]).first(20), Adjacency.block(1.0, [5] * 4), 5),
     ],
 )
 def test_no_direction_of_a_block_takes_more_steps(level, move, size):
     """Any direction of that length, shown through the rows of the level."""
-    said, rng = grid_statement(level, move=move), np.random.default_rng(3)
-    part = level.first(12) if isinstance(level, EndlessLevel) else level
+    said, rng = grid_statement(level, sensitivity=move), np.random.default_rng(3)
+    endless = isinstance(level, StreamLevel) and level.steps is None
+    part = level.first(12) if endless else level
     if isinstance(part, StreamLevel):
         A = part.rows.dense()
     else:
@@ -206,13 +205,13 @@ def test_no_direction_of_a_block_takes_more_steps(level, move, size):
         v[at : at + size] = rng.normal(size=size) * rng.choice([1.0, 1e-3], size)
         v *= move.by / np.linalg.norm(v)
         assert (np.ceil(np.abs(A @ v) / GRID) ** 2).sum() <= said.squared_steps
-    assert said.mu <= level.to_mu(move=move) + GRID * math.sqrt(2 * size + 2) * 1.001
+    assert said.mu <= level.to_mu(sensitivity=move) + GRID * math.sqrt(2 * size + 2) * 1.001
     assert not said.proved
 
 
-@pytest.mark.parametrize("level", [PrivacyLevel(1.0), EndlessLevel(1.0, lags=[0.5])])
+@pytest.mark.parametrize("level", [PrivacyLevel(1.0), StreamLevel.constant(1.0, lags=[0.5])])
 def test_a_direction_is_rounded_coordinate_by_coordinate(level):
-    said = grid_statement(level, move=Along([0.25 * GRID, 2.5 * GRID]))
+    said = grid_statement(level, sensitivity=Adjacency.direction([0.25 * GRID, 2.5 * GRID]))
     if isinstance(level, PrivacyLevel):
         assert said.squared_steps == 1 + 9
     else:  # 0.25, 2.5 + 0.125, 1.25 steps
@@ -228,18 +227,18 @@ def test_a_range_makes_it_true_and_a_move_does_not():
     both = GaussianMechanism(1.0, 4, range=(0.0, 1.0)).statement(0.5)
     assert both.conditions
     assert both.squared_steps == 512**2
-    assert GaussianMechanism(1.0, 4).statement(2.0) == grid_statement(1.0, move=2.0)
-    with pytest.raises(InvalidInput, match="a move"):
+    assert GaussianMechanism(1.0, 4).statement(2.0) == grid_statement(1.0, sensitivity=2.0)
+    with pytest.raises(InvalidInput, match="a sensitivity"):
         GaussianMechanism(1.0, 4).statement()
-    with pytest.raises(InvalidInput, match="mixes readings"):
-        grid_statement(EndlessLevel(1.0, lags=[0.5]), range=(0.0, 1.0))
+    with pytest.raises(InvalidInput, match="mixes measurements"):
+        grid_statement(StreamLevel.constant(1.0, lags=[0.5]), range=(0.0, 1.0))
 
 
 @pytest.mark.parametrize(
     ("mechanism", "readings"),
     [
         (lambda: GaussianMechanism([[1.0, -0.9], [-0.9, 1.0]], 2, range=(0.0, 1.0)), 2),
-        (lambda: StreamMechanism(EndlessLevel(1.0, lags=[0.5]), range=(-1.0, 1.0)), 6),
+        (lambda: StreamMechanism(StreamLevel.constant(1.0, lags=[0.5]), range=(-1.0, 1.0)), 6),
     ],
 )
 def test_a_clipped_release_shifts_by_no_more_than_stated(mechanism, readings, monkeypatch):
@@ -292,7 +291,7 @@ def test_laplace_epsilon_is_the_supremum_over_the_grid():
 
 
 def test_laplace_statement_adds_over_coordinates():
-    said = rows_statement([[0.5, 0.25], [0.25, 1.0]], move=1.0, law="laplace")
+    said = rows_statement([[0.5, 0.25], [0.25, 1.0]], sensitivity=1.0, law="laplace")
     assert said.epsilon == pytest.approx(laplace_epsilon(Fraction(1280)), rel=1e-15)
     assert said.fisher == 1.0625
     assert said.delta == 0.0
@@ -302,22 +301,22 @@ def test_laplace_statement_adds_over_coordinates():
 
 
 def test_explained_and_written():
-    said = grid_statement([[1.0, 0.5], [0.5, 1.0]], move=1.0)
+    said = grid_statement([[1.0, 0.5], [0.5, 1.0]], sensitivity=1.0)
     text = said.explain()
     assert "not proved" in text
     assert "which no range enforces" in text
     assert said.to_dict()["squared_steps"] == said.squared_steps
     assert said.at(1e-9).epsilon > said.epsilon
-    assert grid_statement(1.0, move=1e300).squared_steps == 2**106  # the grid ends
+    assert grid_statement(1.0, sensitivity=1e300).squared_steps == 2**106  # the grid ends
     with pytest.raises(InvalidInput, match="delta"):
-        grid_statement(1.0, move=1.0, delta=0.0)
+        grid_statement(1.0, sensitivity=1.0, delta=0.0)
 
 
 SHAPES = {
     "number": PrivacyLevel(1.0),
-    "stream": EndlessLevel(1.0),
-    "lags": EndlessLevel(1.0, [0.5, 0.2]),
-    "readings": EndlessLevel(np.eye(3)),
+    "stream": StreamLevel.constant(1.0),
+    "lags": StreamLevel.constant(1.0, lags=[0.5, 0.2]),
+    "readings": StreamLevel.constant(np.eye(3)),
     "matrix": PrivacyLevel([[2.0, 1.0], [1.0, 2.0]]),
 }
 
@@ -327,17 +326,17 @@ SHAPES = {
 def test_the_level_of_an_epsilon_keeps_it_on_the_grid(name, epsilon, tmp_path):
     """No more than asked, no less than one step for each number; its budget takes it once."""
     shape, delta, move = SHAPES[name], 1e-6, 0.7
-    level = level_on_grid(epsilon, delta=delta, move=move, shape=shape)
-    assert grid_statement(level, move=move, delta=delta).epsilon <= epsilon
+    level = largest_level(gdp.mu_of(epsilon, delta), as_adjacency(move), shape)
+    assert grid_statement(level, sensitivity=move, delta=delta).epsilon <= epsilon
     mu, shown = gdp.mu_of(epsilon, delta), 3 if name == "lags" else 2
     # n_i < a_i + 1 for each number that shows a reading, so ‖a‖ > μ/g − √(count + 1)
-    assert level.to_mu(move=move) <= mu
-    assert level.to_mu(move=move) > mu - 2 * math.sqrt(shown) * GRID
+    assert level.to_mu(sensitivity=move) <= mu
+    assert level.to_mu(sensitivity=move) > mu - 2 * math.sqrt(shown) * GRID
     larger = level * (1 + 4 * math.sqrt(shown) * GRID / mu)
-    assert grid_statement(larger, move=move, delta=delta).mu > mu
+    assert grid_statement(larger, sensitivity=move, delta=delta).mu > mu
     with pv.Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.account("y", budget=pv.ledger.Budget(epsilon=epsilon, delta=delta, move=move))
-        cost = pv.ledger.cost_of(level, move=move)
+        ledger.account("y", budget=pv.ledger.Budget(epsilon=epsilon, delta=delta, sensitivity=move))
+        cost = pv.ledger.cost_of(level, sensitivity=move)
         count = 2 if name == "matrix" else 1
         assert ledger.account("y").preview(cost, start=0, stop=count).fits
         drawn = np.zeros(count, dtype=np.int64)
@@ -347,9 +346,9 @@ def test_the_level_of_an_epsilon_keeps_it_on_the_grid(name, epsilon, tmp_path):
 
 def test_less_than_a_step_of_the_grid_has_no_level():
     with pytest.raises(InvalidInput, match="less than one step of the grid"):
-        level_on_grid(1e-3, delta=1e-9, move=1.0, shape=PrivacyLevel(1.0))
+        PrivacyLevel.from_epsilon(1e-3, delta=1e-9, sensitivity=1.0)
 
 
 def test_a_move_below_every_step_shows_nothing():
     """It was divided by as 0; a document may state it."""
-    assert grid_statement(0.1, move=5e-324, delta=1e-6).epsilon == 0.0
+    assert grid_statement(0.1, sensitivity=5e-324, delta=1e-6).epsilon == 0.0

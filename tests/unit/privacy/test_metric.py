@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privest.errors import InvalidInput
-from privest.privacy.metric import reading_trace_bound, trace_bound
+from privest.privacy import metric_trace
 
 epsilons = st.floats(1e-3, 1e3)
 untimed = settings(deadline=None)
@@ -35,14 +35,14 @@ def test_laplace_noise_is_metric_private_and_attains_the_bound(epsilon):
     z, step = np.meshgrid(np.linspace(-5, 5, 41) / epsilon, np.geomspace(1e-6, 1e2, 30) / epsilon)
     loss = noise.logpdf(z) - noise.logpdf(z - step)
     assert np.all(np.abs(loss) <= epsilon * step + 1e-12)
-    assert information(noise) == pytest.approx(reading_trace_bound(epsilon), rel=1e-6)
+    assert information(noise) == pytest.approx(metric_trace(epsilon), rel=1e-6)
 
 
 @by_quadrature
 @given(epsilon=epsilons)
 def test_logistic_noise_is_metric_private_and_stays_below_the_bound(epsilon):
     noise = scipy.stats.logistic(scale=1 / epsilon)  # score ε·tanh, hence metric ε-DP
-    assert information(noise) == pytest.approx(reading_trace_bound(epsilon) / 3, rel=1e-6)
+    assert information(noise) == pytest.approx(metric_trace(epsilon) / 3, rel=1e-6)
 
 
 @untimed
@@ -54,14 +54,14 @@ def test_the_radial_law_attains_the_bound_for_vector_readings(epsilon, size, see
     score = (log_density(d + h) - log_density(d - h)) / (2e-5 / epsilon)
     # ‖score‖ = ε wherever the noise falls (here: not within a finite difference of 0).
     if np.linalg.norm(d) > 1e-2 / epsilon:
-        assert score @ score == pytest.approx(reading_trace_bound(epsilon), rel=1e-4)
+        assert score @ score == pytest.approx(metric_trace(epsilon), rel=1e-4)
 
 
 @untimed
 @given(epsilon=epsilons, readings=st.integers(1, 10**6))
 def test_trace_bound_is_the_sum_over_readings(epsilon, readings):
-    assert trace_bound(epsilon, readings) == pytest.approx(readings * epsilon**2, rel=1e-15)
-    assert trace_bound(epsilon, 1) == reading_trace_bound(epsilon)
+    assert metric_trace(epsilon, readings) == pytest.approx(readings * epsilon**2, rel=1e-15)
+    assert metric_trace(epsilon, 1) == metric_trace(epsilon)
 
 
 def test_the_staircase_is_classically_private_with_infinite_information():
@@ -86,7 +86,7 @@ def test_the_staircase_is_classically_private_with_infinite_information():
     apparent = [8 * hellinger(h) / h**2 for h in (1e-1, 1e-2, 1e-3)]
     assert apparent[0] > 0
     assert apparent[2] == pytest.approx(100 * apparent[0], rel=1e-9)
-    assert apparent[2] > 100 * reading_trace_bound(epsilon)
+    assert apparent[2] > 100 * metric_trace(epsilon)
 
 
 def test_bounded_information_implies_no_privacy():
@@ -99,21 +99,21 @@ def test_bounded_information_implies_no_privacy():
 
 
 def test_results_are_plain_floats():
-    assert type(reading_trace_bound(np.float64(2))) is float
-    assert type(trace_bound(2, np.int64(3))) is float
+    assert type(metric_trace(np.float64(2))) is float
+    assert type(metric_trace(2, np.int64(3))) is float
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: reading_trace_bound(0.0), "epsilon must be > 0; received 0"),
-        (lambda: reading_trace_bound(-1.0), "epsilon must be > 0; received -1"),
-        (lambda: reading_trace_bound(math.nan), "epsilon must be finite"),
-        (lambda: reading_trace_bound(1e200), "Measure y in a larger unit"),
-        (lambda: trace_bound(0.0, 3), "epsilon must be > 0; received 0"),
-        (lambda: trace_bound(1.0, 0), "readings must be a whole number ≥ 1; received 0"),
-        (lambda: trace_bound(1.0, 2.0), "readings must be a whole number ≥ 1; received 2.0"),
-        (lambda: trace_bound(1e154, 10), "Measure y in a larger unit"),
+        (lambda: metric_trace(0.0), "epsilon must be > 0; received 0"),
+        (lambda: metric_trace(-1.0), "epsilon must be > 0; received -1"),
+        (lambda: metric_trace(math.nan), "epsilon must be finite"),
+        (lambda: metric_trace(1e200), "Measure y in a larger unit"),
+        (lambda: metric_trace(0.0, 3), "epsilon must be > 0; received 0"),
+        (lambda: metric_trace(1.0, 0), "measurements must be a whole number ≥ 1; received 0"),
+        (lambda: metric_trace(1.0, 2.0), "measurements must be a whole number ≥ 1; received 2.0"),
+        (lambda: metric_trace(1e154, 10), "Measure y in a larger unit"),
     ],
 )
 def test_bad_input_is_refused(call, message):

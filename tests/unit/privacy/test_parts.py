@@ -15,9 +15,9 @@ from privest import lattice
 from privest.audit import certify
 from privest.errors import InvalidInput
 from privest.linalg.shorted import shorted_root
-from privest.mechanism._affine import RunningMechanism
+from privest.mechanism.running import RunningMechanism
 from privest.mechanism.stream_terms import stream_terms
-from privest.privacy._grid import Entries, one_reading
+from privest.privacy._grid import Entries, one_measurement
 from privest.privacy.parts import rows_of_parts
 from protected_double import Wide
 from rationals import positive
@@ -60,7 +60,7 @@ def test_what_a_part_shows_is_below_the_level_and_the_most_there_is(seed, rotate
     root = np.linalg.cholesky(random_psd(rng, m, m)).T * 10.0 ** rng.integers(-3, 4, m)
     if rotated:
         root = np.linalg.qr(rng.standard_normal((m, m)))[0] @ root
-    level = pv.EndlessLevel.from_arrays({"endless": root[None]})
+    level = pv.StreamLevel.from_arrays({"endless": root[None]})
     kept = rng.random(m) < 0.6
     A, B = level.blocks(0, 1)[0, 0], rows_of_parts(level, 0, ~kept[None])[0]
     assert not B[~kept].any()
@@ -102,14 +102,14 @@ def test_a_diagonal_level_keeps_the_levels_of_what_is_there():
     """Literal roots, to the last bit, in every form in which such a level comes."""
     s = np.array([2.0, 3.0, 0.0, 7.0])
     absent = np.array([[False, True, False, False]])
-    for level in (pv.EndlessLevel(np.diag(s)), pv.StreamLevel(np.diag(s)[None])):
+    for level in (pv.StreamLevel.constant(np.diag(s)), pv.StreamLevel(np.diag(s)[None])):
         B = rows_of_parts(level, 0, absent)[0]
         assert np.array_equal(B, np.diag(np.where(absent[0], 0.0, lattice.literal_root(s))))
 
 
 def test_a_level_of_one_direction_shows_nothing_without_all_of_it():
     """S = 11ᵀ: only the sum may be known, and it is not there. The step counts as missing."""
-    level = pv.EndlessLevel(np.ones((3, 3)))
+    level = pv.StreamLevel.constant(np.ones((3, 3)))
     release = pv.StreamMechanism(level).release([[1.0, 2.0, 3.0], [1.0, NAN, 3.0]])
     assert release.missing.tolist() == [False, True]
     assert np.isnan(release.values).tolist() == [False] * 3 + [True] * 3
@@ -118,12 +118,12 @@ def test_a_level_of_one_direction_shows_nothing_without_all_of_it():
 @pytest.mark.parametrize("kind", ["lags", "dense", "range", "whole"])
 def test_where_sums_of_more_than_what_is_there_are_promised_nothing_is_shown(kind):
     mechanism = {
-        "lags": lambda: pv.StreamMechanism(pv.EndlessLevel(S3, lags=[0.5])),
+        "lags": lambda: pv.StreamMechanism(pv.StreamLevel.constant(S3, lags=[0.5])),
         "dense": lambda: pv.StreamMechanism(
             pv.StreamLevel.from_cumulative(np.eye(6) + 0.3, sizes=[3, 3])
         ),
-        "range": lambda: pv.StreamMechanism(pv.EndlessLevel(S3), range=(-9.0, 9.0)),
-        "whole": lambda: pv.StreamMechanism(pv.EndlessLevel(S3), parts=False),
+        "range": lambda: pv.StreamMechanism(pv.StreamLevel.constant(S3), range=(-9.0, 9.0)),
+        "whole": lambda: pv.StreamMechanism(pv.StreamLevel.constant(S3), parts=False),
     }[kind]
     y = [[1.0, NAN, 2.0], [0.1, 0.2, 0.3]]
     rng = np.random.default_rng(0)
@@ -132,7 +132,7 @@ def test_where_sums_of_more_than_what_is_there_are_promised_nothing_is_shown(kin
 
 
 def test_a_range_clips_single_readings_and_keeps_the_others():
-    level = pv.EndlessLevel(np.diag([4.0, 1.0]))
+    level = pv.StreamLevel.constant(np.diag([4.0, 1.0]))
     release = pv.StreamMechanism(level, range=(0.0, 1.0)).release([[1e9, NAN]] * 50)
     assert np.array_equal(release.missing, np.tile([[False, True]], (50, 1)))
     assert np.nanmax(np.abs(release.values - 2.0)) < 9.0  # at the end of the range, and noise
@@ -172,14 +172,14 @@ def test_no_value_of_a_reading_decides_what_is_shown_and_it_stays_where_it_was(s
     both = [release.part(k, k + 1, sizes) for k in (0, 1)]
     assert both[0].missing.tolist() == [[False, True, False]]
     assert both[1].missing is None
-    again = pv.StreamRelease.from_dict(json.loads(json.dumps(release.to_dict())))
+    again = pv.Release.from_dict(json.loads(json.dumps(release.to_dict())))
     assert np.array_equal(again.missing, release.missing)
     assert again.missing.shape == release.missing.shape
 
 
 def test_whole_steps_are_what_they_were():
     """Missing whole or not at all: flags of steps, and the numbers of a trial to the last bit."""
-    level = pv.EndlessLevel(S3)
+    level = pv.StreamLevel.constant(S3)
     y = np.random.default_rng(1).standard_normal((6, 3))
     plain = pv.StreamMechanism(level).simulate(y, np.random.default_rng(2))
     y[2] = np.nan
@@ -209,22 +209,24 @@ def test_whole_steps_are_what_they_were():
     ],
 )
 def test_flags_that_do_not_go_with_the_values_are_refused(missing):
-    release = pv.StreamMechanism(pv.EndlessLevel(S3)).release([[1.0, NAN, 2.0], [0.1, 0.2, 0.3]])
+    release = pv.StreamMechanism(pv.StreamLevel.constant(S3)).release(
+        [[1.0, NAN, 2.0], [0.1, 0.2, 0.3]]
+    )
     record = release.to_dict()
-    assert pv.StreamRelease.from_dict(record).missing.tolist() == record["missing"]
+    assert pv.Release.from_dict(record).missing.tolist() == record["missing"]
     with pytest.raises(InvalidInput):
-        pv.StreamRelease.from_dict(record | {"missing": missing})
+        pv.Release.from_dict(record | {"missing": missing})
 
 
 def test_a_release_that_was_written_before_is_read():
     """As an earlier version wrote it: flags of steps, all of a step missing."""
-    level = pv.EndlessLevel(S3)
+    level = pv.StreamLevel.constant(S3)
     record = {
         "kind": "stream release", "start": 0, "steps": 2, "fingerprint": level.fingerprint,
         "values": [None, None, None, 0.5, 0.25, -1.0], "missing": [True, False],
         "simulated": False, "grid": 2.0**-10,
     }  # fmt: skip
-    release = pv.StreamRelease.from_dict(record)
+    release = pv.Release.from_dict(record)
     assert release.missing.tolist() == [True, False]
     assert release.to_dict() == record
 
@@ -232,7 +234,7 @@ def test_a_release_that_was_written_before_is_read():
 @pytest.mark.parametrize("kept", [(0, 2), (1,), (0, 1)])
 def test_the_audit_finds_no_more_than_the_level_in_a_part(kept):
     """`certify` runs the code of trials with a gap, against the level S of the whole reading."""
-    level, there = pv.EndlessLevel(S3), list(kept)
+    level, there = pv.StreamLevel.constant(S3), list(kept)
     absent = ~np.isin(np.arange(3), there)
     rows = rows_of_parts(level, 0, absent[None])[0][there]
 
@@ -258,19 +260,19 @@ def test_what_is_promised_of_a_move_holds_for_every_part(seed):
     """Σ⌈|B_ij c|/g⌉² of all patterns is within the statement; of whole steps it is as it was."""
     rng = np.random.default_rng(seed)
     m, by = int(rng.integers(2, 5)), float(10.0 ** rng.uniform(-3, 1))
-    level = pv.EndlessLevel(random_psd(rng, m, m))
+    level = pv.StreamLevel.constant(random_psd(rng, m, m))
     said = pv.StreamMechanism(level).statement(by)
     whole = pv.StreamMechanism(level, parts=False).statement(by)
-    assert whole == pv.privacy.grid_statement(level, move=by)
+    assert whole == pv.privacy.grid_statement(level, sensitivity=by)
     assert whole.squared_steps <= said.squared_steps
     where = np.divmod(np.arange(m * m), m)
     for pattern in itertools.product([False, True], repeat=m):
         B = rows_of_parts(level, 0, np.array([pattern]))[0]
-        assert one_reading(Entries(B.ravel(), *where), by=by).squared <= said.squared_steps
-    cost = pv.ledger.cost_of(level, move=by)
+        assert one_measurement(Entries(B.ravel(), *where), by=by).squared <= said.squared_steps
+    cost = pv.ledger.cost_of(level, sensitivity=by)
     assert cost.mu2 == said.squared_steps * Fraction(lattice.GRID) ** 2
     v = rng.standard_normal(m)
-    along = pv.StreamMechanism(level).statement(pv.privacy.Along(v))
+    along = pv.StreamMechanism(level).statement(pv.privacy.Adjacency.direction(v))
     for pattern in itertools.product([False, True], repeat=m):
         B = rows_of_parts(level, 0, np.array([pattern]))[0]
         steps = np.ceil(np.abs(B @ v) / lattice.GRID)

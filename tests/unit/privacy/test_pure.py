@@ -9,13 +9,7 @@ import pytest
 from privest.errors import InvalidInput
 from privest.lattice import Coin, flips_for
 from privest.ledger import Budget, Ledger, cost_of
-from privest.privacy import (
-    coin_epsilon,
-    coin_of,
-    pure_epsilon,
-    pure_level,
-    relative_variance,
-)
+from privest.privacy.statement import coin_epsilon, coin_of, pure_epsilon, pure_level
 
 
 @pytest.mark.parametrize("law", ["laplace", "coin"])
@@ -27,9 +21,6 @@ def test_a_level_keeps_its_epsilon(law, epsilon, width):
     ideal = epsilon if law == "laplace" else 2 * math.sinh(epsilon / 2)
     # Laplace on the grid: a width of few steps costs up to ½ g of ε (PROOF.md §3)
     assert level * width**2 == pytest.approx(ideal**2, rel=2e-3 if law == "laplace" else 1e-14)
-    assert level * width**2 * relative_variance(law, epsilon) == pytest.approx(
-        2.0 if law == "laplace" else 1.0, rel=2e-3
-    )
 
 
 def test_epsilon_of_a_coin_is_proved_and_near():
@@ -52,11 +43,11 @@ def test_a_ledger_counts_coins_in_pure_epsilon(tmp_path):
     """Two of ε = 1 fit a budget of 2 at δ = 0; a third does not."""
     level = pure_level("coin", 1.0, 1.0)
     cost = cost_of(level, law=coin_of(level))
-    assert (float(cost.information), float(cost.epsilon), cost.move) == (
+    assert (float(cost.information), float(cost.epsilon), cost.sensitivity) == (
         level, coin_epsilon(coin_of(level)), "OneReading(by=1.0)",
     )  # fmt: skip
     with Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.account("ill", budget=Budget(epsilon=2.0, delta=0.0, move=1.0))
+        ledger.account("ill", budget=Budget(epsilon=2.0, delta=0.0, sensitivity=1.0))
         for k in range(2):
             assert ledger.account("ill").preview(cost).fits
             ledger.account("ill").spend_and_write(

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 import privest as pv
 from privest.errors import InvalidInput
 from privest.linalg import psd, uncorrelated
-from privest.privacy import OneReading, PrivacyLevel, Range
+from privest.privacy import PrivacyLevel, Range
 
 
 def test_a_range_is_the_move_of_one_reading():
     found = Range(-1, 3.0)
-    assert (found.width, found.move) == (4.0, OneReading(4.0))
+    assert found.width == 4.0
     assert found.to_dict() == {"low": -1.0, "high": 3.0}
     level = PrivacyLevel([0.25, 4.0])
-    assert level.to_mu(move=found.move) == 8.0  # 2·(3 − (−1)): the larger of √s
+    assert level.to_mu(sensitivity=found.width) == 8.0  # 2·(3 − (−1)): the larger of √s
 
 
 @pytest.mark.parametrize("bad", [(1, 1), (2, 1), (np.nan, 1), (-np.inf, 1), (-1e308, 1e308)])
@@ -95,5 +95,5 @@ def test_blocks_stay_blocks_where_the_noise_is_diagonal():
 def test_an_uncorrelated_level_needs_its_own_size():
     with pytest.raises(InvalidInput, match="size 3"):
         PrivacyLevel(np.eye(3) + 1).uncorrelated(np.eye(2))
-    with pytest.raises(InvalidInput, match="3 readings"):
+    with pytest.raises(InvalidInput, match="3 measurements"):
         uncorrelated(psd(np.eye(3), "S"), psd(np.eye(2), "Σ"))

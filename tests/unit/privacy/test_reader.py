@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy
 
-from privest.privacy import attacker, exposure, gdp, reader
+from privest.privacy import exposure, exposures, gdp
 
 SIGMA = 0.2**0.5
 
@@ -19,7 +19,7 @@ def test_a_reader_who_fits_and_shrinks_has_the_sd_of_the_formula():
     hat = H @ np.linalg.solve(H.T @ H, H.T)
     h = hat.diagonal()
     g = s * SIGMA**2 / (1 + s * SIGMA**2)
-    found = [reader.reader_sds(s, SIGMA, float(one)) for one in h]
+    found = [exposures.reader_sds(s, SIGMA, float(one)) for one in h]
     before, after = [], []
     for _ in range(4000):
         y = H @ np.ones(n) + SIGMA * rng.standard_normal(K)
@@ -29,7 +29,7 @@ def test_a_reader_who_fits_and_shrinks_has_the_sd_of_the_formula():
         before.append(y - (fitted - h * z) / (1 - h))  # the fit of all other rows
     assert np.std(after, axis=0) == pytest.approx([x[1] for x in found], rel=0.04)
     assert np.std(before, axis=0) == pytest.approx([x[0] for x in found], rel=0.04)
-    plain = reader.reader_sds(s, SIGMA)
+    plain = exposures.reader_sds(s, SIGMA)
     assert plain == pytest.approx((SIGMA, 1 / math.sqrt(s + 1 / SIGMA**2)))
 
 
@@ -44,7 +44,7 @@ def test_the_posterior_mean_under_laplace_noise(a):
     mean = np.trapezoid(joint * y, y, axis=1) / weight
     spread = np.trapezoid(joint * y**2, y, axis=1) / weight - mean**2
     expected = math.sqrt(2 * np.trapezoid(weight * spread, z))
-    found = reader.laplace_sd(a * a, 1.0)
+    found = exposures.laplace_sd(a * a, 1.0)
     assert found == pytest.approx(expected, rel=2e-3 if a < 100 else 0.05)
     assert 1 / math.sqrt(1 + a * a) <= found <= 1 / math.sqrt(1 + a * a / 2)
 
@@ -54,7 +54,7 @@ def test_a_person_by_dense_algebra():
     Sigma = tau * np.ones((r, r)) + sigma * np.eye(r)
     V = np.linalg.inv(np.linalg.inv(Sigma) + s / r * np.eye(r))
     ones = np.ones(r) / r
-    mean, value = reader.person_sds(s, r, tau, sigma)
+    mean, value = exposures.person_sds(s, r, tau, sigma)
     assert mean == pytest.approx((math.sqrt(ones @ Sigma @ ones), math.sqrt(ones @ V @ ones)))
     assert value == pytest.approx((math.sqrt(Sigma[0, 0]), math.sqrt(V[0, 0])))
 
@@ -63,12 +63,12 @@ def test_columns_by_dense_algebra_and_where_they_are_the_same_column():
     rng = np.random.default_rng(2)
     root, s = rng.standard_normal((3, 3)), np.array([0.3, 2.0, 5.0])
     Sigma = root @ root.T
-    before, alone, after = reader.column_sds(s, Sigma)
+    before, alone, after = exposures.column_sds(s, Sigma)
     assert before == pytest.approx(np.sqrt(Sigma.diagonal()))
     assert alone == pytest.approx(1 / np.sqrt(1 / Sigma.diagonal() + s))
     V = np.linalg.inv(np.linalg.inv(Sigma) + np.diag(s))
     assert after == pytest.approx(np.sqrt(V.diagonal()))
-    twice = reader.column_sds([1.0, 1.0], np.ones((2, 2)))[2]
+    twice = exposures.column_sds([1.0, 1.0], np.ones((2, 2)))[2]
     assert twice == pytest.approx([3**-0.5] * 2)  # two releases of one value: level 2
 
 
@@ -81,7 +81,7 @@ def test_a_stream_by_dense_algebra():
     shown[K // 2] = 0.0
     without = np.linalg.inv(inverse + np.diag(shown))[K // 2, K // 2]
     expected = sd, math.sqrt(without), math.sqrt(whole)
-    assert reader.stream_sds(s, phi, sd) == pytest.approx(expected)
+    assert exposures.stream_sds(s, phi, sd) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("prior", [0.5, 0.3, 0.1])
@@ -95,15 +95,15 @@ def test_the_likelihood_ratio_attack_on_two_values(prior):
         return np.mean((score + scipy.special.logit(prior) > 0) == upper)
 
     z = y + rng.standard_normal(count)
-    assert rate(d * z - d * d / 2) == pytest.approx(attacker.chance_of_mu(d, prior), abs=0.004)
+    assert rate(d * z - d * d / 2) == pytest.approx(exposures.chance_of_mu(d, prior), abs=0.004)
     z = y + rng.laplace(size=count)
-    found = attacker.laplace_chance(d, prior)
+    found = exposures.laplace_chance(d, prior)
     assert rate(np.abs(z) - np.abs(z - d)) == pytest.approx(found, abs=0.004)
     t = math.e / (1 + math.e)
     yes = np.where(rng.random(count) < t, upper, ~upper)
-    found = attacker.coin_chance(1.0, prior)
+    found = exposures.coin_chance(1.0, prior)
     assert rate(np.where(yes, 1.0, -1.0)) == pytest.approx(found, abs=0.004)
-    for released, belief in zip((True, False), reader.answer_beliefs(prior, 1.0)):
+    for released, belief in zip((True, False), exposures.answer_beliefs(prior, 1.0)):
         assert np.mean(upper[yes == released]) == pytest.approx(belief, abs=0.006)
 
 
@@ -128,8 +128,8 @@ def test_a_suspicion_of_ten_percent_and_how_often_it_is_exceeded():
     mu = gdp.mu_of(epsilon, delta)
     z = mu + rng.standard_normal(400_000)  # the suspicion is true: it grows the most
     belief = scipy.special.expit(math.log(0.1 / 0.9) + mu * z - mu * mu / 2)
-    beyond = np.mean(belief > reader.suspicion_after(epsilon))
-    assert beyond == pytest.approx(attacker.odds_beyond(mu, epsilon), rel=0.05)
+    beyond = np.mean(belief > exposures.suspicion_after(epsilon))
+    assert beyond == pytest.approx(exposures.odds_beyond(mu, epsilon), rel=0.05)
     assert beyond > 2 * delta  # δ is no failure probability
 
 
@@ -138,19 +138,19 @@ def test_the_higher_of_two_people_is_named_as_often_as_said():
     y = SIGMA * rng.standard_normal((2, 200_000))
     z = y + rng.standard_normal(y.shape) / math.sqrt(s)
     right = np.mean((y[0] > y[1]) == (z[0] > z[1]))
-    assert right == pytest.approx(attacker.chance_of_side(s, SIGMA), abs=0.003)
+    assert right == pytest.approx(exposures.chance_of_side(s, SIGMA), abs=0.003)
 
 
 def test_gaussian_noise_is_best_at_equal_attack_rates_up_to_95_percent_only():
     def ratio(p):  # of variances: Laplace over Gaussian, ends a width apart
         epsilon = -2 * math.log(2 * (1 - p))
-        return 2 / epsilon**2 * attacker.mu_for_chance(p) ** 2
+        return 2 / epsilon**2 * exposures.mu_for_chance(p) ** 2
 
     assert all(ratio(p) > 1 for p in (0.55, 0.7, 0.9, 0.95))
     assert ratio(0.96) < 1
 
 
 def test_two_records_apart_in_every_column():
-    found = reader.record_apart([4.0, 1.0], [0.5, 2.0])
+    found = exposures.record_apart([4.0, 1.0], [0.5, 2.0])
     assert found == pytest.approx(scipy.special.ndtr(math.sqrt(1 + 4) / 2), abs=1e-3)
     assert found >= scipy.special.ndtr(math.sqrt(5) / 2)

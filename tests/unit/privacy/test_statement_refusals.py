@@ -6,55 +6,53 @@ import pytest
 
 from privest.errors import InvalidInput
 from privest.ledger import cost_of
-from privest.privacy import (
-    EndlessLevel,
+from privest.privacy import StreamLevel, grid_statement, rows_statement
+from privest.privacy.statement import (
     coin_epsilon,
     coin_of,
-    grid_statement,
     person_level,
     person_statement,
     pure_epsilon,
     pure_level,
-    relative_variance,
-    rows_statement,
 )
 
 NAN, INF = math.nan, math.inf
 WRONG = {
-    "law in capitals": lambda: rows_statement([[1.0]], move=2.0, law="Gaussian"),
-    "no law": lambda: rows_statement([[1.0]], move=2.0, law=None),
-    "law in a list": lambda: rows_statement([[1.0]], move=2.0, law=["laplace"]),
-    "negative rows": lambda: rows_statement([-1.0], move=2.0, law="gaussian"),
-    "a negative row": lambda: rows_statement([[1.0, -1.0]], move=2.0, law="laplace"),
-    "no rows": lambda: rows_statement([], move=2.0, law="gaussian"),
-    "delta 5": lambda: rows_statement([1.0], move=2.0, law="gaussian", delta=5.0),
-    "delta 2, laplace": lambda: rows_statement([1.0], move=2.0, law="laplace", delta=2.0),
-    "delta -1, laplace": lambda: rows_statement([1.0], move=2.0, law="laplace", delta=-1.0),
-    "delta nan, laplace": lambda: rows_statement([1.0], move=2.0, law="laplace", delta=NAN),
-    "delta a text, laplace": lambda: rows_statement([1.0], move=2.0, law="laplace", delta="x"),
-    "pure, at delta 1": lambda: rows_statement([1.0], move=2.0, law="laplace").at(1.0),
-    "negative readings": lambda: grid_statement(1.0, move=1.0, readings=-4),
+    "law in capitals": lambda: rows_statement([[1.0]], sensitivity=2.0, law="Gaussian"),
+    "no law": lambda: rows_statement([[1.0]], sensitivity=2.0, law=None),
+    "law in a list": lambda: rows_statement([[1.0]], sensitivity=2.0, law=["laplace"]),
+    "negative rows": lambda: rows_statement([-1.0], sensitivity=2.0, law="gaussian"),
+    "a negative row": lambda: rows_statement([[1.0, -1.0]], sensitivity=2.0, law="laplace"),
+    "no rows": lambda: rows_statement([], sensitivity=2.0, law="gaussian"),
+    "delta 5": lambda: rows_statement([1.0], sensitivity=2.0, law="gaussian", delta=5.0),
+    "delta 2, laplace": lambda: rows_statement([1.0], sensitivity=2.0, law="laplace", delta=2.0),
+    "delta -1, laplace": lambda: rows_statement([1.0], sensitivity=2.0, law="laplace", delta=-1.0),
+    "delta nan, laplace": lambda: rows_statement([1.0], sensitivity=2.0, law="laplace", delta=NAN),
+    "delta a text, laplace": lambda: rows_statement(
+        [1.0], sensitivity=2.0, law="laplace", delta="x"
+    ),
+    "pure, at delta 1": lambda: rows_statement([1.0], sensitivity=2.0, law="laplace").at(1.0),
+    "negative readings": lambda: grid_statement(1.0, sensitivity=1.0, measurements=-4),
     "negative widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[-4.0]),
     "no widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[]),
-    "parts as a text": lambda: grid_statement(1.0, move=1.0, parts="no"),
+    "parts as a text": lambda: grid_statement(1.0, sensitivity=1.0, parts="no"),
     "parts as a text, a range": lambda: grid_statement(1.0, range=(0.0, 1.0), parts="no"),
     "no coin": lambda: coin_epsilon("x"),
     "pure law gaussian": lambda: pure_epsilon("gaussian", 1.0, 1.0),
     "pure law in capitals": lambda: pure_epsilon("Laplace", 1.0, 1.0),
     "level of a law not known": lambda: pure_level("gaussian", 1.0, 1.0),
-    "variance of a law not known": lambda: relative_variance("gaussian", 1.0),
-    "variance at 0": lambda: relative_variance("laplace", 0.0),
-    "variance at -1": lambda: relative_variance("laplace", -1.0),
     "level -1, laplace": lambda: pure_epsilon("laplace", -1.0, 1.0),
     "level nan, coin": lambda: pure_epsilon("coin", NAN, 1.0),
     "level inf, coin": lambda: coin_of(INF, (0.0, 1.0)),
     "level as a text": lambda: coin_of("x"),
-    "negative rows of a level": lambda: person_level(1.0, delta=1e-6, rows=-3, move=1.0),
-    "negative rows of a person": lambda: person_statement(1.0, -3, move=1.0),
-    "capped as a text": lambda: person_statement(1.0, 3, move=1.0, capped="no"),
-    "enforced as a text": lambda: person_statement(1.0, 3, move=1.0, enforced="no"),
-    "cost of a law in capitals": lambda: cost_of(1.0, move=1.0, law="Laplace"),
-    "cost of a coin for a stream": lambda: cost_of(EndlessLevel(1.0), move=1.0, law=coin_of(1.0)),
+    "negative rows of a level": lambda: person_level(1.0, delta=1e-6, rows=-3, sensitivity=1.0),
+    "negative rows of a person": lambda: person_statement(1.0, -3, sensitivity=1.0),
+    "capped as a text": lambda: person_statement(1.0, 3, sensitivity=1.0, capped="no"),
+    "enforced as a text": lambda: person_statement(1.0, 3, sensitivity=1.0, enforced="no"),
+    "cost of a law in capitals": lambda: cost_of(1.0, sensitivity=1.0, law="Laplace"),
+    "cost of a coin for a stream": lambda: cost_of(
+        StreamLevel.constant(1.0), sensitivity=1.0, law=coin_of(1.0)
+    ),
 }
 
 
@@ -65,5 +63,5 @@ def test_a_statement_refuses_what_it_does_not_know(wrong):
 
 
 def test_a_pure_statement_holds_at_every_delta():
-    said = rows_statement([1.0], move=2.0, law="laplace", delta=0.0)
+    said = rows_statement([1.0], sensitivity=2.0, law="laplace", delta=0.0)
     assert said.at(0.5) == said == said.at(0.0)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from privest.privacy import attacker, gdp
+from privest.privacy import exposures, gdp
 from privest.report.exposure import Private, exposure
 
 S5 = {"target": "s5", "level": 4.0, "ends": (2.0, 7.0), "width": 5.0}
@@ -54,7 +54,7 @@ def test_income_under_laplace_noise():
     assert "at most 56.6%" in text
     assert "(0, 200,000), equally likely, an attacker is right at most 69.7%" in text
     assert "ε = 1 at δ = 0, small. A 10% suspicion becomes at most 23.2%." in text
-    assert attacker.laplace_chance(1.0, 0.3) == pytest.approx(0.723, abs=1e-3)
+    assert exposures.laplace_chance(1.0, 0.3) == pytest.approx(0.723, abs=1e-3)
 
 
 def test_yes_or_no():

@@ -108,3 +108,60 @@ def test_rounding_is_to_the_safe_side():
 
 def test_a_name_with_braces_is_only_a_name():
     assert Sentence("quoted", {"text": "{rows:rows} {0}"}).text == "{rows:rows} {0}"
+
+
+SHOWN = [
+    (lambda: numbers.near(2000.4), "2,000"),
+    (lambda: numbers.near(0.33333), "0.333"),
+    (lambda: numbers.near(1.5), "1.5"),
+    (lambda: numbers.near(3.2e-09), "3.2e−9"),
+    (lambda: numbers.down(2 / 3), "0.666"),
+    (lambda: numbers.down(0.5), "0.5"),
+    (lambda: numbers.up(2 / 3), "0.667"),
+    (lambda: numbers.up(96.71), "96.8"),
+    (lambda: numbers.up(0.5), "0.5"),
+    (lambda: numbers.value((3.14159, 0.026)), "3.142"),
+    (lambda: numbers.value((-1234.5, 170.0)), "−1,230"),
+    (lambda: numbers.value((-0.0028, 0.26)), "−0.003"),
+    (lambda: numbers.interval((-2.6134, 1.4189)), "−2.6 to 1.4"),
+    (lambda: numbers.interval((-2.6134, 1.4189, 0.91)), "−2.61 to 1.42"),
+    (lambda: numbers.half(1.0), "± 1.96"),
+    (lambda: numbers.percent(0.65123), "65.1%"),
+    (lambda: numbers.percent(0.95), "95%"),
+    (lambda: numbers.percent(0.999), "99.9%"),
+    (lambda: numbers.change(0.0287), "+2.87%"),
+    (lambda: numbers.change(-0.018), "−1.8%"),
+    (lambda: numbers.most(0.73657), "73.7%"),
+    (lambda: numbers.clipped(0.0123), "1.2%"),
+    (lambda: numbers.clipped(1e-09), "less than 0.001%"),
+    (lambda: numbers.clipped(0.0), "0%"),
+    (lambda: numbers.level(4.0), "4"),
+    (lambda: numbers.level(1200.0), "1,200"),
+    (lambda: numbers.level(0.123456), "0.1235"),
+    (lambda: numbers.end(-4.0), "−4"),
+    (lambda: numbers.end(200000.0), "200,000"),
+    (lambda: numbers.end(0.0001), "0.0001"),
+    (lambda: numbers.delta(1e-06), "1e-6"),
+    (lambda: numbers.delta(0.0), "0"),
+    (lambda: numbers.chance(0.03456), "0.035"),
+    (lambda: numbers.chance(1e-09), "below 0.0001"),
+    (lambda: numbers.freedom((2535.0, 2535.0)), "2,535"),
+    (lambda: numbers.freedom((11.94, 38.2)), "11.9 to 38.2"),
+    (
+        lambda: numbers.said(
+            "{rows:rows} at {s:level}; sd {sd:down}", {"rows": 1, "s": 4.0, "sd": [1 / 3, 2.0]}
+        ),
+        "1 row at 4; sd 0.333 or 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), SHOWN, ids=[text for _, text in SHOWN])
+def test_how_numbers_are_rounded(call, text):
+    assert call() == text
+
+
+def test_a_template_with_its_numbers():
+    values = {"rows": 1, "s": 4.0, "sd": [1 / 3, 2.0]}
+    said = numbers.said("{rows:rows} at {s:level}; sd {sd:down}", values)
+    assert said == "1 row at 4; sd 0.333 or 2"

@@ -8,13 +8,10 @@ import pytest
 from privest.errors import BudgetExceeded, LedgerError
 from privest.files import part_path
 from privest.ledger import Budget, Ledger
-from privest.workflow import (
-    Account,
-    Privacy,
-    account_name,
-    release,
-    stated_plan,
-)
+from privest.workflow.account import Account, account_name
+from privest.workflow.plan import stated_plan
+from privest.workflow.release import release
+from privest.workflow.spec import Privacy
 from workflow_tables import LEVEL, people, spec
 
 module = importlib.import_module("privest.workflow.release")

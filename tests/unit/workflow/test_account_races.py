@@ -6,7 +6,10 @@ import pytest
 
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.ledger import Budget, Ledger
-from privest.workflow import Account, Privacy, release, stated_plan
+from privest.workflow.account import Account
+from privest.workflow.plan import stated_plan
+from privest.workflow.release import release
+from privest.workflow.spec import Privacy
 from workflow_tables import LEVEL, people, spec
 
 

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privest as pv
+import workflow_inside as workflow
 from aggregate_cases import Recorded
-from privest import workflow
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
 from privest.lattice import GRID
 from privest.ledger import Budget, Ledger

@@ -106,17 +106,17 @@ def test_an_estimate_is_what_the_document_says(table, ledger, tmp_path):
     made = plan.release(tmp_path / "z.json", account=ledger.account("ldl"))
     found = pv.estimate(tmp_path / "z.json")
     document = json.loads((tmp_path / "z.json").read_text())["sums"][0]
-    np.testing.assert_array_equal(found.estimate, document["estimate"])
+    np.testing.assert_array_equal(found.value, document["estimate"])
     np.testing.assert_allclose(found.standard_error**2, document["variance"], rtol=1e-12)
-    np.testing.assert_array_equal(pv.estimate(made).estimate, found.estimate)
-    assert (np.abs(found.estimate - THETA) < 6 * found.standard_error).all()
+    np.testing.assert_array_equal(pv.estimate(made).value, found.value)
+    assert (np.abs(found.value - THETA) < 6 * found.standard_error).all()
     assert found.rows == 2000
     assert pv.verify(tmp_path / "z.json", ledger=ledger).verified
 
 
 def test_the_same_seed_repeats_a_simulation(table):
     plan = planned(table)
-    one, two, other = (pv.estimate(plan.simulate(rng=seed)).estimate for seed in (1, 1, 2))
+    one, two, other = (pv.estimate(plan.simulate(rng=seed)).value for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, two)
     assert (one != other).all()
 
@@ -124,7 +124,7 @@ def test_the_same_seed_repeats_a_simulation(table):
 @pytest.mark.parametrize(
     "change",
     [
-        {"sums.estimate": [1.0, 2.0, 3.0, 4.0]},
+        {"sums.value": [1.0, 2.0, 3.0, 4.0]},
         {"sums.variance": [1.0, 1.0, 1.0, -1.0]},
         {"sums.freedom": [0.1, 9.0, 9.0, 9.0]},
         {"sums.kind": "none"},
@@ -187,7 +187,7 @@ def test_a_smaller_model_needs_the_matrix(table):
     assert small.names == ("intercept", "age", "sex=male")
     H = matrix(table)[:, [0, 1, 3]]
     theta = np.linalg.lstsq(H, np.clip(table["ldl"], *ENDS), rcond=None)[0]
-    assert (np.abs(small.estimate - theta) < 5 * small.standard_error).all()
+    assert (np.abs(small.value - theta) < 5 * small.standard_error).all()
     with pytest.raises(InvalidInput, match="matrix"):
         pv.estimate(planned(table).simulate(rng=1), features=["age"])
     with pytest.raises(InvalidInput, match="new release"):
@@ -243,9 +243,9 @@ def test_yes_no(table):
     asked = ASKED | {"features": ["age"], "categories": {}, "family": "binomial", "range": None}
     plan = pv.plan(own, **asked, epsilon=2.0)
     found = pv.estimate(plan.simulate(rng=2))
-    assert abs(found.estimate[1] - 0.05) < 5 * found.standard_error[1]
+    assert abs(found.value[1] - 0.05) < 5 * found.standard_error[1]
     assert found.standard_error[1] < 0.01
-    said = pv.report.as_text(pv.report.describe(plan), ("exposure",))
+    said = str(pv.workflow.describe(plan, keys=["exposure"])[0])
     right = 100 * ndtr(gdp.mu_of(2.0, 1e-6) / 2)  # between yes and no, all others known
     assert f"right at most {math.ceil(10 * right) / 10:g}%" in said
     assert "sd" not in said
@@ -302,6 +302,6 @@ def test_too_few_rows_for_yes_no_have_no_estimate(table, ledger, tmp_path):
     none = [one for one in found if np.isinf(one.standard_error).all()]
     assert none
     assert "no solution" in none[0].warnings[0]
-    assert np.isnan(none[0].estimate).all()
+    assert np.isnan(none[0].value).all()
     plan.release(tmp_path / "z.json", account=ledger.account("few"))
     assert pv.verify(tmp_path / "z.json", ledger=ledger).verified

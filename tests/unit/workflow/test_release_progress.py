@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 
 from privest.ledger import Ledger
-from privest.workflow import (
-    Account,
-    make_plan,
-    read_release,
-    release,
-    simulate_release,
-    simulation_source,
-    stated_plan,
-)
+from privest.workflow import read_release
+from privest.workflow.account import Account
+from privest.workflow.plan import make_plan, stated_plan
+from privest.workflow.release import release, simulate_release, simulation_source
 from workflow_tables import people, spec, write
 
 ROWS = 70_000  # more than one block

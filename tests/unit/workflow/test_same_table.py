@@ -8,14 +8,10 @@ import pytest
 
 import privest as pv
 from privest.errors import InvalidInput
-from privest.workflow import (
-    Account,
-    Privacy,
-    make_plan,
-    release,
-    simulate_release,
-    stated_plan,
-)
+from privest.workflow.account import Account
+from privest.workflow.plan import make_plan, stated_plan
+from privest.workflow.release import release, simulate_release
+from privest.workflow.spec import Privacy
 from workflow_tables import people, spec, write
 
 CHANGED = "changed since the plan was made"

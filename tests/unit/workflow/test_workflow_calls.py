@@ -7,13 +7,10 @@ import pytest
 
 import privest as pv
 from privest.errors import BudgetExceeded, InvalidInput
-from privest.workflow import (
-    estimate,
-    make_plan,
-    read_release,
-    simulate_release,
-    simulation_source,
-)
+from privest.workflow import read_release
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.release import simulate_release, simulation_source
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 LISTS = {"sex": ("female", "male")}
@@ -56,7 +53,7 @@ def test_in_memory_and_in_files_are_one(kind, tmp_path):
     by_commands = simulate_release(plan, tmp_path / "z.csv", simulation_source(plan, 5), data)
     assert by_commands.sha256 == held.sha256
     found, other = pv.estimate(held), pv.estimate(tmp_path / "release.csv")
-    assert np.array_equal(found.estimate, other.estimate)
+    assert np.array_equal(found.value, other.value)
     for table in (found.to_frame(), held.to_frame(), plan.to_frame(), written.to_frame()):
         assert isinstance(table, kind)
     assert isinstance(found.to_frame(library="pandas"), pd.DataFrame)
@@ -112,9 +109,9 @@ def test_means_of_groups():
     plan = pv.plan(table, target="ldl", by=["sex", "ward"], categories=categories, **everything)
     found = pv.estimate(plan.simulate(rng=1))
     assert found.names == tuple(f"sex={sex}:ward={ward}" for sex, ward in means.index)
-    np.testing.assert_allclose(found.estimate, means, atol=1e-5)
+    np.testing.assert_allclose(found.value, means, atol=1e-5)
     whole = pv.estimate(pv.plan(table, target="ldl", **everything).simulate(rng=1))
-    np.testing.assert_allclose(whole.estimate, [PEOPLE["ldl"].mean()], atol=1e-5)
+    np.testing.assert_allclose(whole.value, [PEOPLE["ldl"].mean()], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -172,5 +169,5 @@ def test_persons_weights_and_several_columns_come_through(tmp_path):
         assert (frame["privacy_error"] > 0).all()
         held = plan.simulate(rng=1)
         written = plan.simulate(tmp_path / str(k) / "release.csv", rng=1)
-        assert np.array_equal(pv.estimate(held).estimate, pv.estimate(written.path).estimate)
+        assert np.array_equal(pv.estimate(held).value, pv.estimate(written.path).value)
         assert tuple(held.to_frame()) == held.table_columns

@@ -8,16 +8,11 @@ import pytest
 import scipy.stats
 
 from privest.errors import InvalidInput
-from privest.workflow import (
-    Privacy,
-    Public,
-    document,
-    estimate,
-    make_plan,
-    simulate_held,
-    simulate_release,
-    stated_plan,
-)
+from privest.workflow import document
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan, stated_plan
+from privest.workflow.release import simulate_held, simulate_release
+from privest.workflow.spec import Privacy, Public
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 
@@ -25,7 +20,7 @@ def estimated(folder, table, seed=0, errors="auto", **changes):
     plan = make_plan(spec(**changes), table)
     path = folder / f"z{len(list(folder.iterdir()))}.csv"
     simulate_release(plan, path, np.random.default_rng(seed), table)
-    return estimate(path, errors)
+    return estimate(path, cov_type=errors)
 
 
 def test_intervals(tmp_path):
@@ -34,8 +29,8 @@ def test_intervals(tmp_path):
         freedom = found.degrees_of_freedom
         half = scipy.stats.t.ppf((1 + confidence) / 2, freedom) * found.standard_error
         low, high = found.interval(confidence).T
-        np.testing.assert_allclose(low, found.estimate - half, rtol=1e-12)
-        np.testing.assert_allclose(high, found.estimate + half, rtol=1e-12)
+        np.testing.assert_allclose(low, found.value - half, rtol=1e-12)
+        np.testing.assert_allclose(high, found.value + half, rtol=1e-12)
     for confidence in (0, 1, 95, -0.5, float("nan")):
         with pytest.raises(InvalidInput, match="confidence"):
             found.interval(confidence)
@@ -65,7 +60,7 @@ def test_no_error_is_below_that_of_the_release_noise(rows, law):
         np.testing.assert_allclose(found.standard_error**2, np.diagonal(found.covariance))
         half = np.diff(found.interval()).ravel() / 2
         assert (half >= 1.9599 * found.standard_error).all()
-        at = found.estimate / found.standard_error
+        at = found.value / found.standard_error
         np.testing.assert_allclose(
             found.p_values(), 2 * scipy.stats.t.sf(np.abs(at), found.degrees_of_freedom)
         )
@@ -78,22 +73,23 @@ def test_the_table_is_enough(tmp_path):
     data = write(people(), tmp_path / "people.csv")
     plan = make_plan(spec(data))
     simulate_release(plan, tmp_path / "z.parquet", np.random.default_rng(0))
-    before = estimate(tmp_path / "z.parquet").estimate
+    before = estimate(tmp_path / "z.parquet").value
     data.unlink()
     (tmp_path / "elsewhere").mkdir()
     for name in ("z.parquet", "z.parquet.json"):
         (tmp_path / name).rename(tmp_path / "elsewhere" / name)
     found = estimate(tmp_path / "elsewhere" / "z.parquet")
-    np.testing.assert_array_equal(found.estimate, before)
+    np.testing.assert_array_equal(found.value, before)
 
 
 def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
     table = people()
     found = estimated(tmp_path, table)
-    arrays = [found.estimate, found.covariance]
+    arrays = [found.value, found.covariance]
     names = {field.name for field in dataclasses.fields(found)}
     assert names == {
-        "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
+        "value", "covariance", "sampling", "classical", "bound", "names", "simulated",
+        "log_likelihood", "converged",
         "degrees_of_freedom", "floor", "method", "rows", "dropped", "misfit", "misfit_p",
         "release", "clipped", "beyond", "noise_found", "noise_interval", "less_noise_p",
         "remark", "clipping_bias", "likelihood", "cautions", "parts", "joint", "silent",
@@ -161,7 +157,7 @@ def test_a_mean(tmp_path):
     table = people()
     found = estimated(tmp_path, table, features=(), categories={})
     z = table["ldl"] + np.random.default_rng(0).standard_normal(200) / np.sqrt(LEVEL)
-    assert found.estimate[0] == pytest.approx(z.mean(), rel=1e-12)
+    assert found.value[0] == pytest.approx(z.mean(), rel=1e-12)
 
 
 def test_without_an_intercept(tmp_path):
@@ -170,8 +166,8 @@ def test_without_an_intercept(tmp_path):
     bare = estimated(tmp_path, table, intercept=False)
     assert bare.release.names == ("age", "bmi", "sex=female", "sex=male")
     # The same space in another basis, the same noise: female = intercept, male = sum.
-    np.testing.assert_allclose(bare.estimate[:3], one.estimate[[1, 2, 0]], rtol=1e-9)
-    assert bare.estimate[3] == pytest.approx(one.estimate[0] + one.estimate[3], rel=1e-9)
+    np.testing.assert_allclose(bare.value[:3], one.value[[1, 2, 0]], rtol=1e-9)
+    assert bare.value[3] == pytest.approx(one.value[0] + one.value[3], rel=1e-9)
 
 
 def test_blocks_do_not_show(tmp_path):
@@ -180,7 +176,7 @@ def test_blocks_do_not_show(tmp_path):
     found = estimated(tmp_path, table, features=("age", "bmi"), categories={})
     z = table["ldl"] + np.random.default_rng(0).standard_normal(70_000) / np.sqrt(LEVEL)
     H = np.column_stack([np.ones(70_000), table["age"], table["bmi"]])
-    np.testing.assert_allclose(found.estimate, np.linalg.lstsq(H, z)[0], rtol=1e-10)
+    np.testing.assert_allclose(found.value, np.linalg.lstsq(H, z)[0], rtol=1e-10)
 
 
 def counted_passes(monkeypatch, size=17):
@@ -199,12 +195,12 @@ def test_a_small_release_is_read_once_and_not_held_after(tmp_path, monkeypatch):
     first = estimated(tmp_path, people(), errors="HC3")
     path = tmp_path / "z0.csv"
     passes = counted_passes(monkeypatch)
-    found = estimate(path, "HC3")
+    found = estimate(path, cov_type="HC3")
     assert len(passes) == 1
     assert found.release.memory is None
     np.testing.assert_allclose(found.covariance, first.covariance, rtol=1e-9)
     monkeypatch.setattr(document, "HELD", 0)
-    again = estimate(path, "HC3")
+    again = estimate(path, cov_type="HC3")
     assert len(passes) > 2
     np.testing.assert_array_equal(again.covariance, found.covariance)
 

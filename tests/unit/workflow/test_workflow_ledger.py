@@ -24,16 +24,12 @@ from privest.errors import BudgetExceeded, InvalidInput, LedgerError
 from privest.files import part_path
 from privest.ledger import Budget, Ledger
 from privest.mechanism.source import Protected, seeded
-from privest.workflow import (
-    Account,
-    Privacy,
-    Public,
-    estimate,
-    make_plan,
-    read_release,
-    release,
-    stated_plan,
-)
+from privest.workflow import read_release
+from privest.workflow.account import Account
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan, stated_plan
+from privest.workflow.release import release
+from privest.workflow.spec import Privacy, Public
 from workflow_tables import LEVEL, people, spec, write
 
 module = importlib.import_module("privest.workflow.release")

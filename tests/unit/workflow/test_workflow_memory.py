@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privest.data import write_table
-from privest.workflow import Model, Privacy, Public, Spec, save_spec
+from privest.data.writer import write_table
+from privest.workflow import Spec
+from privest.workflow.spec import Model, Privacy, Public, save_spec
 
 # Peak memory of the three steps in a process of its own (Linux), in MiB above the imports. VmHWM
 # belongs to the process; ru_maxrss would begin with that of the parent.

@@ -13,18 +13,13 @@ import polars as pl
 import pytest
 
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.privacy import EndlessLevel
-from privest.workflow import (
-    Privacy,
-    document_path,
-    estimate,
-    make_plan,
-    read_release,
-    release,
-    simulate_release,
-    simulation_source,
-    stated_plan,
-)
+from privest.privacy import StreamLevel
+from privest.workflow import read_release
+from privest.workflow.document import document_path
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan, stated_plan
+from privest.workflow.release import release, simulate_release, simulation_source
+from privest.workflow.spec import Privacy
 from workflow_tables import LEVEL, matrix, people, spec, write
 
 module = importlib.import_module("privest.workflow.release")
@@ -55,7 +50,7 @@ def test_what_is_in_it(plan, table, tmp_path, ending):
     expected = table["ldl"] + noise / np.sqrt(LEVEL)
     np.testing.assert_allclose(frame["z"], expected, rtol=0, atol=1e-14)  # ulps of √s·y + e
     np.testing.assert_array_equal(header.values, frame["z"])
-    assert header.fingerprint == EndlessLevel(LEVEL).fingerprint
+    assert header.fingerprint == StreamLevel.constant(LEVEL).fingerprint
     assert sorted(os.listdir(tmp_path)) == [path.name, f"{path.name}.json"]
     assert json.loads(document_path(path).read_text()) == header.to_dict()
     assert header.simulated
@@ -84,7 +79,7 @@ def test_every_way_in_gives_the_same_release(plan, table, tmp_path):
     assert len(set(found.values())) == 1
     released(plan, tmp_path / "z.parquet", table)
     one, other = estimate(tmp_path / "csv-z.csv"), estimate(tmp_path / "z.parquet")
-    np.testing.assert_array_equal(one.estimate, other.estimate)
+    np.testing.assert_array_equal(one.value, other.value)
     np.testing.assert_array_equal(one.covariance, other.covariance)
 
 
@@ -122,7 +117,7 @@ def test_rows_without_a_reading(plan, table, tmp_path):
     drop = make_plan(spec(missing="drop"), gaps)
     header = released(drop, tmp_path / "z.csv", gaps)
     assert (drop.dropped, header.rows, header.dropped) == (0, 196, 4)
-    found = estimate(tmp_path / "z.csv", "stated")
+    found = estimate(tmp_path / "z.csv", cov_type="stated")
     assert (found.standard_error > drop.standard_error).all()  # four rows fewer than planned
 
 

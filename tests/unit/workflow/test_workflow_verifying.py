@@ -9,7 +9,10 @@ import pytest
 
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger import Ledger
-from privest.workflow import Account, release, simulate_release, stated_plan, verify
+from privest.workflow.account import Account
+from privest.workflow.plan import stated_plan
+from privest.workflow.release import release, simulate_release
+from privest.workflow.verify import verify
 from workflow_tables import people, spec
 
 

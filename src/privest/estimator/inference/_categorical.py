@@ -1,15 +1,13 @@
-"""Yes or no, and counts: logistic and Poisson regression from what was released.
+"""Logistic and Poisson regression from a release.
 
-    E z = μ(η) ,  η = hᵀθ ,   var z = V = v(μ) + a ,   a the release noise on a reading
+    E z = μ(η) ,  η = hᵀθ ,   var z = V = v(μ) + a ,   a the privacy noise on a value
 
                      μ              v(μ)       link
     binomial         1/(1 + e^−η)   μ(1 − μ)   log odds
     poisson          e^η            μ          log
 
-Quasi-likelihood: Σ h·μ'(z − μ)/V = 0, by Fisher scoring with weights μ'²/V. For coins it IS the
-likelihood: with π = q + (1 − 2q)μ the chance of a released 1 and d = ∂π/∂η, the score of a bit is
-d(bit − π)/(π(1 − π)) = μ'(z − μ)/V for z = (bit − q)/(1 − 2q) and a = q(1 − q)/(1 − 2q)², and the
-weight d²/(π(1 − π)) = μ'²/V. Real-tables.md §9.
+Quasi-likelihood Σ h·μ'(z − μ)/V = 0, by Fisher scoring with weights μ'²/V. For randomised response
+it is the likelihood of the bits, with z = (bit − q)/(1 − 2q) and a = q(1 − q)/(1 − 2q)².
 """
 
 from __future__ import annotations
@@ -18,19 +16,79 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, as_choice, as_number
-from privest.errors import InvalidInput, NotIdentifiable
-from privest.estimator._ascent import ascend
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._sandwich import WeightedRows, row_errors
 from privest.linalg.running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.records import Record
+
+RISE = 0.1  # part of the rise promised by the slope that a step must bring
+ROUNDING = 1e-13  # of the height, relative: near the maximum its rise drowns in it
+SHORTEST, LONGEST = 0.1, 0.5  # a step that fails is shortened by a factor between these
+
+
+class Point(Protocol):
+    """One pass: the height of the function and its gradient."""
+
+    height: float
+    gradient: Array
+
+
+P = TypeVar("P", bound=Point)
+
+
+def ascend(
+    look: Callable[[Array], P],
+    step: Callable[[Array, P], tuple[Array, float]],
+    start: Array,
+    *,
+    tolerance: float,
+    iterations: int,
+    inside: Callable[[Array], Array] = np.asarray,
+) -> tuple[Array, P, int, float]:
+    """The maximum, the last pass before it, the number of steps, and the gain promised by the last
+    step.
+
+    look    one pass over the rows.
+    step    A⁻¹g and gᵀA⁻¹g, the squared distance to the maximum in standard errors; at tolerance²
+            the step is the last.
+    inside  the nearest point allowed.
+    """
+    at, point = start, look(start)
+    for count in range(iterations):
+        move, promised = step(at, point)
+        if promised <= tolerance**2:
+            return inside(at + move), point, count, promised
+        at, point = _risen(look, at, point, move, inside)
+    return at, point, iterations, step(at, point)[1]
+
+
+def _risen(
+    look: Callable[[Array], P], at: Array, point: P, move: Array, inside: Callable[[Array], Array]
+) -> tuple[Array, P]:
+    """The place after the step, shortened until the height rises."""
+    length = 1.0
+    while length > ROUNDING:
+        tried = inside(at + length * move)
+        new = look(tried)
+        hoped = float((tried - at) @ point.gradient)
+        gained = new.height - point.height
+        if gained >= RISE * max(hoped, 0.0) - ROUNDING * abs(point.height):
+            return tried, new
+        best = 0.5 * hoped / (hoped - gained) if hoped > 0 else LONGEST  # of the parabola
+        length *= float(np.clip(best, SHORTEST, LONGEST))
+    raise NumericalFailure(
+        "the log-likelihood does not rise along its own gradient: the rows change from one reading "
+        "of them to the next, or they are out of range."
+    )
+
 
 Family = Literal["binomial", "poisson"]
 Kind = Literal["model", "HC3"]
@@ -44,13 +102,11 @@ HIDDEN = 1e-7  # information left along a direction, of the most that was seen
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FamilyFit(Record):
-    """θ̂ of a logistic or Poisson regression, and how good it is.
-
-    rows        K; `steps`: of Fisher scoring.
-    dispersion  Σ(z − μ)²/V over K − n: about 1 where the variance is what the family says.
+    """θ̂ of a logistic or Poisson regression; dispersion Σ(z − μ)²/V/(K − n), about 1 for the
+    family.
     """
 
-    estimate: Array
+    value: Array
     errors: Errors
     rows: int
     steps: int
@@ -60,15 +116,13 @@ class FamilyFit(Record):
 def fit_family(
     rows: Rows, family: Family, added: float, *, errors: Kind | None = None
 ) -> FamilyFit:
-    """θ̂ from rows (H, z, weight) that can be read again: some ten passes, memory of a block.
+    """θ̂ from rows (H, z, weight) that can be read again: about ten passes, memory of a block.
 
-    z        debiased readings: E z = μ.
-    added    a: variance of the release noise on a reading; of a coin 1/level. ≥ 0.
-    errors   "model" (the default of binomial: a bit has the variance that its chance says) or "HC3"
-             (that of poisson: counts often scatter more than their mean; and with weights).
+    z        debiased values: E z = μ.
+    added    a ≥ 0: variance of the privacy noise on a value; of randomised response 1/level.
+    errors   "model" (default of binomial) or "HC3" (default of poisson, and with weights).
 
-    Raises NotIdentifiable where the features are tied, or no finite fit exists: along some
-    combination of the features the answers are more one-sided than the noise lets any chance be.
+    Raises NotIdentifiable where the features are dependent or no finite fit exists.
     """
     noise = as_number(added, "added")
     if noise < 0:
@@ -86,7 +140,7 @@ def fit_family(
     now = climb.look(theta)
     found = climb.errors(theta, now, kind)
     return FamilyFit(
-        estimate=climb.back @ theta,
+        value=climb.back @ theta,
         errors=found,
         rows=now.rows,
         steps=steps,
@@ -95,7 +149,7 @@ def fit_family(
 
 
 class _Law(ABC):
-    """Mean, its slope, and variance, as functions of η; ∫(z − μ)/V dμ, which rises to a maximum."""
+    """Mean, its slope, and variance, as functions of η."""
 
     def __init__(self, added: float) -> None:
         self.added = added
@@ -106,7 +160,7 @@ class _Law(ABC):
 
     @abstractmethod
     def height(self, z: Array, eta: Array) -> Array:
-        """The quasi-likelihood; of a coin its log-likelihood, but for a constant."""
+        """The quasi-likelihood; for randomised response the log-likelihood up to a constant."""
 
     @abstractmethod
     def start(self, mean: float, rows: int) -> float:
@@ -290,9 +344,10 @@ def _no_fit() -> NotIdentifiable:
 
 
 def coin_rows(epsilon: float, chance: float, rows: int) -> tuple[float, float]:
-    """(K(1 − 2q)², K_eff/K) of a logistic regression from coins where p is about `chance`.
+    """(K(1 − 2q)², K_eff/K) of a logistic regression from randomised response with p about
+    `chance`.
 
-    From some 200 on the first says that the fit is of use; the second is p(1 − p)/(p(1 − p) + 1/s).
+    The fit is of use from about 200 on; the second is p(1 − p)/(p(1 − p) + 1/s).
 
     >>> useful, share = coin_rows(1.0, 0.2, 1000)
     >>> round(useful), round(share, 2)

@@ -1,26 +1,18 @@
-"""Standard errors for rows that belong together: the rows of a person, a block of a stream.
+"""Cluster-robust errors: rows of a person, a block of a stream; correlated within groups in any
+way.
 
-Within a group the noise may be correlated in any way; groups are independent. With the rows H_g,
-z_g of group g, θ̂ = A Σ H_gᵀz_g and A = (Σ H_gᵀH_g)⁻¹ (whitened by what is known of the noise):
+With A = (Σ H_gᵀH_g)⁻¹ (rows whitened by the known noise):
 
     CR2 (Bell & McCaffrey 2002)   cov = A Σ s_g s_gᵀ A,  s_g = H_gᵀ(I − H_gAH_gᵀ)^{-½}(z_g − H_gθ̂)
-
-which is unbiased where the noise has unit variance and no correlation, and the degrees of freedom
-of coefficient j that make Student's t fit (Satterthwaite's, in that case):
-
     df_j = (tr B)²/tr B²,  B_pq = u_pᵀu_q,  u_p = (I − HAHᵀ)_{·p}(I − H_pAH_pᵀ)^{-½}H_pA e_j
 
-Only the sums M_g = H_gᵀH_g (n, n) and g_g = H_gᵀ(z_g − H_gθ̂) (n,) of a group are needed, however
-many rows it has. With A = CCᵀ, N_g = CᵀM_gC (Σ N_g = I), a_g = (I − N_g)^{-½}Cᵀe_j, b_g = N_g a_g:
+Only M_g = H_gᵀH_g and g_g = H_gᵀ(z_g − H_gθ̂) are needed. With A = CCᵀ, N_g = CᵀM_gC,
+a_g = (I − N_g)^{-½}Cᵀe_j, b_g = N_g a_g:
 
     s_g = C⁻ᵀ(I − N_g)^{-½}Cᵀg_g,   B_pq = δ_pq a_pᵀN_p a_p − b_pᵀb_q
 
-because (I − QQᵀ)^{-½}Q = Q(I − QᵀQ)^{-½} for Q = H_gC. So tr B² needs Σ b_g b_gᵀ (n, n) and no
-matrix of groups by groups: O(G n³) time, O(n³) memory, groups in any batches.
-
-A direction that one group alone shows (a null eigenvector of I − N_g) has no residual to learn
-from: the other groups say nothing of it. A coefficient that takes part in it gets NaN, and a
-reason; the others are not touched by it.
+O(G n³) time, O(n³) memory, groups in any batches. A coefficient along a direction that one group
+alone shows (a null eigenvector of I − N_g) gets NaN, and a reason.
 """
 
 from __future__ import annotations
@@ -79,13 +71,7 @@ class ClusterErrors(Record):
 
 
 class ClusterSums:
-    """CR2 errors of groups that come in batches: O(n³) memory.
-
-        sums = ClusterSums(information)          # Σ M_g (n, n), of all groups
-        sums.add(matrices, scores)               # (B, n, n), (…, B, n): as often as you like
-        sums.errors()
-
-    `freedom=False`: errors alone; degrees of freedom are then NaN.
+    """CR2 errors of groups that come in batches; `freedom=False`: errors alone.
 
     >>> import numpy as np
     >>> sums = ClusterSums(np.array([[4.0]]))    # a mean of four groups of one row
@@ -211,10 +197,8 @@ class ClusterSums:
 
 
 def _series(shares: Array, right: Array, size: float) -> Array:
-    """(I − N)^{-½}·right, (I − N)^{-½} = I + N/2 + 3N²/8 + …, to rounding, for N ≥ 0 of norm `size`
-    at most, < 1/64.
-
-    The terms after k are below size^(k + 1)/(1 − size): as many are taken as leave less than 2⁻⁵⁵.
+    """(I − N)^{-½}·right = (I + N/2 + 3N²/8 + …)·right to rounding, for N ≥ 0 of norm `size` <
+    1/64.
     """
     terms = max(1, math.ceil(55 / -math.log2(max(size, 2.0**-55))))
     found = right
@@ -236,10 +220,7 @@ def cluster_errors(
 
 
 def group_sums(rows: ArrayLike, labels: ArrayLike, groups: int) -> Array:
-    """Σ x xᵀ over the rows of each group, (groups, m, m), rows in any order.
-
-    rows (K, m), for instance [H, z]; labels (K,) whole numbers from 0 to groups − 1. Groups of one
-    size are multiplied together: O(K m²), and a sort where labels go down.
+    """Σ x xᵀ over the rows of each group, (groups, m, m), rows in any order; labels (K,) from 0.
 
     >>> group_sums([[1.0, 2.0], [1.0, 3.0], [1.0, 5.0]], [0, 1, 0], 2).tolist()
     [[[2.0, 7.0], [7.0, 29.0]], [[1.0, 3.0], [3.0, 9.0]]]

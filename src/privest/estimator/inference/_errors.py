@@ -1,12 +1,9 @@
-"""How good an estimate is; one level for all rows, σ² unknown: from the scatter of the release.
+"""Standard errors with one level for all rows; σ² unknown: from the residuals of the release.
 
     z = Hθ + w + noise ,  w ~ N(0, σ²I) ,  noise of known variance a = 1/s a row (Laplace: 2/s)
-    v = σ² + a ,  v̂ = RSS/f ,  f = K − n ,  A = (HᵀH)⁻¹
-    v̂/v ~ χ²_f/f, independent of θ̂:   (θ̂_j − θ_j)/√(v̂A_jj) ~ t_f  exactly .
+    v = σ² + a ,  v̂ = RSS/f ,  f = K − n ,  A = (HᵀH)⁻¹ ,   (θ̂_j − θ_j)/√(v̂A_jj) ~ t_f  exactly .
 
-σ² is needed for no standard error. That v is at least a is known: intervals are at least those of
-the release noise alone, max(t_f√v̂, q√a)·√A_jj with the normal quantile q. (Plain t_f is exact
-overall, but covers .83 of 95 % at sσ² = 1 given that v̂ came out below a; floored .950 to .983.)
+Since v ≥ a is known, intervals are at least those of the privacy noise alone.
 """
 
 from __future__ import annotations
@@ -18,24 +15,108 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, Array, as_confidence
+from privest.arrays import (
+    CONFIDENCE,
+    EPS,
+    Array,
+    ArrayLike,
+    as_array,
+    as_confidence,
+    as_count,
+    plural,
+)
 from privest.errors import InvalidInput
-from privest.estimator._reference import pooled_variance
 from privest.records import Record, quantile, standard_errors
+
+
+def reference_variance(H: Array, y: Array, where: str = "reference") -> float:
+    """σ² of `reference_fit`, without its degrees of freedom."""
+    return reference_fit(H, y, where)[0]
+
+
+def reference_fit(H: Array, y: Array, where: str = "reference") -> tuple[float, int]:
+    """σ² = RSS/(m − rank H) of least squares on public rows H (m, n) and y; and m − rank H.
+
+    >>> reference_fit(np.ones((3, 1)), np.array([1.0, 2.0, 3.0]))
+    (1.0, 2)
+    """
+    H, y = as_array(H, "H", ndim=2), as_array(y, "y", ndim=1)
+    if len(H) != len(y) or not H.size:
+        raise InvalidInput(f"H and y need one row a reading; received {H.shape} and {y.shape}.")
+    size = np.linalg.norm(H, axis=0)
+    scaled = H / np.where(size > 0, size, 1.0)  # the rank must not depend on units
+    theta, _, rank, _ = np.linalg.lstsq(scaled, y)
+    left = len(H) - int(rank)
+    if left < 1:
+        raise InvalidInput(
+            f"{where} has {plural(len(H), 'row')} for {plural(int(rank), 'coefficient')}: it says "
+            "nothing about the noise. "
+            "Give more rows."
+        )
+    residual = y - scaled @ theta
+    if np.linalg.norm(residual) <= EPS * len(H) * np.linalg.norm(y):
+        raise InvalidInput(f"{where} is fitted exactly: it shows no noise. Give the variance.")
+    return float(residual @ residual) / left, left
+
+
+def pooled_variance(
+    reference: float, freedom: int, scatter: float, left: int, added: float
+) -> tuple[float, float]:
+    """σ² from a reference set and a release together, and the degrees of freedom of σ² + 1/s.
+
+    `reference` = σ̂_r² with `freedom` m; `scatter` = RSS of the release with `left` = f; `added` =
+    1/s.
+
+        f (v − v̂)/v² + m (σ² − σ̂_r²)/σ⁴ = 0 ,  v = σ² + 1/s ,  v̂ = RSS/f ;   df = f + m v²/σ⁴
+
+    The root lies between v̂ − 1/s and σ̂_r²; df is Satterthwaite's. Intervals by t of df cover .945
+    to .955 of 95% for m ≥ 2 at every level (Gaussian noise; the reference alone .92).
+
+    >>> pooled_variance(1.0, 2, 0.0, 0, 1.0)  # no rows to spare: 2·(1 + 1/1)²
+    (1.0, 8.0)
+    >>> pooled_variance(1.0, 10, 20.0, 10, 1.0)  # the release agrees: v̂ = 2 = 1 + 1
+    (1.0, 50.0)
+    """
+    variance = reference
+    if left:
+        own = scatter / left - added  # what the release alone says, perhaps negative
+
+        def slope(x: float) -> float:
+            return left * (x - own) / (x + added) ** 2 + freedom * (x - reference) / x**2
+
+        # Below this the second term is beyond what the first can be, f·s.
+        least = reference * min(0.5, math.sqrt(freedom * added / (2 * left * reference)))
+        low, high = min(max(own, least), reference), max(own, reference)
+        if low < high:
+            variance = float(scipy.optimize.brentq(slope, low, high, xtol=1e-12 * high))
+    return variance, left + freedom * ((variance + added) / variance) ** 2
+
+
+def same_rows(reference: Array, response: Array, H: Array, y: Array) -> bool:
+    """Whether a reference set is the private one: its memory, its rows in any order, or some of
+    them.
+
+    Containment counts only where the responses are distinct: among repeated numbers it is chance.
+    """
+    if np.shares_memory(response, y):
+        return True
+    smaller, larger = sorted((response, y), key=len)
+    if not np.isin(smaller, larger).all():
+        return False
+    ours, theirs = (
+        np.unique(np.column_stack(both), axis=0, return_counts=True)
+        for both in ((H, y), (reference, response))
+    )
+    if all(np.array_equal(a, b) for a, b in zip(ours, theirs)):
+        return True
+    distinct = all(len(np.unique(each)) == len(each) for each in (smaller, larger))
+    together = np.unique(np.concatenate([ours[0], theirs[0]]), axis=0)
+    return distinct and len(together) == len(larger)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Errors(Record):
-    """What an `estimator.Result` holds beside its estimate, by one way of finding errors.
-
-    covariance          (n, n) of θ̂, release noise included.
-    degrees_of_freedom  of Student's t, one number or one a coefficient; None: normal.
-    floor               (n,) standard errors by the known release noise alone, which those of the
-                        covariance are not below; None: not needed.
-    sampling            (n, n): the part that is there without release noise, or None.
-    classical           (n, n): the covariance without privacy; None where noise hides it.
-    method              how the errors were made, in a few words for people.
-    """
+    """The fields of a `pv.Estimate` beside its value, by one way of computing errors."""
 
     covariance: Array
     degrees_of_freedom: float | Array | None
@@ -48,16 +129,14 @@ class Errors(Record):
     def above(
         cls, known: Array, covariance: Array, degrees_of_freedom: float | Array, method: str
     ) -> Self:
-        """Errors of the size of `covariance`, not below those of the release noise alone.
-
-        known  (n, n): the covariance of θ̂ by the release noise, C_r.
+        """Errors of the size of `covariance`, not below `known`, the covariance C_r by the privacy
+        noise.
 
             covariance = C_r + sampling ,   sampling = (covariance − C_r)₊   (`without_noise`)
 
-        Where that is larger than `covariance` degrees of freedom rise, so that 95 % intervals are
-        those of max(t·√covariance_jj, 1.96·√C_r,jj) or 1.96 new standard errors. (Plain t is exact
-        overall, but covers .83 at sσ² = 1 given that the scatter came out below the known noise;
-        so .950 to .983.) Coefficients whose variance is NaN stay so.
+        Where that is larger than `covariance` degrees of freedom rise, so that 95% intervals are
+        those of max(t·√covariance_jj, 1.96·√C_r,jj). (Plain t is exact overall, but covers .83 at
+        sσ² = 1 given residuals below the known noise; so .950 to .983.) NaN variances stay so.
         """
         told = np.isfinite(np.diagonal(covariance))
         place = np.ix_(told, told)
@@ -80,12 +159,12 @@ class Errors(Record):
         )
 
     def fields(self) -> dict[str, Any]:
-        """The same by the names of the fields of a `Result`."""
+        """As keyword arguments of an `Estimate`."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 def _is_seen(covariance: Array, known: Array, freedom: Array) -> bool:
-    """Whether what noise leaves of every variance is beyond chance: 2 sd, each √(2/f) of it."""
+    """Whether every variance exceeds the known noise by more than chance: 2 sd of √(2/f) each."""
     whole, noise = np.diagonal(covariance), np.diagonal(known)
     told = np.isfinite(whole)
     chance = np.where(noise > 0, 2 * np.sqrt(2 / freedom), 0.0)
@@ -93,10 +172,7 @@ def _is_seen(covariance: Array, known: Array, freedom: Array) -> bool:
 
 
 def freedom_of(wide: Array, freedom: Array) -> Array:
-    """Degrees of freedom whose 95 % quantile is `wide`: `freedom` to rounding, else by Student's t.
-
-    Infinite where it is at most the normal one.
-    """
+    """Degrees of freedom whose 95% quantile is `wide`: `freedom` to rounding, else of t."""
     normal = quantile(CONFIDENCE) * (1 + 1e-9)
     found = scipy.special.stdtridf((1 + CONFIDENCE) / 2, np.maximum(wide, normal))
     same = np.isclose(wide, quantile(CONFIDENCE, freedom), rtol=1e-9)
@@ -104,12 +180,7 @@ def freedom_of(wide: Array, freedom: Array) -> Array:
 
 
 def without_noise(covariance: Array, known: Array) -> Array:
-    """What is left of a covariance without release noise, whose part of it is `known`.
-
-    covariance − known, without the directions in which that is negative, which is chance: with
-    known = LLᵀ the eigenvalues of L⁻¹·covariance·L⁻ᵀ less 1, and 0 where they are below. For
-    covariance = v̂A and known = aA it is max(v̂ − a, 0)·A.
-    """
+    """(covariance − known)₊: negative directions are chance, and 0, in units of `known`."""
     if not known.any():
         return covariance.copy()
     root = np.linalg.cholesky(known)
@@ -125,11 +196,8 @@ UPPER = 0.9  # confidence of the upper limit of σ² that the prediction of a re
 
 @dataclass(frozen=True)
 class Scatter(Record):
-    """What the residuals of a release say of the variance of a row.
-
-    squares  RSS = ‖z − Hθ̂‖² of least squares on the release.
-    freedom  f = K − n; at least 1.
-    added    the known variance a of the release noise on one reading.
+    """Residual variance of a release: RSS `squares`, f = K − n ≥ 1, known noise variance a =
+    `added`.
 
     >>> found = Scatter(squares=30.0, freedom=10, added=1.0)
     >>> found.total, found.noise_variance
@@ -156,17 +224,12 @@ class Scatter(Record):
 
     @property
     def noise_variance(self) -> float:
-        """σ̂² = v̂ − a, and 0 where that is negative, which is normal for sσ² ≲ 1.
-
-        Its relative deviation is √(2/f)(1 + 1/(sσ²)); it is 0 with the probability
-        P(χ²_f < f/(1 + sσ²)).
-        """
+        """σ̂² = v̂ − a, and 0 where that is negative, which is normal for sσ² ≲ 1."""
         return max(self.total - self.added, 0.0)
 
     def noise_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-        """The exact interval of σ²: [RSS/χ²_hi − a, RSS/χ²_lo − a] ∩ [0, ∞); None where empty.
-
-        It is empty with a probability of at most (1 − confidence)/2, where σ² is about 0.
+        """The exact interval of σ²: [RSS/χ²_hi − a, RSS/χ²_lo − a] ∩ [0, ∞); None where empty: σ² ≈
+        0.
         """
         low, high = (self._end(p) for p in _tails(confidence))
         return None if high < 0 else (max(low, 0.0), high)
@@ -182,10 +245,7 @@ class Scatter(Record):
 
 
 def upper_variance(total: float, freedom: float, added: float, confidence: float = UPPER) -> float:
-    """The one-sided upper limit of σ² where `total` estimates σ² + a, a = `added`, as χ²/f does.
-
-    f = `freedom`. Not below 0.
-    """
+    """Upper limit of σ² ≥ 0 where `total` estimates σ² + a as χ²_f/f does."""
     quantile = scipy.special.chdtri(freedom, as_confidence(confidence))
     return max(float(total * freedom / quantile) - added, 0.0)
 
@@ -207,10 +267,8 @@ def require_freedom(freedom: int) -> None:
 
 
 def unknown_errors(inverse: Array, scatter: Scatter) -> Errors:
-    """Errors of least squares where σ² is not known: v̂A with t_f, floored at aA.
-
-    `inverse` = A = (HᵀH)⁻¹. Exact for Gaussian w and release noise; for Laplace or t₃ w at K = 15
-    it covers .945 to .955 of 95 % at every level.
+    """Errors of least squares where σ² is unknown: v̂A with t_f, floored at aA; exact for Gaussian
+    noise.
     """
     known, freedom = scatter.added * inverse, float(scatter.freedom)
     return Errors.above(known, scatter.total * inverse, freedom, "Student's t from the release")
@@ -247,12 +305,7 @@ def stated_p(squares: float, freedom: int, variance: float) -> float:
 def robust_p(
     squares: float, freedom: int, variance: float, moments: tuple[float, float], rows: int
 ) -> float:
-    """The same where the noise may be any, from its own fourth moment: K large.
-
-        var T ≈ (m₄/m₂² − 1)/K ,   m_q = Σ|e|^q/K   (`moments`: Σe², Σe⁴)
-
-    At 1e-3 its false alarms are .001 to .007 for Laplace, t₅ and χ²₁ noise.
-    """
+    """The same for any noise, by its fourth moment: var T ≈ (m₄/m₂² − 1)/K; for K large."""
     second, fourth = moments
     if not second > 0:
         return 0.0
@@ -266,11 +319,7 @@ def robust_p(
 def misfit_p(
     squares: float, freedom: int, variance: float, moments: tuple[float, float], rows: int
 ) -> float:
-    """The larger of the two: an alarm needs both.
-
-    The exact one takes heavy tails for a wrong variance, the robust one knows too little of a few
-    rows.
-    """
+    """The larger of the exact and the robust p-value: an alarm needs both."""
     return max(
         stated_p(squares, freedom, variance), robust_p(squares, freedom, variance, moments, rows)
     )
@@ -283,8 +332,7 @@ def reference_p(
 
         T = v̂/(σ̂_r² + a) ,   P(T > t) = E_{χ²_m} sf_{χ²_f}( t·f·(σ²χ²_m/m + a)/v )
 
-    at the pooled σ² (`pooled_variance`), by 400 quantiles of χ²_m. False alarms at .01: .004 to
-    .011; at .001: .0005 to .002, for every m. With m = 3 nothing has power.
+    at the pooled σ², by 400 quantiles of χ²_m. False alarms at .01: .004 to .011.
     """
     variance, _ = pooled_variance(reference, reference_freedom, squares, freedom, added)
     middles = (np.arange(NODES) + 0.5) / NODES
@@ -294,11 +342,9 @@ def reference_p(
 
 
 def less_noise_p(squares: float, freedom: int, added: float) -> float:
-    """P(χ²_f ≤ RSS/a): how likely so little scatter is if the header's noise is in the release.
+    """P(χ²_f ≤ RSS/a): the chance of so small residuals if the stated noise is in the release.
 
-    Whatever the readings are, RSS is at least that of the noise in law: below 1e-3 the release
-    holds less Gaussian noise than its header says, with a false alarm of at most 1e-3. It has no
-    power once sσ² ≥ 1: silence proves nothing. For randomised response it does not hold.
+    Holds for any y (not for randomised response); no power once sσ² ≥ 1.
     """
     return float(scipy.special.chdtr(freedom, squares / added))
 
@@ -307,3 +353,86 @@ def _two_sided(freedom: int, squares: Array) -> float:
     """Twice the smaller of the two tails of χ²_f, each its mean over `squares`."""
     tails = scipy.special.chdtr(freedom, squares), scipy.special.chdtrc(freedom, squares)
     return min(1.0, 2 * min(float(tail.mean()) for tail in tails))
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Record):
+    """Joint result of q columns of a release.
+
+    scatter     V̂ = EᵀE/f (q, q), Wishart.
+    covariance  Σ̂ = V̂ − S⁻¹: unbiased, often not positive; `shown_covariance` is the nearest that
+                is.
+    statistic   T²_j (n,), of each coefficient on all columns at once.
+    p_value     (n,), exact for Gaussian noise. None where f < q.
+    freedom     (q, f − q + 1), of Fisher's F.
+    """
+
+    scatter: Array
+    covariance: Array
+    statistic: Array | None
+    p_value: Array | None
+    freedom: tuple[int, int]
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("shown_covariance",)
+
+    @property
+    def shown_covariance(self) -> Array:
+        """Σ̂ with its negative eigenvalues at 0: to be looked at, not to be tested with."""
+        return nearest_covariance(self.covariance)
+
+
+def joint_test(
+    estimate: ArrayLike, inverse: ArrayLike, residuals: ArrayLike, freedom: int, added: ArrayLike
+) -> Joint:
+    """Hotelling's test of every coefficient on all columns at once, from sums.
+
+        T²_j = b̂_jᵀV̂⁻¹b̂_j/A_jj ,   T²_j (f − q + 1)/(qf) ~ F(q, f − q + 1)
+
+    where row j of B is 0. estimate B̂ (n, q), inverse A (n, n), residuals EᵀE (q, q), freedom f ≥
+    1, added S⁻¹: (q,) a diagonal, or (q, q).
+
+    >>> one = joint_test([[2.0]], [[0.25]], [[8.0]], 4, [1.0])  # t² = 4/(2/4) = 8, four degrees
+    >>> round(float(one.statistic[0]), 9), round(float(one.p_value[0]), 4), one.freedom
+    (8.0, 0.0474, (1, 4))
+    """
+    B = as_array(estimate, "the estimates", ndim=2)
+    A, squares = as_array(inverse, "A", ndim=2), as_array(residuals, "EᵀE", ndim=2)
+    n, q = B.shape
+    f = as_count(freedom, "the rows to spare", least=1)
+    noise = as_array(added, "the noise of the release", ndim=(1, 2))
+    noise = np.diag(noise) if noise.ndim == 1 else noise
+    if A.shape != (n, n) or squares.shape != (q, q) or noise.shape != (q, q):
+        raise InvalidInput(
+            f"{n} coefficients of {q} columns need A {n}×{n}, EᵀE and S⁻¹ {q}×{q}; received shapes "
+            f"{A.shape}, {squares.shape}, {noise.shape}."
+        )
+    V = squares / f
+    statistic = p_value = None
+    if f >= q:
+        statistic = _hotelling(B, A, V)
+        p_value = scipy.special.fdtrc(q, f - q + 1, statistic * (f - q + 1) / (q * f))
+    return Joint(V, V - noise, statistic, p_value, (q, f - q + 1))
+
+
+def _hotelling(B: Array, A: Array, V: Array) -> Array:
+    """b̂_jᵀV̂⁻¹b̂_j/A_jj, with columns in units of their residual sd."""
+    size = np.sqrt(np.diagonal(V))
+    if not (size > 0).all():
+        raise InvalidInput("a column fits exactly: it shows no noise, and there is no test.")
+    try:
+        lower = np.linalg.cholesky(V / size / size[:, None])
+    except np.linalg.LinAlgError:
+        raise InvalidInput(
+            "columns are tied: one of them is a combination of the others, noise and all. Leave "
+            "one of them out."
+        ) from None
+    half = scipy.linalg.solve_triangular(lower, (B / size).T, lower=True)
+    return np.asarray((half * half).sum(axis=0) / np.diagonal(A))
+
+
+def nearest_covariance(matrix: ArrayLike) -> Array:
+    """A symmetric matrix with its negative eigenvalues at 0: the nearest that is a covariance."""
+    values, vectors = np.linalg.eigh(as_array(matrix, "the covariance", ndim=2))
+    if values[0] >= 0:
+        return as_array(matrix, "the covariance").copy()
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

@@ -1,33 +1,18 @@
-"""What a release shows of persons with several rows, from sums of each person alone.
+"""Persons with several rows, from sums XᵀX of each person, X = [H, z, 1] with r rows.
 
-A table has v = z̃/√s for every row (`mechanism.RowMechanism`). The r rows X = [H, v, 1] of a
-person enter by XᵀX (m, m) and r only. Readings with their noise are z = L⁻ᵀz̃, and the noise of the
-release has the precision
+The privacy noise of a row has precision a = s/r (or s/most): θ̂ = (Σ HᵀSH)⁻¹ Σ HᵀSz, S = a·I, is
+least squares whitened by it. Random effects by REML,
 
-    S = a·I ,     a = s/r (or s/most)
+    z_p = H_pθ + τ·a_p·1 + σ·w_p + noise_p ,     V_p = v_p·I + τ²·11ᵀ ,   v_p = σ² + noise
+    V_p⁻¹ = (I − k_p·11ᵀ)/v_p ,   k_p = τ²/(v_p + r·τ²) ,   log|V_p| = (r − 1)·log v_p + log(v_p +
+                                  rτ²)
 
-so that θ̂ = (Σ HᵀSH)⁻¹ Σ HᵀSz is least squares whitened by the public noise, and HᵀSH, HᵀSz follow
-from the sums. With variances within and between persons S is the precision of a person's rows,
-(I − k·11ᵀ)/v with v = 1/a + within, k = between/(v + r·between): generalised least squares.
+so persons with the same r and noise enter by Σ XᵀX and Σ Xᵀ11ᵀX alone. REML maximises
 
-Random effects of persons come by REML from sums over persons with equally many rows,
+    −½ (Σ log|V_p| + log|HᵀV⁻¹H| + zᵀPz)   over σ², τ² ≥ 0 .
 
-    z_p = H_pθ + τ·a_p·1 + σ·w_p + noise_p ,     V_p = v_p·I + t_p·11ᵀ
-
-a_p and w_p normal of unit variance, v_p = σ² + (noise of a row), t_p = τ². Of a person with r rows
-
-    V_p⁻¹ = (I − k_p·11ᵀ)/v_p ,   k_p = t_p/(v_p + r·t_p)
-    log|V_p| = (r − 1)·log v_p + log(v_p + r·t_p)
-
-so persons with the same r and noise enter by Σ XᵀX and Σ Xᵀ11ᵀX alone, X = [H, z]: a few matrices
-whatever the number of persons. REML maximises
-
-    −½ (Σ log|V_p| + log|HᵀV⁻¹H| + zᵀPz)   over σ², τ² ≥ 0 ;
-
-zero is a normal answer (σ̂² ≈ 0 in 10 to 26 % of fits under strong noise). θ̂ by generalised least
-squares with Student's t of G − b degrees of freedom, b the coefficients that do not vary within a
-person, the intercept among them. Assumes that person effects are independent of the features; the
-CR2 errors (`_cluster`) do not need the model of the variances.
+Student's t has G − b degrees of freedom, b the coefficients that do not vary within a person.
+Assumes effects independent of the features; CR2 errors (`_cluster`) need no such model.
 """
 
 from __future__ import annotations
@@ -46,9 +31,8 @@ from privest.records import Record
 
 @dataclass(frozen=True)
 class PeopleNoise:
-    """The noise of a release of persons: level s, and `most` if stated.
-
-    within, between  variances of the readings that are whitened by too (`RandomEffects`).
+    """Privacy noise of persons: level s, `most` rows if stated; variances within and between
+    persons.
     """
 
     level: float
@@ -62,12 +46,12 @@ class PeopleNoise:
         return found.astype(float)
 
     def precision(self, rows: Index) -> tuple[Array, Array]:
-        """a and b of S = aI + b·11ᵀ for persons with so many rows."""
+        """a and b of S = aI + b·11ᵀ for persons with these numbers of rows."""
         v = self.variances(rows) + self.within
         return 1 / v, -self.between / (v * (v + rows * self.between))
 
     def variances(self, rows: Index) -> Array:
-        """Of the noise of a row, for persons with so many rows."""
+        """Variance of the noise of a row, for persons with these numbers of rows."""
         return self.divided(rows) / self.level
 
     def readings(self, sums: Array, rows: Index) -> Array:
@@ -88,15 +72,15 @@ class PeopleNoise:
 
 @dataclass(frozen=True, eq=False)
 class PeopleEstimate:
-    """θ̂ whitened by S; `floor`: (Σ HᵀSH)⁻¹, its covariance if S is all, as of the noise alone."""
+    """θ̂ whitened by S; `floor`: (Σ HᵀSH)⁻¹, its covariance by the privacy noise alone."""
 
-    estimate: Array
+    value: Array
     floor: Array
     misfit: float
 
 
 class PeopleSums:
-    """Σ XᵀSX over persons, as they come: O(n²) memory. Then θ̂, then a second pass for errors."""
+    """Σ XᵀSX over persons as they come, O(n²) memory; θ̂; then a second pass for errors."""
 
     def __init__(self, parameters: int, noise: PeopleNoise) -> None:
         self.noise, self.people, self.rows = noise, 0, 0
@@ -109,10 +93,7 @@ class PeopleSums:
         self.rows += int(rows.sum())
 
     def solve(self, names: tuple[str, ...] = ()) -> PeopleEstimate:
-        """θ̂, and what the known noise alone makes of it.
-
-        Raises NotIdentifiable where the rows do not determine it.
-        """
+        """θ̂ and its floor. Raises NotIdentifiable where the rows do not determine it."""
         information, right = self.total[:-1, :-1], self.total[:-1, -1]
         if not self.people:
             raise InvalidInput("there is nobody to estimate from: add the sums of persons first.")
@@ -130,7 +111,7 @@ class PeopleSums:
         return PeopleEstimate(estimate, floor, float(rest / freedom) if freedom > 0 else 1.0)
 
     def errors(self) -> ClusterSums:
-        """Where the second pass goes: `add_errors` for the same persons, then its `errors()`."""
+        """The sums of the second pass: `add_errors` for the same persons, then `errors()`."""
         return ClusterSums(self.total[:-1, :-1])
 
     def turned(self, found: ClusterSums) -> Array:
@@ -158,7 +139,7 @@ WITHIN = 1e-11
 class RandomEffects(Record):
     """θ̂ (n,) with its covariance, σ̂² within and τ̂² between persons, and G − b."""
 
-    estimate: Array
+    value: Array
     covariance: Array
     within: float
     between: float
@@ -223,7 +204,7 @@ class EffectSums:
         within, between = likelihood.best()
         covariance, estimate = likelihood.solved(within, between)
         return RandomEffects(
-            estimate=estimate, covariance=covariance, within=within, between=between,
+            value=estimate, covariance=covariance, within=within, between=between,
             degrees_of_freedom=float(freedom), people=people,
         )  # fmt: skip
 
@@ -306,7 +287,7 @@ class _Likelihood:
         return found, np.array(slope)
 
     def best(self) -> tuple[float, float]:
-        """σ̂², τ̂²: the best of several searches, in units of the scatter."""
+        """σ̂², τ̂²: the best of several searches, in units of the residual variance."""
 
         def objective(x: Array) -> tuple[float, Array]:
             found, slope = self.value(float(x[0]) * self.unit, float(x[1]) * self.unit)

@@ -1,21 +1,12 @@
-"""Errors of a stream whose readings remember: sums by blocks of time, in a fixed memory.
+"""Errors of an autocorrelated stream: sums by blocks of time, in fixed memory.
 
-Rows x_k = [g_k, ζ_k] (whitened by what is known of the noise) come one after another. They are kept
-as the triangles R_b of at most 16 blocks of equal length, R_bᵀR_b = Σ_{k in b} x_kx_kᵀ; when a
-17th would begin, neighbours are merged and the length doubles. So there are 8 to 16 blocks (the
-last one perhaps not full), whatever the stream has been, and they depend on the number of steps
-alone: not on how the rows came, nor on where it was stopped and taken up again.
+Whitened rows x_k = [g_k, ζ_k] are kept as triangles R_b of 8 to 16 blocks of equal length, which
+double when a 17th would begin: they depend on the number of steps alone. Blocks are the groups of
+`_cluster`, M_b = G_bᵀG_b, g_b = G_bᵀ(ζ_b − G_bθ̂). With c_l = Σ_k r_kr_{k+l} of the residuals,
 
-Blocks that are long against the memory of the noise are nearly independent: they are the groups of
-`_cluster`, with M_b = G_bᵀG_b and g_b = G_bᵀ(ζ_b − G_bθ̂).
+    φ̂ = (c_2 + … + c_16)/(c_1 + … + c_15) ,   where (c_1 + … + c_8)/c_0 > 3√(8/K), else 0 ,
 
-How long the noise remembers shows in the residuals. Release noise is in lag 0 only, so with
-c_l = Σ_k r_kr_{k+l} the ratio of later lags needs neither s nor σ² (ĉ₁/ĉ₀ would: it is .37 for
-φ = .8 where half of the variance is release noise):
-
-    φ̂ = (c_2 + … + c_16)/(c_1 + … + c_15) ,   where (c_1 + … + c_8)/c_0 > 3√(8/K), else 0 .
-
-c_l comes from C_l = Σ x_kx_{k+l}ᵀ at the θ̂ of now: c_l = aᵀC_la, a = (−θ̂, 1).
+which needs neither s nor σ²: privacy noise is in lag 0 only.
 """
 
 from __future__ import annotations
@@ -44,10 +35,6 @@ WARNED = 1.5  # times the stated error: by chance in .027, .010, .004 with 8, 12
 
 class BlockSums:
     """Triangles of [g, ζ] of 8 to 16 blocks of time, and their products with the next 16 rows.
-
-    parameters  n; width: rows of a step (blocks end with a step).
-
-    O(16 n²) memory, O(n²) time a row.
 
     >>> sums = BlockSums(1)
     >>> sums.add(np.ones((40, 2)))
@@ -112,9 +99,8 @@ class BlockSums:
         return roots.swapaxes(1, 2) @ roots, np.einsum("bij,bi->bj", roots, residual)
 
     def correlation(self, estimate: Array) -> float | None:
-        """φ̂ of residuals that remember, 0 where chance would do; None where it was not looked at.
-
-        A φ̂ of 1 or more says that they remember longer than can be seen here.
+        """φ̂ of autocorrelated residuals, 0 within chance; None: not computed. 1 or more: too long
+        to see.
         """
         if self.width > 1:
             return None
@@ -147,7 +133,7 @@ class BlockSums:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, AnyArray], steps: int) -> None:
-        """Take up a state of so many steps. Raises InvalidInput for what none can be."""
+        """Restore a state of this number of steps. Raises InvalidInput for any other."""
         size = self.parameters + 1
         if state_count(state, "steps") != steps:
             raise InvalidInput(f"the blocks of the state must have {steps} steps together.")
@@ -163,7 +149,7 @@ class BlockSums:
 
 
 def _length(steps: int) -> int:
-    """Of the blocks of a stream of so many steps."""
+    """Length of the blocks after this number of steps."""
     return 1 << max(0, (steps - 1) // MOST).bit_length()
 
 
@@ -178,12 +164,8 @@ def _merged(triangle: Array, rows: Array) -> Array:
 class SerialErrors(Record):
     """Errors of θ̂ by blocks of time: CR2 with Bell-McCaffrey degrees of freedom (`_cluster`).
 
-    covariance          (n, n); NaN where an error cannot be told.
-    degrees_of_freedom  (n,), one a coefficient.
-    blocks, length      how many blocks of how many readings (the last one may be shorter).
-    steps               K, readings.
-    correlation         φ̂ of the residuals from one step to the next, 0 where chance would do; None
-                        where it was not looked at.
+    blocks, length      how many blocks of how many values (the last one may be shorter).
+    correlation         φ̂ of the residuals; None: not computed.
     refused             (n,): no interval, see `reasons`.
     """
 
@@ -204,17 +186,14 @@ class SerialErrors(Record):
 
     @property
     def memory(self) -> float | None:
-        """1/(1 − φ̂): over how many steps the residuals remember; ∞: more than can be seen."""
+        """1/(1 − φ̂): steps over which the residuals are autocorrelated; ∞: too many to see."""
         if self.correlation is None:
             return None
         return 1.0 / (1.0 - self.correlation) if self.correlation < 1 else math.inf
 
     @property
     def too_short(self) -> bool:
-        """Whether the stream is too short for what it remembers: 1/(1 − φ̂) > K/50.
-
-        A rule of thumb: in streams that pass it blocks cover .87 to .97 of 95 %.
-        """
+        """Whether 1/(1 − φ̂) > K/50, a rule of thumb: others cover .87 to .97 of 95%."""
         return bool(self.correlation) and (self.memory or 0.0) > self.steps / SHORT
 
     @property
@@ -232,14 +211,7 @@ class SerialErrors(Record):
     def reasons(self, names: Sequence[str]) -> list[str]:
         """Why coefficients have no interval, in sentences; none where all have one."""
         if self.too_short:
-            lasting = f"about {self.memory:.0f}" if math.isfinite(self.memory or 0) else "many"
-            wanted = SHORT * (self.memory or 0.0)
-            least = f"some {wanted:.0f} readings" if math.isfinite(wanted) else "many more readings"
-            return [
-                f"No interval: what the features do not explain goes on for {lasting} readings, "
-                f"and {self.steps} are too few to see how much such a stream varies. {least} "
-                "would do; or a feature is missing that would explain it."
-            ]
+            return [self._too_few()]
         found = []
         alone = [name for name, flag in zip(names, self.alone) if flag]
         if alone:
@@ -256,6 +228,16 @@ class SerialErrors(Record):
             )
         return found
 
+    def _too_few(self) -> str:
+        known = math.isfinite(self.memory or 0)
+        lasting = f"about {self.memory:.0f}" if known else "many"
+        least = f"About {SHORT * (self.memory or 0.0):.0f}" if known else "Many more"
+        return (
+            f"No interval: what the features do not explain goes on for {lasting} measurements, "
+            f"and {self.steps} are too few to see how much such a stream varies. {least} "
+            "measurements would do; or a feature is missing that would explain it."
+        )
+
     def exceeding(self, stated: Array, names: Sequence[str]) -> list[str]:
         """The coefficients whose error by blocks is more than 1.5 times the stated one."""
         with np.errstate(invalid="ignore"):
@@ -264,14 +246,9 @@ class SerialErrors(Record):
 
 
 def serial_errors(sums: BlockSums, estimate: Array, *, whole: bool = True) -> SerialErrors:
-    """Errors by blocks of θ̂, the least-squares estimate of all rows in `sums`.
+    """Errors by blocks of θ̂; `whole=False`: errors alone, without degrees of freedom and φ̂.
 
-    `whole=False`: the errors alone, which a line after every reading needs; degrees of freedom are
-    NaN, and what residuals remember was not looked at, so that nothing has an interval.
-
-    Plain batch means with t_{B−1} would fail for a trend (.89 of 95 %), a step (.87) or a feature
-    of the last tenth (.50) even without memory; CR2 with its own degrees of freedom covers .93 to
-    .97 where these are at least 3.
+    Plain batch means with t_{B−1} cover .89 of 95% for a trend, .87 for a step; CR2 .93 to .97.
     """
     found: ClusterErrors = cluster_errors(*sums.groups(estimate), freedom=whole)
     return SerialErrors(

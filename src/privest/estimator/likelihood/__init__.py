@@ -9,9 +9,10 @@ from privest.estimator.likelihood._additive import (
 )
 from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.estimator.likelihood._clipped import ClippedLikelihood
-from privest.estimator.likelihood._inverse import (
+from privest.estimator.likelihood._multiplicative import (
     InverseGaussianLikelihood,
     InverseLaplaceLikelihood,
+    TwinUniformLikelihood,
 )
 from privest.estimator.likelihood._quadrature import QuadratureLikelihood
 from privest.estimator.likelihood._terms import (
@@ -23,7 +24,6 @@ from privest.estimator.likelihood._terms import (
     Terms,
     likelihood_of,
 )
-from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [
     "NUMPY", "Backend", "BinaryLikelihood", "ClippedLikelihood", "ConvolvedLikelihood",

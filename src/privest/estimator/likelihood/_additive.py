@@ -1,7 +1,6 @@
-"""Additive noise, z = y + d: Gaussian, Laplace, Cauchy in closed form, any other law by numbers.
+"""Additive noise z = y + d: Gaussian, Laplace, Cauchy in closed form, any other by a table.
 
-Readings rounded to a grid after noise, z = Δ·round((y + d)/Δ), are among them: the chance of z = jΔ
-is a function of z − y alone, as if d and a uniform number had been added.
+Rounding after noise, z = Δ·round((y + d)/Δ), is among them: its chance depends on z − y alone.
 """
 
 from __future__ import annotations
@@ -9,13 +8,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from privest.arrays import EPS, Array, ArrayLike, Flags, as_positive
 from privest.errors import InvalidInput
-from privest.estimator.likelihood._smear import Function, Smear, Table
+from privest.estimator.likelihood._quadrature import Function, Smear, Table
 from privest.estimator.likelihood._terms import (
     NUMPY,
     Backend,
@@ -24,19 +24,65 @@ from privest.estimator.likelihood._terms import (
     for_each_variance,
     likelihood_of,
 )
-from privest.estimator.likelihood._voigt import profile
-from privest.mechanism import (
-    Additive,
-    LaplaceQuantiser,
-    ProbabilisticQuantiser,
-    TriangularQuantiser,
-)
-from privest.noise import Cauchy, GaussianLaw, Laplace, ScalarLaw
+from privest.mechanism import Additive, LaplaceQuantiser, ProbabilisticQuantiser
+from privest.noise import Cauchy, Distribution, Gaussian, Laplace
+
+FAR = 7.0  # |z| from which the series is exact to rounding, and its terms
+TERMS = 24
+NODES = 13  # of the trapezoid rule: 2N + 2 of them
+
+
+def profile(x: Array, y: Array, xp: Any = np) -> tuple[Array, Array, Array]:  # noqa: ANN401
+    """K, K_x/K, K_xx/K for finite x and y > 0."""
+    z = x + 1j * y
+    w = scipy.special.wofz(z) if xp is np else _faddeeva(x, y + xp.zeros_like(x), xp)
+    first = -2.0 * z * w + 2j / math.sqrt(math.pi)
+    parts = [w, first, -2.0 * w - 2.0 * z * first]
+    far = xp.abs(z) > FAR
+    if xp.any(far):
+        for part, own in zip(parts, _series(z[far], xp)):
+            part[far] = own
+    K, slope, bend = (xp.real(part) for part in parts)
+    return K, slope / K, bend / K
+
+
+def _series(z: Array, xp: Any) -> tuple[Array, Array, Array]:  # noqa: ANN401
+    """w, w', w'' by w ~ i/(√π z) Σ a_k z^{−2k}, a_k = (2k − 1)!!/2^k."""
+    u = 1.0 / (z * z)
+    value, slope, bend = (xp.zeros_like(z) for _ in range(3))
+    for k in range(TERMS - 1, -1, -1):
+        a = math.prod(range(1, 2 * k, 2)) / 2**k
+        value = value * u + a
+        slope = slope * u - (2 * k + 1) * a
+        bend = bend * u + (2 * k + 1) * (2 * k + 2) * a
+    scale = 1j / (math.sqrt(math.pi) * z)
+    return scale * value, scale / z * slope, scale * u * bend
+
+
+def _faddeeva(x: Array, y: Array, xp: Any) -> Array:  # noqa: ANN401
+    """w(x + iy) for |x + iy| ≤ `FAR` where the namespace lacks it: trapezoid rule and its pole."""
+    h = math.sqrt(math.pi / (NODES + 1))
+    part = xp.abs(x) / h
+    part = part - xp.floor(part)
+    half = (part < 0.25) | (part > 0.75)
+    real, other = xp.zeros_like(x), xp.zeros_like(x)
+    for j in range(-NODES - 1, NODES + 1):
+        node = xp.where(half, (j + 0.5) * h, j * h)
+        d = x - node
+        term = xp.exp(-node * node) / (d * d + y * y)
+        real, other = real + term, other + term * d
+    near = (y < math.pi / h) & (xp.abs(x) <= FAR)
+    z = xp.where(near, x, 0.0) + 1j * xp.where(near, y, 1.0)
+    E = xp.exp(2j * math.pi / h * z)
+    pole = 2.0 * xp.exp(-z * z) * E / (E + xp.where(half, 1.0, -1.0))
+    found: Array = (h / math.pi) * (y * real + 1j * other) + xp.where(near, pole, 0.0)
+    return found
+
 
 Points = Sequence[float]
-Quantiser = ProbabilisticQuantiser | TriangularQuantiser | LaplaceQuantiser
+Quantiser = ProbabilisticQuantiser | LaplaceQuantiser
 # Steps from y within which a released value lies.
-REACH = {ProbabilisticQuantiser: 1.0, TriangularQuantiser: 1.5, LaplaceQuantiser: math.inf}
+REACH = {"uniform": 1.0, "triangular": 1.5, None: math.inf}  # by dither; None: Laplace
 NARROW = 2e-3  # steps: the table of narrower measurement noise takes seconds and more
 
 
@@ -49,9 +95,7 @@ class Parts(NamedTuple):
 
 
 class GaussianLikelihood(Likelihood):
-    """ℓ = −r²/2V − ½ ln 2πV,  r = z − μ − η,  V = σ² + v.
-
-    Maximum likelihood is weighted least squares with weights 1/V: one Newton step.
+    """ℓ = −r²/2V − ½ ln 2πV,  r = z − μ − η,  V = σ² + v: weighted least squares.
 
     >>> terms = GaussianLikelihood(0.5, noise=1.5)(np.array([[2.0]]), np.array([[1.0]]))
     >>> float(terms.slope[0, 0]), float(terms.curvature[0, 0])
@@ -78,10 +122,7 @@ class GaussianLikelihood(Likelihood):
 
 
 class MixedGaussian(Likelihood):
-    """ℓ(z, η) = ln f(z − η) where d is a Gaussian of random variance: Laplace and Cauchy.
-
-    Hence the weight ℓ'/(z − η), which allows longer steps than 1/σ² (`_terms`).
-    """
+    """ℓ(z, η) = ln f(z − η) where d is a Gaussian of random variance: its weight is ℓ'/(z − η)."""
 
     anywhere = True
 
@@ -107,27 +148,13 @@ class MixedGaussian(Likelihood):
 def gaussian_laplace(r: Array, sd: Array, scale: float, backend: Backend = NUMPY) -> Parts:
     """ln f(r), (ln f)', −(ln f)'' for the sum of N(0, σ²) and Laplace(b).
 
-    With t = |r|/σ, k = σ/b, the textbook form is
+    With t = |r|/σ, k = σ/b, a = (t − k)/√2, P = erfcx(−a), Q = erfcx((t + k)/√2),
 
-        f = e^{k²/2}/2b · [e^{−r/b} Φ(t − k) + e^{r/b} Φ(−t − k)].
+        f = e^{−t²/2}/4b · (P + Q) ,   (ln f)' = −sign(r) (P − Q)/(P + Q)/b ,
+        −(ln f)'' = 4/(b²(P + Q)²)·[(P + Q)/(√(2π)k) − PQ]       (f − b²f'' = N(r; 0, σ²)) .
 
-    Φ(x) = ½e^{−x²/2} erfcx(−x/√2) turns both exponents into −t²/2, and with a = (t − k)/√2,
-
-        f = e^{−t²/2}/4b · (P + Q),      P = erfcx(−a),  Q = erfcx((t + k)/√2).
-
-    For a > 0 erfcx(−a) = e^{a²}(2 − e^{−a²} erfcx(a)) overflows: P and Q are kept divided by
-    e^{a²}, −t²/2 + a² = k²/2 − tk. The slopes of the two Φ cancel, those of e^{∓r/b} stay:
-
-        (ln f)' = −sign(r) (P − Q)/(P + Q)/b      [= −tanh((A − B)/2)/b, A, B their logarithms]
-
-    and f − b²f'' = N(r; 0, σ²) gives, with g = N(r; 0, σ²)/f,
-
-        −(ln f)'' = (g − 4PQ/(P + Q)²)/b² = 4/(b²(P + Q)²)·[(P + Q)/(√(2π)k) − PQ],
-
-    where everything is a ratio of numbers of order one: nothing is lost however far the tail. Only
-    for σ ≫ b (nearly Gaussian) do the two terms cancel: relative error (σ/b)²·1e-16.
-
-    Cost: two erfcx, one exponential, one logarithm.
+    For a > 0, where erfcx(−a) = e^{a²}(2 − e^{−a²} erfcx(a)) overflows, P and Q are kept divided by
+    e^{a²}. Relative error of the last (σ/b)²·1e-16.
     """
     xp, special = backend.xp, backend.special
     k = sd / scale
@@ -149,9 +176,7 @@ def gaussian_laplace(r: Array, sd: Array, scale: float, backend: Backend = NUMPY
 
 
 class LaplaceLikelihood(MixedGaussian):
-    """ℓ(z, η) = ln f(z − η), f the density of N(0, σ²) + Laplace(b).
-
-    Log-concave: one maximum.
+    """ℓ(z, η) = ln f(z − η), f the density of N(0, σ²) + Laplace(b): log-concave.
 
     >>> terms = LaplaceLikelihood(1.0, scale=1.0)(np.array([[1e4]]), np.array([[0.0]]))
     >>> round(float(terms.value[0, 0]), 9), float(terms.slope[0, 0])  # ½ − 10⁴ − ln 2, 1/b
@@ -165,7 +190,7 @@ class LaplaceLikelihood(MixedGaussian):
 def voigt(r: Array, sd: Array, scale: float, backend: Backend = NUMPY) -> Parts:
     """ln f(r), (ln f)', −(ln f)'' for the sum of N(0, σ²) and Cauchy(γ).
 
-    f = Re w(ζ)/σ√(2π), ζ = (r + iγ)/σ√2 (`_voigt`).
+    f = Re w(ζ)/σ√(2π), ζ = (r + iγ)/σ√2 (`profile`).
     """
     xp = backend.xp
     unit = sd * math.sqrt(2.0)
@@ -175,9 +200,7 @@ def voigt(r: Array, sd: Array, scale: float, backend: Backend = NUMPY) -> Parts:
 
 
 class VoigtLikelihood(MixedGaussian):
-    """ℓ(z, η) = ln f(z − η), f the density of N(0, σ²) + Cauchy(γ).
-
-    Not log-concave: in θ there are several local maxima.
+    """ℓ(z, η) = ln f(z − η), f the density of N(0, σ²) + Cauchy(γ): several local maxima in θ.
 
     >>> terms = VoigtLikelihood(1.0, scale=1.0)(np.array([[1e6]]), np.array([[0.0]]))
     >>> round(float(terms.slope[0, 0]) * 1e6, 9), round(float(terms.curvature[0, 0]) * 1e12, 9)
@@ -187,7 +210,7 @@ class VoigtLikelihood(MixedGaussian):
     several_maxima = True
 
     def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
-        """A Cauchy law of about the width of the Voigt profile."""
+        """A Cauchy density of about the width of the Voigt profile."""
         width = self.scale + 0.5 * backend.xp.asarray(self.sd)
         rough: Array = -backend.xp.log1p(((z - eta) / width) ** 2)
         return rough
@@ -197,10 +220,9 @@ class VoigtLikelihood(MixedGaussian):
 
 
 class ConvolvedLikelihood(Likelihood):
-    """ℓ(z, η) = ln f(z − η), f = law of d * N(0, σ²), from a table made once (`Table`).
+    """ℓ(z, η) = ln f(z − η), f = density of d * N(0, σ²), from a table made once; one σ for all.
 
-    `error` is the error of ℓ relative to 1 + |ℓ| in the table, found at points not used to make
-    it. One σ for all readings. Not concave: several maxima are possible in θ.
+    `error`: of ℓ relative to 1 + |ℓ|, at points not used to make the table.
 
     >>> from privest.noise import Uniform
     >>> likelihood = ConvolvedLikelihood(Uniform(1.0), 0.04)
@@ -211,7 +233,7 @@ class ConvolvedLikelihood(Likelihood):
 
     anywhere = True
 
-    def __init__(self, law: ScalarLaw, variance: float) -> None:
+    def __init__(self, law: Distribution, variance: float) -> None:
         super().__init__(as_positive(variance, "the variance of w"))
         points = (*law.landmarks, *law.jumps, *law.kinks, *law.support)
         self._tabulate(law.logpdf, law.support, points)
@@ -250,7 +272,7 @@ class QuantiserLikelihood(ConvolvedLikelihood):
                 f"the noise of the measurements has a standard deviation below {NARROW:g} steps of "
                 "the quantiser: nearly all of them round alike. Take a smaller step."
             )
-        reach = REACH[type(channel)] * self.step
+        reach = REACH[getattr(channel, "dither", None)] * self.step
         points = [part * self.step for part in (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5)]
         self._tabulate(lambda x: channel.log_density(0.0, x), (-reach, reach), points)
 
@@ -267,17 +289,15 @@ class QuantiserLikelihood(ConvolvedLikelihood):
 
 
 @likelihood_of.register
-def _(
-    channel: ProbabilisticQuantiser | TriangularQuantiser | LaplaceQuantiser, variance: ArrayLike
-) -> Likelihood:
+def _(channel: ProbabilisticQuantiser | LaplaceQuantiser, variance: ArrayLike) -> Likelihood:
     return for_each_variance(lambda v: QuantiserLikelihood(channel, v), variance)
 
 
 @likelihood_of.register
 def _(channel: Additive, variance: ArrayLike) -> Likelihood:
     law = channel.law
-    if isinstance(law, GaussianLaw):
-        return GaussianLikelihood(variance, noise=law.variance, shift=law.loc)
+    if isinstance(law, Gaussian):
+        return GaussianLikelihood(variance, noise=law.variance, shift=law.mean)
     if isinstance(law, Laplace):
         return LaplaceLikelihood(variance, scale=law.scale)
     if isinstance(law, Cauchy):

@@ -1,4 +1,4 @@
-"""One bit of a reading: z = 1{y + d ≤ C}, and everything that y + d may be smeared with."""
+"""One bit of a measurement: z = 1{y + d ≤ C}."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Flags, as_number
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._additive import gaussian_laplace
-from privest.estimator.likelihood._smear import Smear, Table
+from privest.estimator.likelihood._quadrature import Smear, Table
 from privest.estimator.likelihood._terms import (
     NUMPY,
     Backend,
@@ -20,7 +20,7 @@ from privest.estimator.likelihood._terms import (
     likelihood_of,
 )
 from privest.mechanism import BinaryQuantiser
-from privest.noise import Cauchy, GaussianLaw, Laplace, Logistic, ScalarLaw
+from privest.noise import Cauchy, Distribution, Gaussian, Laplace, Logistic
 
 # ln G(x), its slope and −curvature, G the distribution function of w + d.
 LogCdf = Callable[[Array, Backend], tuple[Array, Array, Array]]
@@ -29,13 +29,11 @@ LogCdf = Callable[[Array, Backend], tuple[Array, Array, Array]]
 class BinaryLikelihood(Likelihood):
     """ℓ(1, η) = ln G(C − η), ℓ(0, η) = ln(1 − G(C − η)); G the distribution function of w + d.
 
-    Gaussian d: G = Φ. Laplace d: G = Φ(x/σ) + b²f'(x), f = N(0, σ²) * Laplace(b), because
-    f − b²f'' is the Gaussian density. Other laws, Cauchy among them: a table of ln G (`Table`;
-    one σ for all readings). A single bit bounds η on one side only: where a direction of θ is not
-    bounded on both sides the likelihood rises for ever, and no estimate exists (`converged` is
-    false).
+    Gaussian d: G = Φ. Laplace d: G = Φ(x/σ) + b²f'(x), f = N(0, σ²) * Laplace(b). Other
+    distributions: a table of ln G. Where bits do not bound θ on both sides no estimate exists (not
+    `converged`).
 
-    >>> likelihood = BinaryLikelihood(0.5, law=GaussianLaw(variance=0.5), threshold=1.0)
+    >>> likelihood = BinaryLikelihood(0.5, law=Gaussian(cov=0.5), threshold=1.0)
     >>> terms = likelihood(np.array([[1.0, 0.0]]), np.array([[0.0, 0.0]]))
     >>> np.round(np.exp(terms.value), 6)  # Φ(1), 1 − Φ(1)
     array([[0.841345, 0.158655]])
@@ -43,16 +41,16 @@ class BinaryLikelihood(Likelihood):
 
     anywhere = True
 
-    def __init__(self, variance: ArrayLike, *, law: ScalarLaw, threshold: float = 0.0) -> None:
+    def __init__(self, variance: ArrayLike, *, law: Distribution, threshold: float = 0.0) -> None:
         super().__init__(variance)
         self.law, self.threshold = law, as_number(threshold, "threshold")
         self.below = _log_cdf(law, self.variance)
         symmetric = isinstance(law, Laplace | Cauchy) or (
-            isinstance(law, GaussianLaw) and law.loc == 0
+            isinstance(law, Gaussian) and law.mean == 0
         )
         self.above = self.below if symmetric else _log_cdf(-law, self.variance)
         # Log-concave laws have log-concave distribution functions, hence one maximum.
-        one = isinstance(law, GaussianLaw | Laplace | Logistic)
+        one = isinstance(law, Gaussian | Laplace | Logistic)
         self.several_maxima = not one  # type: ignore[misc] # a matter of the law
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
@@ -80,10 +78,10 @@ class BinaryLikelihood(Likelihood):
         return self.threshold - away
 
 
-def _log_cdf(law: ScalarLaw, variance: Array) -> LogCdf:
+def _log_cdf(law: Distribution, variance: Array) -> LogCdf:
     sd = np.sqrt(variance)
-    if isinstance(law, GaussianLaw):
-        return _gaussian(np.sqrt(variance + law.variance), law.loc)
+    if isinstance(law, Gaussian):
+        return _gaussian(np.sqrt(variance + law.variance), law.mean)
     if isinstance(law, Laplace):
         return _laplace(sd, law.scale)
     if sd.ndim and not (sd == sd[0]).all():
@@ -132,5 +130,5 @@ def _(channel: BinaryQuantiser, variance: ArrayLike) -> Likelihood:
     def likelihood(own: ArrayLike) -> Likelihood:
         return BinaryLikelihood(own, law=channel.law, threshold=channel.threshold)
 
-    closed = isinstance(channel.law, GaussianLaw | Laplace)
+    closed = isinstance(channel.law, Gaussian | Laplace)
     return likelihood(variance) if closed else for_each_variance(likelihood, variance)

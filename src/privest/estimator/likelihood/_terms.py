@@ -1,14 +1,10 @@
-"""What a likelihood answers: ℓ(z, η) for one release, elementwise, with two derivatives in η.
+"""The likelihood ℓ(z, η) of one release, elementwise, with two derivatives in η.
 
     ℓ(z, η) = ln ∫ p(z|y) N(y; η, σ²) dy,     y = η + w,  w ~ N(0, σ²),  η = a row of Hθ
+    ℓ' = (E[y|z] − η)/σ²,      −ℓ'' = 1/σ² − Var[y|z]/σ⁴ ≤ 1/σ²
 
-Given z, y has a density ∝ p(z|y) N(y; η, σ²). With its mean and variance,
-
-    ℓ' = (E[y|z] − η)/σ²,      −ℓ'' = 1/σ² − Var[y|z]/σ⁴ ≤ 1/σ²,
-
-so that 1/σ² bounds the curvature of every likelihood here: with y as the missing data this is the
-weight of EM, and a step with it never descends. Where p(z|y) is a scale mixture of Gaussians
-(Laplace, Cauchy) the weight ℓ'/(z − η) ≤ 1/σ² does the same in longer steps.
+1/σ² bounds the curvature: the weight of EM, a step with which never descends. For scale mixtures of
+Gaussians (Laplace, Cauchy) the weight ℓ'/(z − η) ≤ 1/σ² does the same in longer steps.
 """
 
 from __future__ import annotations
@@ -37,10 +33,9 @@ ENTRIES = 2**17  # numbers held at a time by a screening
 
 @dataclass(frozen=True)
 class Backend:
-    """Where the arrays live: a namespace of the array API, and special functions for its arrays.
+    """An array namespace with its special functions `erfcx`, `log_ndtr` and `ndtr`.
 
-    `special` needs `erfcx`, `log_ndtr` and `ndtr`. A graphics processor has a class of its own
-    (`estimator._device`); `remote` says that its arrays are not NumPy's.
+    `remote`: its arrays are not NumPy's (`estimator.device`).
     """
 
     xp: Namespace = np
@@ -64,7 +59,7 @@ class Backend:
         return order
 
     def block(self, numbers: int) -> int:
-        """How many problems to advance together, each of which holds so many numbers."""
+        """The number of problems to advance together, each holding this count of numbers."""
         return BLOCK
 
     def entries(self) -> int:
@@ -77,13 +72,6 @@ class Backend:
 
 
 NUMPY = Backend()
-
-
-def further(backend: Backend) -> tuple[Backend, ...]:
-    """What to hand on beside z and η: nothing for NumPy, so that a likelihood of a user's, whose
-    methods may know of no backend, still serves.
-    """
-    return (backend,) if backend.remote else ()
 
 
 class Terms(NamedTuple):
@@ -104,8 +92,7 @@ class Terms(NamedTuple):
 class Likelihood(ABC):
     """ℓ(z, η) of one kind of release; z and η are arrays (trials, m), σ² a number or (m,).
 
-    `several_maxima`: Σℓ(z_i, (Hθ)_i) may have several local maxima in θ. It is then climbed from
-    `fits` exact fits of n readings, unless the caller says otherwise (`estimator._starts`).
+    `several_maxima`: of Σℓ(z_i, (Hθ)_i) in θ; it is then climbed from `fits` exact fits of n rows.
     """
 
     several_maxima: ClassVar[bool] = False
@@ -139,10 +126,7 @@ class Likelihood(ABC):
         return self.value(z, eta, backend)
 
     def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index | None:
-        """Which hump of ℓ(z, ·) η is on, as a whole number; None: starts need not tell them apart.
-
-        Starts on different humps lead to different maxima, more surely than starts of high ℓ.
-        """
+        """Which hump of ℓ(z, ·) η is on; None: starts need not tell them apart."""
         return None
 
     def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
@@ -154,9 +138,7 @@ class Likelihood(ABC):
 def likelihood_of(channel: object, variance: ArrayLike) -> Likelihood:
     """The likelihood of releases z_i ~ p(·|y_i), y = Hθ + w, w_i ~ N(0, σ_i²) independent.
 
-    `variance` is σ², a number or one for each reading. Every family registers the channels that it
-    belongs to; a new kind of channel its own closed form: `@likelihood_of.register` on a function
-    of (channel, variance).
+    `variance` is σ², a number or one each. A new kind of channel registers its own.
 
     >>> from privest.mechanism import Additive
     >>> from privest.noise import Laplace
@@ -170,7 +152,7 @@ def likelihood_of(channel: object, variance: ArrayLike) -> Likelihood:
 
 
 class Rowwise(Likelihood):
-    """ℓ_i(z_i, η_i) with a likelihood for each of the m readings; equal ones are taken together.
+    """ℓ_i(z_i, η_i) with a likelihood for each of the m values; equal ones are taken together.
 
     >>> from privest.estimator.likelihood import GaussianLikelihood
     >>> a, b = GaussianLikelihood(1.0, noise=1.0), GaussianLikelihood(1.0, noise=3.0)
@@ -206,18 +188,15 @@ class Rowwise(Likelihood):
         return joined
 
     def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
-        own = further(backend)
-        parts = [one.possible(z[..., c], *own) for one, c in self.groups]
+        parts = [one.possible(z[..., c], backend) for one, c in self.groups]
         return self._joined(parts, backend)  # type: ignore[arg-type, return-value] # truth values
 
     def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
-        own = further(backend)
-        parts = [one.rough(z[..., c], eta[..., c], *own) for one, c in self.groups]
+        parts = [one.rough(z[..., c], eta[..., c], backend) for one, c in self.groups]
         return self._joined(parts, backend)
 
     def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index | None:
-        own = further(backend)
-        found = [one.hump(z[..., c], eta[..., c], *own) for one, c in self.groups]
+        found = [one.hump(z[..., c], eta[..., c], backend) for one, c in self.groups]
         if all(part is None for part in found):
             return None
         none = backend.xp.zeros(eta.shape, dtype=backend.xp.int64)
@@ -225,12 +204,11 @@ class Rowwise(Likelihood):
         return self._joined(parts, backend)  # type: ignore[arg-type, return-value] # whole numbers
 
     def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
-        own = further(backend)
-        return self._joined([one.centre(z[..., c], *own) for one, c in self.groups], backend)
+        return self._joined([one.centre(z[..., c], backend) for one, c in self.groups], backend)
 
 
 def for_each_variance(make: Callable[[float], Likelihood], variance: ArrayLike) -> Likelihood:
-    """One likelihood where σ² is the same for all readings, else one for each value of it."""
+    """One likelihood where σ² is the same for all, else one for each value of it."""
     given = as_array(variance, "the variance of w", ndim=(0, 1))
     values = np.unique(given)
     made = {float(v): make(float(v)) for v in values}
@@ -240,7 +218,7 @@ def for_each_variance(make: Callable[[float], Likelihood], variance: ArrayLike) 
 
 
 class Shifted(Likelihood):
-    """ℓ(z, η + b) for another likelihood ℓ and an offset b, a number or one for each reading.
+    """ℓ(z, η + b) for another likelihood ℓ and an offset b, a number or one each.
 
     >>> from privest.estimator.likelihood import GaussianLikelihood
     >>> plain = GaussianLikelihood(1.0, noise=1.0)
@@ -263,35 +241,32 @@ class Shifted(Likelihood):
         return self.likelihood.value(z, eta + backend.xp.asarray(self.offset), backend)
 
     def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
-        return self.likelihood.possible(z, *further(backend))
+        return self.likelihood.possible(z, backend)
 
     def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
         moved = eta + backend.xp.asarray(self.offset)
-        return self.likelihood.rough(z, moved, *further(backend))
+        return self.likelihood.rough(z, moved, backend)
 
     def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index | None:
         moved = eta + backend.xp.asarray(self.offset)
-        return self.likelihood.hump(z, moved, *further(backend))
+        return self.likelihood.hump(z, moved, backend)
 
     def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
         offset: Array = backend.xp.asarray(self.offset)
-        return self.likelihood.centre(z, *further(backend)) - offset
+        return self.likelihood.centre(z, backend) - offset
 
 
 @likelihood_of.register
 def _(mechanism: Componentwise, variance: ArrayLike) -> Likelihood:
-    """Data perturbation: channels on the readings themselves.
-
-    For u = Ay + b ask `maximum_likelihood_of`: it takes AH as H, the variances of Aw, and b.
-    """
+    """Channels on the measurements themselves; for u = Ay + b `estimate_release` takes AH as H."""
     if mechanism.matrix is not None or mechanism.offset.any():
         raise InvalidInput(
             "the channels act on Ay + b, so that their η is AHθ + b: pass the mechanism to "
-            "privest.estimator.maximum_likelihood_of."
+            "privest.estimate with its model."
         )
     if mechanism.common is not None:
         return likelihood_of(mechanism.common, variance)
-    spread = np.broadcast_to(as_array(variance, "the variance of w"), mechanism.readings)
+    spread = np.broadcast_to(as_array(variance, "the variance of w"), mechanism.measurements)
     pairs = list(zip(mechanism.channels, spread.tolist()))
     made = {pair: likelihood_of(*pair) for pair in dict.fromkeys(pairs)}
     return Rowwise([made[pair] for pair in pairs])

@@ -1,4 +1,4 @@
-"""What a source of release noise is, and the guard against noise that is lost in rounding."""
+"""A source of privacy noise, and the guard against noise that is lost in rounding."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Source(ABC):
         return type(self).__name__
 
     def state(self) -> dict[str, Any]:
-        """What the next draw depends on (JSON and arrays); as sensitive as the readings."""
+        """The state of the next draw (JSON and arrays); as sensitive as the measurements."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - nothing to take up
@@ -83,7 +83,7 @@ class Source(ABC):
 
 
 def numbers(shown: Shown) -> Numbers:
-    """What is to be shown, computed where it is a function."""
+    """The values to be shown, computed where it is a function."""
     return shown() if callable(shown) else shown
 
 
@@ -93,7 +93,7 @@ def shape_of(shown: Numbers) -> tuple[int, ...]:
 
 
 def in_doubles(shown: Shown, clip: Clip | None = None) -> Array:
-    """What is to be shown as nearest doubles: enough for a simulation."""
+    """The values to be shown as nearest doubles: enough for a simulation."""
     found = numbers(shown)
     plain = found.high if isinstance(found, Exactly) else found
     if clip is None:

@@ -117,7 +117,7 @@ class Kept(Source):
         return released
 
     def _new(self, shown: Shown, how: dict[str, Any], made: str) -> Array:
-        """A new release, on disk. Of several processes the first to end has made it.
+        """A new release, on disk. The first of several processes to end has made it.
 
         The others get FileExistsError; what they drew is gone, and nobody has seen it.
         """
@@ -196,7 +196,7 @@ class Kept(Source):
         return self._tag("release", made.encode() + exact_bytes(released))
 
     def _readings_tag(self, shown: Numbers) -> bytes:
-        """Of a simulation; for a real release it is one of nothing."""
+        """The tag of the measurements of a simulation; of a real release that of nothing."""
         return self._tag("readings", exact_bytes(shown) if self.simulated else b"")
 
     def _tag(self, what: str, content: bytes) -> bytes:

@@ -146,7 +146,7 @@ class NumericalDensity(Mass):
         return bool(self._score_jumps(*around, reach / 300))
 
     def _snapped(self, points: tuple[float, ...], reach: float) -> tuple[float, ...]:
-        """Return the points found, each replaced by the special point that it is close to."""
+        """The points found, each replaced by the special point that it is close to."""
         known = self._landscape.points
         nearest = [min(known, key=lambda k: abs(k - p)) for p in points]
         return tuple(sorted({k if abs(k - p) <= reach else p for k, p in zip(nearest, points)}))

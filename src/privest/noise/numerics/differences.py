@@ -1,4 +1,4 @@
-"""What differences tell of a function: derivatives, each with an error, and where it jumps."""
+"""Derivatives by extrapolated differences, each with an error, and jumps of a function."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ Function = Callable[[Array], Array]
 def first_derivative(
     function: Function, x: Array, step: Array, unit: float = 1.0
 ) -> tuple[Array, Array]:
-    """Return g'(x) and an error bound, from (g(x+h) − g(x−h))/2h and Richardson's extrapolation.
+    """g'(x) and an error bound, from (g(x+h) − g(x−h))/2h and Richardson's extrapolation.
 
-    `step` is the largest h to try, one for each x: g must be smooth on (x − step, x + step).
-    Ridders' rule: of the whole table of extrapolations, the entry that its neighbours confirm
-    best. Where g is not smooth on the whole interval the smaller steps win. Values of g are taken
-    to be rounded to ε(|g| + unit): a logarithm of a number near 1 is off by ε, not by ε|g|.
+    `step`: the largest h, one for each x; g must be smooth on (x − step, x + step). Ridders' rule:
+    the entry of the extrapolation table that its neighbours confirm best. Values of g are taken to
+    be rounded to ε(|g| + unit).
 
     >>> value, error = first_derivative(np.exp, np.array([0.0]), np.array([0.5]))
     >>> bool(abs(value[0] - 1) <= error[0] < 1e-11)
@@ -43,12 +42,7 @@ def first_derivative(
 def second_derivative(
     function: Function, x: Array, step: Array, unit: float = 1.0
 ) -> tuple[Array, Array]:
-    """Return g''(x) and an error bound, from (g(x+h) − 2g(x) + g(x−h))/h² in the same way.
-
-    >>> value, error = second_derivative(np.exp, np.array([0.0]), np.array([0.5]))
-    >>> bool(abs(value[0] - 1) <= error[0] < 1e-8)
-    True
-    """
+    """g''(x) and an error bound, from (g(x+h) − 2g(x) + g(x−h))/h² in the same way."""
     h = step * 2.0 ** -np.arange(LEVELS).reshape((-1,) + (1,) * x.ndim)
     above, below = x + h, x - h
     up, middle, down = function(above), function(x), function(below)
@@ -63,14 +57,10 @@ def second_derivative(
 def one_sided_derivative(
     function: Function, x: Array, step: Array, side: int, unit: float = 1.0
 ) -> tuple[Array, Array]:
-    """Return g'(x+) for side = 1, g'(x−) for side = −1, and an error bound.
+    """g'(x+) for side = 1, g'(x−) for side = −1, and an error bound.
 
-    From (g(x + side·h) − g(x))/(side·h), whose error is a series in h; steps that fall by quarters
-    make it the same table as above. g must be smooth between x and x + side·step.
-
-    >>> value, error = one_sided_derivative(np.abs, np.array([0.0]), np.array([0.5]), -1)
-    >>> float(value[0]), bool(error[0] < 1e-12)
-    (-1.0, True)
+    From (g(x + side·h) − g(x))/(side·h), steps falling by quarters; g must be smooth between x and
+    x + side·step.
     """
     h = side * step * 4.0 ** -np.arange(LEVELS - 4).reshape((-1,) + (1,) * x.ndim)
     there = x + h
@@ -102,7 +92,7 @@ def _best(rows: Array, noise: Array) -> tuple[Array, Array]:
 
 
 def _contradiction(rows: Array, noise: Array) -> Array:
-    """How far each row lies outside what all rows of smaller steps allow, four times their noise.
+    """Distance of each row from what all rows of smaller steps allow, four times their noise.
 
     Large steps over a point where g is not smooth can agree with each other on a wrong value;
     small steps, however noisy, then disagree.
@@ -126,20 +116,12 @@ def find_jumps(
     kept: float,
     zoom: float = 1000.0,
 ) -> tuple[float, ...]:
-    """Return the points where `function` changes by as much over `width` as over zoom·`width`.
+    """The points where `function` changes by as much over `width` as over zoom·`width`.
 
-    Each cell [left, right] is halved, always keeping the half over which the function changes
-    more, down to `width` (or the resolution of floating point at x, whichever is larger). A
-    change over the last cell that is at least `kept` times the change over `zoom` times its width
-    is a jump (or a pole) if it is larger than `least(g(left), g(right))`, that is, than rounding.
-    A steep slope loses the factor `zoom` on that way, a cusp |x|^α the factor zoom^α.
-
-    At most one jump a cell is found. Cells narrower than zoom·`width` are left out.
-
-    >>> step = find_jumps(np.sign, np.array([-1.0, 0.5]), np.array([0.7, 2.0]), width=1e-12,
-    ...     least=lambda a, b: np.full(a.shape, 1e-9), kept=0.9)
-    >>> len(step), abs(step[0]) < 1e-12
-    (1, True)
+    Each cell [left, right] is halved, keeping the half over which the function changes more, down
+    to `width` or the resolution of floating point. A last change of at least `kept` times that over
+    `zoom` times the width, and above `least(g(left), g(right))`, is a jump or a pole; a steep slope
+    loses the factor `zoom`, a cusp |x|^α the factor zoom^α. At most one jump a cell is found.
     """
     a, b = left.astype(np.float64), right.astype(np.float64)
     resolution = 8 * EPS * np.maximum(np.abs(a), np.abs(b))

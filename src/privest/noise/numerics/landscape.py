@@ -1,4 +1,4 @@
-"""Where a law lives: its peaks, the edges of its mass, its widths, found from the log-density."""
+"""Peaks, edges of the mass and widths of a log-density."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Landscape:
     """The special points of a log-density (sorted), its largest value, and its narrowest width.
 
     Special points are the finite ends of the support, the landmarks that were given, the local
-    maxima and the edges beyond which the log-density is −∞. `width` is that of a maximum.
+    maxima and the edges beyond which the log-density is −∞.
     """
 
     points: tuple[float, ...]
@@ -50,7 +50,7 @@ def survey(
     """Scan the log-density on points spread geometrically around every anchor and zoom in.
 
     The log-density, unlike the density, still slopes towards a peak that is a million widths
-    away; so a scan in octaves finds a peak wherever it is, unless a broader part of the law
+    away; so a scan in octaves finds a peak wherever it is, unless a broader part
     hides it (then the caller must give a landmark).
     """
     ends = tuple(e for e in support if math.isfinite(e))
@@ -115,7 +115,7 @@ def chains(logdensity: LogDensity, landscape: Landscape, scale: float) -> tuple[
 
 
 def _inward(p: float, side: int, half: float) -> Chain:
-    """Return octaves from `half` down to the resolution of floating point at p."""
+    """Octaves from `half` down to the resolution of floating point at p."""
     finest = FINEST * abs(p)
     ratio = half / finest if finest > 0 else math.inf
     octaves = CHAIN_IN if math.isinf(ratio) else int(math.log2(max(ratio, 4.0)))
@@ -141,7 +141,7 @@ def _scan_values(logdensity: LogDensity, x: Array) -> Array:
 
 
 def _peaks(logdensity: LogDensity, x: Array, height: Array) -> Array:
-    """Find the local maxima of the scan (the highest 16), zoomed in to rounding."""
+    """The local maxima of the scan (the highest 16), zoomed in to rounding."""
     candidates = _local_maxima(height)
     candidates = candidates[np.argsort(-height[candidates], kind="stable")][:MOST_POINTS]
     left, right = x[np.maximum(candidates - 1, 0)], x[np.minimum(candidates + 1, x.size - 1)]

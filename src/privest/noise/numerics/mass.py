@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from privest.arrays import EPS, Array
 from privest.errors import InvalidInput, NumericalFailure
 from privest.noise.numerics import landscape
-from privest.noise.numerics.cdf_table import CdfTable
 from privest.noise.quadrature import (
     FINE,
     Cells,
@@ -29,17 +29,15 @@ MASS_TOLERANCE = 1e-6
 NO_DENSITY = 1e-150
 # Mass that may lie beyond the last octave (1e60 scales) before sampling is refused.
 TAIL_TOLERANCE = 1e-12
+CHUNK = 50_000  # quantiles found at once
 
 Function = Callable[[Array], Array]
 
 
 class Mass:
-    """The mass of a density known by its logarithm: all is computed once, when asked for.
+    """Integral, distribution function and moments of a density known by its logarithm.
 
-    `logdensity` takes arrays; it may be unnormalised if `normalise` is true. `landmarks` are
-    points where it may not be smooth, or where a narrow part of it lies. `scale` is a typical
-    width, in order of magnitude (default: half the support, or 1). `score` and `curvature` are l'
-    and l'' if they are known; else differences are taken.
+    Arguments as for `from_logpdf`. Everything is computed once, when first used.
     """
 
     def __init__(
@@ -97,7 +95,7 @@ class Mass:
             raise InvalidInput(
                 "The density must integrate to 1; its integral is "
                 f"{math.exp(min(log_mass, 700.0)):.10g}. Subtract the logarithm of that from the "
-                "log-density or set normalise=True; if you expected 1, a narrow part of the law "
+                "log-density or set normalise=True; if you expected 1, a narrow part of it "
                 "was missed: give its position as a landmark."
             )
         return 0.0
@@ -133,8 +131,6 @@ class Mass:
                 "sign, and give the support if it is bounded."
             )
         return relative
-
-    # -- for those who solve equations on it ------------------------------------------------------
 
     @property
     def special_points(self) -> tuple[float, ...]:
@@ -194,7 +190,7 @@ class Mass:
         if beyond > TAIL_TOLERANCE * self._mass.estimate.value:
             raise NumericalFailure(
                 f"The tails are too heavy to invert: a part {beyond:.1e} of the mass lies beyond "
-                "1e60 scales. Write a `sample` method for this law."
+                "1e60 scales. Write a `sample` method for this distribution."
             )
         return self._table.quantile(u)
 
@@ -233,7 +229,7 @@ class Mass:
             bad = live & ~finite
             if bad.any():
                 raise NumericalFailure(
-                    "The quantity to be averaged (the score or curvature of the law) is NaN or "
+                    "The quantity to be averaged (the score or curvature) is NaN or "
                     f"infinite at x = {float(x[bad][0])!r}, where the density is not zero."
                 )
             with np.errstate(all="ignore"):
@@ -260,3 +256,81 @@ class Mass:
             return Quadrature(math.nan, 0.0)
         found = self.expectation(lambda x: ((x - mean.value) ** 2, np.zeros(x.shape)))
         return Quadrature(found.value, found.error + mean.error**2)
+
+
+@dataclass(frozen=True)
+class CdfTable:
+    """On each cell the density is a Legendre series; its integral, exact, is the cdf.
+
+        f(x) ≈ Σ_j c_j P_j(t),   t = 2(x − left)/(right − left) − 1,
+        F(x) = F(left) + (right − left)/2 · ∫_{−1}^{t} Σ_j c_j P_j
+
+    The cells come from the quadrature, which has refined them until a polynomial of half the
+    degree gave the same mass: the series is good to rounding.
+    """
+
+    left: Array
+    right: Array
+    series: Array  # (FINE, cells)
+    integral: Array  # (FINE + 1, cells)
+    before: Array  # mass to the left of each cell, and the whole at the end
+
+    @classmethod
+    def from_cells(cls, cells: Cells) -> CdfTable:
+        """Fit the series through the Gauss points; cells without mass are left out."""
+        nodes, weights = gauss(FINE)
+        half = (cells.right - cells.left) / 2
+        mass = half * (cells.values @ weights)
+        full = mass > 0
+        degrees = np.arange(FINE)
+        legendre = np.polynomial.legendre.legvander(nodes, FINE - 1)
+        project = (legendre * weights[:, None]).T * ((2 * degrees + 1) / 2)[:, None]
+        series = project @ cells.values[full].T
+        integral = np.polynomial.legendre.legint(series, lbnd=-1, axis=0)
+        before = np.concatenate([[0.0], np.cumsum(mass[full])])
+        return cls(cells.left[full], cells.right[full], series, integral, before)
+
+    def cdf(self, x: Array) -> Array:
+        """F(x), scaled so that the cells hold all the mass."""
+        flat = np.ravel(x)
+        i = np.maximum(np.searchsorted(self.left, flat, side="right") - 1, 0)
+        left, right = self.left[i], self.right[i]
+        # Between cells (and outside them all) F is flat: t stays at an end of its interval.
+        t = np.clip(2 * (flat - left) / (right - left) - 1, -1, 1)
+        part = np.polynomial.legendre.legval(t, self.integral[:, i], tensor=False)
+        value = (self.before[i] + (right - left) / 2 * part) / self.before[-1]
+        return np.asarray(np.clip(value, 0, 1).reshape(np.shape(x)))
+
+    def quantile(self, u: Array) -> Array:
+        """F⁻¹(u), 0 < u < 1, by Newton's method inside a shrinking bracket."""
+        flat = np.ravel(u)
+        result = np.empty(flat.shape)
+        for begin in range(0, flat.size, CHUNK):
+            result[begin : begin + CHUNK] = self._invert(flat[begin : begin + CHUNK])
+        return result.reshape(np.shape(u))
+
+    def _invert(self, u: Array) -> Array:
+        target = u * self.before[-1]
+        i = np.searchsorted(self.before[1:-1], target, side="right")
+        left, half = self.left[i], (self.right[i] - self.left[i]) / 2
+        goal = (target - self.before[i]) / half
+        low, high = np.full(u.shape, -1.0), np.full(u.shape, 1.0)
+        share = (self.before[i + 1] - self.before[i]) / half
+        t = np.clip(2 * goal / share - 1, -1, 1)
+        todo = np.arange(u.size)
+        for _ in range(80):
+            k = i[todo]
+            excess = np.polynomial.legendre.legval(t[todo], self.integral[:, k], tensor=False)
+            excess -= goal[todo]
+            density = np.polynomial.legendre.legval(t[todo], self.series[:, k], tensor=False)
+            low[todo] = np.where(excess < 0, t[todo], low[todo])
+            high[todo] = np.where(excess < 0, high[todo], t[todo])
+            newton = t[todo] - excess / np.where(density > 0, density, np.inf)
+            good = (density > 0) & (newton > low[todo]) & (newton < high[todo])
+            new = np.where(good, newton, (low[todo] + high[todo]) / 2)
+            moved = np.abs(new - t[todo])
+            t[todo] = new
+            todo = todo[moved > 1e-14]
+            if todo.size == 0:
+                break
+        return np.asarray(left + half * (t + 1))

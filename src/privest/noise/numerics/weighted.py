@@ -24,7 +24,7 @@ import scipy
 
 from privest.arrays import Array, Flags
 from privest.errors import NumericalFailure
-from privest.noise._law import ScalarLaw
+from privest.noise.distribution import Distribution
 from privest.noise.numerics.density import NumericalDensity
 from privest.noise.quadrature import gauss, lobatto, on_panels
 
@@ -63,15 +63,15 @@ class Minimiser:
     error: float = 0.0
 
 
-def least_score(law: ScalarLaw, weight: float) -> Minimiser:
-    """ψ that minimises E ψ² + λ E ψ'² − 2 E ψ' under the law, λ = `weight` (docs/theory.md 7).
+def least_score(law: Distribution, weight: float) -> Minimiser:
+    """ψ that minimises E ψ² + λ E ψ'² − 2 E ψ', λ = `weight` (docs/theory.md 7).
 
-    From the log-density alone, none of the law's closed forms; error from halving all elements.
+    From the log-density alone, no closed forms; error from halving all elements.
     Raises NumericalFailure where it cannot be resolved. Cost: some hundred elements, about ten
     banded solves: 20-50 ms.
 
-    >>> from privest.noise import GaussianLaw
-    >>> found = least_score(GaussianLaw(variance=1.0), 0.5)
+    >>> from privest.noise import Gaussian
+    >>> found = least_score(Gaussian(cov=1.0), 0.5)
     >>> abs(1 / found.slope - 1.5) <= found.error / found.slope**2 < 1e-11
     True
     """
@@ -120,8 +120,8 @@ def _first_edges(density: NumericalDensity, weight: float) -> Array:
         raise _too_rough(len(edges))
     if (top[first : last + 1] <= math.log(GAP_DENSITY)).any():
         raise NumericalFailure(
-            "the law has parts so far apart that its density vanishes between them: their "
-            "optimal scores are not connected. Treat the parts as separate laws."
+            "the density vanishes between parts that are far apart: their optimal scores are not "
+            "connected. Treat the parts separately."
         )
     return edges
 

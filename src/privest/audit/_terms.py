@@ -1,0 +1,272 @@
+"""The terms of an audit: what is audited, against which level, where and how often; its finding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_confidence, as_count
+from privest.errors import InvalidInput
+from privest.linalg import PSD
+from privest.mechanism import Channel, Componentwise, Mechanism
+from privest.mechanism.running import Runnable
+from privest.noise import Quadrature
+from privest.privacy import PrivacyLevel, StreamLevel, as_level
+
+# A plain mechanism: f(y (m,), rng, n) gives n releases (n, q).
+Sampler = Callable[[Array, np.random.Generator, int], Array]
+Audited = Mechanism | Channel | Sampler | Runnable
+Stated = PrivacyLevel | StreamLevel | ArrayLike
+# How the draws of a mechanism compare with its density.
+Draws = Literal["agrees", "contradicts", "not examined", "audited itself"]
+CLOSED_FORM = "closed form supremum"
+EXAMINED = "where it was examined"  # what a verdict is about, if not every y
+# Eigenvalues of a matrix with unit diagonal below this part of the largest are zero.
+ZERO = 1e-12
+AGREE = 1e-6  # two ways to the same information that agree to this part are in agreement
+
+DENSITY = "the density, at the inputs stated"
+DRAWS = "draws, next to the density where there is one"
+DIGITS = "patterns of low binary digits, at three measurements near one another"
+LATER = "single calls in a row, next to the first call"
+BATCHES = "calls for different numbers of draws"
+GLOBAL = "dependence on the global random state"
+PAIRS = "dependence between two outputs"
+MORE = "dependence among three or more outputs (products of signs)"
+EVERYWHERE = "every measurement, by the form of the density"
+BEYOND = (
+    "calls after those", "low digits in a code, or at other measurements",
+    "other states of the process", "the time of calls",
+)  # fmt: skip
+ASPECTS = (DENSITY, DRAWS, DIGITS, LATER, BATCHES, GLOBAL, PAIRS, MORE, EVERYWHERE, *BEYOND)
+
+
+def as_audited(given: Audited) -> Mechanism | Sampler:
+    """A mechanism, or a plain sampler; one channel is a mechanism for one measurement."""
+    if isinstance(given, Channel):
+        return Componentwise(given, measurements=1)
+    if isinstance(given, Runnable):
+        return given.as_mechanism()
+    if not isinstance(given, Mechanism) and not callable(given):
+        raise InvalidInput(
+            "an audit takes a Mechanism, a Channel or a sampler f(y, rng, n); received "
+            f"{type(given).__name__}."
+        )
+    return given
+
+
+def one_vector(y: ArrayLike, audited: Mechanism | Sampler) -> Array:
+    """The measurements y (m,) of the mechanism."""
+    given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
+    if isinstance(audited, Mechanism) and given.size != audited.measurements:
+        raise InvalidInput(
+            f"the mechanism is for {audited.measurements} measurements; received shape "
+            f"{given.shape}."
+        )
+    return given
+
+
+def stated_level(given: Stated) -> PrivacyLevel:
+    """A level in any form; for a stream with a last step S̄ of all its steps."""
+    if isinstance(given, StreamLevel) and given.steps is None:
+        raise InvalidInput("the level has no last step: audit so many of them, level.first(20).")
+    return PrivacyLevel(given.cumulative()) if isinstance(given, StreamLevel) else as_level(given)
+
+
+def as_domain(given: ArrayLike | None, measurements: int) -> Array | None:
+    """(low, high) for all measurements, or one row each: (m, 2)."""
+    if given is None:
+        return None
+    ends = as_array(given, "domain", ndim=(1, 2))
+    if ends.shape not in ((2,), (measurements, 2)) or not (ends[..., 0] < ends[..., 1]).all():
+        raise InvalidInput(
+            "domain is (low, high) with low < high for all measurements, or such a row for each "
+            f"of {measurements}; received shape {ends.shape}."
+        )
+    return np.broadcast_to(ends, (measurements, 2))
+
+
+def has_density(mechanism: Mechanism | Channel) -> bool:
+    """False for channels that were given as a sampler only."""
+    channels = mechanism.channels if isinstance(mechanism, Componentwise) else (mechanism,)
+    return all(getattr(channel, "has_density", True) for channel in channels)
+
+
+def as_sampler(given: Mechanism | Sampler) -> Sampler:
+    """A plain function (y, rng, n) → (n, q), with its output checked."""
+
+    def draw(y: Array, rng: np.random.Generator, n: int) -> Array:
+        z = given.simulate(y, rng, trials=n) if isinstance(given, Mechanism) else given(y, rng, n)
+        z = np.asarray(z, dtype=np.float64)
+        z = z[:, None] if z.ndim == 1 else z
+        if z.ndim != 2 or len(z) != n:
+            raise InvalidInput(
+                f"the sampler must return n = {n} releases, an array (n,) or (n, q); it returned "
+                f"shape {z.shape}."
+            )
+        return z
+
+    return draw
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Draws per place, confidence of all places together, and the places.
+
+    places (k, m): measurement vectors; none: the usual ones of a method (`at`).
+    domain (m, 2): where measurements lie.
+    """
+
+    places: Array
+    samples: int
+    confidence: float
+    generator: np.random.Generator | None
+    domain: Array | None = None
+
+    @classmethod
+    def checked(
+        cls, places: ArrayLike | None, samples: int, confidence: float,
+        rng: np.random.Generator | int | None,
+    ) -> Look:  # fmt: skip
+        """From the arguments of an audit."""
+        named = np.zeros((0, 0)) if places is None else as_array(places, "search", ndim=(1, 2))
+        generator = None if rng is None else np.random.default_rng(rng)
+        count = as_count(samples, "samples", least=4)
+        return cls(np.atleast_2d(named), count, as_confidence(confidence), generator)
+
+    def at(self, usual: Callable[[], Array]) -> Look:
+        """The same, at the usual places where none were named."""
+        return self if self.places.size else replace(self, places=usual())
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The generator, or an error that asks for one."""
+        if self.generator is None:
+            raise InvalidInput("this needs random numbers: give rng=, a number or a generator.")
+        return self.generator
+
+    @property
+    def any_rng(self) -> np.random.Generator:
+        """The generator, or a fixed one: for draws that are only compared with their density."""
+        return np.random.default_rng(13) if self.generator is None else self.generator
+
+    def in_domain(self, count: int) -> Array:
+        """Measurement vectors (count, m) anywhere in the domain."""
+        assert self.domain is not None
+        low, high = self.domain.T
+        return np.asarray(low + (high - low) * self.any_rng.random((count, len(self.domain))))
+
+    @property
+    def each(self) -> float:
+        """The confidence at one place (Bonferroni)."""
+        return 1 - (1 - self.confidence) / len(self.places)
+
+
+class Span(NamedTuple):
+    """Inputs from low to high."""
+
+    low: float
+    high: float
+
+    def within(self, u: Array) -> Flags:
+        """Which inputs lie in it."""
+        return np.asarray((u >= self.low) & (u <= self.high))
+
+
+@dataclass(frozen=True)
+class Found:
+    """The largest information of a channel that a search found, at which input, and its error.
+
+    constant        the channel is a shift (p(z + c|u + c) = p(z|u)): one input stands for all.
+    evaluations     the number of inputs at which the information was integrated.
+    disagrees_at    an input at which the channel's own formula for I(u) is wrong, or None.
+    false_score_at  an input at which its own score is not the derivative of its log-density.
+    span            the inputs that were searched; None: all of them, by the form of the channel.
+    resolution      the widest distance between neighbours among them.
+    unresolved      the share of them on which the density was too rough for the screen.
+    """
+
+    best: Quadrature
+    at: float
+    constant: bool
+    evaluations: int
+    disagrees_at: float | None = None
+    false_score_at: float | None = None
+    span: Span | None = None
+    resolution: float = 0.0
+    unresolved: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What one method found about I_z(y) ≤ S, before a verdict; most fields as in `Certificate`.
+
+    least       a lower bound of the margin: above 1 the level is violated.
+    refuted     a statement of the mechanism about itself is wrong.
+    unsure      the numbers are too uncertain for "holds".
+    undecided   one more reason if there is no verdict.
+    searched    the worst input of each channel.
+    looked      points of `ASPECTS` that this method has examined.
+    """
+
+    margin: float
+    error: float
+    least: float
+    claimed: float
+    worst_y: Array | None
+    method: str
+    reasons: tuple[str, ...]
+    confidence: float | None = None
+    refuted: bool = False
+    unsure: bool = False
+    undecided: tuple[str, ...] = ()
+    where: str = ""
+    resolution: float = 0.0
+    sampler: Draws = "not examined"
+    searched: dict[Channel, Found] = field(default_factory=dict)
+    looked: dict[str, bool] = field(default_factory=dict)
+    examined: tuple[str, ...] = ()
+    power: float = math.nan
+
+
+# --- one matrix in units of another ---------------------------------------------------------------
+
+
+def inverse_root(S: Array) -> tuple[Array, Array]:
+    """W with WWᵀ a generalised inverse of S on its range, and unit columns h with Sh = 0.
+
+    WᵀSW = I. In units in which the diagonal of S is one: measurements with very different levels
+    do not hide each other. A measurement with S_ii = 0 is one of the hidden columns.
+    """
+    size = np.sqrt(np.diagonal(S))
+    seen, dark = np.flatnonzero(size > 0), np.flatnonzero(size == 0)
+    every = np.eye(len(S))
+    if seen.size == 0:
+        return every[:, seen], every
+    unit = size[seen, None]
+    values, vectors = np.linalg.eigh(S[np.ix_(seen, seen)] / unit / unit.T)
+    kept = values > ZERO * values[-1]
+    hidden = every[:, seen] @ (vectors[:, ~kept] / unit)
+    hidden /= np.linalg.norm(hidden, axis=0)
+    root = every[:, seen] @ (vectors[:, kept] / np.sqrt(values[kept]) / unit)
+    return root, np.concatenate([hidden, every[:, dark]], axis=1)
+
+
+def relative(S: PSD, information: Array) -> float:
+    """λ_max(S^-½ I S^-½); inf where I reveals a direction h that S hides.
+
+    hᵀIh is compared with |h|ᵀ|I||h|, the size of what cancels in it: a hidden measurement is judged
+    by its own information, not next to that of the others.
+    """
+    if not np.isfinite(information).all():
+        return math.inf
+    root, hidden = inverse_root(S.dense())
+    shown = (hidden * (information @ hidden)).sum(axis=0)
+    size = (np.abs(hidden) * (np.abs(information) @ np.abs(hidden))).sum(axis=0)
+    if (shown > ZERO * size).any():
+        return math.inf
+    return float(np.linalg.eigvalsh(root.T @ information @ root)[-1]) if root.size else 0.0

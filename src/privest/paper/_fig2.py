@@ -1,0 +1,289 @@
+"""The private RLS on real people against its bound (`fig:pprls-non-syms`).
+
+S_k is uniform in [0.2, 2], U_k = 0.1 √S_k ξ_k: releases look back to all earlier measurements.
+The mean of ‖θ̂_k − θ_ref‖² over blocks and repetitions is compared with that of tr Σ_PPCR,k.
+
+In the paper a repetition repeats the privacy noise only. The blocks are then 20 fixed draws of the
+measurements and the reference one draw of the "truth", and the band around the bound allows for
+both. `resplit` draws a new reference and new blocks for every repetition. Either way the expected
+value lies above the bound by the error of the reference, tr Σ_ref. "synthetic" has the same rows,
+θ_ref true and w drawn afresh: there the bound itself is the expected value.
+
+**The band.** B blocks, R repetitions each, θ̂ − θ_ref = a_b + d_br − c: a_b from the measurements of
+the block, d_br from the privacy noise, c the error of the reference. With x̄_b the mean over the
+repetitions of a block, the mean of all ‖θ̂ − θ_ref‖² is a sum of squares of normal numbers,
+
+    M = (1/B) Σ_b [ ‖x̄_b − c‖² + (1/R) Σ_r ‖d_br − d̄_b‖² ] ,
+
+whose cumulants are κ_s = 2^{s−1}(s − 1)! [tr Q^s + (R − 1) Σ_b tr(Σ_d/BR)^s] with Q the covariance
+of all (x̄_b − c)/√B: blocks (Σ_a + Σ_d/R)/B on the diagonal, plus Σ_c/B everywhere. A block whose
+first rows are nearly dependent can rule M: the band uses three cumulants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array
+from privest.data.frames import Table as People
+from privest.paper import _figure as draw
+from privest.paper._engine import generator, seed_of
+from privest.paper._figure import Claim, Figure, Table
+from privest.paper._people import (
+    START,
+    Streams,
+    by_step,
+    drawn_level,
+    people_of,
+    rounds,
+    sampling_error,
+)
+from privest.records import Record
+
+LABEL = "fig:pprls-non-syms"
+FALSE_ALARM = 1e-3  # chance, over all steps, that a method that attains the bound is said not to
+OUTSIDE = 0.05  # of the drawn band
+STYLES = {"data": ("#1b9e77", "o"), "synthetic": ("#7570b3", "^")}
+
+
+@dataclass(frozen=True)
+class Point(Record):
+    """After k measurements: the mean of ‖θ̂_k − θ_ref‖² and what it is compared with.
+
+    series           "data" or "synthetic".
+    bound            mean over blocks of tr Σ_PPCR,k.
+    expected         what the mean should be: the bound, and for data the reference's own error.
+    deviation        its standard deviation by chance, and skewness, from the model.
+    standard_error   the same from the spread of the blocks or repetitions, given the reference.
+    """
+
+    series: str
+    k: int
+    mse: float
+    standard_error: float
+    bound: float
+    expected: float
+    deviation: float
+    skewness: float
+    repetitions: int
+    blocks: int
+
+
+def fig2(
+    data: str | People = "diabetes",
+    *,
+    methods: Sequence[str] | None = None,
+    trials: int | None = None,
+    rng: int | np.random.Generator = 1,
+    resplit: bool = False,
+) -> Figure[Point]:
+    """`fig:pprls-non-syms`: the private RLS (`algo:PP_RLS`) on streams of people, and its bound.
+
+    data     "diabetes", "nhanes" (the paper's, downloaded), or a table (`pv.data.load_nhanes`).
+    methods  "data" and "synthetic", or one of them.
+    trials   repetitions of every block: nhanes 20, as in the paper; diabetes 100.
+    resplit  a new random split of the people in every repetition.
+    """
+    names, seed = draw.chosen(methods, STYLES), seed_of(rng)
+    table, plan = people_of(data)
+    count = plan.repetitions if trials is None else trials
+    level = drawn_level(plan.length, generator("level", 0, seed))
+    found = {name: _Collected() for name in names}
+    for r, (streams, each) in enumerate(rounds(table, plan, level, count, seed, resplit)):
+        for name, collected in found.items():
+            if name == "data" or r == 0:  # synthetic: the rows of the first split
+                own = each if name == "data" else count
+                collected.add(streams, own, generator(f"fig2 {name}", r, seed), name == "data")
+    points = [point for name, one in found.items() for point in one.points(name, count)]
+    labels = {"data": table.source, "synthetic": "synthetic measurements, same people"}
+    drawn = partial(_draw, source=table.source, labels=labels)
+    return Figure(LABEL, points, _claims, partial(ratios, labels=labels), drawn)
+
+
+@dataclass(eq=False)
+class _Collected:
+    """The results of the splits of a series, one entry a split."""
+
+    errors: list[Array] = field(default_factory=list)  # (repetitions, B, K)
+    floors: list[Array] = field(default_factory=list)  # (B, K)
+    chances: list[Moments] = field(default_factory=list)
+    first: int = 0
+
+    def add(self, streams: Streams, count: int, rng: np.random.Generator, real: bool) -> None:
+        """Real measurements with fresh privacy noise; or fresh measurements with θ_ref true."""
+        y = streams.measurements(count) if real else streams.synthetic(count, rng)
+        self.errors.append(streams.squared_errors(y, rng.standard_normal(y.shape)))
+        reference, bound = streams.split.reference_covariance, streams.covariances("bound")
+        parts = (np.zeros_like(bound), bound, np.zeros_like(reference))
+        if real:
+            parts = streams.covariances("measured"), streams.covariances("noise"), reference
+        self.floors.append(streams.floors)
+        self.chances.append(mean_square_moments(*parts, count))
+        self.first = max(self.first, streams.first)
+
+    def points(self, name: str, repetitions: int) -> list[Point]:
+        errors, floors = np.stack(self.errors), np.stack(self.floors)
+        # Splits share people and are counted as independent draws: the mean stays as it is.
+        chance = average_moments(self.chances)
+        found = {
+            "mse": errors.mean(axis=(0, 1, 2)),
+            "standard_error": sampling_error(errors, floors, fresh=name == "synthetic"),
+            "bound": floors.mean(axis=(0, 1)),
+            "expected": chance.mean,
+            "deviation": chance.deviation,
+            "skewness": chance.skewness,
+        }
+        same = {"repetitions": repetitions, "blocks": floors.shape[1]}
+        return by_step(Point, self.first, found, series=name, **same)
+
+
+class Moments(NamedTuple):
+    """Mean, standard deviation and skewness of M, at every step, (K,)."""
+
+    mean: Array
+    deviation: Array
+    skewness: Array
+
+    def band(self, outside: float) -> tuple[Array, Array]:
+        """The interval that M leaves with probability `outside`, or less, half on each side.
+
+        Above: a shifted multiple of χ² with these three moments (Pearson 1959, Imhof 1961), exact
+        for equal squares, normal in the limit, and close for unequal squares. Below, where
+        that distribution ends too early when one square rules the sum: it or χ² with two moments,
+        whichever reaches lower.
+        """
+        freedom = 8.0 / self.skewness**2
+        unit = self.deviation / np.sqrt(2.0 * freedom)
+        low = self.mean + unit * (scipy.stats.chi2.ppf(outside / 2.0, freedom) - freedom)
+        high = self.mean + unit * (scipy.stats.chi2.isf(outside / 2.0, freedom) - freedom)
+        plain = 2.0 * (self.mean / self.deviation) ** 2
+        other = self.mean / plain * scipy.stats.chi2.ppf(outside / 2.0, plain)
+        return np.minimum(low, other), np.asarray(high)
+
+
+def mean_square_moments(shared: Array, fresh: Array, reference: Array, repetitions: int) -> Moments:
+    """The moments of M: Σ_a and Σ_d are (B, K, n, n), Σ_c (n, n). O(B K n³).
+
+    Exact for normal errors; real residuals have other fourth moments, which matter little here.
+    """
+    blocks = len(shared)
+    own = (shared + fresh / repetitions) / blocks
+    noise, rest = fresh / (blocks * repetitions), repetitions - 1
+    common = np.broadcast_to(reference / blocks, own.shape[1:])  # Σ_c/B, in all B² places
+    first = _trace(own).sum(0) + rest * _trace(noise).sum(0) + blocks * _trace(common)
+    own2, common2 = own @ own, common @ common
+    second = _trace(own2).sum(0) + rest * _trace(noise @ noise).sum(0)
+    second = second + 2.0 * _trace(own @ common).sum(0) + blocks**2 * _trace(common2)
+    third = _trace(own2 @ own).sum(0) + rest * _trace(noise @ noise @ noise).sum(0)
+    third = third + 3.0 * _trace(own2 @ common).sum(0) + 3.0 * blocks * _trace(own @ common2).sum(0)
+    third = third + blocks**3 * _trace(common2 @ common)
+    return _from_cumulants(first, 2.0 * second, 8.0 * third)
+
+
+def average_moments(parts: Sequence[Moments]) -> Moments:
+    """The moments of the mean of independent M's."""
+    count = len(parts)
+    second = np.sum([p.deviation**2 for p in parts], axis=0) / count**2
+    third = np.sum([p.skewness * p.deviation**3 for p in parts], axis=0) / count**3
+    return _from_cumulants(np.mean([p.mean for p in parts], axis=0), second, third)
+
+
+def _from_cumulants(first: Array, second: Array, third: Array) -> Moments:
+    deviation = np.sqrt(second)
+    return Moments(first, deviation, third / deviation**3)
+
+
+def _trace(matrices: Array) -> Array:
+    return np.asarray(np.trace(matrices, axis1=-2, axis2=-1))
+
+
+# --- claim, table, picture ------------------------------------------------------------------------
+
+
+def _claims(points: Sequence[Point]) -> list[Claim]:
+    names = dict.fromkeys(p.series for p in points)
+    return [_claim([p for p in points if p.series == name and p.k >= START]) for name in names]
+
+
+def _claim(own: Sequence[Point]) -> Claim:
+    """Does the error of one series stay within its chance band at every step (Bonferroni)?"""
+    mse, bound = draw.columns(own, "mse", "bound")
+    chance = chance_of(own)
+    low, high = chance.band(FALSE_ALARM / len(own))
+    outside = (mse < low) | (mse > high)
+    ratio = mse / bound
+    real = own[0].series == "data"
+    where = "on the data" if real else "on synthetic data of the same design"
+    return Claim(
+        label=LABEL,
+        claim=f"The private RLS matches the private bound for k ≥ {own[0].k}, {where}.",
+        holds=not outside.any(),
+        numbers={
+            "steps": len(own),
+            "outside the chance band": int(outside.sum()),
+            "largest deviation": float(np.max(np.abs(mse - chance.mean) / chance.deviation)),
+            "least MSE/bound": float(ratio.min()),
+            "mean MSE/bound": float(ratio.mean()),
+            "largest MSE/bound": float(ratio.max()),
+            "mean expected/bound": float((chance.mean / bound).mean()),
+            "repetitions": own[0].repetitions,
+            "blocks": own[0].blocks,
+        },
+    )
+
+
+def chance_of(points: Sequence[Point]) -> Moments:
+    """The range of chance of the errors of these points."""
+    return Moments(*draw.columns(points, "expected", "deviation", "skewness"))
+
+
+def ratios(points: Sequence[Record], labels: dict[str, str]) -> Table:
+    """Errors of each series over the bound: at k = 10 or a little later, in the middle, at last."""
+    by = {(p.series, p.k): p for p in points}  # type: ignore[attr-defined]
+    steps = sorted({k for _, k in by if k >= START})
+    shown = sorted({steps[0], steps[len(steps) // 2], steps[-1]})
+    rows = {
+        label: [f"{by[name, k].mse / by[name, k].bound:.3f}" for k in shown]  # type: ignore[attr-defined]
+        for name, label in labels.items()
+        if (name, shown[0]) in by
+    }
+    first = next(iter(by))[0]
+    rows["the private bound itself"] = [f"{by[first, k].bound:.3g}" for k in shown]  # type: ignore[attr-defined]
+    title = "Mean-square error as a multiple of the private bound"
+    return Table(title, [f"k = {k}" for k in shown], rows)
+
+
+def _draw(points: Sequence[Point], source: str, labels: dict[str, str]) -> draw.Picture:
+    """The error on a log scale, and its ratio to the bound with the 95% bands of chance."""
+    figure = draw.new_figure(8.6, 7.4)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    for name, own in draw.curves(points, STYLES, by="series", along="k"):
+        colour, mark = STYLES[name]
+        k, mse, bound, expected = draw.columns(own, "k", "mse", "bound", "expected")
+        low, high = chance_of(own).band(OUTSIDE)
+        below.fill_between(k, low / bound, high / bound, color=colour, alpha=0.18, lw=0)
+        for axes, values in ((above, mse), (below, mse / bound)):
+            axes.plot(
+                k, values, color=colour, lw=1.3, marker=mark, ms=4.5,
+                markevery=max(1, len(k) // 16), label=f"private RLS, {labels[name]}",
+            )  # fmt: skip
+        if name == "data":
+            reference = "bound + error of the reference estimate"
+            below.plot(k, expected / bound, color=colour, lw=1.2, ls=":", label=reference)
+    draw.floor(above, points, "k", "private bound tr Σ_PPCR")
+    draw.steps_and_ratios(above, below)
+    one = points[0]
+    above.set_title(
+        f"Private recursive least squares against its bound\n{source}: {one.blocks} streams, "
+        f"{one.repetitions} repetitions",
+        loc="left",
+    )
+    below.set_title("shaded: 95% of chance if the bound is attained", loc="left", fontsize=9)
+    below.legend(frameon=False, fontsize=9, loc="upper right")
+    return figure

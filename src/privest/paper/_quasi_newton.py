@@ -1,0 +1,122 @@
+"""A recursive estimate from single bits: quasi-Newton, efficient in the limit.
+
+The rival of `fig:pprls-syms`: one scalar correction a bit, no data kept, many trials side by side.
+The paper names its algorithm by a citation only (`wang2024asymptotically`), which we could not
+read: this is recursive Fisher scoring with a projection, the type that the citation describes. It
+may differ from that algorithm in weights, projection or start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.errors import NumericalFailure
+from privest.estimator.likelihood import BinaryLikelihood
+
+NEWTON = 60  # at most so many steps of the projection's scalar equation
+CLOSE = 1e-12  # how exactly a projected estimate lies on the sphere, relative
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """After some bits, for every trial: θ̂ (T, n), P (T, n, n), and J = P⁻¹ (T, n, n)."""
+
+    estimate: Array
+    covariance: Array
+    information: Array
+
+
+@dataclass(frozen=True, eq=False)
+class QuasiNewton:
+    """θ̂_k from bits z_k = 1{y_k + d_k ≤ C}, y_k = h_kᵀθ + w_k, one bit at a time.
+
+        J_k = J_{k−1} + i(η_k) h_k h_kᵀ ,   P_k = J_k⁻¹ ,   η_k = h_kᵀθ̂_{k−1}
+        θ̂_k = Π_k( θ̂_{k−1} + P_k h_k ℓ'(z_k, η_k) )
+
+        ℓ'(z, η) = (F − z) f/(F(1 − F)) ,   i(η) = f²/(F(1 − F)) ,   both at C − η
+
+    F, f: distribution function and density of w + d (`likelihood`, one variance). Π_k projects onto
+    ‖θ − centre‖ ≤ radius in the norm of J_k. The start is θ̂_0 = centre (n,), P_0 = spread² I.
+    For rows that keep exciting every direction, and θ inside the ball, the covariance of θ̂_k tends
+    in simulation to the Cramér-Rao bound of the bits, (Σ i(h_kᵀθ) h_k h_kᵀ)⁻¹; not proved here.
+    Cost: O(n³) a bit and trial, P_k being updated as a sum of squares.
+    """
+
+    likelihood: BinaryLikelihood
+    centre: Array
+    radius: float
+    spread: float
+
+    def start(self, trials: int) -> State:
+        """Before the first bit."""
+        n = len(self.centre)
+        unit = np.broadcast_to(np.eye(n), (trials, n, n))
+        estimate = np.tile(self.centre, (trials, 1))
+        return State(estimate, self.spread**2 * unit, unit / self.spread**2)
+
+    def step(self, state: State, z: Array, h: Array) -> State:
+        """One more bit for every trial: z (T,), its row h (n,), or (T, n) where trials differ."""
+        rows = np.broadcast_to(h, state.estimate.shape)
+        eta = np.einsum("tn,tn->t", rows, state.estimate)
+        below, above, weight = self._terms(eta)
+        slope = np.where(z > 0.5, below, above)
+        gain = np.einsum("tij,tj->ti", state.covariance, rows)
+        gain /= (1.0 + weight * np.einsum("tn,tn->t", rows, gain))[:, None]  # P_k h
+        half = np.sqrt(weight)[:, None]
+        information = state.information + (half * rows)[:, :, None] * (half * rows)[:, None, :]
+        # P_k = (I − i P_k h hᵀ) P_{k−1} (…)ᵀ + i P_k h hᵀ P_k: a sum of squares, never negative.
+        keep = np.eye(len(self.centre)) - (weight[:, None] * gain)[:, :, None] * rows[:, None, :]
+        covariance = keep @ state.covariance @ keep.transpose(0, 2, 1)
+        covariance += (half * gain)[:, :, None] * (half * gain)[:, None, :]
+        moved = state.estimate + gain * slope[:, None]
+        return State(self.projected(moved, information), covariance, information)
+
+    def follow(self, z: Array, rows: Array) -> Array:
+        """θ̂_k after every bit, (T, K, n), from z (T, K) and h_k, (K, n) or (T, K, n)."""
+        state, path = self.start(len(z)), np.empty((*z.shape, len(self.centre)))
+        for k in range(z.shape[1]):  # a recursion: the trials are side by side, the steps are not
+            state = self.step(state, z[:, k], rows[..., k, :])
+            path[:, k] = state.estimate
+        return path
+
+    def information(self, eta: Array) -> Array:
+        """i(η) = Σ_z P(z) ℓ'(z, η)²: what one bit says about η = hᵀθ."""
+        return self._terms(eta)[2]
+
+    def _terms(self, eta: Array) -> tuple[Array, Array, Array]:
+        """ℓ'(1, η), ℓ'(0, η) and i(η)."""
+        below = self.likelihood(np.ones_like(eta), eta)
+        above = self.likelihood(np.zeros_like(eta), eta)
+        weight = np.exp(below.value) * below.slope**2 + np.exp(above.value) * above.slope**2
+        return below.slope, above.slope, weight
+
+    def projected(self, estimate: Array, information: Array) -> Array:
+        """argmin of (x − θ̂)ᵀJ(x − θ̂) over the ball, for those outside it.
+
+        With J = QΛQᵀ and u = Qᵀ(θ̂ − centre): x_i = λ_i u_i/(λ_i + μ), ‖x‖ = radius. 1/‖x‖ is a
+        concave function of μ, so Newton's steps from μ = 0 rise to the root and never pass it.
+        """
+        offset = estimate - self.centre
+        outside = np.flatnonzero(np.linalg.norm(offset, axis=1) > self.radius)
+        if not len(outside):
+            return estimate
+        values, vectors = np.linalg.eigh(information[outside])
+        u = np.einsum("tij,ti->tj", vectors, offset[outside])
+        mu = np.zeros(len(outside))
+        for _ in range(NEWTON):
+            shrunk = values * u / (values + mu[:, None])
+            size = np.linalg.norm(shrunk, axis=1)
+            far = np.abs(size / self.radius - 1.0) >= CLOSE
+            if not far.any():
+                break
+            fall = (shrunk**2 / (values + mu[:, None])).sum(axis=1)  # −½ d‖x‖²/dμ
+            # A trial that has arrived stays: no trial depends on the others beside it.
+            mu += np.where(far, (size / self.radius - 1.0) * size**2 / fall, 0.0)
+        else:
+            raise NumericalFailure("the projection of an estimate onto the ball did not converge.")
+        inside = estimate.copy()
+        inside[outside] = self.centre + np.einsum("tij,tj->ti", vectors, shrunk)
+        return inside

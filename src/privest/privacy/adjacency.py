@@ -1,0 +1,275 @@
+"""Adjacency: which pairs of data sets y, y' a statement of differential privacy compares.
+
+A Gaussian release at level S makes the pair exactly μ-GDP with μ² = (y − y')ᵀS(y − y'). An ε
+without its adjacency means nothing, so every conversion takes a sensitivity.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from privest.arrays import (
+    Array,
+    ArrayLike,
+    Index,
+    as_array,
+    as_count,
+    as_counts,
+    as_number,
+    as_positive,
+    fingerprint_of,
+)
+from privest.errors import InvalidInput
+from privest.linalg import PSD, Blocks
+from privest.privacy import gdp
+from privest.privacy._spans import largest_of_spans
+from privest.records import Record
+
+Kind = Literal["measurement", "block", "steps", "record", "direction"]
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    """A set of differences y − y', made by one of its class methods.
+
+        Adjacency.measurement(c)        one scalar measurement differs by at most c
+        Adjacency.block(c, sizes)       one block of them, by at most c in Euclidean norm
+        Adjacency.steps(c, n)           any n adjacent steps together, by at most c in norm
+        Adjacency.record([c_1, …])      all measurements of one record at once, y_j by at most c_j
+        Adjacency.direction(v)          y along the vector v, or a smaller multiple of it
+
+    `length` is the largest ‖y − y'‖: μ at the level S = I.
+    """
+
+    kind: Kind
+    bounds: tuple[float, ...]
+    sizes: tuple[int, ...] | None = None
+    count: int = 1
+
+    @classmethod
+    def measurement(cls, by: float) -> Adjacency:
+        """One measurement y_k, any k, differs by at most `by`: μ = by·max_k √S_kk."""
+        return cls("measurement", (as_positive(by, "the sensitivity"),))
+
+    @classmethod
+    def block(cls, by: float, sizes: Sequence[int] | None = None) -> Adjacency:
+        """One block differs by at most `by` in Euclidean norm: μ = by·max_k √λ_max(S_kk).
+
+        `sizes` are the block sizes in order; without them the blocks of the level (of a stream: its
+        steps). Blocks of a stream may span steps; where the stream has no end, they repeat.
+        """
+        own = None if sizes is None else as_counts(sizes, "sizes of the blocks", least=1)
+        return cls("block", (as_positive(by, "the sensitivity"),), own)
+
+    @classmethod
+    def steps(cls, by: float, count: int) -> Adjacency:
+        """Any `count` adjacent steps together differ by at most `by` in Euclidean norm.
+
+            μ = by·max over windows of √λ_max(S_window)
+
+        A day of hourly measurements is `steps(by, 24)`, whenever the day begins; `by` = c√24 if
+        each differs by at most c. Measurements of a `PrivacyLevel` are steps of one each.
+
+        >>> from privest.privacy import StreamLevel
+        >>> level = StreamLevel.constant(1.0, lags=[1.0])  # [[2, 1], [1, 2]] of two steps
+        >>> round(level.to_mu(sensitivity=Adjacency.steps(1.0, 2)) ** 2, 12)
+        3.0
+        """
+        number = as_count(count, "adjacent steps", least=1)
+        return cls("steps", (as_positive(by, "the sensitivity"),), count=number)
+
+    @classmethod
+    def record(cls, by: Sequence[float]) -> Adjacency:
+        """All measurements of one record differ, y_j by at most by[j]: μ² = Σ_j c_j²S_jj.
+
+        For a diagonal level of one record, such as the private columns of one row of a table.
+
+        >>> from privest.privacy import PrivacyLevel
+        >>> record = Adjacency.record((1.0, 6.0))
+        >>> round(PrivacyLevel([4.0, 0.25]).to_mu(sensitivity=record) ** 2, 9)  # 4·1 + 36/4
+        13.0
+        """
+        given = as_array(by, "sensitivities of a record", ndim=1)
+        if not given.size or not (given > 0).all():
+            raise InvalidInput("sensitivities of a record are numbers > 0, one a measurement.")
+        return cls("record", tuple(given.tolist()))
+
+    @classmethod
+    def direction(cls, vector: ArrayLike) -> Adjacency:
+        """y differs by the vector v or a smaller multiple of it: μ² = vᵀSv."""
+        v = as_array(vector, "direction of the sensitivity", ndim=1)
+        if not v.any():
+            raise InvalidInput("direction of the sensitivity must not be zero.")
+        return cls("direction", tuple(v.tolist()))
+
+    @property
+    def by(self) -> float:
+        """The bound of kinds that have one number."""
+        return self.bounds[0]
+
+    @property
+    def vector(self) -> Array:
+        """The bounds as an array: c of a record, v of a direction."""
+        return np.array(self.bounds)
+
+    @property
+    def length(self) -> float:
+        """The largest ‖y − y'‖: μ for the level S = I."""
+        return float(np.linalg.norm(self.bounds)) if len(self.bounds) > 1 else abs(self.by)
+
+    @property
+    def key(self) -> str:
+        """The text that ledgers store, by which two sensitivities are compared."""
+        if self.kind == "direction":
+            return f"Along({fingerprint_of('along', self.vector)})"
+        names = {
+            "measurement": "OneReading", "block": "OneBlock", "steps": "AdjacentSteps",
+            "record": "OneRecord",
+        }  # fmt: skip
+        more = {"block": f", sizes={self.sizes}", "steps": f", steps={self.count}"}
+        by = self.bounds if self.kind == "record" else self.by
+        return f"{names[self.kind]}(by={by}{more.get(self.kind, '')})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Adjacency) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        """Which two data sets are compared, for statements."""
+        if self.kind == "measurement":
+            return f"one measurement differs by at most {self.by:g}"
+        if self.kind == "block":
+            return f"the measurements of one block differ by at most {self.by:g} in Euclidean norm"
+        if self.kind == "steps":
+            return (
+                f"the measurements of {self.count} adjacent steps differ by at most {self.by:g} in "
+                "Euclidean norm"
+            )
+        if self.kind == "record":
+            listed = ", ".join(f"{by:g}" for by in self.bounds)
+            return f"all measurements of one record differ, by at most {listed}"
+        return "the measurements differ by the stated direction or a smaller multiple of it"
+
+    def mu(self, level: PSD) -> float:
+        """μ = max √((y − y')ᵀS(y − y')) over the set."""
+        if self.kind == "measurement":
+            return self.by * math.sqrt(float(np.max(level.diagonal())))
+        if self.kind == "record":
+            return float(np.linalg.norm(np.sqrt(self.levels(level)) * self.bounds))
+        if self.kind == "direction":
+            if len(self.bounds) != level.size:
+                raise InvalidInput(
+                    f"direction of the sensitivity has length {len(self.bounds)}; "
+                    f"the level has {level.size} rows."
+                )
+            return float(np.linalg.norm(level.factor_rows(self.vector[:, None])))
+        own = level.sizes if isinstance(level, Blocks) else None
+        if self.kind == "block" and (self.sizes is None or self.sizes == own):
+            return self.by * math.sqrt(level.norm())
+        spans = self.spans(range(level.size + 1))
+        return self.by * math.sqrt(largest_of_spans(level, *spans))
+
+    def spans(self, ends: Sequence[int]) -> tuple[Index, Index]:
+        """First and end of the blocks, or of the windows of adjacent steps.
+
+        `ends`: 0 and the number of measurements up to every step.
+        """
+        if self.kind == "steps":
+            known = np.asarray(ends)
+            wide = min(self.count, len(known) - 1)
+            return known[:-wide], known[wide:]
+        assert self.sizes is not None
+        if sum(self.sizes) != ends[-1]:
+            raise InvalidInput(
+                f"sizes of the blocks add up to {sum(self.sizes)}; the level has {ends[-1]} rows."
+            )
+        stops = np.cumsum(self.sizes)
+        return stops - np.asarray(self.sizes), stops
+
+    def levels(self, level: PSD) -> Array:
+        """S_jj of a record of this many measurements; refuses a level that mixes them."""
+        if level.pointwise is None:
+            raise InvalidInput(
+                "Adjacency.record needs a diagonal level, one number for each measurement of the "
+                "record: this one mixes them."
+            )
+        if level.size != len(self.bounds):
+            raise InvalidInput(
+                f"the record has {len(self.bounds)} sensitivities; the level is for {level.size} "
+                "measurements."
+            )
+        return level.diagonal()
+
+
+def as_adjacency(sensitivity: float | Adjacency) -> Adjacency:
+    """A number c means: one measurement differs by at most c."""
+    if isinstance(sensitivity, Adjacency):
+        return sensitivity
+    given: object = sensitivity
+    if isinstance(given, list | tuple) or np.ndim(sensitivity):
+        raise InvalidInput(
+            "sensitivity must be a number (one measurement differs by at most that) or an "
+            "Adjacency: .block, .steps, .record, or .direction for a vector."
+        )
+    return Adjacency.measurement(sensitivity)
+
+
+class Convertible(ABC):
+    """A level in the language of differential privacy, for its Gaussian release.
+
+    `sensitivity`: a number c (one measurement differs by at most c) or an `Adjacency`. The
+    constraint I_z(y) ≤ S alone implies no differential privacy; these conversions are facts about
+    the Gaussian release with continuous noise that attains it. A real release is on a grid:
+    `GaussianMechanism.statement`.
+    """
+
+    @abstractmethod
+    def to_mu(self, *, sensitivity: float | Adjacency) -> float:
+        """μ: the release is exactly μ-GDP for this sensitivity."""
+
+    def to_epsilon(self, *, delta: float, sensitivity: float | Adjacency) -> float:
+        """The smallest ε for which the Gaussian release is (ε, δ)-differentially private.
+
+        >>> from privest.privacy import PrivacyLevel
+        >>> round(PrivacyLevel(1.0).to_epsilon(delta=1e-5, sensitivity=1.0), 4)
+        4.3772
+        """
+        return gdp.epsilon_of(self.to_mu(sensitivity=sensitivity), delta)
+
+    def to_rho(self, *, sensitivity: float | Adjacency) -> float:
+        """ρ of zero-concentrated differential privacy (zCDP): μ²/2."""
+        return gdp.rho_of(self.to_mu(sensitivity=sensitivity))
+
+
+@dataclass(frozen=True)
+class Range(Record):
+    """low ≤ y ≤ high in the units of the measurements: public, never taken from private data.
+
+    Clipping to it makes true, at a diagonal level, that one measurement differs by at most `width`.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            end = as_number(getattr(self, name), f"the {name} end of the range")
+            object.__setattr__(self, name, end)
+        if not self.low < self.high or not math.isfinite(self.width):
+            raise InvalidInput(
+                "a range is low, high with low < high and a width that is a number; received "
+                f"{self.low:g}, {self.high:g}."
+            )
+
+    @property
+    def width(self) -> float:
+        """high − low."""
+        return self.high - self.low

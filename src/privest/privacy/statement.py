@@ -1,0 +1,447 @@
+"""Statements of a real release on the grid: Fisher level, ρ, μ, (ε, δ), and their conditions.
+
+They are different promises and none replaces another: I_z(y) ≤ S holds for every value; the others
+compare two data sets and mean nothing without their adjacency.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+
+from privest.arrays import (
+    EPS,
+    AnyArray,
+    Array,
+    ArrayLike,
+    as_array,
+    as_choice,
+    as_count,
+    as_number,
+    as_positive,
+)
+from privest.errors import InvalidInput
+from privest.lattice import GAUSSIAN, GRID, MOST, Coin, flips_at, flips_for, literal_root
+from privest.lattice.coins import WHOLE
+from privest.privacy import gdp
+from privest.privacy._discrete import epsilon_of_move, laplace_epsilon, laplace_metric_epsilon
+from privest.privacy._grid import (
+    SLACK,
+    Entries,
+    Level,
+    Shift,
+    entries_of,
+    largest_that,
+    one_measurement,
+    shift_of,
+    steps_up,
+    whole_sum,
+)
+from privest.privacy.adjacency import Adjacency, Range, as_adjacency
+from privest.privacy.level import as_level
+from privest.privacy.stream import StreamLevel
+from privest.reading import read_flag
+from privest.records import Record
+
+Added = Literal["gaussian", "laplace"]
+PureNoise = Literal["laplace", "coin"]
+DELTA = 1e-6
+TAIL = "checked numerically up to a tail of probability 4e-350, not proved"
+_DOWN = 1.0 - 2.0**-50  # a step to the safe side
+
+
+@dataclass(frozen=True)
+class Statement(Record):
+    """The privacy of one real release on the grid g = 2⁻¹⁰; every number is rounded up.
+
+    law             distribution of the privacy noise, "gaussian" or "laplace"
+    fisher          the most information about any one measurement, max_k S_kk: an unbiased guess
+                    has sd at least 1/√fisher [proved]; for a matrix level to the rounding of its
+                    factor (`GaussianMechanism.literal`)
+    about           the adjacency: which two data sets the numbers below compare
+    conditions      what the data owner must ensure for them; none if a range does
+    squared_steps   Σ n_i², n_i the whole steps of the grid by which coordinate i may shift
+    rho             zCDP [proved]: squared_steps/(2·(4¹⁰ + 1/2)); Laplace: ε²/2
+    mu              Gaussian differential privacy: g·√squared_steps (`TAIL`); None: Laplace
+    delta, epsilon  (ε, δ)-differential privacy; Laplace: pure, δ = 0
+    proved          True: ε is exact for one number (or its mixture of two shifts); False: it
+                    follows from `mu`
+    metric          ε of the paper's metric privacy (`def:DP`), per unit of a measurement: Laplace
+    """
+
+    law: Added
+    fisher: float
+    about: str
+    conditions: tuple[str, ...]
+    squared_steps: int
+    rho: float
+    mu: float | None
+    delta: float
+    epsilon: float
+    proved: bool
+    metric: float | None = None
+    _only: Fraction | None = field(default=None, repr=False)
+
+    def at(self, delta: float) -> Statement:
+        """The same release, its ε at another δ."""
+        if self.mu is None:
+            _require_delta(delta)
+            return self
+        return replace(self, delta=delta, epsilon=_epsilon(self.squared_steps, self._only, delta))
+
+    def explain(self) -> str:
+        """All of it in plain sentences, one a line."""
+        guess = 1 / math.sqrt(self.fisher) if self.fisher else math.inf
+        lines = [
+            f"Fisher information: at most {self.fisher:.6g} about any one measurement: a guess "
+            f"that is unbiased for every value has sd at least {guess:.4g} (proved)."
+        ]
+        if self.mu is None:
+            lines.append(f"Differential privacy: epsilon = {self.epsilon:.6g}, delta = 0 (proved).")
+        else:
+            basis = "proved" if self.proved else TAIL
+            lines += [
+                f"Differential privacy: epsilon = {self.epsilon:.6g} at delta = {self.delta:.3g} "
+                f"({basis}).",
+                f"Gaussian differential privacy: mu = {self.mu:.6g} ({TAIL}).",
+            ]
+        lines.append(f"Zero-concentrated differential privacy: rho = {self.rho:.6g} (proved).")
+        lines.append(f"Differential privacy compares two data sets: {self.about}.")
+        lines += [f"On condition that {condition}." for condition in self.conditions]
+        return "\n".join(lines)
+
+
+def grid_statement(
+    level: Level | ArrayLike,
+    *,
+    sensitivity: float | Adjacency | None = None,
+    range: Range | tuple[float, float] | None = None,
+    widths: AnyArray | None = None,
+    delta: float = DELTA,
+    measurements: int | None = None,
+    parts: bool = False,
+) -> Statement:
+    """The statement of a real Gaussian release at a level, for a sensitivity or a range.
+
+    sensitivity   a number c (one measurement differs by at most c) or an `Adjacency`. Nobody
+                  enforces it: it becomes a condition
+    range         public ends to which measurements are clipped: they differ by at most high − low.
+                  With a sensitivity as well, the smaller counts, on condition of the sensitivity
+    widths        where a level mixes measurements their sums are clipped: by how many steps each
+                  of them can shift then. The mechanisms know (their `statement`)
+    measurements  how many there are, for a level given as a number and a block of all of them
+    parts         for a stream whose level mixes the measurements of a step: true, too, where steps
+                  of which a part is missing show the rest. Costs less than √m steps of the grid in
+                  μ, m measurements a step
+
+    Streams: from all that is ever shown, the final S̄ = AᵀA; every lag costs at least one step.
+
+    >>> said = grid_statement(1.0, sensitivity=1.0)
+    >>> said.squared_steps, said.mu, round(said.epsilon, 6)
+    (1048576, 1.0, 4.886553)
+    >>> grid_statement(1.0, range=(0.0, 1.0)).conditions
+    ()
+    """
+    stated = level if isinstance(level, StreamLevel) else as_level(level)
+    if measurements is not None:
+        as_count(measurements, "measurements", least=1)
+    parts = read_flag(parts, "parts")
+    entries = entries_of(stated)
+    difference = None if sensitivity is None else as_adjacency(sensitivity)
+    if range is None or (difference is not None and difference.kind != "measurement"):
+        if difference is None:
+            raise InvalidInput("state a sensitivity (which two data sets differ) or a range.")
+        shift = shift_of(stated, difference, entries, measurements, parts=parts)
+    else:
+        ends = range if isinstance(range, Range) else Range(*range)
+        steps = (
+            _widths(entries, ends) if widths is None else as_array(widths, "widths", ndim=(0, 1))
+        )
+        if not steps.size or (steps < 0).any():
+            raise InvalidInput("widths are steps of the grid: numbers ≥ 0, at least one.")
+        by = None if difference is None else difference.length
+        shift = one_measurement(entries, by=by, widths=steps)
+        if difference is None:
+            about = (
+                "one measurement differs, by any amount (what is released is clipped as if "
+                f"measurements lay between {ends.low:g} and {ends.high:g})"
+            )
+            return statement_of_shift(_fisher(stated), shift, delta, about, ())
+    return _on_condition(_fisher(stated), shift, delta, str(difference))
+
+
+def grid_mu(level: float, sensitivity: float) -> float:
+    """`mu` of `grid_statement` alone, for one measurement: without the search for its ε.
+
+    >>> grid_mu(1.0, 1.0)
+    1.0
+    """
+    stated = as_level(level)
+    return _root_up(shift_of(stated, as_adjacency(sensitivity), entries_of(stated)).squared)
+
+
+def _fisher(level: Level) -> float:
+    if isinstance(level, StreamLevel):
+        return float(level.final_blocks().diagonal().max())
+    return float(level.for_size(level.size or 1).diagonal().max())
+
+
+def _on_condition(fisher: float, shift: Shift, delta: float, about: str) -> Statement:
+    return statement_of_shift(fisher, shift, delta, about, (f"{about}, which no range enforces",))
+
+
+def statement_of_shift(
+    fisher: float, shift: Shift, delta: float, about: str, conditions: tuple[str, ...]
+) -> Statement:
+    """The statements of a Gaussian release that shifts by so many steps of the grid."""
+    squared = shift.squared
+    return Statement(
+        law="gaussian", fisher=fisher, about=about, conditions=conditions,
+        squared_steps=squared, rho=_up(Fraction(squared) / (2 * GAUSSIAN.variance)),
+        mu=_root_up(squared), delta=delta, epsilon=_epsilon(squared, shift.only, delta),
+        proved=shift.only is not None, _only=shift.only,
+    )  # fmt: skip
+
+
+def rows_statement(
+    rows: ArrayLike, *, sensitivity: float, law: Added, delta: float = DELTA
+) -> Statement:
+    """The statement of a real release of u = Ay, A (q, m), one measurement differing by at most c.
+
+    Noise of unit information on every coordinate; `rows` are the sizes |A_ik| ≥ 0, a vector stands
+    for a diagonal A. Gaussian: as `grid_statement`. Laplace: pure ε, which adds over coordinates,
+
+        ε = max_k Σ_i ε(|A_ik|·c) ,   ε(n + φ steps) = n ln(1/q) + ln(1 + φ(1/q − 1))
+
+    fisher is max_k Σ_i A_ik².
+
+    >>> said = rows_statement([[0.5]], sensitivity=2.0, law="laplace")
+    >>> said.epsilon < 1.0, said.delta, said.fisher
+    (True, 0.0, 0.25)
+    """
+    as_choice(law, get_args(Added), "law")
+    A = as_array(rows, "the rows", ndim=(1, 2))
+    if not A.size or (A < 0).any():
+        raise InvalidInput("the rows are the sizes |A_ik| of A: numbers ≥ 0, at least one.")
+    columns = A[None] if A.ndim == 1 else A  # one entry each on a diagonal
+    difference = Adjacency.measurement(sensitivity)
+    every = np.arange(A.size)
+    at = (every, every) if A.ndim == 1 else np.divmod(every, A.shape[1])
+    shift = one_measurement(Entries(A.ravel(), *at), by=difference.by)
+    with np.errstate(over="ignore"):
+        fisher = float((columns * columns).sum(axis=0).max())
+    if law == "gaussian":
+        return _on_condition(fisher, shift, delta, str(difference))
+    _require_delta(delta)
+    epsilon = _pure_epsilon(columns, difference.by)
+    return Statement(
+        law="laplace", fisher=fisher, about=str(difference),
+        conditions=(f"{difference}, which no range enforces",),
+        squared_steps=shift.squared, rho=epsilon * epsilon / 2 * (1 + 4 * EPS), mu=None,
+        delta=0.0, epsilon=epsilon, proved=True,
+        metric=laplace_metric_epsilon() * float(columns.sum(axis=0).max()),
+    )  # fmt: skip
+
+
+def _pure_epsilon(columns: Array, by: float) -> float:
+    grid = Fraction(by) / Fraction(GRID)
+    values, at = np.unique(columns, return_inverse=True)
+    every = [laplace_epsilon(min(Fraction(w) * grid, Fraction(2 * MOST))) for w in values.tolist()]
+    total = np.asarray(every)[at.reshape(columns.shape)].sum(axis=0)
+    return float(total.max()) * (1 + len(columns) * EPS)
+
+
+def _widths(entries: Entries, ends: Range) -> Array:
+    """Steps by which a clipped coordinate can shift: ⌊c·(high − low)/g⌋, ends rounded inwards."""
+    used = entries.weights != 0
+    for index in (entries.columns[used], entries.coordinates[used]):
+        if index.size and np.bincount(index).max() > 1:
+            raise InvalidInput(
+                "this level mixes measurements: their sums are clipped, and how far those shift is "
+                "known to the mechanism: its statement()."
+            )
+    largest = Fraction(float(entries.weights.max())) * (Fraction(ends.high) - Fraction(ends.low))
+    most = math.floor(largest / Fraction(GRID))
+    return np.minimum(steps_up(entries.weights, math.nextafter(ends.width, math.inf)), most)
+
+
+def _require_delta(delta: float) -> None:
+    """A pure statement does not use δ; it must be a probability below 1 all the same."""
+    if not 0 <= as_number(delta, "delta") < 1:
+        raise InvalidInput(f"delta must be in [0, 1); received {delta:g}.")
+
+
+def _epsilon(squared: int, only: Fraction | None, delta: float) -> float:
+    gdp.epsilon_of(0.0, delta)  # refuses what is no δ
+    return (
+        gdp.epsilon_of(_root_up(squared), delta) if only is None else epsilon_of_move(only, delta)
+    )
+
+
+def _up(value: Fraction) -> float:
+    near = float(value)
+    return math.nextafter(near, math.inf) if Fraction(near) < value else near
+
+
+def _root_up(squared: int) -> float:
+    """g·√(Σ n²), the smallest double not below it."""
+    root = math.sqrt(squared)
+    while Fraction(root) ** 2 < squared:
+        root = math.nextafter(root, math.inf)
+    return GRID * root
+
+
+# --- a person with several rows -------------------------------------------------------------------
+#
+# A person has r rows at the level S = (s/r)·I: every row shows s/r, all of them together s. Where
+# every row differs by at most c, μ² = c²s. The release is a·y + e with r·a² ≤ s for a double a.
+
+
+@lru_cache(maxsize=4096)
+def person_root(level: float, rows: int) -> float:
+    """The largest double c, to a bit, with r·c² ≤ s exactly.
+
+    >>> person_root(4.0, 4)
+    1.0
+    """
+    root = float(literal_root(np.array(level / rows)))
+    while rows * Fraction(root) ** 2 > Fraction(level):
+        root = math.nextafter(root, 0.0)
+    return root
+
+
+def person_statement(
+    level: float,
+    rows: int,
+    *,
+    sensitivity: float,
+    capped: bool = False,
+    delta: float = DELTA,
+    enforced: bool = False,
+) -> Statement:
+    """The statement for a whole person, every row of whom differs by at most `sensitivity`.
+
+    rows      the most that any person has. `capped`: every row has the level s/`rows`, also those
+              of persons who have fewer; else s over the number of their own rows.
+    enforced  whether a range enforces the sensitivity; else it is a condition.
+
+    μ² = c²s but for the grid, r·⌈c√(s/r)/g⌉²·g² at its worst.
+
+    >>> said = person_statement(1.0, 4, sensitivity=1.0, capped=True)
+    >>> said.mu, round(said.epsilon, 5)     # c√s: as for one measurement at level 1
+    (1.0, 4.88655)
+    """
+    s, c = as_positive(level, "level"), as_positive(sensitivity, "sensitivity")
+    count = as_count(rows, "rows of a person", least=1)
+    capped, enforced = read_flag(capped, "capped"), read_flag(enforced, "enforced")
+    shift = _shift(s, count, c, capped)
+    about = (
+        f"every reading of one person differs by at most {c:g} (up to {count} rows)"  # in ledgers
+    )
+    return (
+        statement_of_shift(s, shift, delta, about, ())
+        if enforced
+        else _on_condition(s, shift, delta, about)
+    )
+
+
+def _shift(level: float, rows: int, by: float, capped: bool) -> Shift:
+    counts = np.array([rows]) if capped else np.arange(1, rows + 1)
+    roots = np.array([person_root(level, int(r)) for r in counts]) if len(counts) < 100 else None
+    if roots is None:  # an upper limit of the roots does: they are rounded up to steps
+        roots = np.sqrt(level / counts) * (1 + SLACK)
+    steps = np.minimum(steps_up(roots, by), 2.0 * MOST)
+    largest = whole_sum(float((counts * steps * steps).max()))
+    only = Fraction(person_root(level, 1)) * Fraction(by) / Fraction(GRID) if rows == 1 else None
+    return Shift(largest, only)
+
+
+def person_level(
+    epsilon: float, *, delta: float, rows: int, sensitivity: float, capped: bool = False
+) -> float:
+    """The largest level, to ten digits, whose `person_statement` has at most this ε at δ.
+
+    Raises InvalidInput where not even one step of the grid for every row fits.
+    """
+    most = gdp.mu_of(epsilon, delta)
+    by, count = as_positive(sensitivity, "sensitivity"), as_count(rows, "rows", least=1)
+    high = (most / by) * (most / by)
+    if not math.isfinite(high):
+        raise InvalidInput(f"sensitivity = {by:g} is too small: choose other units.")
+    found = largest_that(
+        lambda s: _root_up(_shift(s, count, by, capped).squared) <= most, high, 2.0**-40
+    )
+    if found is None:
+        raise InvalidInput(
+            f"epsilon = {epsilon:g} at delta = {delta:g} is less than the steps of the grid of "
+            f"{rows} rows: ask for a larger epsilon, or let fewer rows of a person leave (person "
+            "most)."
+        )
+    return found
+
+
+# --- pure ε of one number -------------------------------------------------------------------------
+#
+#     Laplace noise of scale width/ε               I = (ε/width)²
+#     randomised response, q = 1/(1 + e^ε)         I ≤ 4 sinh²(ε/2)/width²
+#
+# Two values `width` apart are compared. Several rows or columns of a person: their ε add.
+
+
+def coin_of(level: float, range: tuple[float, float] = (0.0, 1.0)) -> Coin:
+    """Randomised response with the largest level that is not above `level`.
+
+    >>> coin = coin_of(pure_level("coin", 1.0, 1.0))
+    >>> round(float(coin.wrong), 6), float(coin.level) <= 4 * math.sinh(0.5) ** 2
+    (0.268941, True)
+    """
+    ends = Range(*range)
+    width = Fraction(ends.high) - Fraction(ends.low)
+    flips = flips_at(Fraction(as_positive(level, "level")) * width**2)
+    return Coin(flips, ends.low, ends.high)
+
+
+def coin_epsilon(coin: Coin) -> float:
+    """ε of randomised response, ln((1 − q)/q), rounded up [proved]."""
+    if not isinstance(coin, Coin):
+        raise InvalidInput("coin must be a Coin: coin_of(level, range) makes one.")
+    found = math.log1p((WHOLE - 2 * coin.flips) / coin.flips)
+    step = math.ulp(found)
+    while flips_for(found) > coin.flips:
+        found, step = found + step, 2 * step
+    return found
+
+
+def pure_level(law: PureNoise, epsilon: float, width: float) -> float:
+    """A level at which this noise is ε-private for values `width` apart [proved].
+
+    The largest to about 1e-15 (randomised response); Laplace noise on the grid is up to 0.1% below
+    (ε/width)² where the width is a few steps of it.
+    """
+    as_choice(law, get_args(PureNoise), "law")
+    wanted, apart = as_positive(epsilon, "epsilon"), as_positive(width, "width")
+    shape = 2 * math.sinh(min(wanted, 90.0) / 2) if law != "laplace" else wanted
+    with np.errstate(over="ignore", under="ignore"):
+        level = float((np.float64(shape) / apart) ** 2)
+    if not 0 < level < math.inf:
+        raise InvalidInput(
+            f"epsilon {wanted:g} for values {apart:g} apart has no level that is a number."
+        )
+    while (found := pure_epsilon(law, level, apart)) > wanted:
+        level *= min((wanted / found) ** 2, _DOWN)
+    return level
+
+
+def pure_epsilon(law: PureNoise, level: float, width: float) -> float:
+    """ε of this noise at a level, for values `width` apart; rounded up [proved]."""
+    as_choice(law, get_args(PureNoise), "law")
+    if law == "laplace":
+        with np.errstate(over="ignore"):  # a shift beyond the grid counts as all of it
+            root = math.sqrt(as_positive(level, "level")) * (1 + EPS)
+            return rows_statement([root], sensitivity=width, law="laplace").epsilon
+    return coin_epsilon(coin_of(level, (0.0, width)))

@@ -1,0 +1,421 @@
+"""The survey of a table: what a plan knows of its public columns and of the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy
+
+from privest.aggregate import FeatureRows, SumDesign
+from privest.arrays import AnyArray, Array, Index
+from privest.data.cells import Texts, is_number
+from privest.data.persons import Persons
+from privest.data.rows import Block, read_rows
+from privest.data.source import Source, Stamp, open_source, stamp_of
+from privest.errors import InvalidInput
+from privest.estimator import reference_variance
+from privest.lattice import GRID, literal_root
+from privest.linalg import RunningLeastSquares, least_squares
+from privest.release import extra_variance
+from privest.workflow.spec import Spec
+from privest.workflow.strategies import Gaussian
+from privest.workflow.terms import Known, modelled, modelled_range
+
+ADDED = 1.0 + extra_variance(GRID)  # variance of Gaussian noise of level 1 on the grid
+CHANGED = "was changed since the plan was made: make the plan again."
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Persons with equally many rows, and their sums of H.
+
+    rows, persons   (strata,): different numbers of rows, and how many persons have them.
+    inner, outer    (strata, n, n): Σ HᵀH and Σ Hᵀ11ᵀH of these persons.
+    largest         most rows of a person before a cap; `cut`: rows beyond the cap.
+    numbers         (rows,) whose each row is, 0, 1, …; `leaving`: how many rows each of them has.
+    """
+
+    rows: Index
+    persons: Index
+    inner: Array = field(repr=False)
+    outer: Array = field(repr=False)
+    largest: int
+    cut: int
+    numbers: Index = field(repr=False)
+    leaving: Index = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        """Persons."""
+        return int(self.persons.sum())
+
+    @property
+    def mean_rows(self) -> float:
+        """Rows that leave, per person."""
+        return float(self.rows @ self.persons / self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """A level column: the largest and the mean level, rows of level 0, and the errors' triangle.
+
+    triangle   R with RᵀR = Σ hhᵀ/(σ² + a/s_k); σ² = 0 where it is unknown.
+    """
+
+    largest: float
+    mean: float
+    withheld: int
+    triangle: Array = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """The knowledge of a plan about its table: public columns and the reference only.
+
+    rows, dropped   rows of H, and rows left out for missing features.
+    triangle        R with RᵀR = HᵀH; with survey weights (RᵀR)⁻¹ = A·HᵀW²H·A, A = (HᵀWH)⁻¹.
+    known           what the reference, or the specification, says of each target's residuals.
+    covariance      of the residuals of several targets, by the reference.
+    sums            of the aggregate form: the rows, their weights and public sums.
+    """
+
+    rows: int
+    dropped: int
+    triangle: Array = field(repr=False)
+    known: tuple[Known, ...]
+    covariance: Array | None = None
+    strata: Strata | None = None
+    levels: Levels | None = None
+    sums: SumDesign | None = field(default=None, repr=False)
+    stamp: Stamp | None = field(default=None, repr=False)
+
+    def most_rows(self, spec: Spec) -> int | None:
+        """The most rows of a person that leave: the cap, or the most that anybody has."""
+        return None if self.strata is None else spec.model.most_rows or self.strata.largest
+
+
+def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> Survey:
+    """One pass over the public columns, in blocks; persons are counted first. kept: gets H.
+
+    Without any feature rows are counted by the target. Raises NotIdentifiable.
+    """
+    model, design = spec.model, spec.design
+    table = open_source(spec.data if data is None else data, spec.format)
+    table.require(spec.targets)
+    known, covariance = reference_facts(spec)
+    parts = _Accumulators(spec, table, known)
+    sums, rows, dropped = RunningLeastSquares(len(design.names)), 0, 0
+    for block in _public_blocks(spec, table):
+        H = parts.add(block)
+        sums.add_matrix(H)
+        if kept is not None:
+            kept.add(H)
+        rows, dropped = rows + len(H), dropped + block.dropped
+    sums.require_full(design.names, table.name, rows)
+    triangle = sums.upper if model.weights is None else parts.weighted_triangle()
+    return Survey(
+        rows, dropped, triangle, known, covariance, parts.strata(), parts.levels(),
+        stamp=table.stamp,
+    )  # fmt: skip
+
+
+def inverse_of(triangle: Array) -> Array:
+    """(RᵀR)⁻¹ of a triangle R."""
+    inverse = scipy.linalg.lapack.dtrtri(triangle)[0]
+    return np.asarray(inverse @ inverse.T)
+
+
+def _counted_by(spec: Spec) -> tuple[str, ...] | None:
+    return None if spec.design.columns else spec.targets
+
+
+def _public_blocks(spec: Spec, table: Source) -> Iterator[Block]:
+    model = spec.model
+    if model.person is not None:
+        yield from person_blocks(spec, table, values=False)
+        return
+    beside = [one for one in (model.weights, spec.privacy.level_column) if one is not None]
+    yield from read_rows(
+        table, spec.design, _counted_by(spec), beside=beside, missing=model.missing
+    )
+
+
+class _Accumulators:
+    """Sums beside HᵀH: of survey weights, of levels, of persons."""
+
+    def __init__(self, spec: Spec, table: Source, known: tuple[Known, ...]) -> None:
+        self.spec, self.table, n = spec, table, len(spec.design.names)
+        self.once, self.twice, self.levelled = (
+            RunningLeastSquares(n),
+            RunningLeastSquares(n),
+            RunningLeastSquares(n),
+        )
+        self.variance = known[0].variance or 0.0
+        self.largest, self.total, self.shown, self.rows = 0.0, 0.0, 0, 0
+        self.persons = None if spec.model.person is None else _PersonSums(spec, table)
+
+    def add(self, block: Block) -> Array:
+        """The rows of H that count."""
+        model, H = self.spec.model, block.H
+        if self.persons is not None:
+            return self.persons.add(block)
+        if model.weights is not None:
+            weights = np.asarray(block.beside[model.weights])
+            require_weights(weights, model.weights, self.table.name)
+            self.once.add_matrix(H * np.sqrt(weights)[:, None])
+            self.twice.add_matrix(H * weights[:, None])
+        column = self.spec.privacy.level_column
+        if column is not None:
+            self._add_levels(np.asarray(block.beside[column]), H, column)
+        return H
+
+    def _add_levels(self, levels: Array, H: Array, column: str) -> None:
+        if not bool((np.isfinite(levels) & (levels >= 0)).all()):
+            raise InvalidInput(
+                f"{self.table.name}, column {column!r}: levels are finite numbers, 0 or more."
+            )
+        ends = self.spec.privacy.range.get(self.spec.targets[0])
+        limits = modelled_range(self.spec.model.transform, ends)
+        Gaussian().mechanism(1.0, limits, "").require(literal_root(levels))
+        known = levels / (ADDED + self.variance * levels)
+        self.levelled.add_matrix(H * np.sqrt(known)[:, None])
+        self.largest = max(self.largest, float(levels.max(initial=0.0)))
+        self.total += float(levels.sum())
+        self.shown += int(np.count_nonzero(levels))
+        self.rows += len(levels)
+
+    def weighted_triangle(self) -> Array:
+        """R with (RᵀR)⁻¹ = A·HᵀW²H·A."""
+        root = self.twice.upper @ self.once.inverse()
+        return np.asarray(np.linalg.qr(np.linalg.inv(root).T, mode="r"))
+
+    def levels(self) -> Levels | None:
+        column, names = self.spec.privacy.level_column, self.spec.design.names
+        if column is None:
+            return None
+        if self.shown <= len(names):
+            raise InvalidInput(
+                f"{self.table.name}, column {column!r}: {self.shown} rows have a level above 0, "
+                f"and {len(names)} coefficients need more."
+            )
+        where = f"{self.table.name}, rows with a level above 0"
+        self.levelled.require_full(names, where, self.shown)
+        return Levels(
+            self.largest, self.total / self.rows, self.rows - self.shown,
+            self.levelled.upper,
+        )  # fmt: skip
+
+    def strata(self) -> Strata | None:
+        return None if self.persons is None else self.persons.strata()
+
+
+class _PersonSums:
+    """Sums of H by persons with equally many rows. Memory: a row of H and a text per person."""
+
+    def __init__(self, spec: Spec, table: Source) -> None:
+        assert spec.model.person is not None
+        self.column, self.cap, self.table = spec.model.person, spec.model.most_rows, table
+        self.counted = count_persons(spec, table, values=False)
+        rows = self.counted.rows
+        self.leaving = rows if self.cap is None else np.minimum(rows, self.cap)
+        self.sizes, self.people = np.unique(self.leaving, return_counts=True)
+        self.stratum = np.searchsorted(self.sizes, self.leaving)
+        n = len(spec.design.names)
+        self.inner = np.zeros((len(self.sizes), n, n))
+        self.total: Array = np.zeros((n, self.counted.count))
+        self.again = Persons(self.counted)
+        self.numbers: list[Index] = []
+
+    def add(self, block: Block) -> Array:
+        cells = block.beside[self.column]
+        assert isinstance(cells, Texts)
+        numbers, H = self.again.numbers(cells), block.H
+        if self.cap is not None:
+            kept = self.again.add(numbers) < self.cap
+            H, numbers = H[kept], numbers[kept]
+        which = numbers - 1
+        self.numbers.append(which)
+        if which.max(initial=-1) >= self.total.shape[1]:
+            raise InvalidInput(f"{self.table.name} was changed while it was in use: start again.")
+        for j, values in enumerate(H.T):
+            np.add.at(self.total[j], which, values)
+        strata = self.stratum[which]
+        for place in np.flatnonzero(np.bincount(strata)).tolist():
+            part = H if len(self.sizes) == 1 else H[strata == place]
+            self.inner[place] += part.T @ part
+        return H
+
+    def strata(self) -> Strata:
+        outer = np.zeros_like(self.inner)
+        for place in range(len(self.sizes)):
+            part = self.total[:, self.stratum == place]
+            outer[place] = part @ part.T
+        cut = int((self.counted.rows - self.leaving).sum())
+        return Strata(
+            self.sizes, self.people, self.inner, outer, self.counted.most, cut,
+            np.concatenate(self.numbers), self.leaving,
+        )  # fmt: skip
+
+
+# --- reference ------------------------------------------------------------------------------------
+
+
+def reference_facts(spec: Spec) -> tuple[tuple[Known, ...], Array | None]:
+    """The specification, or its reference, about the residuals of each target."""
+    public, targets = spec.public, spec.targets
+    if public.reference is None:
+        return (Known(public.residual_variance),) * len(targets), None
+    design, transform = spec.design, spec.model.transform
+    columns = (*design.columns, *targets)
+    table = open_source(public.reference, spec.format.of_columns(columns))
+    blocks = list(read_rows(table, design, targets, missing=spec.model.missing))
+    H = np.concatenate([block.H for block in blocks])
+    values = np.concatenate([block.targets for block in blocks])
+    sums = RunningLeastSquares(len(design.names))
+    sums.add_matrix(H)
+    sums.require_full(design.names, table.name, len(H))
+    if transform == "log" and not (values > 0).all():
+        raise InvalidInput(
+            f"{table.name}: a target has values that are 0 or negative, which have no logarithm."
+        )
+    y = modelled(transform, values)
+    theta = np.column_stack([least_squares(H, one)[0] for one in y.T])
+    known = tuple(Known(reference_variance(H, one, table.name), len(H)) for one in y.T)
+    residuals = y - H @ theta
+    return known, np.asarray(residuals.T @ residuals / (len(H) - H.shape[1]))
+
+
+# --- persons --------------------------------------------------------------------------------------
+
+
+def person_blocks(
+    spec: Spec, table: Source, *, values: bool, infinite: bool = False
+) -> Iterator[Block]:
+    """Rows with whose they are; `values`: with the private columns."""
+    column = spec.model.person
+    assert column is not None
+    targets = spec.targets if values or not spec.design.columns else None
+    return read_rows(
+        table, spec.design, targets, beside=(column,), text=(column,),
+        missing=spec.model.missing, infinite=infinite,
+    )  # fmt: skip
+
+
+def count_persons(spec: Spec, table: Source, *, values: bool) -> Persons:
+    """One pass that counts the rows of every person, without the rows that are dropped."""
+    column, found = spec.model.person, Persons()
+    assert column is not None
+    table.require([column])
+    if spec.model.missing == "drop":
+        blocks: Iterator[Mapping[str, AnyArray | Texts]] = (
+            block.beside for block in person_blocks(spec, table, values=values, infinite=True)
+        )
+    else:
+        blocks = table.blocks([column], text=[column])
+    before = 0
+    for block in blocks:
+        names = block[column]
+        assert isinstance(names, Texts)
+        if names.missing.any():
+            raise InvalidInput(
+                f"{table.name}, column {column!r}, row {before + int(names.missing.argmax()) + 1}: "
+                "it does not say whose row it is. Fill the gap, or drop such rows (missing)."
+            )
+        found.tally(found.numbers(names))
+        before += len(names)
+    if found.count == 0:
+        raise InvalidInput(f"{table.name} has no rows, only column names.")
+    if found.count == 1:
+        raise InvalidInput(
+            f"{table.name}: column {column!r} names one person only. Name the column that tells "
+            "persons apart, or leave it out where every row is a person."
+        )
+    if found.most == 1:
+        raise InvalidInput(
+            f"{table.name}: every person of column {column!r} has one row. Leave the column of "
+            "persons out: rows are persons."
+        )
+    return found
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def require_weights(weights: Array, column: str, where: str) -> None:
+    """Refuse survey weights that are not above 0."""
+    if len(weights) and not (np.min(weights) > 0 and np.isfinite(weights).all()):
+        raise InvalidInput(
+            f"{where}, column {column!r}: weights must be above 0. Leave rows of weight 0 out of "
+            "the table before the plan."
+        )
+
+
+def require_levels(levels: Array, most: float, where: object) -> None:
+    """Refuse levels of rows that are not between 0 and the promised one."""
+    if not bool(((levels >= 0) & (levels <= most)).all()):
+        raise InvalidInput(
+            f"{where}: the level of a row is not between 0 and {most:g}, the largest of the plan: "
+            "the table was changed."
+        )
+
+
+def require_unchanged(
+    spec: Spec, found: Survey | None, data: object, now: Stamp | None = None
+) -> None:
+    """Refuse a file that was changed since the plan was made for it."""
+    now = stamp_of(data) if now is None else now
+    before = None if found is None else found.stamp
+    if before is None or now is None or now == before:
+        return
+    if data is None or now.path == before.path:
+        raise InvalidInput(f"{spec.data} {CHANGED}")
+
+
+# --- public rows, for a design --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows:
+    """All rows of a table that a plan counts: H, their numbers in it, and the group of each.
+
+    groups  (rows,) numbers of groups, which `labels` names; None: there are none.
+    """
+
+    H: Array
+    lines: Index
+    groups: Index | None
+    dropped: int
+    labels: tuple[str, ...] = ()
+
+
+def held_rows(spec: Spec, data: object, groups: str | None) -> HeldRows:
+    """The public rows of a plan, all of them: the private column is not read."""
+    if groups is not None and groups in spec.targets:
+        raise InvalidInput(
+            f"{groups!r} is the target, which is private: groups are of a public column."
+        )
+    source = open_source(spec.data if data is None else data, spec.format)
+    beside = () if groups is None else (groups,)
+    # A column that is a feature too is read as the model needs it.
+    text = set(beside) - set(spec.design.columns)
+    blocks = list(
+        read_rows(
+            source, spec.design, _counted_by(spec), beside=beside, text=tuple(text),
+            missing=spec.model.missing,
+        )
+    )  # fmt: skip
+    H, lines = (np.concatenate([getattr(one, name) for one in blocks]) for name in ("H", "line"))
+    label, names = None, dict[str, int]()
+    if groups is not None:
+        cells = [group_name(cell) for block in blocks for cell in block.beside[groups].tolist()]
+        names = {name: place for place, name in enumerate(dict.fromkeys(cells))}
+        label = np.array([names[cell] for cell in cells])
+    return HeldRows(H, lines, label, sum(block.dropped for block in blocks), tuple(names))
+
+
+def group_name(value: object) -> str:
+    """A value of the column of groups; whole numbers without a point."""
+    text = str(value)
+    return f"{float(text):.15g}" if is_number(text) else text
