@@ -72,6 +72,7 @@ def _page(
     running = job is not None and job.running
     told: dict[str, Any] = {
         "step": "release", "plan": plan, "job": job, "mine": mine, "errors": errors,
+        "running": running,  # asked once: a job may end while its page is made
         "trouble": _trouble(job, mine and not errors),
         "earlier_works": desk.still_there(work.earlier),
         "changed": work.table.changed(plan), "leaves": _leaves(plan), "stays": _stays(work, plan),

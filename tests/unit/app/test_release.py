@@ -257,6 +257,18 @@ def test_a_dry_run_spends_nothing_and_leaves_nothing(client, folder):
     assert made(client, work).trouble is None
 
 
+def test_a_job_that_ends_while_its_page_is_made_leaves_a_whole_page(client, monkeypatch):
+    """Progress, or a form that can be sent: never a page with neither."""
+    work = client.planned()
+    client.post(url(work, "/dry"))
+    ended(work)
+    answers = iter([True])
+    states = property(lambda job: next(answers, False), lambda job, to: None)
+    monkeypatch.setattr(jobs.Job, "running", states, raising=False)
+    page = shown(client, work)
+    assert ("<progress" in page) != ('name="ticket"' in page)
+
+
 def test_a_dry_run_that_fails_leaves_nothing(client, monkeypatch):
     work = client.planned()
     monkeypatch.setattr(jobs, "simulate_release", lambda *args, **more: 1 / 0)
