@@ -43,13 +43,13 @@ def mixed(rng):
 
 
 def read(data, features):
-    assert sum(len(block) for block in read_rows(open_source(data), features, "y")) == ROWS
+    assert sum(len(block) for block in read_rows(open_source(data), features, ["y"])) == ROWS
 
 
 def write(path, data, features):
     """The features and a vector beside them, as a release has them."""
-    blocks = read_rows(open_source(data), features, "y")
-    parts = ([*block.H.T[1:], block.y] for block in blocks)
+    blocks = read_rows(open_source(data), features, ["y"])
+    parts = ([*block.H.T[1:], block.targets[:, 0]] for block in blocks)
     assert write_table(path, [*features.names[1:], "z"], parts) == ROWS
 
 

@@ -284,13 +284,13 @@ def _table(table: dict, ending: str) -> bytes:
 
 
 def use_table(path: Path) -> None:
-    for block in read_rows(open_source(path), DESIGN, "ldl", missing="drop"):
+    for block in read_rows(open_source(path), DESIGN, ["ldl"], missing="drop"):
         assert np.isfinite(block.H).all()
 
 
 def use_table_as_stated(path: Path) -> None:
     reading = Format(decimal=",", missing_codes=("77777", "bmi=99,5"))
-    for block in read_rows(open_source(path, reading), DESIGN, "ldl", missing="drop"):
+    for block in read_rows(open_source(path, reading), DESIGN, ["ldl"], missing="drop"):
         assert np.isfinite(block.H).all()
 
 

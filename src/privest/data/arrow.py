@@ -1,7 +1,6 @@
 """Columns of Arrow as numpy: numbers with NaN, texts with None; Parquet files.
 
-pyarrow is imported when needed. Its messages quote cells: none of them is ever shown. Arrow and
-numpy release the interpreter while they work, so that blocks in a few threads pay.
+pyarrow's messages quote cells: none of them is ever shown.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
 
 
 def compute() -> Any:  # noqa: ANN401
-    """pyarrow's functions on columns. They take as long to load as a small table to read."""
+    """pyarrow's functions on columns, which take as long to load as a small table to read."""
     import pyarrow.compute
 
     return pyarrow.compute
@@ -118,7 +117,7 @@ class AtRow(Exception):
 
 
 def parsed_numbers(column: Any, where: str, form: Format, codes: Sequence[str]) -> Array:  # noqa: ANN401
-    """Numbers out of the cells of a text file. The first that is none raises AtRow."""
+    """Numbers out of the cells of a text file; the first that is none raises AtRow."""
     pa, pc = arrow(), compute()
     require_utf8(column, where)
     column = pc.utf8_trim_whitespace(column)
@@ -146,7 +145,7 @@ def require_utf8(column: Any, where: str) -> None:  # noqa: ANN401
 
 
 def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
-    """As map(work, items); the caller's thread takes the items, up to THREADS + 1 ahead."""
+    """As map(work, items), in order; at most THREADS + 1 items wait."""
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(THREADS) as pool:
         try:
@@ -162,7 +161,7 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Generat
 
 
 class ParquetSource(FileSource):
-    """A Parquet file. Memory of a pass: a block, and one page a column of the columns read."""
+    """A Parquet file. Memory of a pass: a block, and one page of each column read."""
 
     def __init__(self, path: Path, form: Format) -> None:
         super().__init__(path, form)

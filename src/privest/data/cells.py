@@ -1,6 +1,4 @@
-"""Cells and names of a table: what is a number, a gap or a date; columns of texts; and how names
-of columns are compared, listed and missed.
-"""
+"""Cells and names of a table: numbers, gaps, dates, texts; how names are compared and listed."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ def is_number(text: str) -> bool:
 def number(cell: object) -> float:
     """The number in a cell of text or JSON: NaN for a gap, 1 and 0 for true and false.
 
-    An infinity stays one, for the caller to refuse. Raises ValueError for anything else.
+    Infinities pass. Raises ValueError for anything else.
     """
     if not isinstance(cell, str):
         try:
@@ -82,8 +80,8 @@ def numbers(cells: Sequence[Any]) -> list[float]:
 def is_date(value: object) -> bool:
     """Whether a cell is a date or a time: an object, or a text that is written as one.
 
-    >>> [is_date(one) for one in ("2024-03-01", "1.3.2024", "12:30", "1.32", datetime.date.today())]
-    [True, True, True, False, True]
+    >>> [is_date(one) for one in ("2024-03-01", "1.3.2024", "12:30", "1.32")]
+    [True, True, True, False]
     """
     if isinstance(value, str):
         return DATE.match(value.strip()) is not None
@@ -100,7 +98,6 @@ def is_missing(value: object) -> bool:
 
 
 def not_numbers(where: str, kind: object) -> InvalidInput:
-    """The error for a column of another type where numbers are needed."""
     return InvalidInput(
         f"{where} holds {kind}, not numbers: convert it (of dates, {DAYS}), or give it a public "
         "list of categories."
@@ -114,7 +111,6 @@ class Texts:
     """A column of texts: the different ones, trimmed, and the place of every cell's text.
 
     distinct  str, or None where a text is missing; the last is None, so that code −1 is missing.
-              A text may be there twice.
     """
 
     def __init__(self, distinct: AnyArray, codes: AnyArray) -> None:
@@ -146,11 +142,9 @@ class Texts:
 
     @property
     def missing(self) -> Flags:
-        """Which cells are missing."""
         return self.look_up([text is None for text in self.distinct.tolist()])
 
     def look_up(self, values: Sequence[Any] | AnyArray) -> AnyArray:
-        """For every cell, the value given for its distinct text."""
         found: AnyArray = np.asarray(values)[self.codes]
         return found
 
@@ -158,7 +152,6 @@ class Texts:
         return self.look_up(self.distinct)
 
     def tolist(self) -> list[str | None]:
-        """The texts themselves."""
         found: list[str | None] = self.look_up(self.distinct).tolist()
         return found
 
@@ -213,7 +206,7 @@ def meant(name: str, known: Sequence[str]) -> str:
 
 
 def _likeness(name: str) -> str:
-    """What two spellings of a name share: no capitals, accents, underscores, rows of spaces."""
+    """What two spellings of a name share, without capitals, accents and signs between words."""
     letters = unicodedata.normalize("NFKD", name).casefold()
     bare = "".join(one for one in letters if not unicodedata.combining(one))
     return " ".join(re.sub(r"[_.-]", " ", bare).split())
@@ -227,8 +220,8 @@ def is_value(name: str) -> bool:
 def absent_columns(absent: Sequence[str], known: Sequence[str], *, certain: bool) -> str:
     """Which columns are absent, which may be meant, and which there are.
 
-    `certain`: `known` are names. The first line of a CSV file may be a person's data: it is shown
-    only where none of it is a number or a date, and one name is like one that was asked for.
+    The first line of a CSV file (not `certain`) may be a person's data: it is shown only where none
+    of it is a number or a date, and one name is like one that was asked for.
     """
     quoted = ", ".join(repr(name) for name in absent)
     hints = dict.fromkeys(meant(name, known) for name in absent)

@@ -1,9 +1,8 @@
 """Text tables: Arrow's CSV reader behind our header, our numbers and our messages.
 
-The file is cut into blocks of whole rows, which Arrow parses at the same time. Blank lines do not
-count as rows; with one column they are missing values. Arrow's streaming reader is not used: its
-threads would read from Python's files (packed, or in another encoding) and wait for the interpreter
-while that waits for them.
+The file is cut into blocks of whole rows, which Arrow parses at the same time. (Its streaming
+reader can wait for the interpreter while that waits for it.) Blank lines are no rows; with one
+column they are missing values.
 """
 
 from __future__ import annotations
@@ -118,10 +117,7 @@ class CsvSource(FileSource):
     def _columns(
         self, block: memoryview, columns: tuple[str, ...], text: frozenset[str]
     ) -> Columns:
-        """The columns of some rows. Raises AtRow, counted from the first of them.
-
-        Numbers in one go; where that fails, out of texts: a cell that is none has its row.
-        """
+        """The columns of some rows; raises AtRow. Numbers in one go, failing that out of texts."""
         pa = arrow()
         plain = not self.format.thousands
         table = self._parsed(block, columns, text, pa.float64()) if plain else None
@@ -178,7 +174,7 @@ class CsvSource(FileSource):
             return None
 
     def _malformed(self, said: str) -> AtRow | InvalidInput:
-        """The error for a block that Arrow refuses; its own words may show a row."""
+        """The error for a block that Arrow refuses, without Arrow's words."""
         found, wide, between = RAGGED.match(said), len(self.columns), self.separator
         if found is None:
             return InvalidInput(f"{self.name} is not a well-formed CSV file.")
@@ -217,8 +213,8 @@ def quote_edges(data: bytes, separator: str) -> Index:
 
 @dataclass(frozen=True)
 class Header:
-    """Column names, what is between them, where the rows start (bytes of UTF-8, from the start of
-    the file), what ends a line, and how many bytes to parse at once.
+    """Column names, what is between them, where the rows start (bytes of UTF-8), what ends a line,
+    and how many bytes to parse at once.
     """
 
     names: tuple[str, ...]

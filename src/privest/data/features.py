@@ -1,6 +1,6 @@
 """From columns to the rows of H: a design is a list of terms, each a product of factors.
 
-A factor is a number a row, or a category with its public list, coded by 0/1 columns against its
+A factor is a number per row, or a category with its public list, coded by 0/1 columns against its
 baseline, the first of the list. Without an intercept the first term of categories alone has columns
 for baselines too. Other products with a category need their parts: a*b, not a:b alone. The columns
 are then those of R, patsy and formulaic.
@@ -40,7 +40,7 @@ Block = Mapping[str, AnyArray | Texts]
 
 @dataclass(frozen=True)
 class Number:
-    """A number a row, from numeric columns. `label` is its name, `tree` how it is computed."""
+    """A number per row, from numeric columns. `label` is its name, `tree` how it is computed."""
 
     label: str
     columns: tuple[str, ...]
@@ -55,7 +55,6 @@ class Number:
 
     @property
     def logarithm(self) -> bool:
-        """Whether it is the natural logarithm of a column."""
         tree = self.tree
         return called(tree) == "log" and isinstance(getattr(tree, "args", [0])[0], ast.Name)
 
@@ -69,11 +68,10 @@ class Category:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The one that is read."""
         return (self.column,)
 
     def names(self, full: bool) -> tuple[str, ...]:
-        """Names of its 0/1 columns: one a category, or all but the baseline."""
+        """Names of its 0/1 columns; `full`: with the baseline."""
         return tuple(f"{self.column}={one}" for one in self.listed[0 if full else 1 :])
 
 
@@ -82,7 +80,6 @@ Lists = Mapping[str, tuple[str, ...]]
 
 
 def plain_factor(name: str, categories: Lists) -> Factor:
-    """The factor of a column as it is."""
     if name in categories:
         return Category(name, categories[name])
     return Number(name, (name,), ast.Name(id=name))
@@ -99,7 +96,6 @@ def called(tree: ast.expr) -> str | None:
 
 
 def _value(tree: ast.expr, block: Block) -> Any:  # noqa: ANN401 - an array or a number
-    """The value of a tree that `_columns` has let pass."""
     match tree:
         case ast.Name(id=name):
             return block[name]
@@ -137,7 +133,6 @@ class Design:
 
     @property
     def text(self) -> frozenset[str]:
-        """The columns to be read as texts."""
         return frozenset(self.categories)
 
     @cached_property
@@ -161,11 +156,7 @@ class Design:
     def matrix(
         self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
     ) -> Array:
-        """The rows of H (rows, n) of a block without missing values.
-
-        `line`: the row numbers for messages; counted from 1 where not given. An unknown category, a
-        missing value and an infinity are refused with column and row.
-        """
+        """The rows of H (rows, n) of a block without gaps; `line`: their numbers, for messages."""
         rows = len(next(iter(block.values())) if not self.columns else block[self.columns[0]])
         line = np.arange(1, rows + 1) if line is None else line
         values = {one: _values(one, block, line) for term in self.terms for one in term}
@@ -211,15 +202,12 @@ class Features(Design):
     """Which columns make a row of H, and how. All of it is public, the lists of categories too.
 
     A cell belongs to a category if their texts are equal after trimming; failing that, if both
-    are equal as numbers ("1", 1, 1.0 and "01"), or both the words true or false in any case. A list
-    with two names for one number ("1", "01") is matched by text only there.
+    are equal as numbers ("1", 1, 1.0 and "01"), or both the words true or false in any case.
 
     >>> features = Features(("age", "sex"), {"sex": ("female", "male")})
-    >>> features.names
-    ('intercept', 'age', 'sex=male')
     >>> block = {"age": np.array([50.0, 61.0]), "sex": np.array(["male", "female"], dtype=object)}
-    >>> features.matrix(block).tolist()
-    [[1.0, 50.0, 1.0], [1.0, 61.0, 0.0]]
+    >>> features.names, features.matrix(block).tolist()
+    (('intercept', 'age', 'sex=male'), [[1.0, 50.0, 1.0], [1.0, 61.0, 0.0]])
     """
 
     columns: tuple[str, ...]
@@ -246,7 +234,6 @@ class Features(Design):
 def _values(
     factor: Factor, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp]
 ) -> AnyArray:
-    """(rows, 1) of a number, (rows, categories) of a category."""
     if isinstance(factor, Category):
         return _indicators(block[factor.column], factor, line)
     for name in factor.columns:
@@ -265,7 +252,7 @@ def _values(
 
 
 def category_place(value: object, listed: tuple[str, ...]) -> int | None:
-    """Which of the list a value is, by the rule for cells; None: none of it.
+    """The place of a value in the list, by the rule for cells; None: none of it.
 
     >>> category_place(1.0, ("0", "1")), category_place("mal", ("female", "male"))
     (1, None)
@@ -305,10 +292,7 @@ def _require_different(what: str, names: Sequence[str]) -> None:
 
 
 def _indicators(cells: AnyArray | Texts, factor: Category, line: NDArray[np.intp]) -> Flags:
-    """(rows, categories): which of the list each cell is; a cell that is none of it is refused.
-
-    A message never says what a cell holds; the list is public.
-    """
+    """(rows, categories): which of the list each cell is. A message never shows a cell."""
     texts = cells if isinstance(cells, Texts) else Texts.encode(cells.tolist())
     places = _places(texts, factor.listed)
     if (places < 0).any():

@@ -58,12 +58,10 @@ HINTS = (
 class Format:
     """How a table file is written. All of it is public; None is found, or the usual.
 
-    separator      between the columns of a text file: , ; | or a tab (the words comma, semicolon,
-                   tab and bar do too). None: a tab in .tsv files, else found in the first lines.
-    decimal        "." (None, too) or ",", the decimal comma.
-    thousands      between thousands: "," "." "'" or " "; "" (None, too): nothing. Never found.
-    encoding       of a text file: "utf-8", "utf-16", "latin-1", "cp1252" (Windows) and others.
-                   None: UTF-8, or UTF-16 where the file begins with its mark.
+    separator      of a text file: , ; | or a tab, or their names. None: found; a tab in .tsv files.
+    decimal        "." or ","; None: a point.
+    thousands      "," "." "'" or " "; None: nothing. Never found.
+    encoding       of a text file. None: UTF-8, or UTF-16 where the file begins with its mark.
     missing_codes  stand for a missing value beside an empty cell, NA and their like: "77777"
                    in every column, "bmi=999" in one. Numbers are compared as numbers.
     sheet          of a workbook (.xlsx). None: the first.
@@ -101,7 +99,6 @@ class Format:
         return self.separator or ("\t" if re.search(r"\.tsv(\.gz|\.xz)?$", name.lower()) else None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, without what was not given."""
         given = {one.name: getattr(self, one.name) for one in fields(self)}
         given["missing_codes"] = list(self.missing_codes)
         return {name: value for name, value in given.items() if value not in (None, [])}
@@ -110,30 +107,24 @@ class Format:
 
     @property
     def coded_columns(self) -> tuple[str, ...]:
-        """The columns that have codes of their own."""
         names = (_split(one)[0] for one in self.missing_codes)
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def of_columns(self, names: Collection[str]) -> Format:
-        """The same for a table that has these columns only: codes of others are left out."""
+        """The same without the codes of other columns."""
         kept = (one for one in self.missing_codes if _split(one)[0] in (None, *names))
         return replace(self, missing_codes=tuple(kept))
 
     def codes(self, column: str) -> tuple[str, ...]:
-        """The missing codes of a column, as they are written."""
         both = map(_split, self.missing_codes)
         return tuple(code for name, code in both if name in (None, column))
 
     def code_numbers(self, column: str) -> Array:
-        """Those of its missing codes that are numbers."""
         found = np.array([self.as_number(code) for code in self.codes(column)], dtype=np.float64)
         return found[~np.isnan(found)]
 
     def without_codes(self, column: AnyArray | Texts, name: str) -> AnyArray | Texts:
-        """The column with a gap wherever one of its missing codes stands.
-
-        A number is compared as a number ("999", 999.0 and "0999" are one), others as texts.
-        """
+        """The column with a gap wherever one of its missing codes stands."""
         codes, values = self.codes(name), self.code_numbers(name)
         if not codes:
             return column
@@ -150,7 +141,6 @@ class Format:
 
     @property
     def plain(self) -> bool:
-        """Whether numbers have a decimal point, and nothing between thousands."""
         return self.decimal != "," and not self.thousands
 
     @cached_property
@@ -177,11 +167,7 @@ class Format:
         return text.replace(".", "!").replace(",", ".") if self.decimal == "," else text
 
     def as_number(self, text: str) -> float:
-        """A text that is written as a number in this format; NaN if it is not.
-
-        >>> Format(decimal=",").as_number("1,5"), Format().as_number("1,5")
-        (1.5, nan)
-        """
+        """A text that is written as a number in this format; NaN if it is not."""
         text = self.with_point(text)
         return float(text) if is_number(text) else math.nan
 
@@ -206,7 +192,6 @@ def as_format(given: object) -> Format:
 
 
 def _checked(name: str, given: object) -> str:
-    """A field in its one spelling."""
     if not isinstance(given, str) or (not given.strip(" ") and name == "sheet"):
         raise InvalidInput(f"format: {name} must be a text that is not empty.")
     if name == "encoding":

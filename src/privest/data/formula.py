@@ -1,9 +1,8 @@
 """Formulas as statsmodels users type them: "ldl ~ age + C(sex) + np.log(bmi)".
 
-A closed grammar, read with distrust: a formula may come from a file that somebody else wrote, and
-nothing in it is run. Terms have + - * : and brackets, with the meaning of R, patsy and formulaic;
-a factor is a column, arithmetic on columns, or C(…). It is read as a syntax tree and walked node by
-node: only what is named here exists. Lists of categories are public and stated, never learnt.
+A closed grammar: a formula may come from a file that somebody else wrote, and nothing in it is run.
+Terms have + - * : and brackets, with the meaning of R, patsy and formulaic; a factor is a column,
+arithmetic on columns, or C(…). Lists of categories are public and stated, never learnt.
 """
 
 from __future__ import annotations
@@ -54,9 +53,6 @@ CONSTANT: list[Term] = [()]  # the intercept
 class FormulaFeatures(Design):
     """The right side of a formula: which columns make a row of H, and how. All of it is public.
 
-    The intercept is there unless the formula says `- 1` or `0 +`. Coefficients are called as those
-    of `Features`: sex=male, and age:sex=male for a product.
-
     >>> features = read_formula("y ~ age*C(sex)", {"sex": ("female", "male")}).features
     >>> features.names
     ('intercept', 'age', 'sex=male', 'age:sex=male')
@@ -94,7 +90,7 @@ class Formula:
 
 
 def read_formula(text: object, categories: Mapping[str, Sequence[object]] | None = None) -> Formula:
-    """Take a formula apart. `categories`: the public list of each column that is one.
+    """The parts of a formula. `categories`: the public list of each column that is one.
 
     >>> found = read_formula("np.log(ldl) ~ age + C(sex, levels=['f', 'm'])")
     >>> found.targets, found.transform, found.features.names
@@ -169,7 +165,6 @@ class _Sides:
         return found
 
     def _sum(self, known: Sequence[Term]) -> list[Term]:
-        """Terms added and taken away; 0 takes away the intercept."""
         found = {frozenset(term): term for term in known}
         sign = self._taken("+", "-") or "+"
         while sign:
@@ -223,14 +218,12 @@ class _Sides:
 
 
 def _joined(left: Sequence[Term], right: Sequence[Term]) -> list[Term]:
-    """The products of all terms on the left with all on the right."""
     if len(left) * len(right) > MOST_TERMS:
         raise InvalidInput(f"formula: it has more than {MOST_TERMS} terms.")
     return [tuple(dict.fromkeys(one + other)) for one in left for other in right]
 
 
 def _different(terms: Iterable[Term]) -> list[Term]:
-    """Terms that are products of the same factors are one."""
     found: dict[frozenset[Factor], Term] = {}
     for term in terms:
         found.setdefault(frozenset(term), term)
@@ -267,7 +260,6 @@ def _targets(left: Sequence[Term]) -> tuple[tuple[str, ...], str]:
 
 
 def read_call(text: str, categories: Lists) -> Factor:
-    """The factor that is written as a call; `categories`: the public list of each column."""
     quoted = re.findall(r"`([^`]*)`", text)
     places = iter(range(len(quoted)))
     try:
@@ -348,7 +340,6 @@ def _category(tree: Any, known: Lists, text: str) -> Category:  # noqa: ANN401 -
 
 
 def _texts(tree: ast.expr, text: str) -> tuple[str, ...]:
-    """A list of texts or numbers, as texts."""
     try:
         found = ast.literal_eval(tree)
     except (ValueError, TypeError, MemoryError, RecursionError):

@@ -25,8 +25,7 @@ class FrameSource(Source):
     rows: int
 
     @abstractmethod
-    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
-        """Some rows of a column."""
+    def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray: ...
 
     def _blocks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -63,10 +62,7 @@ class PandasSource(FrameSource):
 
 
 class DaskSource(Source):
-    """A Dask frame: partitions come to this process one after another, from Dask's scheduler.
-
-    Every pass must give the same rows in the same order: persist a frame that is drawn at random.
-    """
+    """A Dask frame by partitions; every pass must give the same rows in the same order."""
 
     def __init__(self, frame: Any) -> None:  # noqa: ANN401
         self.frame, self.name = frame, "dask frame"
@@ -83,8 +79,6 @@ class DaskSource(Source):
 
 
 class PolarsSource(FrameSource):
-    """A polars frame."""
-
     def __init__(self, frame: Any) -> None:  # noqa: ANN401
         self.frame, self.name, self.rows = frame, "polars frame", frame.height
         self.columns = tuple(frame.columns)
@@ -155,7 +149,7 @@ def object_texts(column: Any, where: str) -> Texts:  # noqa: ANN401
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One row a person: a response (N,), features (N, p), and their names.
+    """One row per person: a response (N,), features (N, p), and their names.
 
     `logarithm`: the response is already a logarithm; else it is positive and as measured.
     """
@@ -190,9 +184,8 @@ class Table:
 def load_diabetes() -> Table:
     """Log-triglycerides (`s5`) on age, sex, body mass index and blood pressure, 442 people.
 
-    `s5` is already a logarithm ("possibly", says its description). Sex is 0 or 1; the source does
-    not say which is which. Source: Efron, Hastie, Johnstone, Tibshirani (2004), as scikit-learn
-    brings it.
+    Sex is 0 or 1; the source does not say which is which. Source: Efron, Hastie, Johnstone,
+    Tibshirani (2004), as scikit-learn brings it.
     """
     try:
         from sklearn.datasets import load_diabetes as load

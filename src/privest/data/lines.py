@@ -1,7 +1,6 @@
 """Text lines as they come: rows of CSV and JSON lines, one at a time, and small matrices.
 
-For live input (streams) and for what is read whole; tables are read in blocks, by `csv_file`.
-Errors name places, never contents.
+For streams and for what is read whole; `csv_file` reads tables. Errors name places, no contents.
 """
 
 from __future__ import annotations
@@ -66,9 +65,9 @@ def open_lines(
 ) -> Iterator[Iterator[str]]:
     """The lines of a file, or of standard input ("-"), each as soon as it is there.
 
-    `name` begins the messages: the path, unless the caller names it himself ("").
-    `most`: bytes, for a caller who keeps all lines. `format`: its encoding is that of the file;
-    where it states none, one that begins with the mark of UTF-16 is that.
+    name    begins the messages; None: the path.
+    most    bytes, for a caller who keeps all lines.
+    format  states the encoding; without one in it, the mark at the start of the file counts.
     """
     where = source if name is None else name
     with nullcontext(sys.stdin.buffer) if source == "-" else opened(Path(source), where) as file:
@@ -130,7 +129,6 @@ def csv_records(
     """Rows by column name, and the names of the first line (None: there is no line).
 
     Blank lines are passed over. The first line must not hold numbers, nor a name twice.
-    `separator`: None: found in the first line.
     """
     rest, before = iter(lines), []
     for line in rest:
@@ -163,7 +161,6 @@ def require_names(names: Sequence[str], where: str) -> None:
 
 
 def require_width(cells: Sequence[str], names: Sequence[object], line: int) -> None:
-    """Refuse a row that is longer or shorter than the first line."""
     if len(cells) != len(names):
         raise InvalidInput(
             f"line {line} has {plural(len(cells), 'column')}; the first line has {len(names)}."
@@ -176,10 +173,7 @@ def require_width(cells: Sequence[str], names: Sequence[object], line: int) -> N
 def json_records(
     lines: Iterable[str], *, any_number: bool = False
 ) -> tuple[Records, list[str] | None]:
-    """The objects of JSON lines, and the keys of the first one (None: there is none).
-
-    `any_number` as in `parse_json`.
-    """
+    """The objects of JSON lines, and the keys of the first one (None: there is none)."""
 
     def records() -> Records:
         for line, text in enumerate(lines, start=1):
@@ -205,10 +199,7 @@ def json_records(
 
 
 def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
-    """A matrix of finite numbers, one row a line, and its column names if it has any.
-
-    A first line in which every cell starts like a word is taken for names.
-    """
+    """A matrix of finite numbers, and its column names if all cells of the first line are words."""
     rows = [row for row in csv_rows(lines) if row[1]]
     first = [cell.strip() for cell in rows[0][1]] if rows else []
     named = bool(first) and all(map(_is_word, first))

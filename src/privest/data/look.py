@@ -1,4 +1,4 @@
-"""A first look at a table: its format, and what is in it. For its owner, before any plan.
+"""A first look at a table, for its owner before any plan: its format, and what is in it.
 
 Nothing is decided here: what is found is shown, and the data owner confirms it.
 """
@@ -76,9 +76,8 @@ class MissingCode(Record):
     """A value that may stand for a missing one, as it is written, and in how many rows.
 
     sure   it is far from everything else, or a word that means nothing else.
-    plain  it looks like a code, and not like something a person wrote or has: known for it, or
-           short and in several rows. A code is stated in the plan, which is public: of a private
-           column, no other should be.
+    plain  it looks like a code, not like something a person wrote. A plan, which is public, states
+           no other code of a private column.
     """
 
     code: str
@@ -91,13 +90,11 @@ class MissingCode(Record):
 class ColumnLook(Record):
     """A column of a table, as it was found.
 
-    kind      "number"; "yes-no": 0 and 1, true and false; "text"; "date"; "empty": no value at all.
-    missing   rows without a value: empty cells, NA and their like.
-    different the different texts or numbers, sorted; None where they are many.
-    whole     all numbers are whole, and none is below 0.
-    words     of a column of numbers: the cells that are no numbers, and in how many rows each is.
-    codes     what seems to stand for a missing value; a suspicion, to be confirmed.
-    problem   why it cannot be used, if so.
+    different  texts or numbers, sorted; None where they are many.
+    whole      all numbers are whole, and none is below 0.
+    words      of a column of numbers: the cells that are no numbers, with their rows.
+    codes      what seems to stand for a missing value; a suspicion, to be confirmed.
+    problem    why it cannot be used, if so.
     """
 
     name: str
@@ -114,21 +111,17 @@ class ColumnLook(Record):
 class TableLook(Record):
     """How a table is written, and what is in it. It shows private cells: it is for their owner.
 
-    name, rows    of the table; `columns`: what each of them holds.
-    text          whether it is a text file, which can be written in several ways.
-    format        as stated, and as found where the file does not state it; the missing codes are
-                  those that were stated, suspicions are in the columns.
-    separator, encoding, decimal   of a text file; None where it is none.
-    sheets        of a workbook.
-    notes         for the data owner, in sentences.
-    preview       the first rows, as texts; None where a value is missing.
+    text       whether it is a text file; separator, encoding, decimal are None where it is none.
+    format     as stated, and as found where the file does not state it.
+    notes      for the data owner, in sentences.
+    preview    the first rows, as texts; None where a value is missing.
     """
 
     name: str
     rows: int
     columns: tuple[ColumnLook, ...]
-    text: bool
-    format: Format
+    text: bool = False
+    format: Format = field(default_factory=Format)
     separator: str | None = None
     encoding: str | None = None
     decimal: str | None = None
@@ -138,11 +131,10 @@ class TableLook(Record):
 
 
 def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> TableLook:
-    """Look at a table: a file, a frame, or what else `open_source` takes.
+    """The look of a table: a file, a frame, or what else `open_source` takes.
 
     Encoding, separator and decimal mark of a text file are found where `format` does not state
-    them, the mark only where it is clear. Reads the file twice, in blocks; memory: some blocks.
-    What cannot be read is an error in words; a column that cannot be used has its `problem`.
+    them, the mark only where it is clear. Reads the file twice; memory: a few blocks.
 
     >>> found = inspect({"age": [50, 61, 999, 47], "sex": ["m", "f", "f", None]})
     >>> [(column.name, column.kind, column.missing) for column in found.columns]
@@ -154,24 +146,20 @@ def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> T
     _require_header(source)
     problems = _problems(source)
     names = [name for name, problem in zip(source.columns, problems) if problem is None]
-    texts = {name for name in names if source.certain and _unreadable(source, name, text=False)}
-    counts = {name: ColumnCounts(name, source.format, name in texts) for name in names}
+    counts = {name: ColumnCounts(name, source.format, _holds_texts(source, name)) for name in names}
     preview: list[tuple[str | None, ...]] = []
     for block in _blocks(source, names):
         preview = preview or _first_rows(block, source.columns)
         for name, column in block.items():
             counts[name].add(column)
-    rows, text, form = counts[names[0]].rows, source.separator is not None, source.format
+    rows = counts[names[0]].rows
     columns = tuple(
         counts[name].found() if problem is None else ColumnLook(name, "empty", problem=problem)
         for name, problem in zip(source.columns, problems)
     )
     return TableLook(
-        source.name, rows, columns, text, form, source.separator,
-        encoding=(form.encoding or "utf-8") if text else None,
-        decimal=(form.decimal or ".") if text else None,
-        sheets=source.sheets, notes=(*notes, *_notes(source, rows)),
-        preview=tuple(preview),
+        source.name, rows, columns, format=source.format, **_written(source),
+        sheets=source.sheets, notes=(*notes, *_notes(source, rows)), preview=tuple(preview),
     )  # fmt: skip
 
 
@@ -179,7 +167,7 @@ def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> T
 
 
 def _opened(data: object, stated: Format) -> tuple[Source, list[str]]:
-    """The table; what was found of a text file is in its format."""
+    """The table, and notes on it; what was found of a text file is in its format."""
     notes, path, form = [], _text_file(data), stated
     if path is not None and stated.encoding is None:
         encoding = _found_encoding(path)
@@ -201,7 +189,7 @@ def _opened(data: object, stated: Format) -> tuple[Source, list[str]]:
 
 
 def _text_file(data: object) -> Path | None:
-    """The file, if it is a text file that exists; all others `open_source` refuses or opens."""
+    """The path, if it is that of a text file."""
     if not isinstance(data, str | os.PathLike) or data == EMBEDDED:
         return None
     path = Path(os.fsdecode(data))
@@ -210,7 +198,7 @@ def _text_file(data: object) -> Path | None:
 
 
 def _found_encoding(path: Path) -> str:
-    """By its mark; else UTF-8 where all of it is that; else Windows' of Western Europe."""
+    """By its mark; else UTF-8 where all of it is that; else cp1252."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with opened(path, path.name) as file:
         part = file.read(PART)
@@ -233,6 +221,14 @@ def _found_encoding(path: Path) -> str:
     return "utf-8"
 
 
+def _written(source: Source) -> dict[str, Any]:
+    if source.separator is None:
+        return {}
+    form = source.format
+    usual = {"encoding": form.encoding or "utf-8", "decimal": form.decimal or "."}
+    return {"text": True, "separator": source.separator, **usual}
+
+
 def _first_texts(source: Source) -> Iterator[list[str]]:
     """The different texts of each column in the first rows."""
     count = Counter(source.columns)
@@ -246,15 +242,13 @@ def _first_texts(source: Source) -> Iterator[list[str]]:
 
 
 def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
-    """The mark in the numbers of some rows: "," or "."; None where that is not clear.
+    """The decimal mark in the numbers of some rows: "," or "."; None where that is not clear.
 
     A comma: some column holds numbers with commas and little else, one of which cannot have
-    thousands (1,5 and 0,123 can not, 1,234 can), and no column has decimal points.
+    thousands (1,5 can not, 1,234 can), and no column has decimal points.
 
     >>> found_decimal([["1,5", "2"], ["a", "b"]]), found_decimal([["1,234", "2,500"]])
     (',', None)
-    >>> found_decimal([["1,5"], ["1.5"]]) is None, found_decimal([["1.5"], ["a, b"]])
-    (True, '.')
     """
     marks = {_mark([cell for cell in cells if not is_date(cell)]) for cells in columns}
     if "," in marks:
@@ -263,7 +257,7 @@ def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
 
 
 def _mark(texts: list[str]) -> str:
-    """The decimal mark of one column: "," or "."; "?": commas that may be thousands; "": none."""
+    """The mark of one column: "," or "."; "?": commas that may be thousands; "": none."""
     commas, most = [cell for cell in texts if COMMA.match(cell)], MOSTLY * len(texts)
     if commas and sum(is_number(one.replace(",", "")) and "." not in one for one in texts) >= most:
         return "," if any(map(CLEAR_COMMA.match, commas)) else "?"
@@ -295,18 +289,22 @@ def _problems(source: Source) -> list[str | None]:
             f"{source.name} has no column that can be used: each needs a name of its own."
         )
     if source.certain:  # columns with types, some of which no text can be made of
-        found = [
-            problem or _unreadable(source, name) for name, problem in zip(source.columns, found)
-        ]
+        both = zip(source.columns, found)
+        found = [problem or _refusal(source, name, text=True) for name, problem in both]
         if all(found):
             raise InvalidInput(f"{source.name} has no column that can be read: {found[0]}")
     return found
 
 
-def _unreadable(source: Source, name: str, *, text: bool = True) -> str | None:
-    """Why a column cannot be read as texts, or as numbers; None where it can."""
+def _holds_texts(source: Source, name: str) -> bool:
+    """Whether its type, not the look of its cells, makes a column one of texts."""
+    return source.certain and _refusal(source, name, text=False) is not None
+
+
+def _refusal(source: Source, name: str, *, text: bool) -> str | None:
+    """Why a column cannot be read as texts, or as numbers."""
     try:
-        next(source.blocks([name], text=[name] if text else (), size=SIZE), None)
+        next(source.blocks([name], text=[name] if text else ()), None)
     except InvalidInput as error:
         return str(error)
     return None
@@ -320,7 +318,6 @@ def _blocks(source: Source, names: Sequence[str]) -> Generator[dict[str, Texts]]
 
 
 def _first_rows(block: Mapping[str, Texts], names: Sequence[str]) -> list[tuple[str | None, ...]]:
-    """The first rows, the cells shortened; None where one is missing, or cannot be read."""
     rows = min(PREVIEW, len(next(iter(block.values()))))
     columns = [block[name][:rows].tolist() if name in block else [None] * rows for name in names]
     return [
@@ -346,10 +343,7 @@ def _notes(source: Source, rows: int) -> Iterator[str]:
 
 
 class ColumnCounts:
-    """The knowledge of a column after the blocks that were added.
-
-    texts: its cells are texts by their type, and no numbers, whatever they look like.
-    """
+    """The knowledge of a column after the blocks that were added; `texts`: no cell is a number."""
 
     def __init__(self, name: str, form: Format, texts: bool = False) -> None:
         self.name, self._form, self._texts = name, form, texts
@@ -360,7 +354,6 @@ class ColumnCounts:
         self.many_values = self.many_words = False
 
     def add(self, column: Texts) -> None:
-        """The cells of some more rows."""
         count = np.bincount(column.codes + 1, minlength=len(column.distinct))
         rows = count[1:]  # of code −1: missing
         texts = arrow().array(column.distinct[:-1], arrow().string())
@@ -384,7 +377,7 @@ class ColumnCounts:
             self.words = dict(list(self.words.items())[:MOST])
 
     def _add_numbers(self, texts: object, places: Index, rows: Index, values: Array) -> None:
-        """Different values; of many, those at the ends, which were so after every block."""
+        """Different values; of many, those at the ends."""
         own = values[places]
         self.numbers += int(rows[places].sum())
         finite = own[np.isfinite(own)]
@@ -402,21 +395,16 @@ class ColumnCounts:
             self.values = {one: self.values[one] for one in kept[:half] + kept[-half:]}
 
     def found(self) -> ColumnLook:
-        """The column, after the last block."""
         kind = self._kind()
         number = kind in ("number", "yes-no")
         written = [self.values[one][1] for one in sorted(self.values)]
         different = written if number else [*written, *sorted(self.words)]
         many = self.many_values or (self.many_words and not number) or len(different) > MOST
+        codes = [*(number_codes(self.values) if number else ()), *self._word_codes(number)]
         return ColumnLook(
-            self.name,
-            kind,
-            self.missing,
-            None if many else tuple(different),
-            number and self.whole,
-            tuple(self.words.items()) if number else (),
-            (*number_codes(self.values), *self._word_codes(True)) if number
-            else tuple(self._word_codes(False)),
+            self.name, kind, self.missing, None if many else tuple(different),
+            whole=number and self.whole, words=tuple(self.words.items()) if number else (),
+            codes=tuple(codes),
         )  # fmt: skip
 
     def _kind(self) -> Kind:
@@ -431,10 +419,7 @@ class ColumnCounts:
         return "number" if few and self.numbers >= LEAST_NUMBERS * there else "text"
 
     def _word_codes(self, number: bool) -> list[MissingCode]:
-        """Words that may be codes: in a column of numbers all of them are.
-
-        Among texts only a sign is sure: "unknown" may be a category of its own.
-        """
+        """Words that may be codes: in a column of numbers all of them, else known ones."""
         found = []
         for text, rows in self.words.items():
             known = text.casefold() in WORDS
@@ -446,7 +431,6 @@ class ColumnCounts:
 
 
 def _some(texts: object, places: Index) -> list[str]:
-    """The texts at these places of an Arrow array."""
     return texts.take(arrow().array(places)).to_pylist()  # type: ignore[attr-defined, no-any-return]
 
 
@@ -468,8 +452,8 @@ def _apart(
 ) -> list[tuple[float, bool]]:
     """The values beyond one end that may be codes, and whether that is sure.
 
-    Apart: at least twice as far from the rest as the values at that end are from each other. One
-    that is as far as the rest is wide is sure, and so are those beyond it.
+    Apart: at least twice as far from the rest as the values at that end are from each other. One as
+    far as the rest is wide is sure, and so are those beyond it.
     """
     kept: list[float] = []
     sure = often = False

@@ -1,8 +1,7 @@
 """Serum triglyceride of the participants of NHANES 2011-2012, with the features of the paper.
 
-National Health and Nutrition Examination Survey, public-use files of the US National Center for
-Health Statistics; for statistical reporting only, no attempt to identify a participant. Without a
-folder the tables come from a public copy at a fixed commit, with checksums known in advance.
+Public-use files of the US National Center for Health Statistics; for statistical reporting only,
+no attempt to identify a participant.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ CHECKSUMS = {
 def load_nhanes(folder: str | os.PathLike[str] | None = None) -> Table:
     """Triglycerides on age, body mass index, sex and income of the paper's 2704 people.
 
-    `folder` has the CDC's tables DEMO_G, BMX_G and TRIGLY_G as SAS transport files (DEMO_G.XPT) or
-    as .csv or .csv.xz with the CDC's column names; without one they are downloaded and kept.
-    Merged on SEQN, in its order, rows with no missing value. Age 80 means 80 or more and income 5
-    means 5 times the poverty guideline or more, as in the files.
+    `folder` has the CDC's tables DEMO_G, BMX_G and TRIGLY_G as .xpt, .csv or .csv.xz; without one
+    they are downloaded from a public copy at a fixed commit, checked and kept. Merged on SEQN, rows
+    with no missing value. Age 80 means 80 or more, income 5 means 5 times the poverty guideline or
+    more.
     """
     columns = _merged(_files(fetch_tables() if folder is None else Path(folder)))
     female, income = columns["RIAGENDR"] == FEMALE, columns["INDFMPIR"]
@@ -98,11 +97,7 @@ def _merged(files: dict[str, Path]) -> dict[str, Array]:
 
 
 def fetch_tables(cache: Path | None = None) -> Path:
-    """The folder that holds the tables, after downloading those that are not there yet.
-
-    `cache` defaults to the user's cache folder. Raises InvalidInput with the addresses where there
-    is no network or a file is not the known one.
-    """
+    """The folder that holds the tables, after downloading those that are not there yet."""
     try:
         import pooch
     except ImportError as missing:
@@ -135,7 +130,6 @@ def _remedy(name: str, failed: Exception) -> str:
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Without pooch's messages about every file."""
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:

@@ -12,7 +12,6 @@ class Persons:
     """Persons: their numbers 1, 2, … by first appearance, and their rows so far.
 
     A person is a text, trimmed: "007" and "7" are two. Memory: a text and some numbers per person.
-    `before`: an earlier pass over the same rows, whose numbers are used.
 
     >>> persons = Persons()
     >>> persons.numbers(Texts.encode(["b", "a", "b"])).tolist(), persons.count
@@ -25,7 +24,6 @@ class Persons:
 
     @property
     def count(self) -> int:
-        """How many persons were met."""
         return len(self._known)
 
     def numbers(self, cells: Texts) -> Index:
@@ -44,12 +42,10 @@ class Persons:
         return before
 
     def tally(self, numbers: Index) -> None:
-        """Count these rows."""
         self._grow()
         np.add.at(self.rows, numbers - 1, 1)
 
     def _grow(self) -> None:
-        """Places for all persons, and for as many again: a block costs no copy of all of them."""
         if self.count > len(self._places):
             grown = np.zeros(2 * self.count, dtype=np.intp)
             grown[: len(self._places)] = self._places
@@ -62,7 +58,6 @@ class Persons:
 
     @property
     def most(self) -> int:
-        """Rows of the person who has most."""
         return int(self.rows.max(initial=0))
 
 

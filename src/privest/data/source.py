@@ -1,7 +1,6 @@
 """One table, read in blocks of rows, as often as needed, wherever it lies.
 
-A plan, a release and an estimate each read the table from its start, so a source can be opened
-again; a pipe cannot. A message names columns, row numbers and counts, never what a cell holds.
+Messages name columns, row numbers and counts, never what a cell holds.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """The state of the file as it is now."""
         try:
             found = path.stat()
         except OSError as error:
@@ -51,12 +49,10 @@ class Source(ABC):
     """A table with named columns, readable several times from its start.
 
     name      for messages: the file, "pandas frame", "diabetes".
-    columns   in their order; a repeated name cannot be read. Names are compared as people see
-              them: the two ways in which Unicode writes an accented letter are one (NFC).
-    certain   that `columns` are names; a CSV file without a header has a person's data there.
-    format    which codes stand for missing values.
+    columns   in their order; a repeated name cannot be read. Names are compared in Unicode's NFC.
+    certain   `columns` are names; a CSV file without a header has a person's data there.
     stamp     of its file, when it was opened; None where it is no file.
-    separator of a text file; `sheets` of a workbook.
+    separator of a text file; `sheets` of a workbook; `size`: rows of a block.
     """
 
     name: str
@@ -66,9 +62,10 @@ class Source(ABC):
     stamp: Stamp | None = None
     separator: str | None = None
     sheets: tuple[str, ...] = ()
+    size: int = SIZE
 
     def blocks(
-        self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
+        self, columns: Sequence[str], *, text: Collection[str] = (), size: int | None = None
     ) -> Iterator[Columns]:
         """These columns, block by block from the first row, at most `size` rows each.
 
@@ -79,12 +76,10 @@ class Source(ABC):
             raise InvalidInput(
                 f"{self.name}: columns must be a list of names, and text part of it."
             )
-        if size < 1:
-            raise InvalidInput(f"size must be 1 or more rows a block; received {size}.")
         self.require(wanted)
         held = {name: self._held(name)[0] for name in wanted}
         inside = frozenset(held[name] for name in text)
-        blocks = self._blocks(tuple(dict.fromkeys(held.values())), inside, int(size))
+        blocks = self._blocks(tuple(dict.fromkeys(held.values())), inside, size or self.size)
         if not self.format.missing_codes and all(name == own for name, own in held.items()):
             return blocks
         return (
@@ -93,7 +88,6 @@ class Source(ABC):
         )
 
     def read(self, columns: Sequence[str]) -> dict[str, Array]:
-        """Columns of numbers, whole; NaN where missing."""
         blocks = list(self.blocks(columns))
         return {
             name: np.concatenate([np.empty(0), *(np.asarray(block[name]) for block in blocks)])
@@ -130,7 +124,7 @@ class Source(ABC):
 
 
 class FileSource(Source):
-    """A file, and the promise that every pass reads the same one."""
+    """A file; every pass reads the same one."""
 
     def __init__(self, path: Path, form: Format) -> None:
         self.path, self.name, self.format = path, path.name, form
@@ -149,7 +143,7 @@ class FileSource(Source):
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
-        """Rows in parts of any length, for `_blocks` to cut; `size` is what it will cut them to."""
+        """Rows in parts of any length, which `_blocks` cuts to `size`."""
 
     def _require_unchanged(self) -> None:
         """Two passes over different rows would calibrate one table and release another."""
@@ -163,11 +157,9 @@ class FileSource(Source):
 def open_source(data: object, format: Format | Mapping[str, Any] | None = None) -> Source:
     """The source of a file (`ENDINGS`), a frame, arrays, a `Table` or the embedded table.
 
-    `format`: what a file does not state itself; what does not concern its kind is passed over.
+    `format`: what a file does not state itself.
 
     >>> source = open_source({"age": [50, 61], "sex": ["male", None]})
-    >>> source.columns
-    ('age', 'sex')
     >>> block = next(source.blocks(["age", "sex"], text=["sex"]))
     >>> block["age"].tolist(), block["sex"].tolist()
     ([50.0, 61.0], ['male', None])
@@ -184,7 +176,7 @@ def open_source(data: object, format: Format | Mapping[str, Any] | None = None) 
 
 
 def stamp_of(data: object) -> Stamp | None:
-    """The stamp of what `open_source` takes, without opening it; None where it is no file."""
+    """The stamp of what `open_source` takes; None where it is no file."""
     if isinstance(data, Source):
         return data.stamp
     if not isinstance(data, (str, os.PathLike)) or os.fspath(data) == EMBEDDED:
@@ -265,7 +257,6 @@ def ending_of(name: str) -> str | None:
 
 
 def require_ending(name: str) -> str:
-    """The same; refused where it is none of them."""
     found = ending_of(name)
     if found is None:
         raise InvalidInput(

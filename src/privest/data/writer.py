@@ -6,7 +6,6 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,23 +14,21 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from privest.arrays import AnyArray, ArrayLike
-from privest.data.arrow import arrow, in_threads
+from privest.data.arrow import arrow
 from privest.data.cells import require_no_formula
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 
 ROW_GROUP = 65_536
-TASK = 8192  # rows formatted at once
 
 Blocks = Iterable[Sequence[ArrayLike]]
 
 
 def write_table(path: str | os.PathLike[str], names: Sequence[str], blocks: Blocks) -> int:
-    """Write columns to a .csv or .parquet file and return the number of rows.
+    """Write columns to a .csv or .parquet file, whole or not at all; the number of rows.
 
-    Every block has one vector for each name, all of one length; a column keeps the kind it has in
-    the first block. Floats are written with the shortest digits that give the same double back. The
-    file is written whole or not at all, also over an older one.
+    Every block has one vector for each name; a column keeps the kind it has in the first block.
+    Floats are written with the shortest digits that give the same double back.
     """
     target = Path(path)
     write = table_writer(target)
@@ -40,7 +37,7 @@ def write_table(path: str | os.PathLike[str], names: Sequence[str], blocks: Bloc
 
 
 def table_writer(target: Path) -> Callable[[BinaryIO, Sequence[str], Blocks], int]:
-    """What writes a table into a file that is open, by the ending of its name."""
+    """The function that writes a table into an open file, by the ending of its name."""
     if target.is_dir():
         raise InvalidInput(f"{target} is a folder: name a file in it.")
     form = {".csv": _write_csv, ".parquet": _write_parquet}.get(target.suffix.lower())
@@ -55,7 +52,6 @@ def _write(
     names: Sequence[str],
     blocks: Blocks,
 ) -> int:
-    """All rows, and how many they were."""
     _require_names(names, csv=form is _write_csv)
     pa, rows = arrow(), 0
     batches = (_batch(names, block) for block in blocks)
@@ -94,42 +90,14 @@ def _write_csv(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # 
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(schema.names)
     file.write(header.getvalue().encode())  # by hand: Arrow would quote every name
-    parts = (
-        batch.slice(start, TASK) for batch in batches for start in range(0, batch.num_rows, TASK)
-    )
-    with closing(in_threads(_formatted, parts)) as texts:
-        for text in texts:
-            file.write(text)
-
-
-def _formatted(batch: Any) -> Any:  # noqa: ANN401
-    pa = arrow()
-    arrays = [_whole(column) for column in batch.columns]
-    text = pa.BufferOutputStream()
-    pa.csv.write_csv(
-        pa.RecordBatch.from_arrays(arrays, batch.schema.names),
-        text,
-        pa.csv.WriteOptions(include_header=False, batch_size=TASK),
-    )
-    return text.getvalue()
-
-
-def _whole(column: Any) -> Any:  # noqa: ANN401
-    """Doubles that are all whole as integers: three times as fast to write, the same value."""
-    pa = arrow()
-    if not pa.types.is_floating(column.type):
-        return column
-    values = column.to_numpy()
-    if (np.trunc(values[:8]) != values[:8]).any():  # most columns end here
-        return column
-    with np.errstate(invalid="ignore"):  # NaN and large ones: then not equal below
-        whole = values.astype(np.int64)
-    same = (whole == values).all() and not np.signbit(values[whole == 0]).any()  # −0.0 stays
-    return pa.array(whole) if same else column
+    options = arrow().csv.WriteOptions(include_header=False)
+    with arrow().csv.CSVWriter(file, schema, write_options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 def _write_parquet(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401
-    """In row groups of about ROW_GROUP rows, however short the blocks."""
+    """In row groups of about ROW_GROUP rows."""
     pa = arrow()
     from pyarrow.parquet import ParquetWriter
 

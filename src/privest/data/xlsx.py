@@ -1,4 +1,4 @@
-"""Sheets of a workbook (.xlsx), in chunks of rows: what is shown in the cells, not the formulas."""
+"""Sheets of a workbook (.xlsx): the values stored in the cells, not the formulas."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ Row = tuple[Any, ...]
 
 
 class WorkbookSource(FileSource):
-    """A sheet of a workbook, its first row with a value the header; blank rows do not count.
-
-    Formulas have the value that was stored with them. Numbers stored as texts are numbers.
-    """
+    """A sheet of a workbook, its first row with a value the header; blank rows do not count."""
 
     certain = False
 
@@ -133,7 +130,7 @@ class WorkbookSource(FileSource):
             raise self._damaged("an .xlsx workbook")
 
     def _asked(self, ask: Any) -> Any:  # noqa: ANN401
-        """What openpyxl answers, without its warnings; any error is a damaged file."""
+        """openpyxl's answer, without its warnings; any error is a damaged file."""
         silence_openpyxl()
         try:
             return ask()
@@ -143,7 +140,7 @@ class WorkbookSource(FileSource):
             raise self._damaged("an .xlsx workbook") from None
 
     def _require_size(self) -> None:
-        """Refuse a workbook too large to read; an archive gives no more of a part than it says."""
+        """Refuse a workbook too large to read, by the sizes in its archive."""
         try:
             with ZipFile(self.path) as parts:
                 sizes = {part.filename: part.file_size for part in parts.infolist()}
@@ -158,9 +155,7 @@ class WorkbookSource(FileSource):
 
 
 def silence_openpyxl() -> None:
-    """From now on openpyxl warns of nothing, nor of what is in a cell; `catch_warnings` is not safe
-    in threads.
-    """
+    """No more warnings of openpyxl, which quote cells; `catch_warnings` is not safe in threads."""
     if warnings.filters[:1] != [SILENT]:  # put first again, where something else is
         warnings.filterwarnings("ignore", module=SILENT[3].pattern)
 

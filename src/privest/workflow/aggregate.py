@@ -206,10 +206,10 @@ class LeavingSums:
         if same and person is None and spec.model.missing == "refuse":
             yield from self._beside_plan(found.sums.rows)
             return
-        beside = () if person is None else (person,)
+        beside = {} if person is None else {person: True}
         persons, self.dropped = Persons(), 0
         for block in read_rows(
-            self.table, spec.design, spec.targets, beside=beside, text=beside,
+            self.table, spec.design, spec.targets, beside=beside,
             missing=spec.model.missing, infinite=not self.noise.simulated,
         ):  # fmt: skip
             self.dropped += block.dropped

@@ -333,7 +333,8 @@ class TableRelease(ReleaseRecord, Terms):
             raise InvalidInput(f"the table {self.table} is not here: read_release finds it.")
         design = Features(self.features, {}, "intercept" in self.coefficients)
         private = tuple(self.z_name(one) for one in self.columns)
-        for block in read_rows(open_source(table), design, private, beside=self.beside):
+        beside = dict.fromkeys(self.beside, False)
+        for block in read_rows(open_source(table), design, private, beside=beside):
             self._require_values(block.targets)
             yield block
 

@@ -221,7 +221,7 @@ class Leaving:
             yield from self._person_rows(infinite)
             return
         column = self.spec.privacy.level_column
-        beside = [one for one in (model.weights, column) if one is not None]
+        beside = {one: False for one in (model.weights, column) if one is not None}
         for block in read_rows(
             self.table, self.spec.design, self.spec.targets, beside=beside,
             missing=model.missing, infinite=infinite,

@@ -127,8 +127,8 @@ def inverse_of(triangle: Array) -> Array:
     return np.asarray(inverse @ inverse.T)
 
 
-def _counted_by(spec: Spec) -> tuple[str, ...] | None:
-    return None if spec.design.columns else spec.targets
+def _counted_by(spec: Spec) -> tuple[str, ...]:
+    return () if spec.design.columns else spec.targets
 
 
 def _public_blocks(spec: Spec, table: Source) -> Iterator[Block]:
@@ -136,7 +136,7 @@ def _public_blocks(spec: Spec, table: Source) -> Iterator[Block]:
     if model.person is not None:
         yield from person_blocks(spec, table, values=False)
         return
-    beside = [one for one in (model.weights, spec.privacy.level_column) if one is not None]
+    beside = {one: False for one in (model.weights, spec.privacy.level_column) if one is not None}
     yield from read_rows(
         table, spec.design, _counted_by(spec), beside=beside, missing=model.missing
     )
@@ -296,9 +296,9 @@ def person_blocks(
     """Rows with whose they are; `values`: with the private columns."""
     column = spec.model.person
     assert column is not None
-    targets = spec.targets if values or not spec.design.columns else None
+    targets = spec.targets if values else _counted_by(spec)
     return read_rows(
-        table, spec.design, targets, beside=(column,), text=(column,),
+        table, spec.design, targets, beside={column: True},
         missing=spec.model.missing, infinite=infinite,
     )  # fmt: skip
 
@@ -397,15 +397,11 @@ def held_rows(spec: Spec, data: object, groups: str | None) -> HeldRows:
             f"{groups!r} is the target, which is private: groups are of a public column."
         )
     source = open_source(spec.data if data is None else data, spec.format)
-    beside = () if groups is None else (groups,)
     # A column that is a feature too is read as the model needs it.
-    text = set(beside) - set(spec.design.columns)
+    beside = {} if groups is None else {groups: groups not in spec.design.columns}
     blocks = list(
-        read_rows(
-            source, spec.design, _counted_by(spec), beside=beside, text=tuple(text),
-            missing=spec.model.missing,
-        )
-    )  # fmt: skip
+        read_rows(source, spec.design, _counted_by(spec), beside=beside, missing=spec.model.missing)
+    )
     H, lines = (np.concatenate([getattr(one, name) for one in blocks]) for name in ("H", "line"))
     label, names = None, dict[str, int]()
     if groups is not None:

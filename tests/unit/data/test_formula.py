@@ -60,7 +60,7 @@ FORMULAS = [
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_the_matrix_is_that_of_patsy_and_of_formulaic(formula):
     features = read_formula(formula, _used(formula)).features
-    (block,) = read_rows(open_source(TABLE), features, None if features.columns else "ldl")
+    (block,) = read_rows(open_source(TABLE), features, [] if features.columns else ["ldl"])
     H = block.H
     assert H.shape == (len(TABLE), len(set(features.names)))
     right = stated = formula.split("~")[1]

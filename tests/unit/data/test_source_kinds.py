@@ -131,7 +131,7 @@ def test_a_mistyped_column_of_a_code_is_refused():
 def test_dropped_rows_count_codes():
     table = {"a": [1.0, 2.0, 99.0], "y": [1.0, 2.0, 3.0]}
     source = open_source(table, Format(missing_codes=("99",)))
-    (block,) = read_rows(source, Features(("a",)), "y", missing="drop")
+    (block,) = read_rows(source, Features(("a",)), ["y"], missing="drop")
     assert (len(block), block.dropped) == (2, 1)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import workflow_inside as workflow
+from privest.data.source import Source
 from privest.errors import InvalidInput
 from privest.estimator.inference import PeopleNoise
 from privest.ledger import Ledger
@@ -138,8 +139,7 @@ def test_small_blocks_and_all_ways_to_keep_sums_agree(tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     _, other = released(tmp_path / "other", spec(), table(people=50, scattered=True), real=False)
     held, scattered = estimate(path), estimate(other)
-    read_rows = document.read_rows
-    monkeypatch.setattr(document, "read_rows", lambda *a, **k: read_rows(*a, **k, size=7))
+    monkeypatch.setattr(Source, "size", 7)
     monkeypatch.setattr(cluster, "HELD", 0)
     for expected, found in ((held, estimate(path)), (scattered, estimate(other))):
         np.testing.assert_allclose(found.value, expected.value, rtol=1e-10)
