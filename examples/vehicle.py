@@ -13,15 +13,7 @@ import numpy as np
 
 import privest as pv
 from privest import dynamics
-from privest.report.figures import (
-    COLOURS,
-    Curve,
-    Panel,
-    ellipse_points,
-    new_figure,
-    save,
-    save_panels,
-)
+from privest.report.figures import COLOURS, Curve, Panel, new_figure, save, save_panels
 
 DT, STEPS = 1.0, 200  # seconds
 GPS = 3.0  # metres, the receiver's own error (standard deviation)
@@ -42,6 +34,13 @@ def system() -> dynamics.StateSpace:
     )
 
 
+def ellipse(covariance: np.ndarray, count: int = 60) -> np.ndarray:
+    """(count, 2) points on the boundary of the 95% region of N(0, covariance)."""
+    angle = np.linspace(0.0, 2.0 * np.pi, count)
+    circle = np.sqrt(-2 * np.log(0.05)) * np.stack([np.cos(angle), np.sin(angle)])
+    return (np.linalg.cholesky(covariance) @ circle).T
+
+
 def draw_plane(tracks: dict, path: Path, truth: np.ndarray, points: np.ndarray) -> None:
     """Tracks (positions, covariances) with some 95% ellipses, released points, the true path."""
     figure = new_figure(7.5, 6.0)
@@ -50,9 +49,7 @@ def draw_plane(tracks: dict, path: Path, truth: np.ndarray, points: np.ndarray) 
     for colour, (name, (positions, covariances)) in zip(COLOURS, tracks.items()):
         axes.plot(*positions.T, color=colour, lw=1.5, label=name)
         for k in np.linspace(0, len(positions) - 1, 12).astype(int):
-            axes.fill(
-                *(positions[k] + ellipse_points(covariances[k], 60)).T, color=colour, alpha=0.12
-            )
+            axes.fill(*(positions[k] + ellipse(covariances[k])).T, color=colour, alpha=0.12)
     axes.plot(*truth.T, color="#222222", lw=0.9, ls="--", label="true")
     axes.set_aspect("equal", adjustable="datalim")
     axes.set(xlabel="east (m)", ylabel="north (m)")

@@ -19,10 +19,10 @@ from starlette.responses import Response
 from privest.app.desk import Desk, Work
 from privest.app.job import first_choice
 from privest.app.pages import Errors, Form, desk_of, number_of, page, screen, see_other
+from privest.data.features import INTERCEPT
 from privest.errors import InvalidInput, PrivestError
 from privest.privacy.exposures import band
 from privest.report.describe import exposed
-from privest.report.findings import INTERCEPT
 from privest.report.numbers import half, near
 from privest.report.page import parts_html
 from privest.report.planning import clipping_sentences, errors_expected, planned_errors

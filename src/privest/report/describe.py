@@ -1,4 +1,4 @@
-"""Sections of a plan, a release, an estimate, a verification: the one place that reads them.
+"""Sections of a plan, a release, an estimate, a verification.
 
 Every number is public: a function of the plan's public inputs, or of a release.
 """
@@ -29,9 +29,9 @@ def describe(
     keys: Sequence[str] | None = None,
     **how: Any,  # noqa: ANN401
 ) -> list[Section]:
-    """The sections of what the workflow makes; `how`: see of_plan, of_release, of_estimate.
+    """The sections of a plan, release, estimate or verification; `keys`: those wanted, None: all.
 
-    keys: of the sections that are wanted; None: all.
+    how: as `of_plan`, `of_release` and `of_estimate` take it.
     """
     if isinstance(found, Verification):
         return of_verification(found)
@@ -50,7 +50,6 @@ def describe(
 
 
 def fits_of(estimate: TableEstimate) -> tuple[TableEstimate, ...]:
-    """The estimates of the private columns, one by one."""
     return estimate.parts or (estimate,)
 
 
@@ -58,7 +57,6 @@ def fits_of(estimate: TableEstimate) -> tuple[TableEstimate, ...]:
 
 
 def exposed(found: Plan | TableRelease | TableEstimate) -> Section:
-    """The exposure panel."""
     terms: Plan | TableRelease = found.release if isinstance(found, TableEstimate) else found
     variances: list[tuple[float, bool] | None] = [None] * len(terms.columns)
     covariance = apart = None
@@ -154,14 +152,13 @@ def _unenforced(terms: Terms) -> tuple[float, float] | None:
 
 
 def whose(header: TableRelease) -> Sentence:
-    """How many rows, of how many people."""
     if header.persons is None:
         return say("rows", rows=header.rows)
     return say("persons_rows", persons=header.persons, rows=header.rows)
 
 
 def level_of(header: TableRelease) -> Sentence:
-    """At which level a release was made: of several columns the budget of the record."""
+    """The level of a release; of several columns the budget of the record."""
     columns = header.columns
     if header.splits:
         delta = header.privacy.delta or DELTA
@@ -186,7 +183,6 @@ def left_out(header: TableRelease) -> list[Sentence]:
 def of_release(
     header: TableRelease, *, paths: tuple[Path, Path] | None = None, account: Account | None = None
 ) -> list[Section]:
-    """A release: its files, and its entry in the ledger."""
     level = level_of(header)
     parts: list[Part] = [say("released", rows=header.rows, level=level)]
     if header.sums:
@@ -214,7 +210,6 @@ def of_release(
 
 
 def _meaning(header: TableRelease, column: Column) -> Sentence:
-    """The meaning of a column of the table."""
     values = {"name": header.z_name(column), "unit": header.scale(column)[0]}
     if header.distribution.bits:
         return say("z_answers", **values)
@@ -226,7 +221,6 @@ def _meaning(header: TableRelease, column: Column) -> Sentence:
 
 
 def of_verification(found: Verification) -> list[Section]:
-    """The checks of a release that were made, and those that were not."""
     key = "whole_charged" if found.signed else "whole_simulated" if found.simulated else "whole"
     parts = [say(key if found.verified else "not_verified", path=str(found.path))]
     parts += [say("examined", what=what) for what in found.examined]

@@ -1,8 +1,7 @@
 """The exposure panel: what one person is exposed to, in five sentences and their details.
 
-The same for plan, release, estimate and app. Formulas and their conditions: `privest.privacy`
-(`reader`, `attacker`). Guesses are rounded down and rates up, so that a sentence promises no more
-than the level does.
+The same for plan, release, estimate and app. Formulas: `privest.privacy` (`reader`, `attacker`).
+Guesses are rounded down and rates up: a sentence promises no more than the level does.
 """
 
 from __future__ import annotations
@@ -27,16 +26,14 @@ MANY = 600.0  # e^ε is a number up to here
 class Private:
     """One private column as an attacker sees it, in modelled units (`ends`: those of the file).
 
-    distribution  of the privacy noise: "gaussian", "laplace" or "randomised response".
-    sd, source    of values around the prediction, and whether it is stated, estimated or assumed;
-                  `limit`: it is an upper limit, because the estimate is zero.
-    leverage      mean of the rows, n/K.
-    rows          the most that a person has, where people have several.
-    share         of yes, where the outcome is yes or no.
-    apart         a difference that was stated to matter.
-    largest       whether rows have levels of their own, and this is the largest.
-    mu_apart      of the aggregate form: μ of two values so far apart.
-    exposure      of the aggregate form: Fisher information of all that leaves about one value.
+    sd, source  of values around the prediction, and whether it is stated, estimated or assumed;
+                `limit`: it is an upper limit, because the estimate is zero.
+    leverage    mean of the rows, n/K. rows: the most that a person has.
+    share       of yes, where the outcome is yes or no.
+    apart       a difference that was stated to matter.
+    largest     whether rows have levels of their own, and this is the largest.
+    mu_apart    of the aggregate form: μ of two values so far apart; exposure: Fisher information of
+                all that leaves about one value.
     """
 
     target: str
@@ -58,7 +55,6 @@ class Private:
 
     @property
     def value(self) -> str:
-        """Its name, as a sentence shows it."""
         return f"“{self.target}”"
 
     @property
@@ -232,7 +228,6 @@ def _typical_pair(one: Private) -> list[Sentence]:
 
 
 def _record_apart(columns: Sequence[Private], apart: Sequence[float]) -> float:
-    """How often two records so far apart are told apart."""
     if columns[0].mu_apart is None:
         return attack.record_apart([one.level for one in columns], apart)
     mus = [one.mu_apart(d) for one, d in zip(columns, apart) if one.mu_apart is not None]

@@ -1,7 +1,4 @@
-"""Figures of streams, dynamic models and the paper's examples, by matplotlib.
-
-It is loaded when the first figure is made. Plans and reports have SVG charts (`charts`).
-"""
+"""Figures of streams, dynamic models and the paper's examples, by matplotlib."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array
+from privest.arrays import Array
 from privest.errors import InvalidInput, MissingDependency
 from privest.files import atomic_write, require_writable
 from privest.report.numbers import BAND as BAND
@@ -29,8 +26,6 @@ if TYPE_CHECKING:
     from privest.dynamics import Diagnosis
 
 PICTURES = (".png", ".pdf", ".svg")
-# 95% of a two-dimensional Gaussian lies within √(χ²₂ quantile) = √(−2 ln 0.05) deviations.
-RADIUS = float(np.sqrt(-2.0 * np.log(1.0 - CONFIDENCE)))
 COLOURS = ("#4c72b0", "#c44e52", "#55a868", "#8172b3")
 MOST = 3000  # points of a line: more than a screen has
 DRAWING = threading.RLock()  # settings of matplotlib are of the whole process: one at a time
@@ -61,7 +56,6 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure, whole or not at all, making its folder if need be."""
     picture = io.BytesIO()
     with DRAWING:
         figure.savefig(picture, format=path.suffix.lower().removeprefix("."), dpi=130)
@@ -69,18 +63,8 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def tidy(axes: Axes, alpha: float = 0.25, **grid: Any) -> None:  # noqa: ANN401
-    """Light grid, open frame."""
     axes.grid(alpha=alpha, **grid)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def ellipse_points(covariance: Array, count: int = 241) -> Array:
-    """(count, 2) points on the boundary of the 95% region of N(0, covariance), 2×2."""
-    values, vectors = np.linalg.eigh(covariance)
-    angle = np.linspace(0.0, 2.0 * np.pi, count)
-    circle = np.stack([np.cos(angle), np.sin(angle)])
-    points: Array = ((vectors * np.sqrt(np.maximum(values, 0.0))) @ circle * RADIUS).T
-    return points
 
 
 def shown(name: str, most: int = 34) -> str:
@@ -95,7 +79,7 @@ def shown(name: str, most: int = 34) -> str:
 class Trail:
     """Estimates and standard errors along a stream of any length, thinned to `most` points.
 
-    When it is full every other point is dropped and only every second one is taken from then on.
+    When it is full every other point is dropped, and from then on only every second one is taken.
     """
 
     def __init__(self, most: int = 2000) -> None:
@@ -103,7 +87,6 @@ class Trail:
         self.points: list[tuple[int, Array, Array]] = []
 
     def add(self, step: int, estimate: Array, error: Array) -> None:
-        """One more point of the stream."""
         if self.seen % self.stride == 0:
             self.points.append((step, estimate, error))
         self.seen += 1
@@ -112,10 +95,7 @@ class Trail:
             self.stride *= 2
 
     def columns(self, most: int | None = None) -> tuple[Array, Array, Array]:
-        """Readings so far (P,), estimates and errors (P, n); at most so many, the ends among them.
-
-        The first estimates are wild: pictures have the scale of what comes after a tenth.
-        """
+        """Measurements so far (P,), estimates and errors (P, n); at most so many, with the ends."""
         last = len(self.points) - 1
         kept = np.unique(np.linspace(0, last, min(most or last + 1, last + 1)).astype(int))
         steps, estimates, errors = zip(*(self.points[k] for k in kept))
@@ -123,7 +103,7 @@ class Trail:
 
 
 def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
-    """Write the figure: one panel a parameter, a line for θ̂_k and its 95% band."""
+    """Write the figure: one panel per parameter, a line for θ̂_k and its 95% band."""
     columns = min(3, math.ceil(math.sqrt(len(names))))
     lines = -(-len(names) // columns)
     figure = new_figure(4.2 * columns, 2.9 * lines)
@@ -185,7 +165,7 @@ def save_panels(
     every = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
     for axes, panel in zip(every, panels):
         for colour, one in zip(COLOURS, panel.curves):
-            thin = slice(None, None, max(1, len(one.times) // MOST))
+            thin = _thinned(one.times)
             when = one.times[thin]
             axes.fill_between(when, one.low[thin], one.high[thin], color=colour, alpha=0.2, lw=0)
             axes.plot(when, one.middle[thin], color=colour, lw=1.3, label=one.name)
@@ -197,6 +177,10 @@ def save_panels(
     every[-1].set_xlabel(time_name)
     figure.suptitle(title, fontsize=11)
     save(figure, path)
+
+
+def _thinned(points: Array) -> slice:
+    return slice(None, None, max(1, len(points) // MOST))
 
 
 # --- innovations ----------------------------------------------------------------------------------
@@ -220,7 +204,7 @@ def save_diagnosis(diagnosis: Diagnosis, path: Path) -> None:
 
 def _draw_time(axes: Axes, entries: list[Array]) -> None:
     for j, own in enumerate(entries):
-        thin = slice(None, None, max(1, len(own) // MOST))
+        thin = _thinned(own)
         axes.plot(
             np.arange(len(own))[thin], own[thin], ".-", color=COLOURS[j], lw=0.5, ms=2.5,
             alpha=0.8, label=f"innovation {j}",

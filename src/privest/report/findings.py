@@ -11,6 +11,7 @@ import numpy as np
 
 import privest
 from privest.arrays import CONFIDENCE, Array, as_confidence
+from privest.data.features import INTERCEPT
 from privest.report.describe import fits_of, left_out, level_of, whose
 from privest.report.planning import SAME, other_levels
 from privest.report.sections import (
@@ -31,7 +32,6 @@ from privest.workflow.document import TableRelease
 from privest.workflow.plan import Plan
 from privest.workflow.result import TableEstimate
 
-INTERCEPT = "intercept"
 SMALL = 0.05  # standard errors: what clipping may do to least squares
 MOST_NAMED = 4
 METHODS = ("HC", "CR2", "Student")  # whose meaning is told
@@ -51,10 +51,9 @@ def of_estimate(
 ) -> list[Section]:
     """All sections of an estimate; a medium chooses by key.
 
-    plan        of the release, for errors at other levels.
-    means       `TableEstimate.mean_at` by the name of the row.
-    wald        names of coefficients, and `TableEstimate.wald` of them.
-    commands    how to repeat it.
+    plan   of the release, for errors at other levels.
+    means  `TableEstimate.mean_at` by the name of the row.
+    wald   names of coefficients, and `TableEstimate.wald` of them.
     """
     as_confidence(confidence)
     fits, header = fits_of(estimate), estimate.release
@@ -79,7 +78,7 @@ def of_estimate(
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One coefficient as it is shown; after a logarithm its interval is also one in percent.
+    """One coefficient as it is shown.
 
     low_open, high_open  of the same data without privacy, around the same estimate; None: unknown.
     """
@@ -94,7 +93,6 @@ class Coefficient:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval does not hold zero."""
         return self.low > 0 or self.high < 0
 
     @property
@@ -134,7 +132,6 @@ def open_errors(fit: TableEstimate) -> Array | None:
 
 
 def coefficients(fit: TableEstimate, confidence: float) -> list[Coefficient]:
-    """All of them in order."""
     ends, plain, found = fit.interval(confidence).tolist(), open_errors(fit), []
     for j, (name, (low, high)) in enumerate(zip(fit.names, ends)):
         middle, error = float(fit.value[j]), float(fit.standard_error[j])
@@ -147,7 +144,6 @@ def coefficients(fit: TableEstimate, confidence: float) -> list[Coefficient]:
 
 
 def found_section(fit: TableEstimate, confidence: float, *, several: bool = False) -> Section:
-    """The findings of one column: in words, as a table, as a chart."""
     target, kind, details = fit.release.column.target, kind_of(fit), list[Part]()
     bounded = bool(np.isfinite(fit.standard_error).all())
     every = coefficients(fit, confidence) if bounded else []
@@ -252,7 +248,6 @@ def _intervals(every: Sequence[Coefficient], confidence: float) -> Chart:
 
 
 def errors_section(fit: TableEstimate, *, several: bool = False) -> Section:
-    """Method, residual variance, range, and what the release says against itself."""
     header = fit.release
     said = [*left_out(header), *_design(header), *_method(fit), *_residual(fit), *_range(fit)]
     if fit.remark is not None:
@@ -298,7 +293,6 @@ def _residual(fit: TableEstimate) -> list[Sentence]:
 
 
 def _shown_variance(fit: TableEstimate, variance: float) -> list[Sentence]:
-    """σ² as the release shows it."""
     if fit.release.sums:
         share = [] if fit.r_squared is None else [say("sums_explained", share=fit.r_squared)]
         return [say("sums_variance", variance=variance), *share]
@@ -309,7 +303,6 @@ def _shown_variance(fit: TableEstimate, variance: float) -> list[Sentence]:
 
 
 def _range(fit: TableEstimate) -> list[Sentence]:
-    """The effect of the range on the estimate, and its correction."""
     header = fit.release
     span = header.ends(header.column)
     if span is None or header.distribution.bits:
@@ -347,7 +340,6 @@ def asked_section(
     wald: tuple[Sequence[str], float] | None,
     confidence: float,
 ) -> list[Section]:
-    """Means at rows (`TableEstimate.mean_at`, by the row's name) and Wald test, if asked."""
     target, parts = ", ".join(one.target for one in estimate.release.columns), list[Part]()
     if means:
         header = ["at", "mean", say("interval", confidence=confidence), "median"]
@@ -373,14 +365,12 @@ def _mean(found: Any) -> tuple[Pair, Pair, Pair]:  # noqa: ANN401
 
 
 def mean_sentence(fit: TableEstimate, found: Any, confidence: float) -> Sentence:  # noqa: ANN401
-    """The mean and the median at a row."""
     mean, ends, median = _mean(found)
     values = {"mean": mean, "ends": ends, "median": median, "confidence": confidence}
     return say("mean_at", target=fit.release.column.target, **values)
 
 
 def joint_section(estimate: TableEstimate) -> list[Section]:
-    """The test of each coefficient on all columns."""
     joint = estimate.joint
     if joint is None:
         return [section("joint", [say("joint_none", reason=estimate.silent)])]
@@ -398,7 +388,6 @@ def joint_section(estimate: TableEstimate) -> list[Section]:
 
 
 def cost_section(fits: Sequence[TableEstimate], other: Sequence[Part]) -> Section:
-    """Errors with privacy against those without, what is sampling and what is privacy noise."""
     parts: list[Part] = []
     for fit in fits:
         parts += _cost(fit)
@@ -439,14 +428,12 @@ def _split(fit: TableEstimate) -> list[Table]:
 
 
 def limits_section(simulated: bool) -> Section:
-    """The limits of the promise of a release."""
     first = warn("limit_simulated") if simulated else say("limit_noise")
     keys = ("limit_time", "limit_public", "limit_everybody", "limit_again", "limit_model")
     return section("limits", [first, *(say(key) for key in keys)])
 
 
 def origin_section(header: TableRelease, date: datetime.date | None) -> Section:
-    """Which release a page is of, and what made the page."""
     ledger = say("ledger_simulated" if header.simulated else "ledger_none")
     if header.entry is not None:
         ledger = say("ledger_entry", **vars(header.entry))
@@ -460,6 +447,5 @@ def origin_section(header: TableRelease, date: datetime.date | None) -> Section:
 
 
 def date_text(date: datetime.date | None) -> str:
-    """Today, where none is given."""
     day = date or datetime.datetime.now(datetime.UTC).date()
     return f"{day.day} {day:%B %Y}"

@@ -31,17 +31,14 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def near(value: float) -> str:
-    """Three digits, without a power of ten where that can be."""
     return _digits(value, decimal.ROUND_HALF_EVEN)
 
 
 def down(value: float) -> str:
-    """Like `near`, rounded down."""
     return _digits(value, decimal.ROUND_FLOOR)
 
 
 def up(value: float) -> str:
-    """Like `near`, rounded up."""
     return _digits(value, decimal.ROUND_CEILING)
 
 
@@ -92,49 +89,40 @@ def interval(ends: tuple[float, ...]) -> str:
 
 
 def half(error: float) -> str:
-    """The half-width of a 95% interval, from a standard error."""
     return f"± {near(BAND * error)}" if math.isfinite(error) else "unknown"
 
 
 def percent(share: float) -> str:
-    """A share of 1."""
     return f"{near(100 * share)}%"
 
 
 def change(share: float) -> str:
-    """A change in percent, with its sign."""
     return f"{'+' if share > 0 else ''}{near(100 * share)}%"
 
 
 def most(share: float) -> str:
-    """An attacker's rate, rounded up."""
     return f"{up(100 * share)}%"
 
 
 def clipped(share: float) -> str:
-    """A share of the values, two digits."""
     if 0 < share < NEXT_TO_NONE:
         return f"less than {_digits(100 * NEXT_TO_NONE, decimal.ROUND_HALF_EVEN, 1)}%"
     return f"{_digits(100 * share, decimal.ROUND_HALF_EVEN, 2)}%"
 
 
 def level(given: float) -> str:
-    """A privacy level, four digits."""
     return _digits(given, decimal.ROUND_HALF_EVEN, 4)
 
 
 def end(given: float) -> str:
-    """A number as somebody stated it, six digits."""
     return _digits(given, decimal.ROUND_HALF_EVEN, 6)
 
 
 def delta(given: float) -> str:
-    """δ as it is usually written."""
     return f"{given:g}".replace("e-0", "e-")
 
 
 def chance(p: float) -> str:
-    """A p-value, two digits."""
     if p < SURE:
         return f"below {end(SURE)}"
     return _digits(p, decimal.ROUND_HALF_EVEN, 2)
@@ -146,7 +134,6 @@ def count(number: float) -> str:
 
 
 def _counted(one: str, several: str | None = None) -> Callable[[float], str]:
-    """`1 row`, `442 rows`."""
     return lambda number: f"{count(number)} {one if number == 1 else several or f'{one}s'}"
 
 
@@ -187,7 +174,6 @@ class _Template(string.Formatter):
 
 
 def said(template: str, values: Mapping[str, Any]) -> str:
-    """A template with its numbers."""
     return _Template().vformat(template, (), values)
 
 

@@ -1,8 +1,7 @@
 """Sections as HTML: one self-contained page, or parts of another.
 
-The page loads nothing and runs nothing: charts are inside it, there is no script, and its
-Content-Security-Policy forbids both to the browser, whatever a name may hold. Every string is
-escaped. The same sections give the same bytes.
+The page loads nothing and runs nothing, and its Content-Security-Policy forbids both. Every string
+is escaped. The same sections give the same bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def report(
     date: datetime.date | None = None,
     confidence: float = CONFIDENCE,
 ) -> None:
-    """Write one page of all sections of an estimate: beside the old file, then in its place.
+    """Write one page of all sections of an estimate, in place of an older file.
 
     plan      of the release, for errors at other levels. commands: how to repeat it.
     """
@@ -71,7 +70,6 @@ def report(
 
 
 def page(title: Sentence, subtitle: Sentence, sections: Sequence[Section], foot: Sentence) -> str:
-    """The page as text."""
     sheet = files("privest.report").joinpath("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     policy = (
@@ -117,7 +115,7 @@ def page(title: Sentence, subtitle: Sentence, sections: Sequence[Section], foot:
 
 
 def escape(text: str) -> str:
-    """A string as a page may hold it: nothing in it is markup, or turns the writing about."""
+    """A string as a page may hold it: no markup, no change of direction."""
     return html_escape(printable(text))
 
 
@@ -126,7 +124,7 @@ def _said(sentence: Sentence) -> str:
 
 
 def section_html(section: Section, name: str) -> str:
-    """One section, for this page or another; `name`: of its heading, for links."""
+    """One section; `name`: of its heading, for links."""
     return (
         f'<section aria-labelledby="{name}">\n<h2 id="{name}">{_said(section.heading)}</h2>\n'
         f"{parts_html(section)}\n</section>"
@@ -144,21 +142,17 @@ def parts_html(section: Section) -> str:
 
 
 def _part(part: Part) -> str:
-    if isinstance(part, Sentence):
-        return _sentence(part)
-    if isinstance(part, Table):
-        return _table(part)
-    return _chart(part) if isinstance(part, Chart) else _commands(part)
-
-
-def _sentence(sentence: Sentence) -> str:
-    if sentence.warning:
-        return f'<div class="note warning" role="note"><p>{_said(sentence)}</p></div>'
-    return f"<p>{_said(sentence)}</p>"
-
-
-def _chart(chart: Chart) -> str:
-    return f"<figure>\n{svg(chart)}\n<figcaption>{_said(chart.caption)}</figcaption>\n</figure>"
+    match part:
+        case Sentence(warning=True):
+            return f'<div class="note warning" role="note"><p>{_said(part)}</p></div>'
+        case Sentence():
+            return f"<p>{_said(part)}</p>"
+        case Table():
+            return _table(part)
+        case Chart():
+            caption = f"<figcaption>{_said(part.caption)}</figcaption>"
+            return f"<figure>\n{svg(part)}\n{caption}\n</figure>"
+    return _commands(part)
 
 
 def _table(table: Table) -> str:
@@ -179,7 +173,6 @@ def _table(table: Table) -> str:
 
 
 def _row(header: Sequence[str], row: Sequence[str]) -> str:
-    """A row; each cell knows its heading, for cards."""
     cells = "".join(
         f'<td role="cell" data-label="{name}">{cell}</td>'
         for name, cell in zip(header[1:], row[1:], strict=True)
@@ -200,7 +193,6 @@ def _commands(commands: Commands) -> str:
 
 
 def svg(chart: Chart) -> str:
-    """The chart as an element of a page."""
     body, height = intervals(chart.data)
     alt = _said(chart.alt)
     return f'<svg class="chart" height="{height}" role="img" aria-label="{alt}">{body}</svg>'

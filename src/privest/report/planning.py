@@ -37,7 +37,7 @@ ENOUGH = 200.0  # rows × (1 − 2q)² from which on a logistic fit of answers i
 def of_plan(
     plan: Plan, exposure: Sequence[Section], *, wanted: Mapping[str, int] | None = None
 ) -> list[Section]:
-    """The cost of a plan and what it reveals. wanted: how many rows each NAME=ERROR takes."""
+    """The sections of a plan. wanted: how many rows each NAME=ERROR takes."""
     parts: list[Part] = [*_size(plan), *_level(plan)]
     parts += [_rows_wanted(plan, want, rows) for want, rows in (wanted or {}).items()]
     cost = clipping_sentences(plan)
@@ -86,7 +86,6 @@ def _level(plan: Plan) -> list[Sentence]:
 
 
 def _sums(plan: Plan) -> list[Sentence]:
-    """What leaves in the aggregate form, and how good its weights are."""
     own, design = plan.splits[0], plan.survey.sums
     assert design is not None
     privacy = plan.privacy
@@ -111,7 +110,6 @@ def _sums(plan: Plan) -> list[Sentence]:
 
 
 def squares_sentence(plan: Plan) -> Sentence:
-    """What gives the intervals of the aggregate form, and what it costs."""
     own = plan.splits[0]
     kind = own.kind if plan.model.family == "gaussian" else "scores"
     return say(f"sums_{kind}", share=own.share)
@@ -140,7 +138,6 @@ class Errors:
 
 
 def planned_errors(plan: Plan) -> list[Errors]:
-    """The errors of every private column of a plan."""
     return [_planned(plan, column) for column in plan.columns]
 
 
@@ -156,7 +153,6 @@ def _planned(plan: Plan, column: Column) -> Errors:
 
 
 def errors_expected(plan: Plan) -> Section:
-    """The standard errors of a plan, what they are for, and what other levels would give."""
     every = planned_errors(plan)
     parts: list[Part] = [_errors_table(every), *_residual(plan, every)]
     if len(every) == 1:
@@ -166,7 +162,6 @@ def errors_expected(plan: Plan) -> Section:
 
 
 def _errors_table(every: Sequence[Errors]) -> Table:
-    """Standard errors and 95% half-widths; of one column also those without privacy."""
     header: list[Cell] = [say("coefficient")]
     columns: list[Array] = []
     guesses: Mapping[float, Array] = {} if len(every) > 1 else every[0].guesses
@@ -188,7 +183,6 @@ def _errors_table(every: Sequence[Errors]) -> Table:
 
 
 def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
-    """The assumptions of the errors: the residual variance, or what is expected of the outcome."""
     column, expected = plan.columns[0], expected_mean(plan)
     if expected is not None:
         key, read = "expected_mean", "read_count"
@@ -250,7 +244,6 @@ def other_levels(plan: Plan) -> list[Sentence]:
 
 
 def _other_epsilons(plan: Plan, errors: Errors) -> list[Sentence]:
-    """Errors of noisy sums at other ε, as multiples of those without privacy."""
     epsilon = plan.privacy.epsilon
     if errors.open is None or epsilon is None:
         return []
@@ -264,7 +257,6 @@ def _other_epsilons(plan: Plan, errors: Errors) -> list[Sentence]:
 
 
 def clipping_sentences(plan: Plan) -> list[Sentence]:
-    """The clipping of values beyond the range, and how far its ends should be from predictions."""
     span, family = plan.ends(plan.columns[0]), plan.model.family
     if len(plan.columns) > 1 or span is None or family == "binomial":
         return []

@@ -1,7 +1,7 @@
 """Descriptions of plans, releases, estimates: sections of sentences, tables, charts, commands.
 
-`describe` makes them; terminal, text, page and app render them. A sentence is a key of `WORDS` and
-its values, so that tests compare values and not wordings; renderers make no word and no digit.
+A sentence is a key of `WORDS` and its values, so that tests compare values and not wordings;
+renderers make no word and no digit.
 """
 
 from __future__ import annotations
@@ -20,24 +20,17 @@ KEPT = "\n\u200c\u200d"  # joiners are part of words in some scripts, and they m
 def printable(text: str) -> str:
     r"""`text` with its control characters written out: they would steer a terminal or a page.
 
-    Escape sequences, bells, characters that turn the direction of writing, lone surrogates and
-    whatever has no shape become \x1b, \u202e and so on; ends of lines stay.
-
     >>> printable("age \x1b[31m\u202egnirts"), printable("größe\nθ")
     ('age \\x1b[31m\\u202egnirts', 'größe\nθ')
     """
     if text.isprintable():
         return text
-    return "".join(one if _is_harmless(one) else _spelled(one) for one in text)
-
-
-def _is_harmless(letter: str) -> bool:
-    """Shaped, a space of any width, or one of those that are kept."""
-    return letter.isprintable() or letter in KEPT or unicodedata.category(letter) == "Zs"
-
-
-def _spelled(letter: str) -> str:
-    return letter.encode("unicode_escape").decode()
+    return "".join(
+        one
+        if one.isprintable() or one in KEPT or unicodedata.category(one) == "Zs"
+        else one.encode("unicode_escape").decode()
+        for one in text
+    )
 
 
 @dataclass(frozen=True)
@@ -50,17 +43,14 @@ class Sentence:
 
     @property
     def text(self) -> str:
-        """For people."""
         return numbers.said(WORDS[self.key], self.values)
 
 
 def say(key: str, **values: Any) -> Sentence:  # noqa: ANN401 - of any kind
-    """A sentence with its values by name."""
     return Sentence(key, values)
 
 
 def warn(key: str, **values: Any) -> Sentence:  # noqa: ANN401 - of any kind
-    """A sentence that stands out."""
     return Sentence(key, values, warning=True)
 
 
@@ -73,7 +63,6 @@ class Number:
 
     @property
     def text(self) -> str:
-        """For people."""
         return numbers.KINDS[self.kind](self.value)
 
 
@@ -87,10 +76,7 @@ def text_of(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first cell of a row names it.
-
-    facts: its cells are words or long codes, which may go over several lines.
-    """
+    """A table; the first cell of a row names it. `facts`: cells may go over several lines."""
 
     header: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -148,7 +134,6 @@ class Section:
         return as_text([self]).rstrip()
 
     def keys(self) -> list[str]:
-        """The keys of its sentences and the marks of its tables and charts, for tests."""
         named = []
         for part in (self.heading, *self.parts, *self.details):
             if isinstance(part, Sentence):
@@ -163,5 +148,4 @@ class Section:
 
 
 def section(key: str, parts: Sequence[Part]) -> Section:
-    """A section whose heading has the same key."""
     return Section(key, say(key), tuple(parts))

@@ -1,7 +1,6 @@
 """The slider for ε: its scale, ε of a plan and the plan at an ε, and errors along the scale.
 
-Every band of `privacy.exposures.band` has a quarter of the slider; within a band ε goes by
-multiplying.
+Every band of `privacy.exposures.band` has a quarter of the slider, on a logarithmic scale.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ TOP, HIGH = 24.0, 190.0  # of the curve, pixels
 
 
 def position_of(epsilon: float) -> float:
-    """Where an ε is, from 0 to 1.
+    """The place of an ε, from 0 to 1.
 
     >>> [round(position_of(x), 3) for x in (0.1, 1.0, 3.0, 10.0, 100.0, 1000.0)]
     [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
@@ -51,7 +50,6 @@ def position_of(epsilon: float) -> float:
 
 
 def epsilon_at(position: float) -> float:
-    """The inverse of `position_of`."""
     place = min(max(position, 0.0), 1.0) * len(WORDS)
     k = min(int(place), len(WORDS) - 1)
     return float(BORDERS[k] * (BORDERS[k + 1] / BORDERS[k]) ** (place - k))
@@ -70,7 +68,6 @@ def epsilon_text(epsilon: float) -> str:
 
 
 def require_epsilon(epsilon: float, what: str) -> float:
-    """An ε that was asked for; refused where it means nothing any more."""
     if not LEAST <= epsilon <= MOST:
         raise InvalidInput(f"{what} must be between {end(LEAST)} and {end(MOST)}.")
     return epsilon
@@ -107,7 +104,6 @@ def epsilon_of(terms: Terms, amount: float | None = None, unit: str = "level") -
 
 
 def at_epsilon(plan: Plan, epsilon: float) -> Plan:
-    """The same plan with ε over the whole range as its promise."""
     privacy = replace(
         plan.privacy, epsilon=epsilon, level=None, standard_error=None, tolerance=None,
         attacker=None, delta=_delta(plan) or None,
@@ -133,7 +129,6 @@ def epsilon_for(plan: Plan, error: float, of: str) -> float:
 
 
 def level_sentence(plan: Plan) -> Sentence:
-    """The level relative to the range, and the sd of the noise that it means; of sums, squares."""
     if plan.splits:
         return squares_sentence(plan)
     limits = plan.limits(plan.column)
@@ -170,7 +165,6 @@ def error_rows(errors: Errors) -> list[dict[str, Any]]:
 
 
 def guess_bars(values: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The reader's sd before and after, for each residual sd that is guessed."""
     before = values["sds"]
     after = values.get("after") or values.get("mean") or values["informed"]
     return [
@@ -223,7 +217,6 @@ class Axis:
 
 @cache
 def _relative_levels(distribution: Distribution, delta: float) -> list[float]:
-    """s·R² along the slider."""
     every = [epsilon_at(k / STEPS) for k in range(STEPS + 1)]
     return [distribution.relative_level(epsilon, delta) for epsilon in every]
 
@@ -252,7 +245,6 @@ def error_curve(plan: Plan, errors: Errors, of: int, epsilon: float) -> dict[str
 
 @cache
 def _mus(delta: float) -> list[float]:
-    """μ along the slider."""
     return [gdp.mu_of(epsilon_at(k / STEPS), delta) for k in range(STEPS + 1)]
 
 
@@ -272,5 +264,5 @@ def _error(plan: Plan, level: float, of: int, *, alone: bool) -> float:
 
 
 def first_slope(names: Sequence[str], intercept: str) -> int:
-    """The place of the coefficient that is looked at first: one that explains something."""
+    """The place of the first coefficient that is no intercept."""
     return next((k for k, name in enumerate(names) if name != intercept), 0)
