@@ -1,10 +1,9 @@
-"""The app: what privacy costs, a release, and its results, in a browser on this machine.
+"""The app: a plan, a release and its results, in a browser on this machine.
 
-A local server over the same calls as the command line: no mathematics is in this folder. It needs
-the extra 'app' (Starlette, Jinja2, uvicorn); htmx is part of the package, nothing is loaded from
-elsewhere.
+A local server over the same calls as the command line; no mathematics is in this folder. It needs
+the extra 'app' (Starlette, Jinja2, uvicorn); nothing is loaded from elsewhere.
 
-    start    a table, a plan, a release: what a piece of work begins with
+    start    a table, a plan, a release
     data     what each column is             → a specification
     privacy  ε, errors and exposure          → a plan
     release  dry run, cost, confirmation     → a release

@@ -1,7 +1,4 @@
-"""The form of the columns screen, as a specification: roles, range, lists, and what goes with them.
-
-Errors are shown beside their fields, all of them at once.
-"""
+"""The form of the columns screen as a specification, and back."""
 
 from __future__ import annotations
 
@@ -69,7 +66,6 @@ def stated(form: Form, table: Table, look: TableLook) -> Spec:
 def _model(
     form: Form, look: TableLook, roles: dict[str, list[int]], errors: Errors
 ) -> dict[str, Any]:
-    """The fields of [model]."""
     by_role = {role: [look.columns[at].name for at in places] for role, places in roles.items()}
     target, names = _only(roles["private"]), [column.name for column in look.columns]
     model: dict[str, Any] = {
@@ -211,7 +207,7 @@ def _category_list(form: Form, column: ColumnLook, at: int, errors: Errors) -> t
 def _codes(
     form: Form, look: TableLook, roles: Mapping[str, list[int]], used: Sequence[int], errors: Errors
 ) -> tuple[str, ...]:
-    """The codes that were ticked, and those that were typed; no word may be left among numbers."""
+    """The codes that were ticked or typed; no word may be left among numbers."""
     typed = [one.strip() for line in lines_of(form.text("codes", "")) for one in line.split(";")]
     ticked = []
     for at in used:
@@ -236,12 +232,11 @@ def _ticked(form: Form, column: ColumnLook, at: int, *, public: bool) -> list[st
 
 
 def _offers(column: ColumnLook, *, public: bool) -> list[MissingCode]:
-    """What can be ticked: a word of a private column only where it looks like a code."""
+    """The codes that can be ticked: a word of a private column only where it looks like a code."""
     return [code for code in column.codes if public or code.plain]
 
 
 def _words_left(column: ColumnLook, left: Mapping[str, int], *, public: bool) -> str:
-    """What to do about words among numbers; the plan is public, so not every word is a code."""
     rows = sum(left.values())
     said = f"words are among its numbers, in {rows:,} row{'s' * (rows > 1)}."
     if {code.code for code in _offers(column, public=public)} & left.keys():
@@ -255,7 +250,7 @@ def _words_left(column: ColumnLook, left: Mapping[str, int], *, public: bool) ->
 
 
 def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
-    """What would have been typed to state this plan."""
+    """The form that would state this plan."""
     model = spec.model
     roles = _roles_of(spec)
     found = {
@@ -276,7 +271,6 @@ def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
 
 
 def _roles_of(spec: Spec) -> dict[str, str]:
-    """The role of each column that a plan uses."""
     model = spec.model
     roles = dict.fromkeys(model.features, "public") | dict.fromkeys(spec.targets, "private")
     more = (("person", model.person), ("weight", model.weights))
@@ -284,7 +278,6 @@ def _roles_of(spec: Spec) -> dict[str, str]:
 
 
 def _typed_knowledge(spec: Spec, name: str, at: int) -> dict[str, str]:
-    """Public knowledge of the private column: range, spread, share of yes, mean count."""
     expected = next(iter(spec.public.expected.values()), None)
     found: dict[str, str] = {}
     if (ends := spec.privacy.range.get(name)) is not None:
@@ -302,17 +295,13 @@ def _typed_knowledge(spec: Spec, name: str, at: int) -> dict[str, str]:
 
 
 def offered(column: ColumnLook, codes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The categories in the file as they are shown, each on one line; and what each of them is.
-
-    codes: what stands for a missing value, which is none.
-    """
+    """The categories in the file as they are shown, each on one line; and what each of them is."""
     without = set((codes or {}).values())
     kept = (one for one in column.different or () if one not in without)
     return {" ".join(printable(one).split()): one for one in kept}
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines that hold something, without spaces around."""
     lines = (" ".join(line.split()) for line in text.replace("\r", "\n").split("\n"))
     return [line for line in lines if line]
 
@@ -323,7 +312,6 @@ def first_of(typed: Typed, name: str) -> str:
 
 
 def errors_of(error: PrivestError, form: Form, table: Table) -> Errors:
-    """The refusals, by field."""
     if isinstance(error, Unfit):
         return error.errors
     if not isinstance(error, NotOffered):

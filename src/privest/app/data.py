@@ -1,7 +1,6 @@
 """Screen 2, columns: how the file is written, and what each of its columns is.
 
-The form becomes a specification (`stated`); what is missing or does not fit is said beside its
-field, all of it at once.
+The form becomes a specification (`stated`); errors are said beside their fields, all at once.
 """
 
 from __future__ import annotations
@@ -135,10 +134,7 @@ def data(request: Request, work: Work, form: Form) -> Response:
 
 
 def _looked_again(work: Work) -> str | None:
-    """Look at the table again if it is no longer the one that the plan is about, and say so.
-
-    With other columns nothing is taken over: what was typed goes by their places.
-    """
+    """Look at the table again if it is no longer the one that the plan is about, and say so."""
     with work.lock:
         said = None if work.table is None else work.table.changed(work.plan)
         if said is None or work.look is None or work.table is None:
@@ -159,7 +155,6 @@ def _shown(
     note: str | None = None,
     written: Mapping[str, str] | None = None,
 ) -> Response:
-    """The screen; with errors, what was typed is still there."""
     with work.lock:
         seen, typed, table, looks = work.look, dict(work.typed), work.table, work.looks
     if table is None:
@@ -179,7 +174,7 @@ def _shown(
 
 
 def _gaps(seen: TableLook | None, typed: Typed) -> str:
-    """Rows with gaps: as chosen; else to be left out where there are some."""
+    """What to do with rows with gaps: as chosen; else to leave them out where there are some."""
     some = seen is not None and any(column.missing or column.codes for column in seen.columns)
     return first_of(typed, "gaps") or ("drop" if some else "refuse")
 
@@ -188,7 +183,7 @@ def _gaps(seen: TableLook | None, typed: Typed) -> str:
 
 
 def keep_look(work: Work, seen: TableLook | None) -> None:
-    """Keep what was seen of the table; None: it could not be read. Within the lock."""
+    """Keep the look of the table; None: it could not be read. Within the lock."""
     work.looks += 1
     work.look = seen
 
@@ -215,7 +210,6 @@ def data_written(request: Request, work: Work, form: Form) -> Response:
 
 
 def _written(seen: TableLook | None) -> dict[str, str]:
-    """How the table is written, as the choices of the form."""
     if seen is None:
         return {}
     return {

@@ -1,8 +1,7 @@
 """One running app: its folder, its ledger, and the pieces of work on the desk.
 
-Nothing outlives the process but what was released: files that were sent to the app lie in a folder
-that only the user can read, and that is removed at the end (one that a killed app left behind is
-removed by the next).
+Nothing outlives the process but releases: files sent to the app lie in a folder that only the user
+can read, and that is removed at the end (if the app was killed, by the next one).
 """
 
 from __future__ import annotations
@@ -44,19 +43,15 @@ MOST_WORKS = 50  # on one desk: each may hold a table on disk
 class Work:
     """One piece of work: one table, from its file to its results. Change it under its `lock`.
 
-    look      what was seen of the table; `typed`: what was typed on the columns screen.
-    plan      what is known before a release, at the ε that is chosen; None until the columns
-              screen is done.
+    typed     what was typed on the columns screen. plan: None until that is done.
     of        the coefficient that the privacy screen is about.
     moved     the last request that moved ε: one that comes late changes nothing.
     job       the release or dry run that was made last; `tickets` let one begin.
-    choice    file and account that were chosen for the release; account: in which unit it counts,
-              its limit, and what was spent of it, as the privacy screen saw them.
-    released  the table of a release; its header is beside it. made: its plan, if it was made here.
+    choice    file and account of the release; account: its unit, limit and spending.
+    released  the table of a release. made: its plan, if it was made here.
     earlier   real releases of this table that were made before, each a piece of work of its own.
     asked     rows at which a mean was asked for; `kept`: the last estimate, by its release.
-    looks     how often there was another table, or another format; `models`: another model.
-              What was shown, or is still being computed, of an earlier one is not of this one.
+    looks     number of the table and its format; `models`: of the model. Older forms are refused.
     """
 
     id: str
@@ -81,7 +76,6 @@ class Work:
 
     @property
     def title(self) -> str:
-        """For the list of works, and for tabs: names only."""
         if self.plan is not None:
             return account_name(self.plan.spec)
         if self.table is not None:
@@ -90,7 +84,6 @@ class Work:
 
     @property
     def steps(self) -> dict[str, bool]:
-        """Which screens can be opened now."""
         planned = self.plan is not None
         return {
             "start": True, "data": self.table is not None, "privacy": planned, "release": planned,
@@ -111,7 +104,7 @@ class Work:
             )
 
     def restate(self, plan: Plan | None) -> None:
-        """Another model; None: not yet. Results of the one before do not belong to it."""
+        """Another model; None: not yet."""
         with self.lock:
             self.models += 1
             self.plan, self.of, self.choice = plan, None, None
@@ -126,7 +119,7 @@ class Work:
             )
 
     def forget(self) -> None:
-        """The table and everything that was made of it but a release."""
+        """Drop the table and everything that was made of it but a release."""
         with self.lock:
             if self.table is not None:
                 self.table.remove()
@@ -142,8 +135,8 @@ class Desk:
 
     folder     where releases are written; ledger: where they are charged.
     key, session, csrf   secrets of this run: the first part of every path, the cookie, and what
-               every form must bring. `new_token` gives what opens the app, once.
-    hosts      the names under which it may be called, with the port; set when that is known.
+               every form must bring.
+    hosts      the names under which it may be called, with the port.
     """
 
     def __init__(
@@ -168,7 +161,6 @@ class Desk:
         self.private = _private_folder(self._alive)
 
     def begin(self) -> Work:
-        """A new piece of work."""
         with self._lock:
             if len(self.works) >= MOST_WORKS:
                 raise InvalidInput(
@@ -182,9 +174,7 @@ class Desk:
         return work
 
     def clear(self, work: Work) -> None:
-        """Take a piece of work off the desk, with the app's copy of its table; not while a release
-        of it is being made.
-        """
+        """Take a piece of work off the desk, unless a release of it is being made."""
         with work.lock:
             work.require_idle()
             with self._lock:
@@ -192,9 +182,7 @@ class Desk:
             work.forget()
 
     def set_aside(self, work: Work) -> None:
-        """Make room for another plan or release: a real release stays true, and gets a place of its
-        own on the desk. Within the lock of the work.
-        """
+        """Give a real release a place of its own on the desk. Within the lock of the work."""
         if work.released is not None and work.made is not None:
             with self._lock:  # however many there are: it must not get lost
                 own = self._new()
@@ -204,7 +192,6 @@ class Desk:
         work.asked.clear()
 
     def still_there(self, works: list[Work]) -> list[Work]:
-        """Those that were not cleared away."""
         return [one for one in works if one.id in self.works]
 
     def keep(self, answer: object) -> str:
@@ -233,13 +220,13 @@ class Desk:
         return bool(used)
 
     def private_file(self, ending: str) -> Path:
-        """A new, empty file for one table of the user, which only they can read."""
+        """A new, empty file that only the user can read."""
         path = self.private / f"{secrets.token_hex(8)}{ending}"
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         return path
 
     def run(self, job: Callable[[], None]) -> threading.Thread:
-        """Work in the background; it should look at `closing`, and is waited for at the end."""
+        """Run a job in the background; it looks at `closing`, and is waited for at the end."""
         thread = threading.Thread(target=job, daemon=True)
         with self._lock:
             self._threads = [*(one for one in self._threads if one.is_alive()), thread]
@@ -247,9 +234,7 @@ class Desk:
         return thread
 
     def close(self, patience: float = 10.0) -> None:
-        """Stop what runs, and remove the user's tables. A release that is cut off is safe: the same
-        release, begun again, is finished as it was.
-        """
+        """Stop jobs, remove the user's tables. A release that is cut off can be finished later."""
         self.closing.set()
         for thread in self._threads:
             thread.join(patience)
@@ -263,9 +248,7 @@ def same_secret(given: str, secret: str) -> bool:
 
 
 def _private_folder(alive: contextlib.ExitStack) -> Path:
-    """A folder that only the user can enter; it has its name when it is locked, not before: another
-    app that starts now must not take it for one that was left behind.
-    """
+    """A folder that only the user can enter; locked before it has a name that `_sweep` looks at."""
     new = Path(tempfile.mkdtemp(prefix="privest-new-"))  # 0700
     alive.enter_context(held_lock(new / ALIVE))
     return new.rename(new.with_name(f"{PREFIX}{secrets.token_hex(8)}"))

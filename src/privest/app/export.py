@@ -1,7 +1,6 @@
-"""Export: the release and its header, the plan, one script, the report; all of it as one file.
+"""Export: the release and its header, the plan, a script, the report; each, or all as one file.
 
-All of it is public, or made from what is. A file that is written for a download lies in the private
-folder of the app and is removed once it was sent.
+A file that is written for a download is removed once it was sent.
 """
 
 from __future__ import annotations
@@ -105,7 +104,6 @@ class Export:
 
 
 def download(request: Request, work: Work, form: Form) -> Response:
-    """One file of a release."""
     what, (table, plan) = request.path_params["what"], released_of(work)
     if table is None:
         raise HTTPException(404, "That is there after a release.")

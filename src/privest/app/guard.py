@@ -1,10 +1,9 @@
 """Access to the app, and what a browser may do with its answers.
 
-Local only: the server listens on 127.0.0.1. Any page that is open in the same browser can send
-requests there, and any user of the machine can connect; so every request must name the right host
-(no other name can be made to point here), come with the cookie that a token for one use gave,
-under a path that nobody knows, and what changes something must come from a page of the app itself
-(Origin) and bring the word that only its forms know (CSRF).
+The server listens on 127.0.0.1. Any page in the same browser can send requests there, and any user
+of the machine can connect. So every request must name the right host, bring the cookie that a token
+for one use gave, under a path that nobody knows; a change must come from a page of the app (Origin)
+and bring the word that only its forms know (CSRF).
 """
 
 from __future__ import annotations
@@ -48,7 +47,6 @@ class Guard:
         self.app, self.desk = app, desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -137,7 +135,6 @@ def _cookie(headers: Headers, host: str) -> str:
 
 
 def _dress(message: Message) -> None:
-    """The headers of every answer; whatever it is, no disk keeps it."""
     headers = MutableHeaders(raw=message.setdefault("headers", []))
     for name, value in HEADERS.items():
         headers[name] = value
@@ -145,7 +142,7 @@ def _dress(message: Message) -> None:
 
 
 def note(error: BaseException) -> None:
-    """Where it happened and what kind it is: an exception's text may hold what was in a cell."""
+    """Log place and kind of an error, not its text, which may hold a value."""
     places = traceback.extract_tb(error.__traceback__)
     where = " < ".join(f"{one.filename}:{one.lineno}" for one in reversed(places[-4:]))
     log.error("%s at %s", type(error).__name__, where)

@@ -42,7 +42,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """The choices for a release: its file, and the account.
+    """The file and the account of a release.
 
     limit  of a new account, as ε of all releases together; None: what this release costs.
     """
@@ -53,11 +53,9 @@ class Choice:
     again: bool = False
 
     def path(self, desk: Desk) -> Path:
-        """Where the release will be."""
         return desk.folder / self.name
 
     def account(self, desk: Desk, plan: Plan) -> Account:
-        """Where it is charged."""
         budget: Budget | None = None
         if self.limit is not None:
             most = at_epsilon(plan, self.limit)
@@ -67,16 +65,14 @@ class Choice:
         return Account(desk.ledger, self.subject, budget, again=self.again)
 
     def preview(self, desk: Desk, plan: Plan) -> Spending:
-        """The cost of the release; nothing is spent."""
         with self.account(desk, plan) as account:
             return account.preview(plan, self.path(desk))
 
 
 @dataclass(eq=False)
 class Job:
-    """One release or dry run, and how far it is.
+    """One release or dry run; `rows`: that have left so far.
 
-    rows     that have left so far, of about those of the plan.
     trouble  why nothing was made; `document`: of what was; `found`: the estimate of a dry run.
     """
 

@@ -1,4 +1,4 @@
-"""Pages from templates, forms that were checked, and the way from a request to its screen."""
+"""Pages from templates, checked forms, and the way from a request to its screen."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ MOST_BYTES = 4_000_000  # of a form without a file
 
 
 class Form:
-    """What came with a request, each field checked when it is asked for."""
+    """The fields of a request, each checked when it is asked for."""
 
     def __init__(self, fields: FormData | QueryParams) -> None:
         self._fields = fields
 
     def names(self) -> list[str]:
-        """The names of all fields, in their order, each once."""
         return list(dict.fromkeys(self._fields.keys()))
 
     def listed(self, name: str) -> list[str]:
@@ -72,25 +71,21 @@ class Form:
         return number_of(found, said or _said(name), grouped=grouped) if found else None
 
     def whole(self, name: str, default: int, least: int = 0, most: int = 2**53) -> int:
-        """A whole number within limits."""
         found = self.number(name, default)
         if found != int(found) or not least <= found <= most:
             raise InvalidInput(f"{_said(name)} must be a whole number from {least} to {most}.")
         return int(found)
 
     def choice(self, name: str, known: Sequence[str], default: str | None = None) -> str:
-        """One of the known words."""
         found = self.text(name, default)
         if found not in known:
             raise InvalidInput(f"{_said(name)} must be one of {', '.join(known)}.")
         return found
 
     def flag(self, name: str) -> bool:
-        """Whether a box was ticked."""
         return bool(self.text(name, ""))
 
     def file(self, name: str) -> UploadFile | None:
-        """A file that was sent; None where none was chosen."""
         found = self._fields.get(name)
         return found if isinstance(found, UploadFile) and found.filename else None
 
@@ -105,8 +100,8 @@ class Form:
 def number_of(typed: str, said: str, *, grouped: bool = True) -> float:
     """A number as people type it: 200000 and 200,000; 0.5 and 0,5.
 
-    Groups of three digits are thousands, as pages show them; any other comma is a decimal one.
-    grouped: False where misreading it would cost privacy; 1,000 is then refused, not guessed.
+    Groups of three digits are thousands; any other comma is a decimal one. grouped: False where
+    misreading it would cost privacy; 1,000 is then refused.
 
     >>> number_of("0,125", "it"), number_of("1234,567", "it"), number_of("200,000", "it")
     (0.125, 1234.567, 200000.0)
@@ -127,14 +122,13 @@ def number_of(typed: str, said: str, *, grouped: bool = True) -> float:
 def as_typed(value: float | None) -> str:
     """A number as it is typed, to its last digit and without a power of ten; nothing for None.
 
-    >>> as_typed(4.0), as_typed(0.1), as_typed(200000.0), as_typed(1e-06), as_typed(None)
-    ('4', '0.1', '200,000', '0.000001', '')
+    >>> as_typed(4.0), as_typed(200000.0), as_typed(1e-06), as_typed(None)
+    ('4', '200,000', '0.000001', '')
     """
     return "" if value is None else f"{Decimal(repr(value)).normalize():,f}"
 
 
 def _said(name: str) -> str:
-    """A field as a message names it."""
     return f"“{printable(name.replace('_', ' '))}”"
 
 
@@ -150,7 +144,6 @@ class Errors(dict[str, str]):
             self.setdefault(field, str(error))
 
     def require_none(self) -> None:
-        """Refuse the form if anything is wrong with it."""
         if self:
             raise Unfit(self)
 
@@ -168,7 +161,7 @@ class Unfit(InvalidInput):
 
 @cache
 def templates() -> Environment:
-    """All texts are escaped, and made safe to show; a name that is not there is an error."""
+    """The templates: all texts are escaped and made safe to show; an unknown name is an error."""
     found = Environment(
         loader=PackageLoader("privest.app", "templates"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -191,7 +184,6 @@ def _told(context: Context, message: str) -> str:
 
 
 def _finalized(value: object) -> object:
-    """Texts of others, which may hold anything that a file can hold."""
     if value is None:
         return ""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -206,8 +198,7 @@ def page(
 ) -> HTMLResponse:
     """A page, or a part of one for htmx, from its template.
 
-    Every template has: desk, work, key (first part of every path), csrf, steps, version, and
-    `place(name, **ids)`, the path of a route.
+    Every template has what `known` lists; `place(name, **ids)` is the path of a route.
     """
     desk = desk_of(request)
     known = {
@@ -219,35 +210,30 @@ def page(
 
 
 def says(status: int, message: str) -> HTMLResponse:
-    """A page that says one thing, for those who may not see more."""
     return HTMLResponse(templates().get_template("refused.html").render(text=message), status)
 
 
 def onward(address: str) -> str:
-    """A page that leads on to an address at once, and does not tell it where it came from."""
+    """A page that leads on to an address at once, without a referrer."""
     return templates().get_template("onward.html").render(address=address)
 
 
 def desk_of(request: Request) -> Desk:
-    """The desk of the app."""
     desk: Desk = request.app.state.desk
     return desk
 
 
 def place(request: Request, name: str, **ids: str) -> str:
-    """The path of a route."""
     return str(request.app.url_path_for(name, key=desk_of(request).key, **ids))
 
 
 def see_other(request: Request, name: str, work: Work | None = None, **ids: str) -> Response:
-    """Go on to another page: what a form answers when it has done its work."""
     if work is not None:
         ids["id"] = work.id
     return RedirectResponse(place(request, name, **ids), 303)
 
 
 def from_htmx(request: Request) -> bool:
-    """Whether a part of a page is asked for, and not a page."""
     return request.headers.get("hx-request") == "true"
 
 
@@ -262,8 +248,7 @@ def screen(
 ) -> Route:
     """A route of one piece of work: /{key}/work/{id}/… ; `post`: a form, else a page.
 
-    The handler runs in a thread, so that long work keeps nobody waiting. `most`: bytes of the form;
-    None: as many as a table has.
+    The handler runs in a thread. `most`: bytes of the form; None: as many as a table has.
     """
 
     def with_work(request: Request, form: Form) -> Response:
@@ -278,8 +263,6 @@ def screen(
 def plain_route(
     path: str, handler: Plain, name: str, *, post: bool = False, most: int | None = MOST_BYTES
 ) -> Route:
-    """A route that belongs to no piece of work."""
-
     async def endpoint(request: Request) -> Response:
         request.state.number = next(NUMBERS)  # as they came: threads may overtake each other
         if not post:
@@ -310,7 +293,6 @@ def _kept(request: Request, answer: Response) -> Response:
 
 
 def _answer(request: Request, form: Form) -> Response:
-    """The answer to a form."""
     found = desk_of(request).answers.get(request.path_params["number"])
     if not isinstance(found, Response):
         raise HTTPException(404, "This message is no longer kept: go on from the first page.")
@@ -318,7 +300,6 @@ def _answer(request: Request, form: Form) -> Response:
 
 
 async def _require_small(request: Request, most: int) -> None:
-    """Refuse a form that is longer than any form here, whatever it says of its length."""
     size, parts = 0, []
     async for chunk in request.stream():
         size += len(chunk)
@@ -335,7 +316,7 @@ ROUTES = [plain_route("/answer/{number}", _answer, "answer")]
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """An error of privest: its words, which hold no measurement. A screen may do better itself."""
+    """An error of privest: its words, which hold no private value."""
     assert isinstance(error, PrivestError)
     work = desk_of(request).works.get(request.path_params.get("id", ""))
     return _message(request, 422, in_words(error, None if work is None else work.table))

@@ -1,8 +1,7 @@
-"""Screen 3, privacy: one slider for ε, and beside it what you will learn of all and what others
-learn about one person.
+"""Screen 3, privacy: one slider for ε, the errors of the estimates and the exposure of one person.
 
-The slider changes the stored plan at once. The plan keeps what
-was counted of the features: an answer reads no data.
+The slider changes the stored plan at once; it keeps the sums over the features, so that an answer
+reads no data.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ PARTS = {  # of the exposure panel, by the beginnings of their keys
 
 
 def privacy(request: Request, work: Work, form: Form) -> Response:
-    """The screen at the ε that is stored."""
     return _shown(request, work)
 
 
@@ -75,7 +73,6 @@ def _shown(
 
 
 def numbers(request: Request, work: Work, form: Form) -> Response:
-    """The numbers alone, while the slider moves."""
     if work.plan is None:
         return see_other(request, "data", work)
     plan = _moved(request, work, form)
@@ -84,7 +81,6 @@ def numbers(request: Request, work: Work, form: Form) -> Response:
 
 
 def numbers_of(work: Work, plan: Plan, of: int) -> dict[str, Any]:
-    """The numbers and sentences of a plan at its ε, for the templates."""
     panel, epsilon, errors = exposed(plan), epsilon_of(plan), planned_errors(plan)[0]
     assert epsilon is not None  # the screens ask for a range
     word, rate, name = band(epsilon), ends_rate(panel), plan.names[of]
@@ -112,7 +108,6 @@ def numbers_of(work: Work, plan: Plan, of: int) -> dict[str, Any]:
 
 
 def _of(work: Work) -> int:
-    """The coefficient that the screen is about."""
     with work.lock:
         if work.of is None and work.plan is not None:
             work.of = first_slope(work.plan.names, INTERCEPT)
@@ -155,7 +150,6 @@ def _budget(work: Work, plan: Plan) -> dict[str, Any]:
 
 
 def _look_at_account(desk: Desk, work: Work, plan: Plan) -> None:
-    """Limit and spending of the account, as they are when the screen is opened."""
     work.account = None
     with contextlib.suppress(PrivestError):
         choice = work.choice or first_choice(desk, plan)

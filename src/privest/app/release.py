@@ -1,6 +1,6 @@
 """Screen 4, release: dry run, what leaves, what it costs, a confirmation.
 
-Nothing begins without a tick and a word that is good for one release: a double click, a reload or
+Nothing begins without a tick and a ticket that is good for one release: a double click, a reload or
 the back button find what the first one did.
 """
 
@@ -55,7 +55,6 @@ FIELDS = ("name", "subject", "limit", "again")
 
 
 def show(request: Request, work: Work, form: Form) -> Response:
-    """The release screen: cost and exposure, progress, outcome."""
     return _page(request, work)
 
 
@@ -89,14 +88,12 @@ def _page(
 
 
 def _trouble(job: Job | None, said: bool) -> str | None:
-    """Why the last job of this plan came to nothing."""
     return job.trouble if job is not None and said else None
 
 
 def _confirmation(
     desk: Desk, work: Work, plan: Plan, typed: dict[str, str] | None
 ) -> dict[str, Any]:
-    """The fields of the form that begins a release."""
     choice = work.choice or first_choice(desk, plan)
     usual = {
         "name": choice.name, "subject": choice.subject, "limit": as_typed(choice.limit),
@@ -152,7 +149,6 @@ def _dry_run(work: Work) -> Markup | None:
 
 
 def _accounts(desk: Desk) -> list[str]:
-    """The accounts of the ledger; none where it cannot be read."""
     if not desk.ledger.exists():
         return []
     try:
@@ -163,7 +159,6 @@ def _accounts(desk: Desk) -> list[str]:
 
 
 def _cost(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
-    """The cost of the release to its account, in percent and as ε."""
     spent = choice.preview(desk, plan)
     told: dict[str, Any] = {
         "subject": choice.subject, "known": spent.known, "unfinished": spent.unfinished,
@@ -259,7 +254,6 @@ def look(request: Request, work: Work, form: Form) -> Response:
 
 
 def _again(request: Request, work: Work, form: Form, error: PrivestError) -> Response:
-    """The screen with its errors and what was typed."""
     errors = getattr(error, "errors", None) or Errors({"sure": str(error)})
     if from_htmx(request):
         return page(request, "_errors.html", work, 422, errors=errors)
@@ -267,7 +261,6 @@ def _again(request: Request, work: Work, form: Form, error: PrivestError) -> Res
 
 
 def _plan_of(request: Request, work: Work) -> Plan:
-    """The plan, for what changes something."""
     if work.plan is None or work.table is None:
         raise InvalidInput("there is no plan yet: begin with the columns.")
     return work.plan
@@ -277,7 +270,6 @@ def _plan_of(request: Request, work: Work) -> Plan:
 
 
 def make(request: Request, work: Work, form: Form) -> Response:
-    """Release, once."""
     desk = desk_of(request)
     with work.lock:
         plan = _plan_of(request, work)

@@ -1,6 +1,5 @@
 """Screen 5, results: what a release shows. Never from the data.
 
-An estimate is made once for every release and kept with the work; a mean at a row is asked of it.
 All of an answer is of one release, whatever another tab does meanwhile.
 """
 
@@ -39,7 +38,6 @@ MOST_ENTRIES = 20  # of an account
 
 
 def show(request: Request, work: Work, form: Form) -> Response:
-    """The results of the release of this work."""
     return _page(request, work)
 
 
@@ -69,7 +67,6 @@ def _page(
 
 
 def _has_means(release: TableRelease) -> bool:
-    """Whether a mean at a row of features can be estimated."""
     return release.model.family == "gaussian" and all(one.matrix for one in release.sums)
 
 
@@ -77,7 +74,6 @@ FOLDS = ("errors", "cost", "exposure", "joint", "limits", "origin")
 
 
 def _finding(section: Section) -> dict[str, Any]:
-    """The findings of a column: sentences, warnings, tables, charts."""
     sentences = [one for one in section.parts if isinstance(one, Sentence)]
     tables = [_without_source(one) for one in section.parts if isinstance(one, Table)]
     return {
@@ -90,7 +86,6 @@ def _finding(section: Section) -> dict[str, Any]:
 
 
 def _without_source(table: Table) -> Table:
-    """The page itself says of which release it is, and at which ε."""
     named = table.caption is not None and table.caption.key == "source"
     return replace(table, caption=None) if named else table
 
@@ -127,13 +122,12 @@ def _clear(found: TableEstimate) -> list[tuple[str, bool, str]]:
 
 
 def released_of(work: Work) -> tuple[Path | None, Plan | None]:
-    """The table of the release of a work and its plan, as far as they are there."""
     with work.lock:
         return work.released, work.made
 
 
 def results_of(work: Work, table: Path, plan: Plan | None) -> tuple[TableEstimate, list[Section]]:
-    """The estimate of a release and what is said of it: made once for the file as it is."""
+    """The estimate of a release and its sections: made once for the file as it is."""
     try:
         there = table.stat()
     except OSError:
@@ -276,7 +270,6 @@ def _counted(cost: Cost | None, unit: str) -> float:
 
 
 def _names(folder: Path, ledger: str) -> dict[int, str]:
-    """The releases of a ledger in a folder, by their entry."""
     found = {}
     for name in releases_in(folder):
         try:

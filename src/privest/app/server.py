@@ -52,8 +52,8 @@ def serve(
 ) -> None:
     """Serve the app on 127.0.0.1 until Ctrl-C; then the user's tables are removed.
 
-    port  0: any that is free. tell: is given an address that opens the app once, at the beginning
-    and whenever the one before was used.
+    port  0: any that is free.
+    tell  is given an address that opens the app once, and the next one when it was used.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(stopped_by_exception())  # uvicorn passes a SIGTERM on when it is done
@@ -91,7 +91,6 @@ def _open_browser(desk: Desk, address: str) -> None:
 
 
 def _listening(port: int) -> socket.socket:
-    """A socket of this machine alone."""
     found = socket.socket()
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

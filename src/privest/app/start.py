@@ -1,4 +1,4 @@
-"""Screen 1, start: a table, a plan that is there, a release that is there; what is on the desk."""
+"""Screen 1, start: a table, a plan, a release; the work on the desk."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ MOST_LISTED = 50  # releases of a folder
 
 
 def start(request: Request, form: Form) -> Response:
-    """Where work begins, and the pieces of work on the desk."""
     return _shown(request)
 
 
@@ -94,7 +93,6 @@ def clear(request: Request, work: Work, form: Form) -> Response:
 
 
 def ask_plan(request: Request, form: Form) -> Response:
-    """Which plan, and where its table is."""
     return page(request, "open_plan.html", typed={})
 
 
@@ -139,7 +137,6 @@ def _fill(desk: Desk, work: Work, form: Form) -> None:
 
 
 def _require_shown(spec: Spec) -> None:
-    """Refuse a plan that the screens cannot show."""
     privacy = spec.privacy
     found = {
         "a level for each row": privacy.level_column is not None,
@@ -185,7 +182,6 @@ def _table(desk: Desk, form: Form, spec: Spec) -> Table:
 
 
 def ask_release(request: Request, form: Form) -> Response:
-    """Which release to read."""
     return _releases(request)
 
 

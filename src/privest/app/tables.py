@@ -37,16 +37,13 @@ class Table:
 
     @property
     def data(self) -> str:
-        """What `open_source` takes."""
         return EMBEDDED if self.path is None else str(self.path)
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text file, of which one can say how it is written."""
         return self.path is not None and not self.name.lower().endswith(NO_TEXTS)
 
     def remove(self) -> None:
-        """The app's copy goes; a file of the user stays."""
         if self.own and self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -58,10 +55,7 @@ class Table:
             return None, in_words(error, self)
 
     def changed(self, plan: Plan | None) -> str | None:
-        """Why the plan is no longer that of the table: its file was changed, or is gone.
-
-        None: it is. A release would then not be the one that was shown and confirmed.
-        """
+        """Why the plan is not that of the table any more (changed, or gone); None: it is."""
         if plan is None:
             return None
         try:
@@ -111,7 +105,7 @@ def local_table(desk: Desk, given: str) -> Table:
 
 
 def local_path(desk: Desk, given: str) -> Path:
-    """The file that a path means; quotes around it, as some programs copy it, are passed over."""
+    """The file that a path means; quotes around it are passed over."""
     text = given.strip().strip("\"'")
     try:
         path = (desk.folder / Path(text).expanduser()).resolve()
@@ -127,7 +121,7 @@ def local_path(desk: Desk, given: str) -> Path:
 
 
 def in_words(error: Exception | str, table: Table | None) -> str:
-    """What an error says, with the table under the name that the user knows."""
+    """An error's text, with the table under the name that the user knows."""
     text = str(error)
     if table is None or table.path is None:
         return text

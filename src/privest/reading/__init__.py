@@ -1,8 +1,7 @@
 """Parsers of all that comes from outside: bytes, texts, JSON, TOML, NumPy archives, fields.
 
-Each returns plain values of the form asked for, or raises one error that says what is wrong and
-where. Sizes are checked before memory is taken, and fields when they are read.
-Most memory: 500 times the size of a document, twice that of an archive.
+Each returns plain values, or raises one error that says what is wrong and where. Sizes are checked
+before memory is taken. Most memory: 500 times the size of a document, twice that of an archive.
 """
 
 from privest.reading._fields import Field as Field

@@ -63,7 +63,6 @@ def counted(least: int = 0, most: int = LARGEST_COUNT - 1) -> Callable[[object, 
     """A whole number in a range."""
 
     def read(given: object, name: str) -> int:
-        """A whole number of this range."""
         if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
             top = f" and ≤ {most}" if most < LARGEST_COUNT - 1 else ""
             raise InvalidInput(f"{name} must be a whole number ≥ {least}{top}.")
@@ -76,7 +75,6 @@ def ranged(low: float = -math.inf, high: float = math.inf) -> Callable[[object, 
     """A finite number strictly between two others."""
 
     def read(given: object, name: str) -> float:
-        """A finite number of this range; true and false are none."""
         good = isinstance(given, int | float) and not isinstance(given, bool)
         try:
             found = float(given) if good else math.nan  # type: ignore[arg-type]
@@ -102,7 +100,6 @@ read_positive = ranged(low=0.0)
 
 
 def read_flag(given: object, name: str) -> bool:
-    """True or False."""
     if not isinstance(given, bool):
         raise InvalidInput(f"{name} must be true or false.")
     return given
@@ -119,7 +116,6 @@ def read_text(given: object, name: str) -> str:
 
 
 def read_flags(given: object, count: int, name: str) -> Flags:
-    """True and False, `count` of them."""
     flags = list(given) if isinstance(given, list | tuple) else []
     if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):
         raise InvalidInput(f"{name} must be {count} times true or false.")
@@ -185,17 +181,14 @@ def state_array(
 
 
 def state_count(state: Mapping[str, AnyArray], name: str) -> int:
-    """A whole number ≥ 0 of a saved state."""
     return read_count(int(state_array(state, name, (), "i")), name)
 
 
 def state_number(state: Mapping[str, AnyArray], name: str) -> float:
-    """A finite number of a saved state."""
     return float(state_array(state, name, ()))
 
 
 def state_flag(state: Mapping[str, AnyArray], name: str) -> bool:
-    """A flag of a saved state."""
     return bool(state_array(state, name, (), "b"))
 
 
@@ -213,11 +206,8 @@ DOTTED = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{DEEPEST}}}
 def parse_json(text: str, where: str = "the input", *, any_number: bool = False) -> Any:  # noqa: ANN401 - whatever JSON holds
     """JSON as its standard has it: no NaN, no infinity, no name twice, no half letters.
 
-    `any_number`: NaN, Infinity and integers of any length too, for readings, which are not refused
-    because of their value.
+    `any_number`: NaN, Infinity and integers of any length too, for measurements.
 
-    >>> parse_json('{"a": [1, 2.5, null]}')
-    {'a': [1, 2.5, None]}
     >>> parse_json('{"a": 1, "a": 2}', "z.json")
     Traceback (most recent call last):
     privest.errors.InvalidInput: z.json is not JSON: the name 'a' is there twice.
@@ -234,7 +224,6 @@ def parse_json(text: str, where: str = "the input", *, any_number: bool = False)
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """A TOML document."""
     if DOTTED.search(text):
         raise _too_deep(where)
     try:
@@ -273,8 +262,7 @@ _ANY_NUMBER = json.JSONDecoder(object_pairs_hook=_once, parse_int=float)
 def _require_plain(document: object, where: str, flat: frozenset[type] = NUMBERS) -> None:
     """Refuse what is nested deep, has too many items, or texts that cannot be written again.
 
-    Level by level, not one within another: a deep document costs what a flat one does. `flat`: the
-    types that need no look by themselves; most lists, and rows of JSON lines, have no others.
+    Level by level, not recursively. `flat`: the types that need no look by themselves.
     """
     level, items = [document], 0
     for _ in range(DEEPEST + 1):

@@ -43,8 +43,8 @@ def read_bytes(
 ) -> bytes:
     """All of a file, or of a device or pipe that ends, if it has no more than `most` bytes.
 
-    `begins`: what its first bytes must be; nothing else is read of a file that begins otherwise,
-    and the message says that it is not `what`.
+    `begins`: its first bytes; nothing else is read of a file that begins otherwise, which is then
+    not `what`.
     """
     try:
         with open(path, "rb") as file:
@@ -97,7 +97,6 @@ def read_document(path: str | os.PathLike[str], name: str | None = None) -> str:
 
 
 def size_text(count: int) -> str:
-    """A limit in words."""
     return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
 
 
@@ -140,8 +139,7 @@ def text_lines(
 ) -> Iterator[Iterator[str]]:
     """The lines of a text, each as soon as it is there; the file itself stays open.
 
-    A byte-order mark is left out; what cannot be decoded is an error that names the line before it.
-    `most`: bytes, where the caller keeps them all; None where it keeps a row at a time.
+    A byte-order mark is left out. `most`: bytes, where the caller keeps them all.
     """
     wide = encoding.startswith(("utf-16", "utf-32"))  # whose letters have zero bytes
     raw = io.BufferedReader(_Lines(file, most, wide))
@@ -170,8 +168,7 @@ def read_arrays(
     """The arrays of a file that numpy's `savez` wrote: numbers, flags and texts, not packed.
 
     Sizes in the directory, in the header of each array and of the file must agree before any
-    memory is taken: what is read is as large as the file, whatever it says. `what` names the kind
-    of file in the message.
+    memory is taken.
     """
     data = read_bytes(path, ARCHIVE, b"PK\x03\x04", what=what, error=error)
     try:
@@ -194,7 +191,6 @@ def read_arrays(
 
 
 def parse_array(data: bytes, where: str) -> AnyArray:
-    """One array that numpy's `save` wrote."""
     try:
         return _array(data)
     except _Refused as refused:
