@@ -63,6 +63,7 @@ def counted(least: int = 0, most: int = LARGEST_COUNT - 1) -> Callable[[object, 
     """A whole number in a range."""
 
     def read(given: object, name: str) -> int:
+        """A whole number of this range."""
         if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
             top = f" and ≤ {most}" if most < LARGEST_COUNT - 1 else ""
             raise InvalidInput(f"{name} must be a whole number ≥ {least}{top}.")
@@ -75,6 +76,7 @@ def ranged(low: float = -math.inf, high: float = math.inf) -> Callable[[object, 
     """A finite number strictly between two others."""
 
     def read(given: object, name: str) -> float:
+        """A finite number of this range; true and false are none."""
         good = isinstance(given, int | float) and not isinstance(given, bool)
         try:
             found = float(given) if good else math.nan  # type: ignore[arg-type]
@@ -100,6 +102,7 @@ read_positive = ranged(low=0.0)
 
 
 def read_flag(given: object, name: str) -> bool:
+    """True or False."""
     if not isinstance(given, bool):
         raise InvalidInput(f"{name} must be true or false.")
     return given
@@ -116,6 +119,7 @@ def read_text(given: object, name: str) -> str:
 
 
 def read_flags(given: object, count: int, name: str) -> Flags:
+    """True and False, `count` of them."""
     flags = list(given) if isinstance(given, list | tuple) else []
     if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):
         raise InvalidInput(f"{name} must be {count} times true or false.")
@@ -181,14 +185,17 @@ def state_array(
 
 
 def state_count(state: Mapping[str, AnyArray], name: str) -> int:
+    """A whole number ≥ 0 of a saved state."""
     return read_count(int(state_array(state, name, (), "i")), name)
 
 
 def state_number(state: Mapping[str, AnyArray], name: str) -> float:
+    """A finite number of a saved state."""
     return float(state_array(state, name, ()))
 
 
 def state_flag(state: Mapping[str, AnyArray], name: str) -> bool:
+    """A flag of a saved state."""
     return bool(state_array(state, name, (), "b"))
 
 
@@ -224,6 +231,7 @@ def parse_json(text: str, where: str = "the input", *, any_number: bool = False)
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """A TOML document as plain values."""
     if DOTTED.search(text):
         raise _too_deep(where)
     try:

@@ -191,6 +191,7 @@ def read_arrays(
 
 
 def parse_array(data: bytes, where: str) -> AnyArray:
+    """One array that numpy's `save` wrote."""
     try:
         return _array(data)
     except _Refused as refused:
