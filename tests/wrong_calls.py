@@ -82,8 +82,6 @@ CALLS = {
     "privacy.mu_of": {"epsilon": 1.0, "delta": 1e-6},
     "privacy.metric_trace": {"epsilon": 1.0, "measurements": 3},
     "privacy.gdp.delta_of": {"mu": 1.0, "epsilon": 1.0},
-    "privacy.gdp.mu_of_rho": {"rho": 1.0},
-    "privacy.gdp.rho_of": {"mu": 1.0},
     "noise.Bump": {"p": 2.0},
     "noise.Cauchy": {"scale": 1.0},
     "noise.CosSquared": {"half_width": 1.0},

@@ -148,9 +148,8 @@ class GaussianMechanism(Mechanism):
             widths[self._kept] = self._clip[1] - self._clip[0]
             widths = widths.max() if self.level.number is not None else widths
         return grid_statement(
-            self.level, sensitivity=sensitivity, range=self.range, widths=widths, delta=delta,
-            measurements=self.measurements,
-        )  # fmt: skip
+            self.level, sensitivity=sensitivity, range=self.range, widths=widths, delta=delta
+        )
 
     def paper_release(self, z: ArrayLike) -> Array:
         """z = L z̃ = Sy + d, d ~ N(0, S): the paper's form of a release z̃."""

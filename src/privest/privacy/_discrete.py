@@ -1,7 +1,4 @@
-"""Exact (ε, δ) of one number on the grid: the discrete Gaussian, and the discrete Laplace.
-
-A shift is counted in whole steps of the grid g = 2⁻¹⁰.
-"""
+"""Exact (ε, δ) of one number on the grid g = 2⁻¹⁰: discrete Gaussian and discrete Laplace."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 from privest.arrays import EPS
 from privest.lattice import GAUSSIAN, GRID, LAPLACE
 from privest.privacy import gdp
-from privest.privacy.gdp import doubled, first_that, least_double
+from privest.privacy.gdp import first_scaled, least_double
 
 VARIANCE = float(GAUSSIAN.variance)  # 2²⁰ + 1/2: exact
 RATIO = float(LAPLACE.ratio)  # q, exact too
@@ -21,13 +18,13 @@ _REACH = 10 * 2**10  # 10 deviations: beyond lies 1e-22 of what is summed
 
 
 def log_delta_of_shift(steps: int, epsilon: float) -> float:
-    """log δ of X against X + n, n = `steps` ≥ 0: the smallest δ at ε, exactly [proved].
+    """ln δ of X against X + n, n = `steps` ≥ 0: the smallest δ at ε, exactly [proved].
 
         δ_n(ε) = F(t) − e^ε F(t − n) = Σ_{x ≤ t} p(x)(1 − e^{ε − (n² − 2nx)/2σ²}) ,
         t = ⌈n/2 − εσ²/n⌉ − 1
 
-    The set {x ≤ t} is where the likelihood ratio exceeds e^ε. No term is negative, so nothing
-    cancels (`_rounding`). The sum p(x) of all x is √(2πσ²) but for e^{−2π²σ²} < 10^−8000000.
+    {x ≤ t}: where the likelihood ratio exceeds e^ε. No term is negative, so nothing cancels
+    (`_rounding`). Σ p(x) is √(2πσ²) but for e^{−2π²σ²} < 10^−8000000.
     Source: safe-release.md 4; Canonne, Kamath and Steinke 2020, Theorem 7.
     """
     if steps == 0:
@@ -47,10 +44,7 @@ def log_delta_of_shift(steps: int, epsilon: float) -> float:
 
 
 def log_delta_of_move(steps: Fraction, epsilon: float) -> float:
-    """log of a δ at ε of a move of n + φ steps: (1 − φ)δ_n + φδ_{n+1}, by joint convexity [proved].
-
-    Exact where the move is a whole number of steps.
-    """
+    """ln of a δ at ε of a shift of n + φ steps, by convexity (1 − φ)δ_n + φδ_{n+1} [proved]."""
     n = math.floor(steps)
     share = float(steps - n)
     if share == 0.0:
@@ -60,7 +54,7 @@ def log_delta_of_move(steps: Fraction, epsilon: float) -> float:
 
 
 def epsilon_of_move(steps: Fraction, delta: float) -> float:
-    """The smallest ε ≥ 0 with (ε, δ)-privacy of a move of n + φ steps, to the safe side [proved].
+    """The smallest ε ≥ 0 with (ε, δ)-privacy of a shift of n + φ steps, to the safe side [proved].
 
     >>> print(f"{epsilon_of_move(Fraction(102), 1e-6):.9f}")
     0.395199975
@@ -75,13 +69,13 @@ def epsilon_of_move(steps: Fraction, delta: float) -> float:
         return 0.0
     # The Gaussian ε of ⌈n + φ⌉ steps is at most 1e-6 too large (safe-release.md 4): a bracket.
     start = gdp.epsilon_of(GRID * math.ceil(steps) * (1 + 1e-6), delta) + 1e-12
-    high = first_that(lambda x: not excess(x) > 0, doubled(start), "ε that is large enough")
+    high = first_scaled(lambda x: not excess(x) > 0, start)
     low = high * (1 - 1e-5) if excess(high * (1 - 1e-5)) > 0 else 0.0
     return least_double(lambda x: not excess(x) > 0, low, high)
 
 
 def _rounding(steps: float, epsilon: float, log_delta: float) -> float:
-    """A bound on the rounding error of log δ.
+    """A bound on the rounding error of ln δ.
 
     1e-12: exponents below 750 in size, a sum of 20000 terms. The rest: the loss at t is a
     difference of numbers of size ε, which weighs as a change of ε does: hazard/μ.
@@ -92,7 +86,7 @@ def _rounding(steps: float, epsilon: float, log_delta: float) -> float:
 
 
 def laplace_epsilon(steps: Fraction) -> float:
-    """Pure ε of a Laplace release whose u moves by n + φ steps [proved]; rounded up.
+    """Pure ε of a Laplace release whose u shifts by n + φ steps [proved]; rounded up.
 
         ε = n ln(1/q) + ln(1 + φ(1/q − 1)) ,   the exact supremum, attained at grid points
 
@@ -105,7 +99,7 @@ def laplace_epsilon(steps: Fraction) -> float:
 
 
 def laplace_metric_epsilon() -> float:
-    """ε of the paper's metric privacy (`def:DP`) per unit of u: (1/q − 1)/g, rounded up [proved].
+    """ε of metric privacy (`def:DP`) per unit of u: (1/q − 1)/g, rounded up [proved].
 
     The slope of ln p is steepest at grid points; vectors add over coordinates.
     """

@@ -1,8 +1,8 @@
 """By how many whole steps of the grid a difference of the measurements shifts a release.
 
-Shown is u = Ay, one coordinate after another, A = Lᵀ of a level or the rows of all steps of a
-stream (its FINAL cumulative level is AᵀA). Each coordinate is rounded to the grid, so its shift
-counts in whole steps, outwards: what matters is Σ_i n_i², n_i = ⌈|A_i(y − y')|/g⌉, at its worst.
+A release shows u = Ay, A = Lᵀ of a level or the rows of all steps of a stream (its FINAL cumulative
+level is AᵀA). Each coordinate is rounded to the grid, so its shift counts in whole steps, outwards:
+what matters is Σ_i n_i², n_i = ⌈|A_i(y − y')|/g⌉, at its worst.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ class Entries:
 
 
 def shift_of(
-    level: Level, difference: Adjacency, entries: Entries, measurements: int | None = None,
-    *, parts: bool = False,
-) -> Shift:  # fmt: skip
+    level: Level, difference: Adjacency, entries: Entries, *, parts: bool = False
+) -> Shift:
     """The worst shift over all pairs of an adjacency.
 
     `parts`: also for steps of which measurements may be missing. These show different sums of the
@@ -66,7 +65,7 @@ def shift_of(
         return _record(level, difference)
     if kind == "measurement" or _one_number(level, difference):
         return one_measurement(entries, by=difference.length)
-    return _anywhere(level, difference, _coordinates_of(level, difference, measurements))
+    return _anywhere(level, difference, _coordinates_of(level, difference))
 
 
 def _anywhere(level: Level, difference: Adjacency, touched: int) -> Shift:
@@ -83,14 +82,11 @@ def _touched(level: StreamLevel, difference: Adjacency) -> int:
         return int(sum(part.sizes[k] for k in set(step.tolist())))
     if difference.kind == "measurement" or _one_number(level, difference):
         return max(level.sizes_between(0, level.steps or 1))
-    return _coordinates_of(level, difference, None)
+    return _coordinates_of(level, difference)
 
 
 def one_measurement(entries: Entries, *, by: float | None, widths: AnyArray | None = None) -> Shift:
-    """One measurement differs by at most `by`; coordinate i shifts by at most widths[i] steps.
-
-    Without `by` it is the widths that hold, whatever the measurement is.
-    """
+    """One measurement differs by at most `by`, if given, coordinate i by ≤ widths[i] steps."""
     used = entries.weights != 0
     weights, columns = entries.weights[used], entries.columns[used]
     if not weights.size:
@@ -200,20 +196,19 @@ def _total(steps: Array) -> Shift:
 
 
 def _one_number(level: Level, difference: Adjacency) -> bool:
-    """Whether a block or a step is a single number."""
     if difference.kind == "steps":
         one = isinstance(level, PrivacyLevel) or level.block == 1
         return one and difference.count == 1
     return difference.sizes is not None and max(difference.sizes) == 1
 
 
-def _coordinates_of(level: Level, difference: Adjacency, measurements: int | None) -> int:
+def _coordinates_of(level: Level, difference: Adjacency) -> int:
     """At most how many coordinates show anything of a block or of adjacent steps."""
     together = difference.count
     if difference.kind == "block":
         together = 0 if difference.sizes is None else max(difference.sizes)
     if isinstance(level, PrivacyLevel):
-        return _coordinates_of_level(level, together, measurements)
+        return _coordinates_of_level(level, together)
     largest = max(level.sizes_between(0, level.steps or 1))
     if level.form == "dense":
         return level.measurements
@@ -222,19 +217,16 @@ def _coordinates_of(level: Level, difference: Adjacency, measurements: int | Non
     return (together + level.reach) * largest
 
 
-def _coordinates_of_level(level: PrivacyLevel, together: int, measurements: int | None) -> int:
+def _coordinates_of_level(level: PrivacyLevel, together: int) -> int:
     """`together`: how many adjacent measurements differ; 0: those of one block of the level."""
     matrix = None if level.size is None else level.for_size(level.size)
     wide = max(matrix.sizes) if isinstance(matrix, Blocks) else 1
     if not together and matrix is not None:
         return wide
-    if not together and measurements is None:
-        raise InvalidInput(
-            "a level given as a number has no blocks of its own: state Adjacency.block(by, "
-            "sizes), or how many measurements there are."
-        )
     if not together:
-        return measurements or 0
+        raise InvalidInput(
+            "a level given as a number has no blocks of its own: state Adjacency.block(by, sizes)."
+        )
     most = together + 2 * (wide - 1)  # parts of blocks at both ends
     return most if level.size is None else min(most, level.size)
 
@@ -250,8 +242,7 @@ def whole_sum(total: float) -> int:
 def largest_level(mu: float, difference: Adjacency, shape: L) -> L:
     """The largest multiple of `shape` whose real release has g·√(Σ n_i²) ≤ μ.
 
-    To ten digits and on the safe side; an account with this budget takes one such release. Raises
-    InvalidInput where not even one step of the grid fits.
+    To ten digits and on the safe side; refused where not even one step of the grid fits.
     """
     reach = shape.to_mu(sensitivity=difference)
     if reach == 0:

@@ -1,8 +1,4 @@
-"""Adjacency: which pairs of data sets y, y' a statement of differential privacy compares.
-
-A Gaussian release at level S makes the pair exactly μ-GDP with μ² = (y − y')ᵀS(y − y'). An ε
-without its adjacency means nothing, so every conversion takes a sensitivity.
-"""
+"""Adjacency: which pairs of data sets y, y' a statement of differential privacy compares."""
 
 from __future__ import annotations
 
@@ -38,13 +34,7 @@ Kind = Literal["measurement", "block", "steps", "record", "direction"]
 class Adjacency:
     """A set of differences y − y', made by one of its class methods.
 
-        Adjacency.measurement(c)        one scalar measurement differs by at most c
-        Adjacency.block(c, sizes)       one block of them, by at most c in Euclidean norm
-        Adjacency.steps(c, n)           any n adjacent steps together, by at most c in norm
-        Adjacency.record([c_1, …])      all measurements of one record at once, y_j by at most c_j
-        Adjacency.direction(v)          y along the vector v, or a smaller multiple of it
-
-    `length` is the largest ‖y − y'‖: μ at the level S = I.
+    A Gaussian release at level S makes the pair y, y' exactly μ-GDP, μ² = (y − y')ᵀS(y − y').
     """
 
     kind: Kind
@@ -89,11 +79,6 @@ class Adjacency:
         """All measurements of one record differ, y_j by at most by[j]: μ² = Σ_j c_j²S_jj.
 
         For a diagonal level of one record, such as the private columns of one row of a table.
-
-        >>> from privest.privacy import PrivacyLevel
-        >>> record = Adjacency.record((1.0, 6.0))
-        >>> round(PrivacyLevel([4.0, 0.25]).to_mu(sensitivity=record) ** 2, 9)  # 4·1 + 36/4
-        13.0
         """
         given = as_array(by, "sensitivities of a record", ndim=1)
         if not given.size or not (given > 0).all():
@@ -143,7 +128,6 @@ class Adjacency:
         return hash(self.key)
 
     def __str__(self) -> str:
-        """Which two data sets are compared, for statements."""
         if self.kind == "measurement":
             return f"one measurement differs by at most {self.by:g}"
         if self.kind == "block":
@@ -178,10 +162,7 @@ class Adjacency:
         return self.by * math.sqrt(largest_of_spans(level, *spans))
 
     def spans(self, ends: Sequence[int]) -> tuple[Index, Index]:
-        """First and end of the blocks, or of the windows of adjacent steps.
-
-        `ends`: 0 and the number of measurements up to every step.
-        """
+        """First and end of the blocks, or of windows of adjacent steps; `ends`: 0, M_1, M_2 …"""
         if self.kind == "steps":
             known = np.asarray(ends)
             wide = min(self.count, len(known) - 1)
@@ -210,7 +191,7 @@ class Adjacency:
 
 
 def as_adjacency(sensitivity: float | Adjacency) -> Adjacency:
-    """A number c means: one measurement differs by at most c."""
+    """A number c as "one measurement differs by at most c"."""
     if isinstance(sensitivity, Adjacency):
         return sensitivity
     given: object = sensitivity
@@ -225,10 +206,8 @@ def as_adjacency(sensitivity: float | Adjacency) -> Adjacency:
 class Convertible(ABC):
     """A level in the language of differential privacy, for its Gaussian release.
 
-    `sensitivity`: a number c (one measurement differs by at most c) or an `Adjacency`. The
-    constraint I_z(y) ≤ S alone implies no differential privacy; these conversions are facts about
-    the Gaussian release with continuous noise that attains it. A real release is on a grid:
-    `GaussianMechanism.statement`.
+    Noise is continuous here (real releases are on a grid: `GaussianMechanism.statement`). I_z(y) ≤
+    S alone implies no differential privacy.
     """
 
     @abstractmethod
@@ -245,16 +224,13 @@ class Convertible(ABC):
         return gdp.epsilon_of(self.to_mu(sensitivity=sensitivity), delta)
 
     def to_rho(self, *, sensitivity: float | Adjacency) -> float:
-        """ρ of zero-concentrated differential privacy (zCDP): μ²/2."""
-        return gdp.rho_of(self.to_mu(sensitivity=sensitivity))
+        """ρ = μ²/2 of zero-concentrated differential privacy (zCDP)."""
+        return self.to_mu(sensitivity=sensitivity) ** 2 / 2
 
 
 @dataclass(frozen=True)
 class Range(Record):
-    """low ≤ y ≤ high in the units of the measurements: public, never taken from private data.
-
-    Clipping to it makes true, at a diagonal level, that one measurement differs by at most `width`.
-    """
+    """low ≤ y ≤ high in the units of the measurements: public, never taken from private data."""
 
     low: float
     high: float
@@ -271,5 +247,4 @@ class Range(Record):
 
     @property
     def width(self) -> float:
-        """high − low."""
         return self.high - self.low

@@ -110,9 +110,6 @@ def reader_sds(
 
     Gaussian rows, g = sσ²/(1 + sσ²): σ√(1 + h/((1−h)g)) and √((g + (1−g)h)/s), the best linear
     guess, and the best of all for normal residuals. Laplace: σ and the posterior mean.
-
-    >>> [round(x, 3) for x in reader_sds(4.0, 0.2**0.5, 0.005)]
-    [0.45, 0.334]
     """
     if distribution == "laplace":
         return sd, laplace_sd(level, sd)
@@ -157,9 +154,6 @@ def person_sds(
     """Before and after, of a person's mean and of one value; r rows of level s/r each.
 
     Σ = τ²J + σ²I and V = (Σ⁻¹ + (s/r)I)⁻¹ have the eigenvalues along 1 and across it.
-
-    >>> [[round(x, 3) for x in pair] for pair in person_sds(4.0, 2, 0.1, 0.1)]
-    [[0.387, 0.306], [0.447, 0.368]]
     """
     along, across = between * rows + within, within
     added = level / rows
@@ -174,10 +168,6 @@ def column_sds(levels: ArrayLike, covariance: ArrayLike) -> tuple[Array, Array, 
     """Sds of a guess of every column: without that row, from its own column, from all columns.
 
     √Σ_jj, 1/√(1/Σ_jj + s_j) and √[(Σ⁻¹ + diag s)⁻¹]_jj. Σ may be singular.
-
-    >>> _, alone, together = column_sds([1.0] * 3, 0.1 * np.eye(3) + 0.9)
-    >>> round(float(alone[0]), 3), round(float(together[0]), 3)
-    (0.707, 0.553)
     """
     s, Sigma = np.asarray(levels, float), np.asarray(covariance, float)
     own = Sigma.diagonal()
@@ -200,12 +190,9 @@ def stream_sds(level: float, correlation: float, sd: float) -> tuple[float, floa
 
 
 def answer_beliefs(share: float, epsilon: float) -> tuple[float, float]:
-    """P(yes) of a reader after a released yes, and after a released no.
+    """P(yes) of a reader after a released yes, and after a released no; `share`: P(yes) before.
 
-    Randomised response, the truth with t = e^ε/(1 + e^ε); `share`: P(yes) before.
-
-    >>> [round(p, 2) for p in answer_beliefs(0.3, 1.0)]
-    [0.54, 0.14]
+    Randomised response, the truth with t = e^ε/(1 + e^ε).
     """
     t = coin_chance(epsilon)
     yes, no = share * t, share * (1 - t)
@@ -213,11 +200,7 @@ def answer_beliefs(share: float, epsilon: float) -> tuple[float, float]:
 
 
 def informed_error(level: ArrayLike, spread: ArrayLike) -> float:
-    """1/√(s + 1/τ²): sd of the guess of an informed attacker with the prior y ~ N(m, τ²).
-
-    >>> round(informed_error(4.0, 1.0), 6)
-    0.447214
-    """
+    """1/√(s + 1/τ²): sd of the guess of an informed attacker with the prior y ~ N(m, τ²)."""
     s, tau = as_positive(level, "level"), as_positive(spread, "spread")
     return tau / math.hypot(1.0, tau * math.sqrt(s))
 
@@ -230,10 +213,7 @@ def neighbours_error(level: ArrayLike, correlation: ArrayLike, spread: ArrayLike
 
         q/√((1 + φ² + sq)² − 4φ²) ,
 
-    ∫ (1/f(ω) + s)⁻¹ dω/2π over the spectral density f. φ = 0 is `informed_error`.
-
-    >>> round(neighbours_error(1.0, 0.95, 1.0), 4), round(informed_error(1.0, 1.0), 4)
-    (0.3951, 0.7071)
+    ∫ (1/f(ω) + s)⁻¹ dω/2π over the spectral density f.
     """
     s, phi = as_positive(level, "level"), as_number(correlation, "correlation")
     tau = as_positive(spread, "spread")
@@ -273,22 +253,13 @@ def chance_of_side(level: ArrayLike, spread: ArrayLike) -> float:
 
     y − m and z − m are jointly normal with correlation ρ = τ√s/√(1 + τ²s); they have the same sign
     with probability ½ + arcsin(ρ)/π (Sheppard).
-
-    >>> chance_of_side(1.0, 1.0)
-    0.75
     """
     s, tau = as_positive(level, "level"), as_positive(spread, "spread")
     return EVEN + math.atan(tau * math.sqrt(s)) / math.pi
 
 
 def coin_chance(epsilon: ArrayLike, prior: float = EVEN) -> float:
-    """Probability of guessing a yes or no after randomised response, of prior probability π.
-
-        max(t, π, 1 − π) ,   t = e^ε/(1 + e^ε)
-
-    >>> round(coin_chance(1.0), 4), coin_chance(1.0, 0.1)
-    (0.7311, 0.9)
-    """
+    """max(t, π, 1 − π), t = e^ε/(1 + e^ε): probability of guessing a yes or no of prior π."""
     return max(float(scipy.special.expit(as_nonnegative(epsilon, "epsilon"))), prior, 1 - prior)
 
 
@@ -296,9 +267,6 @@ def laplace_chance(epsilon: ArrayLike, prior: float = EVEN) -> float:
     """The same under Laplace noise of scale c/ε, for values c apart: 1 − e^{−ε/2}√(π(1 − π)).
 
     Where |ln(π/(1 − π))| > ε the release decides nothing: max(π, 1 − π).
-
-    >>> round(laplace_chance(1.0), 4), round(laplace_chance(1.0, 0.3), 4)
-    (0.6967, 0.7221)
     """
     given = as_nonnegative(epsilon, "epsilon")
     if abs(float(scipy.special.logit(prior))) > given:
@@ -313,10 +281,6 @@ def odds_beyond(mu: ArrayLike, epsilon: ArrayLike) -> float:
 
     The log Bayes factor of a μ-GDP release is N(μ²/2, μ²). Larger than δ: 20 times at ε = 1,
     δ = 1e-6.
-
-    >>> from privest.privacy import gdp
-    >>> print(f"{odds_beyond(gdp.mu_of(1.0, 1e-6), 1.0):.1e}")
-    2.0e-05
     """
     mu, epsilon = as_positive(mu, "mu"), as_nonnegative(epsilon, "epsilon")
     return float(scipy.special.ndtr(mu / 2 - epsilon / mu))
@@ -337,20 +301,12 @@ def mu_for_chance(chance: ArrayLike) -> float:
 
 
 def band(epsilon: float) -> str:
-    """The size of ε in a word: a convention.
-
-    >>> band(1.0), band(2.0), band(9.0), band(96.8)
-    ('small', 'moderate', 'large', 'very large')
-    """
+    """The size of ε in a word: a convention."""
     return next(word for most, word in BANDS if epsilon <= most)
 
 
 def suspicion_after(epsilon: float) -> float:
-    """e^ε/(9 + e^ε): what a suspicion of 10% becomes at most.
-
-    >>> round(suspicion_after(1.0), 3), round(suspicion_after(3.0), 3)
-    (0.232, 0.691)
-    """
+    """e^ε/(9 + e^ε): what a suspicion of 10% becomes at most."""
     return float(scipy.special.expit(epsilon - math.log(SUSPICION)))
 
 

@@ -1,20 +1,21 @@
 """Gaussian differential privacy: exact conversions of the number μ of a Gaussian release.
 
-A Gaussian release at level S makes the pair y, y' exactly μ-GDP with μ² = (y−y')ᵀS(y−y'): telling
-y from y' is as hard as telling N(0, 1) from N(μ, 1). I_z(y) ≤ S alone implies no differential
-privacy.
+A Gaussian release at level S is exactly μ-GDP for the pair y, y', μ² = (y−y')ᵀS(y−y'): telling y
+from y' is as hard as telling N(0, 1) from N(μ, 1). I_z(y) ≤ S alone implies no differential
+privacy. (ε, δ) with
 
-Symbols: finite μ, ε ≥ 0, 0 < δ < 1, t = ε/μ, a = μ/2 − t, b = −μ/2 − t.
+    δ(ε) = Φ(a) − e^ε Φ(b) ,   a = μ/2 − t,   b = −μ/2 − t,   t = ε/μ
 
-Numerics. With e^ε φ(b) = φ(a) the two terms of δ(ε) are Φ(a) and φ(a)·M(−b), M(x) = Φ(−x)/φ(x)
-the Mills ratio (`erfcx`); nothing overflows. Where they agree to a factor of two, δ is the positive
-integral
+(docs/theory.md 5; Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Cor. 2.13).
+
+Numerics. With e^ε φ(b) = φ(a) the two terms are Φ(a) and φ(a)·M(−b), M(x) = Φ(−x)/φ(x) the Mills
+ratio (`erfcx`); nothing overflows. Where they agree to a factor of two, δ is the positive integral
 
     δ(ε) = ∫₀^∞ φ(s − a) (1 − e^{−μs}) ds,
 
 by the trapezoidal rule in log s. |error of log δ| ≤ 4u·(|log δ| + (t + μ/2)·φ(a)/Φ(a)), u = 2⁻⁵²;
 the factor 4 is measured against mpmath (the worst of many thousand points used 0.6 of the bound),
-not proven. The inverses add the bound to log δ before they compare, and so err on the safe side.
+not proved. The inverses add the bound to log δ and so err on the safe side.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from __future__ import annotations
 import math
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, as_count, as_number, as_positive
+from privest.arrays import EPS, as_count, as_nonnegative, as_number, as_positive
 from privest.errors import InvalidInput, NumericalFailure
 
 # Trapezoidal rule for ∫₀^∞ g f(g) dg with g = e^w. f is a product of exponentials that decay
@@ -40,38 +41,28 @@ _MOST = 2100
 
 
 def delta_of(mu: float, epsilon: float) -> float:
-    """The smallest δ of (ε, δ)-differential privacy at this ε, of a μ-GDP release.
-
-        δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2),        δ = 0 for μ = 0.
-
-    Source: docs/theory.md 5; Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Cor. 2.13.
-
-    >>> print(f"{delta_of(1.0, 1.0):.6f}")
-    0.126937
-    """
+    """δ(ε): the smallest δ at this ε of a μ-GDP release."""
     return math.exp(log_delta_of(mu, epsilon))
 
 
 def log_delta_of(mu: float, epsilon: float) -> float:
-    """log δ(ε), finite also where δ is below the smallest float; −inf for μ = 0.
+    """ln δ(ε) of a μ-GDP release, finite also where δ underflows; −inf for μ = 0.
 
-    >>> print(f"{log_delta_of(1e-8, 1e4):.4e}")  # −(ε/μ)²/2, to first order
-    -5.0000e+23
+    >>> print(f"{math.exp(log_delta_of(1.0, 1.0)):.6f}")
+    0.126937
     """
-    return _log_delta(_nonnegative(mu, "mu"), _nonnegative(epsilon, "epsilon"))[0]
+    return _log_delta(as_nonnegative(mu, "mu"), as_nonnegative(epsilon, "epsilon"))[0]
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """The smallest ε ≥ 0 at which a μ-GDP release is (ε, δ)-DP, rounded to the safe side.
-
-    Raises InvalidInput for δ outside (0, 1); δ = 0 has no finite ε.
+    """The smallest ε ≥ 0 at which a μ-GDP release is (ε, δ)-DP, 0 < δ < 1; to the safe side.
 
     >>> print(f"{epsilon_of(1.0, 1e-5):.6f}")
     4.377178
     >>> epsilon_of(1.0, 0.5)  # the total variation is 0.383
     0.0
     """
-    mu, delta = _nonnegative(mu, "mu"), _open_unit(delta)
+    mu, delta = as_nonnegative(mu, "mu"), _open_unit(delta)
     log_delta = math.log(delta)
 
     def excess(epsilon: float) -> float:
@@ -83,7 +74,7 @@ def epsilon_of(mu: float, delta: float) -> float:
     # until μ is so large (1e14) that one σ is below the rounding of a.
     z = max(-float(scipy.special.ndtri(delta)), 0.0)
     start = mu * (mu / 2 + z + 1)
-    high = first_that(lambda x: not excess(x) > 0, doubled(start), "ε that is large enough")
+    high = first_scaled(lambda x: not excess(x) > 0, start)
     if math.isinf(high):
         raise InvalidInput(
             f"mu must be small enough for epsilon, about mu²/2, to be a float; "
@@ -93,14 +84,12 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 def mu_of(epsilon: float, delta: float) -> float:
-    """The largest μ whose Gaussian release is (ε, δ)-DP, rounded to the safe side.
-
-    Raises InvalidInput for δ outside (0, 1); δ = 0 allows no Gaussian release.
+    """The largest μ whose Gaussian release is (ε, δ)-DP, 0 < δ < 1; to the safe side.
 
     >>> print(f"{mu_of(1.0, 1e-5):.6f}")  # noise σ = 1/μ = 3.730632 for sensitivity 1
     0.268051
     """
-    epsilon, delta = _nonnegative(epsilon, "epsilon"), _open_unit(delta)
+    epsilon, delta = as_nonnegative(epsilon, "epsilon"), _open_unit(delta)
     log_delta = math.log(delta)
 
     def excess(mu: float) -> float:
@@ -113,37 +102,28 @@ def mu_of(epsilon: float, delta: float) -> float:
         2 * math.sqrt(2) * float(scipy.special.erfinv(delta)),
         root - z if z <= 0 else epsilon / (0.5 * (root + z)),
     )
-    low = first_that(lambda x: not excess(x) > 0, doubled(low, 0.9), "μ that is small enough")
-    high = first_that(lambda x: not excess(x) <= 0, doubled(2 * low), "μ that is too large")
+    low = first_scaled(lambda x: not excess(x) > 0, low, 0.9)
+    high = first_scaled(lambda x: not excess(x) <= 0, 2 * low)
     return math.nextafter(least_double(lambda x: excess(x) > 0, low, high), 0.0)
 
 
-def rho_of(mu: float) -> float:
-    """ρ = μ²/2 of zCDP, exact (Bun and Steinke 2016, Proposition 1.6)."""
-    number = _nonnegative(mu, "mu")
-    return _float(number * number / 2, f"mu²/2 with mu = {number:g}")
-
-
-def mu_of_rho(rho: float) -> float:
-    """μ = √(2ρ) of a Gaussian release that spends ρ of zCDP; not for other mechanisms."""
-    number = _nonnegative(rho, "rho")
-    return _float(math.sqrt(2 * number), f"sqrt(2·rho) with rho = {number:g}")
-
-
 def compose(*mus: float) -> float:
-    """μ = √(Σ μᵢ²) of several Gaussian releases of the same data with independent noise.
+    """μ = √(Σ μᵢ²) of Gaussian releases of the same data with independent noise.
 
     A later release may be chosen after seeing an earlier one (Dong, Roth and Su 2022, Cor. 3.3).
 
     >>> compose(3.0, 4.0)
     5.0
     """
-    numbers = [_nonnegative(mu, f"mu number {i}") for i, mu in enumerate(mus, start=1)]
-    return _float(math.hypot(*numbers), "sqrt of the sum of mu²")
+    numbers = [as_nonnegative(mu, f"mu number {i}") for i, mu in enumerate(mus, start=1)]
+    total = math.hypot(*numbers)
+    if math.isinf(total):
+        raise InvalidInput("sqrt of the sum of mu² is larger than the largest float.")
+    return total
 
 
 def _log_delta(mu: float, epsilon: float) -> tuple[float, float]:
-    """log δ(ε), and the bound on its rounding error. Module docstring for both."""
+    """ln δ(ε), and the bound on its rounding error."""
     if mu == 0:
         return -math.inf, 0.0
     t, half = epsilon / mu, mu / 2
@@ -169,13 +149,6 @@ def _log_delta(mu: float, epsilon: float) -> tuple[float, float]:
     return value, 4 * EPS * (abs(value) + (t + half) * hazard)
 
 
-def _nonnegative(value: float, name: str) -> float:
-    number = as_number(value, name)
-    if number < 0:
-        raise InvalidInput(f"{name} must be >= 0; received {number:g}.")
-    return number
-
-
 def _open_unit(value: float) -> float:
     delta = as_number(value, "delta")
     if delta == 0:
@@ -191,12 +164,6 @@ def _open_unit(value: float) -> float:
     return delta
 
 
-def _float(value: float, what: str) -> float:
-    if math.isinf(value):
-        raise InvalidInput(f"{what} is larger than the largest float. Use smaller values.")
-    return value
-
-
 def metric_trace(epsilon: float, measurements: int = 1) -> float:
     """The most Fisher information that metric ε-DP allows about K measurements: tr I_z(Y) ≤ Kε².
 
@@ -204,9 +171,8 @@ def metric_trace(epsilon: float, measurements: int = 1) -> float:
     distance, P(z ∈ O | Y) ≤ e^{ε‖y_k − y_k'‖} P(z ∈ O | Y'); ε has the unit 1/[y]. Then the score
     of each measurement is at most ε in norm, hence tr [I_z(Y)]_kk ≤ ε² (`prop:DP2Fisher`).
 
-    Assumes a density differentiable in Y almost everywhere. Attained by independent noise of
-    density ∝ e^{−ε‖d‖} on each measurement (Laplace of scale 1/ε). A necessary condition, never a
-    sufficient one: a Fisher bound implies no differential privacy, and classical ε-DP (staircase
+    Assumes a density differentiable in Y almost everywhere. Attained by density ∝ e^{−ε‖d‖} on each
+    measurement (Laplace of scale 1/ε). Necessary, never sufficient; classical ε-DP (staircase
     noise) implies no Fisher bound.
 
     >>> metric_trace(0.5, 8)
@@ -223,31 +189,22 @@ def metric_trace(epsilon: float, measurements: int = 1) -> float:
     return bound
 
 
-# --- searches over doubles ------------------------------------------------------------------
+# --- searches ---------------------------------------------------------------------------------
 
 
-def first_that(holds: Callable[[float], bool], candidates: Iterator[float], what: str) -> float:
-    """The first candidate for which it holds; `what` names it in the message."""
-    for _, found in zip(range(_MOST), candidates):
-        if holds(found):
-            return found
-    raise NumericalFailure(
-        f"no {what} was found in {_MOST} doublings, which pass through all numbers that a "
-        "computer has. Choose numbers that are less extreme."
-    )
-
-
-def doubled(start: float, factor: float = 2.0) -> Iterator[float]:
-    """start, factor·start, factor²·start, …"""
-    while True:
-        yield start
+def first_scaled(holds: Callable[[float], bool], start: float, factor: float = 2.0) -> float:
+    """The first of start, factor·start, factor²·start, … for which it holds."""
+    for _ in range(_MOST):
+        if holds(start):
+            return start
         start *= factor
+    raise NumericalFailure("no ε or μ was found: choose numbers that are less extreme.")
 
 
 def least_double(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """The least double of [low, high] for which it holds, by bisection; low ≥ 0.
+    """The least double of [low, high], low ≥ 0, for which it holds, by bisection on the bits.
 
-    It holds at `high`, and from the first one on: doubles ≥ 0 are in the order of their bits.
+    It holds at `high`, and from the first one on.
 
     >>> least_double(lambda x: x * x >= 2, 0.0, 2.0)
     1.4142135623730951

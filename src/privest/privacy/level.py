@@ -1,4 +1,4 @@
-"""The privacy level S: whatever is released may carry at most Fisher information S about y."""
+"""The privacy level S: a release carries at most Fisher information S about y."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ class PrivacyLevel(Convertible):
     """S ≥ 0 in I_z(y) ≤ S: no unbiased attacker estimates y better than S⁻¹.
 
     `PrivacyLevel(1.0)` is 1.0·I for any number of measurements, a vector is a diagonal, a matrix is
-    itself, an array (K, b, b) is K blocks; `from_blocks` takes blocks of different sizes. A zero
-    on the diagonal: that measurement is never revealed. Structure is kept. `+` composes releases
-    with independent noise.
+    itself, an array (K, b, b) is K blocks. A zero on the diagonal: that measurement is never
+    revealed. `+` composes releases with independent noise.
 
     Refuses what is not finite, symmetric (up to 1e-10 of √(S_ii S_jj), then averaged) and positive
     semi-definite (eigenvalues below −1e-11 of the largest, in units where the diagonal is one).
@@ -41,11 +40,6 @@ class PrivacyLevel(Convertible):
     >>> level = PrivacyLevel(1.0) + PrivacyLevel([[1.0, 1.0], [1.0, 1.0]])
     >>> level.dense().tolist()
     [[2.0, 1.0], [1.0, 2.0]]
-    >>> PrivacyLevel([[1.0, 2.0], [2.0, 1.0]])
-    Traceback (most recent call last):
-    ...
-    privest.errors.InvalidInput: the privacy level must be positive semi-definite; it has
-    eigenvalue -1, beyond rounding ...
     """
 
     def __init__(self, value: ArrayLike) -> None:
@@ -59,7 +53,7 @@ class PrivacyLevel(Convertible):
 
     @classmethod
     def from_blocks(cls, blocks: Sequence[ArrayLike]) -> PrivacyLevel:
-        """diag{S_1, …, S_K} from matrices of any sizes: groups of measurements."""
+        """diag{S_1, …, S_K} from matrices of any sizes."""
         return cls.from_matrix(psd_blocks(blocks, NAME))
 
     @classmethod
@@ -112,8 +106,8 @@ class PrivacyLevel(Convertible):
     def uncorrelated(self, covariance: PSD | ArrayLike) -> PrivacyLevel:
         """The same S, with a factor L for which LᵀΣL is diagonal, Σ the measurement covariance.
 
-        For releases whose coordinates Lᵀy are clipped: their likelihood then factorises. The
-        release and the fingerprint depend on L: both sides use this level.
+        The likelihood of clipped coordinates Lᵀy then factorises. The release and the fingerprint
+        depend on L: both sides use this level.
         """
         if not isinstance(covariance, PSD):
             covariance = psd(covariance, "the covariance of the noise", size=self.size)
@@ -134,7 +128,6 @@ class PrivacyLevel(Convertible):
         return fingerprint_of("level", values[:1] if same else values)
 
     def __add__(self, other: PrivacyLevel) -> PrivacyLevel:
-        """Information adds when two releases use independent noise."""
         if not isinstance(other, PrivacyLevel):
             return NotImplemented
         if self._number is not None and other._number is not None:
@@ -151,7 +144,6 @@ class PrivacyLevel(Convertible):
         return self.from_matrix(matrix)
 
     def __mul__(self, factor: float) -> PrivacyLevel:
-        """A level `factor` ≥ 0 times as permissive."""
         number = as_nonnegative(factor, "factor of a privacy level")
         if self._number is not None:
             return PrivacyLevel(number * self._number)
@@ -162,7 +154,6 @@ class PrivacyLevel(Convertible):
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: float) -> PrivacyLevel:
-        """A level `divisor` > 0 times as strict."""
         return self * (1.0 / as_positive(divisor, "divisor of a privacy level"))
 
     def __repr__(self) -> str:
@@ -193,10 +184,9 @@ class PrivacyLevel(Convertible):
     ) -> PrivacyLevel:
         """The largest multiple of `shape` (or of I) whose real release is μ-GDP.
 
-        With continuous noise s = (μ/c)². A real release is on the grid g = 2⁻¹⁰: every released
-        number shifts by whole steps, rounded up, and this is the largest level, to ten digits and
-        on the safe side, with g·√(Σ n_i²) ≤ μ. It is below (μ/c)² by at most one step in μ for each
-        number that shows a measurement. Raises InvalidInput where not even one step fits.
+        With continuous noise s = (μ/c)². On the grid g = 2⁻¹⁰ every number shifts by whole steps,
+        rounded up: the largest level, to ten digits and on the safe side, with g·√(Σ n_i²) ≤ μ.
+        Refused where not even one step fits.
 
         >>> level = PrivacyLevel.from_mu(1.0, sensitivity=0.3)
         >>> 0.99 < level.number * 0.3**2 <= 1.0
@@ -222,7 +212,8 @@ class PrivacyLevel(Convertible):
         cls, rho: float, *, sensitivity: float | Adjacency, shape: PrivacyLevel | None = None
     ) -> PrivacyLevel:
         """The largest multiple of `shape` (or of I) whose real release is ρ-zCDP (`from_mu`)."""
-        return cls.from_mu(gdp.mu_of_rho(rho), sensitivity=sensitivity, shape=shape)
+        mu = math.sqrt(2 * as_nonnegative(rho, "rho"))
+        return cls.from_mu(mu, sensitivity=sensitivity, shape=shape)
 
     @classmethod
     def from_attacker(

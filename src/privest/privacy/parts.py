@@ -2,10 +2,8 @@
 
 A step shows z̃ = Ay + e, AᵀA = S. With the measurements O alone it shows B y_O + e, BᵀB = S_O, the
 largest level whose embedding stays below S (`linalg.shorted`); a diagonal S keeps the levels of
-the measurements that are there. So I_z(y) ≤ S, as for every release.
-
-A level that looks back, or a dense one, shows nothing of such a step: its bound is on all
-measurements together, and which of them later steps will miss is not known yet.
+the measurements that are there. A level that looks back, or a dense one, shows nothing of such a
+step: its bound is on all measurements together, and what later steps will miss is not known yet.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ def partial_steps(absent: Flags) -> list[int]:
 def hidden_entries(level: StreamLevel, start: int, absent: Flags, *, parts: bool = True) -> Flags:
     """Which entries of steps show nothing, (…, K, m), where the measurements `absent` are missing.
 
-    Those, and all others of a step where what is there may show nothing. `parts` False: a level
-    that mixes measurements shows nothing of a step of which one is missing.
+    `parts` False: a level that mixes measurements shows nothing of a step of which one is missing.
     """
     alone = level.form == "independent" and not mixes_a_step(level)
     some = np.asarray(absent.any(axis=-1))
@@ -44,10 +41,7 @@ def hidden_entries(level: StreamLevel, start: int, absent: Flags, *, parts: bool
 
 
 def rows_of_parts(level: StreamLevel, start: int, absent: Flags) -> Array:
-    """A_k of steps from `start` on, (…, K, m, m), zeros in the rows and columns of `absent`.
-
-    For levels that do not look back, with steps of one size or one step at a time.
-    """
+    """A_k of steps from `start` on, (…, K, m, m), zeros in the rows and columns of `absent`."""
     own = level.blocks(start, start + absent.shape[-2])[0]
     return restricted(np.broadcast_to(own, (*absent.shape, absent.shape[-1])), absent, level)
 

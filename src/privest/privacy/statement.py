@@ -1,7 +1,6 @@
 """Statements of a real release on the grid: Fisher level, ρ, μ, (ε, δ), and their conditions.
 
-They are different promises and none replaces another: I_z(y) ≤ S holds for every value; the others
-compare two data sets and mean nothing without their adjacency.
+I_z(y) ≤ S holds for every value; the others compare two data sets and need their adjacency.
 """
 
 from __future__ import annotations
@@ -60,17 +59,15 @@ class Statement(Record):
     """The privacy of one real release on the grid g = 2⁻¹⁰; every number is rounded up.
 
     law             distribution of the privacy noise, "gaussian" or "laplace"
-    fisher          the most information about any one measurement, max_k S_kk: an unbiased guess
-                    has sd at least 1/√fisher [proved]; for a matrix level to the rounding of its
-                    factor (`GaussianMechanism.literal`)
+    fisher          max_k S_kk: an unbiased guess has sd at least 1/√fisher [proved]; for a matrix
+                    level to the rounding of its factor (`GaussianMechanism.literal`)
     about           the adjacency: which two data sets the numbers below compare
     conditions      what the data owner must ensure for them; none if a range does
     squared_steps   Σ n_i², n_i the whole steps of the grid by which coordinate i may shift
     rho             zCDP [proved]: squared_steps/(2·(4¹⁰ + 1/2)); Laplace: ε²/2
     mu              Gaussian differential privacy: g·√squared_steps (`TAIL`); None: Laplace
     delta, epsilon  (ε, δ)-differential privacy; Laplace: pure, δ = 0
-    proved          True: ε is exact for one number (or its mixture of two shifts); False: it
-                    follows from `mu`
+    proved          True: ε is exact for one number (or its mixture of two shifts); False: from `mu`
     metric          ε of the paper's metric privacy (`def:DP`), per unit of a measurement: Laplace
     """
 
@@ -95,7 +92,7 @@ class Statement(Record):
         return replace(self, delta=delta, epsilon=_epsilon(self.squared_steps, self._only, delta))
 
     def explain(self) -> str:
-        """All of it in plain sentences, one a line."""
+        """The statement in plain sentences, one a line."""
         guess = 1 / math.sqrt(self.fisher) if self.fisher else math.inf
         lines = [
             f"Fisher information: at most {self.fisher:.6g} about any one measurement: a guess "
@@ -123,21 +120,17 @@ def grid_statement(
     range: Range | tuple[float, float] | None = None,
     widths: AnyArray | None = None,
     delta: float = DELTA,
-    measurements: int | None = None,
     parts: bool = False,
 ) -> Statement:
     """The statement of a real Gaussian release at a level, for a sensitivity or a range.
 
-    sensitivity   a number c (one measurement differs by at most c) or an `Adjacency`. Nobody
-                  enforces it: it becomes a condition
+    sensitivity   a number c (one measurement differs by at most c) or an `Adjacency`; a condition
     range         public ends to which measurements are clipped: they differ by at most high − low.
                   With a sensitivity as well, the smaller counts, on condition of the sensitivity
-    widths        where a level mixes measurements their sums are clipped: by how many steps each
-                  of them can shift then. The mechanisms know (their `statement`)
-    measurements  how many there are, for a level given as a number and a block of all of them
-    parts         for a stream whose level mixes the measurements of a step: true, too, where steps
-                  of which a part is missing show the rest. Costs less than √m steps of the grid in
-                  μ, m measurements a step
+    widths        of a level that mixes measurements: by how many steps each of its clipped sums can
+                  shift, which the mechanisms know (their `statement`)
+    parts         also where steps of which a part is missing show the rest; for streams whose level
+                  mixes the measurements of a step. Costs less than √m steps of the grid in μ
 
     Streams: from all that is ever shown, the final S̄ = AᵀA; every lag costs at least one step.
 
@@ -148,39 +141,28 @@ def grid_statement(
     ()
     """
     stated = level if isinstance(level, StreamLevel) else as_level(level)
-    if measurements is not None:
-        as_count(measurements, "measurements", least=1)
-    parts = read_flag(parts, "parts")
-    entries = entries_of(stated)
+    parts, entries, fisher = read_flag(parts, "parts"), entries_of(stated), _fisher(stated)
+    ends = range if range is None or isinstance(range, Range) else Range(*range)
     difference = None if sensitivity is None else as_adjacency(sensitivity)
-    if range is None or (difference is not None and difference.kind != "measurement"):
-        if difference is None:
-            raise InvalidInput("state a sensitivity (which two data sets differ) or a range.")
-        shift = shift_of(stated, difference, entries, measurements, parts=parts)
-    else:
-        ends = range if isinstance(range, Range) else Range(*range)
-        steps = (
-            _widths(entries, ends) if widths is None else as_array(widths, "widths", ndim=(0, 1))
-        )
-        if not steps.size or (steps < 0).any():
-            raise InvalidInput("widths are steps of the grid: numbers ≥ 0, at least one.")
-        by = None if difference is None else difference.length
-        shift = one_measurement(entries, by=by, widths=steps)
-        if difference is None:
-            about = (
-                "one measurement differs, by any amount (what is released is clipped as if "
-                f"measurements lay between {ends.low:g} and {ends.high:g})"
-            )
-            return statement_of_shift(_fisher(stated), shift, delta, about, ())
-    return _on_condition(_fisher(stated), shift, delta, str(difference))
+    if difference is not None and (ends is None or difference.kind != "measurement"):
+        shift = shift_of(stated, difference, entries, parts=parts)
+        return _on_condition(fisher, shift, delta, str(difference))
+    if ends is None:
+        raise InvalidInput("state a sensitivity (which two data sets differ) or a range.")
+    steps = _widths(entries, ends, widths)
+    if difference is not None:
+        shift = one_measurement(entries, by=difference.by, widths=steps)
+        return _on_condition(fisher, shift, delta, str(difference))
+    about = (
+        "one measurement differs, by any amount (what is released is clipped as if measurements "
+        f"lay between {ends.low:g} and {ends.high:g})"
+    )
+    shift = one_measurement(entries, by=None, widths=steps)
+    return statement_of_shift(fisher, shift, delta, about, ())
 
 
 def grid_mu(level: float, sensitivity: float) -> float:
-    """`mu` of `grid_statement` alone, for one measurement: without the search for its ε.
-
-    >>> grid_mu(1.0, 1.0)
-    1.0
-    """
+    """`mu` of `grid_statement` for one measurement, without the search for ε."""
     stated = as_level(level)
     return _root_up(shift_of(stated, as_adjacency(sensitivity), entries_of(stated)).squared)
 
@@ -198,11 +180,11 @@ def _on_condition(fisher: float, shift: Shift, delta: float, about: str) -> Stat
 def statement_of_shift(
     fisher: float, shift: Shift, delta: float, about: str, conditions: tuple[str, ...]
 ) -> Statement:
-    """The statements of a Gaussian release that shifts by so many steps of the grid."""
+    """The statement of a Gaussian release whose coordinates shift by so many steps of the grid."""
     squared = shift.squared
     return Statement(
         law="gaussian", fisher=fisher, about=about, conditions=conditions,
-        squared_steps=squared, rho=_up(Fraction(squared) / (2 * GAUSSIAN.variance)),
+        squared_steps=squared, rho=_rho_up(squared),
         mu=_root_up(squared), delta=delta, epsilon=_epsilon(squared, shift.only, delta),
         proved=shift.only is not None, _only=shift.only,
     )  # fmt: skip
@@ -214,11 +196,9 @@ def rows_statement(
     """The statement of a real release of u = Ay, A (q, m), one measurement differing by at most c.
 
     Noise of unit information on every coordinate; `rows` are the sizes |A_ik| ≥ 0, a vector stands
-    for a diagonal A. Gaussian: as `grid_statement`. Laplace: pure ε, which adds over coordinates,
+    for a diagonal A. fisher is max_k Σ_i A_ik². Laplace: pure ε, which adds over coordinates,
 
         ε = max_k Σ_i ε(|A_ik|·c) ,   ε(n + φ steps) = n ln(1/q) + ln(1 + φ(1/q − 1))
-
-    fisher is max_k Σ_i A_ik².
 
     >>> said = rows_statement([[0.5]], sensitivity=2.0, law="laplace")
     >>> said.epsilon < 1.0, said.delta, said.fisher
@@ -230,15 +210,19 @@ def rows_statement(
         raise InvalidInput("the rows are the sizes |A_ik| of A: numbers ≥ 0, at least one.")
     columns = A[None] if A.ndim == 1 else A  # one entry each on a diagonal
     difference = Adjacency.measurement(sensitivity)
-    every = np.arange(A.size)
-    at = (every, every) if A.ndim == 1 else np.divmod(every, A.shape[1])
+    place = np.arange(A.size)
+    at = (place, place) if A.ndim == 1 else np.divmod(place, A.shape[1])
     shift = one_measurement(Entries(A.ravel(), *at), by=difference.by)
     with np.errstate(over="ignore"):
         fisher = float((columns * columns).sum(axis=0).max())
     if law == "gaussian":
         return _on_condition(fisher, shift, delta, str(difference))
     _require_delta(delta)
-    epsilon = _pure_epsilon(columns, difference.by)
+    by = Fraction(difference.by) / Fraction(GRID)
+    values, at_value = np.unique(columns, return_inverse=True)
+    every = [laplace_epsilon(min(Fraction(w) * by, Fraction(2 * MOST))) for w in values.tolist()]
+    total = np.asarray(every)[at_value.reshape(columns.shape)].sum(axis=0)
+    epsilon = float(total.max()) * (1 + len(columns) * EPS)
     return Statement(
         law="laplace", fisher=fisher, about=str(difference),
         conditions=(f"{difference}, which no range enforces",),
@@ -248,16 +232,13 @@ def rows_statement(
     )  # fmt: skip
 
 
-def _pure_epsilon(columns: Array, by: float) -> float:
-    grid = Fraction(by) / Fraction(GRID)
-    values, at = np.unique(columns, return_inverse=True)
-    every = [laplace_epsilon(min(Fraction(w) * grid, Fraction(2 * MOST))) for w in values.tolist()]
-    total = np.asarray(every)[at.reshape(columns.shape)].sum(axis=0)
-    return float(total.max()) * (1 + len(columns) * EPS)
-
-
-def _widths(entries: Entries, ends: Range) -> Array:
+def _widths(entries: Entries, ends: Range, given: AnyArray | None) -> Array:
     """Steps by which a clipped coordinate can shift: ⌊c·(high − low)/g⌋, ends rounded inwards."""
+    if given is not None:
+        known = as_array(given, "widths", ndim=(0, 1))
+        if not known.size or (known < 0).any():
+            raise InvalidInput("widths are steps of the grid: numbers ≥ 0, at least one.")
+        return known
     used = entries.weights != 0
     for index in (entries.columns[used], entries.coordinates[used]):
         if index.size and np.bincount(index).max() > 1:
@@ -271,21 +252,21 @@ def _widths(entries: Entries, ends: Range) -> Array:
 
 
 def _require_delta(delta: float) -> None:
-    """A pure statement does not use δ; it must be a probability below 1 all the same."""
     if not 0 <= as_number(delta, "delta") < 1:
         raise InvalidInput(f"delta must be in [0, 1); received {delta:g}.")
 
 
 def _epsilon(squared: int, only: Fraction | None, delta: float) -> float:
     gdp.epsilon_of(0.0, delta)  # refuses what is no δ
-    return (
-        gdp.epsilon_of(_root_up(squared), delta) if only is None else epsilon_of_move(only, delta)
-    )
+    if only is None:
+        return gdp.epsilon_of(_root_up(squared), delta)
+    return epsilon_of_move(only, delta)
 
 
-def _up(value: Fraction) -> float:
-    near = float(value)
-    return math.nextafter(near, math.inf) if Fraction(near) < value else near
+def _rho_up(squared: int) -> float:
+    exact = Fraction(squared) / (2 * GAUSSIAN.variance)
+    near = float(exact)
+    return math.nextafter(near, math.inf) if Fraction(near) < exact else near
 
 
 def _root_up(squared: int) -> float:
@@ -304,7 +285,7 @@ def _root_up(squared: int) -> float:
 
 @lru_cache(maxsize=4096)
 def person_root(level: float, rows: int) -> float:
-    """The largest double c, to a bit, with r·c² ≤ s exactly.
+    """The largest double c with r·c² ≤ s exactly.
 
     >>> person_root(4.0, 4)
     1.0
@@ -340,20 +321,17 @@ def person_statement(
     count = as_count(rows, "rows of a person", least=1)
     capped, enforced = read_flag(capped, "capped"), read_flag(enforced, "enforced")
     shift = _shift(s, count, c, capped)
-    about = (
-        f"every reading of one person differs by at most {c:g} (up to {count} rows)"  # in ledgers
-    )
-    return (
-        statement_of_shift(s, shift, delta, about, ())
-        if enforced
-        else _on_condition(s, shift, delta, about)
-    )
+    about = f"every reading of one person differs by at most {c:g} (up to {count} rows)"  # ledgers
+    if enforced:
+        return statement_of_shift(s, shift, delta, about, ())
+    return _on_condition(s, shift, delta, about)
 
 
 def _shift(level: float, rows: int, by: float, capped: bool) -> Shift:
     counts = np.array([rows]) if capped else np.arange(1, rows + 1)
-    roots = np.array([person_root(level, int(r)) for r in counts]) if len(counts) < 100 else None
-    if roots is None:  # an upper limit of the roots does: they are rounded up to steps
+    if len(counts) < 100:
+        roots = np.array([person_root(level, int(r)) for r in counts])
+    else:  # an upper limit of the roots does: they are rounded up to steps
         roots = np.sqrt(level / counts) * (1 + SLACK)
     steps = np.minimum(steps_up(roots, by), 2.0 * MOST)
     largest = whole_sum(float((counts * steps * steps).max()))
@@ -364,10 +342,7 @@ def _shift(level: float, rows: int, by: float, capped: bool) -> Shift:
 def person_level(
     epsilon: float, *, delta: float, rows: int, sensitivity: float, capped: bool = False
 ) -> float:
-    """The largest level, to ten digits, whose `person_statement` has at most this ε at δ.
-
-    Raises InvalidInput where not even one step of the grid for every row fits.
-    """
+    """The largest level, to ten digits, whose `person_statement` has at most this ε at δ."""
     most = gdp.mu_of(epsilon, delta)
     by, count = as_positive(sensitivity, "sensitivity"), as_count(rows, "rows", least=1)
     high = (most / by) * (most / by)
@@ -420,7 +395,7 @@ def coin_epsilon(coin: Coin) -> float:
 def pure_level(law: PureNoise, epsilon: float, width: float) -> float:
     """A level at which this noise is ε-private for values `width` apart [proved].
 
-    The largest to about 1e-15 (randomised response); Laplace noise on the grid is up to 0.1% below
+    The largest to 1e-15 for randomised response; Laplace noise on the grid is up to 0.1% below
     (ε/width)² where the width is a few steps of it.
     """
     as_choice(law, get_args(PureNoise), "law")

@@ -69,8 +69,6 @@ class StreamLevel(Convertible):
         StreamLevel(S, U)           U_k (M_{k−1}, m_k), M_k the number of measurements up to step k;
                                     for scalars a list of vectors, or a matrix with U_k in row k
         StreamLevel(S, lags=W)      step k shows y_k + Σ_j W_j y_{k−j}: U_{k,k−j} = W_jᵀ S_k
-        StreamLevel.constant(S)     the same level at every step, without an end or for `steps`
-        StreamLevel.from_cumulative(S̄)
 
     S_k = 0: that measurement is never revealed. `form` is "independent" (U = 0), "banded" (U
     reaches back `reach` steps) or "dense". Refuses a U_k outside the range of S_k, naming k.
@@ -114,8 +112,8 @@ class StreamLevel(Convertible):
         """The same level at every step, which shows y_k + Σ_j W_j y_{k−j}, j = 1..b.
 
         `S` is a number (scalar measurements), an m×m matrix or a `PrivacyLevel` of one step, `lags`
-        the W_j: numbers or m×m matrices. Without `steps` the stream has no end; a measurement is
-        shown b + 1 times, so that S + Σ_j W_jᵀ S W_j is ever revealed of it.
+        the W_j: numbers or m×m matrices. Without `steps` the stream has no end. In all
+        S + Σ_j W_jᵀ S W_j is revealed of a measurement.
 
         >>> level = StreamLevel.constant(1.0, lags=[0.5])
         >>> level.final_blocks().diagonal().tolist()
@@ -132,9 +130,9 @@ class StreamLevel(Convertible):
 
         Interim levels S̄_k are Schur complements of the target, not its leading blocks: S̄ = 11ᵀ
         releases nothing before the last step. `sizes` are the m_k (default: scalars).
-        Numerics: S̄ = RᵀR once by eigenvectors; from the last step backwards the rows of R are
-        rotated so that the first ones carry all of the step's column block; they are A_k. Nothing
-        is subtracted, so a numerically singular S̄ does no harm.
+        Numerics: S̄ = RᵀR by eigenvectors; from the last step backwards the rows of R are rotated so
+        that the first ones, A_k, carry all of the step's columns. Nothing is subtracted, so a
+        numerically singular S̄ does no harm.
         """
         given = as_array(target, NAME, ndim=(1, 2))
         matrix = psd(given, NAME).dense()
@@ -170,8 +168,6 @@ class StreamLevel(Convertible):
     ) -> StreamLevel:  # fmt: skip
         """Scalar measurements without an end whose whole real stream is (ε, δ)-private.
 
-        ε counts all that is ever shown of a measurement (`PrivacyLevel.from_mu`).
-
         >>> level = StreamLevel.from_epsilon(1.0, delta=1e-6, sensitivity=0.5, lags=[0.5])
         >>> 0.98 < level.to_epsilon(delta=1e-6, sensitivity=0.5) <= 1.0
         True
@@ -196,7 +192,6 @@ class StreamLevel(Convertible):
 
     @property
     def form(self) -> str:
-        """One of "independent", "banded" and "dense"."""
         names = {IndependentRows: "independent", BandedRows: "banded", DenseRows: "dense"}
         return names[type(self.rows)]
 
@@ -218,11 +213,10 @@ class StreamLevel(Convertible):
         return part.T @ part
 
     def first(self, steps: int) -> StreamLevel:
-        """The level of the first `steps` steps of a stream without an end, for bounds in batch."""
+        """The level of the first `steps` steps of a stream without an end."""
         raise InvalidInput(f"{self!r} has an end: its steps are all there are.")
 
     def __mul__(self, factor: float) -> StreamLevel:
-        """The level S·factor, factor ≥ 0, with the same lags, of a stream without an end."""
         return NotImplemented
 
     def __repr__(self) -> str:
@@ -245,7 +239,7 @@ class StreamLevel(Convertible):
         return Blocks([whole[e - m : e, e - m : e] for e, m in steps])
 
     def to_mu(self, *, sensitivity: float | Adjacency) -> float:
-        """μ of the whole stream, from what ALL steps together show, S̄ = AᵀA, at its worst place."""
+        """μ of the whole stream, from what all steps together show, S̄ = AᵀA, at its worst place."""
         difference = as_adjacency(sensitivity)
         kind = difference.kind
         if kind == "record":
@@ -286,7 +280,7 @@ class StreamLevel(Convertible):
         return self.sizes[start:stop]
 
     def measurements_before(self, step: int) -> int:
-        """M: how many measurements the steps before this one have; refuses one beyond the last."""
+        """How many measurements the steps before this one have; refuses one beyond the last."""
         if self.steps is not None and step > self.steps:
             raise InvalidInput(f"The level has {self.steps} steps; there is no step {step}.")
         return sum(self.sizes_between(0, step)) if self.block is None else self.block * step
@@ -357,7 +351,7 @@ class StreamLevel(Convertible):
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, AnyArray]) -> StreamLevel:
-        """The inverse of `arrays`, whatever was received: shapes and numbers are checked."""
+        """The inverse of `arrays`: shapes and numbers are checked."""
         if "endless" in arrays:
             return _Endless.read(arrays)
         if set(arrays) not in ({"sizes", kind} for kind in READ):
@@ -483,7 +477,6 @@ class _Endless(StreamLevel):
         return self.first(count // self.block + self.reach), count
 
     def final_blocks(self) -> PSD:
-        """All that is ever revealed of one measurement: S + Σ_j W_jᵀ S W_j, as one block."""
         total = np.asarray(np.einsum("lij,lik->jk", self._constant, self._constant))
         return Diagonal(np.diagonal(total)) if self.block == 1 else Blocks([total])
 
@@ -519,13 +512,13 @@ def as_stream_level(
     given: StreamLevel | PrivacyLevel | ArrayLike, steps: int | None = None,
     *, measurements: int | None = None,
 ) -> StreamLevel:  # fmt: skip
-    """The level of a stream from whatever states one.
+    """The level of a stream from whatever states one; None is refused.
 
     A number or an m×m matrix is the level of every step (`StreamLevel.constant`); a vector, an
     array (K, m, m) or a list of matrices has one entry a step, as has a `PrivacyLevel` of all
-    measurements of a stream of `steps` steps if it does not tie steps together. `measurements` is m
-    where it is known: a number s then means s·I, a `PrivacyLevel` of m measurements is that of
-    every step, and other sizes are refused. None is refused.
+    measurements of `steps` steps if it does not tie steps together. `measurements` is m where it is
+    known: a number s then means s·I, a `PrivacyLevel` of m measurements is that of every step, and
+    other sizes are refused.
 
     >>> as_stream_level(2.0)
     StreamLevel(every step, scalar measurements, independent)

@@ -37,7 +37,6 @@ def squares_by_lag(blocks: Array) -> Array:
 
 
 def as_steps(steps: int, measurements: int = 1) -> int:
-    """A number of steps ≥ 1 of so many measurements each, together at most MOST."""
     count = as_count(steps, "steps", least=1)
     if count * measurements > MOST:
         raise InvalidInput(
@@ -48,7 +47,6 @@ def as_steps(steps: int, measurements: int = 1) -> int:
 
 
 def as_sizes(given: Sequence[int] | AnyArray) -> tuple[int, ...]:
-    """The m_k: whole numbers ≥ 1, at least one."""
     sizes = as_counts(given, "sizes of the steps", least=1)
     if sum(sizes) > MOST:
         raise InvalidInput(f"sizes must add up to at most {MOST:.0e} measurements.")
@@ -56,7 +54,6 @@ def as_sizes(given: Sequence[int] | AnyArray) -> tuple[int, ...]:
 
 
 def level_of_a_step(S: PrivacyLevel | ArrayLike) -> Array:
-    """A number (scalar measurements) or an m×m matrix, also out of a `PrivacyLevel`."""
     if isinstance(S, PrivacyLevel):
         return np.asarray(S.dense() if S.number is None else S.number)
     return as_array(S, NAME, ndim=(0, 2))
@@ -189,7 +186,6 @@ def past_of(U: object, sizes: tuple[int, ...]) -> list[Array]:
 
 
 def _past_of(k: int, given: ArrayLike | None, before: int, m: int) -> Array:
-    """U_k (before, m); None for zeros."""
     if given is None:
         return np.zeros((before, m))
     array = as_array(given, f"U of step {k}", ndim=(1, 2))

@@ -15,8 +15,6 @@ from privest.privacy.gdp import (
     epsilon_of,
     log_delta_of,
     mu_of,
-    mu_of_rho,
-    rho_of,
 )
 
 U = float(np.finfo(float).eps)
@@ -242,17 +240,10 @@ def test_met_at_zero_epsilon_costs_nothing():
 
 
 @untimed
-@given(mu=st.floats(1e-100, 1e100))
-def test_rho_round_trip(mu):
-    assert rho_of(mu) == mu * mu / 2
-    assert mu_of_rho(rho_of(mu)) == pytest.approx(mu, rel=2 * U)
-
-
-@untimed
 @given(parts=st.lists(st.floats(0, 1e3), max_size=6))
 def test_compose_adds_squares(parts):
-    total = math.fsum(rho_of(mu) for mu in parts)
-    assert rho_of(compose(*parts)) == pytest.approx(total, rel=8 * U, abs=1e-300)
+    total = math.fsum(mu * mu for mu in parts)
+    assert compose(*parts) ** 2 == pytest.approx(total, rel=8 * U, abs=1e-300)
 
 
 def test_compose_is_the_gaussian_release_of_both():
@@ -266,8 +257,6 @@ def test_results_are_plain_floats():
         log_delta_of(1, 1),
         epsilon_of(np.float32(1), 1e-6),
         mu_of(1, 1e-6),
-        rho_of(1),
-        mu_of_rho(1),
         compose(1, 2),
     ]
     assert all(type(answer) is float for answer in answers)
@@ -276,12 +265,12 @@ def test_results_are_plain_floats():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: delta_of(-1.0, 1.0), "mu must be >= 0; received -1"),
-        (lambda: delta_of(1.0, -1.0), "epsilon must be >= 0; received -1"),
+        (lambda: delta_of(-1.0, 1.0), "mu must be ≥ 0; received -1"),
+        (lambda: delta_of(1.0, -1.0), "epsilon must be ≥ 0; received -1"),
         (lambda: delta_of(math.nan, 1.0), "mu must be finite; it has NaN"),
         (lambda: delta_of(1.0, math.inf), "epsilon must be finite; it has an infinity"),
         (lambda: delta_of([1.0], 1.0), "mu must be a single number"),
-        (lambda: log_delta_of(-1.0, 1.0), "mu must be >= 0; received -1"),
+        (lambda: log_delta_of(-1.0, 1.0), "mu must be ≥ 0; received -1"),
         (lambda: epsilon_of(1.0, 0.0), "no finite pure epsilon"),
         (lambda: epsilon_of(1.0, 1.0), r"delta must be in \(0, 1\).*received 1.0"),
         (lambda: epsilon_of(1.0, -0.1), r"delta must be in \(0, 1\).*received -0.1"),
@@ -290,12 +279,8 @@ def test_results_are_plain_floats():
         (lambda: mu_of(1.0, 0.0), "no finite pure epsilon"),
         (lambda: mu_of(1.0, 1.0), r"delta must be in \(0, 1\).*received 1.0"),
         (lambda: mu_of(1.0, -0.1), r"delta must be in \(0, 1\).*received -0.1"),
-        (lambda: mu_of(-1.0, 0.1), "epsilon must be >= 0; received -1"),
-        (lambda: rho_of(-1.0), "mu must be >= 0; received -1"),
-        (lambda: rho_of(1e200), "mu²/2 with mu = 1e\\+200 is larger than the largest float"),
-        (lambda: mu_of_rho(-1.0), "rho must be >= 0; received -1"),
-        (lambda: mu_of_rho(1.5e308), "larger than the largest float"),
-        (lambda: compose(1.0, -1.0), "mu number 2 must be >= 0; received -1"),
+        (lambda: mu_of(-1.0, 0.1), "epsilon must be ≥ 0; received -1"),
+        (lambda: compose(1.0, -1.0), "mu number 2 must be ≥ 0; received -1"),
         (lambda: compose(1.7e308, 1.7e308), "larger than the largest float"),
     ],
 )
@@ -308,5 +293,5 @@ def test_bad_input_is_refused(call, message):
 def test_a_search_that_finds_nothing_ends_with_a_sentence(call, excess, monkeypatch):
     """Were rounding to have the better of it: no search goes on for ever."""
     monkeypatch.setattr(gdp, "_log_delta", lambda mu, epsilon: (math.log(1e-6) + excess, 0.0))
-    with pytest.raises(NumericalFailure, match=r"no . that is .* was found in 2100 doublings"):
+    with pytest.raises(NumericalFailure, match="no ε or μ was found"):
         call(1.0, 1e-6)

@@ -32,7 +32,6 @@ WRONG = {
         [1.0], sensitivity=2.0, law="laplace", delta="x"
     ),
     "pure, at delta 1": lambda: rows_statement([1.0], sensitivity=2.0, law="laplace").at(1.0),
-    "negative readings": lambda: grid_statement(1.0, sensitivity=1.0, measurements=-4),
     "negative widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[-4.0]),
     "no widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[]),
     "parts as a text": lambda: grid_statement(1.0, sensitivity=1.0, parts="no"),
