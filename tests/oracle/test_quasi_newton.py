@@ -45,18 +45,6 @@ def test_trials_go_side_by_side():
     )
 
 
-def test_covariance_and_information_stay_inverse():
-    method = QuasiNewton(bits(), np.zeros(3), radius=2.0, spread=5.0)
-    H, z = RNG.normal(size=(300, 3)), RNG.integers(0, 2, (4, 300)).astype(float)
-    state = method.start(4)
-    for k in range(300):
-        state = method.step(state, z[:, k], H[k])
-    for P, J in zip(state.covariance, state.information):
-        np.testing.assert_allclose(P @ J, np.eye(3), atol=300 * 2e-16 * np.linalg.cond(J))
-        np.testing.assert_allclose(P, P.T, rtol=300 * 2e-16 * np.linalg.cond(J))
-        assert np.linalg.eigvalsh(P)[0] > 0
-
-
 def test_the_projection_is_the_nearest_point_of_the_ball():
     """Against a general constrained solver; those inside are not touched."""
     method = QuasiNewton(bits(), np.array([0.5, 0.0, -0.5]), radius=1.2, spread=10.0)

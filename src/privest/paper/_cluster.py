@@ -23,18 +23,13 @@ def cluster_executor(address: str, *, timeout: float = 10.0) -> Iterator[Executo
     try:
         _require_workers(client, address, timeout)
         # pure=False: a run is never answered from results that the cluster happens to remember.
-        with _closing(client.get_executor(pure=False)) as executor:
+        executor = client.get_executor(pure=False)
+        try:
             yield executor
+        finally:
+            executor.shutdown(wait=False)  # Dask's own: cancels what is left
     finally:
         client.close()
-
-
-@contextmanager
-def _closing(executor: Executor) -> Iterator[Executor]:
-    try:
-        yield executor
-    finally:
-        executor.shutdown(wait=False)  # Dask's own: cancels what is left
 
 
 def _connected(address: str, timeout: float) -> Any:  # noqa: ANN401 - distributed has no types

@@ -46,13 +46,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Summary(Record):
-    """Mean with its standard error s/√N, median and quartiles over N trials."""
+    """Mean with its standard error s/√N, and median over N trials."""
 
     trials: int
     mean: float
     standard_error: float
     median: float
-    quartiles: tuple[float, float]
 
 
 class Store(Protocol):
@@ -100,7 +99,10 @@ def trials_of(
 ) -> dict[str, Array]:
     """The numbers of every task, trial by trial: (trials,), or (trials, m) for rows."""
     workers = running.get("workers", 1)
-    _require_runnable(tasks, trials, chunk, workers)
+    if trials < 2 or chunk < 1 or workers < 1:
+        raise InvalidInput("Monte Carlo needs at least 2 trials, 1 trial a chunk and 1 worker.")
+    if len({task.key for task in tasks}) != len(tasks):
+        raise InvalidInput("two tasks have the same key.")
     starts = range(0, trials, chunk)
     units = [Unit(task, at, min(chunk, trials - at)) for task in tasks for at in starts]
     report = running.get("progress") or (lambda done, total: None)
@@ -116,13 +118,6 @@ def trials_of(
                 store.put(unit, values)
             report(len(found), len(units))
     return {task.key: np.concatenate([found[task.key, at] for at in starts]) for task in tasks}
-
-
-def _require_runnable(tasks: Sequence[Task], trials: int, chunk: int, workers: int) -> None:
-    if trials < 2 or chunk < 1 or workers < 1:
-        raise InvalidInput("Monte Carlo needs at least 2 trials, 1 trial a chunk and 1 worker.")
-    if len({task.key for task in tasks}) != len(tasks):
-        raise InvalidInput("two tasks have the same key.")
 
 
 @dataclass(frozen=True)
@@ -231,10 +226,9 @@ def _summary(values: Array) -> Summary:
     # In units of a power of two near the largest: no digit changes, and no square overflows.
     power = int(np.frexp(np.abs(values).max())[1])
     small = np.ldexp(values, -power)
-    found = [float(np.mean(small)), float(np.std(small, ddof=1)) / math.sqrt(len(values))]
-    found += np.quantile(small, [0.25, 0.5, 0.75]).tolist()
-    mean, error, low, median, high = (math.ldexp(value, power) for value in found)
-    return Summary(len(values), mean, error, median, (low, high))
+    error = float(np.std(small, ddof=1)) / math.sqrt(len(values))
+    found = float(np.mean(small)), error, float(np.median(small))
+    return Summary(len(values), *(math.ldexp(value, power) for value in found))
 
 
 @contextmanager

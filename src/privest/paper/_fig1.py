@@ -96,23 +96,16 @@ def fig1(
     as_choice(backend, ("numpy", "cupy"), "backend")
     setting, seed = setting_of(model, theta), seed_of(rng)
     chosen, values = _distinct([method_of(given) for given in methods]), _positive(levels)
-    there = backend != "numpy"
-    apart = running.get("workers", 1) > 1 or running.get("executor") is not None
-    if there:
-        as_backend(backend)
-        if apart:
-            raise InvalidInput("on a graphics processor one process does the work: workers=1.")
     tasks = {
         (m.name, s): _task(f"{m.name} at {s!r}", backend, {"method": m, "s": s, "setting": setting})
         for m in chosen
         for s in values
     }
+    _require_workers(chosen, backend, running)
     for method in chosen:  # a mistake shows now, not after hours
-        if apart:
-            _require_portable(method)
         run_unit(Unit(tasks[method.name, values[0]], 0, 2), seed)
-    usual = DEVICE_TRIALS if there else TRIALS
-    count = usual if trials is None else trials
+    there = backend != "numpy"
+    count = trials if trials is not None else DEVICE_TRIALS if there else TRIALS
     chunk = count if there else CHUNK
     found = monte_carlo(list(tasks.values()), trials=count, seed=seed, chunk=chunk, **running)
     errors = {place: found[task.key] for place, task in tasks.items()}
@@ -177,14 +170,22 @@ def _positive(levels: ArrayLike | None) -> list[float]:
     return [float(s) for s in values]
 
 
-def _require_portable(method: Method) -> None:
-    try:
-        pickle.dumps(method)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        raise InvalidInput(
-            f"method {method.name} cannot be sent to other processes: make it a function of a "
-            "module or name it as FILE.py:NAME, or use one worker."
-        ) from None
+def _require_workers(methods: Sequence[Method], backend: str, running: Running) -> None:
+    """Refuse a device that is not there, and methods that cannot be sent to other processes."""
+    if backend != "numpy":
+        as_backend(backend)
+    if running.get("workers", 1) == 1 and running.get("executor") is None:
+        return
+    if backend != "numpy":
+        raise InvalidInput("on a graphics processor one process does the work: workers=1.")
+    for method in methods:
+        try:
+            pickle.dumps(method)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            raise InvalidInput(
+                f"method {method.name} cannot be sent to other processes: make it a function of a "
+                "module or name it as FILE.py:NAME, or use one worker."
+            ) from None
 
 
 def _worst(method: Method, s: float, setting: Setting) -> float:
@@ -196,49 +197,47 @@ def _worst(method: Method, s: float, setting: Setting) -> float:
 
 
 def _claims(points: Sequence[Point], setting: Setting) -> list[Claim]:
-    """The paper's claims about the figure; all levels at once (Bonferroni).
-
-    Deviations of the Gaussian mechanism are in exact standard deviations √(2 tr Σ²/N). A mechanism
-    that does not say that it keeps the level has no bound and is not judged.
-    """
+    """The paper's claims about the figure; all levels at once (Bonferroni)."""
     own = [p for p in points if p.mechanism == "gaussian"]
-    others = [p for p in points if p.mechanism != "gaussian" and p.kept]
     limit = beyond(FALSE_ALARM / (2.0 * max(len(own), 1)))
-    deviations = [_deviation(p, setting) for p in own]
-    below = [p for p in others if p.mse < p.bound - limit * p.standard_error]
-    left = tuple(dict.fromkeys(p.mechanism for p in points if not p.kept))
-    claims = []
-    if own:
-        claims.append(
-            Claim(
-                LABEL,
-                "The Gaussian mechanism attains the private bound at every level.",
-                max(deviations) <= limit,
-                {
-                    "levels": len(own),
-                    "largest deviation in standard deviations": max(deviations),
-                    "limit": limit,
-                },
-            )
-        )
+    claims = [_attains(own, limit, setting)] if own else []
+    others = [p for p in points if p.mechanism != "gaussian" and p.kept]
     if others:
-        least = min(p.mse / p.bound for p in others)
-        numbers: dict[str, float | int | str] = {
-            "points": len(others),
-            "below": len(below),
-            "least MSE/bound": least,
-        }
-        if left:
-            numbers["not judged, as they state no worst information"] = ", ".join(left)
-        claims.append(
-            Claim(LABEL, "No other mechanism is below it, beyond chance.", not below, numbers)
-        )
+        silent = dict.fromkeys(p.mechanism for p in points if not p.kept)
+        claims.append(_above(others, limit, tuple(silent)))
     return claims
 
 
-def _deviation(p: Point, setting: Setting) -> float:
-    shape = pv.bound(setting.model, p.s).covariance / p.bound
-    return float(abs(p.mse / p.bound - 1.0) / (np.sqrt(2.0 / p.trials) * np.linalg.norm(shape)))
+def _attains(own: Sequence[Point], limit: float, setting: Setting) -> Claim:
+    """Deviations of the Gaussian mechanism in exact standard deviations √(2 tr Σ²/N)."""
+    deviations = []
+    for p in own:
+        shape = pv.bound(setting.model, p.s).covariance / p.bound
+        deviation = np.sqrt(2.0 / p.trials) * np.linalg.norm(shape)
+        deviations.append(float(abs(p.mse / p.bound - 1.0) / deviation))
+    largest = max(deviations)
+    return Claim(
+        LABEL,
+        "The Gaussian mechanism attains the private bound at every level.",
+        largest <= limit,
+        {
+            "levels": len(own),
+            "largest deviation in standard deviations": largest,
+            "limit": limit,
+        },
+    )
+
+
+def _above(others: Sequence[Point], limit: float, silent: Sequence[str]) -> Claim:
+    below = [p for p in others if p.mse < p.bound - limit * p.standard_error]
+    numbers: dict[str, float | int | str] = {
+        "points": len(others),
+        "below": len(below),
+        "least MSE/bound": min(p.mse / p.bound for p in others),
+    }
+    if silent:
+        numbers["not judged, as they state no worst information"] = ", ".join(silent)
+    return Claim(LABEL, "No other mechanism is below it, beyond chance.", not below, numbers)
 
 
 def _table(points: Sequence[Point]) -> Table:

@@ -27,7 +27,7 @@ import privest as pv
 from privest.arrays import Array, as_choice
 from privest.mechanism import OutputPerturbation
 from privest.paper import _figure as draw
-from privest.paper._engine import Running, Task, beyond, monte_carlo, seed_of
+from privest.paper._engine import Running, Summary, Task, beyond, monte_carlo, seed_of
 from privest.paper._figure import Claim, Figure, Table
 from privest.records import Record
 
@@ -106,28 +106,30 @@ def fig4(
         if not m.startswith("averaging")
     ]
     found = monte_carlo([*errors, *ratios], trials=trials, seed=seed_of(rng), **running)
-    points = []
-    for task, (method, k) in zip(errors, cells):
-        own, summary = perturbation(method, noise, k), found[task.key]
-        realised = found.get(_key("realised", method, noise, k))
-        points.append(
-            Point(
-                method=method,
-                noise=noise,
-                count=k,
-                mse=summary.mean,
-                standard_error=summary.standard_error,
-                median=summary.median,
-                predicted=own.limit_loss,
-                bound=own.private_bound,
-                floor=perturbation("optimal", noise, k).limit_loss,
-                trials=summary.trials,
-                bandwidth=own.bandwidth,
-                realised_mean=1.0 if realised is None else realised.mean,
-                realised_median=1.0 if realised is None else realised.median,
-            )
-        )
+    points = [
+        _point(m, noise, k, found[task.key], found.get(_key("realised", m, noise, k)))
+        for task, (m, k) in zip(errors, cells)
+    ]
     return Figure(LABEL, points, _claims, _table, _draw)
+
+
+def _point(method: str, noise: str, count: int, errors: Summary, realised: Summary | None) -> Point:
+    own = perturbation(method, noise, count)
+    return Point(
+        method=method,
+        noise=noise,
+        count=count,
+        mse=errors.mean,
+        standard_error=errors.standard_error,
+        median=errors.median,
+        predicted=own.limit_loss,
+        bound=own.private_bound,
+        floor=perturbation("optimal", noise, count).limit_loss,
+        trials=errors.trials,
+        bandwidth=own.bandwidth,
+        realised_mean=1.0 if realised is None else realised.mean,
+        realised_median=1.0 if realised is None else realised.median,
+    )
 
 
 @lru_cache(maxsize=256)

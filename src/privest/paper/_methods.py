@@ -124,17 +124,9 @@ def _gaussian(model: pv.LinearModel, s: float) -> Pair:
     return GaussianMechanism(s, model.readings), Linear(estimate)
 
 
-def _likelihood(name: str, model: pv.LinearModel, s: float) -> Pair:
+def _likelihood(kind: str | type[Channel], model: pv.LinearModel, s: float) -> Pair:
     """Noise on the measurements, then maximum likelihood."""
-    return _likely(calibrate(name, s, model=model), model)
-
-
-def _own_channel(kind: type[Channel], model: pv.LinearModel, s: float) -> Pair:
-    """A user's kind of channel on the measurements, then maximum likelihood."""
-    return _likely(calibrate(kind, s, model=model), model)
-
-
-def _likely(mechanism: Mechanism, model: pv.LinearModel) -> Pair:
+    mechanism = calibrate(kind, s, model=model)
     likelihood = likelihood_of(mechanism, float(model.covariance.diagonal()[0]))
     return mechanism, Likely(model.matrix, likelihood)
 
@@ -222,7 +214,7 @@ def _no_such(name: str) -> str:
 def _of_function(function: object, name: str, **more: Any) -> Method:  # noqa: ANN401
     if isinstance(function, type) and issubclass(function, Channel):
         words = f"{function.__name__} on data, maximum likelihood"
-        return Method(name, words, partial(_own_channel, function), **more)
+        return Method(name, words, partial(_likelihood, function), **more)
     if not callable(function):
         raise InvalidInput(
             f"{name} must be a function of (model, s) that returns a mechanism and an estimator; "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import singledispatch
+from functools import partial
 
 import numpy as np
 
@@ -33,14 +33,16 @@ from privest.paper._methods import Likely, Linear, Method, Setting, pair_of
 AT_ONCE = 2**22  # trials simulated together, if memory allows
 ARRAYS = 8  # of the size of the uniform numbers, alive at the same time
 
+# z from inputs (trials, m) and uniform numbers
+Sample = Callable[[Array, Array, Backend], Array]
+
 
 def squared_errors(
     counter: Counter, trials: int, *, method: Method, s: float, setting: Setting, backend: str
 ) -> Array:
     """‖θ̂ − θ‖² of so many trials of one method at level s: nothing else leaves the device."""
     where = as_backend(backend)
-    parts = squared_errors_there(counter, trials, method, s, setting, where)
-    return np.asarray(where.host(parts))
+    return np.asarray(where.host(squared_errors_there(counter, trials, method, s, setting, where)))
 
 
 def squared_errors_there(
@@ -64,9 +66,6 @@ def squared_errors_there(
     return errors
 
 
-Draw = Callable[[Array, Array, Backend], Array]
-
-
 def _solver(
     estimate: object, method: Method, mechanism: Mechanism, where: Backend
 ) -> Callable[[Array], Array]:
@@ -82,7 +81,7 @@ def _solver(
     raise InvalidInput(_cannot(method, "its estimator is a function of NumPy's arrays"))
 
 
-def _sampler(mechanism: Mechanism, method: Method) -> tuple[Draw, int]:
+def _sampler(mechanism: Mechanism, method: Method) -> tuple[Sample, int]:
     """z from measurements and uniform numbers, and how many of those a trial needs."""
     if isinstance(mechanism, GaussianMechanism) and mechanism.ends is None:
         level = mechanism.level.for_size(mechanism.measurements)
@@ -95,15 +94,17 @@ def _sampler(mechanism: Mechanism, method: Method) -> tuple[Draw, int]:
         return gaussian, mechanism.outputs
     if not isinstance(mechanism, Componentwise) or mechanism.common is None:
         raise InvalidInput(_cannot(method, f"{type(mechanism).__name__} has no sampler there"))
-    channel, places = mechanism.common, uniforms_of(mechanism.common)
-    if not places:
-        raise InvalidInput(_cannot(method, f"{type(channel).__name__} has no sampler there"))
+    found = sampler_of(mechanism.common)
+    if found is None:
+        kind = type(mechanism.common).__name__
+        raise InvalidInput(_cannot(method, f"{kind} has no sampler there"))
+    places, sample = found
 
     def componentwise(y: Array, u: Array, where: Backend) -> Array:
         xp = where.xp
         inputs = y if mechanism.matrix is None else y @ xp.asarray(mechanism.matrix.T)
         parts = xp.reshape(u, (len(u), places, mechanism.outputs))
-        return sample(channel, inputs + xp.asarray(mechanism.offset), parts, where)
+        return sample(inputs + xp.asarray(mechanism.offset), parts, where)
 
     return componentwise, places * mechanism.outputs
 
@@ -142,35 +143,22 @@ def _places(law: Distribution) -> int:
     return 1 if isinstance(law, Gaussian | Laplace | Cauchy) else 0
 
 
-@singledispatch
-def uniforms_of(channel: Channel) -> int:
-    """How many uniform numbers an output needs; 0: the channel is not simulated here."""
-    return 0
+def sampler_of(channel: Channel) -> tuple[int, Sample] | None:
+    """How many uniform numbers an output needs; z of inputs (trials, q) from those numbers.
+
+    None: the channel is not simulated here.
+    """
+    if isinstance(channel, Additive) and (places := _places(channel.law)):
+        law = channel.law
+        return places, lambda u, parts, where: u + drawn(law, parts, where)
+    if isinstance(channel, Inverse) and (places := _places(channel.noise)):
+        return places + (channel.truncate is not None), partial(_inverse, channel)
+    if isinstance(channel, ProbabilisticQuantiser) and channel.dither == "triangular":
+        return 2, partial(_quantised, channel)
+    return None
 
 
-@singledispatch
-def sample(channel: Channel, u: Array, parts: Array, where: Backend) -> Array:
-    """z of inputs u (trials, q) from uniform numbers (trials, places, q)."""
-    raise NotImplementedError
-
-
-@uniforms_of.register
-def _(channel: Additive) -> int:
-    return _places(channel.law)
-
-
-@sample.register
-def _(channel: Additive, u: Array, parts: Array, where: Backend) -> Array:
-    return u + drawn(channel.law, parts, where)
-
-
-@uniforms_of.register
-def _(channel: Inverse) -> int:
-    return (channel.truncate is not None) + _places(channel.noise)
-
-
-@sample.register
-def _(channel: Inverse, u: Array, parts: Array, where: Backend) -> Array:
+def _inverse(channel: Inverse, u: Array, parts: Array, where: Backend) -> Array:
     xp, edge, seen = where.xp, channel.truncate, u
     if edge is not None:
         ends = xp.where(parts[:, 0] < 0.5 * (1.0 + u / edge), edge, -edge)
@@ -179,13 +167,7 @@ def _(channel: Inverse, u: Array, parts: Array, where: Backend) -> Array:
     return z
 
 
-@uniforms_of.register
-def _(channel: ProbabilisticQuantiser) -> int:
-    return 2 if channel.dither == "triangular" else 0
-
-
-@sample.register
-def _(channel: ProbabilisticQuantiser, u: Array, parts: Array, where: Backend) -> Array:
+def _quantised(channel: ProbabilisticQuantiser, u: Array, parts: Array, where: Backend) -> Array:
     dither: Array = parts[:, 0] + parts[:, 1] - 1.0
     z: Array = where.xp.rint(u / channel.step + dither) * channel.step
     return z

@@ -21,15 +21,6 @@ CLOSE = 1e-12  # how exactly a projected estimate lies on the sphere, relative
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """After some bits, for every trial: θ̂ (T, n), P (T, n, n), and J = P⁻¹ (T, n, n)."""
-
-    estimate: Array
-    covariance: Array
-    information: Array
-
-
-@dataclass(frozen=True, eq=False)
 class QuasiNewton:
     """θ̂_k from bits z_k = 1{y_k + d_k ≤ C}, y_k = h_kᵀθ + w_k, one bit at a time.
 
@@ -50,36 +41,20 @@ class QuasiNewton:
     radius: float
     spread: float
 
-    def start(self, trials: int) -> State:
-        """Before the first bit."""
-        n = len(self.centre)
-        unit = np.broadcast_to(np.eye(n), (trials, n, n))
-        estimate = np.tile(self.centre, (trials, 1))
-        return State(estimate, self.spread**2 * unit, unit / self.spread**2)
-
-    def step(self, state: State, z: Array, h: Array) -> State:
-        """One more bit for every trial: z (T,), its row h (n,), or (T, n) where trials differ."""
-        rows = np.broadcast_to(h, state.estimate.shape)
-        eta = np.einsum("tn,tn->t", rows, state.estimate)
-        below, above, weight = self._terms(eta)
-        slope = np.where(z > 0.5, below, above)
-        gain = np.einsum("tij,tj->ti", state.covariance, rows)
-        gain /= (1.0 + weight * np.einsum("tn,tn->t", rows, gain))[:, None]  # P_k h
-        half = np.sqrt(weight)[:, None]
-        information = state.information + (half * rows)[:, :, None] * (half * rows)[:, None, :]
-        # P_k = (I − i P_k h hᵀ) P_{k−1} (…)ᵀ + i P_k h hᵀ P_k: a sum of squares, never negative.
-        keep = np.eye(len(self.centre)) - (weight[:, None] * gain)[:, :, None] * rows[:, None, :]
-        covariance = keep @ state.covariance @ keep.transpose(0, 2, 1)
-        covariance += (half * gain)[:, :, None] * (half * gain)[:, None, :]
-        moved = state.estimate + gain * slope[:, None]
-        return State(self.projected(moved, information), covariance, information)
-
     def follow(self, z: Array, rows: Array) -> Array:
         """θ̂_k after every bit, (T, K, n), from z (T, K) and h_k, (K, n) or (T, K, n)."""
-        state, path = self.start(len(z)), np.empty((*z.shape, len(self.centre)))
+        trials, n = len(z), len(self.centre)
+        estimate = np.tile(self.centre, (trials, 1))
+        information = np.tile(np.eye(n) / self.spread**2, (trials, 1, 1))
+        path = np.empty((*z.shape, n))
         for k in range(z.shape[1]):  # a recursion: the trials are side by side, the steps are not
-            state = self.step(state, z[:, k], rows[..., k, :])
-            path[:, k] = state.estimate
+            h = np.broadcast_to(rows[..., k, :], estimate.shape)
+            below, above, weight = self._terms(np.einsum("tn,tn->t", h, estimate))
+            slope = np.where(z[:, k] > 0.5, below, above)
+            information = information + weight[:, None, None] * h[:, :, None] * h[:, None, :]
+            gain = np.linalg.solve(information, h[..., None])[..., 0]
+            estimate = self.projected(estimate + gain * slope[:, None], information)
+            path[:, k] = estimate
         return path
 
     def information(self, eta: Array) -> Array:

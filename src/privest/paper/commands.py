@@ -6,8 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -302,20 +301,14 @@ def tell(text: str) -> None:
 @contextmanager
 def running(workers: int, scheduler: str | None, what: str = "simulating") -> Iterator[Running]:
     """The workers of an experiment, with a bar; a Dask cluster where one is named."""
-    with executor_of(scheduler) as executor, progress_bar(what) as progress:
+    with ExitStack() as stack:
+        executor = None
+        if scheduler is not None:
+            from privest.paper._cluster import cluster_executor
+
+            executor = stack.enter_context(cluster_executor(scheduler))
+        progress = stack.enter_context(progress_bar(what))
         yield Running(workers=workers, executor=executor, progress=progress)
-
-
-@contextmanager
-def executor_of(scheduler: str | None) -> Iterator[Executor | None]:
-    """The cluster's executor, or None for this machine."""
-    if scheduler is None:
-        yield None
-        return
-    from privest.paper._cluster import cluster_executor
-
-    with cluster_executor(scheduler) as executor:
-        yield executor
 
 
 @contextmanager
