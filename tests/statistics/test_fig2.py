@@ -40,9 +40,8 @@ def test_the_claim_on_nhanes(nhanes):
     assert {p.repetitions for p in own} == {20}
     assert own[-1].k == 100
     assert min(p.k for p in own) <= 10
-    sharper = fig2(nhanes, resplit=True, methods=["data"])  # 400 draws of the measurements, not 20
-    hold(sharper)
-    assert sharper.points[-1].deviation < 0.5 * own[-1].deviation
+    for seed in (2, 3):  # other splits of the people
+        hold(fig2(nhanes, rng=seed, methods=["data"]))
 
 
 def test_the_claim_on_the_embedded_data(diabetes):

@@ -25,9 +25,9 @@ def test_the_claim_on_the_embedded_data(figure):
 
 
 @needs_nhanes
-@pytest.mark.parametrize("resplit", [False, True])
-def test_the_claim_on_nhanes(resplit):
-    (claim,) = fig3(pv.data.load_nhanes(RAW), resplit=resplit).claims
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_claim_on_nhanes(seed):
+    (claim,) = fig3(pv.data.load_nhanes(RAW), rng=seed).claims
     assert claim.holds, str(claim)
     assert claim.numbers["steps"] == 91
     # not by luck: the lead at its smallest, over what is independent

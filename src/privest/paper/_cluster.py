@@ -1,4 +1,4 @@
-"""An executor on a Dask cluster, for Monte Carlo (`experiments.monte_carlo(executor=…)`)."""
+"""An executor on a Dask cluster, for `monte_carlo(executor=…)`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from privest.errors import InvalidInput, MissingDependency
 def cluster_executor(address: str, *, timeout: float = 10.0) -> Iterator[Executor]:
     """The workers behind a Dask scheduler ("tcp://host:8786") as an Executor.
 
-    Before any work: a scheduler answers, it has a worker, and the workers have the same privest as
-    this process; InvalidInput says what is not so within `timeout` seconds. On leaving, by an error
-    or Ctrl-C too, what has not begun is cancelled and the connection closed; the cluster goes on.
+    Refused within `timeout` seconds: no scheduler answers, it has no worker, or another version of
+    privest. On leaving, by an error or Ctrl-C too, what has not begun is cancelled and the
+    connection closed.
     """
     client = _connected(address, as_positive(timeout, "timeout"))
     try:
@@ -76,7 +76,7 @@ def _require_workers(client: Any, address: str, timeout: float) -> None:  # noqa
 
 
 def _asking() -> Callable[[], str]:
-    """A function that tells the version of privest. A nested one: it is sent whole, not by name."""
+    """A nested function that tells the version of privest: it is sent whole, not by name."""
 
     def version() -> str:
         try:

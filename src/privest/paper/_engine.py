@@ -1,7 +1,6 @@
 """Monte Carlo: trials × tasks, the same numbers whatever the number of workers.
 
-Work is cut into units of (task, chunk of trials). Every unit has a generator of its own, seeded by
-(seed, task, chunk) alone, so that neither the order of the units nor who does them matters.
+Every unit of (task, chunk of trials) has its own generator, seeded by (seed, task, chunk) alone.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ WORDS = 4  # of a counter of Philox
 class Task:
     """One cell of an experiment: `work(rng, trials, **arguments)` gives a number or row a trial.
 
-    `work` is a function of a module: other processes import it by name. The seed and `stream` (the
-    `key`, if not given) decide the random numbers; tasks with one stream draw the same ones.
-    `counted`: `work` takes a `Counter` instead of a generator.
+    `work` is a function of a module: other processes import it by name. Tasks with one `stream`
+    (the `key`, if not given) draw the same numbers. `counted`: `work` takes a `Counter`.
     """
 
     key: str
@@ -81,10 +79,7 @@ class Running(TypedDict, total=False):
 def monte_carlo(
     tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = CHUNK, **running: Unpack[Running]
 ) -> dict[str, Summary]:
-    """Summaries of all tasks by key, `trials` trials each.
-
-    `chunk`, the trials of a unit, takes part in deciding the random numbers.
-    """
+    """Summaries of all tasks by key; the numbers depend on `chunk`, the trials of a unit."""
     found = trials_of(tasks, trials=trials, seed=seed, chunk=chunk, **running)
     for key, values in found.items():
         if values.ndim > 1:
@@ -130,7 +125,6 @@ class Unit:
 
     @property
     def place(self) -> tuple[str, int]:
-        """The place of its result among all."""
         return self.task.key, self.at
 
 
@@ -151,7 +145,6 @@ def _results(
 
 
 def run_unit(unit: Unit, seed: int) -> Array:
-    """One chunk of one task, with its own generator."""
     task, count = unit.task, unit.count
     make = counter if task.counted else generator
     numbers = make(task.stream or task.key, unit.at, seed)
@@ -171,19 +164,13 @@ def generator(key: str, at: int, seed: int) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Counter:
-    """Uniform numbers of a task's trials from trial `first` on: a function of key and trial alone.
-
-    Philox4x64-10 of a counter, so that numbers depend neither on blocks nor on the backend.
-    """
+    """Uniform numbers of a task's trials from trial `first` on: Philox4x64-10 of (key, trial)."""
 
     key: tuple[int, int]
     first: int = 0
 
     def uniform(self, trials: int, places: int, backend: Backend, skip: int = 0) -> Array:
-        """(trials, places) numbers in (0, 1), of the trials from first + skip on.
-
-        Where `places` differ, numbers do: a task must always ask for the same.
-        """
+        """Numbers in (0, 1), (trials, places), of the trials from first + skip on."""
         if trials < 1 or places < 1:
             raise InvalidInput(f"numbers for {trials} trials of {places} places were asked for.")
         each = math.ceil(places / WORDS)
@@ -199,7 +186,6 @@ class Counter:
 
 
 def counter(key: str, at: int, seed: int) -> Counter:
-    """The numbers of a task's trials from `at` on: a function of (seed, key, trial) alone."""
     mixed = np.random.SeedSequence([seed, *_words(key)]).generate_state(2, np.uint64)
     return Counter((int(mixed[0]), int(mixed[1])), at)
 
@@ -211,7 +197,6 @@ def _words(key: str) -> list[int]:
 
 
 def seed_of(rng: int | np.random.Generator) -> int:
-    """A seed as it is; one drawn from a generator."""
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
     return as_count(rng, "rng", least=0)
@@ -233,7 +218,7 @@ def _summary(values: Array) -> Summary:
 
 @contextmanager
 def _pool(executor: Executor | None, workers: int, units: int) -> Iterator[Executor | None]:
-    """Processes that are started fresh, with one BLAS thread each: more would fight for cores."""
+    """Fresh processes with one BLAS thread each: more would fight for cores."""
     if executor is not None or workers == 1 or units < 2:
         yield executor
         return

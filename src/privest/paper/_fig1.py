@@ -50,7 +50,7 @@ WIDE = 500.0  # levels that span more than this factor are drawn on a log scale
 class Point(Record):
     """One mechanism at one level. `mse` and its companions are of ‖θ̂ − θ‖².
 
-    `worst_information_over_s` is what the mechanism says of itself: λ_max of the matrix that I_z(y)
+    `worst_information_over_s` is the mechanism's own statement: λ_max of the matrix that I_z(y)
     never exceeds, in units of s (NaN: it does not say). `pv.audit.certify` checks it.
     """
 
@@ -89,9 +89,9 @@ def fig1(
                  (model, s) that return a mechanism and an estimator.
     trials       of every point: 2000; on a graphics processor 10⁶.
     model, theta another y = Hθ + w, w white and Gaussian, and its true θ.
-    backend      "cupy": measurements, releases and estimates are made on a graphics processor, from
-                 numbers that are a function of (rng, point, trial).
-    running      workers=, executor=, progress=: who does the work.
+    backend      "cupy": all on a graphics processor, from numbers that are a function of
+                 (rng, point, trial).
+    running      workers=, executor=, progress=: the workers.
     """
     as_choice(backend, ("numpy", "cupy"), "backend")
     setting, seed = setting_of(model, theta), seed_of(rng)
@@ -146,7 +146,6 @@ def squared_errors(
 
 
 def _task(key: str, backend: str, arguments: dict[str, Any]) -> Task:
-    """The work of one point, on the processor or on the device."""
     if backend == "numpy":
         return Task(key, squared_errors, arguments)
     return Task(key, _on_device.squared_errors, {**arguments, "backend": backend}, counted=True)

@@ -5,9 +5,8 @@ The mean of ‖θ̂_k − θ_ref‖² over blocks and repetitions is compared wi
 
 In the paper a repetition repeats the privacy noise only. The blocks are then 20 fixed draws of the
 measurements and the reference one draw of the "truth", and the band around the bound allows for
-both. `resplit` draws a new reference and new blocks for every repetition. Either way the expected
-value lies above the bound by the error of the reference, tr Σ_ref. "synthetic" has the same rows,
-θ_ref true and w drawn afresh: there the bound itself is the expected value.
+both; the expected value lies above the bound by the error of the reference, tr Σ_ref. "synthetic"
+has the same rows, θ_ref true and w drawn afresh: there the bound itself is the expected value.
 
 **The band.** B blocks, R repetitions each, θ̂ − θ_ref = a_b + d_br − c: a_b from the measurements of
 the block, d_br from the privacy noise, c the error of the reference. With x̄_b the mean over the
@@ -23,7 +22,7 @@ first rows are nearly dependent can rule M: the band uses three cumulants.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -41,8 +40,8 @@ from privest.paper._people import (
     by_step,
     drawn_level,
     people_of,
-    rounds,
     sampling_error,
+    split,
 )
 from privest.records import Record
 
@@ -58,7 +57,7 @@ class Point(Record):
 
     series           "data" or "synthetic".
     bound            mean over blocks of tr Σ_PPCR,k.
-    expected         what the mean should be: the bound, and for data the reference's own error.
+    expected         the bound, and for data the reference's own error.
     deviation        its standard deviation by chance, and skewness, from the model.
     standard_error   the same from the spread of the blocks or repetitions, given the reference.
     """
@@ -81,66 +80,46 @@ def fig2(
     methods: Sequence[str] | None = None,
     trials: int | None = None,
     rng: int | np.random.Generator = 1,
-    resplit: bool = False,
 ) -> Figure[Point]:
     """`fig:pprls-non-syms`: the private RLS (`algo:PP_RLS`) on streams of people, and its bound.
 
     data     "diabetes", "nhanes" (the paper's, downloaded), or a table (`pv.data.load_nhanes`).
     methods  "data" and "synthetic", or one of them.
     trials   repetitions of every block: nhanes 20, as in the paper; diabetes 100.
-    resplit  a new random split of the people in every repetition.
     """
     names, seed = draw.chosen(methods, STYLES), seed_of(rng)
-    table, plan = people_of(data)
-    count = plan.repetitions if trials is None else trials
+    table, plan = people_of(data, trials)
     level = drawn_level(plan.length, generator("level", 0, seed))
-    found = {name: _Collected() for name in names}
-    for r, (streams, each) in enumerate(rounds(table, plan, level, count, seed, resplit)):
-        for name, collected in found.items():
-            if name == "data" or r == 0:  # synthetic: the rows of the first split
-                own = each if name == "data" else count
-                collected.add(streams, own, generator(f"fig2 {name}", r, seed), name == "data")
-    points = [point for name, one in found.items() for point in one.points(name, count)]
+    streams = Streams.of(split(table, plan, generator("split", 0, seed)), level)
+    points: list[Point] = []
+    for name in names:
+        own = generator(f"fig2 {name}", 0, seed)
+        points += _points(name, streams, plan.repetitions, own)
     labels = {"data": table.source, "synthetic": "synthetic measurements, same people"}
     drawn = partial(_draw, source=table.source, labels=labels)
     return Figure(LABEL, points, _claims, partial(ratios, labels=labels), drawn)
 
 
-@dataclass(eq=False)
-class _Collected:
-    """The results of the splits of a series, one entry a split."""
-
-    errors: list[Array] = field(default_factory=list)  # (repetitions, B, K)
-    floors: list[Array] = field(default_factory=list)  # (B, K)
-    chances: list[Moments] = field(default_factory=list)
-    first: int = 0
-
-    def add(self, streams: Streams, count: int, rng: np.random.Generator, real: bool) -> None:
-        """Real measurements with fresh privacy noise; or fresh measurements with θ_ref true."""
-        y = streams.measurements(count) if real else streams.synthetic(count, rng)
-        self.errors.append(streams.squared_errors(y, rng.standard_normal(y.shape)))
-        reference, bound = streams.split.reference_covariance, streams.covariances("bound")
-        parts = (np.zeros_like(bound), bound, np.zeros_like(reference))
-        if real:
-            parts = streams.covariances("measured"), streams.covariances("noise"), reference
-        self.floors.append(streams.floors)
-        self.chances.append(mean_square_moments(*parts, count))
-        self.first = max(self.first, streams.first)
-
-    def points(self, name: str, repetitions: int) -> list[Point]:
-        errors, floors = np.stack(self.errors), np.stack(self.floors)
-        # Splits share people and are counted as independent draws: the mean stays as it is.
-        chance = average_moments(self.chances)
-        found = {
-            "mse": errors.mean(axis=(0, 1, 2)),
-            "standard_error": sampling_error(errors, floors, fresh=name == "synthetic"),
-            "bound": floors.mean(axis=(0, 1)),
-            "expected": chance.mean,
-            "deviation": chance.deviation,
-            "skewness": chance.skewness,
-        }
-        same = {"repetitions": repetitions, "blocks": floors.shape[1]}
-        return by_step(Point, self.first, found, series=name, **same)
+def _points(name: str, streams: Streams, count: int, rng: np.random.Generator) -> list[Point]:
+    """Real measurements with fresh privacy noise; or fresh measurements with θ_ref true."""
+    real = name == "data"
+    y = streams.measurements(count) if real else streams.synthetic(count, rng)
+    errors = streams.squared_errors(y, rng.standard_normal(y.shape))
+    reference, bound = streams.split.reference_covariance, streams.covariances("bound")
+    parts = (np.zeros_like(bound), bound, np.zeros_like(reference))
+    if real:
+        parts = streams.covariances("measured"), streams.covariances("noise"), reference
+    chance = mean_square_moments(*parts, count)
+    found = {
+        "mse": errors.mean(axis=(0, 1)),
+        "standard_error": sampling_error(errors, streams.floors, fresh=not real),
+        "bound": streams.floors.mean(axis=0),
+        "expected": chance.mean,
+        "deviation": chance.deviation,
+        "skewness": chance.skewness,
+    }
+    same = {"repetitions": count, "blocks": len(streams.floors)}
+    return by_step(Point, streams.first, found, series=name, **same)
 
 
 class Moments(NamedTuple):
@@ -153,10 +132,9 @@ class Moments(NamedTuple):
     def band(self, outside: float) -> tuple[Array, Array]:
         """The interval that M leaves with probability `outside`, or less, half on each side.
 
-        Above: a shifted multiple of χ² with these three moments (Pearson 1959, Imhof 1961), exact
-        for equal squares, normal in the limit, and close for unequal squares. Below, where
-        that distribution ends too early when one square rules the sum: it or χ² with two moments,
-        whichever reaches lower.
+        Above: a shifted multiple of χ² with these three moments (Pearson 1959, Imhof 1961). Below,
+        where that distribution ends too early when one square rules the sum: it or χ² with two
+        moments, whichever reaches lower.
         """
         freedom = 8.0 / self.skewness**2
         unit = self.deviation / np.sqrt(2.0 * freedom)
@@ -168,10 +146,7 @@ class Moments(NamedTuple):
 
 
 def mean_square_moments(shared: Array, fresh: Array, reference: Array, repetitions: int) -> Moments:
-    """The moments of M: Σ_a and Σ_d are (B, K, n, n), Σ_c (n, n). O(B K n³).
-
-    Exact for normal errors; real residuals have other fourth moments, which matter little here.
-    """
+    """The moments of M: Σ_a and Σ_d are (B, K, n, n), Σ_c (n, n). Exact for normal errors."""
     blocks = len(shared)
     own = (shared + fresh / repetitions) / blocks
     noise, rest = fresh / (blocks * repetitions), repetitions - 1
@@ -183,20 +158,8 @@ def mean_square_moments(shared: Array, fresh: Array, reference: Array, repetitio
     third = _trace(own2 @ own).sum(0) + rest * _trace(noise @ noise @ noise).sum(0)
     third = third + 3.0 * _trace(own2 @ common).sum(0) + 3.0 * blocks * _trace(own @ common2).sum(0)
     third = third + blocks**3 * _trace(common2 @ common)
-    return _from_cumulants(first, 2.0 * second, 8.0 * third)
-
-
-def average_moments(parts: Sequence[Moments]) -> Moments:
-    """The moments of the mean of independent M's."""
-    count = len(parts)
-    second = np.sum([p.deviation**2 for p in parts], axis=0) / count**2
-    third = np.sum([p.skewness * p.deviation**3 for p in parts], axis=0) / count**3
-    return _from_cumulants(np.mean([p.mean for p in parts], axis=0), second, third)
-
-
-def _from_cumulants(first: Array, second: Array, third: Array) -> Moments:
-    deviation = np.sqrt(second)
-    return Moments(first, deviation, third / deviation**3)
+    deviation = np.sqrt(2.0 * second)
+    return Moments(first, deviation, 8.0 * third / deviation**3)
 
 
 def _trace(matrices: Array) -> Array:
@@ -239,7 +202,6 @@ def _claim(own: Sequence[Point]) -> Claim:
 
 
 def chance_of(points: Sequence[Point]) -> Moments:
-    """The range of chance of the errors of these points."""
     return Moments(*draw.columns(points, "expected", "deviation", "skewness"))
 
 

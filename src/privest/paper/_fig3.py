@@ -32,7 +32,7 @@ from privest.paper import _figure as draw
 from privest.paper._engine import generator, seed_of
 from privest.paper._fig2 import ratios
 from privest.paper._figure import Claim, Figure
-from privest.paper._people import START, Streams, by_step, people_of, rounds, sampling_error
+from privest.paper._people import START, Streams, by_step, people_of, sampling_error, split
 from privest.paper._quasi_newton import QuasiNewton
 from privest.records import Record
 
@@ -53,11 +53,10 @@ class Point(Record):
     """After k measurements: the mean of ‖θ̂_k − θ_ref‖² of one pair.
 
     bound    mean over blocks of tr Σ_PPCR,k, the same for all three.
-    theory   what the pair should have: exact for gaussian (the bound) and laplace, for binary the
-             limit for large k, the Cramér-Rao bound of its bits. The reference's error comes on
-             top.
+    theory   exact for gaussian (the bound) and laplace, for binary the limit for large k, the
+             Cramér-Rao bound of its bits. The reference's error comes on top.
     over_ours, over_ours_error   mean of its error less that of `gaussian` on the same measurements,
-             and its standard error over blocks (with `resplit`: over splits).
+             and its standard error over blocks.
     """
 
     series: str
@@ -78,45 +77,36 @@ def fig3(
     methods: Sequence[str] | None = None,
     trials: int | None = None,
     rng: int | np.random.Generator = 1,
-    resplit: bool = False,
     synthetic: bool = False,
 ) -> Figure[Point]:
     """`fig:pprls-syms`: the private RLS against Laplace noise and one bit, all at level 1.
 
-    data, trials, resplit  as in `fig2`.
-    methods                "laplace" and "binary", or one of them, beside "gaussian".
-    synthetic              measurements of the same rows with θ_ref true and w drawn afresh.
+    data, trials  as in `fig2`.
+    methods       "laplace" and "binary", or one of them, beside "gaussian".
+    synthetic     measurements of the same rows with θ_ref true and w drawn afresh.
     """
     names, seed = [OURS, *draw.chosen(methods, [m for m in SERIES if m != OURS])], seed_of(rng)
-    table, plan = people_of(data)
-    count = plan.repetitions if trials is None else trials
+    table, plan = people_of(data, trials)
+    count = plan.repetitions
     level = pv.StreamLevel.constant(LEVEL, steps=plan.length)
-    errors: dict[str, list[Array]] = {name: [] for name in names}  # (repetitions, B, K) a split
-    theory: dict[str, list[Array]] = {name: [] for name in names}  # (B, K)
-    first, floors = 0, []
-    for r, (streams, each) in enumerate(rounds(table, plan, level, count, seed, resplit)):
-        pairs, y = Pairs(streams), streams.measurements(each)
-        if synthetic:
-            y = streams.synthetic(each, generator("fig3 readings", r, seed))
-        for name in names:
-            errors[name].append(pairs.errors(name, y, generator(f"fig3 {name}", r, seed)))
-            theory[name].append(pairs.theory(name))
-        first = max(first, streams.first)
-        floors.append(streams.floors)
-    bound, ours = np.stack(floors), np.stack(errors[OURS])
+    streams = Streams.of(split(table, plan, generator("split", 0, seed)), level)
+    pairs, y, bound = Pairs(streams), streams.measurements(count), streams.floors
+    if synthetic:
+        y = streams.synthetic(count, generator("fig3 readings", 0, seed))
     points: list[Point] = []
-    for name in names:
-        own = np.stack(errors[name])
+    errors = {name: pairs.errors(name, y, generator(f"fig3 {name}", 0, seed)) for name in names}
+    for name, own in errors.items():
+        over = own - errors[OURS]
         found = {
-            "mse": own.mean(axis=(0, 1, 2)),
+            "mse": own.mean(axis=(0, 1)),
             "standard_error": sampling_error(own, bound, fresh=synthetic),
-            "bound": bound.mean(axis=(0, 1)),
-            "theory": np.stack(theory[name]).mean(axis=(0, 1)),
-            "over_ours": (own - ours).mean(axis=(0, 1, 2)),
-            "over_ours_error": sampling_error(own - ours, bound, fresh=synthetic),
+            "bound": bound.mean(axis=0),
+            "theory": pairs.theory(name).mean(axis=0),
+            "over_ours": over.mean(axis=(0, 1)),
+            "over_ours_error": sampling_error(over, bound, fresh=synthetic),
         }
-        same = {"repetitions": count, "blocks": bound.shape[1]}
-        points += by_step(Point, first, found, series=name, **same)
+        same = {"repetitions": count, "blocks": len(bound)}
+        points += by_step(Point, streams.first, found, series=name, **same)
     drawn = partial(_draw, source=table.source)
     return Figure(LABEL, points, _claims, partial(ratios, labels=SERIES), drawn)
 

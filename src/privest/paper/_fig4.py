@@ -91,7 +91,7 @@ def fig4(
     noise    "laplace" (the paper's), "cauchy", "student-t", "logistic" or "skewed".
     counts   K; 13 from 10 to 10⁴ if not given.
     methods  "likelihood", "averaging-gaussian", "averaging-laplace", beside "optimal".
-    running  workers=, executor=, progress=: who does the work.
+    running  workers=, executor=, progress=: the workers.
     """
     law = DISTRIBUTIONS[as_choice(noise, tuple(DISTRIBUTIONS), "noise")]
     # The average of Cauchy noise has no finite variance.
@@ -236,7 +236,6 @@ def _table(points: Sequence[Point]) -> Table:
 
 
 def _remarks(points: Sequence[Point], own: Sequence[Point]) -> list[str]:
-    """The smoothing and omissions, and the budget realised by the optimal score."""
     remarks = []
     smooth = [p for p in points if p.bandwidth is not None]
     if smooth:
@@ -301,7 +300,6 @@ def _draw(points: Sequence[Point]) -> draw.Picture:
 
 
 def _draw_method(above: draw.Axes, below: draw.Axes, name: str, own: Sequence[Point]) -> None:
-    """One method: measured, and below what is predicted for large K."""
     colour, mark = STYLE[name]
     count, mse, error, bound, predicted = draw.columns(
         own, "count", "mse", "standard_error", "bound", "predicted"

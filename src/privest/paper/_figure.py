@@ -131,7 +131,6 @@ def curves(
 
 
 def columns(points: Sequence[object], *names: str) -> list[Array]:
-    """One array for each field of the points."""
     return [np.array([float(getattr(p, name)) for p in points]) for name in names]
 
 
@@ -156,7 +155,6 @@ def mean(
 
 
 def floor(axes: Axes, points: Sequence[object], along: str, label: str, zorder: float = 2) -> None:
-    """The private bound of the points."""
     places, bounds = columns(points, along, "bound")
     once = sorted(set(zip(places.tolist(), bounds.tolist())))
     axes.plot(*zip(*once), **BOUND, label=label, zorder=zorder)

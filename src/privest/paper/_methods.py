@@ -1,6 +1,6 @@
 """The set-up of `fig:ppcr`, and mechanisms with their estimators: by name, or your own.
 
-The paper has seven methods. Where its text leaves a choice, ours:
+Where the paper's text leaves a choice:
 
 - the noise of 1/g has the width at which both suprema agree (`Inverse.calibrated`);
 - the probabilistic quantiser has infinite information on its grid, truncated or not; the bounded
@@ -8,8 +8,8 @@ The paper has seven methods. Where its text leaves a choice, ours:
 - output perturbation acts on (HᵀH)^½ θ̂, where one number calibrates all directions.
 
 The dynamics-based method (wang2022decentralized), which the paper names and does not draw, is the
-eighth: random gains of mean 1, truncated, with least squares.
-H is drawn uniformly from [−1, 1]^{10×5}; the paper does not print its draw, ours has a fixed seed.
+eighth: random gains of mean 1, truncated, with least squares. The paper does not print its draw of
+H from [−1, 1]^{10×5}; ours has a fixed seed.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ def setting_of(model: pv.LinearModel | None = None, theta: ArrayLike | None = No
 class Method:
     """One curve: `pair(model, s)` gives a mechanism within s·I and the estimator for its releases.
 
-    name      tells methods apart: in tables and in points.
-    label     for people.
-    by_name   whether `method_of(name)` makes it anew, as other processes do.
+    `by_name`: whether `method_of(name)` makes it anew, as other processes do.
     """
 
     name: str
@@ -185,11 +183,7 @@ Given = str | Method | MakePair | type[Channel]
 
 
 def method_of(given: Given) -> Method:
-    """A method by name, as FILE.py:NAME or module:NAME; a kind of channel; (model, s) → pair.
-
-    >>> method_of("student-t-output").label
-    'student-t on estimate'
-    """
+    """A method by name, as FILE.py:NAME or module:NAME; a kind of channel; (model, s) → pair."""
     if isinstance(given, Method):
         return given
     if not isinstance(given, str):
@@ -225,7 +219,6 @@ def _of_function(function: object, name: str, **more: Any) -> Method:  # noqa: A
 
 
 def _loaded(spec: str) -> Method:
-    """NAME of a Python file or of a module that can be imported."""
     where, _, name = spec.rpartition(":")
     file = Path(where)
     by_path = file.suffix == ".py"
@@ -281,7 +274,6 @@ def pair_of(method: Method, model: pv.LinearModel, s: float) -> Pair:
 
 
 def estimates(method: Method, estimate: Estimator, z: Array, size: int) -> Array:
-    """θ̂ of every trial, (trials, n)."""
     try:
         found = np.asarray(estimate(z), dtype=np.float64)
     except PrivestError:

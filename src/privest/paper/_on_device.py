@@ -1,7 +1,7 @@
 """The first experiment on one device: measurements, releases and errors as arrays of a backend.
 
-Every distribution is drawn by its inverse from the uniform numbers of a `Counter`, so that a
-graphics processor and this machine see the same trials (to rounding).
+Distributions are drawn by their inverse from the uniform numbers of a `Counter`, so that a graphics
+processor and this machine see the same trials (to rounding).
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ def squared_errors_there(
 def _solver(
     estimate: object, method: Method, mechanism: Mechanism, where: Backend
 ) -> Callable[[Array], Array]:
-    """The estimator on arrays of the backend."""
     if isinstance(estimate, Linear):
         # What a linear estimator does to the unit vectors is all it does.
         matrix = where.xp.asarray(estimate(np.eye(mechanism.outputs)))
@@ -117,7 +116,7 @@ def _cannot(method: Method, why: str) -> str:
 
 
 def drawn(law: Distribution, u: Array, where: Backend) -> Array:
-    """Values of a distribution from uniform numbers (trials, places, q): its quantiles."""
+    """Quantiles of a distribution at uniform numbers (trials, places, q)."""
     xp = where.xp
     first = u[:, 0]
     near, side = xp.minimum(first, 1.0 - first), xp.where(first < 0.5, -1.0, 1.0)
@@ -144,10 +143,7 @@ def _places(law: Distribution) -> int:
 
 
 def sampler_of(channel: Channel) -> tuple[int, Sample] | None:
-    """How many uniform numbers an output needs; z of inputs (trials, q) from those numbers.
-
-    None: the channel is not simulated here.
-    """
+    """How many uniform numbers an output needs, and the sampler of its inputs; None: not here."""
     if isinstance(channel, Additive) and (places := _places(channel.law)):
         law = channel.law
         return places, lambda u, parts, where: u + drawn(law, parts, where)

@@ -5,15 +5,15 @@ public: the Box-Cox exponent, the units (features and transformed response are c
 the parameter that counts as true (least squares) and the noise variance. Each block is a stream
 y_k = H_kθ + w_k of one person a step. One draw of (S_k, U_k) serves all blocks.
 
-The private RLS is linear in the releases, θ̂_k = W_k z̃, with weights that depend on the rows and the
-level only: thousands of repetitions are one product, and the covariance splits into what the
-measurements and what the privacy noise contribute. Steps before a block identifies θ are NaN.
+The private RLS is linear in the releases, θ̂_k = W_k z̃: thousands of repetitions are one product,
+and the covariance splits into measurements and privacy noise. Steps before a block identifies θ are
+NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -27,7 +27,6 @@ from privest.data.frames import Table
 from privest.data.nhanes import load_nhanes
 from privest.errors import InvalidInput
 from privest.linalg import least_squares
-from privest.paper._engine import generator
 
 P = TypeVar("P")
 START = 10  # measurements from which claims are judged
@@ -49,13 +48,17 @@ NHANES = Plan(reference=704, blocks=20, length=100)
 DIABETES = Plan(reference=242, blocks=4, length=50, repetitions=100)
 
 
-def people_of(data: str | Table) -> tuple[Table, Plan]:
+def people_of(data: str | Table, repetitions: int | None) -> tuple[Table, Plan]:
     """The table of an experiment, and how it is cut."""
     if isinstance(data, str):
         if data not in ("diabetes", "nhanes"):
             raise InvalidInput(f"data is 'diabetes', 'nhanes' or a table; received {data!r}.")
         data = load_nhanes() if data == "nhanes" else pv.data.load_diabetes()
-    return data, NHANES if data.source.startswith("NHANES") else DIABETES
+    plan = NHANES if data.source.startswith("NHANES") else DIABETES
+    count = plan.repetitions if repetitions is None else repetitions
+    if count < 2:
+        raise InvalidInput(f"at least 2 trials are needed; received {count}.")
+    return data, replace(plan, repetitions=count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +178,6 @@ class Streams:
 
     @classmethod
     def of(cls, own: Split, level: pv.StreamLevel) -> Streams:
-        """The blocks of a split at a level."""
         return cls(
             own,
             [
@@ -221,36 +223,21 @@ class Streams:
         return np.asarray(np.trace(self.covariances("bound"), axis1=-2, axis2=-1))
 
 
-def rounds(
-    table: Table, plan: Plan, level: pv.StreamLevel, repetitions: int, seed: int, resplit: bool
-) -> Iterator[tuple[Streams, int]]:
-    """The splits of a seed, and how many repetitions each serves."""
-    if repetitions < 2:
-        raise InvalidInput(f"at least 2 trials are needed; received {repetitions}.")
-    count = repetitions if resplit else 1
-    for r in range(count):
-        own = split(table, plan, generator("split", r, seed))
-        yield Streams.of(own, level), repetitions // count
+def sampling_error(errors: Array, floors: Array, *, fresh: bool) -> Array:
+    """The standard error of the mean of errors (repetitions, B, K), floors (B, K).
 
-
-def sampling_error(errors: Array, floors: Array, *, fresh: bool = False) -> Array:
-    """The standard error of the mean of errors (splits, repetitions, B, K), floors (splits, B, K).
-
-    Over what is independent: splits; without several of them the repetitions, if the measurements
-    are `fresh` in each; else only the blocks.
+    Over the repetitions, if the measurements are `fresh` in each; else only over the blocks.
     """
-    if len(errors) > 1:
-        return ratio_error(errors.mean(axis=(1, 2)), floors.mean(axis=1))
     if fresh:
-        cells = errors[0].mean(axis=1)
+        cells = errors.mean(axis=1)
         return ratio_error(cells, np.ones_like(cells))
-    return ratio_error(errors[0].mean(axis=0), floors[0])
+    return ratio_error(errors.mean(axis=0), floors)
 
 
 def by_step(
     point: Callable[..., P], first: int, columns: Mapping[str, Array], **same: str | int
 ) -> list[P]:
-    """A point of a figure for every step from `first`: its columns there, and what is the same."""
+    """A point of a figure for every step from `first`."""
     steps = len(next(iter(columns.values())))
     return [
         point(k=i + 1, **same, **{name: float(values[i]) for name, values in columns.items()})
@@ -261,8 +248,7 @@ def by_step(
 def ratio_error(cells: Array, floors: Array) -> Array:
     """The standard error of mean(cells), (C, K): independent cells with expectation ∝ floors.
 
-    Cells differ because their designs do; only what the common ratio to the floor does not
-    explain is chance.
+    Only what the common ratio to the floor does not explain is chance: designs differ.
     """
     count = len(cells)
     ratio = cells.mean(axis=0) / floors.mean(axis=0)

@@ -1,6 +1,5 @@
-"""A recursive estimate from single bits: quasi-Newton, efficient in the limit.
+"""A recursive estimate from single bits, the rival of `fig:pprls-syms`.
 
-The rival of `fig:pprls-syms`: one scalar correction a bit, no data kept, many trials side by side.
 The paper names its algorithm by a citation only (`wang2024asymptotically`), which we could not
 read: this is recursive Fisher scoring with a projection, the type that the citation describes. It
 may differ from that algorithm in weights, projection or start.
@@ -24,16 +23,15 @@ CLOSE = 1e-12  # how exactly a projected estimate lies on the sphere, relative
 class QuasiNewton:
     """θ̂_k from bits z_k = 1{y_k + d_k ≤ C}, y_k = h_kᵀθ + w_k, one bit at a time.
 
-        J_k = J_{k−1} + i(η_k) h_k h_kᵀ ,   P_k = J_k⁻¹ ,   η_k = h_kᵀθ̂_{k−1}
-        θ̂_k = Π_k( θ̂_{k−1} + P_k h_k ℓ'(z_k, η_k) )
+        J_k = J_{k−1} + i(η_k) h_k h_kᵀ ,   η_k = h_kᵀθ̂_{k−1} ,   J_0 = I/spread²
+        θ̂_k = Π_k( θ̂_{k−1} + J_k⁻¹ h_k ℓ'(z_k, η_k) ) ,   θ̂_0 = centre
 
         ℓ'(z, η) = (F − z) f/(F(1 − F)) ,   i(η) = f²/(F(1 − F)) ,   both at C − η
 
     F, f: distribution function and density of w + d (`likelihood`, one variance). Π_k projects onto
-    ‖θ − centre‖ ≤ radius in the norm of J_k. The start is θ̂_0 = centre (n,), P_0 = spread² I.
-    For rows that keep exciting every direction, and θ inside the ball, the covariance of θ̂_k tends
-    in simulation to the Cramér-Rao bound of the bits, (Σ i(h_kᵀθ) h_k h_kᵀ)⁻¹; not proved here.
-    Cost: O(n³) a bit and trial, P_k being updated as a sum of squares.
+    ‖θ − centre‖ ≤ radius in the norm of J_k. For rows that keep exciting every direction, and θ
+    inside the ball, the covariance of θ̂_k tends in simulation to the Cramér-Rao bound of the bits,
+    (Σ i(h_kᵀθ) h_k h_kᵀ)⁻¹; not proved here. Cost: O(n³) a bit and trial.
     """
 
     likelihood: BinaryLikelihood
@@ -58,7 +56,7 @@ class QuasiNewton:
         return path
 
     def information(self, eta: Array) -> Array:
-        """i(η) = Σ_z P(z) ℓ'(z, η)²: what one bit says about η = hᵀθ."""
+        """i(η) = Σ_z P(z) ℓ'(z, η)²: the information of one bit about η = hᵀθ."""
         return self._terms(eta)[2]
 
     def _terms(self, eta: Array) -> tuple[Array, Array, Array]:
@@ -71,8 +69,8 @@ class QuasiNewton:
     def projected(self, estimate: Array, information: Array) -> Array:
         """argmin of (x − θ̂)ᵀJ(x − θ̂) over the ball, for those outside it.
 
-        With J = QΛQᵀ and u = Qᵀ(θ̂ − centre): x_i = λ_i u_i/(λ_i + μ), ‖x‖ = radius. 1/‖x‖ is a
-        concave function of μ, so Newton's steps from μ = 0 rise to the root and never pass it.
+        With J = QΛQᵀ and u = Qᵀ(θ̂ − centre): x_i = λ_i u_i/(λ_i + μ), ‖x‖ = radius. 1/‖x‖ is
+        concave in μ, so Newton's steps from μ = 0 rise to the root and never pass it.
         """
         offset = estimate - self.centre
         outside = np.flatnonzero(np.linalg.norm(offset, axis=1) > self.radius)

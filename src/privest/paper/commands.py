@@ -81,9 +81,6 @@ Repetitions = Annotated[
         help="Repetitions of every block (nhanes 20, as in the paper; diabetes 100).", min=2
     ),
 ]
-Resplit = Annotated[
-    bool, typer.Option("--resplit", help="A new random split of the people in every repetition.")
-]
 Quick = Annotated[bool, typer.Option("--quick", help=f"{QUICK_REPETITIONS} repetitions.")]
 
 
@@ -169,7 +166,6 @@ def second_figure(
     folder: Folder = None,
     quick: Quick = False,
     repetitions: Repetitions = None,
-    resplit: Resplit = False,
     points_to: Json = None,
     png: Png = None,
     seed: Seed = 1,
@@ -182,7 +178,7 @@ def second_figure(
     """
     require_files(points_to, png)
     count = repetitions or (QUICK_REPETITIONS if quick else None)
-    _show(fig2(_people(data, folder), trials=count, rng=seed, resplit=resplit), points_to, png)
+    _show(fig2(_people(data, folder), trials=count, rng=seed), points_to, png)
 
 
 @app.command(name="fig3")
@@ -191,7 +187,6 @@ def third_figure(
     folder: Folder = None,
     quick: Quick = False,
     repetitions: Repetitions = None,
-    resplit: Resplit = False,
     synthetic: Annotated[
         bool, typer.Option("--synthetic", help="Measurements drawn from the model, same people.")
     ] = False,
@@ -206,8 +201,7 @@ def third_figure(
     """
     require_files(points_to, png)
     count = repetitions or (QUICK_REPETITIONS if quick else None)
-    people = _people(data, folder)
-    found = fig3(people, trials=count, rng=seed, resplit=resplit, synthetic=synthetic)
+    found = fig3(_people(data, folder), trials=count, rng=seed, synthetic=synthetic)
     _show(found, points_to, png)
 
 
@@ -275,7 +269,6 @@ def all_figures(
 
 
 def _show(found: Figure[Any], points_to: Path | None, png: Path | None) -> None:
-    """Print the summary, write points and picture."""
     Console(highlight=False).print(Text(found.summary()), soft_wrap=True)
     if points_to is not None:
         write_json(points_to, found.points)
@@ -291,7 +284,6 @@ def write_json(path: Path, records: Sequence[Any]) -> None:
 
 
 def tell(text: str) -> None:
-    """A line on the error channel."""
     Console(stderr=True, highlight=False).print(Text(text))
 
 
@@ -342,7 +334,6 @@ def _names(given: Sequence[str] | None) -> list[str]:
 
 
 def _setting(h: str | None, theta: str | None, sigma: float) -> tuple[pv.LinearModel, Array]:
-    """H, θ and σ as they were given, else the paper's."""
     paper = setting_of()
     matrix = paper.model.matrix if h is None else _table("--h", h)
     if theta is None and matrix.shape[1] != len(paper.theta):

@@ -1,8 +1,7 @@
 """The paper's Algorithms 1-3, literally: slow, dense, with inverses, to compare with.
 
-Nothing in the library uses this module; tests and benchmarks do. Every line carries the symbol of
-the paper. The recursions are generators: chained, they keep one step in memory. One step k has
-H_k (m_k, n), Σ_w,k (m_k, m_k), S_k (m_k, m_k) and U_k (M_{k−1}, m_k).
+Every line carries the symbol of the paper. The recursions are generators. One step k has H_k
+(m_k, n), Σ_w,k (m_k, m_k), S_k (m_k, m_k) and U_k (M_{k−1}, m_k).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class InformationStep:
-    """What `algo:recursive_PI` computes at step k, by the names of the paper."""
+    """Step k of `algo:recursive_PI`, by the names of the paper."""
 
     PI: Array
     Phi: Array
@@ -40,7 +39,6 @@ class InformationStep:
 
 
 def block_diagonal(first: Array, second: Array) -> Array:
-    """diag{first, second}."""
     rows, columns = first.shape
     result = np.zeros((rows + second.shape[0], columns + second.shape[1]))
     result[:rows, :columns] = first

@@ -10,7 +10,7 @@ import privest as pv
 from privest.data.frames import Table
 from privest.errors import InvalidInput
 from privest.paper import _people as people
-from privest.paper._fig2 import Moments, average_moments, mean_square_moments
+from privest.paper._fig2 import mean_square_moments
 from privest.paper._people import DIABETES, NHANES, Plan, linear_paths, ratio_error
 
 SMALL = Plan(reference=60, blocks=3, length=12)
@@ -185,14 +185,6 @@ def test_shared_measurements_are_not_averaged_by_repetitions():
     moments = mean_square_moments(shared, fresh, np.zeros((2, 2)), 10**9)
     limit = 2.0 * np.sum(shared**2, axis=(0, 2, 3)) / 9
     np.testing.assert_allclose(moments.deviation**2, limit, rtol=1e-6)
-
-
-def test_means_of_independent_runs():
-    one = Moments(np.array([2.0]), np.array([0.5]), np.array([0.8]))
-    many = average_moments([one] * 16)
-    assert many.mean[0] == pytest.approx(2.0)
-    assert many.deviation[0] == pytest.approx(0.125)
-    assert many.skewness[0] == pytest.approx(0.2)
 
 
 def test_ratio_error_forgives_what_designs_explain():
