@@ -41,7 +41,7 @@ from privest import (
     reading,
 )
 from privest.estimator.likelihood import GaussianLikelihood
-from privest.mechanism.running import RunningMechanism
+from privest.mechanism.affine import RunningMechanism
 from privest.release import Release
 from workflow_tables import people, spec
 

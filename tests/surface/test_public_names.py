@@ -101,7 +101,7 @@ MODULES = {
     "files", "lattice.coins", "lazy", "linalg.appending", "linalg.batched", "linalg.compiled",
     "linalg.compiling", "linalg.cumulative", "linalg.running", "linalg.sequential",
     "linalg.shorted", "linalg.tolerances", "linalg.validation",
-    "mechanism.numerics", "mechanism.rows", "mechanism.running", "mechanism.source",
+    "mechanism.affine", "mechanism.inputs", "mechanism.numerics", "mechanism.rows", "mechanism.source",
     "mechanism.stream_terms", "model.derivative", "network.mpi",
     "noise.distribution", "noise.joint", "noise.numerics", "noise.numerics.density",
     "noise.numerics.differences", "noise.numerics.landscape", "noise.numerics.mass",

@@ -40,7 +40,7 @@ from privest.audit._terms import (
 )
 from privest.linalg import PSD
 from privest.mechanism import Componentwise, Mechanism
-from privest.mechanism.running import RunningMechanism
+from privest.mechanism.affine import RunningMechanism
 
 # Draws of the first call; calls of one draw each after all others; the same where draws are slow.
 FIRST, CALLS = 2000, 1200

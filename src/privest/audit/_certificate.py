@@ -41,7 +41,7 @@ from privest.audit._terms import (
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism import Componentwise, Mechanism
-from privest.mechanism.running import RunningMechanism
+from privest.mechanism.affine import RunningMechanism
 from privest.records import Record
 
 Method = Literal["density", "samples", "release"]

@@ -15,7 +15,7 @@ from privest.audit._samples import Information, Sampled, information_from_sample
 from privest.audit._terms import Audited, Look, Sampler, as_audited, has_density, one_vector
 from privest.errors import InvalidInput
 from privest.mechanism import Componentwise, GaussianMechanism, Mechanism
-from privest.mechanism.running import RunningMechanism
+from privest.mechanism.affine import RunningMechanism
 
 Method = Literal["density", "samples"]
 KNOWN = "curvature of a quadratic log-density"

@@ -21,7 +21,7 @@ from privest.audit._terms import Look
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism import Mechanism
-from privest.mechanism.running import RunningMechanism
+from privest.mechanism.affine import RunningMechanism
 from privest.records import Record
 
 Release = Callable[[Array], ArrayLike]

@@ -23,8 +23,8 @@ from privest.audit._terms import (
 )
 from privest.linalg import PSD
 from privest.mechanism import Channel, Mechanism
+from privest.mechanism.affine import RunningMechanism
 from privest.mechanism.numerics import differences
-from privest.mechanism.running import RunningMechanism
 
 # A run of code costs as much as many draws of a density: this part of the samples at each place.
 SHARE, FEWEST = 0.1, 100

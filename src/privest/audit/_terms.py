@@ -13,7 +13,7 @@ from privest.arrays import Array, ArrayLike, Flags, as_array, as_confidence, as_
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism import Channel, Componentwise, Mechanism
-from privest.mechanism.running import Runnable
+from privest.mechanism.affine import Runnable
 from privest.noise import Quadrature
 from privest.privacy import PrivacyLevel, StreamLevel, as_level
 

@@ -31,7 +31,8 @@ from privest.estimator.inference import (
 from privest.estimator.inference._errors import UPPER, upper_variance
 from privest.estimator.result import Estimate
 from privest.linalg import least_squares
-from privest.mechanism.rows import Range, clip_of, real_numbers
+from privest.mechanism.inputs import real_numbers
+from privest.mechanism.rows import Range, clip_of
 from privest.noise import Distribution, Gaussian
 from privest.privacy import StreamLevel
 from privest.records import Record

@@ -11,9 +11,10 @@ import numpy as np
 import scipy
 
 from privest import noise
-from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_nonnegative, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
-from privest.mechanism._channel import LIKELY, Channel, ExactNoise, as_sensitivity
+from privest.mechanism._exact import ExactNoise, exact_noise_of
+from privest.mechanism._mechanism import LIKELY, Channel
 from privest.noise import Distribution, Gaussian, Laplace, Quadrature, Staircase
 
 OneBit = Gaussian | Laplace | noise.Cauchy | noise.Logistic
@@ -116,26 +117,6 @@ def _within(law: Distribution, information: Fraction) -> Distribution:
     return law
 
 
-def exact_noise_of(law: Distribution) -> ExactNoise | None:
-    """Laplace(b) with root·b ≤ 1, N(m, v) with root²·v ≤ 1, in exact arithmetic; else None."""
-    if isinstance(law, noise.Affine):
-        inner = exact_noise_of(law.law)
-        if inner is None or abs(law.scale) != 1.0:
-            return None
-        return inner._replace(shift=law.shift + law.scale * inner.shift)
-    if isinstance(law, Laplace):
-        root = 1.0 / law.scale
-        while Fraction(root) * Fraction(law.scale) > 1:
-            root = math.nextafter(root, 0.0)
-        return ExactNoise("laplace", law.scale, root)
-    if isinstance(law, Gaussian):
-        root = 1.0 / math.sqrt(law.variance)
-        while Fraction(root) ** 2 * Fraction(law.variance) > 1:
-            root = math.nextafter(root, 0.0)
-        return ExactNoise("gaussian", 1.0 / root, root, law.mean)
-    return None
-
-
 def epsilon_of_shift(law: Distribution, sensitivity: float) -> float:
     """sup over x and |c| ≤ sensitivity of ln f(x)/f(x − c); inf: not bounded or not known.
 
@@ -151,7 +132,7 @@ def epsilon_of_shift(law: Distribution, sensitivity: float) -> float:
     >>> epsilon_of_shift(Laplace(0.5), 1.0), epsilon_of_shift(Staircase(1.0, 2.0), 2.5)
     (2.0, 2.0)
     """
-    length = as_sensitivity(sensitivity)
+    length = as_nonnegative(sensitivity, "sensitivity")
     if length == 0:
         return 0.0
     if isinstance(law, noise.Affine):
@@ -246,7 +227,7 @@ class BinaryQuantiser(Channel):
         return self.threshold - self._largest[1]
 
     def epsilon(self, sensitivity: float) -> float:
-        length = as_sensitivity(sensitivity)
+        length = as_nonnegative(sensitivity, "sensitivity")
         plain = epsilon_of_shift(self.law, length)
         if not isinstance(self.law, noise.Cauchy) or length == 0:
             return plain

@@ -17,13 +17,12 @@ from privest.arrays import ArrayLike, as_array, as_choice, as_count
 from privest.errors import InvalidInput, NotCalibratable, NotIdentifiable
 from privest.linalg import root_of_rows
 from privest.mechanism._additive import Additive, BinaryQuantiser
-from privest.mechanism._channel import Channel
 from privest.mechanism._factor import balanced
 from privest.mechanism._gaussian import GaussianMechanism
+from privest.mechanism._mechanism import Channel, Componentwise, Mechanism
 from privest.mechanism._multiplicative import Gain, Inverse, PrivacyWeights, TwinUniform
 from privest.mechanism._quantiser import LaplaceQuantiser, ProbabilisticQuantiser
 from privest.mechanism._rotation import GeometricPerturbation
-from privest.mechanism._vector import Componentwise, Mechanism
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel, as_level
 

@@ -12,16 +12,9 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, Index, as_count, plural
 from privest.errors import InvalidInput
 from privest.linalg import PSD
-from privest.mechanism._vector import Mechanism
-from privest.mechanism.rows import (
-    as_range,
-    clip_of,
-    marked,
-    of_size,
-    real_numbers,
-    repeated,
-    split_missing,
-)
+from privest.mechanism._mechanism import Mechanism
+from privest.mechanism.inputs import marked, of_size, real_numbers, repeated, split_missing
+from privest.mechanism.rows import as_range, clip_of
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import Adjacency, PrivacyLevel, Statement, as_level, grid_statement
 

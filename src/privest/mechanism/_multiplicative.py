@@ -27,8 +27,8 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Flags, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
 from privest.mechanism._additive import width_of
-from privest.mechanism._channel import Channel
 from privest.mechanism._factor import LN2, ClosedForm, Noise, balanced, closed_form, outside
+from privest.mechanism._mechanism import Channel
 from privest.noise import Distribution, Gaussian, Quadrature
 
 NO_FORM = (

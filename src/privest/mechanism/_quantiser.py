@@ -8,9 +8,9 @@ from typing import Literal, Self, get_args
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, as_array, as_choice, as_positive
+from privest.arrays import EPS, Array, ArrayLike, as_array, as_choice, as_nonnegative, as_positive
 from privest.errors import NotCalibratable
-from privest.mechanism._channel import Channel, as_sensitivity
+from privest.mechanism._mechanism import Channel
 
 Dither = Literal["uniform", "triangular"]
 
@@ -221,7 +221,7 @@ class LaplaceQuantiser(_Grid):
         return 0.5 * self.step
 
     def epsilon(self, sensitivity: float) -> float:
-        return as_sensitivity(sensitivity) / self.scale
+        return as_nonnegative(sensitivity, "sensitivity") / self.scale
 
     @classmethod
     def calibrated(cls, level: float, *, step: float | None = None) -> Self:  # type: ignore[override]

@@ -10,9 +10,8 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, as_array, as_count, as_nonnegative
 from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
-from privest.mechanism._vector import Mechanism
-from privest.mechanism.rows import repeated
-from privest.mechanism.source import require_room
+from privest.mechanism._mechanism import Mechanism
+from privest.mechanism.inputs import repeated, require_room
 from privest.noise.quadrature import gauss
 from privest.privacy import PrivacyLevel, as_level
 

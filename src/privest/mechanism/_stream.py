@@ -12,8 +12,9 @@ import numpy as np
 from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
-from privest.mechanism.rows import as_range, marked, real_numbers, split_missing
-from privest.mechanism.running import RunningMechanism
+from privest.mechanism.affine import RunningMechanism
+from privest.mechanism.inputs import marked, real_numbers, split_missing
+from privest.mechanism.rows import as_range
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.mechanism.stream_terms import (
     begun,

@@ -21,7 +21,7 @@ import scipy
 
 from privest.arrays import EPS, Array
 from privest.errors import InvalidInput, PrivestError
-from privest.mechanism._channel import Channel
+from privest.mechanism._mechanism import Channel
 from privest.noise.numerics.density import NumericalDensity
 from privest.noise.numerics.differences import (
     find_jumps,

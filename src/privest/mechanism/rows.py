@@ -1,27 +1,18 @@
-"""Row-level releases with public weights; measurements as they come: ranges, missing values."""
+"""Row-level releases with public weights, randomised response, and a public range of values."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from numbers import Real
 
 import numpy as np
 
 from privest import lattice, privacy
-from privest.arrays import (
-    AnyArray,
-    Array,
-    ArrayLike,
-    Flags,
-    as_array,
-    as_count,
-    as_double,
-    fingerprint_of,
-)
+from privest.arrays import AnyArray, Array, ArrayLike, as_count, as_positive, fingerprint_of
 from privest.errors import InvalidInput
-from privest.lattice import GRID, Coin, Exactly
+from privest.lattice import GRID, Coin, flips_for
+from privest.mechanism.inputs import marked, real_numbers, split_missing
 from privest.mechanism.source import Clip, Law, Shown, Source, as_integers, as_protected, as_source
+from privest.privacy.exposures import coin_chance
 
 
 class RowMechanism:
@@ -105,6 +96,82 @@ class RowMechanism:
         return least[place], most[place]
 
 
+class RandomisedResponse:
+    """A yes or no (1 or 0) that is flipped with probability q ≥ 1/(1 + e^ε). Warner 1965.
+
+        E[unit·z + zero] = y ,   variance 1/s ,   s = `level` ≤ 4 sinh²(ε/2)
+
+    A value that is neither 0 nor 1 counts as the nearer of both (½ as 1): nothing is rejected.
+    Pure ε: for any two values and every outcome, probabilities differ by a factor of at most e^ε,
+    exactly (lattice/PROOF.md §9). Every ε-private release of a bit can be made from this one.
+
+    >>> coin = RandomisedResponse(1.0)
+    >>> coin.chance([0.0, 1.0]).round(6).tolist(), round(coin.guess, 3)
+    ([0.268941, 0.731059], 0.731)
+    >>> sorted(set(coin.release([0.0, 1.0] * 50).tolist()))
+    [0.0, 1.0]
+    """
+
+    def __init__(self, epsilon: float) -> None:
+        self.epsilon = as_positive(epsilon, "epsilon")
+        self.coin = Coin(flips_for(self.epsilon))
+
+    @property
+    def level(self) -> float:
+        """s: 1/s is the variance of unit·z + zero."""
+        return float(self.coin.level)
+
+    @property
+    def unit(self) -> float:
+        """unit·z + zero is unbiased for y."""
+        return self.coin.unit
+
+    @property
+    def zero(self) -> float:
+        """unit·z + zero is unbiased for y."""
+        return self.coin.zero
+
+    @property
+    def guess(self) -> float:
+        """The largest probability of a right guess, with even odds before: e^ε/(1 + e^ε)."""
+        return coin_chance(self.epsilon)
+
+    def chance(self, y: ArrayLike) -> Array:
+        """P(z = 1 | y), the nearest doubles."""
+        given = np.asarray(y, dtype=np.float64)
+        chances = [float(self.coin.chance(value)) for value in given.ravel().tolist()]
+        return np.array(chances).reshape(given.shape)
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source, at: int = 0) -> Array:
+        """Bits of values (…,), simulated; `at`: the number of values released before."""
+        return self._tossed(y, as_source(rng), at)
+
+    def release(self, y: ArrayLike, source: Source | None = None, at: int = 0) -> Array:
+        """Bits of values (…,), 0 or 1, from the entropy of the operating system.
+
+        No value is rejected; NaN is missing and stays NaN.
+        """
+        return self._tossed(y, as_protected(source), at)
+
+    def _tossed(self, y: ArrayLike, source: Source, at: int) -> Array:
+        given = real_numbers(y)
+        sizes = (1,) * given.size  # every value by itself, in whatever blocks they come
+        bits = source.add_noise(
+            given.ravel, shape=(given.size,), at=as_count(at, "at", least=0), sizes=sizes,
+            law=self.coin, fingerprint=self.fingerprint,
+        )  # fmt: skip
+        return bits.reshape(given.shape)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that makes a bit from a value."""
+        coin = self.coin
+        return f"RandomisedResponse {coin.flips} {coin.low!r} {coin.high!r}"
+
+    def __repr__(self) -> str:
+        return f"RandomisedResponse({self.epsilon:g})"
+
+
 # --- a public range of measurements, and the range of Lᵀy: multiples of the grid -----------------
 
 
@@ -163,107 +230,3 @@ def _next_multiple(weight: Array, end: Array) -> Array:
         product = lattice.sum_of_products([(np.asarray(weight), end)])
     high = product.high / lattice.GRID  # a power of two: exact
     return np.asarray(np.ceil(high) + ((high == np.floor(high)) & (product.low > 0)))
-
-
-# --- measurements as they come: numbers, how many, and where they are missing --------------------
-
-
-def real_numbers(y: ArrayLike) -> Array:
-    """Measurements as doubles, NaN where they are masked or None.
-
-    No value is looked at: beyond the doubles it is infinite, without a warning.
-    """
-    try:
-        if _masks_inside(y):
-            return np.stack([real_numbers(row) for row in y])  # type: ignore[union-attr]
-        raw = y if isinstance(y, np.ndarray) else _as_given(y)
-    except ValueError:
-        raise InvalidInput("measurements must be numbers in rows of one length.") from None
-    absent = np.ma.getmaskarray(raw) if isinstance(raw, np.ma.MaskedArray) else None
-    plain = np.ma.getdata(raw)
-    if plain.dtype.kind == "O":
-        values = _of_objects(plain, absent)
-    elif plain.dtype.kind not in "biuf":
-        raise InvalidInput(f"measurements must be real numbers; received an array of {raw.dtype}.")
-    else:
-        with np.errstate(all="ignore"):  # longer doubles, signalling NaN
-            values = plain.astype(np.float64, copy=False)
-    return values if absent is None else np.where(absent, np.nan, values)
-
-
-def _masks_inside(y: object) -> bool:
-    """Whether a list has masked arrays, which NumPy would take without their masks."""
-    if not isinstance(y, Sequence) or isinstance(y, str | bytes):
-        return False
-    kinds = set(map(type, y))  # one for a million numbers
-    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
-        return True
-    return any(issubclass(kind, Sequence) for kind in kinds) and any(map(_masks_inside, y))
-
-
-def _as_given(y: ArrayLike) -> AnyArray:
-    try:
-        return np.asarray(y)
-    except OverflowError:  # an integer beyond the doubles, beside doubles
-        return np.asarray(y, dtype=object)
-
-
-def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
-    """Objects: real numbers, integers of any size, or None (missing)."""
-    values = np.full(raw.size, np.nan)
-    for i in range(raw.size) if absent is None else np.flatnonzero(~absent):
-        number = raw.flat[i]
-        if number is None:
-            continue
-        if not isinstance(number, Real | np.bool_):
-            raise InvalidInput(
-                "measurements must be real numbers; received an array of objects, one of type "
-                f"{type(number).__name__}."
-            )
-        values[i] = as_double(number)
-    return values.reshape(raw.shape)
-
-
-def of_size(values: Array, measurements: int) -> Array:
-    """The values, if they are so many measurements; no value is looked at."""
-    if values.ndim == 0 or values.shape[-1] != measurements:
-        raise InvalidInput(
-            f"the mechanism is for {measurements} measurements; received shape {values.shape}."
-        )
-    return values
-
-
-def repeated(values: Array, trials: int | None) -> Array:
-    """One row per trial, (trials, m); None: unchanged."""
-    if trials is None:
-        return values
-    if values.ndim > 1:
-        raise InvalidInput(
-            f"trials repeat one vector of measurements; received shape {values.shape}."
-        )
-    return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
-
-
-def marked(exact: Exactly, absent: Flags | None) -> Exactly:
-    """The values to be released, NaN where it depends on a missing value: the source keeps NaN.
-
-    A source that sends an earlier release again returns what was missing then.
-    """
-    if absent is not None:
-        exact.high[absent] = np.nan
-    return exact
-
-
-def split_missing(values: Array, *, finite: bool) -> tuple[Array, Flags | None]:
-    """The measurements with 0 where they are NaN, and where that is (None: nowhere).
-
-    `finite`: infinite ones raise an error, as in simulations; a real release clips them.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        if finite and math.isfinite(values.sum()):  # one pass when all is well
-            return values, None
-    absent = np.isnan(values)
-    if not absent.any():
-        return as_array(values, "the measurements") if finite else values, None
-    known = np.where(absent, 0.0, values)
-    return as_array(known, "the measurements") if finite else known, absent

@@ -16,7 +16,7 @@ from privest.estimator.result import Estimate
 from privest.linalg import PSD, Whitening, batched, whitening
 from privest.linalg.tolerances import rank_tolerance
 from privest.mechanism import GaussianMechanism
-from privest.mechanism.rows import real_numbers
+from privest.mechanism.inputs import real_numbers
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.model import LinearModel
 from privest.noise import Distribution, JointNoise

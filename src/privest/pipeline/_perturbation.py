@@ -28,7 +28,7 @@ from privest.arrays import (
 from privest.errors import InvalidInput, NotReleasable, SmallSampleWarning
 from privest.estimator import Estimate
 from privest.linalg.batched import substitute
-from privest.mechanism.rows import real_numbers
+from privest.mechanism.inputs import real_numbers
 from privest.mechanism.source import Generated, Source, as_protected, as_source, require_room
 from privest.model import LinearModel
 from privest.noise import Distribution, Gaussian, Independent

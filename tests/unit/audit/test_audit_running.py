@@ -7,7 +7,7 @@ import privest as pv
 from privest.audit import attack, certify, fisher_information
 from privest.errors import InvalidInput
 from privest.mechanism import RowMechanism
-from privest.mechanism.running import RunningMechanism
+from privest.mechanism.affine import RunningMechanism
 
 DENSE = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, -0.5], [0.0, -0.5, 1.0]])
 LAGS, SHORT = (pv.StreamLevel.constant(1.0, lags=[0.5, -0.2]).first(k) for k in (5, 4))

@@ -17,7 +17,7 @@ from privest.mechanism import (
     Componentwise,
     calibrate,
 )
-from privest.mechanism.running import RunningMechanism
+from privest.mechanism.affine import RunningMechanism
 from privest.mechanism.source import OpenDPNoise, Protected
 from privest.model import LinearModel
 from privest.noise import Gaussian, Laplace

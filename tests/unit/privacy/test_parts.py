@@ -15,7 +15,7 @@ from privest import lattice
 from privest.audit import certify
 from privest.errors import InvalidInput
 from privest.linalg.shorted import shorted_root
-from privest.mechanism.running import RunningMechanism
+from privest.mechanism.affine import RunningMechanism
 from privest.mechanism.stream_terms import stream_terms
 from privest.privacy._grid import Entries, one_measurement
 from privest.privacy.parts import rows_of_parts

@@ -11,8 +11,9 @@ stream, a sensor, a table) computes what to show, and goes through `add_noise`.
                   released through them says `simulated`
 """
 
+from privest.mechanism.inputs import LARGEST as LARGEST
+from privest.mechanism.inputs import require_room as require_room
 from privest.mechanism.source._base import (
-    LARGEST,
     Added,
     Clip,
     Law,
@@ -22,7 +23,6 @@ from privest.mechanism.source._base import (
     Source,
     as_integers,
     as_protected,
-    require_room,
 )
 from privest.mechanism.source._base import clip_fact as clip_fact
 from privest.mechanism.source._base import law_fact as law_fact

@@ -14,10 +14,6 @@ from privest.arrays import AnyArray, Array, as_choice, fingerprint_of
 from privest.errors import InvalidInput, MissingDependency
 from privest.lattice import GRID, Coin, Exactly
 
-# Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
-# digits of the sum would be those of the reading, not of the noise.
-LARGEST = 2.0**43
-
 # Of the noise that is added; or a coin, which takes the place of the reading.
 Added = Literal["gaussian", "laplace"]
 Law = Added | Coin
@@ -125,25 +121,6 @@ def exact_bytes(shown: Numbers) -> bytes:
     if isinstance(shown, Exactly):
         return exact_bytes(shown.high) + exact_bytes(np.asarray(shown.low))
     return np.add(shown, 0.0, dtype="<f8", order="C").tobytes()
-
-
-def require_room(shown: Array, width: Array | float = 1.0) -> None:
-    """Refuse numbers beside which noise of this width is lost in the rounding of doubles.
-
-    It cannot say which of the two is out of place, nor show the number: either may be.
-    """
-    if not isinstance(width, float) or width != 1.0:
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            shown = np.where(shown == 0.0, 0.0, shown / width)
-    # One number is looked at by itself: single readings come by the thousand.
-    largest = abs(shown.item()) if shown.size == 1 else np.abs(shown).max(initial=0.0)
-    if not largest < LARGEST:  # NaN too
-        raise InvalidInput(
-            "a reading is so large beside its noise that the noise would be lost in rounding, and "
-            f"the reading shown as it is: doubles have room for {LARGEST:.0e} deviations of the "
-            "noise. Either the reading is too large for this level (state the readings in units "
-            "in which they are smaller, or take an offset off), or the level is too large."
-        )
 
 
 # --- protected noise: exact, discrete, from the entropy of the operating system. It has no seed ---

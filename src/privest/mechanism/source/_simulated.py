@@ -15,6 +15,7 @@ import numpy as np
 from privest.arrays import Array, as_generator
 from privest.errors import InvalidInput
 from privest.lattice import Coin
+from privest.mechanism.inputs import require_room
 from privest.mechanism.source._base import (
     Clip,
     Law,
@@ -23,7 +24,6 @@ from privest.mechanism.source._base import (
     exact_bytes,
     in_doubles,
     law_fact,
-    require_room,
 )
 from privest.reading import counted, read_fields, read_text
 

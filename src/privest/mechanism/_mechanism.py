@@ -1,22 +1,175 @@
-"""Mechanisms on vectors of measurements; independent channels on linear combinations of them."""
+"""Mechanisms: a channel for one number, and mechanisms on vectors of measurements."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from privest import lattice
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_count, fingerprint_of
-from privest.errors import InvalidInput, NotReleasable
-from privest.mechanism._channel import Channel
-from privest.mechanism.rows import marked, of_size, real_numbers, repeated, split_missing
-from privest.mechanism.source import Added, Source, as_protected, require_room
-from privest.privacy import Statement, rows_statement
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_positive
+from privest.errors import InvalidInput, NotCalibratable, NotReleasable
+from privest.mechanism._exact import ExactChannels, ExactNoise
+from privest.mechanism.inputs import of_size, repeated, require_room
+from privest.mechanism.source import Source
+from privest.noise import Distribution, Quadrature
+from privest.privacy import Statement
+
+LIKELY = 1e-18  # probability from which on an outcome is listed
+Span = tuple[float, float] | Callable[[float], tuple[float, float]]
+Listed = Sequence[float] | Array
+Points = Listed | Callable[[float], Listed]
+
+
+class Channel(ABC):
+    """z ~ p(·|u) for one number u; every method takes arrays of any shape, elementwise.
+
+    A subclass (best a frozen data class whose fields are the public parameters) must give `sample`,
+    `log_density` and `worst`; the score is then computed by differences, the information by
+    quadrature or summation (`numerics`), with an error.
+
+    discrete     z takes values on a countable set (`outcomes`) and p is a mass; else a density.
+    worst_input  an input at which the information is largest, if there is one and it is known.
+    WHY_NOT      why no choice of parameters bounds the information, where none does.
+    """
+
+    discrete: ClassVar[bool] = False
+    WHY_NOT: ClassVar[str] = "its information is infinite for every choice of parameters."
+
+    @abstractmethod
+    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
+        """One z for each entry of u. Simulation: for experiments."""
+
+    @abstractmethod
+    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
+        """ln p(z|u), density or mass; −inf where it is zero."""
+
+    @property
+    @abstractmethod
+    def worst(self) -> float:
+        """sup over u of I_z(u); inf: not admissible at any level; NaN: not known."""
+
+    @property
+    def worst_input(self) -> float | None:
+        """An input at which I_z(u) = `worst`; None: the same everywhere, or not known."""
+        return None
+
+    def noise_width(self, u: Array) -> Array | float | None:
+        """A lower bound on the standard deviation of z around u; None: not known.
+
+        Noise far narrower than the spacing of doubles at u would reveal u itself.
+        """
+        return None
+
+    def score(self, z: ArrayLike, u: ArrayLike) -> Array:
+        """∂ ln p(z|u)/∂u; at a kink the mean of both sides."""
+        from privest.mechanism.numerics import score_by_differences
+
+        return score_by_differences(self, as_array(z, "z"), as_array(u, "u"))
+
+    def support(self, u: float) -> tuple[float, float]:
+        """The interval outside which p(·|u) is zero."""
+        return (-math.inf, math.inf)
+
+    def landmarks(self, u: float) -> tuple[float, ...]:
+        """Points z where p(z|u), as a function of z, is not smooth or has a narrow part."""
+        return (u,)
+
+    def outcomes(self, u: float) -> Array:
+        """The values that z takes with a probability above 1e-18, increasing. Discrete only."""
+        kind = type(self).__name__
+        raise InvalidInput(
+            f"{kind} is discrete and lists no outcomes: give it the method `outcomes(u)`."
+            if self.discrete
+            else f"{kind} is not discrete: z has a density and no list of outcomes."
+        )
+
+    def information(self, u: ArrayLike) -> Array:
+        """I_z(u) = E (∂ ln p/∂u)²; inf where it diverges."""
+        given = as_array(u, "u")
+        values = [self.information_estimate(float(v)).value for v in given.ravel()]
+        return np.array(values).reshape(given.shape)
+
+    def information_estimate(self, u: float) -> Quadrature:
+        """I_z(u) at one u, with a bound on its error (0 for a closed form)."""
+        if type(self).information is not Channel.information:
+            return Quadrature(float(self.information(u)), 0.0)
+        from privest.mechanism.numerics import information_by_numbers
+
+        return information_by_numbers(self, u)
+
+    @property
+    def exact_noise(self) -> ExactNoise | None:
+        """The channel as noise with an exact sampler on a grid; None: simulation only."""
+        return None
+
+    @property
+    def costly_draws(self) -> bool:
+        """Whether draws invert a distribution function by numbers: an audit then makes fewer."""
+        return any(
+            isinstance(law, Distribution) and law.drawn_by_inversion
+            for law in self.parameters.values()
+        )
+
+    def epsilon(self, sensitivity: float) -> float:
+        """ε of pure differential privacy for inputs at most `sensitivity` apart; inf: none."""
+        return math.inf
+
+    @classmethod
+    def calibrated(cls, level: float, **parameters: float) -> Self:
+        """The channel with the least noise whose information never exceeds `level`.
+
+        `parameters` fixes what is not a matter of scale. Raises NotCalibratable with the reason.
+        """
+        raise NotCalibratable(f"{cls.__name__} cannot be calibrated: {cls.WHY_NOT}")
+
+    @staticmethod
+    def from_functions(
+        *,
+        sample: Callable[[Array, np.random.Generator], Array] | None = None,
+        log_density: Callable[[Array, Array], Array] | None = None,
+        score: Callable[[Array, Array], Array] | None = None,
+        support: Span = (-math.inf, math.inf),
+        landmarks: Points | None = None,
+        outcomes: Points | None = None,
+        worst: float = math.nan,
+    ) -> Channel:
+        """A channel by a sampler, a log-density, or both.
+
+        sample         (u, rng) → z, arrays of one shape.
+        log_density    (z, u) → ln p(z|u), arrays that broadcast; a mass if `outcomes` are given.
+        score          (z, u) → ∂ ln p/∂u; left out: by differences.
+        support        (low, high), or a function of u: outside it p is zero.
+        landmarks      points z where p is not smooth or narrow, or a function of u.
+        outcomes       the values of a discrete z, or a function of u.
+        worst          the supremum of the information over u, if you know it.
+
+        With a density alone, samples come from its inverse distribution function by numbers, one
+        table for each distinct u. With a sampler alone, questions about the density raise an
+        error; `privest.audit` estimates the information from samples.
+
+        >>> channel = Channel.from_functions(log_density=lambda z, u: -np.abs(z - u) - np.log(2))
+        >>> channel.sample([0.0, 5.0], np.random.default_rng(1)).shape
+        (2,)
+        """
+        from privest.mechanism._functions import FunctionChannel
+
+        return FunctionChannel(sample, log_density, score, (support, landmarks, outcomes), worst)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The public parameters by name; none for a subclass that is not a data class."""
+        described = fields(cast(Any, self)) if is_dataclass(type(self)) else ()
+        return {field.name: getattr(self, field.name) for field in described}
+
+    def _require_positive(self, *names: str) -> None:
+        """Fields of a frozen data class as numbers > 0."""
+        for name in names:
+            object.__setattr__(self, name, as_positive(getattr(self, name), name))
 
 
 class Mechanism(ABC):
@@ -155,9 +308,13 @@ class Componentwise(Mechanism):
         return (given if self.matrix is None else given @ self.matrix.T) + self.offset
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
-        return self._each(
-            lambda channel, u: _sampled(channel, u, rng), repeated(self.inputs(y), trials)
-        )
+        def sampled(channel: Channel, u: Array) -> Array:
+            width = channel.noise_width(u)
+            if width is not None:
+                require_room(u, width)
+            return channel.sample(u, rng)
+
+        return self._each(sampled, repeated(self.inputs(y), trials))
 
     def release(
         self, y: ArrayLike, source: Source | None = None, trials: int | None = None
@@ -240,99 +397,3 @@ class Componentwise(Mechanism):
             rest = (finite.T * values[np.isfinite(values)]) @ finite
             return np.where(seen.T @ seen > 0, np.inf, rest)
         return (self.matrix.T * values) @ self.matrix
-
-
-def _sampled(channel: Channel, u: Array, rng: np.random.Generator) -> Array:
-    width = channel.noise_width(u)
-    if width is not None:
-        require_room(u, width)
-    return channel.sample(u, rng)
-
-
-class ExactChannels:
-    """How channels with exact noise on u = Ay + b are released (A None: the measurements).
-
-        z = b + shift + scale·g·(⌊w/g + W⌋ + X) ,   w = root·Ay ,   root·scale ≤ 1
-
-    w is never rounded before it is put on the grid: root·A is kept as the exact sum of two doubles.
-    So I_z(y) ≤ root²AᵀA ≤ AᵀA/scale² for the doubles A, literally, and z is computed from whole
-    numbers and public constants alone.
-    """
-
-    def __init__(
-        self, channels: Sequence[Channel], matrix: Array | None, offset: Array, measurements: int
-    ) -> None:
-        found = [channel.exact_noise for channel in channels]
-        self.noise = [noise for noise in found if noise is not None]
-        if len(self.noise) < len(channels):
-            _refuse(channels[[noise is None for noise in found].index(True)])
-        if len({noise.law for noise in self.noise}) > 1:
-            raise NotReleasable(
-                "channels of one release must all be Laplace or all Gaussian: make two mechanisms "
-                "of them, and count both."
-            )
-        self.matrix, self.offset, self.measurements = matrix, offset, measurements
-        self.outputs = measurements if matrix is None else len(matrix)
-        self.law: Added = self.noise[0].law
-
-    def _each(self, name: str) -> Array:
-        return np.array([getattr(noise, name) for noise in self.noise])
-
-    @cached_property
-    def _weights(self) -> list[Array]:
-        """root·A, (q, m) or a diagonal, as doubles whose sum it is."""
-        roots = self._each("root")
-        if self.matrix is None:
-            return [np.broadcast_to(roots, self.measurements)]
-        high, low = lattice.two_product(*np.broadcast_arrays(roots[:, None], self.matrix))
-        return [high, low] if low.any() else [high]
-
-    def _shown(self, raw: Array) -> lattice.Exactly:
-        """w of measurements (..., m), NaN where missing; b is public, and added afterwards."""
-        values, absent = split_missing(raw, finite=False)
-        terms: list[tuple[Array, Array]] = []
-        for weights in self._weights:
-            if weights.ndim == 1:
-                terms.append((weights, values))
-            else:
-                terms += [(weights[:, k], values[..., k : k + 1]) for k in range(self.measurements)]
-        if absent is not None and self.matrix is not None:
-            absent = self._reads(absent)
-        return marked(lattice.sum_of_products(terms), absent)
-
-    def release(self, y: ArrayLike, source: Source | None, trials: int | None) -> Array:
-        raw = repeated(of_size(real_numbers(y), self.measurements), trials)
-        whole = as_protected(source).add_noise(
-            lambda: self._shown(raw),
-            shape=(*raw.shape[:-1], self.outputs),
-            law=self.law,
-            fingerprint=self._fingerprint,
-        )
-        return whole * self._each("scale") + self._each("shift") + self.offset
-
-    @cached_property
-    def _fingerprint(self) -> str:
-        """A digest of all that makes z from Ay and the noise."""
-        rest = (self._each("scale"), self._each("shift"), np.asarray(self.offset))
-        return fingerprint_of("exact channels", *self._weights, *rest)
-
-    def _reads(self, absent: Flags) -> Flags:
-        """Which outputs depend on a missing measurement."""
-        assert self.matrix is not None
-        return np.asarray(absent.astype(float) @ (self.matrix != 0).T.astype(float) > 0)
-
-    def statement(self, sensitivity: float, delta: float) -> Statement:
-        """The promise for the exact weights; those that are no doubles are rounded up."""
-        rows = np.abs(self._weights[0])
-        if len(self._weights) > 1:
-            up = np.nextafter(rows, np.inf)
-            rows = np.where(self._weights[1] == 0, rows, up)
-        return rows_statement(rows, sensitivity=sensitivity, law=self.law, delta=delta)
-
-
-def _refuse(channel: Channel) -> None:
-    raise NotReleasable(
-        f"{channel!r} is for simulation only: noise drawn in floating point reveals measurements, "
-        "and exact noise on a grid exists for additive Laplace and Gaussian noise. Release with "
-        "GaussianMechanism or Additive(Laplace(b))."
-    )

@@ -1,0 +1,137 @@
+"""Measurements as they come: numbers, how many, where they are missing, and room for noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+
+import numpy as np
+
+from privest.arrays import AnyArray, Array, ArrayLike, Flags, as_array, as_count, as_double
+from privest.errors import InvalidInput
+from privest.lattice import Exactly
+
+# Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
+# digits of the sum would be those of the reading, not of the noise.
+LARGEST = 2.0**43
+
+
+def real_numbers(y: ArrayLike) -> Array:
+    """Measurements as doubles, NaN where they are masked or None.
+
+    No value is looked at: beyond the doubles it is infinite, without a warning.
+    """
+    try:
+        if _masks_inside(y):
+            return np.stack([real_numbers(row) for row in y])  # type: ignore[union-attr]
+        raw = y if isinstance(y, np.ndarray) else _as_given(y)
+    except ValueError:
+        raise InvalidInput("measurements must be numbers in rows of one length.") from None
+    absent = np.ma.getmaskarray(raw) if isinstance(raw, np.ma.MaskedArray) else None
+    plain = np.ma.getdata(raw)
+    if plain.dtype.kind == "O":
+        values = _of_objects(plain, absent)
+    elif plain.dtype.kind not in "biuf":
+        raise InvalidInput(f"measurements must be real numbers; received an array of {raw.dtype}.")
+    else:
+        with np.errstate(all="ignore"):  # longer doubles, signalling NaN
+            values = plain.astype(np.float64, copy=False)
+    return values if absent is None else np.where(absent, np.nan, values)
+
+
+def _masks_inside(y: object) -> bool:
+    """Whether a list has masked arrays, which NumPy would take without their masks."""
+    if not isinstance(y, Sequence) or isinstance(y, str | bytes):
+        return False
+    kinds = set(map(type, y))  # one for a million numbers
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        return True
+    return any(issubclass(kind, Sequence) for kind in kinds) and any(map(_masks_inside, y))
+
+
+def _as_given(y: ArrayLike) -> AnyArray:
+    try:
+        return np.asarray(y)
+    except OverflowError:  # an integer beyond the doubles, beside doubles
+        return np.asarray(y, dtype=object)
+
+
+def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
+    """Objects: real numbers, integers of any size, or None (missing)."""
+    values = np.full(raw.size, np.nan)
+    for i in range(raw.size) if absent is None else np.flatnonzero(~absent):
+        number = raw.flat[i]
+        if number is None:
+            continue
+        if not isinstance(number, Real | np.bool_):
+            raise InvalidInput(
+                "measurements must be real numbers; received an array of objects, one of type "
+                f"{type(number).__name__}."
+            )
+        values[i] = as_double(number)
+    return values.reshape(raw.shape)
+
+
+def of_size(values: Array, measurements: int) -> Array:
+    """The values, if they are so many measurements; no value is looked at."""
+    if values.ndim == 0 or values.shape[-1] != measurements:
+        raise InvalidInput(
+            f"the mechanism is for {measurements} measurements; received shape {values.shape}."
+        )
+    return values
+
+
+def repeated(values: Array, trials: int | None) -> Array:
+    """One row per trial, (trials, m); None: unchanged."""
+    if trials is None:
+        return values
+    if values.ndim > 1:
+        raise InvalidInput(
+            f"trials repeat one vector of measurements; received shape {values.shape}."
+        )
+    return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
+
+
+def marked(exact: Exactly, absent: Flags | None) -> Exactly:
+    """The values to be released, NaN where it depends on a missing value: the source keeps NaN.
+
+    A source that sends an earlier release again returns what was missing then.
+    """
+    if absent is not None:
+        exact.high[absent] = np.nan
+    return exact
+
+
+def split_missing(values: Array, *, finite: bool) -> tuple[Array, Flags | None]:
+    """The measurements with 0 where they are NaN, and where that is (None: nowhere).
+
+    `finite`: infinite ones raise an error, as in simulations; a real release clips them.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if finite and math.isfinite(values.sum()):  # one pass when all is well
+            return values, None
+    absent = np.isnan(values)
+    if not absent.any():
+        return as_array(values, "the measurements") if finite else values, None
+    known = np.where(absent, 0.0, values)
+    return as_array(known, "the measurements") if finite else known, absent
+
+
+def require_room(shown: Array, width: Array | float = 1.0) -> None:
+    """Refuse numbers beside which noise of this width is lost in the rounding of doubles.
+
+    It cannot say which of the two is out of place, nor show the number: either may be.
+    """
+    if not isinstance(width, float) or width != 1.0:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            shown = np.where(shown == 0.0, 0.0, shown / width)
+    # One number is looked at by itself: single readings come by the thousand.
+    largest = abs(shown.item()) if shown.size == 1 else np.abs(shown).max(initial=0.0)
+    if not largest < LARGEST:  # NaN too
+        raise InvalidInput(
+            "a reading is so large beside its noise that the noise would be lost in rounding, and "
+            f"the reading shown as it is: doubles have room for {LARGEST:.0e} deviations of the "
+            "noise. Either the reading is too large for this level (state the readings in units "
+            "in which they are smaller, or take an offset off), or the level is too large."
+        )
