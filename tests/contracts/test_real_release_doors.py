@@ -293,7 +293,7 @@ def test_a_release_that_is_kept_comes_back(name, tmp_path):
     first = door.shown(door.release(Y, Kept(path)))
     again = Kept(path)
     assert np.array_equal(door.shown(door.release(Y, again)), first)
-    assert again.reused
+    assert again.resent
     # A real release is never refused because the readings have changed: the old one is sent.
     assert np.array_equal(door.shown(door.release(Y + 1.0, Kept(path))), first)
 

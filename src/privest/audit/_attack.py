@@ -36,16 +36,15 @@ def as_prior(prior: tuple[float, float] | None) -> Prior | None:
 
 
 def drawn_from(prior: Prior, rng: np.random.Generator, *size: int) -> Array:
-    """Independent numbers that the prior thinks likely."""
     return rng.normal(prior[0], math.sqrt(prior[1]), size)
 
 
 @dataclass(frozen=True)
 class Errors(Record):
-    """How far one attacker was off, over the trials: mean error, mean-square error, their errors.
+    """The errors of one attacker over the trials: mean error, mean-square error, their errors.
 
-    `typical` is the median absolute error (a mean may be ruled by rare, huge errors); `unbounded`
-    the share of releases for which the likelihood has no maximum in the window searched.
+    `typical` is the median absolute error; `unbounded` the share of releases for which the
+    likelihood has no maximum in the window searched.
     """
 
     bias: float
@@ -57,7 +56,6 @@ class Errors(Record):
 
     @classmethod
     def of(cls, guess: Array, truth: Array | float, unbounded: float = 0.0) -> Errors:
-        """Summarise guesses (trials,)."""
         off = guess - truth
         root = math.sqrt(off.size)
         bias, mse = ((float(x.mean()), float(x.std(ddof=1)) / root) for x in (off, off**2))
@@ -72,8 +70,8 @@ class Attack(Record):
     bayesian          E[·|z] under the stated prior, releases of the same y: biased towards the
                       prior, so it can be better or worse than any floor at a single y.
     averaged          the same with y drawn from the prior: what van Trees bounds.
-    unbiased_floor    from I_z(y): no unbiased attacker does better, for many releases also not
-                      the most likely value. inf: there is none of finite variance; None: not known.
+    unbiased_floor    from I_z(y): no unbiased attacker does better. inf: there is none of finite
+                      variance; None: not known.
     level_floor       what the level allows an unbiased attacker; inf: none at all.
     van_trees         no attacker does better than this on average over the prior; 0 where the
                       averaged information is infinite (`notes`), None where it is not known.
@@ -123,7 +121,7 @@ NOT_SHOWN = (
 
 
 class Believer(NamedTuple):
-    """How the attacker with a prior did on one number: at y, averaged over the prior; van Trees."""
+    """The attacker with a prior on one number: errors at y, averaged over the prior; van Trees."""
 
     here: Errors | None = None
     there: Errors | None = None
@@ -140,7 +138,7 @@ class Believer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What every attacker is asked.
+    """The question to every attacker.
 
     truth     the numbers that are attacked: the measurements y, or the inputs of channels.
     floors    what the level allows an unbiased attacker on each of them.
@@ -162,7 +160,6 @@ class Task:
     def report(
         self, i: int, best: Errors | None, floor: float | None, believer: Believer, *notes: str
     ) -> Attack:
-        """The attack on number i."""
         allowed = None if self.floors is None else float(self.floors[i])
         said = self.target, self.attacker, tuple(filter(None, notes))
         return Attack(i, best, floor, allowed, self.prior, *believer, *said)
@@ -189,9 +186,8 @@ class Task:
 def learnt(release: Releases, task: Task) -> list[Believer]:
     """E[y|z], learnt from simulated pairs (y drawn from the prior, z), for each number attacked.
 
-    Least squares of y on hat functions of each output and of the length of z (`Splines`): piecewise
-    linear, constant beyond what was met. Its error on fresh pairs is that of a real attacker,
-    and never below that of the true posterior mean on average.
+    Least squares of y on hat functions of each output and of the length of z (`Splines`). Its
+    error on fresh pairs is that of a real attacker, never below that of the true posterior mean.
     Cost: 8000·K² flops, K at most a few hundred.
     """
     if task.prior is None:

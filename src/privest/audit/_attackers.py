@@ -1,8 +1,4 @@
-"""Attackers on a release of one reading vector: a report for the data owner.
-
-On one channel: the most likely input and the posterior mean. On a linear release with Gaussian
-noise: both in closed form. On any other release: regression on simulated pairs.
-"""
+"""Attackers on a release of one measurement vector: a report for the data owner."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Index, as_count
+from privest.arrays import Array, ArrayLike, as_count
 from privest.audit._attack import (
     PAIRS,
     Attack,
@@ -25,8 +21,7 @@ from privest.audit._attack import (
     drawn_from,
     learnt,
 )
-from privest.audit._density import checked_precision
-from privest.audit._search import has_formula, worst_input
+from privest.audit._density import checked_precision, has_formula, worst_input
 from privest.audit._terms import (
     Audited,
     Sampler,
@@ -92,18 +87,18 @@ def attack(
 
     `prior` = (mean, variance): the attacker's belief about each number attacked, independently.
 
-    Independent channels (`Componentwise`, or one `Channel`): z_i depends on u_i = (Ay + b)_i
-      alone, so each *input* u_i is attacked by itself, with the most likely u_i and E[u_i|z_i].
+    Independent channels (`Componentwise`, or one `Channel`): each *input* u_i = (Ay + b)_i, by the
+      most likely u_i and E[u_i|z_i].
     Linear with Gaussian noise, as is running code: each *measurement* y_i, by the best unbiased
-      estimate and the posterior mean, both in closed form; S may be dense or singular. A note says
-      where an attacker beats the release's own floor.
+      estimate and the posterior mean, both in closed form. A note says where an attacker beats the
+      release's own floor.
     Other mechanisms with a density: each measurement, by E[y_i|z] learnt by regression; needs a
       prior. Floors and van Trees' bound are those of the density.
     Samplers, rotations and channels without a density: E[·|z] learnt by regression; needs a prior.
       There is no likelihood, no floor of its own and no van Trees bound (`thm:Ocrbound`).
 
     `level_floor` is aᵀ S⁺ a for a (a row of A, or e_i) in the range of S, 1/s for data perturbation
-    at level s. Outside the range the level allows no unbiased attacker: the floor is inf.
+    at level s; outside the range inf.
     The report contains the errors of private measurements: it is for the data owner only.
     Cost: per input about 1000 log-densities per trial, and as many with a prior.
 
@@ -136,10 +131,7 @@ def attack(
 
 
 def unbiased_floors(rows: Array, information: Array) -> Array:
-    """a_iᵀ I⁺ a_i for rows a_i in the range of I; inf for the others.
-
-    The least variance of an unbiased estimate of a_iᵀy. Outside the range the likelihood does not
-    change in some direction in which a_iᵀy does: there is no unbiased estimate of finite variance.
+    """The least variance of an unbiased estimate of a_iᵀy: a_iᵀ I⁺ a_i, inf outside the range of I.
 
     >>> unbiased_floors(np.array([[2.0, 1.0], [1.0, 0.0]]), np.array([[4.0, 2.0], [2.0, 1.0]]))
     array([ 1., inf])
@@ -157,7 +149,6 @@ def unbiased_floors(rows: Array, information: Array) -> Array:
 
 
 def _attack_sampler(sampler: Mechanism | Sampler, task: Task) -> list[Attack]:
-    """One attack per measurement, learnt by regression."""
     draw = as_sampler(sampler)
 
     def release(v: Array, rng: np.random.Generator) -> Array:
@@ -217,17 +208,16 @@ def _averaged_information(channel: Channel, mean: float, deviation: float) -> fl
 def _most_likely(channel: Channel, z: Array, near: float) -> tuple[Array, float]:
     """argmax_u p(z|u) for every z, and the share of z with no maximum inside the window.
 
-    A grid around the true input and around z (an attacker without the truth needs a wider one;
-    the maximum is the same), then golden section in the best cell. Equal releases, as of a
-    quantiser, are solved once. The maximum is global up to peaks narrower than the grid:
-    a tenth of a unit close to both centres.
+    A grid around the true input and around z, then golden section in the best cell. The maximum is
+    global up to peaks narrower than the grid: a tenth of a unit close to both centres.
     """
     distinct, back = np.unique(z, return_inverse=True)
     centres = np.column_stack([np.full(distinct.size, near), distinct])
     grid = _widening(centres, _scale(channel, distinct, near), GRID)
     values = log_density(channel, np.broadcast_to(distinct[:, None], grid.shape), grid)
     best, rows, last = values.argmax(axis=1), np.arange(distinct.size), grid.shape[1] - 1
-    found = _golden(lambda u: log_density(channel, distinct, u), *_cells(grid, rows, best))
+    low, high = grid[rows, np.maximum(best - 1, 0)], grid[rows, np.minimum(best + 1, last)]
+    found = _golden(lambda u: log_density(channel, distinct, u), low, high)
     highest, climbed = values[rows, best], log_density(channel, distinct, found)
     guess = np.where(climbed >= highest, found, grid[rows, best])
     # Noise with a flat top: the middle of the plateau, not its edge.
@@ -246,7 +236,6 @@ def _posterior_mean(channel: Channel, z: Array, prior: Prior, near: Array) -> Ar
     """E[u|z] for every z under the prior, by the trapezoid rule; `near`: the true inputs.
 
     On grids that widen around the prior mean, z, the true input and the highest point of these.
-    Its error is far below that of the trials. Missed: peaks that fall between the grid points.
     """
     distinct, first, back = np.unique(z, return_index=True, return_inverse=True)
     found = [
@@ -287,7 +276,6 @@ def _posterior(channel: Channel, z: Array, near: Array, mean: float, variance: f
 
 
 def _scale(channel: Channel, z: Array, near: float) -> float:
-    """How far u typically moves before ln p(z|u) changes by ½, over the releases at hand."""
     some = z[:: max(1, z.size // 200)]
     start = log_density(channel, some, near)
     some, start = some[start > -np.inf], start[start > -np.inf]
@@ -301,11 +289,6 @@ def _widening(centres: Array, units: Array | float, count: int) -> Array:
     moves = 0.5 * np.sinh(np.linspace(-1, 1, count) * math.asinh(WINDOW / 0.5))
     grid = centres[:, :, None] + np.broadcast_to(units, centres.shape)[:, :, None] * moves
     return np.sort(grid.reshape(len(centres), -1), axis=1)
-
-
-def _cells(grid: Array, rows: Index, i: Index) -> tuple[Array, Array]:
-    """The neighbours of the points i on the grid."""
-    return grid[rows, np.maximum(i - 1, 0)], grid[rows, np.minimum(i + 1, grid.shape[1] - 1)]
 
 
 def _golden(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
@@ -339,10 +322,8 @@ def _linear_information(mechanism: Mechanism, y: Array) -> Array | None:
 def _attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:
     """One attack per measurement, on ln p(z|y) = pᵀy − ½yᵀSy + const with p = score(z|0).
 
-    best unbiased     ŷ = S⁺p (generalised least squares), of variance e_iᵀS⁺e_i; it exists for the
-                      readings with e_i in the range of S.
+    best unbiased     ŷ = S⁺p (generalised least squares), of variance e_iᵀS⁺e_i
     posterior mean    (S + I/v)⁻¹(p + μ/v), of variance [(S + I/v)⁻¹]_ii, which is van Trees' bound
-    S may be dense and singular. Cost: m³, and m² a trial.
     """
     root, _ = inverse_root(S)
     floors = unbiased_floors(np.eye(len(S)), S)

@@ -1,12 +1,11 @@
 """Calls of a sampler: low digits, later calls, other batch sizes, the global random state.
 
-A density says nothing about these. Also the attack on floating-point noise by its low digits:
-fl(y + noise) cannot be every double, so some outputs have no noise that leads to them from another
-measurement y', fl(y' + fl(z − y')) ≠ z. An attacker who sees one knows that it was not y'.
+The attack on floating-point noise by its low digits: fl(y + noise) cannot be every double, so some
+outputs have no noise that leads to them from another measurement y'.
 
-Soundness: I_z(y) ≤ S implies, for every event, a Hellinger distance of its probabilities at y and
-y' of at most (y − y')ᵀS(y − y')/4 (lattice/PROOF.md §7). Events seen more apart than that, beyond
-the doubt of the draws, prove that the level is exceeded, whatever the release is.
+I_z(y) ≤ S implies, for every event, a Hellinger distance of its probabilities at y and y' of at
+most (y − y')ᵀS(y − y')/4 (lattice/PROOF.md §7). Events further apart than that, beyond the doubt
+of the draws, prove that the level is exceeded, whatever the release is.
 """
 
 from __future__ import annotations
@@ -100,7 +99,6 @@ class Calls:
         return replace(found, examined=tuple(part for part in ASPECTS if seen.get(part)))
 
     def _digits(self, found: Finding, seen: dict[str, bool]) -> Finding:
-        """Patterns of low digits at y, and with one measurement changed a little."""
         assert self.first is not None
         those = np.flatnonzero(self.unit)[: 1 if self.slow else MEASUREMENTS]
         for j, move in itertools.product(those, MOVES):
@@ -122,7 +120,6 @@ class Calls:
         return found
 
     def _later(self, found: Finding, seen: dict[str, bool]) -> Finding:
-        """Single calls and calls of other sizes, each next to the first call."""
         assert self.first is not None
         calls = self.calls
         kinds = {"single calls": [1] * calls}
@@ -183,7 +180,6 @@ class Calls:
 
 
 def _close(z: Array, values: Array, wide: float) -> Flags:
-    """Whether outputs are one of the values, to rounding."""
     return np.asarray(np.abs(z[:, :, None] - values[:COLUMNS]).min(axis=2) <= AT_ITSELF * wide)
 
 
@@ -199,7 +195,6 @@ class Told(NamedTuple):
     impossible  the largest share of outputs of one measurement with a mark that no output of the
                 other has, by more than chance
     apart       the Hellinger distance (squared) of the most telling event, surely
-    event       which
     """
 
     impossible: float
@@ -208,7 +203,6 @@ class Told(NamedTuple):
 
 
 def told_apart(pairs: list[Event], count: int, confidence: float) -> Told:
-    """By the events of `count` outputs each, all together at this confidence."""
     level = share_level(pairs, confidence)
     best, impossible = Told(0.0, 0.0, "none"), 0.0
     for event, marks, others in pairs:
@@ -252,7 +246,7 @@ def events(one: Array, other: Array, shown: list[tuple[float, float]]) -> list[E
 def _patterns(one: Array, other: Array) -> Iterator[Event]:
     """Low binary digits that the first halves of the outputs show more often at one measurement.
 
-    Judged on the second halves: what was learnt by chance does not come again.
+    Judged on the second halves.
     """
     half = len(one) // 2
     for i, digits in itertools.product(range(min(one.shape[1], COLUMNS)), LOW_DIGITS):
@@ -269,12 +263,11 @@ def _patterns(one: Array, other: Array) -> Iterator[Event]:
 
 
 def _last(z: Array, digits: int) -> NDArray[np.uint64]:
-    """The last binary digits of doubles."""
     return np.ascontiguousarray(z).view(np.uint64) & np.uint64(2**digits - 1)
 
 
 def share_interval(marks: Flags, level: float) -> tuple[float, float]:
-    """Clopper and Pearson's."""
+    """Clopper and Pearson's interval."""
     k, n = int(marks.sum()), marks.size
     low = 0.0 if k == 0 else float(scipy.stats.beta.ppf(level, k, n - k + 1))
     high = 1.0 if k == n else float(scipy.stats.beta.ppf(1 - level, k + 1, n - k))

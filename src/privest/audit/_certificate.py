@@ -1,9 +1,9 @@
-"""Does a mechanism keep I_z(y) ≤ S for every y? A verdict with its reasons, by one of three routes.
+"""Does a mechanism keep I_z(y) ≤ S for every y? A verdict by one of three routes.
 
-density   the density is searched (`_density`) or its scores simulated (`_running`), and draws are
-          compared with it (`_draws`, `_calls`): the level can be proved, and broken
-samples   draws alone (`_samples`): the level can be broken
-release   code that releases for real, as a black box (`_release`): its claims can be broken
+density   the density is searched or its scores simulated, and draws are compared with it: the
+          level can be proved, and broken
+samples   draws alone: the level can be broken
+release   code that releases for real, as a black box: its claims can be broken
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from privest.audit._terms import (
     Draws,
     Finding,
     Look,
-    Sampler,
     Stated,
     as_audited,
     as_domain,
@@ -68,15 +67,12 @@ class Certificate(Record):
                 release failed. Only "holds" is a proof, and makes `bool(certificate)` true.
     margin      the largest λ_max(S^-½ I_z(y) S^-½) that was found: 1 is exactly the level.
     error       a bound on the error of the margin, or at `confidence` where that is given.
-    claimed     the margin of the mechanism's own supremum; inf: it states that there is none; NaN:
-                it states nothing.
+    claimed     the margin of the mechanism's own supremum; inf: unbounded; NaN: not stated.
     worst_y     a y at which the margin is found (or approached); None: the same everywhere.
-    method      "closed form supremum", "search by quadrature", "simulated scores", "runs of the
-                code", "draws", "samples" or "real release".
     reasons     sentences: what was examined, at which resolution, with which power.
     where       the measurements that a verdict is about; empty: every y.
-    resolution  the widest distance between neighbouring inputs that were looked at; 0: the same at
-                every y; NaN: at some places only.
+    resolution  the widest distance between neighbouring inputs; 0: the same at every y; NaN: at
+                some places only.
     power       the least excess over the level that its draws would have shown with probability
                 0.99; NaN: not known.
     examined    of the fixed list `ASPECTS`; `not_examined`: the rest of it.
@@ -125,13 +121,12 @@ class Certificate(Record):
         what = f"worst information {self.margin:.6g} of the level{doubt}"
         if UNCHANGED in self.reasons and self.verdict != "violated":
             what = "no information was seen"
-        power = [excess_text(self.power)] if self.verdict != "violated" else []
+        power = [_excess_text(self.power)] if self.verdict != "violated" else []
         seen = f"Examined: {'; '.join(self.examined) or 'nothing'}."
         return [f"{what} ({self.method}{sure})", *self.reasons, *power, seen, missing]
 
 
-def excess_text(power: float) -> str:
-    """The least excess over the level that the draws would have shown, as a sentence."""
+def _excess_text(power: float) -> str:
     if not math.isfinite(power):
         return "The power of the draws is not known."
     if power <= 0:
@@ -153,32 +148,28 @@ def certify(
     rng: np.random.Generator | int | None = None,
     confidence: float = 0.999,
 ) -> Certificate:
-    """Search for the y with the most information, and compare with the level and with the claim.
+    """A verdict on I_z(y) ≤ S for every y, with its reasons.
 
-    `search`: measurement vectors (k, m) to look at, besides those of the search (channels) or
-    instead of the usual ones. `domain`: (low, high) of the measurements, or a row for each: the
-    search covers it, and the verdict is about it. Left out: inputs up to 64 times the sizes among
-    a channel's parameters (or 1).
+    search    measurement vectors (k, m) to look at, besides those of the search (channels) or
+              instead of the usual ones.
+    domain    (low, high) of the measurements, or a row for each: the verdict is about it. Left
+              out: inputs up to 64 times the sizes among a channel's parameters (or 1).
 
     method="density" (the default where there is one):
-      Independent channels (`Componentwise`, or one `Channel`): the worst input, by numbers. "holds"
-        needs both: the mechanism's own supremum within the level, and a search that found nothing
-        above it.
-      `GaussianMechanism`: its log-density is checked to be quadratic in y with the stated
-        curvature, which is then the information at every y.
-      Running code (`StreamMechanism`, a table's mechanism): the code itself is run.
-        "holds" needs a claim within the level and noise that agrees with it (mean, covariance and
-        distribution at a tenth of `samples` runs for each y, and no exact output that moves with
-        y). Noise that contradicts the claim is "violated" where its variance proves it.
-      Other mechanisms: simulated scores at each y. "violated" needs an excess beyond the interval
-        at `confidence` for all y together; "holds" rests on the mechanism's own supremum.
+      Independent channels: the worst input, by numbers. "holds" needs the mechanism's own supremum
+        within the level, and a search that found nothing above it.
+      `GaussianMechanism`: its log-density is checked to be quadratic in y with curvature S.
+      Running code (`StreamMechanism`): it is run. "holds" needs a claim within the level and noise
+        that agrees with it (a tenth of `samples` runs for each y); other noise is "violated" where
+        its variance proves it.
+      Other mechanisms: simulated scores. "violated" needs an excess beyond the interval at
+        `confidence` for all y together; "holds" rests on the mechanism's own supremum.
       The sampler is compared with the density, with the power stated; one that contradicts it is
       audited from samples. Without `rng` a fixed generator draws.
     method="samples" (the only one for a plain sampler f(y, rng, n) → (n, q)): "violated" if a lower
-      bound from the samples exceeds the level, or if an exact output moves with y (infinite); else
-      "undecided". At a kink of p(z|·) the estimate averages both sides; the lower bound holds.
+      bound from the samples exceeds the level, or an exact output moves with y; else "undecided".
     method="release": code that releases for real, f(rows (n, m)) → (n, q) or a mechanism with
-      `release`. Its claims are checked: "violated" or "not broken", never "holds".
+      `release`: "violated" or "not broken", never "holds".
 
     >>> import privest.noise
     >>> from privest.mechanism import Additive
@@ -199,14 +190,10 @@ def certify(
     given = look.places.shape[1] or stated.size or 1
     S = stated.for_size(audited.measurements if isinstance(audited, Mechanism) else given)
     if method == "release":
-        return _of_release(release_checks(audited, S, look), look)  # type: ignore[arg-type]
+        return _of_release(release_checks(audited, S, look), look.confidence)  # type: ignore[arg-type]
     if method != "samples" and isinstance(audited, Mechanism) and has_density(audited):
         return _by_density(audited, S, replace(look, domain=as_domain(domain, S.size)))
-    return _by_samples(audited, S, look, method == "density" or domain is not None)
-
-
-def _by_samples(audited: Mechanism | Sampler, S: PSD, look: Look, refused: bool) -> Certificate:
-    if refused:
+    if method == "density" or domain is not None:
         raise InvalidInput(
             "samples alone have no density to search on a domain: name vectors with search=."
         )
@@ -240,9 +227,9 @@ def _judged(before: Finding, calls: Calls) -> Certificate:
     )  # fmt: skip
 
 
-def _of_release(checks: tuple[Check, ...], look: Look) -> Certificate:
+def _of_release(checks: tuple[Check, ...], confidence: float) -> Certificate:
     failed = any(check.outcome == "failed" for check in checks)
     return Certificate(
         "violated" if failed else "not broken", math.nan, math.nan, math.nan, None, "real release",
-        look.confidence, checks=checks, resolution=math.nan,
+        confidence, checks=checks, resolution=math.nan,
     )  # fmt: skip

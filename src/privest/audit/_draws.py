@@ -1,14 +1,12 @@
 """Does a mechanism draw from the density that it states? Draws next to it, and their power.
 
-Many draws of a channel at some inputs are compared with the distribution function, and one draw at
-each of many inputs with the input. A mechanism that mixes measurements has no distribution function
-at hand; but for every two measurement vectors y, y'
+Draws of a channel are compared with its distribution function. A mechanism that mixes measurements
+has none at hand; but for every two measurement vectors y, y'
 
     E_y min(r, c) = E_y' min(1, c/r) ,   r = p(z|y')/p(z|y) ,   any c > 0
 
-two means of bounded variables, from draws at y and at y'. Channels that each draw from their
-density prove nothing about the mechanism: noise shared by two measurements reveals their difference
-exactly. So outputs of one release are tested for independence.
+two means of bounded variables, from draws at y and at y'. Noise shared by two measurements reveals
+their difference exactly: outputs of one release are tested for independence.
 """
 
 from __future__ import annotations
@@ -71,7 +69,6 @@ class Drawn:
     said        a sentence: what was looked at and what would have been seen, or what is wrong.
     wrong_at    an input, or a y, at which the draws contradict the density, or None.
     exact       the input itself came out, at several inputs: the information is infinite.
-    examined    whether there was anything to look at.
     power       the least excess of information that would have been seen with probability POWER.
     """
 
@@ -190,10 +187,7 @@ class Wrong(NamedTuple):
 def drawn_as_stated(
     channel: Channel, seen: Found, named: Array, samples: int, rng: np.random.Generator
 ) -> Drawn:
-    """Compare `samples` draws at some inputs, and one at each of as many over the range.
-
-    The draws of a shift over the range are compared with its density, too, in windows of it.
-    """
+    """Compare `samples` draws at some inputs, and one at each of as many over the range."""
     if getattr(channel, "draws_from_density", False):
         return Drawn(OWN, examined=False)
     span = seen.span or Span(*(density_at(channel, 0.0).width * np.array([-64.0, 64.0])))
@@ -201,7 +195,7 @@ def drawn_as_stated(
     parts = np.array(ENDS if seen.constant or costly else INPUTS)
     inputs = np.concatenate([span.low + (span.high - span.low) * parts, named, [seen.at]])
     look = _Look(channel, max(samples // COSTLY, 2) if costly else samples)
-    found = look.at_each(np.unique(inputs), rng)
+    found = [wrong for u in np.unique(inputs).tolist() if (wrong := look.at(u, rng)) is not None]
     equal = {wrong.u for wrong in found if wrong.same}
     other = next((wrong for wrong in found if not wrong.same), None)
     if other is None:
@@ -213,12 +207,8 @@ def drawn_as_stated(
             "information is infinite, whatever its density says."
         )
         return Drawn(said, min(equal, key=abs), exact=True)
-    return _concluded(look, span, [*filter(None, [other]), *found])
-
-
-def _concluded(look: _Look, span: Span, found: list[Wrong]) -> Drawn:
-    if found:
-        wrong = found[0]
+    if other is not None or found:
+        wrong = other or found[0]
         said = f"Its sampler contradicts its density at input {wrong.u:.6g}: {wrong.what}"
         return Drawn(said, wrong.u)
     if not look.inputs:
@@ -229,7 +219,6 @@ def _concluded(look: _Look, span: Span, found: list[Wrong]) -> Drawn:
 class _Look:
     """Draws of a channel, n at an input; and the largest counts that chance allows.
 
-    inputs   at which draws were compared.
     equal    draws that are the input itself; crowd: draws within CLOSE widths of one another.
     """
 
@@ -244,10 +233,7 @@ class _Look:
         return chance_distance(self.n) + chance_distance(self.n, 1 - POWER) + 1 / STEPS
 
     def power(self, span: Span) -> str:
-        """The deviations that would have been seen, with probability POWER."""
-
         def share(count: int) -> str:
-            """Too many, from this probability on: a Poisson variable that exceeds the count."""
             return f"{float(scipy.special.gammaincinv(count + 1, POWER)) / self.n:.2g}"
 
         near = f"values within {CLOSE:g} widths of one another in {share(self.crowd)} or "
@@ -271,13 +257,7 @@ class _Look:
         seen = np.abs(density.cdf(wider) - QUANTILES).max(axis=1) > self.off
         return float(tried[np.argmax(seen)]) if seen.any() else math.nan
 
-    def at_each(self, inputs: Array, rng: np.random.Generator) -> list[Wrong]:
-        """Errors of many draws at each of the inputs."""
-        found = [self.at(u, rng) for u in inputs.tolist()]
-        return [wrong for wrong in found if wrong is not None]
-
     def at(self, u: float, rng: np.random.Generator) -> Wrong | None:
-        """An error of many draws at u."""
         z = self.channel.sample(np.full(self.n, u), rng)
         if not np.isfinite(z).all():
             return Wrong(u, "it returns numbers that are not finite.")
@@ -417,7 +397,6 @@ def _spread(span: Span, n: int, rng: np.random.Generator) -> Array:
 
 
 def density_answers(mechanism: Mechanism, y: Array, rng: np.random.Generator) -> bool:
-    """Has the mechanism a log-density at all?"""
     try:
         value = mechanism.log_density(mechanism.simulate(y, rng, trials=1), y)
     except (NotImplementedError, PrivestError):
@@ -462,7 +441,7 @@ def vectors_drawn_as_stated(
 
 
 def _repeats(z: Array) -> bool:
-    """Does a column that varies have values that come back, beyond rounding?"""
+    """Whether a column that varies has values that come back, beyond rounding."""
     for column in z.T:
         spread = float(np.quantile(column, 0.75) - np.quantile(column, 0.25))
         if spread == 0:
@@ -476,7 +455,7 @@ def _repeats(z: Array) -> bool:
 
 
 def _moves(still: list[Array]) -> bool:
-    """Is an output without noise at two places, and another number there?"""
+    """Whether an output is without noise at two places, and another number there."""
     if len(still) < 2:
         return False
     values = np.array(still)
@@ -551,9 +530,9 @@ def drawn_independently(
 ) -> Drawn:
     """Rank correlations of all pairs of outputs, of draws at each place and of single releases.
 
-    Ranks, and their distances from the middle one, which show noise of the same size.
-    Without dependence a mean of n products, each M at most and of variance 1, exceeds
-    √(2L/n) + 2ML/(3n) with probability e^-L (Bernstein). Cost: draws and n·q² for q outputs.
+    Ranks, and their distances from the middle one, which show noise of the same size. Without
+    dependence a mean of n products, each M at most and of variance 1, exceeds √(2L/n) + 2ML/(3n)
+    with probability e^-L (Bernstein).
     """
     n = max(min(samples, NUMBERS // mechanism.outputs), FEWEST)
     many = mechanism.outputs > OUTPUTS
@@ -582,7 +561,6 @@ def drawn_independently(
 def _tied(
     mechanism: Componentwise, y: Array, z: Array, columns: Index, rng: np.random.Generator
 ) -> Drawn | float:
-    """Outputs of one set of releases that depend on each other; else what chance allows them."""
     if not (np.isfinite(z).all() and (mechanism.discrete or (z != z[0]).any(axis=0).all())):
         return Drawn(UNSEEN + "are not finite, or do not vary.", examined=False)
     off, allowed, pair = _dependence(z[:, columns])

@@ -35,12 +35,11 @@ def fisher_information(
     The mechanism's own closed forms are not used.
 
     method="density" (the default where there is one):
-      independent channels: quadrature or summation for each, with an error bound; jumps in y,
-      vanishing outcomes and one-sided limits are seen;
+      independent channels: quadrature or summation for each, with an error bound;
       `GaussianMechanism`, and running code: S, checked as in `certify`; running code that fails is
       judged from samples;
-      any other mechanism: the mean of s sᵀ over `samples` simulated releases, with an interval.
-      That mean does not see a density that jumps; the samples method does.
+      any other mechanism: the mean of s sᵀ over `samples` simulated releases, with an interval. It
+      does not see a density that jumps; the samples method does.
     method="samples" (the only one for a plain sampler f(y, rng, n) → (n, q)): an estimate and lower
       bounds that hold whatever the mechanism is; infinite if an exact output moves with y.
       `samples` is the number of draws at each of about sixteen points per measurement.

@@ -1,7 +1,7 @@
 """An audit of code that releases for real, as a black box: measurements in, numbers out.
 
-Nothing is known about how it works. Each check says what it examined, with how many runs, and what
-it would have seen. Checks can break a claim, never prove one.
+Each check says what it examined and what it would have seen. Checks can break a claim, never prove
+one.
 """
 
 from __future__ import annotations
@@ -55,9 +55,6 @@ class Check(Record):
 def release_checks(release: Release | Mechanism, S: PSD, look: Look) -> tuple[Check, ...]:
     """Run code that releases for real, and try to break what it claims.
 
-    `release(rows)` takes rows of measurements (n, m) and returns a release of each, (n, q); or a
-    mechanism, by its `release`.
-
     values      ±∞, NaN and huge values come out as others do: no error, noise on them
     fresh       calls with the same measurements differ
     grid        outputs lie on one grid, whatever the measurements are
@@ -91,7 +88,6 @@ class _Box:
         self.measurements, self.works = measurements, True
 
     def once(self, value: float) -> Array:
-        """The output (q,) for a first measurement, the others 0."""
         return np.asarray(self.many(value, 1)[0])
 
     def many(self, value: float, count: int) -> Array:
@@ -101,7 +97,6 @@ class _Box:
         return self.rows(y)
 
     def rows(self, given: Array) -> Array:
-        """The outputs (n, q) of rows of measurements (n, m)."""
         found = np.asarray(self.release(given.copy()), dtype=np.float64)
         if found.ndim == 0 or len(found) != len(given):
             raise InvalidInput(
@@ -196,8 +191,7 @@ def _grid(box: _Box, level: float, count: int) -> Check:
 def common_grid(every: list[Array]) -> tuple[float, bool]:
     """The step of the grid of the first outputs (0: none is seen), and whether all share it.
 
-    The step is the least distance of two outputs; outputs of all measurements must lie whole steps
-    apart: a grid that moves with the measurement reveals its digits.
+    A grid that moves with the measurement reveals its digits.
     """
     steps, shared = [], True
     for i in range(every[0].shape[1]):
@@ -216,7 +210,6 @@ def common_grid(every: list[Array]) -> tuple[float, bool]:
 
 
 def _claimed(real: RunningMechanism, S: PSD, look: Look) -> Check:
-    """The noise of the real path, next to the level that the code claims."""
     found = by_running(real, S, replace(look, generator=look.any_rng))
     kept = found.claimed <= 1 and not found.refuted
     outcome: Outcome = "failed" if found.least > 1 else "passed" if kept else "undecided"

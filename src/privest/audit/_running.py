@@ -37,10 +37,7 @@ OWN_WORD = "It gives no log-density to derive its score from: the score is unpro
 
 
 def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
-    """λ_max(S^-½ I S^-½) at every place from simulated scores, next to the claimed supremum.
-
-    The worst place is that with the largest lower end of its interval.
-    """
+    """λ_max(S^-½ I S^-½) at every place from simulated scores, next to the claimed supremum."""
     claimed = relative(S, mechanism.worst_information())
     method = "simulated scores"
     if claimed == math.inf:
@@ -85,7 +82,6 @@ class Scores:
             )
 
     def at(self, y: Array, rng: np.random.Generator) -> Array:
-        """Scores of draws at y (n, m)."""
         z = self.mechanism.simulate(y, rng, trials=self.samples)
         if not self.false:
             return self.mechanism.score(z, y)
@@ -93,7 +89,6 @@ class Scores:
 
 
 def _around(measurements: int, look: Look) -> Array:
-    """Eight random directions at five distances."""
     directions = look.rng.standard_normal((8, measurements))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     distances = np.array([1e-3, 0.1, 1.0, 3.0, 10.0])[:, None, None]
@@ -104,7 +99,7 @@ def _shown(scores: Scores, S: PSD, y: Array, look: Look) -> tuple[float, float]:
     """E (wᵀs)² for the direction w with the most information, and the half width of its interval.
 
     w comes from the first half of the samples and is judged on the second: the largest eigenvalue
-    of a noisy matrix would be too large, and the errors of its entries do not bound its own.
+    of a noisy matrix would be too large.
     """
     score = scores.at(y, look.rng)
     first, second = score[: len(score) // 2], score[len(score) // 2 :]
@@ -119,7 +114,6 @@ def _shown(scores: Scores, S: PSD, y: Array, look: Look) -> tuple[float, float]:
 
 
 def _mean(x: Array, look: Look) -> tuple[float, float]:
-    """The mean of draws at one place, and the half width of its interval."""
     wide = scipy.stats.norm.ppf((1 + look.each) / 2)
     return float(x.mean()), float(wide * x.std(ddof=1) / math.sqrt(x.size))
 
@@ -157,7 +151,7 @@ def _derived_scores(
 
 
 def _false_score(mechanism: Mechanism, y: Array, rng: np.random.Generator) -> bool:
-    """Is the score at y not the derivative of the log-density, at 16 draws along 8 directions?"""
+    """Whether the score at y is not the derivative of the log-density, at some draws."""
     z = mechanism.simulate(y, rng, trials=COMPARED)
     m = y.size
     v = np.eye(m) if m <= DIRECTIONS else rng.standard_normal((DIRECTIONS, m))
@@ -179,7 +173,6 @@ class NoiseTest(NamedTuple):
 
 
 def _runs(look: Look) -> int:
-    """The number of runs of the code at each place."""
     return max(int(SHARE * look.samples), FEWEST)
 
 
@@ -195,12 +188,11 @@ def noise_test(mechanism: RunningMechanism, y: Array, look: Look) -> NoiseTest:
 
     mean            n‖ē‖² ~ χ²_q.
     covariance      the directions of least and most variance in one half of the runs: in the other
-                    half Σ(wᵀe)² ~ χ². Sees any covariance that is not I.
+                    half Σ(wᵀe)² ~ χ².
     distribution    Kolmogorov and Smirnov's distance of all entries to the normal distribution.
     atoms           exact outputs that move with y: some runs reveal it without noise.
 
-    Each of the three p-values must exceed (1 − confidence)/3, divided by the number of places: code
-    that does what it claims fails with a probability below 1 − confidence.
+    Code that does what it claims fails with a probability below 1 − confidence over all places.
     """
     count = _runs(look)
     noise = mechanism.simulate(y, look.rng, trials=count) - mechanism.matrix @ y
@@ -274,8 +266,8 @@ def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
 def _carried(mechanism: RunningMechanism, S: PSD, y: Array, look: Look) -> tuple[float, float]:
     """(cᵀAd)²/Var cᵀz̃ ≤ dᵀI(y)d, with dᵀSd = 1, and the half width of its interval.
 
-    For every c and d and any noise with E z̃ = Ay: c and d are those with the most information in
-    the first half of the runs, the variance is that of the second.
+    For every c and d and any noise with E z̃ = Ay; c and d are chosen on the first half of the
+    runs, the variance is that of the second.
     """
     noise = mechanism.simulate(y, look.rng, trials=_runs(look)) - mechanism.matrix @ y
     first, second = noise[: len(noise) // 2], noise[len(noise) // 2 :]

@@ -2,22 +2,18 @@
 
 For any statistic g of the release, I(y) ≥ (∂E g)²/Var g, with equality for the score. g is learnt
 on one part of the samples (splines) and judged on another: a bad fit makes the bound less tight,
-never wrong.
-
-The lower bound uses no derivative. The Fisher-Rao length of the path from y − h to y + h is at
-least the distance of its ends, and √(pq) ≤ (a·p + q/a)/2 for every a > 0; with a = e^{h·g}
+never wrong. The lower bound uses no derivative: the Fisher-Rao length of the path from y − h to
+y + h is at least the distance of its ends, and with a = e^{h·g} in √(pq) ≤ (a·p + q/a)/2
 
     h·sup √I ≥ arccos BC ,   BC = ∫ √(p₋ p₊) ≤ ½ (E₋ e^{hg} + E₊ e^{−hg})
 
 where the supremum runs over the segment y ± h: two means of bounded variables.
 
 **Kinks.** Where p(z|·) has a kink at y, or an outcome vanishes there, differences average the two
-one-sided scores: the estimate is too small, the lower bound holds. A note says so.
+one-sided scores: the estimate is too small, the lower bound holds.
 
-Atoms. A smooth p(z|y) keeps the probability of every value under a tiny move of y. One that drops
-from p to q within h has information of at least 4(√p − √q)²/h² there: infinite, as h is as small as
-floats allow. q need not be 0: what spreads from the atom may come back to it by rounding (y·noise
-at 0).
+Atoms. The probability of one value that drops from p to q within h has information of at least
+4(√p − √q)²/h²: infinite, as h is as small as floats allow.
 """
 
 from __future__ import annotations
@@ -98,7 +94,6 @@ class Information(Record):
     lower         from samples: with `confidence` the information about measurement i reaches
                   lower[i] somewhere within reach[i] of y. Assumes independent draws only.
     unchanged     from samples: the measurements that changed no output.
-    notes         sentences.
     """
 
     matrix: Array
@@ -127,9 +122,9 @@ class Information(Record):
 class Sampled(Information):
     """DᵀI(y)D from samples around y, for directions D (m, k).
 
-    `error` has an allowance for what splines miss of a score that jumps or has no bound (6 % from
-    a million samples, 12 % from 200,000, 32 % from 20,000; see MISSED). `lower` needs none: it is
-    reached somewhere on the segments y ± reach_i·D_i, for all i together.
+    `error` has an allowance for what splines miss of a score that jumps or has no bound (6% from a
+    million samples, 12% from 200,000, 32% from 20,000; see MISSED). `lower` is reached somewhere on
+    the segments y ± reach_i·D_i, for all i together.
     """
 
     confidence: float
@@ -161,13 +156,9 @@ def information_from_samples(
 ) -> Sampled:
     """Estimate I(y), and bound it from below, from `samples` draws at each of some points near y.
 
-    Means and their errors come from 32 independent batches (Student's t). In a batch both ends of a
-    segment are drawn from the same random numbers: where the sampler turns the same numbers
-    into nearby releases this removes most of the noise; where it does not, nothing is lost.
-    A sampler that raises or returns NaN further away is not followed there, with a note.
-    A density that jumps shows as a bound that grows as steps shrink; a sampler that sometimes
-    returns y exactly is found by its atoms.
-    Cost: about 8·`samples` draws per direction.
+    Means and their errors come from 32 independent batches (Student's t). In a batch both ends of
+    a segment are drawn from the same random numbers. A sampler that raises or returns NaN further
+    away is not followed there, with a note. Cost: about 8·`samples` draws per direction.
     """
     D = np.eye(len(y)) if directions is None else directions
     asked = _Question(as_sampler(sampler), y, D, samples, rng, confidence)
@@ -193,7 +184,6 @@ def information_from_samples(
 def _endless(
     endless: Flags, rest: Sampled | None, notes: tuple[str, ...], confidence: float
 ) -> Sampled:
-    """Infinite for some directions, `rest` for the others."""
     count, finite = endless.size, ~endless
     matrix = np.full((count, count), math.nan)
     error = matrix.copy()
@@ -339,8 +329,7 @@ def by_samples(sampler: Mechanism | Sampler, S: PSD, look: Look) -> Finding:
 class Splines:
     """φ(z): for each coordinate of z, and its norm, hat functions on knots.
 
-    Linear between knots, constant beyond the last ones: bounded, whatever the tails are.
-    Outcomes of a quantiser become knots of their own: exact indicators.
+    Linear between knots, constant beyond; outcomes of a quantiser are knots of their own.
     """
 
     knots: tuple[Array, ...]
@@ -355,11 +344,9 @@ class Splines:
         return cls(tuple(_knots(column, shares) for column in columns))
 
     def features(self, z: Array) -> Array:
-        """φ(z) (n, K)."""
         return np.concatenate([_hats(c, k) for c, k in zip(_spline_columns(z), self.knots)], axis=1)
 
     def moments(self, z: Array) -> tuple[Array, Array]:
-        """Mean (K,) and covariance (K, K) of φ over a sample."""
         size = sum(knots.size for knots in self.knots)
         first, second = np.zeros(size), np.zeros((size, size))
         for begin in range(0, len(z), ROWS):
@@ -380,7 +367,6 @@ class _Statistic:
     most: Array
 
     def __call__(self, z: Array) -> Array:
-        """g (n, directions)."""
         ends = np.cumsum([knots.size for knots in self.basis.knots])[:-1]
         pieces = np.split(self.weights, ends)
         total = np.zeros((len(z), self.weights.shape[1]))
@@ -393,10 +379,10 @@ class _Statistic:
 def _fitted(low: list[Array], high: list[Array], step: Array) -> _Statistic:
     """The combination of splines that tells most about the direction in which y moved.
 
-        w = C⁻¹ Δμ/2h ,   which maximises (∂E g)²/Var g over g = φ·w; the best g of all is the score
+        w = C⁻¹ Δμ/2h ,   which maximises (∂E g)²/Var g over g = φ·w
 
-    `low[i]` and `high[i]` are samples (n, q) at y − h_i e_i and y + h_i e_i.
-    Cost: n·K² flops, K at most a few hundred.
+    `low[i]` and `high[i]` are samples (n, q) at y − h_i e_i and y + h_i e_i. Cost: n·K² flops, K at
+    most a few hundred.
     """
     basis = Splines.through(np.concatenate([part[:ROWS] for part in (*low, *high)]), len(low[0]))
     below, above = [basis.moments(z) for z in low], [basis.moments(z) for z in high]
@@ -407,10 +393,7 @@ def _fitted(low: list[Array], high: list[Array], step: Array) -> _Statistic:
 
 
 def solved(covariance: Array, right: Array, least: float) -> Array:
-    """C⁺ right, without the combinations that vary by less than `least` of the strongest.
-
-    The hats of one output sum to one, and what does not vary tells nothing.
-    """
+    """C⁺ right, without the combinations that vary by less than `least` of the strongest."""
     values, vectors = np.linalg.eigh(covariance)
     kept = values > least * max(float(values[-1]), np.finfo(float).tiny)
     return np.asarray(vectors[:, kept] @ ((vectors[:, kept].T @ right) / values[kept][:, None]))
@@ -427,7 +410,6 @@ def _knots(column: Array, shares: Array) -> Array:
 
 
 def _hats(column: Array, knots: Array) -> Array:
-    """The weights of linear interpolation (n, knots)."""
     result = np.zeros((column.size, knots.size))
     rows = np.arange(column.size)
     if knots.size == 1:
@@ -494,7 +476,6 @@ def _widened(apart: Apart, start: float) -> tuple[list[float], list[float]]:
 
 
 def _bisected(apart: Apart, moves: list[float], seen: list[float]) -> float:
-    """The move that sees SEEN, or half of the most that was seen."""
     goal = min(SEEN, 0.5 * max(seen))
     first = next(i for i, far in enumerate(seen) if far >= goal)
     low, high = moves[max(first - 1, 0)], moves[first]
@@ -503,7 +484,6 @@ def _bisected(apart: Apart, moves: list[float], seen: list[float]) -> float:
 
 
 def _edge(apart: Apart, low: float, high: float) -> float:
-    """The largest move that was answered, between one that is and one that is not."""
     return _between(low, high, lambda h: apart(h) is not None, 10)[0]
 
 
@@ -540,8 +520,7 @@ def moving_atoms(
 
     A first sample names the candidates, a second one at y counts them (k), a third at y ± h must
     have half of them at most (c). For a value of equal probability at both places each of the k + c
-    is in either sample with probability ½: a binomial tail, required to be so small that all
-    candidates, directions, moves and sides together stay below 1e-9.
+    is in either sample with probability ½: a binomial tail, below 1e-9 for all tests together.
     Outcomes of a quantiser stay where they are, and are not reported.
     """
     here, again, *others = rng.spawn(2 + 4 * D.shape[1])
@@ -597,7 +576,6 @@ def _columns(z: Array) -> list[Array]:
 
 
 def _count(column: Array, atoms: Array, size: float, part: float = SAME) -> Array:
-    """How often each atom occurs, up to rounding."""
     wide = part * np.maximum(np.abs(atoms), size)
     ordered = np.sort(column)
     low, high = atoms - wide, atoms + wide

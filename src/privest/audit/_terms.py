@@ -60,7 +60,6 @@ def as_audited(given: Audited) -> Mechanism | Sampler:
 
 
 def one_vector(y: ArrayLike, audited: Mechanism | Sampler) -> Array:
-    """The measurements y (m,) of the mechanism."""
     given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
     if isinstance(audited, Mechanism) and given.size != audited.measurements:
         raise InvalidInput(
@@ -132,14 +131,12 @@ class Look:
         cls, places: ArrayLike | None, samples: int, confidence: float,
         rng: np.random.Generator | int | None,
     ) -> Look:  # fmt: skip
-        """From the arguments of an audit."""
         named = np.zeros((0, 0)) if places is None else as_array(places, "search", ndim=(1, 2))
         generator = None if rng is None else np.random.default_rng(rng)
         count = as_count(samples, "samples", least=4)
         return cls(np.atleast_2d(named), count, as_confidence(confidence), generator)
 
     def at(self, usual: Callable[[], Array]) -> Look:
-        """The same, at the usual places where none were named."""
         return self if self.places.size else replace(self, places=usual())
 
     @property
@@ -155,7 +152,6 @@ class Look:
         return np.random.default_rng(13) if self.generator is None else self.generator
 
     def in_domain(self, count: int) -> Array:
-        """Measurement vectors (count, m) anywhere in the domain."""
         assert self.domain is not None
         low, high = self.domain.T
         return np.asarray(low + (high - low) * self.any_rng.random((count, len(self.domain))))
@@ -173,7 +169,6 @@ class Span(NamedTuple):
     high: float
 
     def within(self, u: Array) -> Flags:
-        """Which inputs lie in it."""
         return np.asarray((u >= self.low) & (u <= self.high))
 
 
@@ -186,7 +181,6 @@ class Found:
     disagrees_at    an input at which the channel's own formula for I(u) is wrong, or None.
     false_score_at  an input at which its own score is not the derivative of its log-density.
     span            the inputs that were searched; None: all of them, by the form of the channel.
-    resolution      the widest distance between neighbours among them.
     unresolved      the share of them on which the density was too rough for the screen.
     """
 
@@ -203,13 +197,12 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """What one method found about I_z(y) ≤ S, before a verdict; most fields as in `Certificate`.
+    """The finding of one method, before a verdict; most fields as in `Certificate`.
 
     least       a lower bound of the margin: above 1 the level is violated.
     refuted     a statement of the mechanism about itself is wrong.
     unsure      the numbers are too uncertain for "holds".
     undecided   one more reason if there is no verdict.
-    searched    the worst input of each channel.
     looked      points of `ASPECTS` that this method has examined.
     """
 
@@ -237,10 +230,10 @@ class Finding:
 
 
 def inverse_root(S: Array) -> tuple[Array, Array]:
-    """W with WWᵀ a generalised inverse of S on its range, and unit columns h with Sh = 0.
+    """W with WWᵀ a generalised inverse of S on its range, WᵀSW = I, and unit columns h with Sh = 0.
 
-    WᵀSW = I. In units in which the diagonal of S is one: measurements with very different levels
-    do not hide each other. A measurement with S_ii = 0 is one of the hidden columns.
+    In units in which the diagonal of S is one: measurements with very different levels do not hide
+    each other. A measurement with S_ii = 0 is one of the hidden columns.
     """
     size = np.sqrt(np.diagonal(S))
     seen, dark = np.flatnonzero(size > 0), np.flatnonzero(size == 0)
@@ -259,8 +252,7 @@ def inverse_root(S: Array) -> tuple[Array, Array]:
 def relative(S: PSD, information: Array) -> float:
     """λ_max(S^-½ I S^-½); inf where I reveals a direction h that S hides.
 
-    hᵀIh is compared with |h|ᵀ|I||h|, the size of what cancels in it: a hidden measurement is judged
-    by its own information, not next to that of the others.
+    hᵀIh is compared with |h|ᵀ|I||h|, the size of what cancels in it.
     """
     if not np.isfinite(information).all():
         return math.inf

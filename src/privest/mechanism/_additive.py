@@ -125,8 +125,6 @@ def epsilon_of_shift(law: Distribution, sensitivity: float) -> float:
         Student(ν, s)     (ν + 1) asinh(c/2s√ν)     Cauchy: ν = 1, 2 asinh(c/2γ)
         Staircase(ε, Δ)   ε ⌈c/Δ⌉                   the jumps, Δ apart, that c can cross
 
-    Student: with x = s√ν t and c = 2s√ν a the ratio is ((ν+1)/2) ln (1 + (t − 2a)²)/(1 + t²);
-    its derivative vanishes at t² − 2at − 1 = 0, where it is (ν + 1) asinh a.
     Infinite: Gaussian and every bounded distribution.
 
     >>> epsilon_of_shift(Laplace(0.5), 1.0), epsilon_of_shift(Staircase(1.0, 2.0), 2.5)
@@ -150,15 +148,14 @@ def epsilon_of_shift(law: Distribution, sensitivity: float) -> float:
 
 @dataclass(frozen=True)
 class BinaryQuantiser(Channel):
-    """z = 1{u + d ≤ C}, d of any distribution: P(z = 1|u) = F(x), x = C − u (Ke et al. 2025).
+    """z = 1{u + d ≤ C}: P(z = 1|u) = F(x), x = C − u (Ke et al. 2025).
 
         I_z(u) = f(x)²/(F(x)(1 − F(x)))
 
         sup, at x = 0:  Gaussian 2/πσ² ,  Laplace 1/b² ,  Cauchy 4/π²γ² ,  logistic 1/4s²
 
-    Never more than the information of the noise itself. Other noise is refused.
-    ε: Laplace c/b (tight), Cauchy sup_x ln F(x + c)/F(x) ≤ 2 asinh(c/2γ) (tight, by search),
-    logistic c/s. Gaussian: none. z is no estimate of u: nothing is unbiased.
+    Other noise is refused. ε: Laplace c/b (tight), Cauchy sup_x ln F(x + c)/F(x) (by search),
+    logistic c/s. Gaussian: none. z is no estimate of u.
 
     >>> channel = BinaryQuantiser(Laplace(0.5), threshold=1.0)
     >>> channel.worst, channel.worst_input, channel.epsilon(1.0)
@@ -243,7 +240,7 @@ class BinaryQuantiser(Channel):
 
     @classmethod
     def calibrated(cls, level: float, *, law: Distribution, threshold: float = 0.0) -> Self:  # type: ignore[override]
-        """The noise widened until the supremum is `level`: it goes like 1/scale²."""
+        """The noise widened until the supremum, which goes like 1/scale², is `level`."""
         largest = cls(law).worst
         return cls(law.scaled(math.sqrt(largest / as_positive(level, "level"))), threshold)
 

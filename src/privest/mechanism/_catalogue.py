@@ -1,7 +1,4 @@
-"""Every mechanism that the paper names (`subsec:app_mech`), by name; and calibration to a level.
-
-Where the paper leaves a choice open, the families' own files derive the one made here.
-"""
+"""Every mechanism that the paper names (`subsec:app_mech`), by name; and calibration to a level."""
 
 from __future__ import annotations
 
@@ -72,8 +69,7 @@ def calibrate(
     model   the model of the measurements, or how many there are.
     on      "data": channels on the measurements. A number or a diagonal S: one channel per
             measurement at its own level; any other S = LLᵀ: unit channels on Lᵀy, I ≤ LLᵀ.
-            "estimate": channels on the least-squares estimate, z = (HᵀH)^½ θ̂ + …, within s·I.
-            u = (HᵀH)^-½Hᵀy has orthonormal rows, so I_z(y) = i·P_H, with no worst direction; the
+            "estimate": channels on u = (HᵀH)^-½Hᵀy = (HᵀH)^½ θ̂, within s·I: I_z(y) = i·P_H. The
             estimate is (HᵀH)^-½ z, unbiased where E z = u.
 
     Raises NotCalibratable, with the reason, where no parameters keep the level.

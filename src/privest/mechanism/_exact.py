@@ -55,7 +55,7 @@ def exact_noise_of(law: Distribution) -> ExactNoise | None:
 
 
 class ExactChannels:
-    """How channels with exact noise on u = Ay + b are released (A None: the measurements).
+    """Channels with exact noise on u = Ay + b (A None: the measurements).
 
         z = b + shift + scale·g·(⌊w/g + W⌋ + X) ,   w = root·Ay ,   root·scale ≤ 1
 

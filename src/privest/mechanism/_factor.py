@@ -4,8 +4,8 @@
     k      (∫ f(−x)²/f(x) dx − 1)/4    of a truncated factor at the edge, from inside
     i(t)   E[h²/(1 − t²h²)]            inside; h = tanh(½ ln f(D)/f(−D))
 
-All three are the same for D, cD and 1/D (ln|z| = ln|v| + ln|D|, and a sign). So u/(1 + d) and a
-Gaussian or Laplace D of mean m ≠ 0 share closed forms. For other D only j is known, by quadrature.
+All three are the same for D, cD and 1/D. So u/(1 + d) and a Gaussian or Laplace D of mean m ≠ 0
+share closed forms. For other D only j is known, by quadrature.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ class ClosedForm:
 
         i(t) = e^{−1/b}(X/κ − arctan(X√κ)/κ^{3/2}) + ½(1 + e^{−2/b}) X²/(1 + κX²)
 
-    Gaussian: trapezoidal rule; poles at distance πσ²/2 from the line, steps of σ²/4: error e^-39,
-    O(len(t)/σ²) time.
+    Gaussian: trapezoidal rule in steps of σ²/4, error e^-39 (poles πσ²/2 from the line).
     """
 
     noise: Noise
@@ -78,7 +77,6 @@ class ClosedForm:
 
     @property
     def largest(self) -> float:
-        """max(j, k)."""
         return max(self.outside, self.edge)
 
     def inside(self, t: Array) -> Array:

@@ -69,7 +69,6 @@ class GaussianMechanism(Mechanism):
 
     @classmethod
     def calibrated(cls, level: PrivacyLevel | ArrayLike, measurements: int) -> Self:
-        """The mechanism with I_z(y) = S."""
         return cls(level, measurements)
 
     def simulate(
@@ -83,11 +82,10 @@ class GaussianMechanism(Mechanism):
     ) -> Array:
         """z̃ with protected noise (`mechanism.source.Protected`), multiples of 2⁻¹⁰; no seed.
 
-        I_z(y) ≤ S for every y (`literal`), E z̃ = Lᵀy inside the range (whose ends are multiples of
-        the grid, up to a step further in); the noise has variance at most 1 + 3·2⁻²²: discrete
-        noise and rounding. No value is rejected: beyond the range it is clipped, NaN is missing,
-        and every entry of z̃ that depends on it is NaN.
-        `trials` releases of the same y, each with noise of its own, reveal `trials` times S.
+        I_z(y) ≤ S for every y (`literal`), E z̃ = Lᵀy inside the range; the noise has variance at
+        most 1 + 3·2⁻²². No value is rejected: beyond the range it is clipped, NaN is missing, and
+        every entry of z̃ that depends on it is NaN. `trials` releases of the same y reveal `trials`
+        times S.
         """
         raw = repeated(of_size(real_numbers(y), self.measurements), trials)
         return as_protected(source).add_noise(
@@ -180,7 +178,7 @@ class GaussianMechanism(Mechanism):
         return self._literal[0]
 
     def _exactly(self, raw: Array) -> lattice.Exactly:
-        """Lᵀy without the zero rows, as exact sums; NaN where a measurement in it is missing."""
+        """Lᵀy as exact sums; NaN where a measurement in it is missing."""
         values, absent = split_missing(raw, finite=False)
         exact = lattice.sum_of_products(
             [(weights, values[..., place]) for weights, place in self._terms]
@@ -214,9 +212,8 @@ def literal_terms(S: PSD) -> tuple[Terms, bool]:
     """(Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]] as `PSD.factor_terms`, and whether LLᵀ ≤ S is certain.
 
     A number or a diagonal: every root is the largest double whose square is not above the level.
-    Else L is shrunk by a factor 1 − τ, τ ≤ 1e-9, until S − LLᵀ ≥ 0 is proved. Where that does not
-    work (S singular or nearly so, or more than 512 measurements coupled) the level that holds
-    literally is LLᵀ of these doubles, S to rounding.
+    Else L is shrunk by a factor 1 − τ, τ ≤ 1e-9, until S − LLᵀ ≥ 0 is proved. Where that fails (S
+    nearly singular, or more than 512 measurements coupled) the level is LLᵀ of these doubles.
     """
     own = S.pointwise
     if own is not None:

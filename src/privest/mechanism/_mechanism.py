@@ -33,7 +33,6 @@ class Channel(ABC):
     quadrature or summation (`numerics`), with an error.
 
     discrete     z takes values on a countable set (`outcomes`) and p is a mass; else a density.
-    worst_input  an input at which the information is largest, if there is one and it is known.
     WHY_NOT      why no choice of parameters bounds the information, where none does.
     """
 
@@ -148,9 +147,8 @@ class Channel(ABC):
         outcomes       the values of a discrete z, or a function of u.
         worst          the supremum of the information over u, if you know it.
 
-        With a density alone, samples come from its inverse distribution function by numbers, one
-        table for each distinct u. With a sampler alone, questions about the density raise an
-        error; `privest.audit` estimates the information from samples.
+        With a density alone, samples come from its inverse distribution function by numbers. With a
+        sampler alone, `privest.audit` estimates the information from samples.
 
         >>> channel = Channel.from_functions(log_density=lambda z, u: -np.abs(z - u) - np.log(2))
         >>> channel.sample([0.0, 5.0], np.random.default_rng(1)).shape
@@ -167,7 +165,6 @@ class Channel(ABC):
         return {field.name: getattr(self, field.name) for field in described}
 
     def _require_positive(self, *names: str) -> None:
-        """Fields of a frozen data class as numbers > 0."""
         for name in names:
             object.__setattr__(self, name, as_positive(getattr(self, name), name))
 
@@ -321,9 +318,9 @@ class Componentwise(Mechanism):
     ) -> Array:
         """z = u + shift + scale·e with protected noise e, for additive Laplace or Gaussian noise.
 
-        I_z(y) ≤ Aᵀdiag(1/scale²)A for every y, literally; z is a function of whole numbers.
-        No value is rejected; NaN is missing, and so is every z_i that depends on it.
-        Raises NotReleasable, whatever the measurements are, for every other channel.
+        I_z(y) ≤ Aᵀdiag(1/scale²)A for every y, literally. No value is rejected; NaN is missing, and
+        so is every z_i that depends on it. NotReleasable, whatever the measurements are, for other
+        channels.
         """
         return self._exact.release(y, source, trials)
 
@@ -378,7 +375,6 @@ class Componentwise(Mechanism):
         return z, u
 
     def _each(self, function: Callable[..., Array], *arrays: Array) -> Array:
-        """A function of a channel and its components, for every channel."""
         if self.common is not None:
             return function(self.common, *arrays)
         parts = [

@@ -8,10 +8,10 @@ t = u/ε and the log-odds 2a = ln p_ε(z)/p_−ε(z),
              score = h/(1 + th)/ε ,   I = E[h²/(1 − t²h²)]/ε² ,   h = tanh a
     edge     I → k/ε² as |t| → 1 ,    k = E sinh² a = (∫ p_−ε²/p_ε dz − 1)/4
 
-(p_ε − p_−ε)²/(4ε² p(z|u)) is convex in t and I is even: inside, the supremum is that limit, and
-sup I = max(j, k)/ε². It is **infinite** where p_ε and p_−ε do not cover each other (D of one sign):
-a sign that is seen reveals which end it was. At the kink |u| = ε the information is the larger of
-its one-sided limits, the score that of the outside. Truncated factors are Gaussian or Laplace.
+I is even and convex in t inside: sup I = max(j, k)/ε². It is **infinite** where p_ε and p_−ε do
+not cover each other (D of one sign): a sign that is seen reveals which end it was. At the kink
+|u| = ε the information is the larger of its one-sided limits, the score that of the outside.
+Truncated factors are Gaussian or Laplace.
 """
 
 from __future__ import annotations
@@ -172,7 +172,6 @@ class Factor(Channel):
         return self.truncate or 0.0
 
     def _truncates(self, u: Array) -> Flags:
-        """Which inputs are replaced."""
         return np.asarray(np.abs(u) < (self.truncate or 0.0))
 
     def _seen(self, u: float) -> tuple[float, ...]:
@@ -188,11 +187,10 @@ class Inverse(Factor):
         p(z|u) = f(g − 1) |u|/z² ,  g = u/z ,     score = (1 + g l'(g − 1))/u
         I_z(u) = j/u² ,  j = E(1 + g l')² = E g²l'² − 1 :  2 + 1/σ²  or  1 + 1/b²
 
-    Infinite at u = 0 without truncation, where z = 0 reveals u exactly. With `truncate` = ε the
-    supremum is max(j, k)/ε² (top of this file). **Trap:** for σ < 1.281 (b < 0.650) k, the limit
-    from inside, is the larger one, and for small σ no grid comes near it.
-    No finite ε of differential privacy. 1/z is unbiased, E 1/z = 1/u (outside); E z does not exist,
-    for g has a positive density at 0 and E 1/g diverges like ∫ dg/g.
+    Infinite at u = 0 without truncation; with `truncate` = ε the supremum is max(j, k)/ε².
+    **Trap:** for σ < 1.281 (b < 0.650) k, the limit from inside, is the larger one, and for small σ
+    no grid comes near it. No finite ε of differential privacy. 1/z is unbiased for 1/u; E z does
+    not exist.
 
     >>> Inverse(Gaussian(cov=0.5)).information([1.0, -2.0, 0.0])  # (2 + 2)/u²
     array([ 4.,  1., inf])
@@ -250,8 +248,7 @@ class Inverse(Factor):
         """The least threshold that keeps I ≤ level: ε = √(max(j, k)/level).
 
         The width of the noise is free. Left out, it is Gaussian with j = k (σ = 1.281): more noise
-        lowers the information j/u² of every input outside; less makes ε grow like e^{2/σ²}, while
-        the level is reached only at the edge, from inside.
+        lowers the information j/u² outside; less makes ε grow like e^{2/σ²}.
         """
         s = as_positive(level, "level")
         unit = cls(balanced(Gaussian) if noise is None else noise, 1.0)
@@ -274,10 +271,9 @@ class Gain(Factor):
         p(z|u) = f(D)/|u| ,  D = z/u ,     score = −(1 + D l'(D))/u ,  l = ln f
         I_z(u) = j/u² ,  j = E(1 + D l'(D))² :  2 + m²/σ² (Gaussian),  1 + m²/b² (Laplace), mean m
 
-    Smooth densities have finite information away from 0; a density that jumps at a D ≠ 0 (uniform
-    step sizes) has **infinite** information at every u, for the jump moves with u: n outputs reveal
-    u to within 1/n. At u = 0 the output is 0: sup = ∞ without truncation, for which D is Gaussian
-    or Laplace of mean m ≠ 0. Unbiased where E D = 1, truncated too. No finite ε.
+    A density that jumps at a D ≠ 0 (uniform step sizes) has **infinite** information at every u,
+    for the jump moves with u. At u = 0 the output is 0: sup = ∞ without truncation, for which D is
+    Gaussian or Laplace of mean m ≠ 0. Unbiased where E D = 1, truncated too. No finite ε.
 
     >>> Gain(Gaussian(cov=0.5, mean=1.0)).information([1.0, -2.0, 0.0])  # (2 + 2)/u²
     array([ 4.,  1., inf])
@@ -340,7 +336,7 @@ class Gain(Factor):
     def calibrated(cls, level: float, *, law: Distribution | None = None) -> Self:  # type: ignore[override]
         """The least threshold that keeps I ≤ level: ε = √(max(j, k)/level).
 
-        `law` is free. Left out: N(1, σ²) with σ = 1.281, at which j = k, as in `Inverse`.
+        `law` left out: N(1, σ²) with σ = 1.281, at which j = k, as in `Inverse`.
         """
         s = as_positive(level, "level")
         plain = cls(Inverse(balanced(Gaussian))._factor if law is None else law)
@@ -357,7 +353,6 @@ class Gain(Factor):
 
 
 def _gain(z: Array, u: Array) -> Array:
-    """D = z/u, |D| ≤ 1e150."""
     with np.errstate(over="ignore"):
         return np.asarray(np.clip(z / u, -FAR, FAR))
 
@@ -368,10 +363,8 @@ class TwinUniform(Channel):
 
         p(z|u) = 1/(2(b − a)|u|)  where  a ≤ |z/u − 1| ≤ b ,     score −1/u there
 
-    The paper leaves the two intervals open: these keep E D = 1, so E z = u, and every input is
-    changed by at least a|u|. a = 0 is the plain uniform distribution around 1.
-    Information **infinite** at every u: the density jumps at the edges of the intervals, which
-    move with u; at u = 0 the output is 0. **Trap:** E score² is 1/u². Brackenbury et al. 2019.
+    E z = u. Information **infinite** at every u: the density jumps at the edges of the intervals,
+    which move with u. **Trap:** E score² is 1/u². Brackenbury et al. 2019.
 
     >>> channel = TwinUniform(inner=0.25, outer=0.75)
     >>> np.exp(channel.log_density([2.0, 3.0, 4.0], 2.0))  # D = 1, 1.5, 2; 1/(2·0.5·2)
@@ -435,15 +428,11 @@ class PrivacyWeights(Channel):
 
         I_z(u) = 1/v + v'²/2v² ,   v' = 2τ²u
 
-    τ² = weight_variance, σ² = variance. With w = σ²/v ∈ (0, 1] this is
-
-        σ² I = (1 + 2τ²)w − 2τ²w² :   largest at w = min(1, (1 + 2τ²)/4τ²), so
-
         sup I = 1/σ²                    at u = 0                              for τ² ≤ ½
         sup I = (1 + 2τ²)²/(8τ²σ²)      at u² = (σ/τ)²(2τ² − 1)/(2τ² + 1)     for τ² > ½
 
-    A weight of τ² ≤ ½ costs no additive noise. Unbiased: E z = u. No finite ε. The paper leaves
-    the distribution of the weights open; Gaussian ones keep p(z|u) in closed form. Ke et al. 2023.
+    for σ² I = (1 + 2τ²)w − 2τ²w², w = σ²/v; τ² = weight_variance, σ² = variance. A weight of
+    τ² ≤ ½ costs no additive noise. Unbiased. No finite ε. Ke et al. 2023.
 
     >>> PrivacyWeights(weight_variance=0.25, variance=2.0).worst
     0.5

@@ -57,11 +57,9 @@ class ProbabilisticQuantiser(_Grid):
         triangular  p = B(x) = ¾ − x²  (|x| ≤ ½) ,  ½(3/2 − |x|)²  (½ ≤ |x| ≤ 3/2) ,   var z = Δ²/4
                     I_z(u) = (4 + 4s²/(¾ − s²))/Δ²
 
-    Uniform: infinite on the grid, where an outcome appears whose probability grows linearly;
-    truncation (`remark:truncation`) only moves the place (Liu et al. 2026, Wang et al. 2023).
-    Triangular: sup I = 6/Δ² at s = ±½, for a mass that vanishes like x² contributes B'²/B = 2 up to
-    the end. **Trap:** the sum over outcomes of positive probability is 4/Δ² at that u; 6/Δ² is the
-    limit from both sides, and is what `information` returns. No finite ε in both cases.
+    Uniform: infinite on the grid; truncation (`remark:truncation`) only moves the place (Liu et al.
+    2026, Wang et al. 2023). Triangular: sup I = 6/Δ² at s = ±½. **Trap:** the sum over outcomes of
+    positive probability is 4/Δ² at that u; `information` returns the limit 6/Δ². No finite ε.
 
     >>> ProbabilisticQuantiser(2.0).information([0.5, 1.0, 2.0])
     array([1.33333333, 1.        ,        inf])
@@ -151,11 +149,9 @@ class LaplaceQuantiser(_Grid):
         p = e^{−|ξ|} sinh h                                  |ξ| ≥ h     score sign(ξ)/b
         p = −½(expm1(−h − ξ) + expm1(−h + ξ))                |ξ| ≤ h     score e^{−h} sinh ξ/(bp)
 
-    Summed, with ξ of the nearest grid point: b² I_z(u) = q(cosh ξ − q)/(1 − q cosh ξ), q = e^{−h}.
-    This grows with |ξ| up to 1 at |ξ| = h, the edge of a cell: sup I = 1/b² for every step, as
-    without rounding. ε = c/b, tight: beyond both inputs the masses fall by e^{−c/b}.
-    Biased, by the rounding that the noise does not smooth out:
-    |E z − u| ≤ (Δ/π) Σ_k 1/(k(1 + (2πkb/Δ)²)), 0.9 % of Δ at Δ = b. Lang et al. 2023.
+    and b² I_z(u) = q(cosh ξ − q)/(1 − q cosh ξ), q = e^{−h}, ξ of the nearest grid point: sup I =
+    1/b² at the edge of a cell, for every step. ε = c/b, tight. Biased by |E z − u| ≤ (Δ/π) Σ_k
+    1/(k(1 + (2πkb/Δ)²)), 0.9% of Δ at Δ = b. Lang et al. 2023.
 
     >>> channel = LaplaceQuantiser(step=1.0, scale=0.5)
     >>> channel.worst, channel.epsilon(1.0)
@@ -188,7 +184,6 @@ class LaplaceQuantiser(_Grid):
         return np.where(size < h, np.log(self._middle(np.minimum(size, h))), outer)
 
     def score(self, z: ArrayLike, u: ArrayLike) -> Array:
-        """NaN off the grid."""
         h = self._half
         xi = self._offset(z, u) * (2.0 * h)
         size = np.abs(xi)

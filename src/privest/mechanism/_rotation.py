@@ -27,19 +27,17 @@ class GeometricPerturbation(Mechanism):
     """z = R A y + t + e: R a uniform random orthogonal matrix, t public, e ~ N(0, σ²I).
 
     R is fresh for each y. A (q×m, q ≥ 2) is the identity unless given. With u = Ay, ρ = ‖u‖,
-    r = ‖z − t‖, κ = rρ/σ², c the cosine of a uniform direction (`log_average`, Bessel functions):
+    r = ‖z − t‖, κ = rρ/σ², c the cosine of a uniform direction (`log_average`):
 
         p(z|y) = (2πσ²)^{−q/2} e^{−(r−ρ)²/2σ²} E e^{κ(c−1)}
         score  = Aᵀn (r A_q(κ) − ρ)/σ² ,   n = u/ρ ,  A_q = I_{q/2}/I_{q/2−1}
         I_z(y) = i(ρ) Aᵀn nᵀA ,   i(ρ) = E (r A_q − ρ)²/σ⁴ < 1/σ² ,  → 1/σ² as ρ → ∞, 0 at 0
 
-    i by Gauss-Legendre over the distribution of r, whose deviation is at most σ: mean ± 13σ.
-    The supremum AᵀA/σ² is a limit in every direction, attained in none. E z = t: nothing is
-    unbiased. No finite ε. Chen and Liu 2011.
+    i by Gauss-Legendre over r. The supremum AᵀA/σ² is a limit in every direction. E z = t. No
+    finite ε. Chen and Liu 2011.
 
-    variance = 0 is the pure rotation (Chen and Liu 2005): z is uniform on a sphere of radius ‖u‖.
-    It reveals ‖u‖ exactly and nothing else: information infinite along u (`information` has inf
-    where u uᵀ ≠ 0, everywhere at u = 0) and no density.
+    variance = 0 is the pure rotation (Chen and Liu 2005): z is uniform on a sphere of radius ‖u‖,
+    which it reveals exactly: information infinite along u (inf where u uᵀ ≠ 0), and no density.
 
     >>> mechanism = GeometricPerturbation(2, variance=0.25, translation=[1.0, 0.0])
     >>> mechanism.worst_information().tolist()
@@ -151,7 +149,6 @@ class GeometricPerturbation(Mechanism):
         return given if self.matrix is None else given @ self.matrix.T
 
     def _back(self, along: Array) -> Array:
-        """Aᵀ times."""
         return along if self.matrix is None else along @ self.matrix
 
     def _require_noise(self) -> None:

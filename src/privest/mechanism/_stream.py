@@ -37,24 +37,19 @@ from privest.release import Release, missing_in
 
 
 class StreamMechanism:
-    """The data holder's side of a stream: sees the readings, gives releases.
+    """The data owner's side of a stream: sees the measurements, gives releases.
 
         z̃_k = A_k Ȳ_k + e_k ,   e_k ~ N(0, I) ,   A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ] ,   S_k = ℓ_kℓ_kᵀ
 
-    Guarantees: I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`); a missing reading (NaN or masked)
-    is a step with S_k = 0 and is left out of all later steps too. Which ones are missing is
-    public.
-    Where a part of a vector measurement is missing the others are shown, U = 0: z̃ = B y_O + e with
-    BᵀB = S_OO − S_OM S_MM⁺ S_MO, the largest level of the readings O that are there whose
-    embedding stays below S_k (for a diagonal S_k their own levels), so I ≤ S_k as before
-    (`privacy._parts`). Nothing is shown of such a step where that is 0, where the level looks
-    back, and where a level that mixes readings has a `range` (it clips sums of all readings of a
-    step, and what it promises is said of these) or `parts=False`.
-    Keeps: nothing for U = 0, the last b readings where releases look back b steps, all of them
-    for a dense level. Ends with an error, not a release, when the level has no further step.
-    Threads take turns. A copy that goes on shows the same readings again with other noise: a
-    ledger (`Ledger.source`) notices, this does not.
-    Attained by: equals the paper's z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k through z_k = ℓ_k z̃_k.
+    I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`). A missing measurement (NaN or masked; which ones
+    is public) is a step with S_k = 0 and is left out of all later steps too. Where a part of a
+    vector measurement is missing the others are shown, U = 0: z̃ = B y_O + e with BᵀB = S_OO − S_OM
+    S_MM⁺ S_MO, so I ≤ S_k as before (`privacy.parts`). Nothing is shown of such a step where that
+    is 0, where the level looks back, and where a level that mixes measurements has a `range` or
+    `parts=False`. Keeps nothing for U = 0, the last b measurements where releases look back b
+    steps, all of them for a dense level. Threads take turns. A copy that goes on shows the same
+    measurements again with other noise: a ledger (`Account.source`) notices, this does not. The
+    paper's z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k is ℓ_k z̃_k.
 
     >>> from privest.privacy import StreamLevel
     >>> mechanism = StreamMechanism(StreamLevel.constant(1.0, lags=[0.5]))
@@ -86,11 +81,11 @@ class StreamMechanism:
         clip_between(self.level, self.range, self._past, 0, last)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Release:
-        """The release of the next reading or readings, with noise of a simulation generator.
+        """The release of the next measurements, with noise of a simulation generator.
 
-        y: a number or a vector of m_k (one step), or several steps one after another (a vector,
-        or one row a step). NaN or masked: missing. Many series, y (series, K, m): each is a stream
-        of its own from step 0, with noise of its own; this mechanism's stream does not move.
+        y: a number or a vector of m_k (one step), or several steps one after another (a vector, or
+        one row a step). NaN or masked: missing. Many series, y (series, K, m): each is a stream of
+        its own from step 0, with noise of its own; this mechanism's stream does not move.
         """
         source = as_source(rng)
         given = real_numbers(y)
@@ -108,13 +103,12 @@ class StreamMechanism:
         return self._released(source, sizes, lambda: shown, lambda: (absent, past))
 
     def release(self, y: ArrayLike, source: Source | None = None) -> Release:
-        """The release of the next reading or readings, with protected noise; it has no seed.
+        """The release of the next measurements, with protected noise; it has no seed.
 
-        I_{Z̄_k}(Ȳ_k) ≤ S̄_k, literally for one number a reading, else for S̄_k = AᵀA with the doubles
-        A (of a part of a step, too, where S_k is regular; else to rounding); values are multiples
-        of 2⁻¹⁰, with noise of variance at most 1 + 3·2⁻²². Nothing is refused because of a value:
-        beyond the range (of every coordinate of A_kȲ_k) it is clipped, NaN or masked is missing.
-        y as in `simulate`.
+        I_{Z̄_k}(Ȳ_k) ≤ S̄_k, literally for one number a measurement, else for S̄_k = AᵀA with the
+        doubles A; values are multiples of 2⁻¹⁰, with noise of variance at most 1 + 3·2⁻²². No value
+        is rejected: beyond the range (of every coordinate of A_kȲ_k) it is clipped, NaN or masked
+        is missing. y as in `simulate`.
         """
         protected, given = as_protected(source), real_numbers(y)
         if given.ndim == 3:
@@ -141,7 +135,6 @@ class StreamMechanism:
         return self._of_series(noisy.reshape(given.shape), protected)
 
     def _require_series(self, given: Array) -> None:
-        """Refuse what is not (series, steps, m) of this level."""
         level, (_, steps, m) = self.level, given.shape
         if level.block is None or m != level.block or given.size == 0:
             raise InvalidInput(
@@ -214,7 +207,7 @@ class StreamMechanism:
     def _shown(
         self, values: Array, start: int, stop: int, absent: Flags | None = None
     ) -> tuple[Array, Array]:
-        """A_kȲ_k of these steps, and the readings to remember after them."""
+        """A_kȲ_k of these steps, and the measurements to remember after them."""
         level = self.level
         own = level.pointwise(start, stop)
         if own is not None:
@@ -252,7 +245,7 @@ class StreamMechanism:
     def _readings(
         self, given: Array, sizes: tuple[int, ...], *, finite: bool
     ) -> tuple[Array, Flags | None]:
-        """Readings with 0 where nothing is shown, and where that is."""
+        """Measurements with 0 where nothing is shown, and where that is."""
         values, absent = split_missing(given, finite=finite)
         flat = values.ravel()
         if absent is None:
@@ -262,7 +255,7 @@ class StreamMechanism:
         return np.where(hidden, 0.0, flat), hidden
 
     def _sizes(self, values: Array) -> tuple[int, ...]:
-        """The m_k of the steps that these readings fill, exactly."""
+        """The m_k of the steps that these measurements fill, exactly."""
         level, start = self.level, self.steps
         if level.steps == start:
             raise InvalidInput(
@@ -283,7 +276,6 @@ class StreamMechanism:
         return level.sizes_between(start, stop)
 
     def _count(self, values: Array, block: int) -> int:
-        """How many steps of `block` readings these are."""
         count, rest = divmod(values.size, block)
         if not count or rest or values.ndim > 2 or values.shape[1:] not in ((), (block,)):
             raise InvalidInput(
@@ -297,9 +289,9 @@ class StreamMechanism:
     def statement(
         self, sensitivity: float | Adjacency | None = None, *, delta: float = 1e-6
     ) -> Statement:
-        """What all releases of the stream together promise (`privacy.grid_statement`).
+        """The promise of all releases of the stream together (`privacy.grid_statement`).
 
-        With a range it holds for every change of one reading; `sensitivity` is a condition.
+        With a range it holds for every change of one measurement; `sensitivity` is a condition.
         """
         widths, level = None, self.level
         if self.range is not None:
@@ -313,10 +305,9 @@ class StreamMechanism:
         )  # fmt: skip
 
     def as_mechanism(self, steps: int | None = None) -> RunningMechanism:
-        """The first `steps` steps as one mechanism, for an audit: each draw is a stream of its own.
+        """The first `steps` steps (all by default) as one mechanism, for an audit.
 
-        All steps of the level by default. It claims A of these steps, I_{Z̄_k}(Ȳ_k) = AᵀA = S̄_k.
-        Reads nothing of this stream.
+        Each draw is a stream of its own. It claims A of these steps, I_{Z̄_k}(Ȳ_k) = AᵀA = S̄_k.
         """
         level, fresh, span = self.level, type(self), self.range
         steps = level.steps if steps is None else steps

@@ -28,9 +28,8 @@ class AffineMechanism(Mechanism):
 
         p(z|y) = ∏ f((B⁻¹z − u)_i)/|det B| ,   I_z(y) = i_d Aᵀ(BBᵀ)⁻¹A  for every y
 
-    with i_d the information of d: attained everywhere. Unbiased for Ay + b where E d = 0.
-    A (nearly) singular B is refused: a combination of measurements would be released without noise.
-    So is one with more columns than rows (Gaussian d: give a Cholesky factor of BBᵀ instead).
+    with i_d the information of d. Unbiased for Ay + b where E d = 0. A (nearly) singular B is
+    refused: a combination of measurements would be released without noise.
 
     >>> from privest.noise import Laplace
     >>> mechanism = AffineMechanism(Laplace(1.0), matrix=[[2.0]], spread=[[4.0]], offset=[1.0])
@@ -171,13 +170,10 @@ Released = Callable[[Array, Source | None], ArrayLike]
 
 @runtime_checkable
 class Runnable(Protocol):
-    """A data owner's object that can be audited: `StreamMechanism`, a table release."""
+    """A data owner's object that can be audited, such as `StreamMechanism`."""
 
     def as_mechanism(self, *steps: int) -> Mechanism:
-        """Its code as a mechanism on all measurements at once: `simulate` runs it from the start.
-
-        Density, score and information are those of the level that it claims.
-        """
+        """Its code as a mechanism on all measurements at once, run from the start."""
         ...
 
 

@@ -58,7 +58,7 @@ def _as_given(y: ArrayLike) -> AnyArray:
 
 
 def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
-    """Objects: real numbers, integers of any size, or None (missing)."""
+    """Real numbers, integers of any size, or None (missing)."""
     values = np.full(raw.size, np.nan)
     for i in range(raw.size) if absent is None else np.flatnonzero(~absent):
         number = raw.flat[i]
@@ -94,10 +94,7 @@ def repeated(values: Array, trials: int | None) -> Array:
 
 
 def marked(exact: Exactly, absent: Flags | None) -> Exactly:
-    """The values to be released, NaN where it depends on a missing value: the source keeps NaN.
-
-    A source that sends an earlier release again returns what was missing then.
-    """
+    """The values to be released, NaN where it depends on a missing value: the source keeps NaN."""
     if absent is not None:
         exact.high[absent] = np.nan
     return exact
@@ -121,7 +118,7 @@ def split_missing(values: Array, *, finite: bool) -> tuple[Array, Flags | None]:
 def require_room(shown: Array, width: Array | float = 1.0) -> None:
     """Refuse numbers beside which noise of this width is lost in the rounding of doubles.
 
-    It cannot say which of the two is out of place, nor show the number: either may be.
+    The message cannot show the number: it may be private.
     """
     if not isinstance(width, float) or width != 1.0:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

@@ -2,13 +2,12 @@
 
     I(u) = E (∂ ln p/∂u)²
 
-The errors of a plain integral or sum, and what is done here:
+A plain integral or sum fails where
 
-- p jumps in u (z = u + uniform noise, a jump in z that moves with u): the integral is finite, the
-  information infinite. Every jump in z is followed as u moves. One that stays put costs nothing.
-- p has a kink in u (a mechanism that changes its rule at an edge): the information has two
-  one-sided limits; the larger one counts. It is E s±², with the one-sided scores at u itself: next
-  to the edge the information can be far from its limit at every distance that a double can hold.
+- p jumps in u (a jump in z that moves with u): the information is infinite. Every jump in z is
+  followed as u moves; one that stays put costs nothing.
+- p has a kink in u: the larger of the two one-sided limits counts. It is E s±², with the one-sided
+  scores at u itself: next to the edge the information can be far from its limit.
 - the probability of an outcome vanishes at u: it adds lim p'²/p, not 0. A one-sided limit again.
 """
 
@@ -51,16 +50,15 @@ def information_by_numbers(channel: Channel, u: float) -> Quadrature:
 
     Infinite where p(z|u) jumps in u, or an outcome's probability vanishes slower than
     quadratically, or z is a constant. Where the one-sided limits differ: the larger one.
-    Outcomes that the channel does not list (below 1e-18) are left out.
     Cost: 10⁵ to 10⁷ log-densities for a continuous channel, hundreds an outcome for a discrete one.
     """
     return _summed(channel, float(u)) if channel.discrete else _integrated(channel, float(u))
 
 
 def score_is_false(channel: Channel, u: float) -> bool:
-    """Has the channel a score of its own that is not the derivative of its log-density at u?
+    """Whether the channel's own score is not the derivative of its log-density at u.
 
-    Looked at for all likely outcomes, or at 33 quantiles out to four deviations of a normal law.
+    At all likely outcomes, or 33 quantiles out to four deviations of a normal distribution.
     """
     if not has_score(channel):
         return False
@@ -94,7 +92,6 @@ def _believed(channel: Channel, z: Array, u: float) -> Channel:
 
 
 def _scoreless(channel: Channel) -> Channel:
-    """The same law, without the channel's own score."""
     return Channel.from_functions(
         log_density=channel.log_density,
         support=channel.support,
@@ -145,7 +142,7 @@ def density_at(channel: Channel, u: float) -> NumericalDensity:
 
 
 def _diverges(channel: Channel, u: float) -> bool:
-    """Does the information grow without end on the way to u, from both sides?"""
+    """Whether the information grows without end on the way to u, from both sides."""
     for side in (-1, 1):
         away = u + side * max(abs(u), 1.0) * LADDER[:3]
         far, middle, near = (rough_information(channel, float(v)) for v in away)
@@ -155,7 +152,7 @@ def _diverges(channel: Channel, u: float) -> bool:
 
 
 def rough_information(channel: Channel, u: float) -> float:
-    """I(u) to a few digits, at a fifth of the cost or less: for a search. Sees no jumps."""
+    """I(u) to a few digits. Sees no jumps."""
     if channel.discrete:
         return information_by_numbers(channel, u).value
     z, weight = density_at(channel, u).nodes
@@ -170,7 +167,7 @@ def rough_information(channel: Channel, u: float) -> float:
 
 
 def _moves(channel: Channel, point: float, u: float, unit: float, width: float) -> bool:
-    """Does the jump of p(·|u) at this z move with u, that is: does p(z|·) jump at u?"""
+    """Whether the jump of p(·|u) at this z moves with u, that is: whether p(z|·) jumps at u."""
     near = point + np.array([-1e-8, 1e-8]) * width
     level = float(np.max(log_density(channel, near, u)))
 
@@ -229,7 +226,7 @@ def _summed(channel: Channel, u: float) -> Quadrature:
 
 
 def _outcomes_move(channel: Channel, likely: Array, u: float) -> bool:
-    """Do the outcomes themselves move with u, so that they give it away?
+    """Whether the outcomes themselves move with u, and reveal it.
 
     A mass that is matched to a tolerance is flat around u and jumps to zero a little further on;
     and other outcomes do the same from there. A rule that changes once does not.
@@ -245,7 +242,7 @@ def _outcomes_move(channel: Channel, likely: Array, u: float) -> bool:
 
 
 def _loses(channel: Channel, u: float, far: float) -> bool:
-    """Does the probability of a likely outcome at u jump to nothing on the way to u + far?"""
+    """Whether the probability of a likely outcome at u jumps to nothing on the way to u + far."""
     z = _outcomes(channel, u)
     here, there = log_density(channel, z, u), log_density(channel, z, u + far)
     lost = (here > SEEN) & (there < here - GONE)
@@ -319,7 +316,7 @@ def _nothing(unit: float, u: float) -> bool:
 
 
 def _kinks(channel: Channel, z: Array, u: float, unit: float, at_least: int) -> tuple[bool, float]:
-    """Has ln p(z|·) a kink at u (for at least so many z)? If one is only near: a step clear of it.
+    """Whether ln p(z|·) has a kink at u (for `at_least` z); if one is near: a step clear of it.
 
     D(h) = |l(u+h) + l(u−h) − 2l(u)|/h falls like h where l is smooth; over a kink it stays.
     """
@@ -344,9 +341,9 @@ def _kinks(channel: Channel, z: Array, u: float, unit: float, at_least: int) -> 
 def score_by_differences(channel: Channel, z: Array, u: Array) -> Array:
     """∂ ln p(z|u)/∂u by extrapolated central differences; NaN where p is zero.
 
-    Steps stay clear of the channel's landmarks as they move with u; at a landmark itself the
-    result is the mean of both sides.
-    Cost: about 50 log-densities an entry, and `landmarks` for every different u.
+    Steps stay clear of the channel's landmarks as they move with u; at a landmark the result is the
+    mean of both sides. Cost: about 50 log-densities an entry, and `landmarks` for every different
+    u.
     """
     z, u = np.broadcast_arrays(z, u)
     clear = np.full(z.shape, np.inf)
@@ -357,7 +354,7 @@ def score_by_differences(channel: Channel, z: Array, u: Array) -> Array:
 
 
 def has_score(channel: Channel) -> bool:
-    """Does the channel bring its own score, not the one by differences?"""
+    """Whether the channel brings its own score."""
     return bool(getattr(channel, "has_score", type(channel).score is not Channel.score))
 
 
@@ -417,7 +414,7 @@ def reach(channel: Channel, z: Array, u: Array, start: Array) -> Array:
 
 
 def clear_of_landmarks(channel: Channel, z: Array, u: float) -> Array:
-    """Half the move of u after which a landmark or an end of the support arrives at z.
+    """Half the change of u after which a landmark or an end of the support arrives at z.
 
     At a landmark itself: no limit from that one. None at all where z is discrete.
     """

@@ -102,8 +102,7 @@ class RandomisedResponse:
         E[unit·z + zero] = y ,   variance 1/s ,   s = `level` ≤ 4 sinh²(ε/2)
 
     A value that is neither 0 nor 1 counts as the nearer of both (½ as 1): nothing is rejected.
-    Pure ε: for any two values and every outcome, probabilities differ by a factor of at most e^ε,
-    exactly (lattice/PROOF.md §9). Every ε-private release of a bit can be made from this one.
+    Pure ε, exactly (lattice/PROOF.md §9).
 
     >>> coin = RandomisedResponse(1.0)
     >>> coin.chance([0.0, 1.0]).round(6).tolist(), round(coin.guess, 3)

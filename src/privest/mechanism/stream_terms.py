@@ -20,11 +20,11 @@ def stream_terms(
     level: StreamLevel, past: Array, values: Array, start: int, stop: int,
     absent: Flags | None = None,
 ) -> tuple[Products, Array]:  # fmt: skip
-    """A_kȲ_k of these steps as Σ_t c_t∘v_t, own readings first, and the past of the next step.
+    """A_kȲ_k of these steps as Σ_t c_t∘v_t, own measurements first, and the past of the next step.
 
-    values (…, readings of these steps), with axes before for several series at once; past (…, p)
-    the readings that these steps look back to (`begun`). `absent`: flags of the values that are 0
-    because nothing is shown there (`hidden_of`).
+    values (…, measurements of these steps), with axes before for several series at once; past (…,
+    p) the measurements that these steps look back to (`begun`). `absent`: flags of the values that
+    are 0 because nothing is shown there (`hidden_of`).
     """
     own = level.pointwise(start, stop)
     if own is not None:
@@ -49,14 +49,13 @@ def stream_terms(
 
 
 def _flat_rows(column: Array) -> Array:
-    """(…, K, m) as (…, Km)."""
     return column.reshape(*column.shape[:-2], -1)
 
 
 def hidden_of(
     level: StreamLevel, absent: Flags, start: int, sizes: tuple[int, ...], *, parts: bool
 ) -> Flags:
-    """`privacy._parts.hidden_entries` of readings (…, all of these steps), whatever their sizes."""
+    """`privacy.parts.hidden_entries` of measurements (…, all of these steps)."""
     if level.block is not None:
         by_step = absent.reshape(*absent.shape[:-1], len(sizes), level.block)
         return hidden_entries(level, start, by_step, parts=parts).reshape(absent.shape)

@@ -26,12 +26,12 @@ def path(tmp_path):
 def test_the_second_run_gets_the_same_numbers_and_says_so(path, caplog):
     first = Kept(path)
     released = first.add_noise(Y)
-    assert not first.reused
+    assert not first.resent
     assert (released != Y).all()
     assert not caplog.messages
     again = Kept(path)
     assert np.array_equal(again.add_noise(Y.copy()), released)
-    assert again.reused
+    assert again.resent
     assert caplog.messages == [
         f"privest: the release in {path} is used again: nothing new is shown."
     ]
@@ -196,7 +196,7 @@ def test_a_quicker_process_is_noticed(path, monkeypatch):
     )
     late = Kept(path)
     assert np.array_equal(late.add_noise(Y), other)
-    assert late.reused
+    assert late.resent
 
 
 def test_a_short_key_is_none(path):

@@ -151,5 +151,5 @@ def test_a_run_that_failed_begins_with_the_same_values(tmp_path):
     one, _ = average(Y, Kept(tmp_path / "first.release"), tolerance=1e-9)
     again = Kept(tmp_path / "first.release")
     two, variance = average(Y, again)
-    assert again.reused
+    assert again.resent
     assert np.allclose(two, one, atol=1e-5 * np.sqrt(variance))

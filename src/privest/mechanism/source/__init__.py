@@ -1,14 +1,12 @@
-"""Where release noise comes from: the one door. No other module on a release path draws numbers.
+"""Sources of release noise. No other module on a release path draws numbers.
 
-A source is handed what would be shown without privacy, Lᵀy in units of its noise, and returns it
-with independent noise of unit information on every entry. Whoever releases (a mechanism, a
-stream, a sensor, a table) computes what to show, and goes through `add_noise`.
+A source is handed Lᵀy in units of its noise, and returns it with independent noise of unit
+information on every entry (`add_noise`).
 
     Protected     exact discrete noise of `privest.lattice`: what `release` uses
-    OpenDPNoise   the same law from OpenDP's sampler, a second source
+    OpenDPNoise   the same distribution from OpenDP's sampler, a second source
     Kept          a release that is on disk before anybody sees it
-    Generated     a numpy generator, Seeded  a seed bound to the release: simulations; whatever was
-                  released through them says `simulated`
+    Generated     a numpy generator, Seeded  a seed bound to the release: simulations
 """
 
 from privest.mechanism.inputs import LARGEST as LARGEST

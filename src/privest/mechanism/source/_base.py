@@ -1,4 +1,4 @@
-"""A source of privacy noise, and the guard against noise that is lost in rounding."""
+"""A source of privacy noise."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ class Source(ABC):
         """shown + e, e independent of unit information, a new array.
 
         `shown` may be a function (then `shape` is that of what it returns): a protected source
-        calls it after its noise is drawn, so that no reading is touched before.
-        All of it is one release, or, given `sizes`, as many steps of a stream one after another,
-        the first of them step `at`, each a release of its own. `clip`: what is shown stays between
-        these multiples of the lattice's grid, 2⁻¹⁰, before the noise is added.
-        NaN in what a real release is to show is missing, and NaN in what is returned. A release of
-        before is returned as it was, NaN where nothing was shown then. `fingerprint`: of the level
-        or the mechanism, public; a source that keeps releases refuses one of another.
+        calls it after its noise is drawn, so that no measurement is touched before. All of it is
+        one release, or, given `sizes`, as many steps of a stream one after another, the first of
+        them step `at`, each a release of its own. `clip`: what is shown stays between these
+        multiples of the lattice's grid, 2⁻¹⁰, before the noise is added. NaN in what a real release
+        is to show is missing, and NaN in what is returned. A release of before is returned as it
+        was. `fingerprint`: of the level or the mechanism, public; a source that keeps releases
+        refuses one of another.
 
-        Where `law` is a `Coin`, `shown` are the readings themselves, in doubles; a bit comes back
-        for each, 0 or 1, P(wrong) = q. The coin clips, and `clip` is None.
+        Where `law` is a `Coin`, `shown` are the values themselves, in doubles; a bit comes back for
+        each, 0 or 1, P(wrong) = q. The coin clips, and `clip` is None.
         """
 
     @property
     def kind(self) -> str:
-        """Which sources can take up this one's state."""
+        """The sources that can take up this one's state."""
         return type(self).__name__
 
     def state(self) -> dict[str, Any]:
@@ -84,7 +84,6 @@ def numbers(shown: Shown) -> Numbers:
 
 
 def shape_of(shown: Numbers) -> tuple[int, ...]:
-    """The shape of what is shown."""
     return np.shape(shown.high if isinstance(shown, Exactly) else shown)
 
 
@@ -98,7 +97,7 @@ def in_doubles(shown: Shown, clip: Clip | None = None) -> Array:
 
 
 def law_fact(law: Law) -> str:
-    """The law of a release, as a text that tells laws apart. Refuses one that is not known."""
+    """The distribution of a release, as a text; refuses one that is not known."""
     if isinstance(law, Coin):
         return f"coin {law.flips} {law.low!r} {law.high!r} True"
     return as_choice(law, get_args(Added), "law")
@@ -165,19 +164,18 @@ class Protected(Source):
 
     @staticmethod
     def _bits(y: Array, coin: lattice.Coin, words: lattice.Unsigned) -> Array:
-        """A bit of every reading, NaN where it is missing."""
+        """A bit of every value, NaN where it is missing."""
         bits = lattice.tossed(coin, y, words).astype(np.float64)
         bits[np.isnan(y)] = np.nan
         return bits
 
     def _integers(self, count: int, law: Law) -> AnyArray:
-        """X, (count,)."""
         draw = lattice.gaussian_integers if law == "gaussian" else lattice.laplace_integers
         return draw(count)
 
 
 class OpenDPNoise(Protected):
-    """The same law from the sampler of OpenDP (extra `opendp`): a second source, not a fallback.
+    """The same distribution from the sampler of OpenDP (extra `opendp`): a second source.
 
     About 100 times slower. Rounding and coins are ours in both.
     """

@@ -43,20 +43,18 @@ SPENT = "To release these too is to show more: choose another file, and count bo
 class Kept(Source):
     """One release that is on disk before anybody sees it, and is used again when asked for again.
 
-    A run that failed after its messages were sent, and draws new noise when it is repeated, shows
-    every reading twice. Here the first run writes what it releases to `path`, for its owner alone
-    to read, before it returns it; every later run of the same readings at the same level gets
-    these numbers, shows nothing new, and says so (logging, "privest").
+    A run that is repeated with new noise reveals every measurement twice. Here the first run writes
+    what it releases to `path`, for its owner alone to read, before it returns it; every later run
+    at the same level gets these numbers, and says so (logging, "privest").
 
-    The noise of the first run is that of `source` (protected if None). `facts` (texts and numbers,
-    such as level=4.0) are public, written down, and compared one by one, so that an error can name
-    them; so are the fingerprint of the level, the law and the range that the release was made with.
+    `source` (protected if None) gives the noise of the first run. `facts` (texts and numbers, such
+    as level=4.0) are public, written down, and compared one by one; so are the fingerprint of the
+    level, the distribution and the range.
 
     A tag goes with it, HMAC-SHA256 under a random key in the file `path`.key, so that a changed
-    file is refused. Nothing in the two files is made of the readings of a real release. They are
-    never compared: where they are others now, the release of before is sent again. A simulation
-    has a tag of its readings, and refuses others. To release other readings, or the same ones
-    again, is a choice: another path, and all releases count.
+    file is refused. Nothing in the two files is made of the measurements of a real release, which
+    are never compared; a simulation has a tag of its measurements, and refuses others. To release
+    other measurements needs another path, and all releases count.
     """
 
     def __init__(
@@ -73,11 +71,6 @@ class Kept(Source):
     @property
     def grid(self) -> float:  # type: ignore[override]
         return self.source.grid
-
-    @property
-    def reused(self) -> bool:
-        """Whether the last release was one of before."""
-        return self.resent
 
     @property
     def key_path(self) -> Path:

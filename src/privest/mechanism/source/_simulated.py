@@ -1,4 +1,4 @@
-"""Simulated noise, for experiments: it protects nothing against who knows how it was made."""
+"""Simulated noise, for experiments: it protects nothing against an attacker who knows its seed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from privest.reading import counted, read_fields, read_text
 class Simulated(Source):
     """Continuous noise: shown + e in doubles.
 
-    Raises InvalidInput where the noise would be lost in rounding: there the sum is the reading.
+    Raises InvalidInput where the noise would be lost in rounding.
     """
 
     simulated = True
@@ -56,7 +56,7 @@ class Simulated(Source):
 
     @staticmethod
     def _bits(y: Array, uniform: Array, coin: Coin) -> Array:
-        """1 where U < P(1 | y), in doubles; NaN where a reading is missing."""
+        """1 where U < P(1 | y), in doubles; NaN where a value is missing."""
         q = float(coin.wrong)
         chance = np.where(y >= coin.middle, 1.0 - q, q)
         return np.where(np.isnan(y), np.nan, uniform < chance)
@@ -100,12 +100,10 @@ class Seeded(Simulated):
 
         e = √(−2 ln u) cos 2πv ,   u, v = SHAKE-256(seed, facts, place, the exact numbers shown)
 
-    The same noise on two different releases gives the readings away: y + e/√s and y + e/√s' are two
-    equations with two unknowns, and y' + e − (y + e) is the difference of two data sets. Here any
-    other reading, level (it scales what is shown), place or fact means other noise; the same
-    release again is the same numbers, and shows nothing new. The steps of a stream are bound one
-    by one: in whatever blocks they come, the noise is the same. Nothing is remembered: two sensors
-    that share a source, a reading and a level need different facts, hence sources of their own.
+    The same noise on two different releases would reveal the measurements. Here any other
+    measurement, level, place or fact means other noise; the same release again is the same numbers.
+    The steps of a stream are bound one by one, in whatever blocks they come. Two sensors that share
+    a source, a measurement and a level need different facts.
     """
 
     bound = True
@@ -139,7 +137,6 @@ class Seeded(Simulated):
         return np.asarray((np.frombuffer(drawn, dtype="<u8").reshape(-1, 2).T + 0.5) * 2.0**-64)
 
     def _words(self, place: str, numbers: bytes) -> bytes:
-        """Two words of 64 bits for every number shown."""
         return hashlib.shake_256(self._key + place.encode() + numbers).digest(2 * len(numbers))
 
     def state(self) -> dict[str, Any]:
@@ -183,11 +180,11 @@ def _as_given(given: object, name: str) -> object:
 def seeded(
     seed: int | np.random.Generator | np.random.RandomState | None, *facts: object
 ) -> Source:
-    """A simulated source for a trial: fresh for None, else bound to the release (`Seeded`).
+    """A simulated source: fresh for None, else bound to the release (`Seeded`).
 
     `facts` (texts and numbers) tell apart releases that would show the same numbers: the name of a
-    column, the number of an agent. A generator of numpy gives a seed: copies of it (scikit-learn
-    clones them) would else put the same noise on other readings.
+    column, the number of an agent. A generator gives a seed: copies of it (scikit-learn clones
+    them) would else put the same noise on other measurements.
     """
     if seed is None:
         return Generated(np.random.default_rng())
