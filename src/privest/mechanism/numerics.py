@@ -145,25 +145,13 @@ def _diverges(channel: Channel, u: float) -> bool:
     """Whether the information grows without end on the way to u, from both sides."""
     for side in (-1, 1):
         away = u + side * max(abs(u), 1.0) * LADDER[:3]
-        far, middle, near = (rough_information(channel, float(v)) for v in away)
+        far, middle, near = (
+            density_at(channel, v).expectation(_squared(channel, v, math.inf)).value
+            for v in away.tolist()
+        )
         if not near > GROWS * middle > GROWS**2 * far:
             return False
     return True
-
-
-def rough_information(channel: Channel, u: float) -> float:
-    """I(u) to a few digits. Sees no jumps."""
-    if channel.discrete:
-        return information_by_numbers(channel, u).value
-    z, weight = density_at(channel, u).nodes
-    live = weight > 1e-14
-    z, weight = z[live], weight[live]
-    if has_score(channel):
-        score = score_and_error(channel, z, u, math.inf)[0]
-    else:
-        h = 1e-4 * np.minimum(_reach(channel, z, u), 1e300)
-        score = (log_density(channel, z, u + h) - log_density(channel, z, u - h)) / (2 * h)
-    return float(weight @ np.nan_to_num(score, nan=0.0, posinf=0.0, neginf=0.0) ** 2)
 
 
 def _moves(channel: Channel, point: float, u: float, unit: float, width: float) -> bool:

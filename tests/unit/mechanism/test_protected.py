@@ -8,14 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import scipy
 
 import privest as pv
 from privest import lattice
 from privest.errors import InvalidInput, NotReleasable
 from privest.lattice import _rounding
 from privest.mechanism import GaussianMechanism, GeometricPerturbation, StreamMechanism
-from privest.mechanism.source import Generated, Kept, OpenDPNoise, Protected, Seeded, as_protected
+from privest.mechanism.source import Generated, Kept, Protected, Seeded, as_protected
 from privest.mechanism.stream_terms import begun, stream_terms
 
 S = np.array([[4.0, 2.0, 1.0], [2.0, 3.0, 0.5], [1.0, 0.5, 2.0]])
@@ -135,16 +134,6 @@ def test_a_simulation_is_never_kept_as_a_release(tmp_path):
 def test_other_laws_are_for_simulation():
     with pytest.raises(NotReleasable, match="simulation only"):
         GeometricPerturbation(3, variance=0.0).release(Y[:3])
-
-
-def test_two_sources_one_contract():
-    """OpenDP's sampler in the place of ours: the same law (two-sample, 5 deviations)."""
-    pytest.importorskip("opendp", reason="needs the extra 'opendp'")
-    mechanism, trials = GaussianMechanism(S, 3), 4000
-    mine, theirs = (mechanism.release(Y[:3], source, trials) for source in (None, OpenDPNoise()))
-    for one, other in zip(mine.T, theirs.T):
-        assert scipy.stats.ks_2samp(one, other).pvalue > 1e-6
-        assert np.array_equal(np.mod(other, 2.0**-10), np.zeros(trials))
 
 
 def test_the_moments_are_those_promised():

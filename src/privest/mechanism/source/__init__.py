@@ -4,7 +4,6 @@ A source is handed Lᵀy in units of its noise, and returns it with independent 
 information on every entry (`add_noise`).
 
     Protected     exact discrete noise of `privest.lattice`: what `release` uses
-    OpenDPNoise   the same distribution from OpenDP's sampler, a second source
     Kept          a release that is on disk before anybody sees it
     Generated     a numpy generator, Seeded  a seed bound to the release: simulations
 """
@@ -15,7 +14,6 @@ from privest.mechanism.source._base import (
     Added,
     Clip,
     Law,
-    OpenDPNoise,
     Protected,
     Shown,
     Source,
@@ -30,6 +28,6 @@ from privest.mechanism.source._kept import Kept
 from privest.mechanism.source._simulated import Generated, Seeded, as_source, seeded
 
 __all__ = [
-    "LARGEST", "Added", "Clip", "Generated", "Kept", "Law", "OpenDPNoise", "Protected", "Seeded",
+    "LARGEST", "Added", "Clip", "Generated", "Kept", "Law", "Protected", "Seeded",
     "Shown", "Source", "as_integers", "as_protected", "as_source", "require_room", "seeded",
 ]  # fmt: skip

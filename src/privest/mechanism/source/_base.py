@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -11,7 +10,7 @@ import numpy as np
 
 from privest import lattice
 from privest.arrays import AnyArray, Array, as_choice, fingerprint_of
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import InvalidInput
 from privest.lattice import GRID, Coin, Exactly
 
 # Of the noise that is added; or a coin, which takes the place of the reading.
@@ -172,35 +171,6 @@ class Protected(Source):
     def _integers(self, count: int, law: Law) -> AnyArray:
         draw = lattice.gaussian_integers if law == "gaussian" else lattice.laplace_integers
         return draw(count)
-
-
-class OpenDPNoise(Protected):
-    """The same distribution from the sampler of OpenDP (extra `opendp`): a second source.
-
-    About 100 times slower. Rounding and coins are ours in both.
-    """
-
-    def __init__(self) -> None:
-        try:
-            from opendp import prelude
-        except ImportError:
-            raise MissingDependency(
-                "OpenDP is not installed. Install it with: pip install 'privest[opendp]'"
-            ) from None
-        prelude.enable_features("contrib")
-        self._opendp = prelude
-
-    def _integers(self, count: int, law: Law) -> AnyArray:
-        # The scales are doubles: their rounding, 1e-16, is far below the slack of the constants.
-        dp, space = self._opendp, self._opendp.vector_domain(self._opendp.atom_domain(T=int))
-        if law == "gaussian":
-            sampler = dp.m.make_gaussian(
-                space, dp.l2_distance(T=float), scale=math.sqrt(lattice.GAUSSIAN.variance)
-            )
-        else:
-            scale = -1.0 / math.log(lattice.LAPLACE.ratio)
-            sampler = dp.m.make_laplace(space, dp.l1_distance(T=int), scale=scale)
-        return np.asarray(sampler([0] * count), dtype=np.int64)
 
 
 def as_protected(given: Source | None) -> Source:
