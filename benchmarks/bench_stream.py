@@ -1,4 +1,4 @@
-"""Streams in batch: every bound and every estimate from one factorisation."""
+"""Streams in batch: every bound from one factorisation."""
 
 import itertools
 
@@ -10,12 +10,10 @@ from benchmarks.timing import compare
 from privest.paper import reference
 
 N, STEPS = 5, 10**6
-ROUTES = {False: "NumPy", True: "compiled"}
 
 
-def everything(model, level, releases, compiled=None):
-    estimates, bound = pv.bounds.stream_estimates(model, level, releases, compiled=compiled)
-    return estimates, bound.covariance
+def everything(model, level):
+    return pv.bound(model, level).covariance
 
 
 def dense_rows():
@@ -43,10 +41,10 @@ def dense_rows():
         def cholesky(square=square):
             scipy.linalg.lapack.dpotrf(square, lower=1, clean=0)
 
-        def ours(model=model, level=level, z=z):
-            return everything(model, level, z)
+        def ours(model=model, level=level):
+            return everything(model, level)
 
-        name = f"dense stream, all bounds and estimates, K = {steps}"
+        name = f"dense stream, all bounds, K = {steps}"
         yield compare(
             name, ours, "algorithms 1-3, literally", the_paper,
             at_least=faster, again=5, repeats=1,
@@ -75,16 +73,15 @@ def banded_rows():
         lower, _ = scipy.linalg.lapack.dpbtrf(band, lower=1)
         scipy.linalg.lapack.dtbtrs(lower, right, uplo="L")
 
-    for compiled, limit_us in ((False, 2.0), (True, 0.5)):
-        yield compare(
-            f"banded b = {reach}, every k, K = {STEPS:,}, {ROUTES[compiled]}",
-            lambda compiled=compiled: everything(model, level, z, compiled),
-            "banded Cholesky and solve alone",
-            lapack,
-            items=STEPS,
-            limit_us=limit_us,
-            repeats=5,
-        )
+    yield compare(
+        f"banded b = {reach}, every k, K = {STEPS:,}",
+        lambda: everything(model, level),
+        "banded Cholesky and solve alone",
+        lapack,
+        items=STEPS,
+        limit_us=2.0,
+        repeats=5,
+    )
 
 
 def statsmodels_filter(H, z, samples=200_000):
@@ -119,27 +116,26 @@ def filterpy_update(H, z, samples=5_000):
 
 
 def independent_rows():
-    """U = 0, every bound and every estimate, per sample against recursive least squares."""
+    """U = 0, every bound, per sample against recursive least squares."""
     model, S, z = million()
     level = pv.StreamLevel(S)
     peers = {
-        "statsmodels RecursiveLS.filter": (statsmodels_filter, {False: 5, True: 15}),
-        "padasip FilterRLS.adapt": (padasip_adapt, {False: 30}),
-        "filterpy KalmanFilter": (filterpy_update, {False: 30}),
+        "statsmodels RecursiveLS.filter": (statsmodels_filter, 5),
+        "padasip FilterRLS.adapt": (padasip_adapt, 30),
+        "filterpy KalmanFilter": (filterpy_update, 30),
     }
     for peer, (make, faster) in peers.items():
         work, samples = make(model.matrix, z)
-        for compiled, at_least in faster.items():
-            yield compare(
-                f"U = 0, every k, K = {STEPS:,}, {ROUTES[compiled]}",
-                lambda compiled=compiled: everything(model, level, z, compiled),
-                f"{peer}, {samples:,} samples, scaled",
-                work,
-                at_least=at_least,
-                items=STEPS,
-                scale=STEPS / samples,
-                repeats=7,
-            )
+        yield compare(
+            f"U = 0, every k, K = {STEPS:,}",
+            lambda: everything(model, level),
+            f"{peer}, {samples:,} samples, scaled",
+            work,
+            at_least=faster,
+            items=STEPS,
+            scale=STEPS / samples,
+            repeats=7,
+        )
 
 
 def rows():

@@ -168,7 +168,6 @@ CALLS = {
     },
     "estimator.PrivateRLS": {
         "level": 1.0, "parameters": 2, "noise": 1.0, "classical": False, "blocks": False,
-        "compiled": False,
     },
     "estimator.clipping_cost": {
         "model": pv.LinearModel(ROWS, noise=1.0), "level": 1.0, "range": (-1.0, 2.0),

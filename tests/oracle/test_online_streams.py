@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.bounds import stream_estimates
 from privest.linalg.sequential import DenseRows
 from strategies import relative_error
+from stream_oracle import dense_estimate
 from theorems.test_streams import Stream, streams
 
 
@@ -57,8 +57,8 @@ def test_any_partition_gives_the_batch_results(s):
         if condition < 1e6:
             assert relative_error(rls.covariance, bound[last - 1].covariance) < 1e-9
     if rls.identifiable and condition < 1e6:
-        estimates, _ = stream_estimates(s.model(), level, np.concatenate(released))
-        assert np.abs(rls.value - estimates[-1]).max() < 1e-8 * (1 + np.abs(rls.value).max())
+        expected = dense_estimate(s.model(), level, np.concatenate(released))
+        assert np.abs(rls.value - expected).max() < 1e-8 * (1 + np.abs(rls.value).max())
 
 
 @settings(max_examples=60)
@@ -88,12 +88,9 @@ def test_a_missing_reading_is_a_step_at_level_zero(s, share):
     scale = max(np.abs(bound.information[-1]).max(), 1e-9)
     assert np.abs(rls.information - bound.information[-1]).max() < 1e-9 * scale
     if bound.first is not None and np.linalg.cond(bound.information[-1]) < 1e6:
-        shown = np.concatenate(released)
-        if hidden.any():
-            with pytest.raises(pv.errors.InvalidInput, match="PrivateRLS takes missing ones"):
-                stream_estimates(s.model(), zeroed, shown)
-        estimates, _ = stream_estimates(s.model(), zeroed, np.nan_to_num(shown))
-        assert np.abs(rls.value - estimates[-1]).max() < 1e-8 * (1 + np.abs(rls.value).max())
+        shown = np.nan_to_num(np.concatenate(released))
+        expected = dense_estimate(s.model(), zeroed, shown)
+        assert np.abs(rls.value - expected).max() < 1e-8 * (1 + np.abs(rls.value).max())
 
 
 @pytest.mark.parametrize("reach", [0, 2, 40])
@@ -304,9 +301,7 @@ def test_memory_does_not_grow_with_the_stream():
 
 
 @pytest.mark.parametrize("lags", [[], [0.5, -0.2]])
-@pytest.mark.parametrize("compiled", [False, None])
-def test_long_blocks_and_the_batch_agree(lags, compiled):
-    """60 000 readings in blocks: long enough for the compiled loops where they are installed."""
+def test_long_blocks_and_the_batch_agree(lags):
     rng = np.random.default_rng(0)
     K = 60_000
     H, y = rng.standard_normal((K, 3)), rng.standard_normal(K)
@@ -314,7 +309,7 @@ def test_long_blocks_and_the_batch_agree(lags, compiled):
     level, noise = pv.StreamLevel.constant(1.5, lags=lags), pv.noise.Gaussian(cov=0.4)
     mechanism = pv.StreamMechanism(level)
     whole = mechanism.simulate(y, rng)
-    one, many = (pv.PrivateRLS(level, 3, noise, compiled=compiled) for _ in range(2))
+    one, many = (pv.PrivateRLS(level, 3, noise) for _ in range(2))
     one.update(whole, H)
     sizes = (1,) * K
     for a, b in ((0, 10), (10, 30_000), (30_000, 30_001), (30_001, K)):
@@ -323,21 +318,22 @@ def test_long_blocks_and_the_batch_agree(lags, compiled):
     assert relative_error(one.covariance, many.covariance) < 1e-11
 
 
-def test_batch_estimates_take_off_the_mean_of_the_noise():
+def test_estimates_take_off_the_mean_of_the_noise():
     rng = np.random.default_rng(0)
     H, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
     for level in (pv.StreamLevel.constant(2.0), pv.StreamLevel.constant(2.0, lags=[0.5])):
         found = []
         for mean in (0.0, 3.0):
             release = pv.StreamMechanism(level).simulate(y + mean, np.random.default_rng(1))
-            model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5, mean=mean))
-            found.append(stream_estimates(model, level.first(30), release.values)[0])
+            rls = pv.PrivateRLS(level, 2, pv.noise.Gaussian(cov=0.5, mean=mean))
+            rls.update(release, H)
+            found.append(rls.value)
         assert np.allclose(found[0], found[1], rtol=0, atol=1e-9)
 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_single_steps():
-    """One reading an update, b = 4: still the batch's result to 1e-9 after 10⁵ of them."""
+    """One reading an update, b = 4: still the result of one update to 1e-9 after 10⁵ of them."""
     rng = np.random.default_rng(0)
     steps = 100_000
     level, noise = (
@@ -352,6 +348,8 @@ def test_a_hundred_thousand_single_steps():
         released[k] = release.values[0]
         rls.update(release, H[k])
     model = pv.LinearModel(H, noise=noise)
-    estimates, bound = stream_estimates(model, level.first(steps), released)
-    assert relative_error(rls.value, estimates[-1]) < 1e-9
+    whole = pv.PrivateRLS(level, 3, noise)
+    whole.update(pv.Release(0, steps, released, None, level.fingerprint, True), H)
+    assert relative_error(rls.value, whole.value) < 1e-9
+    bound = pv.bound(model, level.first(steps))
     assert relative_error(rls.covariance, bound[steps - 1].covariance) < 1e-9

@@ -98,7 +98,7 @@ ROOMS = {
 MODULES = {
     "arrays", "checkpoint", "errors", "estimator.device", "estimator.inference",
     "estimator.likelihood", "estimator.regression", "estimator.result", "estimator.starts",
-    "files", "lattice.coins", "lazy", "linalg.appending", "linalg.batched", "linalg.compiled",
+    "files", "lattice.coins", "lazy", "linalg.appending", "linalg.batched",
     "linalg.compiling", "linalg.cumulative", "linalg.running", "linalg.sequential",
     "linalg.shorted", "linalg.tolerances", "linalg.validation",
     "mechanism.affine", "mechanism.inputs", "mechanism.numerics", "mechanism.rows",

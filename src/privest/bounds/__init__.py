@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from privest.bounds._contrast import ContrastBound as ContrastBound
     from privest.bounds._prior import above_prior as above_prior
     from privest.bounds._prior import prior_information, release_level
-    from privest.bounds._stream import stream_bound as stream_bound
-    from privest.bounds._stream import stream_estimates as stream_estimates
+    from privest.bounds._stream import StreamBound as StreamBound
     from privest.bounds._sweep import Sweep as Sweep
     from privest.bounds._sweep import sweep
     from privest.bounds._trace import TraceBound, trace_bound
@@ -37,7 +36,7 @@ else:
         "_consensus": "consensus_bound",
         "_contrast": "ContrastBound",
         "_prior": "above_prior prior_information release_level",
-        "_stream": "stream_bound stream_estimates",
+        "_stream": "StreamBound",
         "_sweep": "Sweep sweep",
         "_trace": "TraceBound best_linear_release trace_bound weight_root",
     })  # fmt: skip

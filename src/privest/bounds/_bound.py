@@ -300,9 +300,9 @@ def bound(
     if isinstance(level, StreamLevel):
         if prior is not None or theta is not None:
             raise InvalidInput("the bound of a stream is of a linear model without a prior.")
-        from privest.bounds._stream import stream_bound
+        from privest.bounds._stream import StreamBound
 
-        return stream_bound(local, level)
+        return StreamBound(local, level)
     matrix = level_for(level, local)
     if prior is None:
         return LinearBound(local, matrix)

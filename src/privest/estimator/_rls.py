@@ -58,7 +58,6 @@ class PrivateRLS:
     noise       distribution of w at one step, or its variance; independent between steps.
     classical   keep Σ_CR too (free, and always there, with one level and one distribution for all).
     blocks      keep sums by blocks of time, for `block_errors`.
-    compiled    machine code for long blocks, see `bound`.
 
     Unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the bound for every
     mechanism within the level (`thm:opt`). Raises NotIdentifiable, with the hidden directions,
@@ -83,12 +82,11 @@ class PrivateRLS:
         *,
         classical: bool = False,
         blocks: bool = False,
-        compiled: bool | None = None,
     ) -> None:
         self.level = as_stream_level(level)
         classical, blocks = as_flag(classical, "classical"), as_flag(blocks, "blocks")
         self.parameters = as_count(parameters, "parameters", least=1)
-        self.noise, self.compiled = as_joint(noise), compiled
+        self.noise = as_joint(noise)
         block = self.level.block
         if self.noise.size not in (None, block):
             raise InvalidInput(
@@ -228,7 +226,7 @@ class PrivateRLS:
         if steps.absent is not None:
             seen = ~steps.absent
             weight, unit, shift = weight * seen, unit * seen, shift * seen
-        triangle = tall_triangle(H, steps.values, weight, unit, shift, compiled=self.compiled)
+        triangle = tall_triangle(H, steps.values, weight, unit, shift)
         if self._blocks is not None:
             self._blocks.add(weighted_rows(H, steps.values, weight, unit, shift))
         if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
@@ -260,7 +258,7 @@ class PrivateRLS:
         if steps.absent is not None:
             weight = weight * ~steps.absent
         # With any readings: only the part of H is wanted.
-        return tall_triangle(H, steps.values, weight, weight, 0.0, compiled=self.compiled)
+        return tall_triangle(H, steps.values, weight, weight, 0.0)
 
     def _require_finite(self, steps: Steps, H: Array) -> None:
         if H.size > LONG:  # shorter ones were looked through when they came

@@ -10,7 +10,6 @@ with cond R, not with its square.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Never
 
@@ -19,13 +18,18 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.linalg import compiled as machine
 from privest.linalg._root import InformationRoot
-from privest.linalg.tolerances import GRAM_CONDITION, GROWTH, LARGEST_ROOT, rounding
+from privest.linalg.tolerances import (
+    GRAM_CONDITION,
+    GROWTH,
+    LARGEST,
+    LARGEST_ROOT,
+    SMALLEST,
+    rounding,
+)
 from privest.reading import state_array, state_flag, state_number
 
 CHUNK = 16384  # rows at a time: they stay in cache between the products
-PAIRED = 2  # rows side by side: a wider, faster product whose off-diagonal blocks are dropped
 
 
 class RunningLeastSquares:
@@ -222,27 +226,22 @@ def _reason(zero: list[str], tied: list[str]) -> str:
 
 
 def tall_triangle(
-    matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float,
-    *, compiled: bool | None = None,
-) -> Array:  # fmt: skip
+    matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
+) -> Array:
     """R of [g∘H, u∘z − v], (n + 1, n + 1), from very many rows in one pass.
 
     H (m, n), z (m,), weight g, unit u and shift v numbers or (m,). The Cholesky factor of the Gram
-    matrix where the columns are well conditioned, else a QR of chunks. `compiled`: the Gram matrix
-    by machine code (None: where numba is installed and m is large).
+    matrix where the columns are well conditioned, else a QR of chunks.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        if compiled is not False and machine.wanted(compiled, len(matrix)):
-            gram = machine.gram(matrix, right, weight, unit, shift)
-        elif np.ndim(weight) or np.ndim(unit) or np.ndim(shift):
+        if np.ndim(weight) or np.ndim(unit) or np.ndim(shift):
             gram = np.zeros((matrix.shape[1] + 1,) * 2)
             for rows in _weighted_chunks(matrix, right, weight, unit, shift):
                 gram += rows.T @ rows
         else:
             gram = _plain_gram(matrix, right, float(weight), float(unit), float(shift))
-    with np.errstate(invalid="ignore"):
         scale = np.sqrt(np.diagonal(gram))
-    if (scale > 1e-125).all() and (scale < 1e125).all():
+    if (scale > SMALLEST**0.5).all() and (scale < LARGEST**0.5).all():
         correlation = gram / scale / scale[:, None]
         values = np.linalg.eigvalsh(correlation)
         if values[0] * GRAM_CONDITION > values[-1]:
@@ -257,66 +256,33 @@ def weighted_rows(
     matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
 ) -> Array:
     """The rows [g∘H, u∘z − v] (m, n + 1) of `tall_triangle` themselves."""
-    whole = slice(None)
     rows = np.empty((len(matrix), matrix.shape[1] + 1))
-    np.multiply(matrix, _column(weight, whole), out=rows[:, :-1])
-    np.multiply(right[:, None], _column(unit, whole), out=rows[:, -1:])
-    rows[:, -1:] -= _column(shift, whole)
+    np.multiply(matrix.T, weight, out=rows.T[:-1])
+    np.multiply(right, unit, out=rows[:, -1])
+    rows[:, -1] -= shift
     return rows
 
 
 def _plain_gram(matrix: Array, right: Array, weight: float, unit: float, shift: float) -> Array:
     """The Gram matrix where the weights are numbers: nothing is copied."""
     n = matrix.shape[1]
-    own, crossed, total = np.zeros((n, n)), np.zeros(n), 0.0
+    gram = np.zeros((n + 1, n + 1))
     for at in range(0, len(matrix), CHUNK):
         rows, values = matrix[at : at + CHUNK], right[at : at + CHUNK]
         if shift:
             values = values - shift / unit
-        if len(rows) % PAIRED == 0 and rows.flags.c_contiguous:
-            wide, pairs = rows.reshape(-1, PAIRED * n), values.reshape(-1, PAIRED)
-            square, mixed = wide.T @ wide, wide.T @ pairs
-            own += square[:n, :n] + square[n:, n:]  # the sum of the diagonal blocks
-            crossed += mixed[:n, 0] + mixed[n:, 1]
-        else:
-            own += rows.T @ rows
-            crossed += rows.T @ values
-        total += float(values @ values)
-    gram = np.empty((n + 1, n + 1))
-    gram[:n, :n] = weight**2 * own
-    gram[:n, n] = gram[n, :n] = weight * unit * crossed
-    gram[n, n] = unit**2 * total
-    return gram
+        gram[:n, :n] += rows.T @ rows
+        gram[:n, n] += rows.T @ values
+        gram[n, n] += values @ values
+    gram[n, :n] = gram[:n, n]
+    size = np.array([weight] * n + [unit])
+    return gram * size * size[:, None]
 
 
 def _weighted_chunks(
     matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
 ) -> Iterator[Array]:
-    n = matrix.shape[1]
-    step = CHUNK // 2
-    buffer = _kept(min(step, len(matrix)), n + 1)
-    for at in range(0, len(matrix), step):
-        part = slice(at, min(at + step, len(matrix)))
-        rows = buffer[: part.stop - at]
-        np.multiply(matrix[part], _column(weight, part), out=rows[:, :n])
-        np.multiply(right[part, None], _column(unit, part), out=rows[:, n:])
-        if np.ndim(shift) or shift:
-            rows[:, n:] -= _column(shift, part)
-        yield rows
-
-
-_THREAD = threading.local()
-
-
-def _kept(rows: int, columns: int) -> Array:
-    """Memory that a thread keeps: to fetch it from the system costs more than to fill it."""
-    held: Array | None = getattr(_THREAD, "buffer", None)
-    if held is None or len(held) < rows * columns:
-        held = _THREAD.buffer = np.empty(rows * columns)
-    return held[: rows * columns].reshape(rows, columns)
-
-
-def _column(value: Array | float, part: slice) -> Array:
-    """A part of a vector as a column, or the number."""
-    array = np.asarray(value)
-    return array[part, None] if array.ndim else array
+    vectors = [np.broadcast_to(value, len(matrix)) for value in (weight, unit, shift)]
+    for at in range(0, len(matrix), CHUNK // 2):
+        part = slice(at, at + CHUNK // 2)
+        yield weighted_rows(matrix[part], right[part], *(vector[part] for vector in vectors))

@@ -17,8 +17,6 @@ from privest.errors import NumericalFailure
 from privest.linalg import batched
 from privest.linalg._psd import PSD, Blocks
 from privest.linalg._whitening import whitening
-from privest.linalg.compiled import whiten_banded
-from privest.linalg.cumulative import Columns, PointwiseColumns, StoredColumns
 
 PANEL = 64  # rows at a time: wide enough for BLAS, narrow enough to waste little
 
@@ -49,25 +47,6 @@ class Rows(ABC):
     def whiten(self, covariance: PSD, right: Array) -> Array:
         """C⁻¹ X for X (M, c), V = A Σ̄ Aᵀ + I = C Cᵀ."""
 
-    def columns(
-        self, covariance: PSD, matrix: Array, release: Array | None = None,
-        *, compiled: bool = False,
-    ) -> Columns:  # fmt: skip
-        """C⁻¹[A H, z̃] for H (M, n) and releases z̃ (M,), or C⁻¹A H alone."""
-        quick = self._quick_columns(covariance, matrix, release, compiled)
-        if quick is not None:
-            return quick
-        right = self.times(matrix)
-        if release is not None:
-            right = np.concatenate([right, release[:, None]], axis=1)
-        return StoredColumns(self.whiten(covariance, right).T)
-
-    def _quick_columns(
-        self, covariance: PSD, matrix: Array, release: Array | None, compiled: bool
-    ) -> Columns | None:
-        """The same without a factorisation, where the structure has a way."""
-        return None
-
 
 class IndependentRows(Rows):
     """U = 0: A = Lᵀ of a block-diagonal level. The kernel of a single release, O(M)."""
@@ -84,14 +63,6 @@ class IndependentRows(Rows):
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
         return whitening(self.level, covariance).whiten(right)
-
-    def _quick_columns(
-        self, covariance: PSD, matrix: Array, release: Array | None, compiled: bool
-    ) -> Columns | None:
-        s, variance = self.level.pointwise, covariance.pointwise
-        if s is None or variance is None:
-            return None
-        return PointwiseColumns(matrix, release, s, variance)
 
 
 class DenseRows(Rows):
@@ -173,19 +144,6 @@ class BandedRows(Rows):
             raise NumericalFailure(LOST)
         solved, _ = scipy.linalg.lapack.dtbtrs(lower, np.asfortranarray(right), uplo="L")
         return np.asarray(solved)
-
-    def _quick_columns(
-        self, covariance: PSD, matrix: Array, release: Array | None, compiled: bool
-    ) -> Columns | None:
-        if not compiled or self.block > 1:
-            return None
-        deviation = np.sqrt(covariance.diagonal())
-        given = np.zeros(0) if release is None else release
-        shown = self.blocks[: self.reach + 1, :, 0, 0]
-        result = whiten_banded(shown, deviation, matrix, given)
-        if result is None:
-            raise NumericalFailure(LOST)
-        return StoredColumns(result)
 
     def couples(self, covariance: PSD) -> bool:
         """Whether the noise ties steps together, so that V is not banded."""

@@ -22,7 +22,7 @@ import scipy
 
 import privest as pv
 from privest.arrays import Array, Index
-from privest.bounds import stream_bound
+from privest.bounds import StreamBound
 from privest.data.frames import Table
 from privest.data.nhanes import load_nhanes
 from privest.errors import InvalidInput
@@ -151,11 +151,12 @@ def linear_paths(model: pv.LinearModel, level: pv.StreamLevel) -> LinearPaths:
 
     Assumes Gaussian noise and one measurement a step. Cost: K³ and the memory of K·n·K numbers.
     """
-    limits = stream_bound(model, level)
+    limits = StreamBound(model, level)
     first, size = limits.require_first(), level.measurements
     whitener = level.rows.whiten(model.covariance, np.eye(size))
     sums = np.cumsum(limits.rows[:, :, None] * whitener[:, None, :], axis=0)[first:]
-    weights = limits.found @ sums
+    bound = limits.covariance[first:]
+    weights = bound @ sums
     shown = level.rows.dense()
     half = model.covariance.factor_rows(shown.T).T  # A Σ^½
     spread = weights @ half
@@ -165,7 +166,7 @@ def linear_paths(model: pv.LinearModel, level: pv.StreamLevel) -> LinearPaths:
         shown=shown,
         measured=spread @ spread.transpose(0, 2, 1),
         noise=weights @ weights.transpose(0, 2, 1),
-        bound=limits.found,
+        bound=bound,
     )
 
 

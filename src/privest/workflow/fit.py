@@ -75,7 +75,7 @@ def first_pass(release: TableRelease) -> FirstPass:
     """One look at all rows, without weights."""
     sums, n, rows = new_sums_of(release), len(release.names), 0
     for part in release.blocks():
-        sums.add(tall_triangle(part.H, part.z[:, 0], 1.0, 1.0, 0.0, compiled=False))
+        sums.add(tall_triangle(part.H, part.z[:, 0], 1.0, 1.0, 0.0))
         rows += len(part)
     require_rows(release, rows)
     sums.require_full(release.names, str(release.path), rows)
@@ -241,7 +241,7 @@ def estimate_weighted(release: TableRelease, how: str = "auto") -> TableEstimate
     sums = new_sums_of(release)
     for part in release.blocks():
         root = np.sqrt(weights_of(release, part))
-        sums.add(tall_triangle(part.H, part.z[:, 0], root, root, 0.0, compiled=False))
+        sums.add(tall_triangle(part.H, part.z[:, 0], root, root, 0.0))
     sums.require_full(release.names, str(release.path), first.rows)
     estimate, inverse = sums.solution(), sums.inverse()
     errors, _ = row_errors(how, estimate, inverse, lambda: _weighted_rows(release))
@@ -307,7 +307,7 @@ def _looked_at(release: TableRelease) -> tuple[Array, int]:
         seen = part.shown
         shown += len(seen)
         if len(seen):
-            own.add(tall_triangle(seen.H, seen.z[:, 0], 1.0, 1.0, 0.0, compiled=False))
+            own.add(tall_triangle(seen.H, seen.z[:, 0], 1.0, 1.0, 0.0))
     require_rows(release, rows)
     own.require_full(release.names, str(release.path), shown)
     return every.inverse(), shown

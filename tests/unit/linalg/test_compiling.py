@@ -55,3 +55,23 @@ def test_loops_call_functions_and_are_kept_until_their_file_changes(tmp_path):
         assert bool(loop.stats.cache_hits) == kept
     assert module.twice(1.0) == 3.25  # the plain functions stay plain
     sys.modules.pop("numba_loops_of_a_test")
+
+
+def test_no_place_for_the_cache_is_no_failure(monkeypatch):
+    import numba
+
+    njit, asked = numba.njit, []
+
+    def without_cache(*args, cache=None, **options):
+        if cache is not None:
+            asked.append(cache)
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(*args, **options)
+
+    def first(values):
+        return values[0]
+
+    monkeypatch.setattr(numba, "njit", without_cache)
+    assert machine_code(first, "in1")(np.ones(3)) == 1.0
+    assert asked == [True, False]

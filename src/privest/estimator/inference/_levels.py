@@ -112,7 +112,7 @@ def prepared(blocks: Blocks, parameters: int) -> Prepared:
         added = part.variances()
         if not (np.min(added) > 0 and np.isfinite(added).all()):
             raise InvalidInput("variances of release noise must be finite and > 0.")
-        fit.add(tall_triangle(part.H, part.z, 1.0, 1.0, 0.0, compiled=False))
+        fit.add(tall_triangle(part.H, part.z, 1.0, 1.0, 0.0))
         rows += len(part.z)
         least, most = min(least, float(added.min())), max(most, float(added.max()))
     require_freedom(rows - parameters)
