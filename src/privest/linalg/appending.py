@@ -41,14 +41,13 @@ class BandedAppend:
         self.reach, self.block = reach, block
         self.rows: Array = np.zeros((size, size))
         self.sigma: Array = np.zeros((reach, block, block))
-        self.crossed: Array = np.zeros((size, size))  # Σ̄Aᵀ of the window
         self.right: Array = np.zeros((size, columns))
         self.lower: Array = np.eye(size)
         self.white: Array = np.zeros((size, columns))
 
     def state(self) -> dict[str, Array]:
         """Everything that the next steps need."""
-        names = ("rows", "sigma", "crossed", "right", "lower", "white")
+        names = ("rows", "sigma", "right", "lower", "white")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: Mapping[str, Array]) -> None:
@@ -73,62 +72,6 @@ class BandedAppend:
 
         rows (b + 1, count, m, m) by lag, sigma (count, m, m), right X and given D (count·m, c).
         """
-        few = len(sigma) <= max(FEW, self.reach)
-        append = self._one_by_one if few else self._together
-        return append(rows, sigma, right, given, natural)
-
-    def _one_by_one(
-        self, rows: Array, sigma: Array, right: Array, given: Array, natural: bool
-    ) -> tuple[Array, Array | None]:
-        """Step by step within the window."""
-        m, size = self.block, len(self.rows)
-        white = np.empty_like(right)
-        sizes = np.empty_like(right) if natural else None
-        kept = self.state()
-        self.rollback(kept)  # copies: a failure leaves everything as it was
-        try:
-            for k in range(len(sigma)):
-                part = slice(k * m, (k + 1) * m)
-                # A_k over the window and itself, oldest first
-                own = rows[::-1, k].transpose(1, 0, 2).reshape(m, size + m)
-                before, now = own[:, :size], own[:, size:]
-                every = np.concatenate([self.right, right[part]])
-                value = own @ every + given[part]
-                weighted = np.concatenate([_times_blocks(before, self.sigma), now @ sigma[k]], 1)
-                variance = weighted @ own.T
-                corner = substitute(self.lower, (before @ self.crossed).T, lower=True).T  # C_21
-                lower = _lower_with_unit(variance, corner)
-                white[part] = substitute(lower, value - corner @ self.white, lower=True)
-                if sizes is not None:
-                    sizes[part] = np.abs(own) @ np.abs(every) / np.diagonal(lower)[:, None]
-                if self.reach:
-                    self._shift(own, sigma[k], weighted, right[part], corner, lower, white[part])
-        except NumericalFailure:
-            self.rollback(kept)
-            raise
-        return white, sizes
-
-    def _shift(
-        self, own: Array, sigma: Array, weighted: Array, right: Array, corner: Array, lower: Array,
-        white: Array,
-    ) -> None:  # fmt: skip
-        """The window moves on by one step."""
-        m = self.block
-        last = np.concatenate([corner[:, m:], lower], axis=1)
-        for matrix, row in (
-            (self.rows, own[:, m:]), (self.lower, last), (self.crossed.T, weighted[:, m:]),
-        ):  # fmt: skip
-            matrix[:-m, :-m] = matrix[m:, m:]
-            matrix[:-m, -m:] = 0.0
-            matrix[-m:] = row
-        for window, new in ((self.right, right), (self.white, white), (self.sigma, sigma[None])):
-            window[: -len(new)] = window[len(new) :]
-            window[-len(new) :] = new
-
-    def _together(
-        self, rows: Array, sigma: Array, right: Array, given: Array, natural: bool
-    ) -> tuple[Array, Array | None]:
-        """Many steps: LAPACK's banded Cholesky, started from the window."""
         old, new = len(self.rows), len(right)
         band = BandedRows(np.concatenate([_by_lag(self.rows, self.reach, self.block), rows], 1))
         every_sigma = np.concatenate([self.sigma, sigma])
@@ -147,41 +90,25 @@ class BandedAppend:
             raise NumericalFailure(LOST)
         white = np.asarray(scipy.linalg.lapack.dtbtrs(lower, np.asfortranarray(shown), uplo="L")[0])
         if self.reach:
-            # More new steps than the window is long: it is all new.
             last = band.steps - self.reach
-            tail = BandedRows(band.blocks[:, last:])
-            self.rows = tail.dense()
-            self.sigma = every_sigma[last:].copy()
-            self.crossed = _times_blocks(self.rows, self.sigma).T.copy()
-            self.right, self.white = every_right[-old:].copy(), white[-old:].copy()
-            self.lower = _dense_lower(lower[:, new - old :])
+            self.rows = BandedRows(band.blocks[:, last:]).dense()
+            self.sigma, self.right = every_sigma[last:].copy(), every_right[new:].copy()
+            self.white = np.concatenate([self.white, white])[new:]
+            self.lower = self._last_lower(corner, _dense_lower(lower[:, max(new - old, 0) :]))
         if not natural:
             return white, None
         sizes = BandedRows(np.abs(band.blocks)).times(np.abs(every_right))[old:]
         return white, sizes / lower[0][:, None]
 
-
-def _lower_with_unit(variance: Array, corner: Array) -> Array:
-    """C_22 of AΣAᵀ + I − C_21C_21ᵀ."""
-    left = variance - corner @ corner.T
-    if len(variance) == 1:
-        square = left[0, 0] + 1.0
-        if not square > SINGULAR * (variance[0, 0] + 1.0):
-            raise NumericalFailure(LOST)
-        return np.sqrt([[square]])
-    lower, failed = scipy.linalg.lapack.dpotrf(left + np.eye(len(variance)), lower=1)
-    least = SINGULAR * (np.diagonal(variance) + 1.0)
-    if failed or not (np.diagonal(lower) ** 2 > least).all():
-        raise NumericalFailure(LOST)
-    return np.asarray(lower)
-
-
-def _times_blocks(rows: Array, blocks: Array) -> Array:
-    """A diag(Σ_1, Σ_2, …) for A (r, K·m) and Σ (K, m, m)."""
-    if blocks.shape[-1] == 1:
-        return rows * blocks[:, 0, 0]
-    parts = rows.reshape(len(rows), *blocks.shape[:2])
-    return np.asarray(np.einsum("rki,kij->rkj", parts, blocks)).reshape(rows.shape)
+    def _last_lower(self, corner: Array, own: Array) -> Array:
+        """The last rows and columns of [C_11, 0; C_21, C_22], as many as the window has."""
+        kept = len(self.lower) - len(own)
+        result = np.zeros_like(self.lower)
+        result[:kept, :kept] = self.lower[len(own) :, len(own) :]
+        if kept:
+            result[kept:, :kept] = corner[:, len(own) :]
+        result[kept:, kept:] = own
+        return result
 
 
 def _by_lag(rows: Array, reach: int, m: int) -> Array:
