@@ -24,7 +24,8 @@ LONGEST = 2048  # steps: the rounding of a sum grows with them
 def information(rows: Array, ends: Index) -> Array:
     """PI_k for every k, (K, n, n); `ends` (K,): the rows seen after each step."""
     n = rows.shape[1]
-    result, total = np.empty((n, n, len(ends))), np.zeros((n, n, 1))
+    result = np.empty((n, n, len(ends)))
+    total: Array = np.zeros((n, n, 1))
     for start, stop in _chunks(0, len(ends), n):
         sums = _sums(*_between(rows, ends, start, stop))
         sums += total
@@ -45,8 +46,9 @@ def every_step(rows: Array, ends: Index, first: int) -> Array:
     result = np.empty((n, n, len(ends)))
     before = int(ends[first - 1]) if first else 0
     with np.errstate(all="ignore"):
-        total = rows[:before].T @ rows[:before]
-    seen, front = 0, np.zeros((0, n))  # R after so many rows
+        total: Array = rows[:before].T @ rows[:before]
+    seen = 0
+    front: Array = np.zeros((0, n))  # R after so many rows
     for start, stop in _chunks(first, len(ends), n):
         sums = _sums(*_between(rows, ends, start, stop))
         sums += total[:, :, None]

@@ -276,7 +276,7 @@ def _plain_gram(matrix: Array, right: Array, weight: float, unit: float, shift: 
         gram[n, n] += values @ values
     gram[n, :n] = gram[:n, n]
     size = np.array([weight] * n + [unit])
-    return gram * size * size[:, None]
+    return np.asarray(gram * size * size[:, None])
 
 
 def _weighted_chunks(
