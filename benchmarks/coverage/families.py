@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from benchmarks.coverage import Case
@@ -9,7 +11,6 @@ from benchmarks.coverage.rows import features, held, matrix, terms_of
 from privest.arrays import Array
 from privest.errors import NotIdentifiable, NumericalFailure
 from privest.workflow.estimate import estimate
-from privest.workflow.release import simulate_held
 from privest.workflow.spec import Privacy
 
 YES = np.array([-0.5, 0.6, 0.4])
@@ -31,7 +32,7 @@ def family(
         else:
             y = rng.poisson(np.exp(H @ truth)).astype(float)
         try:
-            row[:] = held(estimate(simulate_held(terms, public | {"y": y}, rng)), truth)
+            row[:] = held(estimate(replace(terms, data=public | {"y": y}).simulate(rng=rng)), truth)
         except (NotIdentifiable, NumericalFailure):
             row[:] = np.nan
     return hits
@@ -45,7 +46,7 @@ def pure(rng: np.random.Generator, trials: int, *, rows: int) -> Array:
     hits = np.empty((trials, 3))
     for row in hits:
         y = H @ NUMBERS + 0.1 * rng.normal(size=rows)
-        row[:] = held(estimate(simulate_held(terms, public | {"y": y}, rng)), NUMBERS)
+        row[:] = held(estimate(replace(terms, data=public | {"y": y}).simulate(rng=rng)), NUMBERS)
     return hits
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from benchmarks.coverage import Case
@@ -10,7 +12,6 @@ from privest.arrays import Array
 from privest.workflow import Spec
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import make_plan
-from privest.workflow.release import simulate_held
 from privest.workflow.spec import Model, Privacy
 
 ROWS = (1, 2, 5, 20)  # of a person, in turn
@@ -31,7 +32,7 @@ def people(rng: np.random.Generator, trials: int, *, persons: int) -> Array:
     hits = np.empty((trials, 3))
     for row in hits:
         y = H @ THETA + np.sqrt(0.5) * (rng.normal(size=persons)[who] + rng.normal(size=len(who)))
-        row[:] = held(estimate(simulate_held(plan, table | {"y": y}, rng)), THETA)
+        row[:] = held(estimate(replace(plan, data=table | {"y": y}).simulate(rng=rng)), THETA)
     return hits
 
 

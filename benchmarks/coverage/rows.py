@@ -14,7 +14,6 @@ from privest.estimator.inference._levels import in_memory
 from privest.workflow import Plan, Spec
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import stated_plan
-from privest.workflow.release import simulate_held
 from privest.workflow.spec import Model, Privacy
 
 THETA = np.array([1.0, 0.5, -0.3, 0.2])
@@ -72,7 +71,7 @@ def one_level(
     for row in hits:
         y = H @ truth + size * rng.normal(size=rows)
         known = _with_reference(terms, rng, reference) if reference else terms
-        row[:] = held(estimate(simulate_held(known, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate(replace(known, data=public | {"y": y}).simulate(rng=rng)), truth)
     return hits
 
 
@@ -100,7 +99,7 @@ def survey(rng: np.random.Generator, trials: int, *, rows: int, level: float) ->
     hits = np.empty((trials, 2))
     for row in hits:
         y = H @ truth + size * rng.normal(size=rows)
-        row[:] = held(estimate(simulate_held(terms, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate(replace(terms, data=public | {"y": y}).simulate(rng=rng)), truth)
     return hits
 
 
@@ -132,7 +131,7 @@ def columns(rng: np.random.Generator, trials: int, *, rows: int, test: bool) -> 
     hits = np.empty((trials, 1 if test else 3))
     for row in hits:
         y = rng.normal(size=(rows, 3)) @ root.T
-        found = estimate(simulate_held(terms, public | dict(zip(names, y.T)), rng))
+        found = estimate(replace(terms, data=public | dict(zip(names, y.T))).simulate(rng=rng))
         if test:
             assert found.joint is not None
             assert found.joint.p_value is not None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from benchmarks.coverage import Case
 from benchmarks.coverage.rows import THETA, features, held, matrix, terms_of
 from privest.arrays import Array
 from privest.workflow.estimate import estimate
-from privest.workflow.release import simulate_held
 from privest.workflow.spec import Privacy
 
 
@@ -22,7 +23,9 @@ def log_mean(rng: np.random.Generator, trials: int, *, rows: int, level: float) 
     hits = np.empty((trials, 2))
     for row in hits:
         y = np.exp(H @ truth + 0.5 * rng.normal(size=rows))
-        found = estimate(simulate_held(terms, public | {"y": y}, rng)).mean_at({"x": 0.5})
+        found = estimate(replace(terms, data=public | {"y": y}).simulate(rng=rng)).mean_at(
+            {"x": 0.5}
+        )
         ends = np.array([found.interval, found.median_interval])
         row[:] = (ends[:, 0] <= aims) & (aims <= ends[:, 1])
     return hits
@@ -38,7 +41,7 @@ def clipped(
     hits = np.empty((trials, 2))
     for row in hits:
         y = H @ truth + rng.normal(size=rows)
-        row[:] = held(estimate(simulate_held(terms, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate(replace(terms, data=public | {"y": y}).simulate(rng=rng)), truth)
     return hits
 
 

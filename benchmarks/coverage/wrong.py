@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from privest.arrays import Array
 from privest.workflow import Plan, Spec
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import make_plan, stated_plan
-from privest.workflow.release import simulate_held
 from privest.workflow.result import Estimate
 from privest.workflow.spec import Model, Privacy, Public
 
@@ -54,7 +54,7 @@ def wrong(
     for k, row in enumerate(hits):
         x = x if k % FRESH else FEATURES[feature](rng, rows)
         y = THETA[0] + THETA[1] * x + ERRORS[errors](rng, x)
-        row[:] = told(estimate(simulate_held(terms, {"x": x, "y": y}, rng)), THETA[:2])
+        row[:] = told(estimate(replace(terms, data={"x": x, "y": y}).simulate(rng=rng)), THETA[:2])
     return hits
 
 
@@ -67,7 +67,7 @@ def original(rng: np.random.Generator, trials: int, *, rows: int, level: float) 
     truth = np.exp(1 + 0.5 * places + np.square(0.5 * np.exp(0.35 * places)) / 2)
     for row in hits:
         y = np.exp(1 + 0.5 * x + 0.5 * np.exp(0.35 * x) * rng.normal(size=rows))
-        found = estimate(simulate_held(terms, {"x": x, "y": y}, rng))
+        found = estimate(replace(terms, data={"x": x, "y": y}).simulate(rng=rng))
         ends = np.array([found.mean_at({"x": place}).interval for place in places])
         row[:] = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
     return hits
@@ -84,7 +84,7 @@ def slopes(rng: np.random.Generator, trials: int, *, persons: int) -> Array:
     for row in hits:
         own = rng.normal(size=(2, persons))[:, who]
         y = THETA[0] + THETA[1] * x + own[0] + own[1] * x + 0.7 * rng.normal(size=len(who))
-        found = estimate(simulate_held(plan, table | {"y": y}, rng))
+        found = estimate(replace(plan, data=table | {"y": y}).simulate(rng=rng))
         row[:] = told(found, THETA[:2])
     return hits
 

@@ -1,8 +1,10 @@
 """A level column, chosen by a design, through release and estimate: do errors and intervals hold?
 
-Trials are whole releases (`simulate_held`: as `privest release --simulate` writes them) of readings
+Trials are whole releases (`Plan.simulate`: as `privest release --simulate` writes them) of readings
 that are drawn anew, with `estimate`, as `privest estimate`.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +14,6 @@ import privest as pv
 from privest.workflow import Spec
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import make_plan
-from privest.workflow.release import simulate_held
 from privest.workflow.spec import Model, Privacy, Public
 
 THETA = np.array([1.0, 0.5, -0.3])
@@ -45,7 +46,7 @@ def trials(plan, table, count, errors="auto", noise=None, seed=0):
     for k in range(count):
         w = rng.standard_normal(plan.rows) if noise is None else noise(rng, plan.rows)
         y = H @ THETA + np.sqrt(plan.column.residual_variance) * w
-        one = estimate(simulate_held(plan, {**table, "y": y}, rng), cov_type=errors)
+        one = estimate(replace(plan, data={**table, "y": y}).simulate(rng=rng), cov_type=errors)
         found[k] = one.value
         low, high = one.interval().T
         held[k] = (low <= THETA) & (high >= THETA)

@@ -21,9 +21,8 @@ from privest.report.numbers import BAND, down, end, half, most, near
 from privest.report.planning import Errors, planned_errors, squares_sentence
 from privest.report.sections import Section, Sentence
 from privest.workflow.plan import Plan
-from privest.workflow.published import split_of
 from privest.workflow.strategies import Distribution
-from privest.workflow.terms import Terms
+from privest.workflow.terms import Terms, split_of
 
 BORDERS = (0.1, 1.0, 3.0, 10.0, 100.0)
 WORDS = ("small", "moderate", "large", "very large")

@@ -1,4 +1,4 @@
-"""Where the release of a table is charged: its entry is on disk before the table appears.
+"""The charge of a table's release: its entry is on disk before the table appears.
 
 The order: all of the table in a draft that nobody sees; the entry, with its SHA-256; the header,
 with the entry; the table to its place. A killed run leaves a draft that no entry knows (it is drawn
@@ -45,7 +45,7 @@ class Account:
     """The account of a table's values in a ledger.
 
     ledger   a `Ledger`, or the path of one, which is made when something is spent.
-    subject  whose values they are; never another name for the same ones.
+    subject  whose values they are.
     budget   of a new account; a number: a level. None: what this release costs.
     again    release once more what was released before; of a new account: these are other values.
     """
@@ -66,27 +66,24 @@ class Account:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger, opened, made if need be."""
+        """The ledger, made if need be."""
         if self._ledger is None:
             self._ledger = Ledger(self.path)
         return self._ledger
 
     @property
     def _ledger_account(self) -> LedgerAccount:
-        """The account in the ledger."""
         return self.ledger.account(self.subject)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Close the ledger if it was opened here."""
         if self._own and self._ledger is not None:
             self._ledger.close()
             self._ledger = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The state of a copy: it opens the ledger anew, by its path."""
+    def __getstate__(self) -> dict[str, Any]:  # a copy opens the ledger anew
         return vars(self) | {"_own": True, "_ledger": None}
 
     def open(self, plan: Terms, folder: Path) -> None:
@@ -185,11 +182,10 @@ class Account:
             fits = self._ledger_account.preview(plan.cost).fits
         if not fits:
             raise BudgetExceeded(
-                f"{self.subject!r}: a release at level {float(plan.information):g} "
-                f"is more than the budget "
-                f"allows; {'it is less' if stated is None else self._left()}. Nothing was drawn. "
-                "Release at a lower level, or raise the budget in the ledger, which records "
-                "it."
+                f"{self.subject!r}: a release at level {float(plan.information):g} is more than "
+                f"the budget allows; {'it is less' if stated is None else self._left()}. Nothing "
+                "was drawn. Release at a lower level, or raise the budget in the ledger, which "
+                "records it."
             )
 
     def charge(self, plan: Terms, found: TableRelease, rows: PublicRows) -> TableRelease:
@@ -211,9 +207,9 @@ class Account:
         return self._sealed(found, written.entry)
 
     def paid(self, found: TableRelease) -> TableRelease | None:
-        """The header of a draft that is complete and paid for, by its SHA-256; None: it is not.
+        """The header of a draft that is paid for, by its SHA-256; None: it is not.
 
-        `found` needs neither rows nor dropped: the entry has them.
+        The numbers of rows are those of the entry.
         """
         of_table = self._entry_of(found.sha256)
         if of_table is None:
@@ -289,7 +285,7 @@ class Account:
 
 
 def _facts(found: TableRelease) -> dict[str, object]:
-    """What was chosen, not what came of it."""
+    """The choices of a release."""
     facts = found.to_dict()
     return {name: facts[name] for name in ("plan", "columns", "grid")}
 
@@ -311,14 +307,14 @@ def account_name(spec: Spec) -> str:
 
 
 class PublicRows:
-    """The mark of a table in a ledger: its public columns, the first `features` of a block."""
+    """The mark of a table in a ledger: its first `features` columns."""
 
     def __init__(self, features: int) -> None:
         self.features = features
         self._digest, self._different = hashlib.sha256(), np.zeros((0, features))
 
     def through(self, blocks: Iterator[Sequence[AnyArray]]) -> Iterator[Sequence[AnyArray]]:
-        """The blocks as they are, seen."""
+        """The blocks as they are."""
         for block in blocks:
             if self.features:
                 self._add(np.column_stack(block[: self.features]) + 0.0)  # −0 is 0
@@ -347,7 +343,7 @@ class Spending(Record):
     """The cost of a release to an account, and the rest.
 
     known       whether there is an account; else the release opens it with `budget`.
-    unit        what is counted: "level", or "mu2" where the account is limited by μ alone.
+    unit        "level", or "mu2" where the account is limited by μ alone.
     remaining   after this release, less than 0 where it is too much; None: other units.
     refusal     why the release would be refused now; `refusal_again`: with `again`.
     unfinished  a paid draft is there: the same release finishes it, and spends nothing.

@@ -7,11 +7,12 @@ also the sums and their weights.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -26,34 +27,36 @@ from privest.aggregate import (
     planned_errors,
     release_sums,
     solve_scores,
+    sum_covariance,
     sum_design,
 )
-from privest.arrays import AnyArray, Array, Index, as_choice
-from privest.data.cells import Texts
+from privest.arrays import Array, Index, as_choice
 from privest.data.features import Features
-from privest.data.persons import Persons
 from privest.data.rows import read_rows
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import RunningLeastSquares
 from privest.mechanism.source import Source
 from privest.privacy import Range
-from privest.records import standard_errors
-from privest.workflow.published import SCORES, Published, payload, splits_of
-from privest.workflow.rows import Blocks, PlannedErrors, Rows, open_private, require_rows_of
-from privest.workflow.spec import Spec, ends_of
+from privest.reading import read_fields, read_number, read_text
+from privest.records import plain, standard_errors
+from privest.workflow.rows import Blocks, Leaving, PlannedErrors, Rows
+from privest.workflow.spec import Spec
 from privest.workflow.survey import CHANGED, Survey, survey
-from privest.workflow.terms import Column, Terms, modelled, modelled_range
+from privest.workflow.terms import Column, Terms, columns_of, modelled, splits_of
 
 if TYPE_CHECKING:
     from privest.workflow.document import TableRelease
     from privest.workflow.plan import Plan
     from privest.workflow.result import TableEstimate
 
+SCORES = "scores"  # the kind of yes/no and counts: no squares, the variance is known
 NO_ROOT = (
     "The noisy score equations have no solution: the noise is too large beside so few rows. It was "
     "charged; a second release would cost privacy again. Plan with a larger ε or fewer features."
 )
 FEWEST = 10  # rows of a category, below which sums show the features of its members
+NUMBERS = {"estimate": math.nan, "variance": math.inf, "freedom": math.inf}  # what null means
+LARGEST = 1e100  # of a number in a published matrix: its square is a double
 METHODS = {
     "none": "noisy sums; the widest errors that the range allows",
     "squares": "noisy sums and squares of residuals",
@@ -75,18 +78,10 @@ class Aggregate:
         return replace(found, sums=_design(kept, found.triangle, persons))
 
     def solve(self, spec: Spec, found: Survey) -> Terms:
-        model, privacy, limits = spec.model, spec.privacy, list[Range]()
-        for target in model.target:
-            own = modelled_range(model.transform, ends_of(model, privacy, target))
-            assert own is not None  # `refusals` asks for it
-            limits.append(own)
+        model, privacy = spec.model, spec.privacy
         assert found.sums is not None
-        variances = [one.variance for one in found.known]
-        splits = splits_of(model, privacy, limits, found.sums, variances)
-        columns = tuple(
-            Column(target, own.level, one.variance, one.rows)
-            for target, own, one in zip(model.target, splits, found.known, strict=True)
-        )
+        splits = splits_of(model, privacy, found.sums, found.known)
+        columns = columns_of(model, [own.level for own in splits], found.known)
         most = found.most_rows(spec)
         return Terms(model=model, privacy=privacy, columns=columns, most=most, splits=splits)
 
@@ -118,7 +113,7 @@ class Aggregate:
             raise InvalidInput(f"{table}: an aggregate release is one document, NAME.json.")
 
     def leaving(self, plan: Plan, noise: Source, data: object) -> LeavingSums:
-        return LeavingSums(plan, noise, plan.data if data is None else data)
+        return LeavingSums(plan, noise, data)
 
     def estimate(self, release: TableRelease, errors: str) -> TableEstimate:
         """As its owner computed it; correlations are NaN unless the matrix was published."""
@@ -128,8 +123,7 @@ class Aggregate:
         own = next(one for one in release.sums if one.target == release.column.target)
         none = () if np.isfinite(own.variance).all() else (NO_ROOT,)
         return TableEstimate(
-            cautions=none,
-            value=own.estimate, covariance=own.covariance, names=release.names,
+            cautions=none, value=own.estimate, covariance=own.covariance, names=release.names,
             simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
             degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
             dropped=release.dropped, release=release, noise_found=own.residual_variance,
@@ -153,28 +147,24 @@ def _design(rows: FeatureRows, triangle: Array, persons: RowPersons | None) -> S
 # --- sums that leave ------------------------------------------------------------------------------
 
 
-class LeavingSums:
-    """What leaves of a table under a plan: `blocks` reads it once, `released` draws the noise.
-
-    rows, dropped  used, and left out for missing values; persons: how many there are.
-    """
+class LeavingSums(Leaving):
+    """Sums of a table: `blocks` reads it once, `released` draws the noise."""
 
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
-        self.plan, self.noise, self.table = plan, noise, open_private(plan, data)
-        self.rows, self.dropped = 0, 0
-        self.persons: int | None = None
+        super().__init__(plan, noise, data)
+        self.rows = 0
         self._values: list[Array] = []
         self._numbers: list[Index] = []
 
-    def blocks(self) -> Iterator[Sequence[AnyArray]]:
+    def blocks(self) -> Blocks:
         """The public columns of each block, and a column of nothing; values are kept."""
         for H, values, numbers in self._read():
             self._values.append(values)
             self._numbers.append(numbers)
             self.rows += len(values)
             if len(H):
-                yield [*H.T[int(self.plan.spec.design.intercept) :], np.zeros(len(H))]
-        require_rows_of(self.plan, self.rows + self.dropped)
+                yield [*H.T[int(self.spec.design.intercept) :], np.zeros(len(H))]
+        self.require_rows(self.rows)
 
     def write(
         self, release: TableRelease, file: BinaryIO, blocks: Blocks
@@ -186,44 +176,24 @@ class LeavingSums:
         file.write(payload(found))
         return self.rows, found
 
-    def _beside_plan(self, rows: FeatureRows) -> Iterator[tuple[Array, Array, Index]]:
-        """Private values alone, and the rows of the plan."""
-        none, targets = np.zeros(0, dtype=np.intp), self.plan.spec.targets
-        infinite = not self.noise.simulated
-        for block in read_rows(self.table, Features(()), targets, infinite=infinite):
-            yield np.zeros((0, rows.n)), block.targets, none
-        for X in rows:
-            yield X, np.zeros((0, len(targets))), none
-
     def _read(self) -> Iterator[tuple[Array, Array, Index]]:
-        """H, private values and whose they are; the same rows in every pass.
+        """H, private values and whose they are, from 0; the same rows in every pass.
 
         Of a file that is as it was planned with, without gaps, the values alone are read.
         """
-        spec, person, found = self.plan.spec, self.plan.model.person, self.plan.survey
+        spec, found = self.spec, self.plan.survey
         assert found.sums is not None
         same = self.table.stamp is not None and self.table.stamp == found.stamp
-        if same and person is None and spec.model.missing == "refuse":
-            yield from self._beside_plan(found.sums.rows)
+        if not same or spec.model.person is not None or spec.model.missing != "refuse":
+            for H, values, numbers, _ in self.private():
+                yield H, values, numbers - 1
             return
-        beside = {} if person is None else {person: True}
-        persons, self.dropped = Persons(), 0
-        for block in read_rows(
-            self.table, spec.design, spec.targets, beside=beside,
-            missing=spec.model.missing, infinite=not self.noise.simulated,
-        ):  # fmt: skip
-            self.dropped += block.dropped
-            H, values, numbers = block.H, block.targets, np.zeros(0, dtype=np.intp)
-            if person is not None:
-                cells = block.beside[person]
-                assert isinstance(cells, Texts)
-                numbers = persons.numbers(cells)
-                before = persons.add(numbers)
-                if spec.model.most_rows is not None:
-                    kept = before < spec.model.most_rows
-                    H, values, numbers = H[kept], values[kept], numbers[kept]
-                self.persons = persons.count
-            yield H, values, numbers - 1
+        rows, none = found.sums.rows, np.zeros(0, dtype=np.intp)
+        infinite = not self.noise.simulated
+        for block in read_rows(self.table, Features(()), spec.targets, infinite=infinite):
+            yield np.zeros((0, rows.n)), block.targets, none
+        for X in rows:
+            yield X, np.zeros((0, len(spec.targets))), none
 
     def released(self) -> tuple[Published, ...]:
         """What leaves of every private column, once all blocks were read."""
@@ -253,7 +223,7 @@ class LeavingSums:
             return release_sums(design, values, limits, pilot, self.noise).estimate
         if self.plan.privacy.within is None:
             return None
-        expected = self.plan.spec.public.expected
+        expected = self.spec.public.expected
         return np.array([expected.get(name, 0.0) for name in self.plan.names])
 
     def _design(self) -> SumDesign:
@@ -287,13 +257,9 @@ def _require_common(names: Sequence[str], design: SumDesign) -> None:
 
 
 def _published(
-    plan: Plan,
-    column: Column,
-    design: SumDesign,
-    own: Split,
-    drawn: SumRelease,
+    plan: Plan, column: Column, design: SumDesign, own: Split, drawn: SumRelease,
     centre: Array | None,
-) -> Published:
+) -> Published:  # fmt: skip
     """What leaves of a column: a function of the released sums and of H."""
     family, n = plan.model.family, design.rows.n
     moved = np.zeros(n) if centre is None else centre
@@ -334,3 +300,148 @@ def _fit(
     error = design.inverse @ inner @ design.inverse.T
     explained = max(0.0, float(theta @ spread @ theta) - float(np.sum(spread * error)))
     return found | {"r_squared": explained / (explained + sigma2)} if sigma2 > 0 else found
+
+
+# --- the document ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What leaves of one private column.
+
+    kind      of squares that were released (`aggregate.Split`), or "scores".
+    level     c₁, the Fisher information of the sums about one value.
+    estimate  θ̂; NaN, with infinite variance, where score equations have no root.
+    freedom   of Student's t; infinite where normal.
+    residual_variance, r_squared   by the squares, approximate; None without them.
+    matrix    with publish = "matrix": z and t as they were drawn, B = Σ ℓxᵀ and Σ ℓℓᵀ.
+    """
+
+    target: str
+    kind: str
+    level: float
+    estimate: Array
+    variance: Array
+    freedom: Array
+    residual_variance: float | None = None
+    r_squared: float | None = None
+    matrix: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def covariance(self) -> Array:
+        """(n, n) of θ̂; NaN beside the diagonal where the matrix was not published."""
+        if "covariance" in self.matrix:
+            return np.asarray(self.matrix["covariance"])
+        if self.matrix and self.kind != SCORES:
+            cross, gram = self.matrix["cross"], self.matrix["gram"]
+            return sum_covariance(cross, gram, self.level, self.variance)
+        found = np.full((len(self.estimate),) * 2, np.nan)
+        np.fill_diagonal(found, self.variance)
+        return found
+
+    def within(self, places: Sequence[int]) -> Published:
+        """The submodel of some coefficients, the others 0: generalised least squares of z.
+
+        E z = √c₁·B·Cθ, cov z = I + c₁·σ²·Σℓℓᵀ, with the mean σ² that the release shows. It needs
+        the matrix, and no new release.
+        """
+        if not self.matrix or self.kind == SCORES:
+            raise InvalidInput(
+                "a smaller model needs the published matrix of sums of a numeric outcome; else it "
+                "is a new release, which spends privacy again."
+            )
+        B, gram = self.matrix["cross"], self.matrix["gram"]
+        inverse = np.linalg.inv(B)
+        shape = np.diagonal(inverse @ gram @ inverse.T)
+        noise = (inverse**2).sum(axis=1) / self.level
+        sigma2 = float(np.mean(np.maximum(self.variance - noise, 0.0) / shape))
+        V = np.eye(len(B)) + self.level * sigma2 * gram
+        X = math.sqrt(self.level) * B[:, list(places)]
+        solved = np.linalg.solve(V, X)
+        covariance = np.linalg.inv(X.T @ solved)
+        estimate = covariance @ (solved.T @ self.matrix["sums"])
+        freedom = np.full(len(places), float(self.freedom.min()))
+        return replace(
+            self, estimate=estimate, variance=np.diagonal(covariance).copy(), freedom=freedom,
+            matrix={"covariance": covariance},
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; what is not finite is null: no estimate, or normal intervals."""
+        found: dict[str, Any] = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
+        for name in NUMBERS:
+            own = getattr(self, name).tolist()
+            found[name] = [x if math.isfinite(x) else None for x in own]
+        return {name: value for name, value in found.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, given: object, n: int) -> Published:
+        """Every field checked."""
+        shown = [name for name in SHOWN if isinstance(given, Mapping) and name in given]
+        record = read_fields(given, FIELDS | dict.fromkeys(shown, read_number), "sums")
+        for name, unknown in NUMBERS.items():
+            listed = record[name] if isinstance(record[name], list) else []
+            record[name] = _numbers([unknown if x is None else x for x in listed], (n,), name)
+        found = cls(**record | {"matrix": _matrix(record["matrix"], n)})
+        found._require()
+        return found
+
+    def _require(self) -> None:
+        if self.kind not in METHODS or not self.level > 0:
+            raise InvalidInput("sums: kind or level is not one of an aggregate release.")
+        none = np.isnan(self.estimate).all() and np.isinf(self.variance).all()
+        known = np.isfinite(self.estimate).all() and np.isfinite(self.variance).all()
+        good = ((self.variance > 0) & (self.freedom >= 1)).all()
+        if not (good and (known or (none and self.kind == SCORES))):
+            raise InvalidInput("sums: variances are above 0, and degrees of freedom at least 1.")
+
+
+def _any(given: object, name: str) -> Any:  # noqa: ANN401 - checked later
+    return given
+
+
+SHOWN = ("residual_variance", "r_squared")  # where squares were released
+FIELDS: dict[str, Any] = {
+    "target": read_text, "kind": read_text, "level": read_number, "estimate": _any,
+    "variance": _any, "freedom": _any, "matrix": _any,
+}  # fmt: skip
+
+
+def _matrix(given: object, n: int) -> dict[str, Array]:
+    """The published sums and their weights; {} where they are not."""
+    shapes = {"sums": (n,), "squares": None, "cross": (n, n), "gram": (n, n)}
+    if given == {}:
+        return {}
+    if not isinstance(given, Mapping) or not set(shapes) - {"squares"} <= set(given) <= set(shapes):
+        raise InvalidInput("sums: matrix holds sums, squares, cross and gram.")
+    found = {name: _numbers(value, shapes[name], name) for name, value in given.items()}
+    if not _estimable(**found):
+        raise InvalidInput("sums: the matrix is not one that coefficients follow from.")
+    return found
+
+
+def _numbers(given: object, shape: tuple[int, ...] | None, name: str) -> Array:
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"sums: {name} must be numbers.") from None
+    if (shape is not None and found.shape != shape) or found.ndim > 2:
+        raise InvalidInput(f"sums: {name} has not the shape of the coefficients.")
+    return found
+
+
+def _estimable(sums: Array, cross: Array, gram: Array, squares: Array | None = None) -> bool:
+    """Whether numbers are of a usual size, B is regular and Σ ℓℓᵀ positive definite."""
+    whole = (sums, cross, gram, sums if squares is None else squares)
+    if not all((np.abs(x) < LARGEST).all() for x in whole):
+        return False
+    size = np.linalg.norm(cross, axis=0)
+    if not (size > 1 / LARGEST).all() or not np.linalg.eigvalsh(gram)[0] > 1 / LARGEST:
+        return False
+    return bool(np.linalg.matrix_rank(cross / size) == len(cross))
+
+
+def payload(found: Sequence[Published]) -> bytes:
+    """The text whose SHA-256 an entry of a ledger has."""
+    listed = [one.to_dict() for one in found]
+    return json.dumps(listed, sort_keys=True, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""What clipping at a range does to an estimate, and undoing it where it matters.
+"""The bias of clipping at a range, and an estimate without it where it matters.
 
 Least squares of E clip(y_k) − h_kθ̂ on H is the bias of θ̂. From a twentieth of a standard error on,
 θ and σ² are fitted by the likelihood of clipped values (normal errors, one variance). Where the
@@ -58,8 +58,8 @@ def undo_clipping(found: TableEstimate, limits: Range, errors: str = "auto") -> 
     side = _all_beyond(found, limits)
     if side is not None:
         return _unbounded(plain, side)
-    if not _likelihood_holds(found):
-        return _left_biased(plain)
+    if not found.release.distribution.normal or found.release.model.weights is not None:
+        return _left_biased(plain)  # the likelihood of clipped rows is not that of the release
     if errors not in ("auto", "stated"):
         raise InvalidInput(
             f"{found.release.path}: the range clips so much that the estimate is maximum "
@@ -96,7 +96,7 @@ def _ends_of(release: TableRelease, limits: Range) -> Callable[[ReleasedRows], C
 
 
 def _all_beyond(found: TableEstimate, limits: Range) -> str | None:
-    """Where all values may lie: "below" or "above"; None: not all do, or nobody can tell."""
+    """The end beyond which all values may lie, "below" or "above"; None: they do not."""
     release, ends = found.release, _ends_of(found.release, limits)
     test = EndTest(NORMAL_SQUARES if release.distribution.normal else LAPLACE_SQUARES)
     for part in release.shown_blocks():
@@ -107,7 +107,7 @@ def _all_beyond(found: TableEstimate, limits: Range) -> str | None:
 
 
 def _left_biased(plain: TableEstimate) -> TableEstimate:
-    """Least squares as it is; what clipped values scatter is not σ², and is not said to be."""
+    """Least squares as it is, without σ², which clipped values do not show."""
     return replace(
         plain, noise_found=None, noise_interval=None, misfit=None, misfit_p=None,
         cautions=(*plain.cautions, AS_CLIPPED),
@@ -115,7 +115,7 @@ def _left_biased(plain: TableEstimate) -> TableEstimate:
 
 
 def _unbounded(plain: TableEstimate, side: str) -> TableEstimate:
-    """Least squares of what was clipped, with errors that say that it tells nothing."""
+    """Least squares of what was clipped, with infinite errors."""
     n = len(plain.names)
     return replace(
         _left_biased(plain),
@@ -132,18 +132,10 @@ def _unbounded(plain: TableEstimate, side: str) -> TableEstimate:
     )
 
 
-def _likelihood_holds(found: TableEstimate) -> bool:
-    """Whether the likelihood of clipped rows is that of the release."""
-    release = found.release
-    alone = release.model.person is None and release.model.weights is None
-    return release.distribution.normal and alone
-
-
 def clipping_bias(found: TableEstimate, limits: Range) -> tuple[Array, float]:
-    """What clipping does to the coefficients of least squares, and the share that is clipped.
+    """The bias of least squares by clipping, and the share that is clipped, by the fit.
 
-    By the fit, with σ² one deviation above what the release shows; of rows with levels of their
-    own by their weights. Cost: one pass, and another where σ² was not looked for.
+    With σ² one deviation above what the release shows; rows with levels by their weights.
     """
     release, ends = found.release, _ends_of(found.release, limits)
     variance = _variance(found)
@@ -229,7 +221,7 @@ def _robust(fit: ClippedResult) -> ClippedResult:
 
 
 def _assumed(check: ClippedCheck) -> str:
-    """The assumptions of the intervals, and whether the release contradicts it."""
+    """The assumptions of the intervals, and whether the release contradicts them."""
     against = ""
     if check.p < CONTRADICTED:
         against = (

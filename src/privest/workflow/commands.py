@@ -1,4 +1,4 @@
-"""What to type in a shell to make a release and its report again."""
+"""Shell commands that make a release and its report again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from privest.workflow.account import LEDGER
 
 
 class Commands(NamedTuple):
-    """A line for each step, safe for a shell."""
+    """A line for each step."""
 
     plan: str
     release: str
@@ -59,14 +59,14 @@ def _file(path: str | Path) -> str:
 
 
 def quoted(word: str) -> str:
-    r"""One word of a command, on one line: what a control character would do, it does not.
+    r"""One word of a command, on one line, control characters spelled out.
 
     >>> print(quoted("it's"), quoted("a\nb"))
     'it'"'"'s' $'a\x0ab'
     """
     if word.isprintable() or not word:
         return shlex.quote(word)
-    return "$'" + "".join(_spelled(letter) for letter in word) + "'"
+    return "$'" + "".join(map(_spelled, word)) + "'"
 
 
 def _spelled(letter: str) -> str:

@@ -1,7 +1,7 @@
 """A release and its header: the public facts that make the table usable, and checks of them.
 
 The header is read with distrust: its sections pass the checks of a plan, what follows from other
-fields (ε, names, units) is computed again, and a checksum covers all of it and the table. Only the
+fields (ε, names, units) is computed again, and a checksum covers all of it and the table. Only its
 signature, by the key of the owner's ledger, exposes a header that was written anew (`verify`).
 """
 
@@ -19,7 +19,6 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from privest.aggregate import Split
 from privest.arrays import Array, Index
 from privest.data.features import Features
 from privest.data.rows import Block, read_rows
@@ -41,21 +40,20 @@ from privest.reading import (
 )
 from privest.records import as_frame, plain
 from privest.release import ReleaseRecord
-from privest.workflow.published import Published, payload, splits_of_kinds
+from privest.workflow.aggregate import SCORES, Published, payload
 from privest.workflow.spec import (
     VERSION,
     Model,
     Privacy,
     Public,
     Spec,
-    ends_of,
     require_version,
     section,
     stated,
 )
 from privest.workflow.strategies import Person
 from privest.workflow.survey import require_levels
-from privest.workflow.terms import Column, Known, Terms, modelled_range, solve
+from privest.workflow.terms import Column, Known, Terms, solve, splits_of_kinds
 
 WARNING = (
     "SIMULATED noise: made with an ordinary random generator. It gives no protection; do not "
@@ -69,7 +67,7 @@ HELD = 1 << 23  # numbers that are kept in memory so that a file is not read aga
 
 @dataclass(frozen=True)
 class LedgerPlace:
-    """Which entry of which ledger a release is; `hash` binds all entries before it too."""
+    """The entry of a ledger that a release is; `hash` binds all entries before it too."""
 
     ledger: str
     subject: str
@@ -78,7 +76,6 @@ class LedgerPlace:
 
     @classmethod
     def read(cls, given: object, name: str) -> LedgerPlace:
-        """From a document, every field checked."""
         return cls(**read_fields(given, ENTRY, name))
 
 
@@ -108,31 +105,6 @@ class ReleasedRows:
         return len(self.H)
 
 
-class KeptBlocks:
-    """The blocks of a table, from the first pass that came to its end on.
-
-    rows  of the table, by its header: if there are more nothing is kept.
-    """
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-        self._whole: list[ReleasedRows] | None = None
-
-    def through(self, blocks: Iterator[ReleasedRows]) -> Iterator[ReleasedRows]:
-        """The blocks as they are read, and kept; or, once they are, these without reading."""
-        if self._whole is not None:
-            yield from self._whole
-            return
-        found, rows = [], 0
-        for block in blocks:
-            rows += len(block)
-            if rows <= self.rows:
-                found.append(block)
-            yield block
-        if rows <= self.rows:
-            self._whole = found
-
-
 def library_of(data: object) -> str:
     """The library of a table; pandas where it is of none."""
     return "polars" if type(data).__module__.partition(".")[0] == "polars" else "pandas"
@@ -140,22 +112,17 @@ def library_of(data: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class HeldTable:
-    """The knowledge of a release beside its header, in this process only.
+    """What this process knows of a release beside its header.
 
     library  of the frames that it is shown as.
     columns  of the table, where it is held in memory; `text`: the bytes of its file.
-    kept     blocks of it, while an estimate is made.
+    blocks   of the table, while an estimate is made.
     """
 
     library: str
     columns: Mapping[str, Array] | None = field(default=None, repr=False)
     text: bytes = field(default=b"", repr=False)
-    kept: KeptBlocks | None = field(default=None, repr=False)
-
-    @classmethod
-    def read(cls, path: Path, names: Sequence[str], library: str) -> HeldTable:
-        """Of a table file, whole."""
-        return cls(library, open_source(path).read(names), path.read_bytes())
+    blocks: tuple[ReleasedRows, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,10 +131,9 @@ class TableRelease(ReleaseRecord, Terms):
 
     rows, dropped   of the table, and left out for missing values; `persons`: how many.
     coefficients    their names; `categories`: public list of each categorical feature.
-    grid            of protected noise, 2⁻¹⁰: z are whole numbers; 0 where simulated.
+    grid            2⁻¹⁰ of protected noise, z are whole numbers; 0 where simulated.
     sums            of the aggregate form: what leaves of each column, in place of a table.
     table, sha256   name and digest of the table; `path`: where it is; `memory`: a held table.
-    checksum        of the header without checksum and signature.
     entry           place in the data owner's ledger; `signature`: of the checksum, by its key.
     """
 
@@ -207,7 +173,7 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def warning(self) -> str | None:
-        """That a simulation protects nothing."""
+        """The warning of a simulation."""
         return WARNING if self.simulated else None
 
     # --- the header -----------------------------------------------------------------------------
@@ -282,12 +248,6 @@ class TableRelease(ReleaseRecord, Terms):
     # --- the table --------------------------------------------------------------------------------
 
     @property
-    def beside(self) -> tuple[str, ...]:
-        """Public columns that are no features: survey weights, persons, levels."""
-        listed = (self.model.weights, self.model.person, self.privacy.level_column)
-        return tuple(name for name in listed if name is not None)
-
-    @property
     def features(self) -> tuple[str, ...]:
         """The columns of H in the table."""
         return tuple(name for name in self.coefficients if name != "intercept")
@@ -301,8 +261,8 @@ class TableRelease(ReleaseRecord, Terms):
         """The table in blocks. Raises InvalidInput where it cannot be a release of this kind."""
         if self.sums:
             raise InvalidInput("this release has no rows: its form is aggregate.")
-        kept = None if self.memory is None else self.memory.kept
-        return self._blocks() if kept is None else kept.through(self._blocks())
+        kept = () if self.memory is None else self.memory.blocks
+        return iter(kept) if kept else self._blocks()
 
     def shown_blocks(self) -> Iterator[ReleasedRows]:
         """The same without rows of level 0."""
@@ -360,13 +320,12 @@ class TableRelease(ReleaseRecord, Terms):
         return z[:, 0] if len(self.columns) == 1 else z
 
     def remembered(self) -> TableRelease:
-        """The same; a small table is kept from its first pass on, for estimates of many passes."""
-        if self.sums:
-            return self
-        if self.rows * (len(self.coefficients) + len(self.columns) + len(self.beside)) > HELD:
+        """The same; the blocks of a small table are kept, for estimates of many passes."""
+        width = len(self.coefficients) + len(self.columns) + len(self.beside)
+        if self.sums or self.rows * width > HELD:
             return self
         memory = HeldTable(self.library) if self.memory is None else self.memory
-        return replace(self, memory=replace(memory, kept=KeptBlocks(self.rows)))
+        return replace(self, memory=replace(memory, blocks=tuple(self.blocks())))
 
     @property
     def library(self) -> str:
@@ -378,10 +337,8 @@ class TableRelease(ReleaseRecord, Terms):
         blocks = list(self.blocks())
         columns = dict(zip(self.coefficients, np.concatenate([one.H for one in blocks]).T))
         columns.pop("intercept", None)
-        for name, own in (
-            (self.model.weights, "weights"), (self.model.person, "people"),
-            (self.privacy.level_column, "levels"),
-        ):  # fmt: skip
+        beside = (self.model.weights, self.model.person, self.privacy.level_column)
+        for name, own in zip(beside, ("weights", "people", "levels")):
             if name is not None:
                 columns[name] = np.concatenate([getattr(one, own) for one in blocks])
         values = np.concatenate([one.z for one in blocks])
@@ -446,26 +403,29 @@ def _of_sections(given: Mapping[str, Any]) -> TableRelease:
     model = section(Model, sections["model"], "plan: model")
     privacy = section(Privacy, sections["privacy"], "plan: privacy")
     facts = read_fields(given["facts"], FACTS, "facts")
-    coefficients, columns = _coefficients(facts["coefficients"]), _columns(given["columns"])
-    sums = _sums(given, model, privacy, len(coefficients))
-    return _checked(
-        TableRelease(
-            model=model, privacy=privacy, columns=columns, sums=sums,
-            splits=_splits(model, privacy, sums, len(coefficients)),
-            most=facts["most_rows"], rows=facts["rows"], dropped=facts["dropped"],
-            simulated=facts["simulated"], table=given["table"], sha256=given["sha256"],
-            persons=facts["persons"], coefficients=coefficients,
-            categories=_categories(facts["categories"]), grid=given["grid"],
-            entry=given["entry"], signature=given["signature"],
-        ),
-        facts["epsilon"], facts["warning"],
+    columns, design = _columns(given["columns"]), model.design
+    known = columns[0].residual_variance if len(columns) == 1 else None
+    Spec("the release", model, privacy, Public(known))
+    n = len(design.names)
+    sums = _sums(given, model, privacy, n)
+    kinds = [("none" if one.kind == SCORES else one.kind, one.level) for one in sums]
+    found = TableRelease(
+        model=model, privacy=privacy, columns=columns, sums=sums,
+        splits=splits_of_kinds(model, privacy, kinds, n) if sums else (),
+        most=facts["most_rows"], rows=facts["rows"], dropped=facts["dropped"],
+        simulated=facts["simulated"], table=given["table"], sha256=given["sha256"],
+        persons=facts["persons"], coefficients=tuple(design.names),
+        categories=dict(design.categories), grid=given["grid"], entry=given["entry"],
+        signature=given["signature"],
     )  # fmt: skip
+    _require_whole(found, facts)
+    return found
 
 
 def _sums(
     given: Mapping[str, Any], model: Model, privacy: Privacy, n: int
 ) -> tuple[Published, ...]:
-    """What an aggregate release says of each column; () of rows."""
+    """The sums of each column of an aggregate release; () of rows."""
     if privacy.form == "rows":
         if "sums" in given:
             raise InvalidInput("sums are of the aggregate form: the header was changed.")
@@ -479,96 +439,55 @@ def _sums(
     return found
 
 
-def _splits(
-    model: Model, privacy: Privacy, sums: tuple[Published, ...], n: int
-) -> tuple[Split, ...]:
-    """The division of the promise, from the privacy section; of an accuracy from the level."""
-    limits = [modelled_range(model.transform, ends_of(model, privacy, one)) for one in model.target]
-    if not sums or any(own is None for own in limits):
-        return ()
-    known = [own for own in limits if own is not None]
-    return splits_of_kinds(privacy, sums, n, known)
-
-
 def _columns(given: object) -> tuple[Column, ...]:
-    parts = given if isinstance(given, list | tuple) else ()
+    parts = given if isinstance(given, list) else ()
     require_parameters(len(parts), "columns")
     read = [read_fields(part, COLUMN, "each of the columns") for part in parts]
     names = [one.name for one in fields(Column)]
     return tuple(Column(*(record[name] for name in names)) for record in read)
 
 
-def _coefficients(given: object) -> tuple[str, ...]:
-    names = tuple(given) if isinstance(given, list | tuple) else ()
-    require_parameters(len(names), "coefficients")
-    good = names and all(isinstance(name, str) and name for name in names)
-    if not good or {"intercept", "z"} & set(names[1:]) or len(set(names)) < len(names):
-        raise InvalidInput("coefficients must be different texts, the intercept first.")
-    return names
-
-
-def _categories(given: object) -> dict[str, tuple[str, ...]]:
-    if not isinstance(given, Mapping):
-        raise InvalidInput("categories must be names of columns, each with its list.")
-    found = {}
-    for name, listed in given.items():
-        values = tuple(listed) if isinstance(listed, list | tuple) else ()
-        require_parameters(max(len(values), 1), "categories")
-        if not values or not all(isinstance(one, str) for one in values):
-            raise InvalidInput("categories must be lists of texts.")
-        found[str(name)] = values
-    return found
-
-
-def _checked(found: TableRelease, epsilon: float | None, warning: str | None) -> TableRelease:
+def _require_whole(found: TableRelease, facts: Mapping[str, Any]) -> None:
     """Refuse fields that do not fit each other."""
-    known = found.columns[0].residual_variance if len(found.columns) == 1 else None
-    Spec("the release", found.model, found.privacy, Public(known))  # as of every plan
     model, n = found.model, len(found.coefficients)
     targets, beside = tuple(one.target for one in found.columns), found.beside
     persons = {model.person is None, found.persons is None, found.most is None}
-    design = tuple(model.design.names), dict(model.design.categories)
+    design = plain([found.coefficients, found.categories])
+    apart = {*found.coefficients, *targets, *beside}
     _refuse(
         {
             "the table must have a name": not found.table,
             "rows must be 1 or more": found.rows < 1,
             "columns must be those of the model's target": targets != model.target,
             "coefficients must be those of the model": design
-            != (found.coefficients, found.categories),
-            "private and public columns must differ": len({*found.coefficients, *targets, *beside})
-            < n + len(targets) + len(beside),
+            != [facts["coefficients"], facts["categories"]],
+            "private and public columns must differ": len(apart) < n + len(targets) + len(beside),
             "reference_rows goes with a residual variance and exceeds the coefficients": any(
                 one.reference_rows is not None
                 and (one.residual_variance is None or one.reference_rows <= n)
                 for one in found.columns
             ),
             "persons and most_rows go with a column of persons": len(persons) > 1,
+            "there are no more persons than rows": (found.persons or 0) > found.rows,
             "most_rows must be the cap": (model.most_rows or found.most) != found.most,
             "grid must be that of its noise, 0 where it is simulated": found.grid
             != GRID * (not found.simulated),
             "a simulation has no entry": found.simulated and found.entry is not None,
             "entry and signature go together": (found.entry is None) != (found.signature is None),
-            "warning is not that of this kind of noise": warning != found.warning,
+            "warning is not that of this kind of noise": facts["warning"] != found.warning,
         }
     )
+    levels = [(one.target, one.level) for one in found.columns]
     _refuse(  # now that levels, targets and persons fit each other
         {
-            "epsilon does not follow from level, delta, sensitivity and range": not _same_epsilon(
-                epsilon, found.epsilon
+            "epsilon does not follow from level, delta, sensitivity and range": not _close(
+                [facts["epsilon"]], [found.epsilon]
             ),
             "levels must be those of the privacy section": not _keeps_promise(found),
             "an aggregate release names its targets and levels in its sums": bool(found.sums)
-            and [(one.target, one.level) for one in found.sums]
-            != [(one.target, one.level) for one in found.columns],
+            and [(one.target, one.level) for one in found.sums] != levels,
         }
     )
-    return found
-
-
-def _same_epsilon(stated: float | None, computed: float | None) -> bool:
-    if stated is None or computed is None:
-        return stated is computed
-    return math.isclose(stated, computed, rel_tol=SAME_EPSILON)
 
 
 def _refuse(wrong: Mapping[str, bool]) -> None:
@@ -577,19 +496,23 @@ def _refuse(wrong: Mapping[str, bool]) -> None:
             raise InvalidInput(f"{what}: the header was changed.")
 
 
+def _close(stated: Sequence[float | None], computed: Sequence[float | None]) -> bool:
+    """Whether numbers are the same up to rounding; None: there is none."""
+    return all(
+        a is b if a is None or b is None else math.isclose(a, b, rel_tol=SAME_EPSILON)
+        for a, b in zip(stated, computed, strict=True)
+    )
+
+
 def _keeps_promise(found: TableRelease) -> bool:
     """Whether its levels follow from its privacy section; those for an accuracy need the table."""
+    levels = [one.level for one in found.columns]
     if found.splits:
-        return all(
-            math.isclose(a.level, b.level, rel_tol=SAME_EPSILON)
-            for a, b in zip(found.splits, found.columns, strict=True)
-        )
+        return _close(levels, [one.level for one in found.splits])
     if found.privacy.standard_error is not None or found.privacy.level_column is not None:
         return True
-    known = (Known(),) * len(found.columns)
-    terms = solve(found.model, found.privacy, known, most=found.most, shape=np.zeros((0, 0)))
-    levels = ([one.level for one in columns] for columns in (found.columns, terms.columns))
-    return all(math.isclose(a, b, rel_tol=SAME_EPSILON) for a, b in zip(*levels, strict=True))
+    terms = solve(found.model, found.privacy, (Known(),) * len(levels), most=found.most)
+    return _close(levels, [one.level for one in terms.columns])
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -644,10 +567,7 @@ def parsed_document(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
 
 def digest(file: BinaryIO) -> str:
     """SHA-256 of a file, from where it stands to its end."""
-    found = hashlib.sha256()
-    while part := file.read(1 << 20):
-        found.update(part)
-    return found.hexdigest()
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def as_numbers(column: Array) -> Index:
@@ -673,7 +593,7 @@ def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
         "sensitivity": (plan.record, release.record),
         "rule for missing values": (plan.model.missing == "refuse" and release.dropped > 0, False),
     }
-    pairs["model"] = (plan.model, release.model)
+    pairs |= {"model": (plan.model, release.model)}
     for what, (planned, released) in pairs.items():
         if planned != released:
             raise InvalidInput(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import overload
 
 import numpy as np
 
@@ -106,77 +106,55 @@ def _within(release: TableRelease, features: tuple[str, ...]) -> TableRelease:
 
 def _of_table(release: TableRelease, errors: str) -> TableEstimate:
     if len(release.columns) > 1:
-        return estimate_columns(release, lambda one: _of_table(one, errors))
+        return _of_columns(release, errors)
     found = release.form.estimate(release.remembered(), errors)
     return replace(found, release=release)
 
 
-class Fit(NamedTuple):
-    """How coefficients of one column are found; `undoes_clipping`: whether a step after it does."""
-
-    fit: Callable[[TableRelease, str], TableEstimate]
-    undoes_clipping: bool = True
-
-    def estimate(self, release: TableRelease, errors: str) -> TableEstimate:
-        """The estimate, and what the range does to it."""
-        found, limits = self.fit(release, errors), release.limits(release.column)
-        if limits is None or not self.undoes_clipping:
-            return found
-        return undo_clipping(found, limits, errors)
-
-
-def fit_of(release: TableRelease) -> Fit:
-    """The fit of a release of rows, by its header."""
-    if release.model.person is not None:
-        return Fit(estimate_people, undoes_clipping=False)
-    if release.model.family != "gaussian":
-        return Fit(estimate_family, undoes_clipping=False)
+def fit_rows(release: TableRelease, errors: str) -> TableEstimate:
+    """The estimate of one column of noisy rows, by the fit of its header; then clipping."""
+    model, limits = release.model, release.limits(release.column)
+    if model.person is not None:
+        return estimate_people(release, errors)
+    if model.family != "gaussian":
+        return estimate_family(release, errors)
     if release.privacy.level_column is not None:
-        return Fit(estimate_levels)
-    return Fit(estimate_rows if release.model.weights is None else estimate_weighted)
+        found = estimate_levels(release, errors)
+    elif model.weights is not None:
+        found = estimate_weighted(release, errors)
+    else:
+        found = estimate_rows(release, errors)
+    return found if limits is None else undo_clipping(found, limits, errors)
 
 
-def estimate_columns(
-    release: TableRelease, estimate: Callable[[TableRelease], TableEstimate]
-) -> TableEstimate:
-    """Each column by `estimate`; then their residuals together, in one pass.
+def _of_columns(release: TableRelease, errors: str) -> TableEstimate:
+    """Each column by itself, all coefficients one after another; then their residuals together.
 
     Least squares column by column is efficient because all columns have the same features.
     """
-    parts = tuple(estimate(one_column(release, column)) for column in release.columns)
+    parts = tuple(_of_table(one_column(release, column), errors) for column in release.columns)
+    first, n = parts[0], len(release.names)
+    covariance = np.full((len(parts) * n,) * 2, np.nan)
+    for j, part in enumerate(parts):
+        own = slice(j * n, (j + 1) * n)
+        covariance[own, own] = part.covariance
+    named = [(part, part.release.column.target) for part in parts]
     silent = _silent(release, parts)
     return TableEstimate(
-        **_stacked(parts),
+        value=np.concatenate([part.value for part in parts]),
+        covariance=covariance,
+        names=tuple(f"{target}: {name}" for part, target in named for name in part.names),
+        simulated=first.simulated,
+        degrees_of_freedom=np.concatenate([_freedom(part) for part in parts]),
+        method="; ".join(dict.fromkeys(part.method for part in parts if part.method)) or None,
+        rows=first.rows,
+        dropped=first.dropped,
+        cautions=tuple(f"{target}: {text}" for part, target in named for text in part.cautions),
         release=release,
         parts=parts,
         joint=None if silent else _joint(release, parts),
         silent=silent,
     )
-
-
-def _stacked(parts: Sequence[TableEstimate]) -> dict[str, Any]:
-    """The fields of a `Fit` of all coefficients, column after column."""
-    first = parts[0]
-    n, q = len(first.names), len(parts)
-    covariance = np.full((q * n, q * n), np.nan)
-    for j, part in enumerate(parts):
-        own = slice(j * n, (j + 1) * n)
-        covariance[own, own] = part.covariance
-    return {
-        "value": np.concatenate([part.value for part in parts]),
-        "covariance": covariance,
-        "names": tuple(
-            f"{part.release.column.target}: {name}" for part in parts for name in part.names
-        ),
-        "simulated": first.simulated,
-        "degrees_of_freedom": np.concatenate([_freedom(part) for part in parts]),
-        "method": "; ".join(dict.fromkeys(part.method for part in parts if part.method)) or None,
-        "rows": first.rows,
-        "dropped": first.dropped,
-        "cautions": tuple(
-            f"{one.release.column.target}: {text}" for one in parts for text in one.cautions
-        ),
-    }
 
 
 def _freedom(part: TableEstimate) -> Array:

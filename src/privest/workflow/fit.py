@@ -1,4 +1,4 @@
-"""Fits of rows that are independent: least squares, survey weights, levels by row, likelihoods."""
+"""Fits of independent rows: least squares, survey weights, levels by row, likelihoods."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ EQUAL_VARIANCES = (
 
 
 def estimate_rows(release: TableRelease, how: str = "auto") -> TableEstimate:
-    """Least squares on the rows; `how` errors are made: "auto", "t", "HC3", "HC2" or "stated".
+    """Least squares, with errors "auto", "t", "HC3", "HC2" or "stated"; or Huber's estimate.
 
     auto: HC3 from 25 degrees of freedom on, Student's t below (pooled with a reference set).
-    huber: Huber's estimate in place of least squares, for values some of which are wild.
     """
     as_choice(how, CHOICES, "errors")
     first = first_pass(release)
@@ -63,7 +62,7 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> TableEstimate:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """θ̂, A = (HᵀH)⁻¹ and what is left; `scatter` None: as many coefficients as rows."""
+    """θ̂, A = (HᵀH)⁻¹ and the residuals; `scatter` None: as many coefficients as rows."""
 
     value: Array
     inverse: Array
@@ -84,7 +83,7 @@ def first_pass(release: TableRelease) -> FirstPass:
 
 
 def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, SecondPass | None]:
-    """The errors by the chosen way, and the second look at the rows where there was one."""
+    """The errors, and the second look at the rows where there was one."""
     scatter = first.scatter
     few = scatter is None or scatter.freedom < ENOUGH
     pooled = few and release.column.reference_rows is not None
@@ -113,7 +112,7 @@ def _without_privacy(release: TableRelease, first: FirstPass, scatter: Scatter) 
 
 
 def _estimate_huber(release: TableRelease, first: FirstPass) -> TableEstimate:
-    """Where some values are wild; with a remark where that has little use."""
+    """Where some values are wild."""
     scatter = first.scatter
     if scatter is None:
         raise too_few(release)
@@ -150,9 +149,8 @@ def _stated(release: TableRelease, first: FirstPass) -> Errors:
     reference = freedom_of(release)
     if reference is None:
         return stated_errors(first.inverse, variance, added)
-    squares, left = (0.0, 0)
-    if first.scatter is not None:
-        squares, left = first.scatter.squares, first.scatter.freedom
+    scatter = first.scatter
+    squares, left = (0.0, 0) if scatter is None else (scatter.squares, scatter.freedom)
     variance, freedom = pooled_variance(variance, reference, squares, left, added)
     known = stated_errors(first.inverse, variance, added).fields()
     known |= {"degrees_of_freedom": freedom, "method": "reference set and release pooled"}
@@ -162,7 +160,7 @@ def _stated(release: TableRelease, first: FirstPass) -> Errors:
 def said_of_noise(
     release: TableRelease, first: FirstPass, seen: SecondPass | None
 ) -> dict[str, Any]:
-    """Sentences on the stated residual variance, and of the noise that the header states."""
+    """Whether the residuals fit the stated variance, and the noise that the header states."""
     scatter = first.scatter
     if scatter is None:
         return {"misfit": None}
@@ -180,7 +178,7 @@ def said_of_noise(
 
 
 def estimated(release: TableRelease, estimate: Array, errors: Errors, **more: Any) -> TableEstimate:  # noqa: ANN401
-    """The estimate of a release; `more`: what else is known of it."""
+    """The estimate of a release, with what else is known of it."""
     return TableEstimate(
         value=estimate, **errors.fields(), names=release.names, simulated=release.simulated,
         rows=release.rows, dropped=release.dropped, release=release, **more,
@@ -230,10 +228,7 @@ def require_rows(release: TableRelease, rows: int) -> None:
 
 
 def estimate_weighted(release: TableRelease, how: str = "auto") -> TableEstimate:
-    """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich, W survey weights of the header, a public column.
-
-    HC3: what a value's variance is does not matter.
-    """
+    """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich (HC3), W the survey weights, a public column."""
     first = first_pass(release)
     if first.scatter is None:
         raise too_few(release)
@@ -243,19 +238,19 @@ def estimate_weighted(release: TableRelease, how: str = "auto") -> TableEstimate
         root = np.sqrt(weights_of(release, part))
         sums.add(tall_triangle(part.H, part.z[:, 0], root, root, 0.0))
     sums.require_full(release.names, str(release.path), first.rows)
-    estimate, inverse = sums.solution(), sums.inverse()
-    errors, _ = row_errors(how, estimate, inverse, lambda: _weighted_rows(release))
+    estimate, inverse, added = sums.solution(), sums.inverse(), added_of(release)
+
+    def weighted() -> Iterator[WeightedRows]:
+        for part in release.blocks():
+            yield WeightedRows(part.H, part.z[:, 0], weights_of(release, part), added)
+
+    errors, _ = row_errors(how, estimate, inverse, weighted)
     errors = replace(errors, method=f"{errors.method}, survey weights")
     return estimated(release, estimate, errors, **more)
 
 
-def _weighted_rows(release: TableRelease) -> Iterator[WeightedRows]:
-    for part in release.blocks():
-        yield WeightedRows(part.H, part.z[:, 0], weights_of(release, part), added_of(release))
-
-
 def weights_of(release: TableRelease, part: ReleasedRows) -> Array:
-    """The weights of some rows. Raises InvalidInput where one is not above 0."""
+    """The survey weights of some rows."""
     assert part.weights is not None
     assert release.model.weights is not None
     require_weights(part.weights, release.model.weights, str(release.path))
@@ -337,7 +332,7 @@ def _stated_levels(release: TableRelease, first: Prepared, inverse: Array) -> tu
 def _levels_misfit(release: TableRelease, first: Prepared, shown: Rows) -> dict[str, Any]:
     """Whether the release scatters as a stated σ² and the levels say; heavy tails are told apart.
 
-    Not of a reference set, whose own few rows would have to be counted.
+    Not of a reference, whose own few rows would have to be counted.
     """
     variance = release.column.residual_variance
     if variance is None or release.column.reference_rows is not None:
@@ -361,10 +356,9 @@ HOW = {"model": "model", "auto": None, "hc3": "HC3"}
 
 
 def estimate_family(release: TableRelease, errors: str = "auto") -> TableEstimate:
-    """Logistic or Poisson regression (`fit_family`): the table is read some ten times.
+    """Logistic or Poisson regression (`fit_family`), with errors "model", "HC3" or "auto".
 
-    errors: "model", as the family says; "HC3", as the release scatters; "auto": the former for yes
-    or no, the latter for counts and with weights.
+    auto: those of the model for yes/no, HC3 for counts and with weights.
     """
     how = errors.lower()
     if how not in HOW:

@@ -20,14 +20,9 @@ from privest.records import as_frame, decimals, plain, quantile, text_table
 from privest.workflow.aggregate import FORMS
 from privest.workflow.document import library_of
 from privest.workflow.rows import PlannedErrors
-from privest.workflow.spec import Privacy, Spec, load_spec, save_spec
-from privest.workflow.strategies import Person
-from privest.workflow.survey import (
-    Survey,
-    inverse_of,
-    reference_facts,
-)
-from privest.workflow.terms import DELTA, Column, Terms, level_for_error, solve
+from privest.workflow.spec import DELTA, Privacy, Spec, load_spec, save_spec
+from privest.workflow.survey import Survey, inverse_of, reference_facts
+from privest.workflow.terms import Column, Terms, solve
 
 if TYPE_CHECKING:
     from privest.ledger import Account as LedgerAccount
@@ -43,8 +38,8 @@ FARTHEST = 1e30  # multiple of the level within which a level for an accuracy is
 class Plan(Terms):
     """A plan: all that is known before a release.
 
-    found the survey of the table's public columns; None: the table was not read (`stated_plan`).
-    data  a frame of this process; None: the file that the specification names.
+    found  the survey of the table's public columns; None: the table was not read (`stated_plan`).
+    data   a frame of this process; None: the file that the specification names.
     """
 
     spec: Spec
@@ -112,10 +107,7 @@ class Plan(Terms):
         return self._each("privacy")
 
     def rows_for(self, standard_error: float, of: str) -> int:
-        """How many rows like these the coefficient needs for this error at this level and range.
-
-        Rounded up, but for the rounding of the error itself.
-        """
+        """How many rows like these the coefficient needs for this error at this level and range."""
         wanted, column = as_positive(standard_error, "standard_error"), self.column
         if column.residual_variance is None and self.model.family == "gaussian":
             raise InvalidInput("the rows for an accuracy need the residual variance: state it.")
@@ -160,24 +152,20 @@ class Plan(Terms):
         column, place = self.column, self.index(of)
         times = 1.0 if confidence is None else float(quantile(confidence))
         wanted = as_positive(error, "error") / times
-        found = self.errors(column)
         numeric = self.model.family == "gaussian"
-        if alone and numeric:
-            ratio = float(found.privacy[place]) / wanted
-            return _number(column.level * ratio * ratio, error, of)
-        if column.residual_variance is None and numeric:
-            raise InvalidInput(
-                "the level for an accuracy needs the residual variance: state it, or ask for what "
-                "privacy alone may add."
-            )
-        self._require_reachable(float(found.classical[place]), of, wanted, times)
-        plain = numeric and not isinstance(self.unit, Person) and not self.splits
-        if plain and not self.distribution.pure:
-            assert column.residual_variance is not None
-            return level_for_error(of, wanted, column.residual_variance, self.shape[place, place])
-        return _searched(
-            lambda s: float(self.errors(column, s).total[place]) - wanted, column.level, error, of
-        )
+        kind = "privacy" if alone and numeric else "total"
+        if kind == "total":
+            if column.residual_variance is None and numeric:
+                raise InvalidInput(
+                    "the level for an accuracy needs the residual variance: state it, or ask for "
+                    "what privacy alone may add."
+                )
+            self._require_reachable(float(self.errors(column).classical[place]), of, wanted, times)
+
+        def excess(level: float) -> float:
+            return float(getattr(self.errors(column, level), kind)[place]) - wanted
+
+        return _searched(excess, column.level, f"{of!r} the error {error:g}")
 
     def _require_reachable(self, least: float, of: str, wanted: float, times: float) -> None:
         """Refuse an accuracy that the values themselves do not have, with the rows it takes."""
@@ -313,18 +301,13 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
     if privacy.standard_error or privacy.level_column or not rows:
         return None
     known, _ = reference_facts(spec)
-    terms = solve(model, privacy, known, most=None, shape=np.zeros((0, 0)))
-    return Plan(
-        model=model, privacy=privacy, columns=terms.columns, spec=spec, found=None, data=data
-    )
+    terms = solve(model, privacy, known, most=None)
+    return Plan(**terms.terms, spec=spec, found=None, data=data)
 
 
 def _planned(spec: Spec, found: Survey, data: object) -> Plan:
     terms = FORMS[spec.privacy.form].solve(spec, found)
-    plan = Plan(
-        model=spec.model, privacy=spec.privacy, columns=terms.columns, most=terms.most,
-        splits=terms.splits, spec=spec, found=found, data=data,
-    )  # fmt: skip
+    plan = Plan(**terms.terms, spec=spec, found=found, data=data)
     _require_expected(plan)
     _require_finite(plan)
     return plan
@@ -366,7 +349,7 @@ def _require_finite(plan: Plan) -> None:
                 )
 
 
-def _searched(excess: Callable[[float], float], start: float, error: float, of: str) -> float:
+def _searched(excess: Callable[[float], float], start: float, wanted: str) -> float:
     """The level at which errors, which fall with it, are those wanted."""
 
     def beyond(log: float) -> float:
@@ -382,14 +365,7 @@ def _searched(excess: Callable[[float], float], start: float, error: float, of: 
     while beyond(high) > 0 and high < math.log(start) + limit:
         high += step
     if not (beyond(low) > 0 >= beyond(high)):
-        raise InvalidInput(f"no level gives {of!r} the error {error:g}.")
-    return _number(math.exp(float(scipy.optimize.brentq(beyond, low, high, xtol=1e-13))), error, of)
-
-
-def _number(level: float, error: float, of: str) -> float:
-    if not 0 < level < math.inf:
         raise InvalidInput(
-            f"the level that gives {of!r} the error {error:g} is too small or too large for a "
-            "number."
+            f"the level that gives {wanted} is too small or too large for a number, or none does."
         )
-    return level
+    return math.exp(float(scipy.optimize.brentq(beyond, low, high, xtol=1e-13)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import AnyArray, Array
+from privest.arrays import AnyArray
 from privest.data.cells import require_no_formula
+from privest.data.source import open_source
 from privest.errors import InvalidInput
 from privest.files import Draft, atomic_write, draft, part_path, require_writable
 from privest.ledger import Account as LedgerAccount
 from privest.mechanism.source import Source, as_protected, as_source, seeded
 from privest.reading import parse_json
 from privest.workflow.account import Account, PublicRows
+from privest.workflow.aggregate import Published
 from privest.workflow.document import (
     HeldTable,
     TableRelease,
@@ -32,14 +34,12 @@ from privest.workflow.document import (
     library_of,
 )
 from privest.workflow.plan import Plan
-from privest.workflow.published import Published
 
 Progress = Callable[[int], object]
-HELD, HELD_SUMS = "release.csv", "release.json"  # names of releases that are held in memory
 
 
 def simulation_source(plan: Plan, seed: int | None) -> Source:
-    """The noise of a simulation: fresh for None; a seed repeats the very same release only."""
+    """The noise of a simulation; a seed repeats the very same release only."""
     model, levels = plan.model, [column.level for column in plan.columns]
     facts: list[Any] = ["table", list(model.target), model.transform, list(plan.names), levels]
     if plan.found is not None and plan.found.levels is not None:
@@ -57,26 +57,8 @@ def simulate_release(
     *,
     progress: Progress | None = None,
 ) -> TableRelease:
-    """A simulation of `release`: the same files, and no protection.
-
-    Refuses values beside which the noise would be lost in the rounding of doubles.
-    """
+    """A simulation of `release`: the same files, and no protection."""
     return _released(plan, Path(path), as_source(rng), data, progress=progress)
-
-
-def simulate_held(
-    plan: Plan, data: Mapping[str, Array], rng: np.random.Generator | Source
-) -> TableRelease:
-    """A simulation without any file: it can be estimated from, not saved."""
-    source = as_source(rng)
-    leaving = plan.form.leaving(plan, source, dict(data))
-    form = described(plan, Path(HELD), source, "")
-    table = [np.concatenate(column) for column in zip(*leaving.blocks())]
-    held = HeldTable("pandas", dict(zip(form.table_columns, table, strict=True)))
-    return replace(
-        form, rows=len(table[0]), dropped=leaving.dropped, persons=leaving.persons, path=None,
-        memory=held,
-    )  # fmt: skip
 
 
 def release(
@@ -88,14 +70,14 @@ def release(
     account: Account | None = None,
     progress: Progress | None = None,
 ) -> TableRelease:
-    """Write the release of the plan's data to `path` (.csv or .parquet) and its header beside it.
+    """Write the release of the plan's data to `path` and its header beside it.
 
     Nobody but the owner can read the table until it is whole, paid for (`account`) and its header
-    is there. A file that exists is never written over. A run that was killed is finished by the
-    same call: the very same table if it was paid for; else it is drawn anew. No value is refused.
+    is there. A file that exists is never written over. The same call finishes a run that was
+    killed: with the same table if it was paid for, else drawn anew. No value is refused.
 
     source    of the noise; None: protected noise, which has no seed.
-    account   None: nothing is counted. Raises BudgetExceeded, or LedgerError.
+    account   None: nothing is counted.
     progress  is told how many rows have left so far; an exception that it raises ends the release.
     """
     return _released(plan, Path(path), as_protected(source), data, account, progress)
@@ -239,11 +221,9 @@ def _require_free(table: Path, *, simulated: bool) -> None:
 def described(plan: Plan, table: Path, source: Source, sha256: str) -> TableRelease:
     """The release of a table, but for what is known when it is written."""
     return TableRelease(
-        model=plan.model, privacy=plan.privacy, columns=plan.columns, most=plan.most,
-        splits=plan.splits, rows=1, dropped=0, simulated=source.simulated, table=table.name,
-        sha256=sha256,
-        coefficients=plan.names, categories=dict(plan.spec.design.categories), grid=source.grid,
-        persons=None if plan.model.person is None else 1, path=table,
+        **plan.terms, rows=1, dropped=0, simulated=source.simulated, table=table.name,
+        sha256=sha256, coefficients=plan.names, categories=dict(plan.spec.design.categories),
+        grid=source.grid, persons=None if plan.model.person is None else 1, path=table,
     )  # fmt: skip
 
 
@@ -280,8 +260,9 @@ def _made(
     if path is not None:
         return replace(make(Path(path)), memory=HeldTable(library))
     with tempfile.TemporaryDirectory(prefix="privest-") as folder:
-        table = Path(folder) / (HELD_SUMS if plan.splits else HELD)
-        found = make(table)
-        if found.sums:
-            return replace(found, path=None, memory=HeldTable(library))
-        return replace(found, path=None, memory=HeldTable.read(table, found.table_columns, library))
+        table = Path(folder) / ("release.json" if plan.splits else "release.csv")
+        found, held = make(table), HeldTable(library)
+        if not found.sums:
+            columns = open_source(table).read(found.table_columns)
+            held = HeldTable(library, columns, table.read_bytes())
+        return replace(found, path=None, memory=held)

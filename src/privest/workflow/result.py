@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput
 from privest.estimator import ClippedResult, Estimate
@@ -14,6 +16,7 @@ from privest.estimator.inference import (
     Joint,
     OriginalMean,
     Scatter,
+    as_percent,
     misfit_p,
     reference_p,
     stated_p,
@@ -39,8 +42,8 @@ class TableEstimate(Estimate):
     beyond          "above" or "below": where all values may lie beyond the range, as far as the
                     release can tell. Errors and intervals are then infinite.
     cautions        what the intervals assume and the release cannot show, a sentence each.
-    likelihood      the fit by maximum likelihood where that was made, else None.
-    noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
+    likelihood      the fit by maximum likelihood, where there is one.
+    noise_found     σ̂² as the release shows it; None where it was not looked for.
     r_squared       share of the variance that the features explain, approximate; None: unknown.
     noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
     less_noise_p    how likely so little scatter is if the noise of the header is in the release.
@@ -131,16 +134,17 @@ class TableEstimate(Estimate):
     # --- in the units of the file -----------------------------------------------------------------
 
     def percent(self, confidence: float = CONFIDENCE) -> dict[str, Array]:
-        """100(e^θ − 1) and its interval by name, where a logarithm was modelled; else empty."""
-        from privest.workflow.units import percent_of
-
-        if not self.parts:
-            return percent_of(self, confidence)
-        return {
-            f"{part.release.column.target}: {name}": values
-            for part in self.parts
-            for name, values in percent_of(part, confidence).items()
-        }
+        """100(e^θ − 1) of every slope of a logarithm with its interval, (3,), by name."""
+        found = {}
+        for part in self.parts or (self,):
+            log = part.release.model.transform == "log"
+            if not log or not np.isfinite(part.standard_error).all():
+                continue
+            before = f"{part.release.column.target}: " if self.parts else ""
+            for name, value, ends in zip(part.names, part.value, part.interval(confidence)):
+                if name != "intercept":
+                    found[f"{before}{name}"] = as_percent([value, *ends])
+        return found
 
     def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> OriginalMean:
         """The mean and the median of the target at a row, in the units of the file.

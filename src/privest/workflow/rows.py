@@ -13,16 +13,15 @@ import numpy as np
 from privest.arrays import AnyArray, Array, Index
 from privest.data.cells import Texts
 from privest.data.persons import Persons
-from privest.data.rows import read_rows
-from privest.data.source import Source, open_source
+from privest.data.rows import Block, read_rows
+from privest.data.source import open_source
 from privest.data.writer import table_writer
 from privest.errors import InvalidInput
 from privest.lattice import literal_root
 from privest.linalg import RunningLeastSquares
 from privest.mechanism import RowMechanism
-from privest.mechanism.source import Source as NoiseSource
+from privest.mechanism.source import Source
 from privest.records import standard_errors
-from privest.workflow.published import Published
 from privest.workflow.spec import Spec
 from privest.workflow.strategies import Person
 from privest.workflow.survey import (
@@ -31,7 +30,6 @@ from privest.workflow.survey import (
     Survey,
     count_persons,
     inverse_of,
-    person_blocks,
     require_levels,
     require_unchanged,
     require_weights,
@@ -40,6 +38,7 @@ from privest.workflow.survey import (
 from privest.workflow.terms import Column, Terms, modelled, solve
 
 if TYPE_CHECKING:
+    from privest.workflow.aggregate import Published
     from privest.workflow.document import TableRelease
     from privest.workflow.plan import Plan
     from privest.workflow.result import TableEstimate
@@ -63,9 +62,7 @@ class PlannedErrors:
 
 
 class Rows:
-    """A noisy value for every row, beside its public columns.
-
-    With A = (HᵀH)⁻¹, residual variance σ² and a(s) the variance of the privacy noise on a value,
+    """A noisy value for every row. With A = (HᵀH)⁻¹ and a(s) the variance of the privacy noise,
 
         cov θ̂ = (σ² + a(s))·A      (`thm:crbound` for Gaussian noise, a = 1/s and the grid's part)
 
@@ -103,13 +100,13 @@ class Rows:
     def require_name(self, table: Path) -> None:
         table_writer(table)
 
-    def leaving(self, plan: Plan, noise: NoiseSource, data: object) -> Leaving:
-        return Leaving(plan, noise, plan.data if data is None else data)
+    def leaving(self, plan: Plan, noise: Source, data: object) -> LeavingRows:
+        return LeavingRows(plan, noise, data)
 
     def estimate(self, release: TableRelease, errors: str) -> TableEstimate:
-        from privest.workflow.estimate import fit_of
+        from privest.workflow.estimate import fit_rows
 
-        return fit_of(release).estimate(release, errors)
+        return fit_rows(release, errors)
 
 
 def _level_column_errors(plan: Plan, column: Column, level: float | None) -> PlannedErrors:
@@ -158,29 +155,62 @@ def _person_errors(plan: Plan, column: Column, level: float) -> PlannedErrors:
 
 
 class Leaving:
-    """The rows of a table as they leave, block by block: public columns, and z of each target.
+    """The private table of a plan on its way out.
 
     dropped  rows left out so far for missing values; `persons`: how many there are.
     """
 
-    def __init__(self, plan: Plan, noise: NoiseSource, data: object) -> None:
-        self.spec, self.terms, self.survey, self.noise = plan.spec, plan, plan.found, noise
-        self.table = open_private(plan, data)
+    def __init__(self, plan: Plan, noise: Source, data: object) -> None:
+        spec, data = plan.spec, plan.data if data is None else data
+        self.plan, self.spec, self.noise = plan, spec, noise
         self.dropped, self.persons = 0, None if plan.model.person is None else 0
+        self.table = open_source(spec.data if data is None else data, spec.format)
+        require_unchanged(spec, plan.found, data, self.table.stamp)
+        self.table.require(spec.targets)
+        for target in spec.targets:  # numbers, as far as a look shows
+            next(self.table.blocks([target], size=LOOKED_AT), None)
+
+    def private(self) -> Iterator[tuple[Array, Array, Index, Block]]:
+        """H, private values and the persons' numbers from 1; the same rows in every pass."""
+        model, persons, self.dropped = self.spec.model, Persons(), 0
+        for block in read_rows(
+            self.table, self.spec.design, self.spec.targets,
+            beside={name: name == model.person for name in self.plan.beside},
+            missing=model.missing, infinite=not self.noise.simulated,
+        ):  # fmt: skip
+            self.dropped += block.dropped
+            H, values, numbers = block.H, block.targets, np.zeros(0, dtype=np.intp)
+            if model.person is not None:
+                cells = block.beside[model.person]
+                assert isinstance(cells, Texts)
+                numbers = persons.numbers(cells)
+                before = persons.add(numbers)
+                self.persons = persons.count
+                if model.most_rows is not None:
+                    kept = before < model.most_rows
+                    H, values, numbers = H[kept], values[kept], numbers[kept]
+            yield H, values, numbers, block
+
+    def require_rows(self, rows: int) -> None:
+        """Refuse a table with more or fewer rows than it had when the plan was made."""
+        now, planned = rows + self.dropped, self.plan.rows + self.plan.dropped
+        if self.plan.model.person is None and now != planned:
+            raise InvalidInput(f"the table has {now:,} rows now, and had {planned:,}: it {CHANGED}")
+
+
+class LeavingRows(Leaving):
+    """The rows as they leave, block by block: public columns, and z of each target."""
+
+    def __init__(self, plan: Plan, noise: Source, data: object) -> None:
+        super().__init__(plan, noise, data)
         self.mechanisms = [self._mechanism(column) for column in plan.columns]
         self.counts = self._counts()
 
     def _mechanism(self, column: Column) -> RowMechanism:
-        level = column.level
-        made = self.terms.distribution.mechanism(level, self.terms.limits(column), repr(level))
-        made.require(self.terms.unit.weights(level, None))
+        level, limits = column.level, self.plan.limits(column)
+        made = self.plan.distribution.mechanism(level, limits, repr(level))
+        made.require(self.plan.unit.weights(level, None))
         return made
-
-    def write(
-        self, release: TableRelease, file: BinaryIO, blocks: Blocks
-    ) -> tuple[int, tuple[Published, ...]]:
-        """Into a draft: how many rows there were; nothing else is published."""
-        return table_writer(Path(release.table))(file, release.table_columns, blocks), ()
 
     def _counts(self) -> Index | None:
         """Rows of each person that will leave, where the weights depend on them."""
@@ -188,101 +218,61 @@ class Leaving:
             return None
         counts = count_persons(self.spec, self.table, values=True).rows
         largest = int(counts.max())
-        if largest > (self.terms.most or 0):
+        if largest > (self.plan.most or 0):
             raise InvalidInput(
                 f"{self.table.name}: a person has {largest:,} rows, and the plan was made for "
-                f"{self.terms.most:,} at most: plan for these data."
+                f"{self.plan.most:,} at most: plan for these data."
             )
         return counts
 
-    def blocks(self) -> Iterator[Sequence[AnyArray]]:
+    def write(
+        self, release: TableRelease, file: BinaryIO, blocks: Blocks
+    ) -> tuple[int, tuple[Published, ...]]:
+        """Into a draft: how many rows there were; nothing else is published."""
+        return table_writer(Path(release.table))(file, release.table_columns, blocks), ()
+
+    def blocks(self) -> Blocks:
         """The columns of each block, in the order of `table_columns`."""
         design, rows = self.spec.design, 0
-        sums = RunningLeastSquares(len(design.names)) if self.survey is None else None
-        for H, values, public, weights in self._rows():
+        sums = RunningLeastSquares(len(design.names)) if self.plan.found is None else None
+        for H, values, numbers, block in self.private():
             rows += len(H)
             if sums is not None:
                 sums.add_matrix(H)
+            public, weights = self._public(numbers, block)
             noisy = [
                 self._noisy(mechanism, column, y, weights)
-                for mechanism, column, y in zip(self.mechanisms, self.terms.columns, values.T)
+                for mechanism, column, y in zip(self.mechanisms, self.plan.columns, values.T)
             ]
             if len(H):
                 yield [*H.T[int(design.intercept) :], *public, *noisy]
         if sums is not None:
             sums.require_full(design.names, self.table.name, rows)
         else:
-            require_rows_of(self.terms, rows + self.dropped)
+            self.require_rows(rows)
 
-    def _rows(self) -> Iterator[tuple[Array, Array, list[Array], Array | None]]:
-        """H, private values, public columns, and the weights of rows with levels of their own."""
-        model, infinite = self.spec.model, not self.noise.simulated
+    def _public(self, numbers: Index, block: Block) -> tuple[list[Array], Array | None]:
+        """Public columns beside H, and the weights c of rows with levels of their own."""
+        model, level = self.spec.model, self.plan.columns[0].level
         if model.person is not None:
-            yield from self._person_rows(infinite)
-            return
-        column = self.spec.privacy.level_column
-        beside = {one: False for one in (model.weights, column) if one is not None}
-        for block in read_rows(
-            self.table, self.spec.design, self.spec.targets, beside=beside,
-            missing=model.missing, infinite=infinite,
-        ):  # fmt: skip
-            self.dropped += block.dropped
-            public = [np.asarray(block.beside[name]) for name in beside]
-            if model.weights is not None:
-                require_weights(public[0], model.weights, self.table.name)
-            weights = None
-            if column is not None:
-                require_levels(public[0], self.terms.column.level, self.table.name)
-                weights = literal_root(public[0])
-            yield block.H, block.targets, public, weights
-
-    def _person_rows(
-        self, infinite: bool
-    ) -> Iterator[tuple[Array, Array, list[Array], Array | None]]:
-        persons, cap = Persons(), self.spec.model.most_rows
-        for block in person_blocks(self.spec, self.table, values=True, infinite=infinite):
-            cells = block.beside[self.spec.model.person or ""]
-            assert isinstance(cells, Texts)
-            numbers = persons.numbers(cells)
-            before = persons.add(numbers)
-            H, values = block.H, block.targets
-            self.dropped, self.persons = self.dropped + block.dropped, persons.count
-            if cap is not None:
-                kept = before < cap
-                H, values, numbers = H[kept], values[kept], numbers[kept]
             rows = None if self.counts is None else self.counts[numbers - 1]
-            weights = self.terms.unit.weights(self.terms.column.level, rows)
-            yield H, values, [numbers.astype(float)], weights
+            return [numbers.astype(float)], self.plan.unit.weights(level, rows)
+        public = [np.asarray(block.beside[name]) for name in self.plan.beside]
+        if model.weights is not None:
+            require_weights(public[0], model.weights, self.table.name)
+        if self.spec.privacy.level_column is None:
+            return public, None
+        require_levels(public[0], level, self.table.name)
+        return public, literal_root(public[0])
 
     def _noisy(
         self, mechanism: RowMechanism, column: Column, values: Array, weights: Array | None
     ) -> AnyArray:
         """z: whole numbers of a real release; of a simulation doubles in units of the model."""
-        ends = self.terms.ends(column)
+        ends = self.plan.ends(column)
         y = modelled(self.spec.model.transform, values if ends is None else np.clip(values, *ends))
-        c = self.terms.unit.weights(column.level, None) if weights is None else weights
+        c = self.plan.unit.weights(column.level, None) if weights is None else weights
         if not self.noise.simulated:
             return mechanism.release(y, c, self.noise)
         z = mechanism.simulate(y, c, self.noise)
-        return self.terms.distribution.simulated(z, self.terms.unit_level(column))
-
-
-def open_private(plan: Plan, data: object) -> Source:
-    """The table of a plan, unchanged, its private columns numbers as far as a look shows.
-
-    A bad cell further below is found by the release.
-    """
-    spec = plan.spec
-    table = open_source(spec.data if data is None else data, spec.format)
-    require_unchanged(spec, plan.found, data, table.stamp)
-    table.require(spec.targets)
-    for target in spec.targets:
-        next(table.blocks([target], size=LOOKED_AT), None)
-    return table
-
-
-def require_rows_of(plan: Plan, rows: int) -> None:
-    """Refuse a table with more or fewer rows than it had when the plan was made."""
-    expected = plan.rows + plan.dropped
-    if plan.model.person is None and rows != expected:
-        raise InvalidInput(f"the table has {rows:,} rows now, and had {expected:,}: it {CHANGED}")
+        return self.plan.distribution.simulated(z, self.plan.unit_level(column))

@@ -1,19 +1,14 @@
-"""The fields of plan files and of headers of releases, as the code reads them.
-
-The texts of a plan are those of its data classes; those of headers are in `TEXTS`.
-"""
+"""The fields of plan files, by the docstrings of their data classes, and of headers."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from inspect import getdoc
 
 from privest.arrays import as_choice
-from privest.workflow.document import COLUMN, DOCUMENT, FACTS
-from privest.workflow.published import Published
 from privest.workflow.spec import SECTIONS, VERSION
 
 WIDTH = 100
@@ -40,17 +35,6 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "unit": "Scale: a value with its privacy noise is unit·z + zero.",
         "zero": "Offset of that scale.",
     },
-    "each of sums": {
-        "target": "Private column.",
-        "kind": "What gives the intervals: squares, free, persons, none or scores.",
-        "level": "Fisher information of the sums about one value.",
-        "estimate": "Coefficients; null where the score equations have no solution.",
-        "variance": "Squares of the standard errors.",
-        "freedom": "Degrees of freedom of Student's t; null for normal intervals.",
-        "residual_variance": "As the squares show it, approximate; may be left out.",
-        "r_squared": "Share of the variance that the features explain; may be left out.",
-        "matrix": "Noisy sums, squares and their weights, where they are published.",
-    },
     "facts": {
         "rows": "Number of released rows.",
         "dropped": "Number of rows left out.",
@@ -61,6 +45,17 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "simulated": "Whether the noise is simulated: no protection.",
         "warning": "The warning of a simulation. May be null.",
         "epsilon": "ε of the release, where it is known. May be null.",
+    },
+    "each of sums": {
+        "target": "Private column.",
+        "kind": "What gives the intervals: squares, free, persons, none or scores.",
+        "level": "Fisher information of the sums about one value.",
+        "estimate": "Coefficients; null where the score equations have no solution.",
+        "variance": "Squares of the standard errors.",
+        "freedom": "Degrees of freedom of Student's t; null for normal intervals.",
+        "residual_variance": "As the squares show it, approximate; may be left out.",
+        "r_squared": "Share of the variance that the features explain; may be left out.",
+        "matrix": "Noisy sums, squares and their weights, where they are published.",
     },
 }  # fmt: skip
 
@@ -104,10 +99,12 @@ def descriptions(kind: type) -> dict[str, str]:
 
 def _header() -> Iterator[str]:
     yield "The header of a release: JSON, beside its table."
-    for title, known in (("header", DOCUMENT), ("each of columns", COLUMN), ("facts", FACTS)):
-        yield from _texts(title, known)
-    yield "\nThe aggregate form has no table: its header also has a list, sums."
-    yield from _texts("each of sums", [one.name for one in fields(Published)])
+    for title, texts in TEXTS.items():
+        if title == "each of sums":
+            yield "\nThe aggregate form has no table: its header also has a list, sums."
+        yield f"\n{title}"
+        for name, text in texts.items():
+            yield _line(f"  {name:<18} ", text)
 
 
 def _line(start: str, text: str) -> str:
@@ -116,9 +113,3 @@ def _line(start: str, text: str) -> str:
         text = text[0].upper() + text[1:]
     below = "".join("#" if one == "#" else " " for one in start)
     return textwrap.fill(start + text, WIDTH, subsequent_indent=below)
-
-
-def _texts(title: str, names: Iterable[str]) -> Iterator[str]:
-    yield f"\n{title}"
-    for name in names:
-        yield _line(f"  {name:<18} ", TEXTS[title][name])

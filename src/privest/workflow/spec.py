@@ -1,6 +1,6 @@
 """A specification: the model, the wanted privacy and what is publicly known. All of it is public.
 
-`privest.workflow.schema` lists every field of a plan file (TOML, `version = 4`).
+`privest.workflow.schema` lists the fields of a plan file.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -32,16 +33,10 @@ Transform = Literal["none", "log"]
 Family = Literal["gaussian", "binomial", "poisson"]
 Missing = Literal["refuse", "drop"]
 PROMISES = ("level", "level_column", "epsilon", "standard_error", "tolerance")
-LIMITS = {  # of the numbers of the section on privacy: above, and below
-    **dict.fromkeys(("level", "epsilon", "sensitivity", "tolerance", "within"), (0.0, math.inf)),
-    "delta": (0.0, 1.0), "pilot": (0.0, 1.0), "attacker": (0.5, 1.0),
-}  # fmt: skip
-CHOICES = {
-    "form": ("rows", "aggregate"),
-    "publish": ("estimates", "matrix", "matrix of small groups"),
-}  # fmt: skip
 DELTA = 1e-6  # of the aggregate form, where none is stated
 T = TypeVar("T")
+Convert = Callable[[Any, str], object]
+Converters = Mapping[str, Convert]
 
 
 @dataclass(frozen=True)
@@ -74,22 +69,13 @@ class Model:
     most_rows: int | None = None
 
     def __post_init__(self) -> None:
-        _set(self, target=as_names(self.target, "target"))
-        _set(self, features=as_names(self.features, "features"))
-        _set(self, categories=_category_lists(self.categories))
-        for name, known in (("transform", Transform), ("family", Family), ("missing", Missing)):
-            as_choice(getattr(self, name), get_args(known), name)
+        _convert(self, "", MODEL)
         if not isinstance(self.intercept, bool):
             raise InvalidInput("intercept is true or false.")
         if self.formula is not None:
             self._read_formula(self.formula)
         if not self.target or len(set(self.target)) < len(self.target):
             raise InvalidInput("target names one private column, or several different ones.")
-        for name in ("weights", "person"):
-            if getattr(self, name) is not None:
-                require_text(getattr(self, name), f"the column of {name}")
-        if self.most_rows is not None:
-            as_count(self.most_rows, "most_rows", least=1)
         self._require_roles()
         require_parameters(len(self.design.names), "features")
 
@@ -113,9 +99,8 @@ class Model:
 
     def _require_roles(self) -> None:
         """A private column has no public role; a column has one role."""
-        roles = {name: f"the column of {name}" for name in ("person", "weights")}
-        public = [(one, "a feature") for one in self.features]
-        public += [(getattr(self, name), role) for name, role in roles.items()]
+        public: list[tuple[str | None, str]] = [(one, "a feature") for one in self.features]
+        public += [(self.person, "the column of person"), (self.weights, "the column of weights")]
         for column, role in public:
             if column in self.target:
                 raise InvalidInput(f"{column!r} is a private target: it cannot be {role}.")
@@ -138,7 +123,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Privacy:
-    """The wanted privacy: exactly one of level, level_column, epsilon, standard_error, tolerance.
+    """One promise (level, level_column, epsilon, standard_error or tolerance) and how it is kept.
 
     level            privacy level s, a cap on Fisher information: a larger s reveals more.
     level_column     public column with the level of each row; a row of level 0 is withheld.
@@ -186,21 +171,9 @@ class Privacy:
             )
         if (self.tolerance is None) != (self.attacker is None):
             raise InvalidInput("privacy: tolerance and attacker go together.")
-        for name, (least, most) in LIMITS.items():
-            if (value := getattr(self, name)) is not None:
-                _set(self, **{name: _between(value, f"privacy {name}", least, most)})
+        _convert(self, "privacy ", PRIVACY)
         if self.form == "aggregate" and self.epsilon is not None and self.delta is None:
             _set(self, delta=DELTA)
-        if self.level_column is not None:
-            require_text(self.level_column, "privacy level_column")
-        if self.distribution is not None:
-            as_choice(self.distribution, tuple(DISTRIBUTIONS), "privacy distribution")
-        for name, known in CHOICES.items():
-            as_choice(getattr(self, name), known, f"privacy {name}")
-        if self.standard_error is not None:
-            _set(self, standard_error=_numbers(self.standard_error, "privacy standard_error"))
-        _set(self, units=_numbers(self.units, "privacy units"))
-        _set(self, range={name: _ends(given) for name, given in _table(self.range, "range")})
 
 
 @dataclass(frozen=True)
@@ -220,16 +193,7 @@ class Public:
     def __post_init__(self) -> None:
         if self.residual_variance is not None and self.reference is not None:
             raise InvalidInput("public: state residual_variance or reference, not both.")
-        if self.residual_variance is not None:
-            value = as_positive(self.residual_variance, "public residual_variance")
-            _set(self, residual_variance=value)
-        if self.reference is not None:
-            require_text(self.reference, "public reference")
-        expected = {
-            name: as_number(value, f"public expected of {name!r}")
-            for name, value in _table(self.expected, "expected")
-        }
-        _set(self, expected=expected)
+        _convert(self, "public ", PUBLIC)
 
 
 @dataclass(frozen=True)
@@ -243,12 +207,12 @@ class Spec:
     format: Format = field(default_factory=Format)
 
     def __post_init__(self) -> None:
-        require_text(self.data, "data")
+        as_text(self.data, "data")
         _set(self, format=as_format(self.format))
         require_consistent(self.model, self.privacy)
         require_offered(self)
         reference = self.public.reference
-        if reference is not None and _same_file(reference, self.data):
+        if reference is not None and Path(reference).resolve() == Path(self.data).resolve():
             raise InvalidInput(
                 f"{self.data} is both the data and the reference: a residual variance from the "
                 "private column would reveal something about it. The reference is other, public "
@@ -266,7 +230,7 @@ class Spec:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The private columns."""
+        """Private columns."""
         return self.model.target
 
     @property
@@ -275,7 +239,7 @@ class Spec:
         return self.model.design
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, without those that equal their default."""
+        """Plain values without defaults."""
         return {"version": VERSION, **stated(self)}
 
     @classmethod
@@ -289,7 +253,7 @@ class Spec:
 
 
 def require_version(version: object, what: str) -> None:
-    """Refuse a document of another version: privest 0.2 wrote version 3, or none."""
+    """Refuse a document of another version."""
     if version != VERSION:
         stated = "without a version" if version is None else f"of version {version!r}"
         raise InvalidInput(
@@ -325,8 +289,14 @@ def ends_of(model: Model, privacy: Privacy, target: str) -> Ends | None:
     return privacy.range.get(target, (0.0, 1.0) if model.family == "binomial" else None)
 
 
+def beside_of(model: Model, privacy: Privacy) -> tuple[str, ...]:
+    """Public columns of the table that are no features: survey weights, persons, levels."""
+    listed = (model.weights, model.person, privacy.level_column)
+    return tuple(name for name in listed if name is not None)
+
+
 def is_plain(spec: Spec) -> bool:
-    """Whether it is Gaussian noise on one numeric outcome, one row per person, without weights."""
+    """Whether it has Gaussian noise on one numeric outcome, one row per person, no weights."""
     model = spec.model
     numeric = model.family == "gaussian" and len(model.target) == 1
     gaussian = distribution_of(model, spec.privacy).normal
@@ -361,7 +331,7 @@ SECTIONS: dict[str, type[Any]] = {
 
 
 def stated(value: object) -> dict[str, Any]:
-    """The fields of a data class as plain values, without those that equal their default."""
+    """The fields of a data class as plain values without defaults."""
     found: dict[str, Any] = {}
     for one in fields(value):  # type: ignore[arg-type]
         own = getattr(value, one.name)
@@ -385,23 +355,20 @@ def stated(value: object) -> dict[str, Any]:
 
 
 def load_spec(path: str | Path) -> Spec:
-    """A plan file; paths of data in it are relative to the file."""
+    """A plan file."""
     file = Path(path)
     return _moved(read_spec(read_document(file), str(file)), lambda name: str(file.parent / name))
 
 
 def read_spec(text: str, name: str) -> Spec:
     """The text of a plan file of this name; paths in it stay as they are written."""
-    ending = Path(name).suffix.lower()
-    if ending in (".yaml", ".yml"):
-        raise InvalidInput(f"{name}: plan files are TOML since version 0.2. Write it as TOML.")
-    if ending != ".toml":
-        raise InvalidInput(f"{name}: a plan file ends with .toml.")
+    if Path(name).suffix.lower() != ".toml":
+        raise InvalidInput(f"{name}: a plan file ends with .toml. Write it as TOML.")
     return Spec.from_dict(parse_toml(text, name), name)
 
 
 def save_spec(spec: Spec, path: str | Path) -> None:
-    """Write a plan file; paths of data are written relative to it."""
+    """Write a plan file."""
     file = Path(path)
     if file.suffix.lower() != ".toml":
         raise InvalidInput(f"{file}: plan files are written as .toml.")
@@ -411,17 +378,12 @@ def save_spec(spec: Spec, path: str | Path) -> None:
 
 def to_toml(spec: Spec) -> str:
     """The text of a plan file: single values first, then the sections."""
-    return "\n".join(_toml_lines(spec.to_dict(), ())).strip() + "\n"
-
-
-def _toml_lines(record: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
-    """Sections of `place`; tables within tables as sections of their own at the top only."""
-    inner = {k: v for k, v in record.items() if isinstance(v, dict) and len(place) < 1}
-    lines = [f"{_key(k)} = {_toml(v)}" for k, v in record.items() if k not in inner]
-    for name, value in inner.items():
-        lines += ["", f"[{'.'.join(map(_key, (*place, name)))}]"]
-        lines += _toml_lines(value, (*place, name))
-    return lines
+    record = spec.to_dict()
+    sections = {k: v for k, v in record.items() if isinstance(v, dict)}
+    lines = [f"{_key(k)} = {_toml(v)}" for k, v in record.items() if k not in sections]
+    for name, values in sections.items():
+        lines += ["", f"[{_key(name)}]", *(f"{_key(k)} = {_toml(v)}" for k, v in values.items())]
+    return "\n".join(lines).strip() + "\n"
 
 
 def _key(name: str) -> str:
@@ -453,30 +415,7 @@ def _moved(spec: Spec, path: Callable[[str], str]) -> Spec:
     return replace(spec, data=moved(spec.data), public=public)
 
 
-def _same_file(one: str, other: str) -> bool:
-    return one == other or (
-        EMBEDDED not in (one, other) and Path(one).resolve() == Path(other).resolve()
-    )
-
-
 # --- values ---------------------------------------------------------------------------------------
-
-
-def require_text(value: object, what: str) -> None:
-    """Refuse a value that is no text, or an empty one."""
-    if not isinstance(value, str) or not value:
-        received = "an empty one" if isinstance(value, str) else type(value).__name__
-        raise InvalidInput(f"{what} must be a text; received {received}.")
-
-
-def as_names(value: object, what: str) -> tuple[str, ...]:
-    """Names of columns: a text, or a list of texts."""
-    listed = (value,) if isinstance(value, str) else value
-    if not isinstance(listed, list | tuple):
-        raise InvalidInput(f"{what} must be a list of texts; received {type(value).__name__}.")
-    for name in listed:
-        require_text(name, f"each name of {what}")
-    return tuple(listed)
 
 
 def _set(record: object, **values: object) -> None:
@@ -485,27 +424,60 @@ def _set(record: object, **values: object) -> None:
         object.__setattr__(record, name, value)
 
 
-def _table(given: object, what: str) -> list[tuple[str, Any]]:
-    if not isinstance(given, Mapping):
-        raise InvalidInput(f"{what} has a value for each name.")
-    for name in given:
-        require_text(name, f"each name of {what}")
-    return list(given.items())
+def _convert(record: object, section: str, known: Converters) -> None:
+    """Check and convert the fields of a section; None stays where it is the default."""
+    for name, convert in known.items():
+        value = getattr(record, name)
+        if value is not None or getattr(type(record), name, MISSING) is not None:
+            _set(record, **{name: convert(value, f"{section}{name}")})
 
 
-def _numbers(given: object, what: str) -> dict[str, float]:
-    return {name: as_positive(value, f"{what} of {name!r}") for name, value in _table(given, what)}
-
-
-def _between(given: object, what: str, least: float, most: float) -> float:
-    value = as_number(given, what)  # type: ignore[arg-type]
-    if not least < value < most:
-        bounds = f"> {least:g}" + ("" if most == math.inf else f" and < {most:g}")
-        raise InvalidInput(f"{what} must be {bounds}; received {value:g}.")
+def as_text(value: object, what: str) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value:
+        received = "an empty one" if isinstance(value, str) else type(value).__name__
+        raise InvalidInput(f"{what} must be a text; received {received}.")
     return value
 
 
-def _ends(given: object) -> Ends:
+def as_names(value: object, what: str) -> tuple[str, ...]:
+    """Names of columns: a text, or a list of texts."""
+    listed = (value,) if isinstance(value, str) else value
+    if not isinstance(listed, list | tuple):
+        raise InvalidInput(f"{what} must be a list of texts; received {type(value).__name__}.")
+    return tuple(as_text(name, f"each name of {what}") for name in listed)
+
+
+def _choice(*known: str) -> Convert:
+    return lambda value, what: as_choice(value, known, what)
+
+
+def _between(least: float, most: float) -> Convert:
+    def convert(given: Any, what: str) -> float:  # noqa: ANN401
+        value = as_number(given, what)
+        if not least < value < most:
+            bounds = f"> {least:g}" + ("" if most == math.inf else f" and < {most:g}")
+            raise InvalidInput(f"{what} must be {bounds}; received {value:g}.")
+        return value
+
+    return convert
+
+
+def _each(convert: Convert) -> Convert:
+    """A value for each name."""
+
+    def table(given: object, what: str) -> dict[str, object]:
+        if not isinstance(given, Mapping):
+            raise InvalidInput(f"{what} has a value for each name.")
+        return {
+            as_text(name, f"each name of {what}"): convert(value, f"{what} of {name!r}")
+            for name, value in given.items()
+        }
+
+    return table
+
+
+def _ends(given: object, what: str) -> Ends:
     if not isinstance(given, list | tuple) or len(given) != 2:
         raise InvalidInput("privacy range is [low, high] of each target.")
     try:
@@ -515,10 +487,28 @@ def _ends(given: object) -> Ends:
     return found.low, found.high
 
 
-def _category_lists(given: object) -> dict[str, tuple[str, ...]]:
-    found = {}
-    for name, values in _table(given, "categories"):
-        if not isinstance(values, list | tuple):
-            raise InvalidInput(f"the categories of {name!r} must be a list.")
-        found[name] = tuple(str(one) for one in values)
-    return found
+def _listed(values: object, what: str) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple):
+        raise InvalidInput(f"the {what} must be a list.")
+    return tuple(str(one) for one in values)
+
+
+MODEL: Converters = {
+    "target": as_names, "features": as_names, "categories": _each(_listed),
+    "transform": _choice(*get_args(Transform)), "family": _choice(*get_args(Family)),
+    "missing": _choice(*get_args(Missing)), "weights": as_text, "person": as_text,
+    "most_rows": partial(as_count, least=1),
+}  # fmt: skip
+PRIVACY: Converters = {
+    **dict.fromkeys(
+        ("level", "epsilon", "sensitivity", "tolerance", "within"), _between(0.0, math.inf)
+    ),
+    "delta": _between(0.0, 1.0), "pilot": _between(0.0, 1.0), "attacker": _between(0.5, 1.0),
+    "level_column": as_text, "distribution": _choice(*DISTRIBUTIONS),
+    "form": _choice("rows", "aggregate"),
+    "publish": _choice("estimates", "matrix", "matrix of small groups"),
+    "standard_error": _each(as_positive), "units": _each(as_positive), "range": _each(_ends),
+}  # fmt: skip
+PUBLIC: Converters = {
+    "residual_variance": as_positive, "reference": as_text, "expected": _each(as_number),
+}  # fmt: skip

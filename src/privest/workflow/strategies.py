@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,42 +33,26 @@ Record = Sequence[tuple[float, float]]  # (level, sensitivity) of values that ch
 # --- distributions --------------------------------------------------------------------------------
 
 
-class Distribution:
+class _Added:
     """Noise added to z̃ = c·y with weights c = √level.
 
     pure    whether its ε needs no δ.
-    normal  whether the noise is normal, which intervals of σ² and the likelihood of clipped values
-            assume.
+    normal  whether the noise is normal, as intervals of σ² and clipped likelihoods assume.
     bits    whether z is a yes or no; else it is a number.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[Any]
     pure: ClassVar[bool] = False
     normal: ClassVar[bool] = False
     bits: ClassVar[bool] = False
 
-    def epsilon(self, record: Record, delta: float | None) -> float:
-        """ε where all values of a record change by at most their sensitivities."""
-        raise NotImplementedError
-
-    def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
-        """The largest factor on the levels of a record that keeps ε."""
-        raise NotImplementedError
-
-    def relative_level(self, epsilon: float, delta: float) -> float:
-        """s·R² at an ε over the range R, without the grid: for curves."""
-        raise NotImplementedError
-
-    def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
-        """Variance of a released value given the value itself."""
-        raise NotImplementedError
-
     def law(self, level: float, limits: Range | None) -> Law:
         """As the mechanism draws it."""
-        raise NotImplementedError
+        law: Law = self.name
+        return law
 
     def mechanism(self, level: float, limits: Range | None, facts: str) -> RowMechanism:
-        """What draws the noise of a column."""
+        """The mechanism of a column."""
         ends = None if limits is None else (limits.low, limits.high)
         return RowMechanism(self.law(level, limits), range=ends, facts=facts)
 
@@ -77,29 +61,26 @@ class Distribution:
         return (float(grid / np.sqrt(level)) if grid else 1.0), 0.0
 
     def simulated(self, z: Array, level: float) -> Array:
-        """The values of a simulation: z̃ in units of the values."""
+        """z̃ of a simulation in units of the values."""
         return z * float(1.0 / np.sqrt(level))
 
     def require(self, z: Array, where: object) -> None:
         """Refuse released numbers that it cannot have drawn."""
 
 
-class Gaussian(Distribution):
+class Gaussian(_Added):
     """z̃ = √s·y + N(0, 1): variance 1/s, ε with a δ."""
 
     name = "gaussian"
     normal = True
 
-    def statement(self, record: Record, delta: float) -> Statement:
-        """The promise of a real release, with exact noise on its grid."""
-        level, sensitivity = _together(record)
-        return grid_statement(level, sensitivity=sensitivity, delta=delta)
-
     def epsilon(self, record: Record, delta: float | None) -> float:
-        """That of exact noise on the grid, to the safe side."""
-        return self.statement(record, _stated(delta)).epsilon
+        """ε of exact noise on the grid where all values of a record change, to the safe side."""
+        level, sensitivity = _together(record)
+        return grid_statement(level, sensitivity=sensitivity, delta=_stated(delta)).epsilon
 
     def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
+        """The largest factor on the levels of a record that keeps ε."""
         shape, sensitivity = _together(record)
         found = PrivacyLevel.from_epsilon(
             epsilon, delta=_stated(delta), sensitivity=sensitivity, shape=shape
@@ -112,14 +93,12 @@ class Gaussian(Distribution):
         return _multiple(PrivacyLevel.from_attacker(apart, chance, shape=shape), record)
 
     def relative_level(self, epsilon: float, delta: float) -> float:
+        """s·R² at an ε over the range R, without the grid: for curves."""
         return gdp.mu_of(epsilon, delta) ** 2
 
     def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
-        """1/s, and what the grid adds to a real release."""
+        """Of a released value given the value: 1/s, and what the grid adds to a real release."""
         return (1.0 + extra_variance(0.0 if simulated else GRID)) / level
-
-    def law(self, level: float, limits: Range | None) -> Law:
-        return "gaussian"
 
 
 def _together(record: Record) -> tuple[PrivacyLevel, float | Adjacency]:
@@ -142,45 +121,37 @@ def _stated(delta: float | None) -> float:
     return delta
 
 
-class Laplace(Distribution):
-    """z̃ = √s·y + Laplace(1): variance 2/s, pure ε = √s·sensitivity."""
+class _Pure(_Added):
+    """Noise with a pure ε, the sum over the values of a record; `kind` as `pure_epsilon` has it."""
 
-    name = "laplace"
     pure = True
+    kind: ClassVar[Any]
 
     def epsilon(self, record: Record, delta: float | None) -> float:
-        """Pure: of several values the sum."""
-        return sum(pure_epsilon("laplace", level, width) for level, width in record)
+        return sum(pure_epsilon(self.kind, level, width) for level, width in record)
 
     def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
         ((level, width),) = record
-        return pure_level("laplace", epsilon, width) / level
+        return pure_level(self.kind, epsilon, width) / level
+
+
+class Laplace(_Pure):
+    """z̃ = √s·y + Laplace(1): variance 2/s, pure ε = √s·sensitivity."""
+
+    name = kind = "laplace"
 
     def relative_level(self, epsilon: float, delta: float) -> float:
         return epsilon**2
 
     def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
-        """2/s, and what the grid adds to a real release."""
         return (2.0 + (0.0 if simulated else 1.25 * GRID**2)) / level
 
-    def law(self, level: float, limits: Range | None) -> Law:
-        return "laplace"
 
-
-class RandomisedResponse(Distribution):
+class RandomisedResponse(_Pure):
     """A yes or no that is flipped with a public probability: pure ε."""
 
-    name = "randomised response"
-    pure = True
+    name, kind = "randomised response", "coin"
     bits = True
-
-    def epsilon(self, record: Record, delta: float | None) -> float:
-        """Pure: of several values the sum."""
-        return sum(pure_epsilon("coin", level, width) for level, width in record)
-
-    def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
-        ((level, width),) = record
-        return pure_level("coin", epsilon, width) / level
 
     def relative_level(self, epsilon: float, delta: float) -> float:
         return 4 * math.sinh(epsilon / 2) ** 2
@@ -206,9 +177,10 @@ class RandomisedResponse(Distribution):
             raise InvalidInput(f"{where}: a value is neither 0 nor 1: the table was changed.")
 
 
+Distribution = Gaussian | Laplace | RandomisedResponse
 DISTRIBUTIONS: dict[str, Distribution] = {
-    one.name: one for one in (Gaussian(), Laplace(), RandomisedResponse())
-}
+    "gaussian": Gaussian(), "laplace": Laplace(), "randomised response": RandomisedResponse(),
+}  # fmt: skip
 
 
 # --- units ----------------------------------------------------------------------------------------
@@ -225,17 +197,12 @@ class Row:
     def epsilon(
         self, distribution: Distribution, record: Record, delta: float | None, *, enforced: bool
     ) -> float:
-        """ε for replacing the values of one row."""
+        """ε for replacing the values of one unit."""
         return distribution.epsilon(record, delta)
 
-    def statement(self, record: Record, delta: float, *, enforced: bool) -> Statement:
-        """What Gaussian noise promises to one row."""
-        return Gaussian().statement(record, delta)
-
     def factor(
-        self, distribution: Distribution, epsilon: float, delta: float | None, record: Record,
-        *, enforced: bool,
-    ) -> float:  # fmt: skip
+        self, distribution: Distribution, epsilon: float, delta: float | None, record: Record
+    ) -> float:
         """The largest factor on the levels of a record that keeps ε."""
         return distribution.factor(epsilon, delta, record)
 
@@ -265,12 +232,10 @@ class Person(Row):
     def epsilon(
         self, distribution: Distribution, record: Record, delta: float | None, *, enforced: bool
     ) -> float:
-        """ε for replacing all values of one person."""
-        assert delta is not None
-        return self.statement(record, delta, enforced=enforced).epsilon
+        return self.statement(record, _stated(delta), enforced=enforced).epsilon
 
     def statement(self, record: Record, delta: float, *, enforced: bool) -> Statement:
-        """What Gaussian noise promises to a whole person."""
+        """The promise of Gaussian noise to a whole person."""
         ((level, sensitivity),) = record
         return person_statement(
             level, self.most, sensitivity=sensitivity, capped=self.capped, delta=delta,
@@ -278,13 +243,11 @@ class Person(Row):
         )  # fmt: skip
 
     def factor(
-        self, distribution: Distribution, epsilon: float, delta: float | None, record: Record,
-        *, enforced: bool,
-    ) -> float:  # fmt: skip
-        """The largest factor on the level of a person that keeps ε."""
+        self, distribution: Distribution, epsilon: float, delta: float | None, record: Record
+    ) -> float:
         ((level, sensitivity),) = record
-        assert delta is not None
         found = person_level(
-            epsilon, delta=delta, rows=self.most, sensitivity=sensitivity, capped=self.capped
-        )
+            epsilon, delta=_stated(delta), rows=self.most, sensitivity=sensitivity,
+            capped=self.capped,
+        )  # fmt: skip
         return found / level

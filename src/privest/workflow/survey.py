@@ -19,9 +19,9 @@ from privest.estimator import reference_variance
 from privest.lattice import GRID, literal_root
 from privest.linalg import RunningLeastSquares, least_squares
 from privest.release import extra_variance
-from privest.workflow.spec import Spec
+from privest.workflow.spec import Spec, beside_of
 from privest.workflow.strategies import Gaussian
-from privest.workflow.terms import Known, modelled, modelled_range
+from privest.workflow.terms import Known, limits_of, modelled
 
 ADDED = 1.0 + extra_variance(GRID)  # variance of Gaussian noise of level 1 on the grid
 CHANGED = "was changed since the plan was made: make the plan again."
@@ -99,7 +99,7 @@ class Survey:
 def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> Survey:
     """One pass over the public columns, in blocks; persons are counted first. kept: gets H.
 
-    Without any feature rows are counted by the target. Raises NotIdentifiable.
+    Without any feature rows are counted by the target.
     """
     model, design = spec.model, spec.design
     table = open_source(spec.data if data is None else data, spec.format)
@@ -107,7 +107,8 @@ def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> 
     known, covariance = reference_facts(spec)
     parts = _Accumulators(spec, table, known)
     sums, rows, dropped = RunningLeastSquares(len(design.names)), 0, 0
-    for block in _public_blocks(spec, table):
+    beside = {name: name == model.person for name in beside_of(model, spec.privacy)}
+    for block in _blocks(spec, table, beside):
         H = parts.add(block)
         sums.add_matrix(H)
         if kept is not None:
@@ -127,18 +128,13 @@ def inverse_of(triangle: Array) -> Array:
     return np.asarray(inverse @ inverse.T)
 
 
-def _counted_by(spec: Spec) -> tuple[str, ...]:
-    return () if spec.design.columns else spec.targets
-
-
-def _public_blocks(spec: Spec, table: Source) -> Iterator[Block]:
-    model = spec.model
-    if model.person is not None:
-        yield from person_blocks(spec, table, values=False)
-        return
-    beside = {one: False for one in (model.weights, spec.privacy.level_column) if one is not None}
-    yield from read_rows(
-        table, spec.design, _counted_by(spec), beside=beside, missing=model.missing
+def _blocks(
+    spec: Spec, table: Source, beside: Mapping[str, bool], *, values: bool = False
+) -> Iterator[Block]:
+    """Public columns; `values`: with the private ones, by which rows count without any feature."""
+    targets = spec.targets if values or not spec.design.columns else ()
+    return read_rows(
+        table, spec.design, targets, beside=beside, missing=spec.model.missing, infinite=values
     )
 
 
@@ -147,11 +143,7 @@ class _Accumulators:
 
     def __init__(self, spec: Spec, table: Source, known: tuple[Known, ...]) -> None:
         self.spec, self.table, n = spec, table, len(spec.design.names)
-        self.once, self.twice, self.levelled = (
-            RunningLeastSquares(n),
-            RunningLeastSquares(n),
-            RunningLeastSquares(n),
-        )
+        self.once, self.twice, self.levelled = (RunningLeastSquares(n) for _ in range(3))
         self.variance = known[0].variance or 0.0
         self.largest, self.total, self.shown, self.rows = 0.0, 0.0, 0, 0
         self.persons = None if spec.model.person is None else _PersonSums(spec, table)
@@ -176,8 +168,7 @@ class _Accumulators:
             raise InvalidInput(
                 f"{self.table.name}, column {column!r}: levels are finite numbers, 0 or more."
             )
-        ends = self.spec.privacy.range.get(self.spec.targets[0])
-        limits = modelled_range(self.spec.model.transform, ends)
+        limits = limits_of(self.spec.model, self.spec.privacy, self.spec.targets[0])
         Gaussian().mechanism(1.0, limits, "").require(literal_root(levels))
         known = levels / (ADDED + self.variance * levels)
         self.levelled.add_matrix(H * np.sqrt(known)[:, None])
@@ -202,10 +193,8 @@ class _Accumulators:
             )
         where = f"{self.table.name}, rows with a level above 0"
         self.levelled.require_full(names, where, self.shown)
-        return Levels(
-            self.largest, self.total / self.rows, self.rows - self.shown,
-            self.levelled.upper,
-        )  # fmt: skip
+        mean, withheld = self.total / self.rows, self.rows - self.shown
+        return Levels(self.largest, mean, withheld, self.levelled.upper)
 
     def strata(self) -> Strata | None:
         return None if self.persons is None else self.persons.strata()
@@ -290,19 +279,6 @@ def reference_facts(spec: Spec) -> tuple[tuple[Known, ...], Array | None]:
 # --- persons --------------------------------------------------------------------------------------
 
 
-def person_blocks(
-    spec: Spec, table: Source, *, values: bool, infinite: bool = False
-) -> Iterator[Block]:
-    """Rows with whose they are; `values`: with the private columns."""
-    column = spec.model.person
-    assert column is not None
-    targets = spec.targets if values else _counted_by(spec)
-    return read_rows(
-        table, spec.design, targets, beside={column: True},
-        missing=spec.model.missing, infinite=infinite,
-    )  # fmt: skip
-
-
 def count_persons(spec: Spec, table: Source, *, values: bool) -> Persons:
     """One pass that counts the rows of every person, without the rows that are dropped."""
     column, found = spec.model.person, Persons()
@@ -310,7 +286,7 @@ def count_persons(spec: Spec, table: Source, *, values: bool) -> Persons:
     table.require([column])
     if spec.model.missing == "drop":
         blocks: Iterator[Mapping[str, AnyArray | Texts]] = (
-            block.beside for block in person_blocks(spec, table, values=values, infinite=True)
+            block.beside for block in _blocks(spec, table, {column: True}, values=values)
         )
     else:
         blocks = table.blocks([column], text=[column])
@@ -399,19 +375,17 @@ def held_rows(spec: Spec, data: object, groups: str | None) -> HeldRows:
     source = open_source(spec.data if data is None else data, spec.format)
     # A column that is a feature too is read as the model needs it.
     beside = {} if groups is None else {groups: groups not in spec.design.columns}
-    blocks = list(
-        read_rows(source, spec.design, _counted_by(spec), beside=beside, missing=spec.model.missing)
-    )
+    blocks = list(_blocks(spec, source, beside))
     H, lines = (np.concatenate([getattr(one, name) for one in blocks]) for name in ("H", "line"))
     label, names = None, dict[str, int]()
     if groups is not None:
-        cells = [group_name(cell) for block in blocks for cell in block.beside[groups].tolist()]
+        cells = [_group_name(cell) for block in blocks for cell in block.beside[groups].tolist()]
         names = {name: place for place, name in enumerate(dict.fromkeys(cells))}
         label = np.array([names[cell] for cell in cells])
     return HeldRows(H, lines, label, sum(block.dropped for block in blocks), tuple(names))
 
 
-def group_name(value: object) -> str:
+def _group_name(value: object) -> str:
     """A value of the column of groups; whole numbers without a point."""
     text = str(value)
     return f"{float(text):.15g}" if is_number(text) else text

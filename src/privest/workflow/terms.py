@@ -1,34 +1,39 @@
-"""Terms of a release: the levels of its private columns, and what they promise. All public."""
+"""The terms of a release: columns, levels, the promise, and the charge. All public."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from privest.aggregate import Split
+from privest.aggregate import (
+    FOR_SQUARES_OF_LEVEL,
+    Split,
+    SumDesign,
+    kind_of,
+    level_for_errors,
+    split,
+)
 from privest.arrays import Array
 from privest.data.cells import meant
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.ledger import Cost, cost_of
 from privest.privacy import Adjacency, PrivacyLevel, Range, gdp
-from privest.workflow.published import summed_range
-from privest.workflow.spec import Model, Privacy, distribution_of, ends_of
+from privest.workflow.spec import DELTA, Model, Privacy, beside_of, distribution_of, ends_of
 from privest.workflow.strategies import Distribution, Ends, Gaussian, Person, Record, Row
 
 if TYPE_CHECKING:
     from privest.workflow.aggregate import Aggregate
     from privest.workflow.rows import Rows
 
-DELTA = 1e-6  # where none is stated: μ and ρ of a ledger's entry do not depend on it
 ROUNDING = Fraction(1, 2**44)  # the grid reveals less by 7.6e-14, more than the split rounds
 
 
@@ -48,7 +53,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Terms:
-    """Model, privacy and solved levels: everything that a mechanism and a promise need.
+    """Model, privacy and solved levels: all that a mechanism and a promise need.
 
     most    the most rows that any person has, where persons have several.
     splits  of the aggregate form: how the promise of each column is divided; () of rows.
@@ -59,6 +64,11 @@ class Terms:
     columns: tuple[Column, ...]
     most: int | None = None
     splits: tuple[Split, ...] = ()
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The fields of `Terms`."""
+        return {one.name: getattr(self, one.name) for one in fields(Terms)}
 
     # --- strategies -------------------------------------------------------------------------------
 
@@ -94,6 +104,11 @@ class Terms:
         """Of the coefficients."""
         return tuple(self.model.design.names)
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Public columns of the table that are no features."""
+        return beside_of(self.model, self.privacy)
+
     def index(self, name: str) -> int:
         """The place of a coefficient."""
         return index_of(self.names, name)
@@ -104,13 +119,11 @@ class Terms:
 
     def limits(self, column: Column) -> Range | None:
         """The range of a column in the units of the model."""
-        return modelled_range(self.model.transform, self.ends(column))
+        return limits_of(self.model, self.privacy, column.target)
 
     def summed(self, column: Column) -> Range:
         """The range of what the aggregate form sums."""
-        limits = self.limits(column)
-        assert limits is not None
-        return summed_range(self.privacy, limits)
+        return _summed(self.privacy, _range_of(self.model, self.privacy, column.target))
 
     def sensitivity(self, column: Column) -> float | None:
         """By how much one value differs at most, in the units of the model; None: unlimited."""
@@ -133,7 +146,7 @@ class Terms:
         """The name of a column of noisy values: z, or z:TARGET of several."""
         return "z" if len(self.model.target) == 1 else f"z:{column.target}"
 
-    # --- what is promised -------------------------------------------------------------------------
+    # --- the promise ------------------------------------------------------------------------------
 
     @property
     def record(self) -> Record | None:
@@ -159,10 +172,7 @@ class Terms:
     def over_the_range(self, delta: float) -> Terms:
         """The same terms with a sensitivity of the whole range, at this δ (0: pure)."""
         privacy = replace(self.privacy, sensitivity=None, delta=delta or None)
-        return Terms(
-            model=self.model, privacy=privacy, columns=self.columns, most=self.most,
-            splits=self.splits,
-        )  # fmt: skip
+        return Terms(**self.terms | {"privacy": privacy})
 
     @property
     def information(self) -> Fraction:
@@ -177,26 +187,25 @@ class Terms:
     @property
     def cost(self) -> Cost:
         """The charge of a ledger for one value, person or record."""
-        record = self.record
+        record, unit = self.record, self.unit
         if self.splits:
-            mu2, limits = Fraction(self.mu) ** 2, [self.limits(one) for one in self.columns]
-            widths = [one.width for one in limits if one is not None]
+            mu2 = Fraction(self.mu) ** 2
+            widths = [_range_of(self.model, self.privacy, one).width for one in self.model.target]
             move = Adjacency.record(widths) if len(widths) > 1 else Adjacency.measurement(widths[0])
             return Cost(self.information, mu2=mu2, rho=mu2 / 2, sensitivity=move)
-        if isinstance(self.unit, Person) or len(self.columns) > 1:
-            if record is None:
-                return Cost(self.information)
-            if isinstance(self.unit, Person):
-                delta = self.privacy.delta or DELTA
-                said = self.unit.statement(record, delta, enforced=self.enforced)
-                mu2 = said.squared_steps * Fraction(GRID) ** 2
-                return Cost(self.column.level, mu2=mu2, rho=said.rho, sensitivity=said.about)
+        if record is None:
+            return Cost(self.information)
+        if isinstance(unit, Person):
+            said = unit.statement(record, self.privacy.delta or DELTA, enforced=self.enforced)
+            mu2 = said.squared_steps * Fraction(GRID) ** 2
+            return Cost(self.information, mu2=mu2, rho=said.rho, sensitivity=said.about)
+        if len(record) > 1:
             levels, moves = zip(*record, strict=True)
             made = cost_of(PrivacyLevel(list(levels)), sensitivity=Adjacency.record(moves))
             return replace(made, information=self.information)
-        column = self.column
-        law = self.distribution.law(column.level, self.limits(column))
-        return cost_of(column.level, sensitivity=self.sensitivity(column), law=law)
+        ((level, sensitivity),) = record
+        law = self.distribution.law(level, self.limits(self.column))
+        return cost_of(level, sensitivity=sensitivity, law=law)
 
     def counted(self, unit: str) -> Fraction | None:
         """The same in a unit of an account: "level", or "mu2"; None: it has no μ."""
@@ -239,15 +248,22 @@ def modelled(transform: str, y: Array) -> Array:
     return np.log(y) if transform == "log" else y
 
 
-def modelled_range(transform: str, ends: Ends | None) -> Range | None:
-    """A range after the transform of the target; the logarithm is increasing."""
-    return None if ends is None else Range(*modelled(transform, np.array(ends)).tolist())
+def limits_of(model: Model, privacy: Privacy, target: str) -> Range | None:
+    """The range of a target after its transform; the logarithm is increasing."""
+    ends = ends_of(model, privacy, target)
+    return None if ends is None else Range(*modelled(model.transform, np.array(ends)).tolist())
+
+
+def _range_of(model: Model, privacy: Privacy, target: str) -> Range:
+    """The same where `refusals` asks for it."""
+    found = limits_of(model, privacy, target)
+    assert found is not None
+    return found
 
 
 def sensitivity_of(model: Model, privacy: Privacy, target: str) -> float | None:
     """The stated sensitivity, and no more than the width of the range."""
-    limits = modelled_range(model.transform, ends_of(model, privacy, target))
-    stated = privacy.sensitivity
+    limits, stated = limits_of(model, privacy, target), privacy.sensitivity
     if stated is not None and len(model.target) > 1:  # in units of each column
         stated *= units_of(model, privacy)[model.target.index(target)]
     if limits is None:
@@ -256,22 +272,31 @@ def sensitivity_of(model: Model, privacy: Privacy, target: str) -> float | None:
 
 
 def units_of(model: Model, privacy: Privacy) -> tuple[float, ...]:
-    """What counts as one unit of each column: as stated, or the width of its range."""
-    found = []
-    for target in model.target:
-        limits = modelled_range(model.transform, ends_of(model, privacy, target))
-        unit = privacy.units.get(target, None if limits is None else limits.width)
-        assert unit is not None  # `refusals` asks for it
-        found.append(unit)
-    return tuple(found)
+    """One unit of each column: as stated, or the width of its range."""
+    return tuple(
+        privacy.units[target]
+        if target in privacy.units
+        else _range_of(model, privacy, target).width
+        for target in model.target
+    )
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """The residual variance of a target, where it is public; `rows` of the reference."""
 
     variance: float | None = None
     rows: int | None = None
+
+
+def columns_of(model: Model, levels: Sequence[float], known: Sequence[Known]) -> tuple[Column, ...]:
+    """Private columns with their levels."""
+    return tuple(
+        Column(target, level, *one)
+        for target, level, one in zip(model.target, levels, known, strict=True)
+    )
+
+
+# --- levels of rows -------------------------------------------------------------------------------
 
 
 def solve(
@@ -280,7 +305,7 @@ def solve(
     known: tuple[Known, ...],
     *,
     most: int | None,
-    shape: Array,
+    shape: Array | None = None,
     largest: float | None = None,
 ) -> Terms:
     """The levels that keep the stated promise.
@@ -290,27 +315,21 @@ def solve(
     if largest is not None:
         levels = [largest]
     elif privacy.standard_error is not None:
+        assert shape is not None
         levels = [_level_for_errors(model, privacy.standard_error, known[0].variance, shape)]
     else:
         units = units_of(model, privacy) if len(model.target) > 1 else (1.0,)
-        shares = _equal_shares(units)
+        # S_jj = 1/(q u_j²): each of q columns has the same part of one budget Σ_j u_j²S_jj ≤ 1.
+        shares = [1.0 / (len(units) * u * u) for u in units]
         factor = _factor(model, privacy, unit_of(model, most), shares, units)
         levels = [share * factor for share in shares]
-    columns = tuple(
-        Column(target, level, one.variance, one.rows)
-        for target, level, one in zip(model.target, levels, known, strict=True)
-    )
+    columns = columns_of(model, levels, known)
     terms = Terms(model=model, privacy=privacy, columns=columns, most=most)
     try:
         _ = terms.epsilon
     except InvalidInput as error:
         raise InvalidInput(f"privacy: the level {levels[0]:g} has no ε here: {error}") from None
     return terms
-
-
-def _equal_shares(units: tuple[float, ...]) -> list[float]:
-    """S_jj = 1/(q u_j²): each of q columns has the same part of one budget Σ_j u_j²S_jj ≤ 1."""
-    return [1.0 / (len(units) * u * u) for u in units]
 
 
 def _factor(
@@ -325,11 +344,8 @@ def _factor(
         return Gaussian().factor_for_chance(privacy.attacker, record)
     assert privacy.epsilon is not None
     moves = [sensitivity_of(model, privacy, target) or 0.0 for target in model.target]
-    limits = modelled_range(model.transform, ends_of(model, privacy, model.target[0]))
-    return unit.factor(
-        distribution_of(model, privacy), privacy.epsilon, privacy.delta,
-        list(zip(shares, moves)), enforced=limits is not None and moves[0] >= limits.width,
-    )  # fmt: skip
+    distribution, record = distribution_of(model, privacy), list(zip(shares, moves))
+    return unit.factor(distribution, privacy.epsilon, privacy.delta, record)
 
 
 def _level_for_errors(
@@ -337,12 +353,11 @@ def _level_for_errors(
 ) -> float:
     """The level at which all of these standard errors are met."""
     assert variance is not None  # `refusals` asks for it
-    names = tuple(model.design.names)
-    places = {name: index_of(names, name) for name in errors}
-    return max(
-        level_for_error(name, error, variance, float(shape[places[name], places[name]]))
-        for name, error in errors.items()
-    )
+    names, found = tuple(model.design.names), 0.0
+    for name, error in errors.items():
+        place = index_of(names, name)
+        found = max(found, level_for_error(name, error, variance, float(shape[place, place])))
+    return found
 
 
 def level_for_error(name: str, error: float, variance: float, shape: float) -> float:
@@ -363,3 +378,80 @@ def level_for_error(name: str, error: float, variance: float, shape: float) -> f
             "too large for a number."
         )
     return level
+
+
+# --- the promise of sums, divided -----------------------------------------------------------------
+
+Promise = dict[str, float]  # {"mu": μ} or {"level": exposure} of one column
+
+
+def splits_of(
+    model: Model, privacy: Privacy, design: SumDesign, known: Sequence[Known]
+) -> tuple[Split, ...]:
+    """How the promise is divided, for each private column: μ² in equal parts."""
+    promise = _promise(privacy, len(model.target))
+    if promise is None:
+        assert privacy.standard_error is not None
+        variance, names = known[0].variance, tuple(model.design.names)
+        assert variance is not None  # `refusals` asks for it
+        wanted = {index_of(names, name): x for name, x in privacy.standard_error.items()}
+        level = level_for_errors(design, variance, wanted)
+        promise = {"level": level / (1 - FOR_SQUARES_OF_LEVEL)}
+    ranges = [_range_of(model, privacy, target) for target in model.target]
+    return tuple(split_of(model, privacy, limits, design, promise) for limits in ranges)
+
+
+def split_of(
+    model: Model, privacy: Privacy, limits: Range, design: SumDesign, promise: Promise
+) -> Split:
+    """The same of one column, for this μ or exposure (`level`)."""
+
+    def kind(summed: Range, **left: float) -> str:
+        return "none" if model.family != "gaussian" else kind_of(design, summed, **left)
+
+    return _divided(privacy, design.rows.n, limits, kind, promise)
+
+
+def splits_of_kinds(
+    model: Model, privacy: Privacy, sums: Sequence[tuple[str, float]], n: int
+) -> tuple[Split, ...]:
+    """The same from a header, by the kind and level of each column's sums.
+
+    The level for an accuracy needs H: it is taken as it is.
+    """
+    found = []
+    for target, (kind, level) in zip(model.target, sums, strict=True):
+        limits, promise = _range_of(model, privacy, target), _promise(privacy, len(sums))
+        if promise is None:
+            promise = {"level": level / split(kind, n, limits, level=1.0).level}
+        found.append(_divided(privacy, n, limits, lambda *_, _kind=kind, **__: _kind, promise))
+    return tuple(found)
+
+
+def _summed(privacy: Privacy, limits: Range) -> Range:
+    """The range of the values, or of their differences from a prediction."""
+    return limits if privacy.within is None else Range(-privacy.within, privacy.within)
+
+
+def _divided(
+    privacy: Privacy, n: int, limits: Range, kind: Callable[..., str], promise: Promise
+) -> Split:
+    """The division of one column; a pilot takes its share of μ² first."""
+    summed = _summed(privacy, limits)
+    if privacy.pilot is None:
+        return split(kind(summed, **promise), n, summed, **promise)
+    first = split("none", n, limits, mu=promise["mu"] * math.sqrt(privacy.pilot))
+    left = {"mu": promise["mu"] * math.sqrt(1 - privacy.pilot)}
+    second = split(kind(summed, **left), n, summed, **left)
+    return replace(
+        second, pilot=first.level, exposure=first.level + second.exposure,
+        stated=math.hypot(first.stated, second.stated),
+    )  # fmt: skip
+
+
+def _promise(privacy: Privacy, columns: int) -> Promise | None:
+    """The promised μ of each column, or its exposure; None: the promise is an accuracy."""
+    if privacy.epsilon is not None:
+        assert privacy.delta is not None
+        return {"mu": gdp.mu_of(privacy.epsilon, privacy.delta) / math.sqrt(columns)}
+    return None if privacy.level is None else {"level": privacy.level / columns}

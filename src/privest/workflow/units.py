@@ -1,4 +1,4 @@
-"""An estimate in the units of the file: percent for logarithms, means at a row."""
+"""Means at a row, in the units of the file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from privest.data.cells import TRUTHS, meant
 from privest.data.features import category_place
 from privest.errors import InvalidInput
 from privest.estimator import beyond_sentence
-from privest.estimator.inference import (
-    OriginalMean,
-    as_percent,
-    likelihood_mean,
-)
+from privest.estimator.inference import OriginalMean, likelihood_mean
 from privest.records import quantile
 from privest.workflow.document import TableRelease
 from privest.workflow.fit import added_at, added_of
@@ -30,18 +26,6 @@ BY_FEATURES = "a variance by features"
 ENOUGH_ROWS = 5  # for each term of the variance by features
 SPANNED = 1e-9  # of the largest eigenvalue: terms that others span
 LARGEST = 0.9  # leverage that a row is given in the variance by features
-
-
-def percent_of(found: TableEstimate, confidence: float = CONFIDENCE) -> dict[str, Array]:
-    """100(e^θ − 1) of every slope of a logarithm with its interval, (3,), by name; else empty."""
-    if found.release.model.transform != "log" or not np.isfinite(found.standard_error).all():
-        return {}
-    ends = found.interval(confidence)
-    return {
-        name: as_percent([value, *pair])
-        for name, value, pair in zip(found.names, found.value, ends)
-        if name != INTERCEPT
-    }
 
 
 def row_of(

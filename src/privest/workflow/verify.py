@@ -1,4 +1,4 @@
-"""Whether a release file is whole, and whether it is in the ledger of whoever says it is theirs."""
+"""Whether a release file is whole, and whether it is in the ledger of its owner."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ BEYOND = "how the noise was drawn, and on which values"
 class Verification(Record):
     """The checks of a release file that hold, and those that were not made.
 
-    signed     whether it bears the signature of the ledger; None: no ledger was given.
-    verified   whether all of it was examined.
-    no_file_shows   what no check of a file can tell.
+    signed         whether it bears the signature of the ledger; None: no ledger was given.
+    no_file_shows  what no check of a file can tell.
     """
 
     path: Path
@@ -40,7 +39,7 @@ class Verification(Record):
 
     @property
     def verified(self) -> bool:
-        """Whether all was examined: what is not true is an error."""
+        """Whether all was examined."""
         return not self.not_examined
 
 
@@ -74,27 +73,7 @@ def verify(
 
 def _table(file: Path, ledger: Ledger | None) -> Verification:
     found = read_release(file)
-    if found.sums:
-        return _charged_table(
-            file, found, ["every field of the document, and its checksum"], ledger
-        )
-    rows = sum(len(part) for part in found.blocks())  # whole numbers: checked on the way
-    if rows != found.rows:
-        raise InvalidInput(f"{file} has {plural(rows, 'row')}, its header says {found.rows}.")
-    numbers = "" if found.simulated else f", {_whole_numbers(found)}"
-    if found.privacy.level_column is not None:
-        numbers += ", a level for every row, none above that of the header"
-    examined = [
-        "every field of the header, alone and beside the others, and its checksum",
-        f"the table: name, columns, {plural(rows, 'row')}, SHA-256{numbers}",
-    ]
-    return _charged_table(file, found, examined, ledger)
-
-
-def _charged_table(
-    file: Path, found: TableRelease, examined: list[str], ledger: Ledger | None
-) -> Verification:
-    """The rest: signature, entry, chain; what a ledger says."""
+    examined = ["every field of the document, and its checksum"] if found.sums else _rows_of(found)
     if ledger is None:
         return _without(file, found.simulated, examined)
     _require_entry(found, ledger)
@@ -108,14 +87,25 @@ def _charged_table(
     return Verification(file, found.simulated, True, tuple(examined), ())
 
 
-def _whole_numbers(found: TableRelease) -> str:
-    """Which columns hold them."""
-    names = ", ".join(found.z_name(one) for one in found.columns)
-    return f"{names}: {'bits, 0 or 1' if found.distribution.bits else 'whole numbers'}"
+def _rows_of(found: TableRelease) -> list[str]:
+    """The checks of header and table; every number is read."""
+    rows = sum(len(part) for part in found.blocks())
+    if rows != found.rows:
+        raise InvalidInput(f"{found.path} has {plural(rows, 'row')}, its header says {found.rows}.")
+    numbers = ""
+    if not found.simulated:
+        names = ", ".join(found.z_name(one) for one in found.columns)
+        numbers = f", {names}: {'bits, 0 or 1' if found.distribution.bits else 'whole numbers'}"
+    if found.privacy.level_column is not None:
+        numbers += ", a level for every row, none above that of the header"
+    return [
+        "every field of the header, alone and beside the others, and its checksum",
+        f"the table: name, columns, {plural(rows, 'row')}, SHA-256{numbers}",
+    ]
 
 
 def _require_entry(found: TableRelease, ledger: Ledger) -> None:
-    """Refuse a table that is not the one of its entry."""
+    """Refuse a table that is not the one of its entry, or of another level."""
     place, path = found.entry, ledger.path
     if place is None or found.signature is None:
         raise InvalidInput(f"{found.path} names no entry of a ledger: it was charged to none.")
@@ -129,26 +119,20 @@ def _require_entry(found: TableRelease, ledger: Ledger) -> None:
     ledger.verify(Head(place.ledger, place.sequence, place.hash))
     if not ledger.check(found.signed_text, found.signature):
         raise InvalidInput(f"the signature of {found.path} is not one of {path}.")
-    _require_same(found, place.sequence, ledger)
-
-
-def _require_same(found: TableRelease, sequence: int, ledger: Ledger) -> None:
-    """Refuse an entry that is of another table, or of another level."""
-    assert found.entry is not None
-    entry = next(e for e in ledger.history(found.entry.subject) if e.sequence == sequence)
-    written, path = ledger.written(entry), ledger.path
+    entry = next(e for e in ledger.history(place.subject) if e.sequence == place.sequence)
+    written = ledger.written(entry)
     words = None if written is None else written.integers[:4].astype("<i8").tobytes().hex()
     level = None if entry.cost is None else entry.cost.information
     if words != found.sha256 or (entry.start, entry.stop) != (0, found.charged):
-        raise InvalidInput(f"entry {sequence} of {path} is not of the table {found.path}.")
+        raise InvalidInput(f"entry {place.sequence} of {path} is not of the table {found.path}.")
     if level != found.information:
-        raise InvalidInput(f"entry {sequence} of {path} is not of the level of the header.")
+        raise InvalidInput(f"entry {place.sequence} of {path} is not of the level of the header.")
 
 
 class _Charged:
     """The record of a stream in a ledger, step by step beside the lines of a file.
 
-    retired   numbers that the ledger has and the file does not show
+    retired   numbers that the ledger has and the file does not show.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -242,6 +226,6 @@ def _charged_lines(
 def _without(
     file: Path, simulated: bool, examined: list[str], unseen: Sequence[str] = ()
 ) -> Verification:
-    """Without a ledger; a simulation is in none, and says nothing of who made it."""
+    """The checks without a ledger."""
     rest = () if simulated else ("who made it, and whether it was charged: only a ledger says so",)
     return Verification(file, simulated, None, tuple(examined), (*unseen, *rest))

@@ -1,5 +1,7 @@
 """Estimates in the units of the file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from privest.errors import InvalidInput
 from privest.estimator.inference import Scatter
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import make_plan, stated_plan
-from privest.workflow.release import simulate_held, simulate_release, simulation_source
+from privest.workflow.release import simulate_release, simulation_source
 from privest.workflow.spec import Privacy
 from privest.workflow.units import row_of
 from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
@@ -79,7 +81,7 @@ def test_the_mean_at_a_row_has_the_variance_of_that_row():
     terms, rng, held = stated_plan(asked), np.random.default_rng(2), 0
     for _ in range(30):
         y = np.exp(1 + 0.5 * x + 0.5 * np.exp(0.7 * x) * rng.normal(size=400))
-        found = estimate(simulate_held(terms, {"x": x, "y": y}, rng))
+        found = estimate(replace(terms, data={"x": x, "y": y}).simulate(rng=rng))
         low, high = found.mean_at({"x": -1.5}).interval
         held += low < np.exp(1 - 0.75 + 0.125 * np.exp(-2.1)) < high
     assert held >= 25

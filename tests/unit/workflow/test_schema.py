@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 
 from privest.data import Format
+from privest.workflow.aggregate import Published
 from privest.workflow.document import COLUMN, DOCUMENT, FACTS
-from privest.workflow.published import Published
 from privest.workflow.schema import TEXTS, descriptions, schema
 from privest.workflow.spec import Model, Privacy, Public
 

@@ -1,6 +1,7 @@
 """What a range does to an estimate, and how it is undone."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from privest.workflow.estimate import estimate
 from privest.workflow.fit import estimate_rows
 from privest.workflow.plan import make_plan, stated_plan
 from privest.workflow.release import release as release_table
-from privest.workflow.release import simulate_held, simulate_release, simulation_source
+from privest.workflow.release import simulate_release, simulation_source
 from privest.workflow.spec import Privacy, Public
 from workflow_tables import LEVEL, THETA, UNIT, VARIANCE, people, spec, write
 
@@ -126,7 +127,7 @@ def test_an_estimate_of_a_paid_release_never_raises(errors):
     rng, hidden = np.random.default_rng(2), 0
     for _ in range(12):
         table = {"x": x, "y": 3 + 0.5 * x + rng.normal(size=60)}
-        found = estimate(simulate_held(terms, table, rng), cov_type=errors)
+        found = estimate(replace(terms, data=table).simulate(rng=rng), cov_type=errors)
         assert np.isfinite(found.interval()).all()
         hidden += found.likelihood is None
         assert found.warnings
@@ -150,7 +151,7 @@ def test_a_release_that_contradicts_the_clipped_likelihood_says_so():
     rng = np.random.default_rng(4)
     for size, told in ((np.ones(1000), False), (np.abs(x) + 0.1, True)):
         y = 1 + 0.5 * x + size * rng.normal(size=1000)
-        warning = estimate(simulate_held(terms, {"x": x, "y": y}, rng)).warnings[0]
+        warning = estimate(replace(terms, data={"x": x, "y": y}).simulate(rng=rng)).warnings[0]
         assert "assume normal errors" in warning
         assert ("contradicts" in warning) is told
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from privest.errors import InvalidInput
 from privest.workflow import document
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import make_plan, stated_plan
-from privest.workflow.release import simulate_held, simulate_release
+from privest.workflow.release import simulate_release
 from privest.workflow.spec import Privacy, Public
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
@@ -52,7 +53,7 @@ def test_no_error_is_below_that_of_the_release_noise(rows, law):
     )
     H = np.column_stack([np.ones(rows), x])
     for _ in range(20):
-        release = simulate_held(terms, {"x": x, "y": x + rng.normal(size=rows)}, rng)
+        release = replace(terms, data={"x": x, "y": x + rng.normal(size=rows)}).simulate(rng=rng)
         found = estimate(release)
         added = 100.0 if law == "gaussian" else 2 / release.column.level
         least = np.sqrt(added * np.diagonal(np.linalg.inv(H.T @ H)))

@@ -1,6 +1,7 @@
 """Plans of files and frames: the same numbers, the readings unread, bad tables refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,6 @@ import pytest
 from privest.data.source import open_source
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.workflow.plan import make_plan
-from privest.workflow.release import simulate_held
 from privest.workflow.spec import Privacy, Public
 from workflow_tables import LEVEL, UNIT, VARIANCE, matrix, people, spec, write
 
@@ -51,7 +51,7 @@ def test_nothing_depends_on_the_readings(table):
     words = table | {"ldl": np.array(["private"] * len(table["ldl"]))}
     assert make_plan(spec(), words).to_dict() == expected
     with pytest.raises(InvalidInput, match=r"'ldl'.*numbers") as said:
-        simulate_held(make_plan(spec(), words), words, np.random.default_rng(1))
+        replace(make_plan(spec(), words), data=words).simulate(rng=np.random.default_rng(1))
     assert "private" not in str(said.value)
 
 
