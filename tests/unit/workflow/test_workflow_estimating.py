@@ -180,13 +180,13 @@ def test_blocks_do_not_show(tmp_path):
     np.testing.assert_allclose(found.value, np.linalg.lstsq(H, z)[0], rtol=1e-10)
 
 
-def counted_passes(monkeypatch, size=17):
-    """How often a table is gone through, in small blocks: a list that grows."""
+def counted_passes(monkeypatch):
+    """How often a table is gone through: a list that grows."""
     passes, real = [], document.read_rows
 
     def reading(*given, **named):
         passes.append(1)
-        return real(*given, **named, size=size)
+        return real(*given, **named)
 
     monkeypatch.setattr(document, "read_rows", reading)
     return passes
