@@ -2,7 +2,7 @@
 Figure 1: mechanisms against the bound
 ======================================
 
-Mean-square errors of the paper's mechanisms by privacy level, with the bound below them (``fig:ppcr``).
+Mean-square errors of the paper's mechanisms by privacy level, above the bound (``fig:ppcr``).
 """
 
 import tempfile
@@ -18,6 +18,8 @@ print(found.summary())
 picture = Path(tempfile.mkdtemp()) / "fig1.png"
 found.save(picture)
 image = plt.imread(picture)
-plt.figure(figsize=(image.shape[1] / 130, image.shape[0] / 130)).add_axes((0, 0, 1, 1)).imshow(image)
+plt.figure(figsize=(image.shape[1] / 130, image.shape[0] / 130)).add_axes((0, 0, 1, 1)).imshow(
+    image
+)
 plt.axis("off")
 plt.show()

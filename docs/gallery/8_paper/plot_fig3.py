@@ -18,6 +18,8 @@ print(found.summary())
 picture = Path(tempfile.mkdtemp()) / "fig3.png"
 found.save(picture)
 image = plt.imread(picture)
-plt.figure(figsize=(image.shape[1] / 130, image.shape[0] / 130)).add_axes((0, 0, 1, 1)).imshow(image)
+plt.figure(figsize=(image.shape[1] / 130, image.shape[0] / 130)).add_axes((0, 0, 1, 1)).imshow(
+    image
+)
 plt.axis("off")
 plt.show()
