@@ -9,8 +9,7 @@ import numpy as np
 from benchmarks.coverage import Case
 from privest.arrays import Array
 from privest.estimator import Estimate, reference_variance
-from privest.estimator.inference import LevelRows, fit_levels
-from privest.estimator.inference._levels import in_memory
+from privest.estimator.inference import WeightedRows, fit_levels
 from privest.workflow import Plan, Spec
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import stated_plan
@@ -115,7 +114,7 @@ def many_levels(
     hits = np.empty((trials, 2))
     for row in hits:
         z = H @ truth + size * rng.normal(size=rows) + rng.normal(size=rows) / np.sqrt(levels)
-        found = fit_levels(in_memory(LevelRows(H, z, 1 / levels)), 2)
+        found = fit_levels(lambda z=z: [WeightedRows(H, z, added=1 / levels)], 2)
         row[:] = held(Estimate(value=found.value, **found.errors.fields()), truth)
     return hits
 

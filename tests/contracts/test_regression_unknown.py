@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 import privest as pv
 from paid import PAID
 from privest.errors import InvalidInput
-from privest.estimator.inference import LevelRows, cluster_errors, fit_levels, group_sums
+from privest.estimator.inference import WeightedRows, cluster_errors, fit_levels, group_sums
 
 OPEN = 1e16  # a level at which the privacy noise is 1e-8
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # of what it does to estimates and errors here
@@ -106,7 +106,7 @@ def test_a_vector_of_levels_is_fitted_by_restricted_likelihood():
     kept = model._history._kept[0]
     assert len(kept.z) == 59
     H = np.delete(sm.add_constant(X), 7, axis=0)
-    known = fit_levels(lambda: [LevelRows(H, kept.z, 1 / np.delete(level, 7))], 3)
+    known = fit_levels(lambda: [WeightedRows(H, kept.z, added=1 / np.delete(level, 7))], 3)
     np.testing.assert_allclose(coefficients(model), known.value, rtol=1e-12)
     np.testing.assert_allclose(model.covariance_, known.errors.covariance, rtol=1e-12)
     assert model.noise_variance_ == known.noise_variance

@@ -7,16 +7,11 @@ import statsmodels.api as sm
 
 from privest.errors import InvalidInput
 from privest.estimator.inference._errors import Scatter, stated_errors, unknown_errors
-from privest.estimator.inference._levels import LevelRows, fit_levels, prepared
+from privest.estimator.inference._levels import fit_levels, prepared
 from privest.estimator.inference._sandwich import (
-    FINE,
-    WIDE,
     WeightedRows,
-    _count,
-    _median_of,
     fit_huber,
     row_errors,
-    sandwich_errors,
     second_pass,
 )
 
@@ -60,8 +55,7 @@ def test_sandwiches_are_those_of_statsmodels(kind, weighted):
     def rows():
         return in_blocks(H, z, weight if weighted else None)
 
-    seen = second_pass(rows(), known.params, A, kind)
-    found = sandwich_errors(kind, A, seen, rows)
+    found, seen = row_errors(kind, known.params, A, rows)
     np.testing.assert_allclose(A @ seen.meat @ A, known.cov_params(), **CLOSE)
     # The floor is the error of release noise alone: a·A HᵀW²H A, in every direction.
     noise = 0.25 * A @ (H.T @ (H * weight[:, None] ** 2)) @ A
@@ -92,7 +86,7 @@ def test_a_row_that_stands_alone_has_no_sandwich():
     seen = second_pass(in_blocks(H, z), theta, A)
     assert seen.alone
     with pytest.raises(InvalidInput, match="one row alone"):
-        sandwich_errors("HC3", A, seen, lambda: in_blocks(H, z))
+        row_errors("HC3", theta, A, lambda: in_blocks(H, z))
 
 
 def dense(H, z, added, variance):
@@ -117,32 +111,32 @@ def test_sums_over_blocks_are_those_of_matrices():
 
     def blocks():
         for part in (slice(0, 9), slice(9, 9), slice(9, 40)):
-            yield LevelRows(H[part], z[part], added[part])
+            yield WeightedRows(H[part], z[part], added=added[part])
 
     first = prepared(blocks, 2)
     variances = np.array([0.0, 0.03, 1.0, 50.0])
     sums = first.sums(variances)
-    base = sums.likelihood[0] - dense(H, z, added, 0.0)[2]
+    restricted = -0.5 * (sums.logarithm + sums.quadratic)
+    base = restricted[0] - dense(H, z, added, 0.0)[2]
     for k, variance in enumerate(variances):
         P, C, likelihood = dense(H, z, added, variance)
         W = np.diag(1 / (variance + added))
         np.testing.assert_allclose(sums.quadratic[k], z @ P @ z, rtol=1e-9)
-        np.testing.assert_allclose(sums.slope[k], z @ P @ P @ z, rtol=1e-9)
-        np.testing.assert_allclose(sums.trace[k], np.trace(P), rtol=1e-9)
+        np.testing.assert_allclose(sums.score[k], z @ P @ P @ z - np.trace(P), rtol=1e-8)
         np.testing.assert_allclose(first.scale @ sums.inverse[k] @ first.scale.T, C, rtol=1e-9)
         spread = C @ H.T @ W @ W @ H @ C
         np.testing.assert_allclose(first.scale @ sums.spread[k] @ first.scale.T, spread, rtol=1e-9)
         theta = first.start + first.scale @ sums.shift[k]
         np.testing.assert_allclose(theta, C @ H.T @ W @ z, rtol=1e-9)
         # The log-determinants of scaled rows differ by a constant.
-        np.testing.assert_allclose(sums.likelihood[k] - base, likelihood, rtol=1e-9)
+        np.testing.assert_allclose(restricted[k] - base, likelihood, rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("spread", [1, 4])
 def test_restricted_likelihood_is_maximal_and_its_interval_exact(seed, spread):
     H, z, added = levels(25, spread, seed, variance=0.3)
-    found = fit_levels(lambda: [LevelRows(H, z, added)], 2)
+    found = fit_levels(lambda: [WeightedRows(H, z, added=added)], 2)
     at = found.noise_variance
     best = dense(H, z, added, at)[2]
     grid = [0.0, *np.geomspace(1e-5, 1e3, 400)]
@@ -171,7 +165,7 @@ def test_equal_levels_are_those_of_one_level():
     scatter = Scatter(float(rss[0]), 27, 0.2)
     A = np.linalg.inv(H.T @ H)
     known, _ = row_errors("HC3", theta, A, lambda: [WeightedRows(H, z, 1.0, 0.2)])
-    found = fit_levels(lambda: [LevelRows(H, z, 0.2)], 3)
+    found = fit_levels(lambda: [WeightedRows(H, z, added=0.2)], 3)
     np.testing.assert_allclose(found.value, theta, rtol=1e-9)
     np.testing.assert_allclose(found.noise_variance, scatter.noise_variance, rtol=1e-8)
     np.testing.assert_allclose(found.noise_interval, scatter.noise_interval(), rtol=1e-8)
@@ -183,7 +177,7 @@ def test_equal_levels_are_those_of_one_level():
 
 def test_too_little_scatter_is_an_empty_interval_and_no_noise():
     _, H, z = table(30)
-    found = fit_levels(lambda: [LevelRows(H, z, 50.0)], 3)
+    found = fit_levels(lambda: [WeightedRows(H, z, added=50.0)], 3)
     assert found.noise_variance == 0
     assert found.noise_interval is None
     assert found.least_noise < scipy.stats.chi2.ppf(0.025, 27)
@@ -191,7 +185,7 @@ def test_too_little_scatter_is_an_empty_interval_and_no_noise():
 
 def test_as_many_coefficients_as_rows_are_refused():
     with pytest.raises(InvalidInput, match="as many coefficients as rows"):
-        fit_levels(lambda: [LevelRows(np.eye(3), np.ones(3), 1.0)], 3)
+        fit_levels(lambda: [WeightedRows(np.eye(3), np.ones(3), added=1.0)], 3)
     with pytest.raises(InvalidInput, match="as many coefficients as rows"):
         Scatter(0.0, 0, 1.0)
 
@@ -224,13 +218,3 @@ def test_hubers_estimate_is_that_of_statsmodels():
     assert 0.05 < found.downweighted < 0.3
     plain = sm.OLS(z, H).fit().bse
     assert (size < 0.7 * plain).all()  # what it is for
-
-
-def test_a_median_by_bins():
-    rng = np.random.default_rng(0)
-    for size in (1e-12, 1.0, 1e9):
-        left = size * rng.normal(size=1001)
-        counts = np.zeros(FINE * WIDE, dtype=np.intp)
-        _count(left[:400], counts)
-        _count(left[400:], counts)
-        assert _median_of(counts) == pytest.approx(np.median(np.abs(left)), rel=2e-3)

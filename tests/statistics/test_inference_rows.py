@@ -9,7 +9,6 @@ import pytest
 import scipy
 
 from privest.estimator.inference import (
-    LevelRows,
     Scatter,
     WeightedRows,
     fit_levels,
@@ -123,7 +122,7 @@ def test_reml_over_levels_covers(rows, spread):
     covered, noise = np.zeros(2), 0.0
     for _ in range(trials):
         z = rng.normal(size=rows) * np.sqrt(1 + added)
-        found = fit_levels(lambda z=z: [LevelRows(H, z, added)], 2)
+        found = fit_levels(lambda z=z: [WeightedRows(H, z, added=added)], 2)
         covered += np.abs(found.value) <= half_widths(found.errors)
         interval = found.noise_interval
         noise += interval is not None and interval[0] <= 1 <= interval[1]

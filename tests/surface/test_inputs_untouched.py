@@ -532,7 +532,7 @@ CASES = {
         g(H), g(Y[None]), GaussianLikelihood(g(Y), noise=0.0), starts=g(np.zeros((1, 2)))),
     "estimator.estimate_release": lambda g: estimator.estimate_release(
         g(Y), model(g), mechanism.Componentwise(CHANNELS[0], measurements=4)),
-    "estimator.reference_variance": lambda g: estimator.reference_variance(
+    "estimator.reference_fit": lambda g: estimator.reference_fit(
         g(np.vander(np.arange(9.0), 2)), g(np.sin(np.arange(9.0)))),
     "estimator.PrivateLinearRegression.__init__": lambda g: pv.PrivateLinearRegression(
         level=1.0, reference=(g(np.arange(9.0)[:, None]), g(np.sin(np.arange(9.0)))),

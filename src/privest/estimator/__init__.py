@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from privest.estimator._sums import estimate_sums as estimate_sums
     from privest.estimator.inference._errors import pooled_variance as pooled_variance
     from privest.estimator.inference._errors import reference_fit as reference_fit
-    from privest.estimator.inference._errors import reference_variance as reference_variance
     from privest.estimator.likelihood._clipped import clipped_moments as clipped_moments
     from privest.estimator.result import Estimate as Estimate
 else:
@@ -38,7 +37,7 @@ else:
         "_clipping_cost": "ClippingCost CostByShare clipping_cost cost_by_share cost_of_rows",
         "_estimate": "estimate_release",
         "_mle": "maximum_likelihood",
-        "inference._errors": "pooled_variance reference_fit reference_variance",
+        "inference._errors": "pooled_variance reference_fit",
         "_rls": "PrivateRLS",
         "_stream_conclusion": "StreamConclusion conclude",
         "_sums": "estimate_sums",

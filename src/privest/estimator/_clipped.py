@@ -2,15 +2,14 @@
 
     z_k = clip(y_k, a_k, b_k) + e_k ,   y_k ~ N(h_kᵀθ, σ²c_k) ,   var e_k = n_k known, c_k known
 
-in θ, and in ψ = ln(σ² + n) where σ² is unknown, n the mean of n_k/c_k. (Where it is known, σ² = 1
-and c_k is the variance.) Newton steps from least squares; where the curvature is not positive the
-outer products of the scores replace it. Since φ_σ solves the heat equation,
+in θ, and in ψ = ln(σ² + n) where σ² is unknown, n the mean of n_k/c_k; where it is known, σ² = 1.
+Since φ_σ solves the heat equation,
 
     ∂ℓ/∂σ² = ½c_k(ℓ'² − (1 − Var[y|z]/σ_k²)/σ_k²) .
 
 With σ² unknown Σℓ − ½ ln|Σ h_kh_kᵀ/(σ²c_k + n_k)| is maximised: REML where nothing is clipped.
 σ² ends at 10⁻³ of the privacy noise (σ̂² = 0 then), and at σ = twice the width of the range, where
-80% or more would be clipped: refused (`VarianceHidden`).
+80% or more would be clipped: refused.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ import scipy
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_confidence, as_positive
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator.inference._categorical import ascend
+from privest.estimator._ascend import ascend
 from privest.estimator.likelihood._clipped import (
     clipped_information,
     clipped_moments,
-    clipped_parts,
     clipped_terms,
 )
 from privest.estimator.result import Estimate
@@ -37,11 +35,8 @@ from privest.linalg.running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 
 CHUNK = 8192  # rows at a time: they stay in cache
-ITERATIONS = 100
 TOLERANCE = 1e-6  # standard errors that the maximum is away
 ENOUGH = 0.01  # the same where the steps have come to an end: a kink, at σ² near 0
-SAFE = 0.02  # of the outer products: where the curvature is below it they take its place
-LONGEST = 1.5  # step in ψ
 DIFFERENCE = 1e-5  # in ψ
 LEAST = 1e-3  # σ² in units of n at the end of its range: below it ℓ has kinks where h_kθ is an end
 HIDDEN = 1e-10  # information that is left of what is there without clipping; below it: none
@@ -56,12 +51,10 @@ SPANNED = 1e-9  # of the squares of a moment that the scores leave: it is one of
 
 
 class ClippedRows(NamedTuple):
-    """Rows of a release of clipped measurements: h_k (rows, n) and z_k in the units of y; NaN:
-    missing.
+    """Rows of a clipped release: h_k (rows, n), z_k in the units of y; NaN: missing.
 
-    `variance` σ², `level` s and the ends of the range are numbers or one a row. Where S is
-    correlated, rows are the coordinates of u = Lᵀy, with s = 1. Where σ² is unknown `variance`
-    holds c_k.
+    `variance` σ² (c_k where σ² is unknown), `level` s, `low` and `high` are numbers or one a row.
+    Where S is correlated, rows are the coordinates of u = Lᵀy, with s = 1.
     """
 
     H: ArrayLike
@@ -77,9 +70,13 @@ Chunk = tuple[Array, Array, Array, Array, Array, Array]
 
 
 def chunks(blocks: Iterable[ClippedRows]) -> Iterator[Chunk]:
-    """The rows that are not missing, a few thousand at a time, checked."""
+    """Rows that are not missing, a few thousand at a time, checked."""
     for block in blocks:
-        yield from _parted(*_checked(block))
+        H, z, *facts = _checked(block)
+        for at in range(0, len(H), CHUNK):
+            part = slice(at, at + CHUNK)
+            a, b, c, d = (fact[part] if fact.ndim else fact for fact in facts)
+            yield H[part], z[part], a, b, c, d
 
 
 def _checked(block: ClippedRows) -> Chunk:
@@ -101,24 +98,7 @@ def _checked(block: ClippedRows) -> Chunk:
     return H[shown], as_array(z[shown], "z"), variance, level, low, high
 
 
-def _parted(
-    H: Array, z: Array, variance: Array, level: Array, low: Array, high: Array
-) -> Iterator[Chunk]:
-    for at in range(0, len(H), CHUNK):
-        part = slice(at, at + CHUNK)
-        a, b, c, d = (f[part] if f.ndim else f for f in (variance, level, low, high))
-        yield H[part], z[part], a, b, c, d
-
-
 # --- whether all readings lie beyond the range, or the likelihood does not fit -----------------
-
-
-class BeyondRange(NotIdentifiable):
-    """All measurements may lie beyond an end of the range: `side`, above or below it."""
-
-    def __init__(self, side: str) -> None:
-        super().__init__(beyond_sentence(side))
-        self.side = side
 
 
 def beyond_sentence(side: str) -> str:
@@ -131,16 +111,13 @@ def beyond_sentence(side: str) -> str:
 
 
 class EndTest:
-    """Test whether all measurements may lie beyond one end b of the range.
+    """Test whether all measurements may lie beyond one end b of the range: then z_k = b + e_k, and
 
-    Then z_k = b + e_k and the likelihood is as large for any mean farther out. With w_k = 1/var e_k
+        m = Σw_k(z_k − b)/√Σw_k ~ N(0, 1) ,   C = Σw_k(z_k − b)² ~ χ²_K ,   w_k = 1/var e_k .
 
-        m = Σw_k(z_k − b)/√Σw_k ~ N(0, 1) ,   C = Σw_k(z_k − b)² ~ χ²_K :
-
-    measurements within the range push m inward and C up; it cannot be excluded where neither is
-    beyond its 99.5% quantile. Nothing is said where half the range is less than twice that quantile
-    in units of m: few rows at a low level are uncertain, not beyond. `squares`: the variance of
-    e²/var e.
+    Measurements within the range push m inward and C up: not excluded where neither is beyond its
+    99.5% quantile. Undecided where half the range is less than twice that quantile in units of m.
+    `squares`: the variance of e²/var e.
     """
 
     def __init__(self, squares: float = NORMAL_SQUARES) -> None:
@@ -157,9 +134,7 @@ class EndTest:
         self.weight, self.rows = self.weight + float(w.sum()), self.rows + len(z)
 
     def side(self) -> str | None:
-        """Where all may lie, "below" or "above"; None: not all do, or the noise hides it. C by a χ²
-        of its mean and variance.
-        """
+        """Where all may lie: "below" or "above"; None: not all do, or the noise hides it."""
         if math.sqrt(self.weight) * self.width / 2 < -2 * scipy.special.ndtri(TAIL):
             return None  # the release is too noisy to show anything else
         freedom = self.rows * NORMAL_SQUARES / self.squares
@@ -179,17 +154,8 @@ def reaches(blocks: Callable[[], Iterable[Array]]) -> bool:
     return all(bool((H @ d > 0).all()) for H in blocks())
 
 
-def _require_within(test: EndTest, source: Source) -> None:
-    """BeyondRange where all measurements may lie beyond an end."""
-    side = test.side()
-    if side is not None and reaches(lambda: (part[0] for part in chunks(source()))):
-        raise BeyondRange(side)
-
-
 class ClippedCheck(NamedTuple):
-    """`p` of the test; the share clipped as the release shows it (`seen`) and as the fit says
-    (`fitted`).
-    """
+    """`p` of the test; the share clipped as the release shows it (`seen`) and as `fitted`."""
 
     p: float
     seen: float
@@ -199,13 +165,11 @@ class ClippedCheck(NamedTuple):
 def _check(source: Source, theta: Array, size: float, noise: float, known: bool) -> ClippedCheck:
     """Test of conditional moments (Newey 1985) whether the likelihood fits, in one pass at θ̂.
 
-    Under the model each of these has mean 0 given the features:
+        P(clipped at an end | z_k) − P(clipped at that end) ,   h_kj ∂ℓ_k/∂σ²
 
-        P(clipped at an end | z_k) − P(clipped at that end)     the share clipped, seen and fitted
-        h_kj ∂ℓ_k/∂σ²                                            the variance does not depend on h_j
-
-    With X = [scores, moments], 1ᵀX(XᵀX)⁻¹Xᵀ1 is χ² with as many degrees of freedom as moments that
-    the scores do not span. σ_k² = size·variance_k; `known`: σ² was stated, and has no score.
+    have mean 0 given the features. With X = [scores, moments], 1ᵀX(XᵀX)⁻¹Xᵀ1 is χ², with as many
+    degrees of freedom as moments that the scores do not span. `known`: σ² was stated, and has no
+    score.
     """
     n = len(theta)
     total, crossed, rows = np.zeros(2 * n + 3), np.zeros((2 * n + 3, 2 * n + 3)), 0
@@ -213,7 +177,7 @@ def _check(source: Source, theta: Array, size: float, noise: float, known: bool)
     for H, z, shape, level, low, high in chunks(source()):
         own, eta = size * shape, H @ theta
         sigma = np.sqrt(own)
-        _, slope, spread, masses = clipped_parts(z, eta, sigma, np.sqrt(noise / level), low, high)
+        _, slope, spread, masses = clipped_terms(z, eta, sigma, np.sqrt(noise / level), low, high)
         ends = np.stack(
             [scipy.special.ndtr((low - eta) / sigma), scipy.special.ndtr((eta - high) / sigma)]
         )
@@ -223,14 +187,8 @@ def _check(source: Source, theta: Array, size: float, noise: float, known: bool)
         )
         total, crossed, rows = total + X.sum(axis=0), crossed + X.T @ X, rows + len(z)
         shares += masses[[0, 2]].sum(), ends.sum()
-    statistic, freedom = _left(total, crossed, n if known else n + 1)
-    chance = float(scipy.special.chdtrc(freedom, statistic)) if freedom else 1.0
-    return ClippedCheck(chance, *(shares / rows).tolist())
-
-
-def _left(total: Array, crossed: Array, scores: int) -> tuple[float, int]:
-    """1ᵀX(XᵀX)⁻¹Xᵀ1 without the scores' own part, and how many moments it has."""
-    scale = np.sqrt(np.maximum(np.diagonal(crossed), np.finfo(float).tiny))
+    # 1ᵀX(XᵀX)⁻¹Xᵀ1 without the scores' own part, and how many moments it has.
+    scale, scores = np.sqrt(np.maximum(np.diagonal(crossed), np.finfo(float).tiny)), n + (not known)
     total, crossed = total / scale, crossed / np.outer(scale, scale)
     scored = np.linalg.pinv(crossed[:scores, :scores], rcond=SPANNED, hermitian=True)
     turned = crossed[scores:, :scores] @ scored
@@ -238,7 +196,9 @@ def _left(total: Array, crossed: Array, scores: int) -> tuple[float, int]:
     values, vectors = np.linalg.eigh(left)
     kept = values > SPANNED
     along = vectors[:, kept].T @ (total[scores:] - turned @ total[:scores])
-    return float((along**2 / values[kept]).sum()), int(kept.sum())
+    freedom, statistic = int(kept.sum()), float((along**2 / values[kept]).sum())
+    chance = float(scipy.special.chdtrc(freedom, statistic)) if freedom else 1.0
+    return ClippedCheck(chance, *(shares / rows).tolist())
 
 
 # --- the estimate ------------------------------------------------------------------------------
@@ -250,14 +210,13 @@ class ClippedResult(Estimate):
 
     bound           `thm:crbound` without clipping: `efficiency` is what clipping leaves of it.
     readings        rows used; `clipped` the share of them clipped by the model at θ̂.
-    steps           of the climb.
     misfit          Σ_k (z_k − E z_k)²/Var z_k/(K − n), about 1 if noise, range and model are right.
     check           test of normal errors with one variance.
 
     Where σ² was estimated:
     noise_variance  σ̂², 0 at the end of its range; `noise_error` its standard error.
-    joint           (n + 1, n + 1): the covariance of θ̂ and σ̂² together.
-    sandwich        the same by the scores of the rows; (n, n) where σ̂² = 0; None: does not exist.
+    joint           (n + 1, n + 1): the covariance of θ̂ and σ̂²; `sandwich` the same by the scores of
+                    the rows, (n, n) where σ̂² = 0; None: does not exist.
     added           the mean variance of the privacy noise on a measurement.
     """
 
@@ -274,7 +233,7 @@ class ClippedResult(Estimate):
     added: float | None = None
 
     def noise_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-        """The interval of σ², cut at 0, by a χ² for σ̂² + n."""
+        """Interval of σ², cut at 0, by a χ² for σ̂² + n."""
         if self.noise_variance is None or self.noise_error is None or self.added is None:
             return None
         total, outside = self.noise_variance + self.added, (1 - as_confidence(confidence)) / 2
@@ -284,10 +243,6 @@ class ClippedResult(Estimate):
             for tail in (outside, 1 - outside)
         )
         return max(low, 0.0), max(high, 0.0)
-
-
-class VarianceHidden(NotIdentifiable):
-    """The release does not determine the noise variance of clipped measurements."""
 
 
 VARIANCE_HIDDEN = (
@@ -304,7 +259,7 @@ class Reference(NamedTuple):
     freedom: float
 
     def slopes(self, size: float) -> tuple[float, float, float]:
-        """ln L, and its first and second derivative in σ² = size."""
+        """ln L and its two derivatives in σ² = size."""
         half, ratio = self.freedom / 2, self.variance / size
         return (
             -half * (math.log(size) + ratio),
@@ -324,16 +279,15 @@ def estimate_clipped(
 ) -> ClippedResult:
     """θ̂ by maximum likelihood from a release of clipped measurements.
 
-    rows            one `ClippedRows`, or a function that gives its blocks: 7 to 11 times.
+    rows            one `ClippedRows`, or a function that gives its blocks, called about ten times.
     noise_variance  of e_k: 1, or 1 + 3g²/4 of a real release (`Release.unit_variance`).
-    reference       degrees of freedom of a σ² that was estimated from public data: the covariance
-                    counts its error to first order. None: σ² is known.
+    reference       degrees of freedom of a σ² from public data: counted to first order.
     variance_known  False: σ² is a parameter too, `variance` of the rows is in units of it, and
-                    intervals are Student's t with K − n degrees of freedom; `reference_variance`
-                    with `reference` adds what public data say about σ².
+                    intervals are Student's t; `reference_variance` adds what public data say about
+                    σ².
 
-    Assumes w and e Gaussian and independent from row to row. Raises NotIdentifiable where the rows,
-    or what clipping left of them, do not determine θ, or all measurements may lie beyond the range.
+    Assumes w and e Gaussian and independent from row to row. NotIdentifiable where the rows, or
+    what clipping left of them, do not determine θ, or all measurements may lie beyond the range.
 
     >>> H, z = np.ones((4, 1)), np.array([-1.0, 1.0, 0.5, -0.5])  # symmetric about 0
     >>> found = estimate_clipped(ClippedRows(H, z, 1.0, level=1.0, low=-1.0, high=1.0))
@@ -347,20 +301,26 @@ def estimate_clipped(
     if reference is not None and reference_variance is not None and not variance_known:
         public = Reference(as_positive(reference_variance, "reference_variance"), reference)
     sums = _Sums(source, noise, variance_known, public)
-    at, point, steps, promised = ascend(
-        sums.look, sums.step, sums.start, tolerance=TOLERANCE, iterations=ITERATIONS,
-        inside=sums.inside,
-    )  # fmt: skip
+    at, point, steps, left = ascend(sums.look, sums.start, sums.bounds, TOLERANCE)
+    if not variance_known and at[-1] >= sums.bounds[1][-1]:
+        raise NotIdentifiable(VARIANCE_HIDDEN)
     expected = sums.expected(at)
     share = expected.clipped / sums.readings
-    _require_left(expected, share)
-    if promised > (TOLERANCE if variance_known else ENOUGH) ** 2:
-        raise NumericalFailure(
-            f"no maximum of the likelihood was reached in {ITERATIONS} steps (the last is "
-            f"{math.sqrt(promised):.2g} standard errors long). Are range, level and noise variance "
-            "those of the release? A stated noise variance, or a wider range, makes it easier."
-        )
     n, freedom = sums.parameters, sums.readings - sums.parameters
+    root = np.linalg.inv(np.linalg.cholesky(expected.plain))
+    least = float(np.linalg.eigvalsh(root @ expected.information[:n, :n] @ root.T)[0])
+    if not least > HIDDEN:
+        raise NotIdentifiable(
+            f"clipping leaves {max(least, 0.0):.1g} of the information about a combination of the "
+            f"coefficients ({100 * share:.3g} % of the readings are clipped): it cannot be "
+            "estimated from this release. A wider range is needed."
+        )
+    if left > (TOLERANCE if variance_known else ENOUGH) ** 2:
+        raise NumericalFailure(
+            f"no maximum of the likelihood was reached ({math.sqrt(left):.2g} standard errors are "
+            "left). Are range, level and noise variance those of the release? A stated noise "
+            "variance, or a wider range, makes it easier."
+        )
     theta, size = sums.back @ at[:n], sums.variance(at)
     common: dict[str, Any] = {
         "value": theta,
@@ -382,7 +342,7 @@ def estimate_clipped(
         return ClippedResult(
             **common, covariance=covariance, classical=sums.turned(classical), method=method
         )
-    ended = bool(at[-1] <= sums.least)
+    ended = bool(at[-1] <= sums.bounds[0][-1])
     joint, sandwich = sums.errors(point, expected, size, ended)
     variance = 0.0 if ended else size
     return ClippedResult(
@@ -399,22 +359,9 @@ def estimate_clipped(
     )
 
 
-def _require_left(expected: _Expected, share: float) -> None:
-    """NotIdentifiable where clipping leaves nothing of a combination of the coefficients."""
-    n = len(expected.plain)
-    root = np.linalg.inv(np.linalg.cholesky(expected.plain))
-    least = float(np.linalg.eigvalsh(root @ expected.information[:n, :n] @ root.T)[0])
-    if not least > HIDDEN:
-        raise NotIdentifiable(
-            f"clipping leaves {max(least, 0.0):.1g} of the information about a combination of the "
-            f"coefficients ({100 * share:.3g} % of the readings are clipped): it cannot be "
-            "estimated from this release. A wider range is needed."
-        )
-
-
 @dataclass
 class _Point:
-    """Sums over all rows at one (θ, ψ), in the units of the start."""
+    """Sums over all rows at one (θ, ψ)."""
 
     height: float  # what is maximised
     gradient: Array
@@ -437,7 +384,7 @@ class _Expected:
 class _Sums:
     """Rows read again and again: sums at (θ, ψ), or at θ alone where σ² is `known`.
 
-    θ is in the units of `back`, in which least squares of the start has about unit variance.
+    θ is in the units of `back`, ψ in those of `unit`: least squares has about unit variance.
     """
 
     def __init__(
@@ -458,9 +405,13 @@ class _Sums:
                 f"{count} rows for {n} coefficients leave nothing to see the noise by. Give the "
                 "noise variance, more rows, or fewer coefficients."
             )
-        _require_within(ends, source)
+        side = ends.side()
+        if side is not None and reaches(lambda: (part[0] for part in chunks(source()))):
+            raise NotIdentifiable(beyond_sentence(side))
         self.added, self.readings = total / count, count
         self.back = np.linalg.inv(np.triu(sums.triangle[:n, :n]))
+        free = np.full(n + (not known), np.inf)
+        self.bounds = -free, free
         if known:
             self.start = np.linalg.solve(self.back, sums.solution())
             return
@@ -468,9 +419,10 @@ class _Sums:
         if count > n:
             ratio = float(sums.triangle[n, n]) ** 2 / (count - n)  # v̂ in units of n
         self.back *= math.sqrt(max(ratio, 1.0))
-        self.least = math.log1p(LEAST) + math.log(self.added)
-        self.most = math.log(4 * widest + self.added)
-        first = min(math.log(self.added * max(ratio, 1.05)), self.most)
+        self.unit = math.sqrt(2 / max(count - n, 1))  # of ψ: its standard error without clipping
+        low, high = math.log1p(LEAST) + math.log(self.added), math.log(4 * widest + self.added)
+        self.bounds[0][-1], self.bounds[1][-1] = low / self.unit, high / self.unit
+        first = min(math.log(self.added * max(ratio, 1.05)), high) / self.unit
         self.start = np.append(np.linalg.solve(self.back, sums.solution()), first)
 
     def _first_pass(self) -> tuple[RunningLeastSquares, EndTest, float, float]:
@@ -498,15 +450,10 @@ class _Sums:
         """σ² = e^ψ − n, not below its least value; 1 where it is known."""
         if self.known:
             return 1.0
-        away = float(at[-1]) + further - math.log(self.added)
+        away = self.unit * float(at[-1]) + further - math.log(self.added)
         return max(self.added * math.expm1(away), LEAST * self.added)
 
-    def inside(self, at: Array) -> Array:
-        """ψ within its ends."""
-        return at if self.known else np.append(at[:-1], np.clip(at[-1], self.least, self.most))
-
     def turned(self, covariance: Array) -> Array:
-        """A covariance of θ in the units of the coefficients."""
         return np.asarray(self.back @ covariance @ self.back.T)
 
     def look(self, at: Array) -> _Point:
@@ -537,13 +484,16 @@ class _Sums:
         if not self.known:
             point.curvature[n, :n] = point.curvature[:n, n]
             self._restrict(point, gram, size)
+            for one in (point.gradient[n:], point.curvature[n], point.curvature[:, n],
+                        point.outer[n], point.outer[:, n]):  # fmt: skip
+                one *= self.unit
         return point
 
     def _slopes(self, rows: Chunk, size: float) -> tuple[Array, Array, Array, Array]:
         """ℓ, ∂ℓ/∂η, ∂ℓ/∂ψ and Var[y|z]/σ_k² of rows (z, η, c, τ, low, high)."""
         z, eta, shape, tau, low, high = rows
         own = size * shape
-        value, slope, spread = clipped_terms(z, eta, np.sqrt(own), tau, low, high)
+        value, slope, spread, _ = clipped_terms(z, eta, np.sqrt(own), tau, low, high)
         by_variance = 0.5 * shape * (slope**2 - (1 - spread) / own)
         return value, slope, (size + self.added) * by_variance, spread
 
@@ -562,34 +512,6 @@ class _Sums:
         point.height += value
         point.gradient[-1] += total * first
         point.curvature[-1, -1] -= total * first + total**2 * second
-
-    def step(self, at: Array, point: _Point) -> tuple[Array, float]:
-        """The step and twice the rise it promises; ψ stays at its end where the gradient pushes
-        outward.
-        """
-        ended = False
-        if not self.known:
-            if at[-1] >= self.most and point.gradient[-1] > 0:
-                raise VarianceHidden(VARIANCE_HIDDEN)
-            ended = at[-1] <= self.least and point.gradient[-1] <= 0
-        kept = slice(0, len(at) - 1 if ended else len(at))
-        gradient, matrix = point.gradient[kept], point.curvature[kept, kept]
-        try:
-            root = np.linalg.inv(np.linalg.cholesky(point.outer[kept, kept]))
-        except np.linalg.LinAlgError:
-            raise NotIdentifiable(
-                "clipping leaves nothing of a combination of the coefficients, or of the noise "
-                "variance: it cannot be estimated from this release. A wider range is needed."
-            ) from None
-        values, vectors = np.linalg.eigh(root @ matrix @ root.T)
-        if values[0] < SAFE:
-            values = np.maximum(values, 1.0)
-        along = vectors.T @ (root @ gradient)
-        step = np.zeros(len(at))
-        step[kept] = root.T @ (vectors @ (along / values))
-        promised = float((along**2 / values).sum())
-        longest = 0.0 if self.known else abs(float(step[-1]))
-        return (step * (LONGEST / longest) if longest > LONGEST else step), promised
 
     def expected(self, at: Array) -> _Expected:
         """One more pass: expected information at (θ, σ²)."""
@@ -617,19 +539,15 @@ class _Sums:
     def errors(
         self, point: _Point, expected: _Expected, size: float, ended: bool
     ) -> tuple[Array, Array | None]:
-        """The covariance of (θ̂, σ̂²) by the information, and the sandwich C⁻¹BC⁻¹·K/(K − n).
-
-        C is the curvature, B the outer products, without σ² at its end; None where C is not
-        positive.
-        """
+        """Covariance of (θ̂, σ̂²) by the information, and the sandwich C⁻¹BC⁻¹·K/(K − n), or None."""
         n = self.parameters
         units = np.eye(n + 1)
         units[:n, :n] = self.back
         try:
             half = units @ np.linalg.inv(np.linalg.cholesky(expected.information)).T
         except np.linalg.LinAlgError:
-            raise VarianceHidden(VARIANCE_HIDDEN) from None  # not to be told from θ
-        units[n, n] = size + self.added  # dσ²/dψ
+            raise NotIdentifiable(VARIANCE_HIDDEN) from None  # not to be told from θ
+        units[n, n] = self.unit * (size + self.added)  # dσ²/dψ
         kept = slice(0, n if ended else n + 1)
         C, B, own = point.curvature[kept, kept], point.outer[kept, kept], units[kept, kept]
         rows, count = self.readings, len(C)
@@ -639,9 +557,7 @@ class _Sums:
         return half @ half.T, np.asarray(own @ inner @ own.T * (rows / (rows - count)))
 
     def freedom(self, size: float) -> float:
-        """Degrees of freedom of Student's t: K − n, and (Satterthwaite) m(σ² + n)²/σ⁴ of a
-        reference set.
-        """
+        """Degrees of freedom K − n, and (Satterthwaite) m(σ² + n)²/σ⁴ of a reference set."""
         left = float(self.readings - self.parameters)
         if self.reference is None:
             return left

@@ -35,7 +35,6 @@ class ClippingCost(Record):
     variance_ratio       (n,) of its variances to those without clipping: ≥ 1.
     bias                 (n,) of least squares on the clipped release.
     least_squares_ratio  (n,) of its mean squared errors to variances without clipping.
-    rows                 of H.
     """
 
     share: float
@@ -107,13 +106,7 @@ def cost_of_rows(
     *,
     variance_known: bool = True,
 ) -> ClippingCost:
-    """Cost of clipping at m_k = h_kᵀθ; `H` (rows, n), or a function that gives its rows in blocks
-    twice.
-
-    >>> cost = cost_of_rows(np.ones((100, 1)), [0.0], 1.0, 1.0, (-1.0, 50.0))
-    >>> round(cost.share, 4), cost.variance_ratio.round(3).tolist()  # Φ(−1)
-    (0.1587, [1.218])
-    """
+    """Cost of clipping at m_k = h_kᵀθ; `H` (rows, n), or a function that gives its blocks twice."""
     ends = limits if isinstance(limits, Range) else Range(*limits)
     sd, added = np.sqrt(as_scale(variance, "variance")), 1 / as_scale(level, "level")
     expected = as_array(theta, "the expected coefficients", ndim=1)
@@ -169,14 +162,13 @@ def _rows(H: ArrayLike | Callable[[], Iterable[Array]], n: int) -> Iterator[Arra
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CostByShare(Record):
-    """Cost of clipping by the share clipped, for measurements of one mean that nothing public
-    tells.
+    """Cost of clipping by the share clipped, for measurements of one unknown mean.
 
-    share (k,); `one_end`, `both_ends` (k,): the factor on the variance of maximum likelihood when
-    that share is clipped at one end, or half of it at each; bias (k,) of the mean of clipped
-    measurements.
-    least_share  2Φ(−width/2σ): clipped at least; None without a range, or with σ² unknown.
-    variance     σ²; `assumed`: σ² is unknown, and 1/s is taken for it.
+    one_end, both_ends  (k,): factor on the variance of maximum likelihood when that share is
+                        clipped at one end, or half of it at each; bias (k,) of the mean of clipped
+                        measurements.
+    least_share         2Φ(−width/2σ): clipped at least; None without a range, or with σ² unknown.
+    variance            σ²; `assumed`: σ² is unknown, and 1/s is taken for it.
     """
 
     share: Array
@@ -194,12 +186,7 @@ def cost_by_share(
     limits: Range | tuple[float, float] | None = None,
     shares: ArrayLike = (0.01, 0.05, 0.1, 0.2, 0.3),
 ) -> CostByShare:
-    """The cost of clipping as a function of the share clipped; variance None: σ² = 1/s is assumed.
-
-    >>> found = cost_by_share(1.0, 1.0, (-1.0, 1.0), shares=[0.1587])
-    >>> found.one_end.round(3).tolist(), round(found.least_share, 4)
-    ([1.218], 0.3173)
-    """
+    """Cost of clipping as a function of the share clipped; variance None: σ² = 1/s is assumed."""
     added = 1 / as_scale(level, "level")
     sd = np.sqrt(added if variance is None else as_scale(variance, "variance"))
     share = as_array(shares, "shares", ndim=1)

@@ -20,7 +20,6 @@ from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped import ClippedRows
 from privest.estimator.inference import (
     Errors,
-    LevelRows,
     Scatter,
     WeightedRows,
     cluster_errors,
@@ -249,7 +248,7 @@ class RowHistory(_History):
             rows = [WeightedRows(H, z, 1.0, added)]
             errors, _ = row_errors("auto", estimate, inverse, lambda: rows, scatter)
             return estimate, errors
-        found = fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1])
+        found = fit_levels(lambda: [WeightedRows(H, z, added=added)], H.shape[1])
         return found.value, found.errors
 
     def _scatter(self, H: Array, z: Array, added: Array) -> tuple[Scatter, NoiseLimit]:
@@ -261,7 +260,7 @@ class RowHistory(_History):
             return scatter, known_limit(self._noise)
         if _alike(added):
             return scatter, scattered_limit(scatter)
-        found = fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1], BOTH_ENDS)
+        found = fit_levels(lambda: [WeightedRows(H, z, added=added)], H.shape[1], BOTH_ENDS)
         upper = 0.0 if found.noise_interval is None else found.noise_interval[1]
         return scatter, limit_at(found.noise_variance, upper, scatter.added)
 

@@ -13,7 +13,6 @@ from privest.arrays import Array, Index, as_choice
 from privest.errors import InvalidInput
 from privest.estimator import clipped_moments
 from privest.estimator.inference import (
-    EffectSums,
     Errors,
     PeopleEstimate,
     PeopleNoise,
@@ -21,6 +20,7 @@ from privest.estimator.inference import (
     group_sums,
     less_noise_p,
 )
+from privest.privacy import Range
 from privest.release import extra_variance
 from privest.workflow.clipping import AS_CLIPPED, worst_bias
 from privest.workflow.document import HELD, TableRelease, as_numbers
@@ -29,10 +29,6 @@ from privest.workflow.result import SMALL, TableEstimate
 from privest.workflow.strategies import Person
 
 TOGETHER = 4096  # persons at a time: their sums stay in cache
-RANGE_HIDDEN = (
-    "There are too few persons, or rows of a person, to see how much the range clips: values "
-    "beyond it count as its ends."
-)
 
 
 def estimate_people(release: TableRelease, errors: str = "auto") -> TableEstimate:
@@ -141,18 +137,16 @@ class _People:
 
     def estimate(self) -> TableEstimate:
         release, n = self.release, len(self.release.names)
-        sums, effects, rows = PeopleSums(n, self.noise), EffectSums(n), []
-        ranged = release.limits(release.column) is not None
+        sums, rows = PeopleSums(n, self.noise), []
         for part, counts in self.parts():
             sums.add(part, counts)
-            if ranged:
-                effects.add(part, counts, self.noise.variances(counts))
-                rows.append(counts)
+            rows.append(counts)
         require_rows(release, sums.rows)
         first = sums.solve(release.names)
         found = self._clustered(sums, first)
-        if ranged:
-            found |= self._range(found, first, effects, np.concatenate(rows))
+        limits = release.limits(release.column)
+        if limits is not None and first.variance > 0:
+            found |= self._range(found, first, np.concatenate(rows), limits)
         freedom = sums.rows - n
         # Values can only add to what the known noise scatters.
         audit = less_noise_p(first.misfit * freedom, freedom, 1.0) if freedom > 0 else None
@@ -162,21 +156,13 @@ class _People:
         )  # fmt: skip
 
     def _range(
-        self, found: dict[str, Any], first: PeopleEstimate, effects: EffectSums, rows: Index
+        self, found: dict[str, Any], first: PeopleEstimate, rows: Index, limits: Range
     ) -> dict[str, Any]:
-        """The effect of the range on the estimate, by random effects; `rows` of each person."""
-        n, limits = len(self.release.names), self.release.limits(self.release.column)
-        assert limits is not None
-        try:
-            fitted = effects.fit()
-        except InvalidInput:  # too few persons or rows: the estimate itself needs no such fit
-            return {"remark": " ".join(filter(None, (found["remark"], RANGE_HIDDEN)))}
-        variance = fitted.within + fitted.between
-        if not variance > 0:
-            return {}
-        weights, moved, clipped = self.noise.precision(rows)[0], np.zeros(n), 0.0
+        """The effect of the range on the estimate; `rows` of each person."""
+        n = len(self.release.names)
+        weights, moved, clipped = 1 / self.noise.variances(rows), np.zeros(n), 0.0
         for X, numbers in self.rows():
-            eta, sigma = X[:, :n] @ found["value"], math.sqrt(variance)
+            eta, sigma = X[:, :n] @ found["value"], math.sqrt(first.variance)
             outside, shift, _ = clipped_moments(eta, sigma, limits.low, limits.high)
             clipped += float(outside.sum())
             moved += X[:, :n].T @ (weights[numbers - 1] * shift)

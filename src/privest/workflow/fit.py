@@ -15,7 +15,6 @@ from privest.estimator.inference import (
     CHOICES,
     ENOUGH,
     Errors,
-    LevelRows,
     Prepared,
     Scatter,
     SecondPass,
@@ -260,7 +259,7 @@ def weights_of(release: TableRelease, part: ReleasedRows) -> Array:
 # --- level columns ---
 
 
-Rows = Callable[[], Iterator[LevelRows]]
+Rows = Callable[[], Iterator[WeightedRows]]
 
 
 def estimate_levels(release: TableRelease, how: str = "auto") -> TableEstimate:
@@ -274,9 +273,9 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> TableEstimate:
     n = len(release.names)
     inverse, rows = _looked_at(release)
 
-    def shown() -> Iterator[LevelRows]:
+    def shown() -> Iterator[WeightedRows]:
         for part in release.shown_blocks():
-            yield LevelRows(part.H, part.z[:, 0], added_at(release, part))
+            yield WeightedRows(part.H, part.z[:, 0], added=added_at(release, part))
 
     if rows <= n:
         raise too_few(release)

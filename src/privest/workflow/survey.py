@@ -15,7 +15,7 @@ from privest.data.persons import Persons
 from privest.data.rows import Block, read_rows
 from privest.data.source import Source, Stamp, open_source, stamp_of
 from privest.errors import InvalidInput
-from privest.estimator import reference_variance
+from privest.estimator import reference_fit
 from privest.lattice import GRID, literal_root
 from privest.linalg import RunningLeastSquares, least_squares
 from privest.release import extra_variance
@@ -271,7 +271,7 @@ def reference_facts(spec: Spec) -> tuple[tuple[Known, ...], Array | None]:
         )
     y = modelled(transform, values)
     theta = np.column_stack([least_squares(H, one)[0] for one in y.T])
-    known = tuple(Known(reference_variance(H, one, table.name), len(H)) for one in y.T)
+    known = tuple(Known(reference_fit(H, one, table.name)[0], len(H)) for one in y.T)
     residuals = y - H @ theta
     return known, np.asarray(residuals.T @ residuals / (len(H) - H.shape[1]))
 

@@ -88,7 +88,7 @@ def test_blocks_are_one_release_and_missing_readings_are_left_out():
     assert np.abs((parts.value - whole.value) / whole.standard_error).max() < 1e-9
     assert np.abs(parts.covariance / whole.covariance - 1).max() < 1e-9
     assert parts.readings == whole.readings == (~gone).sum()
-    assert len(calls) == parts.steps + 4  # once a step; units, start, errors and check
+    assert len(calls) == parts.steps + 3  # once a look; units, errors and check
 
 
 def test_an_ill_conditioned_design_keeps_its_digits():

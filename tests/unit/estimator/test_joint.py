@@ -6,7 +6,7 @@ import scipy
 from statsmodels.multivariate.multivariate_ols import _MultivariateOLS
 
 from privest.errors import InvalidInput
-from privest.estimator.inference._errors import joint_test, nearest_covariance
+from privest.estimator.inference._errors import joint_test
 
 
 def fitted(H, Z):
@@ -70,8 +70,6 @@ def test_what_is_shown_is_a_covariance_and_tests_are_not_touched():
     assert found.covariance.tolist() == [[-0.5, 0.0], [0.0, 1.0]]
     assert found.shown_covariance.tolist() == [[0.0, 0.0], [0.0, 1.0]]
     assert found.to_dict()["shown_covariance"] == [[0.0, 0.0], [0.0, 1.0]]
-    kept = np.array([[2.0, 1.0], [1.0, 2.0]])
-    assert np.array_equal(nearest_covariance(kept), kept)
 
 
 def test_units_decide_nothing():

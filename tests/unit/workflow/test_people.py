@@ -107,14 +107,14 @@ def test_from_the_plan_to_the_estimate(tmp_path, most, real, scattered):
 
 
 def test_few_persons_with_a_range_are_estimated(tmp_path):
-    """As many coefficients between persons as persons: least squares and a word."""
+    """As many coefficients between persons as persons: least squares."""
     data = pd.DataFrame({"id": np.repeat([1, 2, 3], 5), "y": np.linspace(0.0, 1.0, 15)})
     data["x"], data["b"] = data.id.map({1: 0.0, 2: 1.0, 3: 5.0}), data.id.map({1: 1, 2: 0, 3: 0})
     plan = spec(privacy=Privacy(4.0, range={"y": (0.0, 1.0)}))
     _, path = released(tmp_path, plan, data, real=False)
     found = estimate(path)
     assert found.method == "CR2, 3 persons"
-    assert "to see how much the range clips" in found.remark
+    assert np.isfinite(found.value).all()
 
 
 def test_readings_are_those_of_the_rows(tmp_path):

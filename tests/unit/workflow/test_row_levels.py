@@ -8,8 +8,7 @@ import pytest
 
 import privest as pv
 from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
-from privest.estimator.inference import LevelRows, fit_levels
-from privest.estimator.inference._levels import in_memory
+from privest.estimator.inference import WeightedRows, fit_levels
 from privest.lattice import GRID, literal_root
 from privest.mechanism import RowMechanism
 from privest.mechanism.source import Generated
@@ -291,7 +290,7 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     found, header = estimate(tmp_path / "z.csv"), read_release(tmp_path / "z.csv")
     shown, H, z = levels > 0, matrix(table), header.values
     added = UNIT / levels[shown]
-    same = fit_levels(in_memory(LevelRows(H[shown], z[shown], added)), 4)
+    same = fit_levels(lambda: [WeightedRows(H[shown], z[shown], added=added)], 4)
     np.testing.assert_allclose(found.value, same.value, rtol=1e-9)
     np.testing.assert_allclose(found.standard_error**2, np.diagonal(same.errors.covariance))
     assert found.method == "REML over the levels, HC3"

@@ -1,18 +1,15 @@
-"""Cluster-robust errors: rows of a person, a block of a stream; correlated within groups in any
-way.
-
-With A = (Σ H_gᵀH_g)⁻¹ (rows whitened by the known noise):
+"""Cluster-robust errors: rows correlated in any way within groups (persons, blocks of a stream).
 
     CR2 (Bell & McCaffrey 2002)   cov = A Σ s_g s_gᵀ A,  s_g = H_gᵀ(I − H_gAH_gᵀ)^{-½}(z_g − H_gθ̂)
     df_j = (tr B)²/tr B²,  B_pq = u_pᵀu_q,  u_p = (I − HAHᵀ)_{·p}(I − H_pAH_pᵀ)^{-½}H_pA e_j
 
-Only M_g = H_gᵀH_g and g_g = H_gᵀ(z_g − H_gθ̂) are needed. With A = CCᵀ, N_g = CᵀM_gC,
+from M_g = H_gᵀH_g and g_g = H_gᵀ(z_g − H_gθ̂). With A = (Σ M_g)⁻¹ = CCᵀ, N_g = CᵀM_gC,
 a_g = (I − N_g)^{-½}Cᵀe_j, b_g = N_g a_g:
 
     s_g = C⁻ᵀ(I − N_g)^{-½}Cᵀg_g,   B_pq = δ_pq a_pᵀN_p a_p − b_pᵀb_q
 
-O(G n³) time, O(n³) memory, groups in any batches. A coefficient along a direction that one group
-alone shows (a null eigenvector of I − N_g) gets NaN, and a reason.
+O(G n³) time, O(n³) memory. A coefficient along a null eigenvector of I − N_g (one group alone shows
+it) gets NaN. HC2 is CR2 with groups of one row.
 """
 
 from __future__ import annotations
@@ -25,24 +22,19 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, Index, as_array, as_count
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_count
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg.tolerances import TAKES_PART, condition, rank_tolerance, rounding
 from privest.records import Record, standard_errors
 
 BATCH = 4096  # groups at a time
 COPIED = 64  # rows of a group up to which its transpose is written down
-FEW = 32  # groups: to tell small ones from large ones would take longer than it saves
 SMALL = 2.0**-6  # part of the information below which a group's root is a series of few terms
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClusterErrors(Record):
-    """CR2 covariance (…, n, n) of θ̂ with Bell-McCaffrey degrees of freedom (n,).
-
-    groups   how many there were.
-    refused  (n,): the coefficients of which one group alone decides; theirs are NaN.
-    """
+    """CR2 covariance (…, n, n), Bell-McCaffrey degrees of freedom (n,); `refused` (n,): NaN."""
 
     covariance: Array
     degrees_of_freedom: Array
@@ -53,11 +45,10 @@ class ClusterErrors(Record):
 
     @property
     def standard_error(self) -> Array:
-        """√diag covariance, (…, n)."""
         return standard_errors(self.covariance)
 
     def reason(self, names: Sequence[str], group: str = "group") -> str | None:
-        """Why some coefficients have no interval, in a sentence; None where all have one."""
+        """Why some coefficients have no interval; None where all have one."""
         alone = [name for name, refused in zip(names, self.refused, strict=True) if refused]
         if not alone:
             return None
@@ -106,7 +97,7 @@ class ClusterSums:
         self._meat: Array | None = None
 
     def add(self, matrices: ArrayLike, scores: ArrayLike) -> None:
-        """Add groups: M_g (B, n, n) and H_gᵀ(z_g − H_gθ̂) (B, n), or (trials, B, n)."""
+        """Groups by M_g (B, n, n) and g_g (B, n), or (trials, B, n)."""
         n = len(self.root)
         given = as_array(matrices, "matrices of groups", ndim=3)
         right = as_array(scores, "scores of groups", ndim=(2, 3))
@@ -121,12 +112,11 @@ class ClusterSums:
             self._add(shares, right[..., at : at + BATCH, :] @ self.root)
 
     def add_turned(self, shares: Array, scores: Array) -> None:
-        """Add groups whose rows were multiplied by C: N_g (B, n, n) and Cᵀg_g (B, n)."""
+        """Groups whose rows were multiplied by C: N_g (B, n, n) and Cᵀg_g (B, n)."""
         for at in range(0, len(shares), BATCH):
             self._add(shares[at : at + BATCH], scores[at : at + BATCH])
 
     def _add(self, shares: Array, scores: Array) -> None:
-        """N_g and Cᵀg_g of a batch."""
         n, several = len(self.root), scores.ndim > 2
         # a_g, one column a coefficient (its degrees of freedom do not depend on its units), and
         # (I − N_g)^{-½}Cᵀg_g next to it; for several trials the root itself
@@ -134,8 +124,8 @@ class ClusterSums:
         right[:, :, :n] = self._unit.T
         right[:, :, n:] = np.eye(n) if several else scores[..., None]
         rooted, null = self._rooted(shares, right)
-        if null is not None:
-            towards = np.abs(null @ self._unit.T)  # (…, n): |vᵀCᵀe_j|
+        if len(null):
+            towards = np.abs(null @ self._unit.T)  # |vᵀCᵀe_j|
             size = np.linalg.norm(self._unit, axis=1)
             self._alone = np.maximum(self._alone, (towards / size).max(axis=0))
         own, rest = rooted[:, :, :n], rooted[:, :, n:]
@@ -143,10 +133,8 @@ class ClusterSums:
         meat = np.swapaxes(turned, -1, -2) @ turned
         self._meat = meat if self._meat is None else self._meat + meat
         self.groups += len(shares)
-        if self.freedom:
-            self._add_freedom(own, shares)
-
-    def _add_freedom(self, own: Array, shares: Array) -> None:
+        if not self.freedom:
+            return
         seen = shares @ own  # b_g
         alpha = (own * seen).sum(axis=1)
         length = (seen * seen).sum(axis=1)
@@ -155,31 +143,25 @@ class ClusterSums:
         columns = seen.transpose(2, 1, 0)  # (n, n, B)
         self._outer += columns @ columns.transpose(0, 2, 1)
 
-    def _rooted(self, shares: Array, right: Array) -> tuple[Array, Array | None]:
+    def _rooted(self, shares: Array, right: Array) -> tuple[Array, Array]:
         """(I − N_g)^{-½}·right (B, n, k), zero along null directions, and these (how many, n)."""
-        if len(shares) <= FEW:
-            return self._by_eigenvalues(shares, right)
         sizes = np.trace(shares, axis1=1, axis2=2)  # at least their largest eigenvalues
         small = sizes < SMALL
         if small.all():
-            return _series(shares, right, float(sizes.max(initial=0.0))), None
-        if small.any():
-            found, null = np.empty_like(right), None
-            found[small] = _series(shares[small], right[small], float(sizes[small].max()))
-            found[~small], null = self._by_eigenvalues(shares[~small], right[~small])
-            return found, null
-        return self._by_eigenvalues(shares, right)
-
-    def _by_eigenvalues(self, shares: Array, right: Array) -> tuple[Array, Array | None]:
-        left, vectors = np.linalg.eigh(np.eye(shares.shape[-1]) - shares)
+            return _series(shares, right, float(sizes.max(initial=0.0))), np.zeros(
+                (0, len(self.root))
+            )
+        found = np.empty_like(right)
+        found[small] = _series(shares[small], right[small], SMALL)
+        left, vectors = np.linalg.eigh(np.eye(shares.shape[-1]) - shares[~small])
         null = left < self._null
         powers = np.where(null, 0.0, 1 / np.sqrt(np.where(null, 1.0, left)))
         back = vectors.transpose(0, 2, 1)
-        found = (vectors * powers[:, None, :]) @ (back @ right)
-        return found, back[null] if null.any() else None
+        found[~small] = (vectors * powers[:, None, :]) @ (back @ right[~small])
+        return found, back[null]
 
     def errors(self) -> ClusterErrors:
-        """The errors of all groups so far, which must be all that are in the information."""
+        """Errors from all groups of the information."""
         if self._meat is None:
             raise InvalidInput("no group was added: errors need the sums of every group.")
         with np.errstate(over="ignore"):  # an error that is no number any more is infinite
@@ -197,9 +179,7 @@ class ClusterSums:
 
 
 def _series(shares: Array, right: Array, size: float) -> Array:
-    """(I − N)^{-½}·right = (I + N/2 + 3N²/8 + …)·right to rounding, for N ≥ 0 of norm `size` <
-    1/64.
-    """
+    """(I − N)^{-½}·right = (I + N/2 + 3N²/8 + …)·right to rounding, for ‖N‖ ≤ `size` ≤ 1/64."""
     terms = max(1, math.ceil(55 / -math.log2(max(size, 2.0**-55))))
     found = right
     for k in range(terms, 0, -1):  # c_k/c_{k−1} = (2k − 1)/(2k)
@@ -220,7 +200,7 @@ def cluster_errors(
 
 
 def group_sums(rows: ArrayLike, labels: ArrayLike, groups: int) -> Array:
-    """Σ x xᵀ over the rows of each group, (groups, m, m), rows in any order; labels (K,) from 0.
+    """Σ x xᵀ over the rows of each group, (groups, m, m); labels (K,) from 0.
 
     >>> group_sums([[1.0, 2.0], [1.0, 3.0], [1.0, 5.0]], [0, 1, 0], 2).tolist()
     [[[2.0, 7.0], [7.0, 29.0]], [[1.0, 3.0], [3.0, 9.0]]]
@@ -236,23 +216,12 @@ def group_sums(rows: ArrayLike, labels: ArrayLike, groups: int) -> Array:
         )
     if (which[1:] < which[:-1]).any():
         values = values[np.argsort(which, kind="stable")]
-    return _sums_of_runs(values, np.bincount(which, minlength=count))
-
-
-def _sums_of_runs(rows: Array, sizes: Index) -> Array:
-    """Σ x xᵀ of the first sizes[0] rows, of the next sizes[1], ..."""
-    width = rows.shape[1]
-    order = np.argsort(sizes, kind="stable")
-    different, first = np.unique(sizes[order], return_index=True)
+    sizes = np.bincount(which, minlength=count)
     starts = np.cumsum(sizes) - sizes
-    sums = np.zeros((len(sizes), width, width))
-    for size, own in zip(different.tolist(), np.split(order, first[1:])):
-        if not size:
-            continue
-        if len(different) == 1:
-            part = rows.reshape(len(own), size, width)
-        else:
-            part = rows[starts[own][:, None] + np.arange(size)]
+    sums = np.zeros((count, values.shape[1], values.shape[1]))
+    for size in np.unique(sizes[sizes > 0]):
+        own = np.flatnonzero(sizes == size)
+        part = values[starts[own][:, None] + np.arange(size)]
         turned = part.transpose(0, 2, 1)
         if size <= COPIED:  # BLAS multiplies small matrices faster than it squares them
             turned = np.ascontiguousarray(turned)

@@ -1,9 +1,7 @@
 """Standard errors with one level for all rows; σ² unknown: from the residuals of the release.
 
-    z = Hθ + w + noise ,  w ~ N(0, σ²I) ,  noise of known variance a = 1/s a row (Laplace: 2/s)
-    v = σ² + a ,  v̂ = RSS/f ,  f = K − n ,  A = (HᵀH)⁻¹ ,   (θ̂_j − θ_j)/√(v̂A_jj) ~ t_f  exactly .
-
-Since v ≥ a is known, intervals are at least those of the privacy noise alone.
+z = Hθ + w + noise ,  w ~ N(0, σ²I) ,  noise of known variance a = 1/s a row (Laplace: 2/s)
+v = σ² + a ,  v̂ = RSS/f ,  f = K − n ,  A = (HᵀH)⁻¹ ,   (θ̂_j − θ_j)/√(v̂A_jj) ~ t_f  exactly .
 """
 
 from __future__ import annotations
@@ -23,23 +21,15 @@ from privest.arrays import (
     as_array,
     as_confidence,
     as_count,
+    as_number,
     plural,
 )
 from privest.errors import InvalidInput
 from privest.records import Record, quantile, standard_errors
 
 
-def reference_variance(H: Array, y: Array, where: str = "reference") -> float:
-    """σ² of `reference_fit`, without its degrees of freedom."""
-    return reference_fit(H, y, where)[0]
-
-
 def reference_fit(H: Array, y: Array, where: str = "reference") -> tuple[float, int]:
-    """σ² = RSS/(m − rank H) of least squares on public rows H (m, n) and y; and m − rank H.
-
-    >>> reference_fit(np.ones((3, 1)), np.array([1.0, 2.0, 3.0]))
-    (1.0, 2)
-    """
+    """σ² = RSS/(m − rank H) of least squares on public rows H (m, n) and y; and m − rank H."""
     H, y = as_array(H, "H", ndim=2), as_array(y, "y", ndim=1)
     if len(H) != len(y) or not H.size:
         raise InvalidInput(f"H and y need one row a reading; received {H.shape} and {y.shape}.")
@@ -50,8 +40,7 @@ def reference_fit(H: Array, y: Array, where: str = "reference") -> tuple[float, 
     if left < 1:
         raise InvalidInput(
             f"{where} has {plural(len(H), 'row')} for {plural(int(rank), 'coefficient')}: it says "
-            "nothing about the noise. "
-            "Give more rows."
+            "nothing about the noise. Give more rows."
         )
     residual = y - scaled @ theta
     if np.linalg.norm(residual) <= EPS * len(H) * np.linalg.norm(y):
@@ -62,18 +51,13 @@ def reference_fit(H: Array, y: Array, where: str = "reference") -> tuple[float, 
 def pooled_variance(
     reference: float, freedom: int, scatter: float, left: int, added: float
 ) -> tuple[float, float]:
-    """σ² from a reference set and a release together, and the degrees of freedom of σ² + 1/s.
+    """σ² from a reference set and a release together, and the degrees of freedom of v = σ² + 1/s.
 
-    `reference` = σ̂_r² with `freedom` m; `scatter` = RSS of the release with `left` = f; `added` =
-    1/s.
+        f (v − v̂)/v² + m (σ² − σ̂_r²)/σ⁴ = 0 ,  v̂ = RSS/f ;   df = f + m v²/σ⁴  (Satterthwaite)
 
-        f (v − v̂)/v² + m (σ² − σ̂_r²)/σ⁴ = 0 ,  v = σ² + 1/s ,  v̂ = RSS/f ;   df = f + m v²/σ⁴
+    `reference` = σ̂_r² with `freedom` m; `scatter` = RSS with `left` = f; `added` = 1/s. 95%
+    intervals by t of df cover .945 to .955 for m ≥ 2 (Gaussian noise; the reference alone .92).
 
-    The root lies between v̂ − 1/s and σ̂_r²; df is Satterthwaite's. Intervals by t of df cover .945
-    to .955 of 95% for m ≥ 2 at every level (Gaussian noise; the reference alone .92).
-
-    >>> pooled_variance(1.0, 2, 0.0, 0, 1.0)  # no rows to spare: 2·(1 + 1/1)²
-    (1.0, 8.0)
     >>> pooled_variance(1.0, 10, 20.0, 10, 1.0)  # the release agrees: v̂ = 2 = 1 + 1
     (1.0, 50.0)
     """
@@ -93,10 +77,9 @@ def pooled_variance(
 
 
 def same_rows(reference: Array, response: Array, H: Array, y: Array) -> bool:
-    """Whether a reference set is the private one: its memory, its rows in any order, or some of
-    them.
+    """Whether a reference set is the private one: memory, rows in any order, or some of them.
 
-    Containment counts only where the responses are distinct: among repeated numbers it is chance.
+    Containment counts only where responses are distinct: among repeated numbers it is chance.
     """
     if np.shares_memory(response, y):
         return True
@@ -129,14 +112,12 @@ class Errors(Record):
     def above(
         cls, known: Array, covariance: Array, degrees_of_freedom: float | Array, method: str
     ) -> Self:
-        """Errors of the size of `covariance`, not below `known`, the covariance C_r by the privacy
-        noise.
+        """Errors of the size of `covariance`, not below those C_r of the privacy noise, `known`.
 
             covariance = C_r + sampling ,   sampling = (covariance − C_r)₊   (`without_noise`)
 
-        Where that is larger than `covariance` degrees of freedom rise, so that 95% intervals are
-        those of max(t·√covariance_jj, 1.96·√C_r,jj). (Plain t is exact overall, but covers .83 at
-        sσ² = 1 given residuals below the known noise; so .950 to .983.) NaN variances stay so.
+        Where that is larger, degrees of freedom rise, so that 95% intervals are those of
+        max(t·√covariance_jj, 1.96·√C_r,jj): coverage .950 to .983. NaN variances stay.
         """
         told = np.isfinite(np.diagonal(covariance))
         place = np.ix_(told, told)
@@ -159,7 +140,7 @@ class Errors(Record):
         )
 
     def fields(self) -> dict[str, Any]:
-        """As keyword arguments of an `Estimate`."""
+        """Keyword arguments of an `Estimate`."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
@@ -172,7 +153,7 @@ def _is_seen(covariance: Array, known: Array, freedom: Array) -> bool:
 
 
 def freedom_of(wide: Array, freedom: Array) -> Array:
-    """Degrees of freedom whose 95% quantile is `wide`: `freedom` to rounding, else of t."""
+    """Degrees of freedom whose 95% quantile of t is `wide`; `freedom` where that is it already."""
     normal = quantile(CONFIDENCE) * (1 + 1e-9)
     found = scipy.special.stdtridf((1 + CONFIDENCE) / 2, np.maximum(wide, normal))
     same = np.isclose(wide, quantile(CONFIDENCE, freedom), rtol=1e-9)
@@ -180,7 +161,7 @@ def freedom_of(wide: Array, freedom: Array) -> Array:
 
 
 def without_noise(covariance: Array, known: Array) -> Array:
-    """(covariance − known)₊: negative directions are chance, and 0, in units of `known`."""
+    """(covariance − known)₊, in units of `known`: negative directions are chance."""
     if not known.any():
         return covariance.copy()
     root = np.linalg.cholesky(known)
@@ -196,16 +177,11 @@ UPPER = 0.9  # confidence of the upper limit of σ² that the prediction of a re
 
 @dataclass(frozen=True)
 class Scatter(Record):
-    """Residual variance of a release: RSS `squares`, f = K − n ≥ 1, known noise variance a =
-    `added`.
+    """Residual variance: RSS `squares`, f = K − n ≥ 1, privacy noise of variance a = `added`.
 
     >>> found = Scatter(squares=30.0, freedom=10, added=1.0)
-    >>> found.total, found.noise_variance
-    (3.0, 2.0)
-    >>> [round(end, 3) for end in found.noise_interval()]  # 30/20.483 − 1, 30/3.247 − 1
-    [0.465, 8.239]
-    >>> Scatter(squares=2.0, freedom=10, added=1.0).noise_interval() is None  # below zero: "≈ 0"
-    True
+    >>> found.noise_variance, [round(end, 3) for end in found.noise_interval()]
+    (2.0, [0.465, 8.239])
     """
 
     squares: float
@@ -224,24 +200,20 @@ class Scatter(Record):
 
     @property
     def noise_variance(self) -> float:
-        """σ̂² = v̂ − a, and 0 where that is negative, which is normal for sσ² ≲ 1."""
+        """σ̂² = (v̂ − a)₊; 0 is common for sσ² ≲ 1."""
         return max(self.total - self.added, 0.0)
 
     def noise_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-        """The exact interval of σ²: [RSS/χ²_hi − a, RSS/χ²_lo − a] ∩ [0, ∞); None where empty: σ² ≈
-        0.
-        """
-        low, high = (self._end(p) for p in _tails(confidence))
+        """Exact interval [RSS/χ²_hi − a, RSS/χ²_lo − a] ∩ [0, ∞) of σ²; None where empty."""
+        outside = (1 - as_confidence(confidence)) / 2
+        with np.errstate(divide="ignore"):
+            ends = self.squares / scipy.special.chdtri(self.freedom, [outside, 1 - outside])
+        low, high = (ends - self.added).tolist()
         return None if high < 0 else (max(low, 0.0), high)
 
     def upper(self, confidence: float = UPPER) -> float:
-        """The one-sided upper limit of σ², not below 0."""
+        """The one-sided upper limit of σ²."""
         return upper_variance(self.total, self.freedom, self.added, confidence)
-
-    def _end(self, tail: float) -> float:
-        """Where σ² makes RSS the quantile of χ²_f with this probability below it."""
-        with np.errstate(divide="ignore"):
-            return float(self.squares / scipy.special.chdtri(self.freedom, 1 - tail)) - self.added
 
 
 def upper_variance(total: float, freedom: float, added: float, confidence: float = UPPER) -> float:
@@ -250,14 +222,7 @@ def upper_variance(total: float, freedom: float, added: float, confidence: float
     return max(float(total * freedom / quantile) - added, 0.0)
 
 
-def _tails(confidence: float) -> tuple[float, float]:
-    """Probabilities below the quantiles that give the lower and the upper end of a variance."""
-    outside = (1 - as_confidence(confidence)) / 2
-    return 1 - outside, outside
-
-
 def require_freedom(freedom: int) -> None:
-    """Refuse a fit that leaves no row to see the noise by."""
     if freedom < 1:
         raise InvalidInput(
             "there are as many coefficients as rows: nothing is left over to see the noise by, and "
@@ -267,15 +232,13 @@ def require_freedom(freedom: int) -> None:
 
 
 def unknown_errors(inverse: Array, scatter: Scatter) -> Errors:
-    """Errors of least squares where σ² is unknown: v̂A with t_f, floored at aA; exact for Gaussian
-    noise.
-    """
+    """v̂A with t_f, not below aA: exact for Gaussian noise of unknown σ²."""
     known, freedom = scatter.added * inverse, float(scatter.freedom)
     return Errors.above(known, scatter.total * inverse, freedom, "Student's t from the release")
 
 
 def stated_errors(inverse: Array, noise_variance: float, added: float) -> Errors:
-    """Errors of least squares where σ² is known: (σ² + a)A, normal."""
+    """(σ² + a)A, normal: σ² is known."""
     return Errors(
         covariance=(noise_variance + added) * inverse,
         degrees_of_freedom=None,
@@ -294,35 +257,21 @@ NODES = 400  # quantiles of the reference's χ², over which its p-value is aver
 
 
 def stated_p(squares: float, freedom: int, variance: float) -> float:
-    """Two-sided p-value of RSS/v ~ χ²_f, v = σ² + a known, Gaussian noise: exact.
-
-    >>> round(stated_p(10.0, 10, 1.0), 3), stated_p(40.0, 10, 1.0) < 1e-4
-    (0.881, True)
-    """
+    """Two-sided p-value of RSS/v ~ χ²_f, v = σ² + a known: exact for Gaussian noise."""
     return _two_sided(freedom, np.array([squares / variance]))
-
-
-def robust_p(
-    squares: float, freedom: int, variance: float, moments: tuple[float, float], rows: int
-) -> float:
-    """The same for any noise, by its fourth moment: var T ≈ (m₄/m₂² − 1)/K; for K large."""
-    second, fourth = moments
-    if not second > 0:
-        return 0.0
-    deviation = math.sqrt(max(rows * fourth / second**2 - 1, 0.0) / rows)
-    distance = abs(squares / (freedom * variance) - 1)
-    if not deviation > 0:
-        return 0.0 if distance > 0 else 1.0
-    return float(2 * scipy.special.ndtr(-distance / deviation))
 
 
 def misfit_p(
     squares: float, freedom: int, variance: float, moments: tuple[float, float], rows: int
 ) -> float:
-    """The larger of the exact and the robust p-value: an alarm needs both."""
-    return max(
-        stated_p(squares, freedom, variance), robust_p(squares, freedom, variance, moments, rows)
-    )
+    """The larger of the exact p-value and that by fourth moments, var T ≈ (m₄/m₂² − 1)/K."""
+    (second, fourth), exact = moments, stated_p(squares, freedom, variance)
+    if not second > 0:
+        return exact
+    deviation = math.sqrt(max(rows * fourth / second**2 - 1, 0.0) / rows)
+    distance = abs(squares / (freedom * variance) - 1)
+    robust = 2 * scipy.special.ndtr(-distance / deviation) if deviation > 0 else distance == 0
+    return max(exact, float(robust))
 
 
 def reference_p(
@@ -330,9 +279,7 @@ def reference_p(
 ) -> float:
     """Two-sided p-value where σ² is σ̂_r² of a reference set with m degrees of freedom.
 
-        T = v̂/(σ̂_r² + a) ,   P(T > t) = E_{χ²_m} sf_{χ²_f}( t·f·(σ²χ²_m/m + a)/v )
-
-    at the pooled σ², by 400 quantiles of χ²_m. False alarms at .01: .004 to .011.
+    T = v̂/(σ̂_r² + a) ,   P(T > t) = E_{χ²_m} sf_{χ²_f}( t·f·(σ²χ²_m/m + a)/v )  at the pooled σ²
     """
     variance, _ = pooled_variance(reference, reference_freedom, squares, freedom, added)
     middles = (np.arange(NODES) + 0.5) / NODES
@@ -350,7 +297,6 @@ def less_noise_p(squares: float, freedom: int, added: float) -> float:
 
 
 def _two_sided(freedom: int, squares: Array) -> float:
-    """Twice the smaller of the two tails of χ²_f, each its mean over `squares`."""
     tails = scipy.special.chdtr(freedom, squares), scipy.special.chdtrc(freedom, squares)
     return min(1.0, 2 * min(float(tail.mean()) for tail in tails))
 
@@ -359,11 +305,9 @@ def _two_sided(freedom: int, squares: Array) -> float:
 class Joint(Record):
     """Joint result of q columns of a release.
 
-    scatter     V̂ = EᵀE/f (q, q), Wishart.
-    covariance  Σ̂ = V̂ − S⁻¹: unbiased, often not positive; `shown_covariance` is the nearest that
-                is.
-    statistic   T²_j (n,), of each coefficient on all columns at once.
-    p_value     (n,), exact for Gaussian noise. None where f < q.
+    scatter     V̂ = EᵀE/f (q, q), Wishart;  `covariance` Σ̂ = V̂ − S⁻¹, unbiased.
+    statistic   T²_j (n,) of each coefficient on all columns at once, with its exact `p_value`;
+                None where f < q.
     freedom     (q, f − q + 1), of Fisher's F.
     """
 
@@ -377,19 +321,19 @@ class Joint(Record):
 
     @property
     def shown_covariance(self) -> Array:
-        """Σ̂ with its negative eigenvalues at 0: to be looked at, not to be tested with."""
-        return nearest_covariance(self.covariance)
+        """The nearest covariance matrix: Σ̂ with its negative eigenvalues at 0."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        if values[0] >= 0:
+            return self.covariance
+        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def joint_test(
     estimate: ArrayLike, inverse: ArrayLike, residuals: ArrayLike, freedom: int, added: ArrayLike
 ) -> Joint:
-    """Hotelling's test of every coefficient on all columns at once, from sums.
+    """Hotelling's test that row j of B is 0: B̂ (n, q), A (n, n), EᵀE (q, q), f, S⁻¹ (q,) or (q, q).
 
         T²_j = b̂_jᵀV̂⁻¹b̂_j/A_jj ,   T²_j (f − q + 1)/(qf) ~ F(q, f − q + 1)
-
-    where row j of B is 0. estimate B̂ (n, q), inverse A (n, n), residuals EᵀE (q, q), freedom f ≥
-    1, added S⁻¹: (q,) a diagonal, or (q, q).
 
     >>> one = joint_test([[2.0]], [[0.25]], [[8.0]], 4, [1.0])  # t² = 4/(2/4) = 8, four degrees
     >>> round(float(one.statistic[0]), 9), round(float(one.p_value[0]), 4), one.freedom
@@ -407,16 +351,9 @@ def joint_test(
             f"{A.shape}, {squares.shape}, {noise.shape}."
         )
     V = squares / f
-    statistic = p_value = None
-    if f >= q:
-        statistic = _hotelling(B, A, V)
-        p_value = scipy.special.fdtrc(q, f - q + 1, statistic * (f - q + 1) / (q * f))
-    return Joint(V, V - noise, statistic, p_value, (q, f - q + 1))
-
-
-def _hotelling(B: Array, A: Array, V: Array) -> Array:
-    """b̂_jᵀV̂⁻¹b̂_j/A_jj, with columns in units of their residual sd."""
-    size = np.sqrt(np.diagonal(V))
+    if f < q:
+        return Joint(V, V - noise, None, None, (q, f - q + 1))
+    size = np.sqrt(np.diagonal(V))  # columns in units of their residual sd
     if not (size > 0).all():
         raise InvalidInput("a column fits exactly: it shows no noise, and there is no test.")
     try:
@@ -427,12 +364,49 @@ def _hotelling(B: Array, A: Array, V: Array) -> Array:
             "one of them out."
         ) from None
     half = scipy.linalg.solve_triangular(lower, (B / size).T, lower=True)
-    return np.asarray((half * half).sum(axis=0) / np.diagonal(A))
+    statistic = (half * half).sum(axis=0) / np.diagonal(A)
+    p_value = scipy.special.fdtrc(q, f - q + 1, statistic * (f - q + 1) / (q * f))
+    return Joint(V, V - noise, statistic, p_value, (q, f - q + 1))
 
 
-def nearest_covariance(matrix: ArrayLike) -> Array:
-    """A symmetric matrix with its negative eigenvalues at 0: the nearest that is a covariance."""
-    values, vectors = np.linalg.eigh(as_array(matrix, "the covariance", ndim=2))
-    if values[0] >= 0:
-        return as_array(matrix, "the covariance").copy()
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+# --- means in the units of the file, where y = ln x was modelled ---------------------------------
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OriginalMean(Record):
+    """The mean and the median of x at one row, in the units of the file, with intervals."""
+
+    mean: float
+    interval: Array
+    median: float
+    median_interval: Array
+    method: str
+
+
+def as_percent(theta: ArrayLike) -> Array:
+    """100(e^θ − 1): by how many per cent x grows for one unit more."""
+    with np.errstate(over="ignore"):  # +inf % is what a coefficient of 800 says
+        return 100 * np.expm1(np.asarray(theta, dtype=np.float64))
+
+
+def likelihood_mean(
+    eta: float, variance: float, covariance: ArrayLike, *,
+    freedom: float | None = None, confidence: float = CONFIDENCE,
+) -> OriginalMean:  # fmt: skip
+    """E x = e^{η + σ²/2} and the median e^η at a row, η̂ = hᵀθ̂ and σ̂² with this `covariance` (2, 2).
+
+    η̂ + σ̂²/2 has variance c = (1, ½) cov (1, ½)ᵀ; e^{η̂ + σ̂²/2 − c/2} is unbiased to second order.
+    """
+    cov = as_array(covariance, "covariance", ndim=2)
+    half = np.array([1.0, 0.5])
+    spread = float(half @ cov @ half)
+    middle = as_number(eta, "eta") + as_number(variance, "variance") / 2
+    both, q = np.array([-1.0, 1.0]), quantile(confidence, freedom)
+    with np.errstate(over="ignore"):
+        return OriginalMean(
+            mean=float(np.exp(np.float64(middle - spread / 2))),
+            interval=np.exp(middle + both * q * math.sqrt(spread)),
+            median=float(np.exp(np.float64(eta))),
+            median_interval=np.exp(eta + both * q * math.sqrt(float(cov[0, 0]))),
+            method="maximum likelihood for logarithms, corrected to second order",
+        )

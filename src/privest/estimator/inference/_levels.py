@@ -3,7 +3,7 @@
     z_k ~ N(h_kᵀθ, v_k) ,  v_k = σ² + a_k ,  a_k = 1/s_k known
     W = diag(1/v) ,  C = (HᵀWH)⁻¹ ,  P = W − WHCHᵀW ,  f = K − n
 
-σ̂² maximises the restricted likelihood over all roots of zᵀP²z − tr P and 0. Errors of θ̂ are the
+σ̂² maximises the restricted likelihood over all roots of zᵀP²z − tr P and 0; errors of θ̂ are the
 sandwich with weights W. The interval of σ² is exact: zᵀPz ~ χ²_f at the true σ² (Q-profile,
 Viechtbauer 2007).
 """
@@ -11,49 +11,35 @@ Viechtbauer 2007).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, AnyArray, Array, as_confidence
+from privest.arrays import CONFIDENCE, Array, as_confidence
 from privest.errors import InvalidInput
 from privest.estimator.inference._errors import Errors, require_freedom
-from privest.estimator.inference._sandwich import WeightedRows, row_errors
+from privest.estimator.inference._sandwich import Rows, WeightedRows, row_errors
 from privest.linalg.running import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 from privest.records import Record
 
 CHUNK = 2048  # rows at a time: with some tens of σ² they stay in cache
-
-
-@dataclass(frozen=True, eq=False)
-class LevelRows:
-    """Rows H (r, n) and z (r,) of a release with variances σ² + added.
-
-    added  > 0: the known variance of the release noise, a number or one a row.
-    """
-
-    H: Array
-    z: Array
-    added: Array | float
-
-    def variances(self) -> Array:
-        """`added`, one a row."""
-        return np.broadcast_to(np.asarray(self.added, float), self.z.shape)
-
-
-Blocks = Callable[[], Iterable[LevelRows]]
+A_DECADE = 4  # values of σ² a factor of ten, among which roots are looked for
+# Chebyshev nodes between two of them: sums have their poles at σ² = −a_k < 0, so that the error
+# of the interpolation falls by a factor of 7 a node, to 1e-9.
+NODES = 11
+BELOW = 0.1  # of the least a_k: sums are nearly straight below
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedSums:
-    """Sums for each of m values of σ², θ = θ₀ + R⁻¹δ in scaled coordinates.
+    """Sums for each of m values of σ², with θ̂ = θ₀ + R⁻¹`shift`.
 
-    inverse    (m, n, n): C of the scaled rows;  `shift` (m, n): δ̂;  `spread`: C·HᵀW²H·C.
-    quadratic  (m,) zᵀPz;  `slope` (m,) zᵀP²z;  `trace` (m,) tr P.
-    logarithm  (m,) Σ log v_k + log |HᵀWH|.
+    inverse    (m, n, n): C of the scaled rows HR⁻¹;  `spread`: C·HᵀW²H·C.
+    quadratic  (m,) zᵀPz;  `score` (m,) zᵀP²z − tr P, twice the slope of the restricted
+               log-likelihood −½(`logarithm` + `quadratic`).
     """
 
     variances: Array
@@ -61,26 +47,15 @@ class WeightedSums:
     shift: Array
     spread: Array
     quadratic: Array
-    slope: Array
-    trace: Array
+    score: Array
     logarithm: Array
-
-    @property
-    def score(self) -> Array:
-        """Twice the derivative of the restricted log-likelihood: zᵀP²z − tr P."""
-        return self.slope - self.trace
-
-    @property
-    def likelihood(self) -> Array:
-        """The restricted log-likelihood, but for a constant."""
-        return -0.5 * (self.logarithm + self.quadratic)
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A release after a first pass: θ₀, R⁻¹, K, least and largest a_k, RSS of least squares."""
+    """A release after a first pass: θ₀ and R⁻¹ of least squares, K, least and largest a_k, RSS."""
 
-    blocks: Blocks
+    blocks: Rows
     start: Array
     scale: Array
     rows: int
@@ -93,23 +68,61 @@ class Prepared:
         return self.rows - len(self.start)
 
     def sums(self, variances: Array) -> WeightedSums:
-        """One pass over the release for these values of σ² ≥ 0."""
-        total = None
+        """One pass over the release for these values of σ² ≥ 0.
+
+        Products of the columns of [H, r] are made once: (m, rows)·(rows, pairs).
+        """
+        n = len(self.start)
+        upper = np.triu_indices(n + 1)
+        pairs = np.zeros((2, len(variances), len(upper[0])))
+        logs, weights = np.zeros((2, len(variances)))
         for part in self.blocks():
-            found = _part_sums(part, self.start, self.scale, variances)
-            total = found if total is None else [a + b for a, b in zip(total, found)]
-        assert total is not None
-        return _sums_of(variances, *total)
+            added = _added(part)
+            for at in range(0, len(part.z), CHUNK):
+                rows = slice(at, at + CHUNK)
+                left = part.z[rows] - part.H[rows] @ self.start
+                wide = np.column_stack([part.H[rows] @ self.scale, left])
+                products = wide[:, upper[0]] * wide[:, upper[1]]
+                size = variances[:, None] + added[rows]
+                weight = 1 / size
+                logs += np.log(size).sum(axis=1)
+                weights += weight.sum(axis=1)
+                pairs[0] += weight @ products
+                weight *= weight
+                pairs[1] += weight @ products
+        whole = np.empty((2, len(variances), n + 1, n + 1))
+        whole[..., upper[0], upper[1]] = whole[..., upper[1], upper[0]] = pairs
+        first, second = whole
+        inverse = np.linalg.inv(first[:, :n, :n])
+        right, middle = first[:, :n, n], second[:, :n, :n]
+        shift = np.einsum("mij,mj->mi", inverse, right)
+        crossed = np.einsum("mi,mi->m", shift, second[:, :n, n])
+        bent = np.einsum("mi,mij,mj->m", shift, middle, shift)
+        product = inverse @ middle
+        trace = weights - np.trace(product, axis1=1, axis2=2)
+        return WeightedSums(
+            variances=variances,
+            inverse=inverse,
+            shift=shift,
+            spread=product @ inverse,
+            quadratic=first[:, n, n] - np.einsum("mi,mi->m", shift, right),
+            score=second[:, n, n] - 2 * crossed + bent - trace,
+            logarithm=logs + np.linalg.slogdet(first[:, :n, :n])[1],
+        )
 
 
-def prepared(blocks: Blocks, parameters: int) -> Prepared:
-    """The first pass: least squares (as if there were no release noise)."""
+def _added(part: WeightedRows) -> Array:
+    return np.broadcast_to(np.asarray(part.added, float), part.z.shape)
+
+
+def prepared(blocks: Rows, parameters: int) -> Prepared:
+    """The first pass: least squares without weights."""
     fit = RunningLeastSquares(parameters, rank_tolerance(parameters))
     rows, least, most = 0, np.inf, 0.0
     for part in blocks():
         if not len(part.z):
             continue
-        added = part.variances()
+        added = _added(part)
         if not (np.min(added) > 0 and np.isfinite(added).all()):
             raise InvalidInput("variances of release noise must be finite and > 0.")
         fit.add(tall_triangle(part.H, part.z, 1.0, 1.0, 0.0))
@@ -120,75 +133,6 @@ def prepared(blocks: Blocks, parameters: int) -> Prepared:
         raise InvalidInput("the rows do not tell all coefficients apart: leave a column out.")
     scale = scipy.linalg.lapack.dtrtri(fit.triangle[:parameters, :parameters])[0]
     return Prepared(blocks, fit.solution(), scale, rows, least, most, fit.misfit)
-
-
-def _part_sums(part: LevelRows, start: Array, scale: Array, variances: Array) -> list[Array]:
-    """The sums of a block for every σ², (m, …): HᵀWH, HᵀW²H of the rows with their residuals
-    [H, r]; and scalar ones.
-
-    Products of columns are made once, and all σ² multiply them together: (m, r)·(r, pairs).
-    """
-    added = part.variances()
-    n = part.H.shape[1]
-    upper = np.triu_indices(n + 1)
-    total = [np.zeros((len(variances), len(upper[0]))) for _ in range(2)]
-    scalar = np.zeros((len(variances), 2))
-    for at in range(0, len(part.z), CHUNK):
-        rows = slice(at, at + CHUNK)
-        wide = np.column_stack([part.H[rows] @ scale, part.z[rows] - part.H[rows] @ start])
-        pairs = wide[:, upper[0]] * wide[:, upper[1]]
-        size = variances[:, None] + added[rows]
-        weight = 1 / size
-        scalar[:, 0] += np.log(size).sum(axis=1)
-        scalar[:, 1] += weight.sum(axis=1)
-        total[0] += weight @ pairs
-        weight *= weight
-        total[1] += weight @ pairs
-    return [*(_symmetric(one, upper, n + 1) for one in total), scalar]
-
-
-def _symmetric(upper: Array, places: tuple[AnyArray, AnyArray], size: int) -> Array:
-    """(m, size, size) from the entries on and above the diagonal."""
-    found = np.empty((len(upper), size, size))
-    found[:, places[0], places[1]] = found[:, places[1], places[0]] = upper
-    return found
-
-
-def _sums_of(variances: Array, first: Array, second: Array, scalar: Array) -> WeightedSums:
-    n = first.shape[-1] - 1
-    inverse = np.linalg.inv(first[:, :n, :n])
-    right, middle = first[:, :n, n], second[:, :n, :n]
-    shift = np.einsum("mij,mj->mi", inverse, right)
-    crossed = np.einsum("mi,mi->m", shift, second[:, :n, n])
-    bent = np.einsum("mi,mij,mj->m", shift, middle, shift)
-    logs, weights = scalar.T
-    product = inverse @ middle
-    return WeightedSums(
-        variances=variances,
-        inverse=inverse,
-        shift=shift,
-        spread=product @ inverse,
-        quadratic=first[:, n, n] - np.einsum("mi,mi->m", shift, right),
-        slope=second[:, n, n] - 2 * crossed + bent,
-        trace=weights - np.trace(product, axis1=1, axis2=2),
-        logarithm=logs + np.linalg.slogdet(first[:, :n, :n])[1],
-    )
-
-
-def in_memory(rows: LevelRows) -> Blocks:
-    """One block that is held."""
-
-    def blocks() -> Iterator[LevelRows]:
-        yield rows
-
-    return blocks
-
-
-A_DECADE = 4  # values of σ² a factor of ten, among which roots are looked for
-# Chebyshev nodes between two of them: sums have their poles at σ² = −a_k < 0, so that the error
-# of the interpolation falls by a factor of 7 a node, to 1e-9.
-NODES = 11
-BELOW = 0.1  # of the least a_k: sums are nearly straight below
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -209,53 +153,48 @@ class LevelFit(Record):
     rows: int
 
 
-def fit_levels(blocks: Blocks, parameters: int, confidence: float = CONFIDENCE) -> LevelFit:
-    """Fit by REML; `blocks` gives the rows anew each of four times. Cost O(K·n²) a value of σ².
+def fit_levels(blocks: Rows, parameters: int, confidence: float = CONFIDENCE) -> LevelFit:
+    """Fit by REML of rows (H, z, added) in blocks, read four times; O(K·n²) a value of σ².
 
     Coverage of 95%: .93 to 1.0 for K = 10 to 100 and levels spread over a factor of 10⁴.
     """
     first = prepared(blocks, parameters)
     tail = (1 - as_confidence(confidence)) / 2
-    ends = scipy.special.chdtri(first.freedom, [tail, 1 - tail])  # upper, lower quantile
-    grid = _grid(first, float(ends[1]))
+    upper, lower = scipy.special.chdtri(first.freedom, [tail, 1 - tail])
+    # zᵀPz ≤ Q/σ², zᵀP²z ≤ Q/σ⁴ for the RSS Q, and tr P ≥ f/(2σ²) for σ² ≥ a_k: no root beyond.
+    most = 1.01 * max(2 * first.ceiling / first.freedom, first.most, first.ceiling / lower)
+    least = BELOW * first.least
+    count = 2 + math.ceil(A_DECADE * math.log10(most / least))
+    grid = np.append(0.0, np.geomspace(least, most, count))
     coarse = first.sums(grid)
-    sought: list[tuple[Callable[[WeightedSums], Array], tuple[float, float]]] = [
-        (_score, bracket) for bracket in _falls(grid, coarse.score)
-    ]
-    profile = [_falls(grid, coarse.quadratic - end)[:1] for end in ends]
-    for end, found in zip(ends, profile):
-        sought += [(_quadratic(end), bracket) for bracket in found]
-    roots = iter(_roots(first, sought))
-    maxima = [0.0, *(next(roots) for _ in _falls(grid, coarse.score))]
-    low, high = (next(roots) if found else None for found in profile)
-    final = first.sums(np.array(maxima))
-    best = int(np.argmax(final.likelihood))
+
+    def score(sums: WeightedSums) -> Array:
+        return sums.score
+
+    falls = _falls(grid, coarse.score)
+    low, high = (_falls(grid, coarse.quadratic - end)[:1] for end in (upper, lower))
+    roots = _roots(first, [
+        *((score, bracket) for bracket in falls),
+        *((lambda sums: sums.quadratic - upper, bracket) for bracket in low),
+        *((lambda sums: sums.quadratic - lower, bracket) for bracket in high),
+    ])  # fmt: skip
+    final = first.sums(np.array([0.0, *roots[: len(falls)]]))
+    best = int(np.argmin(final.logarithm + final.quadratic))
     interval = None
-    if coarse.quadratic[0] >= ends[1]:  # at σ² = 0 the scatter is not too small already
-        assert high is not None
-        interval = (low or 0.0, high)
-    return _concluded(first, final, best, interval, confidence)
-
-
-def _concluded(
-    first: Prepared,
-    final: WeightedSums,
-    best: int,
-    interval: tuple[float, float] | None,
-    confidence: float,
-) -> LevelFit:
+    if coarse.quadratic[0] >= lower:  # at σ² = 0 the scatter is not too small already
+        interval = (roots[len(falls)] if low else 0.0, roots[-1])
     scale, variance = first.scale, float(final.variances[best])
+
+    def weighted() -> Iterator[WeightedRows]:
+        for part in blocks():
+            yield replace(part, weight=1 / (variance + _added(part)))
+
     estimate = first.start + scale @ final.shift[best]
-    inverse = scale @ final.inverse[best] @ scale.T
-    errors, _ = row_errors("auto", estimate, inverse, lambda: _weighted(first.blocks(), variance))
-    errors = replace(
-        errors,
-        classical=variance * scale @ scale.T,
-        method=f"REML over the levels, {errors.method}",
-    )
+    errors, _ = row_errors("auto", estimate, scale @ final.inverse[best] @ scale.T, weighted)
+    method = f"REML over the levels, {errors.method}"
     return LevelFit(
         value=estimate,
-        errors=errors,
+        errors=replace(errors, classical=variance * scale @ scale.T, method=method),
         noise_variance=variance,
         noise_interval=interval,
         confidence=confidence,
@@ -266,42 +205,16 @@ def _concluded(
     )
 
 
-def _weighted(blocks: Iterable[LevelRows], variance: float) -> Iterator[WeightedRows]:
-    """The rows with the weights of σ²."""
-    for part in blocks:
-        yield WeightedRows(part.H, part.z, 1 / (variance + part.variances()), part.added)
-
-
-def _grid(first: Prepared, least_quantile: float) -> Array:
-    """0, and values of σ² on a log scale up to where score and profile are decided.
-
-    zᵀPz ≤ Q/σ² and zᵀP²z ≤ Q/σ⁴ for the residual sum of squares Q, and tr P ≥ f/(2σ²) for σ² ≥ a_k.
-    """
-    most = max(2 * first.ceiling / first.freedom, first.most, first.ceiling / least_quantile)
-    least = BELOW * first.least
-    count = 2 + math.ceil(A_DECADE * math.log10(1.01 * most / least))
-    return np.append(0.0, np.geomspace(least, 1.01 * most, count))
-
-
 def _falls(grid: Array, values: Array) -> list[tuple[float, float]]:
     """The steps of the grid in which a function falls through 0."""
     places = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
     return [(float(grid[k]), float(grid[k + 1])) for k in places]
 
 
-def _score(sums: WeightedSums) -> Array:
-    return sums.score
-
-
-def _quadratic(end: float) -> Callable[[WeightedSums], Array]:
-    return lambda sums: sums.quadratic - end
-
-
 def _roots(
-    first: Prepared,
-    sought: list[tuple[Callable[[WeightedSums], Array], tuple[float, float]]],
+    first: Prepared, sought: list[tuple[Callable[[WeightedSums], Array], tuple[float, float]]]
 ) -> list[float]:
-    """The roots of functions of the sums in their brackets, by interpolation: one pass for all."""
+    """Roots of functions of the sums in their brackets, by interpolation: one pass for all."""
     if not sought:
         return []
     place = np.cos(np.pi * np.arange(NODES) / (NODES - 1))[::-1]  # −1 … 1, ends included

@@ -3,10 +3,9 @@
     θ̂ = A·HᵀWz ,  A = (HᵀWH)⁻¹ ,  e = z − Hθ̂ ,  l_k = w_k h_kᵀAh_k
     cov = A·(Σ_k w_k² u_k² h_kh_kᵀ)·A ,   u_k = e_k/(1 − l_k)^{p/2} ,   p = 1: HC2,  p = 2: HC3
 
-w: 1, survey weights, or 1/(σ² + 1/s_k). With b_k = w_k(Ah_k)_j u_k the degrees of freedom of
-Student's t are the least of K − n, 3(Σb²)²/Σb⁴ and Bell and McCaffrey's; the quantile is at least
-t_{K−n} + 2|γ|, γ = Σb³/(Σb²)^{3/2} (Johnson 1978 has 1.45). Coverage of 95%: .94 to .975 for equal
-and growing variances, lognormal features or errors (t_{K−n}: .87 to .91).
+w: 1, survey weights, or 1/(σ² + 1/s_k). With b_k = w_k(Ah_k)_j u_k the degrees of freedom are the
+least of K − n, 3(Σb²)²/Σb⁴ and Bell and McCaffrey's (CR2 with groups of one); the quantile is at
+least t_{K−n} + 2|γ|, γ = Σb³/(Σb²)^{3/2}. Coverage of 95%: .94 to .975 (t_{K−n}: .87 to .91).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, Index, as_choice
+from privest.arrays import CONFIDENCE, Array, as_choice
 from privest.errors import InvalidInput, NumericalFailure
 from privest.estimator.inference._cluster import ClusterErrors, ClusterSums
 from privest.estimator.inference._errors import (
@@ -37,7 +36,7 @@ FEW = 30  # rows that decide a coefficient: below it Bell-McCaffrey's degrees of
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Rows H (r, n), z (r,), weights w > 0 and variances of the release noise: numbers or (r,)."""
+    """Rows H (r, n), z (r,), weights w > 0 and variances of the privacy noise: numbers or (r,)."""
 
     H: Array
     z: Array
@@ -50,15 +49,12 @@ Rows = Callable[[], Iterable[WeightedRows]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SecondPass(Record):
-    """Sums of a second pass over the rows, once θ̂ and A are known.
+    """Sums over the rows once θ̂ and A are known.
 
-    meat      the matrix between the two A.
-    known     A·(Σ w_k²·added_k·h_kh_kᵀ)·A: the covariance of θ̂ by the privacy noise.
-    moments   Σe², Σe⁴ of the residuals.
-    leverage  the largest l_k.
+    meat      the matrix between the two A;  `known`: A·(Σ w_k²·added_k·h_kh_kᵀ)·A.
+    moments   Σe², Σe⁴ of the residuals;  `leverage` the largest l_k.
     deciding  (n,): how many rows decide a coefficient, (Σc_k²)²/Σc_k⁴ with c_k = √w_k(Ah_k)_j.
     powers    (3, n): Σb², Σb³, Σb⁴, in units of √A_jj.
-    rows      K.
     """
 
     meat: Array
@@ -71,7 +67,7 @@ class SecondPass(Record):
 
     @property
     def alone(self) -> bool:
-        """Whether some row determines a coefficient by itself: sandwiches are not defined then."""
+        """Whether some row determines a coefficient by itself: no sandwich exists then."""
         return self.leverage > 1 - ALONE
 
 
@@ -116,23 +112,12 @@ def second_pass(
     )
 
 
-def sandwich_errors(kind: str, inverse: Array, seen: SecondPass, rows: Rows) -> Errors:
-    """HC2 or HC3 with Student's t, not below the known release noise. `rows`: where few decide."""
-    if seen.alone:
-        raise InvalidInput(
-            "one row alone determines a coefficient (a category with one row?): what it scatters "
-            f"cannot be seen, and {kind} does not exist. Leave that feature out, join the category "
-            "to another, or ask for other errors."
-        )
-    covariance = inverse @ seen.meat @ inverse
-    return Errors.above(seen.known, covariance, _freedom(inverse, seen, rows), kind)
-
-
 def _freedom(inverse: Array, seen: SecondPass, rows: Rows) -> Array:
     """Degrees of freedom of Student's t, (n,): see the module."""
     most = np.full(len(inverse), float(seen.rows - len(inverse)))
-    few = seen.deciding < FEW
-    bell = row_freedom(rows(), inverse) if few.any() else seen.deciding - 1
+    bell = seen.deciding - 1
+    if (seen.deciding < FEW).any():
+        bell = row_clusters(rows(), np.zeros(len(inverse)), inverse).degrees_of_freedom
     second, third, fourth = seen.powers
     with np.errstate(divide="ignore", invalid="ignore"):  # no residual at all: nothing is skewed
         shown = np.nan_to_num(3 * second**2 / fourth, nan=np.inf)
@@ -142,16 +127,8 @@ def _freedom(inverse: Array, seen: SecondPass, rows: Rows) -> Array:
     return np.asarray(np.minimum(freedom_of(wide, most), most))
 
 
-def row_freedom(blocks: Iterable[WeightedRows], inverse: Array) -> Array:
-    """Bell-McCaffrey degrees of freedom of HC2, (n,); m − 1 of a category with m rows."""
-    return row_clusters(blocks, np.zeros(len(inverse)), inverse).degrees_of_freedom
-
-
 def row_clusters(blocks: Iterable[WeightedRows], estimate: Array, inverse: Array) -> ClusterErrors:
-    """HC2 with the degrees of freedom of Bell and McCaffrey: CR2 with every row a group of its own.
-
-    Coefficients that one row alone decides are refused, and only they.
-    """
+    """HC2 with Bell-McCaffrey degrees of freedom: CR2 with every row a group of its own."""
     sums = ClusterSums(np.linalg.inv(inverse))
     for part in blocks:
         weight = np.broadcast_to(np.asarray(part.weight, float), part.z.shape)
@@ -173,12 +150,10 @@ ENOUGH = 25  # degrees of freedom from which HC3 covers; below it t is exact for
 def row_errors(
     how: str, estimate: Array, inverse: Array, rows: Rows, scatter: Scatter | None = None
 ) -> tuple[Errors, SecondPass | None]:
-    """Errors of weighted least squares on independent rows, A = (HᵀWH)⁻¹ = `inverse`; and the
-    second pass.
+    """Errors of weighted least squares on independent rows, A = (HᵀWH)⁻¹; and the second pass.
 
-    "auto" is HC3. scatter: of least squares at one level without weights: Student's t is then taken
-    below 25 degrees of freedom, and where a row stands alone. Elsewhere HC2, such a row's
-    coefficients refused (NaN).
+    "auto" is HC3. `scatter`, of least squares at one level without weights: Student's t below 25
+    degrees of freedom, and where a row stands alone. Elsewhere HC2, coefficients of such a row NaN.
     """
     as_choice(how, ("auto", *(("t",) if scatter else ()), *POWERS), "errors")
     if scatter and (how == "t" or (how == "auto" and scatter.freedom < ENOUGH)):
@@ -191,10 +166,20 @@ def row_errors(
         found = row_clusters(rows(), estimate, inverse)
         freedom = found.degrees_of_freedom
         return Errors.above(seen.known, found.covariance, freedom, "HC2, Bell-McCaffrey"), seen
-    return sandwich_errors(kind, inverse, seen, rows), seen
+    if seen.alone:
+        raise InvalidInput(
+            "one row alone determines a coefficient (a category with one row?): what it scatters "
+            f"cannot be seen, and {kind} does not exist. Leave that feature out, join the category "
+            "to another, or ask for other errors."
+        )
+    covariance = inverse @ seen.meat @ inverse
+    return Errors.above(seen.known, covariance, _freedom(inverse, seen, rows), kind), seen
 
 
-TUNING = 1.345  # 95 % efficient for Gaussian readings
+# --- Huber's estimate ------------------------------------------------------------------------
+
+
+TUNING = 1.345  # 95 % efficient for Gaussian values
 NORMAL = 0.6744897501960817  # median of |N(0, 1)|
 FINE, WIDE = 512, 400  # bins of log₂|e| in a factor of 2, and how many of these
 MOST = 100  # passes; a dozen are enough
@@ -211,7 +196,7 @@ class HuberFit(Record):
     downweighted: float
 
     def remark(self, variance: float, added: float) -> str:
-        """Sentences for a reader, for values of this variance about hθ and this privacy noise."""
+        """Sentences on values of this variance about hθ and this privacy noise."""
         said = (
             f"{100 * self.downweighted:.2g} % of the rows count for less than one. Where readings "
             "are skewed the intercept of Huber's estimate is no mean, and depends on the level."
@@ -224,19 +209,17 @@ class HuberFit(Record):
         )
 
 
-def fit_huber(
-    blocks: Callable[[], Iterable[WeightedRows]], start: Array, inverse: Array, added: float
-) -> HuberFit:
-    """By weighted least squares, a pass a step, from `start`, least squares with A = `inverse`."""
-    estimate, scale, held = start, _median(blocks, start) / NORMAL, False
+def fit_huber(blocks: Rows, start: Array, inverse: Array, added: float) -> HuberFit:
+    """Iterated weighted least squares, a pass a step, from least squares with A = `inverse`."""
+    estimate, scale, held = start, _reweighted(blocks, start, np.inf)[1], False
     for passes in range(MOST):
-        step, counts = _improved(blocks, estimate, scale)
+        step, median = _reweighted(blocks, estimate, scale)
         size = scale * standard_errors(inverse)
         estimate = estimate + step
         if held and (np.abs(step) <= SETTLED * size).all():
             return _huber_fit(blocks, estimate, scale, inverse, added)
         if not held:  # from then on the problem is convex, and the steps shrink
-            before, scale = scale, _median_of(counts) / NORMAL
+            before, scale = scale, median
             near = (np.abs(step) <= KNOWN * size).all() and abs(scale / before - 1) < KNOWN
             held = bool(near) or passes > MOST // 2
     raise NumericalFailure(
@@ -245,55 +228,33 @@ def fit_huber(
     )
 
 
-def _improved(
-    blocks: Callable[[], Iterable[WeightedRows]], estimate: Array, scale: float
-) -> tuple[Array, Index]:
-    """The next step of θ̂, and the histogram of the residuals before it."""
+def _reweighted(blocks: Rows, estimate: Array, scale: float) -> tuple[Array, float]:
+    """The next step of θ̂, and the scale median|e|/0.674 of the residuals before it.
+
+    The median is that of a histogram of log₂|e|, straight within its bin.
+    """
     n = len(estimate)
     gram, right, counts = np.zeros((n, n)), np.zeros(n), np.zeros(FINE * WIDE, dtype=np.intp)
     for part in blocks():
         left = part.z - part.H @ estimate
-        weight = TUNING * scale / np.maximum(np.abs(left), TUNING * scale)
+        weight = np.minimum(1.0, TUNING * scale / np.maximum(np.abs(left), 1e-300))
         gram += part.H.T @ (part.H * weight[:, None])
         right += part.H.T @ (weight * left)
-        _count(left, counts)
-    return np.linalg.solve(gram, right), counts
-
-
-def _median(blocks: Callable[[], Iterable[WeightedRows]], estimate: Array) -> float:
-    counts = np.zeros(FINE * WIDE, dtype=np.intp)
-    for part in blocks():
-        _count(part.z - part.H @ estimate, counts)
-    return _median_of(counts)
-
-
-def _count(left: Array, counts: Index) -> None:
-    """Add residuals to a histogram of log₂|e|."""
-    with np.errstate(divide="ignore"):
-        place = np.floor(FINE * (np.log2(np.abs(left)) + WIDE / 2))
-    inside = np.clip(np.nan_to_num(place, neginf=0.0), 0, FINE * WIDE - 1).astype(np.intp)
-    first = inside.min(initial=FINE * WIDE - 1)
-    found = np.bincount(inside - first)  # they lie in few bins of many
-    counts[first : first + len(found)] += found
-
-
-def _median_of(counts: Index) -> float:
-    """The median of what was counted, straight within its bin (on the log scale)."""
+        with np.errstate(divide="ignore"):
+            place = np.floor(FINE * (np.log2(np.abs(left)) + WIDE / 2))
+        inside = np.clip(np.nan_to_num(place, neginf=0.0), 0, FINE * WIDE - 1).astype(np.intp)
+        counts += np.bincount(inside, minlength=len(counts))
     filled = np.flatnonzero(counts)
     below = np.cumsum(counts[filled])
-    half = below[-1] / 2
-    at = int(np.searchsorted(below, half))
-    place = int(filled[at])
-    part = (half - (below[at] - counts[place])) / counts[place]
-    return float(2.0 ** ((place + part) / FINE - WIDE / 2))
+    at = int(np.searchsorted(below, below[-1] / 2))
+    place = filled[at]
+    part = (below[-1] / 2 - (below[at] - counts[place])) / counts[place]
+    median = float(2.0 ** ((place + part) / FINE - WIDE / 2))
+    return np.linalg.solve(gram, right), median / NORMAL
 
 
 def _huber_fit(
-    blocks: Callable[[], Iterable[WeightedRows]],
-    estimate: Array,
-    scale: float,
-    inverse: Array,
-    added: float,
+    blocks: Rows, estimate: Array, scale: float, inverse: Array, added: float
 ) -> HuberFit:
     squares, inside, rows, n = 0.0, 0, 0, len(estimate)
     for part in blocks():

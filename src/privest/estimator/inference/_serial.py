@@ -1,12 +1,11 @@
-"""Errors of an autocorrelated stream: sums by blocks of time, in fixed memory.
+"""Errors of an autocorrelated stream: CR2 with blocks of time as groups, in fixed memory.
 
-Whitened rows x_k = [g_k, ζ_k] are kept as triangles R_b of 8 to 16 blocks of equal length, which
-double when a 17th would begin: they depend on the number of steps alone. Blocks are the groups of
-`_cluster`, M_b = G_bᵀG_b, g_b = G_bᵀ(ζ_b − G_bθ̂). With c_l = Σ_k r_kr_{k+l} of the residuals,
+Whitened rows x_k = [g_k, ζ_k] are kept as triangles of 8 to 16 blocks of equal length, which
+doubles when a 17th would begin. With c_l = Σ_k r_kr_{k+l} of the residuals,
 
-    φ̂ = (c_2 + … + c_16)/(c_1 + … + c_15) ,   where (c_1 + … + c_8)/c_0 > 3√(8/K), else 0 ,
+    φ̂ = (c_2 + … + c_16)/(c_1 + … + c_15) ,   where (c_1 + … + c_8)/c_0 > 3√(8/K), else 0 :
 
-which needs neither s nor σ²: privacy noise is in lag 0 only.
+privacy noise is in lag 0 only.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ WARNED = 1.5  # times the stated error: by chance in .027, .010, .004 with 8, 12
 
 
 class BlockSums:
-    """Triangles of [g, ζ] of 8 to 16 blocks of time, and their products with the next 16 rows.
+    """Triangles of [g, ζ] of 8 to 16 blocks of time, and Σ x_kx_{k+l}ᵀ for 16 lags.
 
     >>> sums = BlockSums(1)
     >>> sums.add(np.ones((40, 2)))
@@ -53,11 +52,10 @@ class BlockSums:
 
     @property
     def steps(self) -> int:
-        """K."""
         return sum(self.counts)
 
     def add(self, rows: Array) -> None:
-        """The rows (steps·width, n + 1) of the next steps; zeros where nothing was shown."""
+        """Rows (steps·width, n + 1) of the next steps; zeros where nothing was shown."""
         if self.width == 1:
             self._cross(rows)
         left, at = len(rows) // self.width, 0
@@ -71,7 +69,6 @@ class BlockSums:
             left, at = left - taken, end
 
     def _begin(self) -> None:
-        """A new block, after merging neighbours where there is no room for it."""
         if len(self.counts) == MOST:
             self.length *= 2
             self.counts = [self.length] * (MOST // 2)
@@ -99,9 +96,7 @@ class BlockSums:
         return roots.swapaxes(1, 2) @ roots, np.einsum("bij,bi->bj", roots, residual)
 
     def correlation(self, estimate: Array) -> float | None:
-        """φ̂ of autocorrelated residuals, 0 within chance; None: not computed. 1 or more: too long
-        to see.
-        """
+        """φ̂ of the residuals, 0 within chance; None: not computed. 1 or more: too long to see."""
         if self.width > 1:
             return None
         weights = np.append(-estimate, 1.0)
@@ -112,10 +107,8 @@ class BlockSums:
         before = float(lags[:-1].sum())
         return float(lags[1:].sum()) / before if before > 0 else 1.0
 
-    # --- put down and taken up ------------------------------------------------------------------
-
     def mark(self) -> tuple[object, ...]:
-        """Something to go back to with `rollback`."""
+        """State for `rollback`."""
         kept = [triangle.copy(order="F") for triangle in self.triangles]
         return self.length, [*self.counts], kept, self._recent, self._crossed.copy()
 
@@ -124,7 +117,7 @@ class BlockSums:
         self.length, self.counts, self.triangles, self._recent, self._crossed = mark  # type: ignore[assignment]
 
     def state(self) -> dict[str, AnyArray]:
-        """Everything that the next rows need; made of releases only."""
+        """State for the next rows, as arrays."""
         size = self.parameters + 1
         return {
             "steps": np.array(self.steps),
@@ -133,11 +126,11 @@ class BlockSums:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, AnyArray], steps: int) -> None:
-        """Restore a state of this number of steps. Raises InvalidInput for any other."""
+        """Restore a state of this number of steps; InvalidInput for any other."""
         size = self.parameters + 1
         if state_count(state, "steps") != steps:
             raise InvalidInput(f"the blocks of the state must have {steps} steps together.")
-        length = _length(steps)
+        length = 1 << max(0, (steps - 1) // MOST).bit_length()
         count = -(-steps // length)
         triangles = state_array(state, "triangles", (count, size, size))
         recent = state_array(state, "recent", (LAGS, size))
@@ -148,26 +141,14 @@ class BlockSums:
         self._recent, self._crossed = recent, crossed
 
 
-def _length(steps: int) -> int:
-    """Length of the blocks after this number of steps."""
-    return 1 << max(0, (steps - 1) // MOST).bit_length()
-
-
 def _merged(triangle: Array, rows: Array) -> Array:
-    """The triangle of its rows and others."""
-    n = len(triangle)
-    found: Array = scipy.linalg.lapack.dtpqrt(0, n, triangle, rows)[0]
+    found: Array = scipy.linalg.lapack.dtpqrt(0, len(triangle), triangle, rows)[0]
     return found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SerialErrors(Record):
-    """Errors of θ̂ by blocks of time: CR2 with Bell-McCaffrey degrees of freedom (`_cluster`).
-
-    blocks, length      how many blocks of how many values (the last one may be shorter).
-    correlation         φ̂ of the residuals; None: not computed.
-    refused             (n,): no interval, see `reasons`.
-    """
+    """CR2 errors by `blocks` of `length` values; `correlation` φ̂; `refused`: no interval."""
 
     covariance: Array
     degrees_of_freedom: Array
@@ -181,37 +162,41 @@ class SerialErrors(Record):
 
     @property
     def standard_error(self) -> Array:
-        """√diag covariance, (n,)."""
         return standard_errors(self.covariance)
 
     @property
     def memory(self) -> float | None:
-        """1/(1 − φ̂): steps over which the residuals are autocorrelated; ∞: too many to see."""
+        """Autocorrelation time 1/(1 − φ̂), in steps; ∞: too long to see."""
         if self.correlation is None:
             return None
         return 1.0 / (1.0 - self.correlation) if self.correlation < 1 else math.inf
 
     @property
     def too_short(self) -> bool:
-        """Whether 1/(1 − φ̂) > K/50, a rule of thumb: others cover .87 to .97 of 95%."""
+        """Whether 1/(1 − φ̂) > K/50 (shorter memory: 95% intervals cover .87 to .97)."""
         return bool(self.correlation) and (self.memory or 0.0) > self.steps / SHORT
 
     @property
     def refused(self) -> Flags:
-        """Which coefficients have no interval."""
         few = ~(self.degrees_of_freedom >= FEW)
         return np.asarray(self.alone | few | self.too_short)
 
     @property
     def method(self) -> str:
-        """How the errors were made, in a few words."""
         of = "a reading" if self.length == 1 else f"{self.length} readings"
         return f"by {self.blocks} blocks of {of} (CR2)"
 
     def reasons(self, names: Sequence[str]) -> list[str]:
-        """Why coefficients have no interval, in sentences; none where all have one."""
+        """Sentences on coefficients without an interval."""
         if self.too_short:
-            return [self._too_few()]
+            known = math.isfinite(self.memory or 0)
+            lasting = f"about {self.memory:.0f}" if known else "many"
+            least = f"About {SHORT * (self.memory or 0.0):.0f}" if known else "Many more"
+            return [
+                f"No interval: what the features do not explain goes on for {lasting} "
+                f"measurements, and {self.steps} are too few to see how much such a stream varies. "
+                f"{least} measurements would do; or a feature is missing that would explain it."
+            ]
         found = []
         alone = [name for name, flag in zip(names, self.alone) if flag]
         if alone:
@@ -228,28 +213,15 @@ class SerialErrors(Record):
             )
         return found
 
-    def _too_few(self) -> str:
-        known = math.isfinite(self.memory or 0)
-        lasting = f"about {self.memory:.0f}" if known else "many"
-        least = f"About {SHORT * (self.memory or 0.0):.0f}" if known else "Many more"
-        return (
-            f"No interval: what the features do not explain goes on for {lasting} measurements, "
-            f"and {self.steps} are too few to see how much such a stream varies. {least} "
-            "measurements would do; or a feature is missing that would explain it."
-        )
-
     def exceeding(self, stated: Array, names: Sequence[str]) -> list[str]:
-        """The coefficients whose error by blocks is more than 1.5 times the stated one."""
+        """Coefficients whose error by blocks is more than 1.5 times the stated one."""
         with np.errstate(invalid="ignore"):
             beyond = self.standard_error > WARNED * stated
         return [name for name, flag in zip(names, beyond) if flag]
 
 
 def serial_errors(sums: BlockSums, estimate: Array, *, whole: bool = True) -> SerialErrors:
-    """Errors by blocks of θ̂; `whole=False`: errors alone, without degrees of freedom and φ̂.
-
-    Plain batch means with t_{B−1} cover .89 of 95% for a trend, .87 for a step; CR2 .93 to .97.
-    """
+    """Errors of θ̂ by blocks; `whole=False`: without degrees of freedom and φ̂."""
     found: ClusterErrors = cluster_errors(*sums.groups(estimate), freedom=whole)
     return SerialErrors(
         covariance=found.covariance, degrees_of_freedom=found.degrees_of_freedom,
