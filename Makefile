@@ -11,7 +11,8 @@ RUN_ENV  := $(VENV)/.ready-run
 TEST_ENV := $(VENV)/.ready-test
 BENCH_ENV := $(VENV)/.ready-bench
 # One BLAS thread per test process: two are slower at these sizes and fight for the cores.
-ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Compiled modules are kept: tests start more than a hundred processes.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: help demo picture pictures test processes pythons browser test-slow lint types layers unit bench format lock clean
 
@@ -56,7 +57,9 @@ layers: $(TEST_ENV) ## import layers
 unit: $(TEST_ENV) ## pytest: unit, theorems, oracles, statistics, doctests, README
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "not slow and not browser and not processes"
 
-test: lint types layers unit ## everything but browser, processes and the longer statistics
+test: $(TEST_ENV) ## everything but browser, processes and the longer statistics
+	@$(MAKE) --no-print-directory -j3 lint types layers
+	@$(MAKE) --no-print-directory unit
 
 processes: $(TEST_ENV) ## clusters, MPI, and what is killed again and again
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "processes and not slow"

@@ -23,14 +23,14 @@ class Done:
     err: str
 
 
-def called(*arguments, text=None):
+def called(*arguments, text=None, columns=200):
     """The same with what a process of its own gives back; `text` is its standard input.
 
     A process takes a second to import everything, this nothing.
     """
     given = io.TextIOWrapper(io.BytesIO((text or "").encode()), encoding="utf-8")
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    wide = {"COLUMNS": "200", "TERMINAL_WIDTH": "200", "NO_COLOR": "1"}
+    wide = {"COLUMNS": str(columns), "TERMINAL_WIDTH": str(columns), "NO_COLOR": "1"}
     code = 0
     with (
         mock.patch.object(sys, "argv", ["privest", *map(str, arguments)]),

@@ -122,10 +122,9 @@ def test_every_entry_is_estimated_from_or_refused_with_its_reason(name):
         expected = -0.5 * (rest**2).sum(axis=1) / 1.04 - 3 * math.log(2 * math.pi * 1.04)
         assert np.abs(expected - found.log_likelihood).max() < 1e-12
         return
-    for trial in range(2):
-        eta = model.matrix @ found.value[trial]
-        parts = [by_quad(mechanism.common, a, b, 0.2)[0] for a, b in zip(z[trial], eta)]
-        assert abs(sum(parts) - found.log_likelihood[trial]) < 1e-8 * (1 + np.abs(parts).sum())
+    eta = model.matrix @ found.value[0]
+    parts = [by_quad(mechanism.common, a, b, 0.2)[0] for a, b in zip(z[0], eta)]
+    assert abs(sum(parts) - found.log_likelihood[0]) < 1e-8 * (1 + np.abs(parts).sum())
 
 
 def test_the_gaussian_mechanism_attains_the_bound_matrix():

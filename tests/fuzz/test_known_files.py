@@ -31,11 +31,11 @@ from fuzz.readers import (
     save_checkpoint,
     save_units,
 )
-from privest.cli.stream_options import read_table
 from privest.data.source import open_source
 from privest.errors import CheckpointError, InvalidInput
 from privest.network._sensor import SensorRelease
 from privest.reading import MOST_COLUMNS, parse_json, parse_toml, read_numbers
+from privest.streaming import read_table
 
 LITTLE = 256 * MIB
 

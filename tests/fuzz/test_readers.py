@@ -14,8 +14,8 @@ from fuzz.limited import MIB, memory
 from fuzz.readers import READERS
 from privest.errors import PrivestError
 
-LEAST, LEAST_SLOW = 10_000, 100_000
-QUICK = 350  # mutations of one reader in `make test`, at most
+LEAST, LEAST_SLOW = 5_000, 100_000
+QUICK = 180  # mutations of one reader in `make test`, at most
 SLOW = 10  # times as many, others
 MEMORY = 1024 * MIB
 SECONDS = 20  # for one file

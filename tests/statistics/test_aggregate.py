@@ -1,6 +1,6 @@
 """Intervals of aggregate releases cover, θ̂ is unbiased, and its error is the planned one.
 
-All of it through the public calls (`aggregate_coverage`): the quick form repeats some cases 200
+All of it through the public calls (`aggregate_coverage`): the quick form repeats some cases 100
 times, the slow one all of them 2,000 times. `python tests/aggregate_coverage.py` prints the table
 of docs/aggregate.md.
 Bounds follow from the number of repetitions: coverage is between 94% and 98% to within four
@@ -59,7 +59,7 @@ def require(name, found):
 
 @pytest.mark.parametrize("name", QUICK)
 def test_intervals_cover(name):
-    require(name, repeated(CASES[name], 200, seed_of(name)))
+    require(name, repeated(CASES[name], 100, seed_of(name)))
 
 
 @pytest.mark.slow
@@ -77,10 +77,10 @@ def test_intervals_of_the_commands_cover(name):
 def test_the_commands_and_the_calls_are_the_same():
     """A few repetitions of `privest plan`, `release --simulate` and `estimate --json`."""
     name = "sd grows with |x|"
-    found = commanded(CASES[name], 25, seed_of(name))
-    assert found.cover.min() > LOW - room(LOW, 25)
-    again = repeated(CASES[name], 200, 1)
-    # Half-widths vary by some 10%: medians of 25 and of 200 agree to within a quarter.
+    found = commanded(CASES[name], 12, seed_of(name))
+    assert found.cover.min() > LOW - room(LOW, 12)
+    again = repeated(CASES[name], 100, 1)
+    # Half-widths vary by some 10%: medians of 12 and of 100 agree to within a quarter.
     ratio = np.median(found.half, axis=0) / np.median(again.half, axis=0)
     assert np.abs(ratio - 1).max() < 0.25
 

@@ -17,7 +17,7 @@ LEVELS = np.array([0.1, 1.0, 10.0])
 
 @pytest.fixture(scope="module")
 def figure():
-    return fig1(LEVELS, trials=500, rng=3)
+    return fig1(LEVELS, trials=250, rng=3)
 
 
 def changed(figure, name, **values):

@@ -8,6 +8,7 @@ import doctest
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from shared_data import RAW
+from workflow_command import called
 
 ROOT = Path(__file__).parents[2]
 NEEDS_NHANES = {"nhanes.md"}  # pages about data that are not part of the project
@@ -30,7 +32,7 @@ def matches(expected, found):
 
 
 def run_console(block):
-    """The commands of the block in the current folder, with the interpreter's own `privest`."""
+    """The commands of the block in the current folder; `privest` alone in this process."""
     printed = ""
     env = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -39,9 +41,12 @@ def run_console(block):
     }
     for line in block.splitlines():
         assert line.startswith("$ "), f"console blocks hold commands only: {line!r}"
-        done = subprocess.run(
-            line[2:], shell=True, env=env, capture_output=True, text=True, check=False
-        )
+        if line.startswith("$ privest ") and not set("|<>&;$") & set(line[2:]):
+            done = called(*shlex.split(line[2:])[1:], columns=80)
+        else:
+            done = subprocess.run(
+                line[2:], shell=True, env=env, capture_output=True, text=True, check=False
+            )
         assert done.returncode == 0, done.stderr
         printed += done.stdout
     return printed

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -15,12 +15,6 @@ from rich.table import Table
 
 from privest.report.sections import printable
 from privest.report.terminal import shown as shown
-
-if TYPE_CHECKING:
-    from privest.privacy import Statement
-    from privest.streaming import Spent
-
-SIMULATED = "The noise was simulated: for experiments, this is no protected release."
 
 
 class SafeConsole(Console):
@@ -85,21 +79,3 @@ def _json_spelling(found: re.Match[str]) -> str:
 def tell_file(what: str, path: Path) -> None:
     """Where something is now, on standard error; a long path stays on one line."""
     to_stderr().print(shown(f"{what}: {path}"), soft_wrap=True)
-
-
-def tell_epsilon(spent: Spent | None, said: Statement | None, *, simulated: bool) -> None:
-    """The ε of all releases of a stream, where it was asked for."""
-    if simulated:
-        if spent is not None:
-            note(
-                "All releases together, for exact Gaussian noise and two streams in which one "
-                f"measurement differs by at most {spent.sensitivity:g}: ε = {spent.epsilon:.4g} "
-                f"at δ = {spent.delta:g}."
-            )
-        to_stderr().print(shown(SIMULATED), style="yellow")
-    elif said is not None:
-        loose = " This difference is not enforced: a range would." * bool(said.conditions)
-        note(
-            f"All releases together, where {said.about}: ε = {said.epsilon:.4g} at "
-            f"δ = {said.delta:g}.{loose}"
-        )

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from rich.console import Console
 
 from privest import design as designs
 from privest.arrays import AnyArray, Array, as_positive
@@ -23,7 +22,7 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
-from privest.records import plain, standard_errors
+from privest.records import plain
 from privest.report.figures import require_files
 from privest.workflow.plan import Plan, make_plan
 from privest.workflow.spec import Spec, is_plain, load_spec
@@ -103,13 +102,40 @@ def design(plan_file: PlanFile, aim: Aim) -> None:
     found = _designed(plan, model, rows, aim, wanted)
     levels = _usable(found.levels, plan, aim.cap)
     errors = _errors(model, levels)
+    groups = [] if rows.groups is None else _by_group(rows, levels)
     if aim.output is not None:  # before printing: a closed pipe must not lose it
         _write(spec, rows, levels, aim.output)
         tell_file("Table", aim.output)
     if aim.json:
-        print_json(_record(plan, rows, found, levels, errors))
-    else:
-        _print(to_people(), plan, rows, found, levels, errors, wanted, aim.groups)
+        own = found.to_dict()
+        del own["levels"]  # as many as rows
+        record: dict[str, Any] = {
+            "names": plan.names, "rows": len(levels), "dropped": rows.dropped,
+            "residual_variance": plan.column.residual_variance, "standard_error": errors,
+            "classical_error": plan.classical_error, "level": float(levels.max()),
+            "mean": float(levels.mean()), "design": own,
+        }  # fmt: skip
+        if groups:
+            record["groups"] = [dict(zip(("group", "rows", "level"), one)) for one in groups]
+        print_json(plain(record))
+        return
+    console = to_people()
+    table = new_table(
+        f"Standard errors of {len(levels):,} rows: without privacy, with these levels",
+        "coefficient", "without", "these", "asked for",
+    )  # fmt: skip
+    for name, open_, with_levels in zip(plan.names, plan.classical_error, errors):
+        asked = f"{wanted[name]:g}" if name in wanted else ""
+        table.add_row(shown(name), f"{open_:.4g}", f"{with_levels:.4g}", asked)
+    console.print(table)
+    console.print(shown(found.summary()))
+    if groups:
+        table = new_table(f"Levels by {aim.groups}", str(aim.groups), "rows", "level")
+        for name, count, level in groups[:LISTED]:
+            table.add_row(shown(name), f"{count:,}", f"{level:.4g}")
+        console.print(table)
+    if len(groups) > LISTED:
+        console.print(shown(f"… and {len(groups) - LISTED:,} more with lower levels (--json)."))
 
 
 def require_designable(spec: Spec) -> None:
@@ -144,23 +170,20 @@ def _designed(
     plan: Plan, model: LinearModel, rows: HeldRows, aim: Aim, wanted: dict[str, float]
 ) -> designs.Allocation:
     """The levels of least sum for these standard errors, or of the best accuracy for a mean."""
-    budget = plan.level * len(rows.H) if aim.budget is None else aim.budget
-    mean = None if wanted else budget / len(rows.H)
-    limits: dict[str, Any] = {
-        "cap": math.inf if aim.cap is None else aim.cap, "groups": rows.groups
-    }  # fmt: skip
+    cap = math.inf if aim.cap is None else aim.cap
     if wanted:
-        _require_reachable(model, wanted, aim.cap)
-        limits["loss"] = "largest" if aim.equalised else "total"
-        return designs.least_loss(model, wanted, **limits)
-    assert mean is not None
-    if aim.cap is not None and aim.cap < mean:
+        for name in wanted:
+            index_of(model.names, name)  # refused, with the nearest name
+        loss: Literal["largest", "total"] = "largest" if aim.equalised else "total"
+        return designs.least_loss(model, wanted, cap=cap, groups=rows.groups, loss=loss)
+    budget = plan.level * len(rows.H) if aim.budget is None else aim.budget
+    if cap < budget / len(rows.H):
         raise InvalidInput(
-            f"privacy: no row may be above {aim.cap:g}, and the mean of all rows is to be "
-            f"{mean:g}: the cap must be above the mean."
+            f"privacy: no row may be above {cap:g}, and the mean of all rows is to be "
+            f"{budget / len(rows.H):g}: the cap must be above the mean."
         )
     weight = 1 / np.diagonal(classical_bound(model))  # units of the features do not matter
-    return designs.allocate(model, budget, weight=weight, **limits)
+    return designs.allocate(model, budget, weight=weight, cap=cap, groups=rows.groups)
 
 
 def _usable(levels: Array, plan: Plan, cap: float | None) -> Array:
@@ -205,79 +228,10 @@ def _write(spec: Spec, rows: HeldRows, levels: Array, path: Path) -> None:
     write_table(path, [*source.columns, COLUMN], blocks())
 
 
-def _require_reachable(model: LinearModel, wanted: dict[str, float], cap: float | None) -> None:
-    """Refuse standard errors that no levels within the cap give, naming the nearest ones."""
-    open_ = standard_errors(classical_bound(model))
-    best = open_ if cap is None else bound(model, cap).standard_error
-    missed = []
-    for name, error in wanted.items():
-        place = index_of(model.names, name)
-        if error <= open_[place]:
-            raise InvalidInput(
-                f"privacy: {name!r} cannot have the standard error {error:g}: without any privacy "
-                f"it is {open_[place]:.4g}. More rows are needed."
-            )
-        if error <= best[place]:
-            missed.append(f"{name!r} {best[place]:.4g} (asked for: {error:g})")
-    if missed:
-        raise InvalidInput(
-            f"privacy: with every row at the most that is allowed, level {cap:.4g}, standard "
-            f"errors are at best {', '.join(missed)}. Allow more, or ask for less."
-        )
-
-
-def _record(
-    plan: Plan, rows: HeldRows, found: designs.Allocation, levels: Array, errors: Array
-) -> dict[str, Any]:
-    """For JSON: the design, without its levels (as many as rows), and what sums them up."""
-    design = found.to_dict()
-    del design["levels"]
-    made = {
-        "names": plan.names, "rows": len(levels), "dropped": rows.dropped,
-        "residual_variance": plan.column.residual_variance, "standard_error": errors,
-        "classical_error": plan.classical_error, "level": float(levels.max()),
-        "mean": float(levels.mean()), "design": design,
-    }  # fmt: skip
-    if rows.groups is not None:
-        made["groups"] = [dict(zip(("group", "rows", "level"), one)) for one in _by(rows, levels)]
-    return dict(plain(made))
-
-
-def _by(rows: HeldRows, levels: Array) -> list[tuple[str, int, float]]:
+def _by_group(rows: HeldRows, levels: Array) -> list[tuple[str, int, float]]:
     """Each group, how many rows it has and its level; the largest levels first."""
     assert rows.groups is not None
     count = np.bincount(rows.groups)
     own = levels[np.unique(rows.groups, return_index=True)[1]]
     order = np.argsort(-own, kind="stable").tolist()
     return [(rows.labels[g], int(count[g]), float(own[g])) for g in order]
-
-
-def _print(
-    console: Console,
-    plan: Plan,
-    rows: HeldRows,
-    found: designs.Allocation,
-    levels: Array,
-    errors: Array,
-    wanted: dict[str, float],
-    groups: str | None,
-) -> None:
-    """Errors, levels by group, what the design saves and how sure it is."""
-    table = new_table(
-        f"Standard errors of {len(levels):,} rows: without privacy, with these levels",
-        "coefficient", "without", "these", "asked for",
-    )  # fmt: skip
-    for name, open_, own in zip(plan.names, plan.classical_error, errors):
-        asked = f"{wanted[name]:g}" if name in wanted else ""
-        table.add_row(shown(name), f"{open_:.4g}", f"{own:.4g}", asked)
-    console.print(table)
-    console.print(shown(found.summary()))
-    if groups is None:
-        return
-    shares = _by(rows, levels)
-    table = new_table(f"Levels by {groups}", groups, "rows", "level")
-    for name, count, level in shares[:LISTED]:
-        table.add_row(shown(name), f"{count:,}", f"{level:.4g}")
-    console.print(table)
-    if len(shares) > LISTED:
-        console.print(shown(f"… and {len(shares) - LISTED:,} more with lower levels (--json)."))

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 import privest as pv
-from privest.cli.console import new_table, note, shown, tell_epsilon, to_stderr
+from privest.cli.console import new_table, note, shown, to_stderr
 from privest.cli.options import about, as_range, command
 from privest.cli.series import (
     SOURCE,
-    Columns,
-    require_sense,
-    series_level,
+    Needs,
+    Privacy,
+    Series,
+    as_csv,
     take_series,
     tell_diagnosis,
+    tell_epsilon,
 )
-from privest.cli.stream_options import Account, Output, Privacy, Sides, Trial
 from privest.data.cells import require_no_formula
 from privest.dynamics import StateBound, StateSpace
 from privest.errors import InvalidInput, NumericalFailure
 from privest.reading import parse_toml, read_document
 from privest.records import Estimated
-from privest.report.figures import Curve, Panel, require_files, save_panels
-from privest.streaming import CLIPPED
+from privest.report.figures import Curve, Panel, save_panels
+from privest.streaming import CLIPPED, promised
 
 PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "diffuse")
 OPTIONAL = ("mean0", "B", "D", "diffuse")
@@ -37,15 +36,9 @@ OPTIONAL = ("mean0", "B", "D", "diffuse")
 def filter_states(
     source: Annotated[str, SOURCE],
     privacy: Privacy,
-    sides: Sides,
-    output: Output,
-    trial: Trial,
-    account: Account,
-    columns: Columns,
+    series: Series,
     model: Path,
-    range: str | None = None,
     smoothed: bool = False,
-    diagnose: Path | None = None,
 ) -> None:
     """Release the measurements of a dynamic model, and estimate its states from the releases alone.
 
@@ -68,42 +61,30 @@ def filter_states(
                 public.
     smoothed    Estimate every state from all releases.
     """
-    require_sense(columns, sides, trial, range, smooth=smoothed, png=output.png, diagnose=diagnose)
-    account.require_sense(trial, real=not sides.from_releases)
-    output.require_writable()
-    require_files(None, diagnose)
+    series.require_series(privacy, smooth=smoothed)
     system, names = read_model(model)
-    ends = as_range(range)
-    asked = privacy.within(ends, mixed=False)
-    if not sides.to_releases:  # the owner's side needs none
-        columns.require_count(system.inputs)
-    level = series_level(asked, system.readings)
-    if system.diffuse is not None and not sides.to_releases:
-        pv.bound(
-            system, level, steps=2 * system.states
-        )  # refused if no measurement ever shows all of x_0
-    # where a sensitivity is stated, ε is of whole steps
-    mechanism = pv.StreamMechanism(level, range=ends, parts=asked.sensitivity is None)
-    # what is wrong with them is said before there is any noise
-    spent, said = asked.spent(level), privacy.promise(mechanism)
-    release, inputs = take_series(
-        "filter", source, mechanism, columns, sides, trial, account, output,
-        sensitivity=asked.sensitivity, width=system.inputs,
-    )  # fmt: skip
-    if not sides.to_releases:
+    if not series.to_releases:  # the owner's side needs none
+        series.require_inputs(system.inputs)
+    promise = promised(privacy, as_range(privacy.range), measurements=system.readings)
+    level = promise.level
+    if system.diffuse is not None and not series.to_releases:
+        pv.bound(system, level, steps=2 * system.states)  # refused if no y ever shows all of x_0
+    release, inputs = take_series("filter", source, promise, series, Needs(system.inputs))
+    if not series.to_releases:
         found = pv.dynamics.filter(system, release, level=level, inputs=inputs)
-        result = found.smoothed if smoothed else found.filtered
-        output.write(_rows(result, names))
-        _summary(
-            pv.bound(system, level, steps=release.steps, missing=release.missing), names, smoothed
-        )
-        if ends is not None:
+        result, kind = (found.smoothed, "smoothed") if smoothed else (found.filtered, "filtered")
+        pairs = np.stack([result.value, result.standard_error], axis=2)
+        heading = ["step", *(part for name in names for part in (name, f"{name}_se"))]
+        rows = pairs.reshape(len(pairs), -1).tolist()
+        series.write(as_csv(heading, ([k, *map(repr, row)] for k, row in enumerate(rows))))
+        limit = pv.bound(system, level, steps=release.steps, missing=release.missing)
+        _print_errors(limit, names, kind)
+        if promise.span is not None:
             note(CLIPPED)
-        if diagnose is not None:
-            tell_diagnosis(found.diagnose, diagnose)
-        if output.png is not None:
-            _draw(result, names, output.png, "smoothed" if smoothed else "filtered")
-    tell_epsilon(spent, said, simulated=release.simulated)
+        tell_diagnosis(found.diagnose, series.diagnose)
+        if series.png is not None:
+            _draw(result, names, series.png, kind)
+    tell_epsilon(promise, simulated=release.simulated)
 
 
 def read_model(path: Path) -> tuple[StateSpace, list[str]]:
@@ -133,30 +114,17 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
-def _rows(result: Estimated, names: list[str]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["step", *(part for name in names for part in (name, f"{name}_se"))])
-    pairs = np.stack([result.value, result.standard_error], axis=2)
-    rows = pairs.reshape(len(pairs), -1).tolist()
-    writer.writerows([k, *map(repr, row)] for k, row in enumerate(rows))
-    return buffer.getvalue()
-
-
-def _summary(limit: StateBound, names: list[str], smoothed: bool) -> None:
+def _print_errors(limit: StateBound, names: list[str], kind: str) -> None:
     """The least standard errors at this level, and without privacy."""
     steps = len(limit.filtered)
-    which, k, when = (
-        ("smoothed", steps // 2, "the middle") if smoothed else ("filtered", -1, "the last step")
-    )
-    table = new_table(
-        f"{steps} steps; standard errors of {when}", *("state", "from releases", "without privacy")
-    )
-    own = np.sqrt(np.diagonal(getattr(limit, which)[k]))
+    k, when = (-1, "the last step") if kind == "filtered" else (steps // 2, "the middle")
+    own = np.sqrt(np.diagonal(getattr(limit, kind)[k]))
     try:
-        free = [f"{e:.4g}" for e in np.sqrt(np.diagonal(getattr(limit.classical, which)[k]))]
+        free = [f"{e:.4g}" for e in np.sqrt(np.diagonal(getattr(limit.classical, kind)[k]))]
     except NumericalFailure:  # measurements without noise that tell nothing new
         free = ["–"] * len(own)
+    title = f"{steps} steps; standard errors of {when}"
+    table = new_table(title, "state", "from releases", "without privacy")
     for name, private, open_error in zip(names, own, free):
         table.add_row(shown(name), f"{private:.4g}", open_error)
     to_stderr().print(table)

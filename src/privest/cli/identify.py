@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from rich.console import Console
 
-import privest as pv
 from privest.arrays import CONFIDENCE, Array, Flags
-from privest.cli.console import (
-    new_table,
-    note,
-    print_json,
-    shown,
-    tell_epsilon,
-    to_people,
-)
-from privest.cli.options import about, as_range, command
-from privest.cli.series import SOURCE, Columns, require_sense, take_series, tell_diagnosis
-from privest.cli.stream_options import (
-    Account,
-    Output,
+from privest.cli.console import new_table, note, print_json, shown, to_people
+from privest.cli.options import about, command
+from privest.cli.series import (
+    SOURCE,
+    Needs,
     ScalarPrivacy,
-    Sides,
-    Trial,
-    as_weights,
+    Series,
+    as_csv,
+    take_series,
+    tell_diagnosis,
+    tell_epsilon,
 )
 from privest.dynamics import FamilyEstimate, Forecast, as_family, fit, require_level
 from privest.errors import InvalidInput
+from privest.privacy import StreamLevel
 from privest.records import plain, standard_errors
-from privest.report.figures import Curve, Panel, require_files, save_panels
+from privest.report.figures import Curve, Panel, save_panels
 from privest.report.numbers import value as rounded
 
 CLIPPED = (
@@ -47,16 +38,9 @@ CLIPPED = (
 def identify(
     source: Annotated[str, SOURCE],
     privacy: ScalarPrivacy,
-    sides: Sides,
-    columns: Columns,
-    output: Output,
-    trial: Trial,
-    account: Account,
+    series: Series,
     family: str,
-    range: str | None = None,
-    lags: str = "",
     ahead: int = 0,
-    diagnose: Path | None = None,
     json: bool = False,
 ) -> None:
     """Release the measurements of a series, and fit its model to the releases alone.
@@ -81,55 +65,42 @@ def identify(
                  (without the error), trend, seasonal12, trend+seasonal12.
     ahead N      Steps after the last to forecast.
     """
-    estimates = {"ahead": ahead, "png": output.png, "diagnose": diagnose, "json": json}
-    require_sense(columns, sides, trial, range, **estimates)
-    if ahead and columns.here:
+    series.require_series(privacy, ahead=ahead, json=json)
+    if ahead and series.inputs_here:
         raise InvalidInput(
             "--ahead needs the inputs of the steps ahead: put all of them in an --inputs-file."
         )
-    account.require_sense(trial, real=not sides.from_releases)
-    output.require_writable()
-    require_files(None, diagnose)
     with about(f"--family {family}"):
-        model = as_family(family, inputs=columns.count())
-    if not sides.to_releases:  # the owner's side needs none
-        columns.require_count(model.columns)
-    weights, ends = as_weights(lags), as_range(range)
-    asked = privacy.within(ends, mixed=bool(weights))
-    level = asked.of_stream(weights)
-    one = float(level.final_blocks().diagonal()[0])
-    if not sides.to_releases:
-        require_level(one)
-    mechanism = pv.StreamMechanism(level, range=ends)
-    # what is wrong with them is said before there is any noise
-    spent, said = asked.spent(level), privacy.promise(mechanism)
-    release, inputs = take_series(
-        "identify", source, mechanism, columns, sides, trial, account, output,
-        sensitivity=asked.sensitivity, width=model.columns, ahead=ahead, least=model.least_steps(),
-    )  # fmt: skip
-    if not sides.to_releases:
+        model = as_family(family, inputs=series.count_inputs())
+    promise = privacy.promise()
+    if not series.to_releases:  # the owner's side needs neither
+        series.require_inputs(model.columns)
+        require_level(float(promise.level.final_blocks().diagonal()[0]))
+    needs = Needs(model.columns, ahead, model.least_steps())
+    release, inputs = take_series("identify", source, promise, series, needs)
+    if not series.to_releases:
         past, later = (None, None) if inputs is None else np.split(inputs, [release.steps])
-        found = fit(model, release, level=level, inputs=past)
+        found = fit(model, release, level=promise.level, inputs=past)
         forecast = found.forecast(ahead, inputs=later) if ahead else None
-        _write(found, forecast, output)
+        _write(found, forecast, series)
         if json:
             print_json(_record(found, forecast))
         else:
-            _print_fit(to_people(), found, one, columns.inputs)
-            if weights:
-                to_people().print(shown(_exposure(found, one)))
-        if diagnose is not None:
-            tell_diagnosis(found.diagnose, diagnose)
-        if ends is not None:
+            _print_fit(to_people(), found, promise.level, series.inputs)
+        tell_diagnosis(found.diagnose, series.diagnose)
+        if promise.span is not None:
             note(CLIPPED)
-    tell_epsilon(spent, said, simulated=release.simulated)
+    tell_epsilon(promise, simulated=release.simulated)
 
 
 # --- what is printed ------------------------------------------------------------------------------
 
 
-def _print_fit(console: Console, found: FamilyEstimate, level: float, inputs: str | None) -> None:
+def _print_fit(
+    console: Console, found: FamilyEstimate, stated: StreamLevel, inputs: str | None
+) -> None:
     """The parameters, how well they are known, and what privacy costs."""
+    level = float(stated.final_blocks().diagonal()[0])
     title = (
         f"{found.family!r} from {found.observations} releases at privacy level {level:g} (a larger "
         "s reveals more)"
@@ -160,8 +131,14 @@ def _print_fit(console: Console, found: FamilyEstimate, level: float, inputs: st
         notes.append(f"Inputs 1, 2, …: {inputs}.")
     if not found.converged:
         notes.append("The search did not reach a maximum: take none of this for granted.")
-    said = [*found.notes(), *(_flat(*one) for one in found.flat.items())]
-    for line in (*notes, *said):
+    notes += [*found.notes(), *(_flat(*one) for one in found.flat.items())]
+    if stated.reach:
+        notes.append(
+            f"With lags all releases together reveal one measurement at level {level:.4g}, but "
+            f"measurements that move together at {found.exposure:.4g}, "
+            f"{found.exposure / level:.3g} times that (λmax of the level of all measurements)."
+        )
+    for line in notes:
         console.print(shown(line if line.endswith(".") else f"{line}."))
 
 
@@ -193,15 +170,6 @@ def _interval(ends: Array, open_ends: Flags) -> str:
     return f"{'(' if first else '['}{low}, {high}{')' if last else ']'}"
 
 
-def _exposure(found: FamilyEstimate, level: float) -> str:
-    """What lags reveal of measurements that move together."""
-    return (
-        f"With lags all releases together reveal one measurement at level {level:.4g}, but "
-        f"measurements that move together at {found.exposure:.4g}, {found.exposure / level:.3g} "
-        "times that (λmax of the level of all measurements)."
-    )
-
-
 def _record(found: FamilyEstimate, forecast: Forecast | None) -> dict[str, Any]:
     """For programs, with the names of the library."""
     own: dict[str, Any] = found.to_dict()
@@ -212,36 +180,22 @@ def _record(found: FamilyEstimate, forecast: Forecast | None) -> dict[str, Any]:
     return own
 
 
-def _write(found: FamilyEstimate, forecast: Forecast | None, output: Output) -> None:
-    """The series along its steps, as rows and as a picture, where they are asked for."""
+def _write(found: FamilyEstimate, forecast: Forecast | None, output: Series) -> None:
+    """The series by step with 95% intervals, as rows and as a picture, where they are asked for."""
     if output.output is None and output.png is None:
         return
-    series = found.signal()
-    steps = np.arange(float(found.steps))
-    courses = [_course("from all releases", steps, series.value, series.interval())]
-    if forecast is not None:
-        later = found.steps + np.arange(float(len(forecast.value)))
-        courses.append(_course("forecast", later, forecast.value, forecast.interval()))
+    curves, rows, start = [], [], 0
+    parts = {"smoothed": found.signal()} | ({} if forecast is None else {"forecast": forecast})
+    for kind, part in parts.items():
+        middle, (low, high) = part.value[:, 0], part.interval()[:, 0].T
+        steps = start + np.arange(len(middle))
+        columns = (middle.tolist(), low.tolist(), high.tolist())
+        rows += [[step, kind, *map(repr, row)] for step, *row in zip(steps.tolist(), *columns)]
+        name = "from all releases" if kind == "smoothed" else kind
+        curves.append(Curve(name, steps.astype(float), middle, low, high))
+        start = found.steps
     if output.output is not None:
-        output.write(_rows(courses))
+        output.write(as_csv(["step", "kind", "estimate", "low", "high"], rows))
     if output.png is not None:
         title = "From releases alone, with 95% intervals"
-        save_panels([Panel(repr(found.family), courses)], output.png, title=title)
-
-
-def _course(name: str, steps: Array, estimate: Array, interval: Array) -> Curve:
-    low, high = interval[:, 0].T
-    return Curve(name, steps, estimate[:, 0], low, high)
-
-
-def _rows(courses: list[Curve]) -> str:
-    """CSV: one row per step, the kind of estimate, and its 95% interval."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["step", "kind", "estimate", "low", "high"])
-    for course, kind in zip(courses, ("smoothed", "forecast")):
-        columns = (course.middle.tolist(), course.low.tolist(), course.high.tolist())
-        writer.writerows(
-            [int(step), kind, *map(repr, row)] for step, *row in zip(course.times, *columns)
-        )
-    return buffer.getvalue()
+        save_panels([Panel(repr(found.family), curves)], output.png, title=title)

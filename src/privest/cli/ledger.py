@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from privest.cli import stream_options as streams
 from privest.cli.console import new_table, print_json, shown, tell_file, to_people
 from privest.cli.options import command, group
 from privest.errors import InvalidInput
 from privest.ledger import Account, Budget, Head, Ledger
+from privest.streaming import Output
 
 app = typer.Typer(
     help="Budgets of people, tables and streams, and what was spent of them.",
@@ -65,29 +64,22 @@ def _print_accounts(
     table = new_table("Accounts", "subject", "budget", "spent", "left")
     table.columns[0].min_width, table.columns[1].no_wrap = 20, False  # whose it is, before all
     for name, account in accounts.items():
-        left = {k: v for k, v in account["remaining"].items() if _is_number(v) and k != "delta"}
+        left = account["remaining"].items()
+        left = {k: v for k, v in left if isinstance(v, int | float) and k != "delta"}
         spent = [f"{unit} {account['spent'][unit]:.6g}" for unit in left]
         rest = [f"{unit} {value:.6g}" for unit, value in left.items()]
         table.add_row(shown(name), shown(account["budget"]), "\n".join(spent), "\n".join(rest))
     console.print(table)
     if entries:
-        console.print(_entry_table(entries))
+        rows = new_table("Entries", "entry", "kind", "from", "to", "time (UTC)")
+        for one in entries:
+            stop = None if one["stop"] is None else one["stop"] - 1
+            cells = (one["sequence"], one["kind"], one["start"], stop, one["time"][:19])
+            rows.add_row(*("" if cell is None else str(cell) for cell in cells))
+        console.print(rows)
     console.print(shown(f"Head: {head}"), soft_wrap=True)
     if trouble is not None:
         console.print(shown(trouble, style="bold red"), soft_wrap=True)
-
-
-def _entry_table(entries: list[dict[str, Any]]) -> Table:
-    rows = new_table("Entries", "entry", "kind", "from", "to", "time (UTC)")
-    for one in entries:
-        stop = None if one["stop"] is None else one["stop"] - 1
-        cells = (one["sequence"], one["kind"], one["start"], stop, one["time"][:19])
-        rows.add_row(*("" if cell is None else str(cell) for cell in cells))
-    return rows
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
 
 
 @app.command()
@@ -129,7 +121,7 @@ def export(ledger: File, output: Path | None = None, overwrite: bool = False) ->
     output FILE  File to write. Left out: standard output.
     """
     with _opened(ledger) as opened:
-        streams.Output(output, overwrite).write(opened.export())
+        Output(output, overwrite).write(opened.export())
 
 
 @group("Budget")
@@ -154,12 +146,6 @@ class Limits:
     delta: float | None = None
     sensitivity: float | None = None
 
-    def read(self) -> Budget:
-        return Budget(
-            level=self.level, trace=self.trace, mu=self.mu, rho=self.rho, epsilon=self.epsilon,
-            delta=self.delta, sensitivity=self.sensitivity,
-        )  # fmt: skip
-
 
 @app.command()
 @command()
@@ -178,7 +164,7 @@ def budget(
     subject NAME  Account of a person, a table or a stream.
     change        Change the budget of an account that is open; this is recorded.
     """
-    wanted = limits.read()
+    wanted = Budget(**vars(limits))
     with Ledger(ledger) as opened:
         own = opened.account(subject)
         if change:

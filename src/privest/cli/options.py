@@ -1,8 +1,7 @@
 """Options from types and docstrings: the line `name METAVAR  text` is the help of an option.
 
-`command` makes options of the parameters of a function, described after "Options:" in its
-docstring. `group` makes a data class of options that belong together, described in its docstring; a
-command takes it as one parameter. Options of several commands are described once, in `SHARED`.
+`command` makes options of the parameters of a function (described after "Options:") and of the
+fields of data classes among them. Options of several commands are described once, in `SHARED`.
 """
 
 from __future__ import annotations
@@ -75,13 +74,24 @@ SHARED = {
 }
 
 
+class Group(NamedTuple):
+    """The panel of --help for the fields of a data class, and what Typer takes for them."""
+
+    panel: str | None = None
+    more: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - never changed
+
+
+GROUPS: dict[type, Group] = {}
+
+
 @dataclass_transform(frozen_default=True)
 def group(panel: str | None = None, **more: dict[str, Any]) -> Callable[[type], Any]:
-    """A data class of options in one panel of --help; `more`: what Typer takes for a field."""
+    """Options that belong together: a class is made a data class; one that is, stays as it is."""
 
     def made(kind: Any) -> Any:  # noqa: ANN401 - the class
-        kind.PANEL, kind.MORE = panel, more
-        return dataclass(frozen=True)(kind)
+        kind = kind if "__dataclass_fields__" in vars(kind) else dataclass(frozen=True)(kind)
+        GROUPS[kind] = Group(panel, more)
+        return kind
 
     return made
 
@@ -124,7 +134,13 @@ def command(**more: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[
         hints = get_type_hints(function, include_extras=True)
         groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
         help_, _, options = (inspect.getdoc(function) or "").partition("\nOptions:\n")
-        found = _options(function, hints, SHARED | texts_of(options.splitlines()), more)
+        texts = SHARED | texts_of(options.splitlines())
+        found = []
+        for name, own in inspect.signature(function).parameters.items():
+            if name in groups:
+                found += _fields(groups[name])
+            else:
+                found.append(_option(own, hints[name], texts, more))
 
         @functools.wraps(function)
         def spread(**given: Any) -> None:  # noqa: ANN401 - whatever the command takes
@@ -146,38 +162,25 @@ def command(**more: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[
     return made
 
 
-def _options(
-    function: Callable[..., None],
-    hints: dict[str, Any],
-    texts: dict[str, Help],
-    more: dict[str, dict[str, Any]],
-) -> list[inspect.Parameter]:
-    """The parameters of a command as options, groups spread out."""
-    found = []
-    for own in inspect.signature(function).parameters.values():
-        hint = hints[own.name]
-        found += (
-            _parameters(hint) if is_dataclass(hint) else [_as_option(own, hint, texts, None, more)]
-        )
-    return found
-
-
-def _parameters(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a dataclass
-    """The fields of a group as options, in its panel."""
-    hints, texts = get_type_hints(kind), dict(SHARED)
+def _fields(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a dataclass
+    """The fields of a group as options; each is in the panel of the class that describes it."""
+    texts, more = dict(SHARED), dict[str, dict[str, Any]]()
     for base in reversed(kind.__mro__):
-        texts |= texts_of(inspect.cleandoc(base.__doc__ or "").splitlines()[1:])
+        known = GROUPS.get(base, Group())
+        lines = texts_of(inspect.cleandoc(base.__doc__ or "").splitlines()[1:])
+        texts |= {name: said._replace(panel=known.panel) for name, said in lines.items()}
+        more |= known.more
+    hints = get_type_hints(kind)
     return [
-        _as_option(own, hints[name], texts, kind.PANEL, kind.MORE)
+        _option(own, hints[name], texts, more)
         for name, own in inspect.signature(kind).parameters.items()
     ]
 
 
-def _as_option(
+def _option(
     own: inspect.Parameter,
     hint: Any,  # noqa: ANN401 - a type
     texts: dict[str, Help],
-    panel: str | None,
     more: dict[str, dict[str, Any]],
 ) -> inspect.Parameter:
     """The parameter as an option, unless it is annotated as something else."""
@@ -186,10 +189,10 @@ def _as_option(
     said, extra = texts.get(own.name, Help("", "")), dict(more.get(own.name, {}))
     flag = hint is bool
     names = extra.pop("names", (f"--{own.name.replace('_', '-')}",) if flag else ())
+    metavar = said.metavar or ("" if flag else None)
     made = typer.Option(
-        *names, help=said.text, metavar=said.metavar or ("" if flag else None),
-        rich_help_panel=extra.pop("panel", None) or said.panel or panel, **extra,
-    )  # fmt: skip
+        *names, help=said.text, metavar=metavar, rich_help_panel=said.panel, **extra
+    )
     return own.replace(annotation=Annotated[hint, made])
 
 
@@ -233,30 +236,26 @@ def listed(text: str | None) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
-def named_numbers(given: Iterable[str], option: str) -> dict[str, float]:
-    """NAME=NUMBER, each name once."""
-    found: dict[str, float] = {}
+def named_values(
+    given: Iterable[str], option: str, *, only_numbers: bool = False
+) -> dict[str, float | str]:
+    """NAME=VALUE, each name once; what is no number is a category."""
+    form = "NAME=NUMBER, for example age=0.1" if only_numbers else "NAME=VALUE, for example age=50"
+    values: dict[str, float | str] = {}
     for one in given:
         name, equals, value = one.rpartition("=")
-        if not equals or not name or not is_number(value):
-            raise InvalidInput(f"{option} {one}: write NAME=NUMBER, for example age=0.1.")
-        if name in found:
-            raise InvalidInput(f"{option} {one}: {name!r} is there twice.")
-        found[name] = float(value)
-    return found
-
-
-def named_values(text: str, option: str) -> dict[str, object]:
-    """NAME=VALUE,… as values by name; what is no number is a category."""
-    values: dict[str, object] = {}
-    for part in listed(text):
-        name, equals, value = part.rpartition("=")
-        if not equals or not name or not value:
-            raise InvalidInput(f"{option} {text}: write NAME=VALUE,…, for example age=50,sex=male.")
+        if not equals or not name or not value or (only_numbers and not is_number(value)):
+            raise InvalidInput(f"{option} {one}: write {form}.")
         if name in values:
-            raise InvalidInput(f"{option} {text}: {name!r} is there twice.")
+            raise InvalidInput(f"{option} {one}: {name!r} is there twice.")
         values[name] = float(value) if is_number(value) else value
     return values
+
+
+def named_numbers(given: Iterable[str], option: str) -> dict[str, float]:
+    """NAME=NUMBER, each name once."""
+    found = named_values(given, option, only_numbers=True)
+    return {name: float(value) for name, value in found.items()}
 
 
 def as_range(text: str | None) -> tuple[float, float] | None:

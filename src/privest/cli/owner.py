@@ -259,7 +259,7 @@ def estimate(
     features NAME,…  Of an aggregate release with its matrix: a smaller model.
     wald NAME,…      Wald test that all of these coefficients are 0.
     """
-    rows = {text: named_values(text, "--at") for text in at or []}
+    rows = {text: named_values(listed(text), "--at") for text in at or []}
     wanted = None if features is None else listed(features)
     found = estimate_table(table, cov_type=errors, features=wanted)
     found.interval(confidence)

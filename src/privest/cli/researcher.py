@@ -12,8 +12,7 @@ from rich.console import Console
 import privest as pv
 from privest.arrays import as_positive
 from privest.cli.console import new_table, print_json, shown, to_people
-from privest.cli.options import about, command
-from privest.cli.stream_options import Privacy, read_table, read_value
+from privest.cli.options import PRIVACY, about, command, group
 from privest.noise import Gaussian
 from privest.privacy import grid_statement
 from privest.privacy.exposures import DELTA, chance_of_side, informed_error
@@ -21,8 +20,9 @@ from privest.reading import require_parameters
 from privest.records import Record
 from privest.report.describe import levels_section, one_level
 from privest.report.terminal import print_sections
-from privest.streaming import Spent
+from privest.streaming import Privacy, Spent, read_table, read_value
 
+group(PRIVACY)(Privacy)
 RATES = (0.51, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80, 0.90, 0.99)  # of `privest levels`
 
 

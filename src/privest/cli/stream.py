@@ -13,86 +13,48 @@ import typer
 from rich.console import Console
 
 from privest.arrays import plural
-from privest.cli import stream_options as streams
-from privest.cli.console import new_table, note, shown, tell_epsilon, tell_file, to_stderr
-from privest.cli.options import (
-    KNOWN,
-    MODEL,
-    as_range,
-    command,
-    format_of,
-    group,
-    listed,
-)
-from privest.errors import InvalidInput
+from privest.cli.console import new_table, note, shown, tell_file, to_stderr
+from privest.cli.options import FILES, MODEL, command, format_of, group, listed
+from privest.cli.series import ScalarPrivacy, tell_epsilon
+from privest.data.lines import open_lines
 from privest.report.figures import save_convergence
 from privest.streaming import (
     CLIPPED,
     NOT_RECORDED,
+    Choices,
+    Columns,
     Owner,
+    Restart,
     Rows,
     StreamPlan,
     StreamRun,
     counts_of,
     hidden_names,
     known_after,
-    opened_rows,
-    promised,
 )
 
 FileKind = Literal["csv", "jsonl"]
-RUNNING = "Start and restart"
 
-
-@group(MODEL)
-class Columns:
-    """Which columns are what.
-
-    intercept  Add a constant to the features.
-    time NAME  Public column of times or dates, written with what is released. Left out, and
-               --features too: a column of dates is taken for it.
-    """
-
-    target: str = "y"
-    features: str | None = None
-    intercept: bool = False
-    time: str | None = None
-
-
-@group(
-    RUNNING,
+group(MODEL, correlation={"min": -1, "max": 1})(Columns)
+group(
+    "Start and restart",
     replay={"names": ("--replay/--continue",)},
     known={"min": 0, "max": 10**9},
     block={"min": 1, "max": 10**9},
-)
-class Restart:
-    """What lets a stream last longer than a process.
+)(Restart)
 
-    checkpoint FILE  File in which the stream is saved after every block; the same command then
-                     goes on. It is as sensitive as the measurements.
-    replay           After a restart the input begins again (default for files) or continues with
-                     new measurements. Standard input with a checkpoint must state which.
-    known STEP       Last step that the analyst has. Up to it nothing is drawn again, also where
-                     the checkpoint or the ledger are from a backup.
-    block N          Rows per block: one line of estimates, one save.
+
+@group(FILES)
+class Files:
+    """How the input and the output are written.
+
+    input_format   Kind of FILE. Left out: by its ending, else csv.
+    output_format  Kind of output. Left out: by its ending, else that of the input.
     """
 
-    checkpoint: Path | None = None
-    replay: bool | None = None
-    known: int | None = None
-    block: int = 1
-
-
-@group(KNOWN, correlation={"min": -1, "max": 1})
-class Public:
-    """The residual variance and the autocorrelation of the measurements.
-
-    correlation R  Correlation of a measurement with the one before, given the features: for the
-                   exposure by neighbours in time. Needs --residual-variance.
-    """
-
-    residual_variance: float | None = None
-    correlation: float | None = None
+    format: list[str] | None = None
+    input_format: FileKind | None = None
+    output_format: FileKind | None = None
 
 
 @command()
@@ -100,19 +62,11 @@ def stream(
     source: Annotated[
         str, typer.Argument(help="CSV or JSON lines; a minus reads standard input.", metavar="FILE")
     ],
-    privacy: streams.ScalarPrivacy,
-    sides: streams.Sides,
+    privacy: ScalarPrivacy,
+    choices: Choices,
     columns: Columns,
-    output: streams.Output,
     restart: Restart,
-    trial: streams.Trial,
-    account: streams.Account,
-    public: Public,
-    range: str | None = None,
-    lags: str = "",
-    format: list[str] | None = None,
-    input_format: FileKind | None = None,
-    output_format: FileKind | None = None,
+    files: Files,
 ) -> None:
     """Release measurements as they come, and estimate θ from the releases alone.
 
@@ -129,75 +83,20 @@ def stream(
     sensor | privest stream - --level 1 --emit releases --output z.jsonl --checkpoint s --continue
 
     privest stream z.jsonl --from releases --level 1 --residual-variance 0.25 --intercept
-
-    Options:
-    input_format   Kind of FILE. Left out: by its ending, else csv.
-    output_format  Kind of output. Left out: by its ending, else that of the input.
     """
-    _require_sense(sides, output, restart, trial, public)
-    account.require_sense(trial, real=not sides.from_releases)
-    weights, ends = streams.as_weights(lags), as_range(range)
-    promise = promised(privacy, ends, weights)
-    json_in = _is_json(input_format, source, otherwise=False)
+    json_in = _is_json(files.input_format, source, otherwise=False)
     plan = StreamPlan(
-        source=source,
-        target=columns.target,
-        features=None if columns.features is None else listed(columns.features),
-        level=promise.level,
-        variance=None if sides.to_releases else public.residual_variance,
-        intercept=columns.intercept,
-        sides=sides,
+        source,
+        privacy.promise(),
+        columns,
+        None if columns.features is None else listed(columns.features),
+        choices,
+        restart,
         json_in=json_in,
-        json_out=_is_json(output_format, str(output.output or ""), otherwise=json_in),
-        output=output,
-        block=restart.block,
-        checkpoint=restart.checkpoint,
-        replay=True if restart.replay is None and source != "-" else restart.replay,
-        trial=trial,
-        account=account,
-        known=restart.known,
-        sensitivity=promise.sensitivity,
-        span=ends,
-        spent=promise.spent,
-        said=promise.said,
-        time=columns.time,
-        format=format_of(format),
-        correlation=public.correlation,
-        stated=public.residual_variance,
-        drawn=output.png is not None,
+        json_out=_is_json(files.output_format, str(choices.output or ""), otherwise=json_in),
+        format=format_of(files.format),
     )
     run(plan, to_stderr())
-
-
-def _require_sense(
-    sides: streams.Sides,
-    output: streams.Output,
-    restart: Restart,
-    trial: streams.Trial,
-    public: Public,
-) -> None:
-    """Refuse options that cannot go together, or need another."""
-    variance, real = public.residual_variance, not (trial.simulate or sides.from_releases)
-    refused = {
-        "--from releases --emit releases: there is nothing to do.": (
-            sides.from_releases and sides.to_releases
-        ),
-        "--png draws estimates: leave out --emit releases.": (
-            output.png is not None and sides.to_releases
-        ),
-        "--correlation is between -1 and 1, and needs --residual-variance.": (
-            public.correlation is not None and (variance is None or abs(public.correlation) >= 1)
-        ),
-        "--simulate goes with measurements, not with --from releases.": (
-            sides.from_releases and trial.simulate
-        ),
-        "--known is for real releases: a simulation may be drawn again.": (
-            restart.known is not None and not real
-        ),
-    }
-    for sentence, is_refused in refused.items():
-        if is_refused:
-            raise InvalidInput(sentence)
 
 
 def _is_json(wanted: FileKind | None, path: str, *, otherwise: bool) -> bool:
@@ -212,31 +111,24 @@ def _is_json(wanted: FileKind | None, path: str, *, otherwise: bool) -> bool:
 
 def run(plan: StreamPlan, report: Console) -> None:
     """Work through the input; a summary goes to `report` (stderr)."""
-    plan.require_different_files()
-    plan.output.require_possible()  # before any noise is spent
     with ExitStack() as stack:
-        rows, facts = opened_rows(plan, stack)
+        rows = Rows(stack.enter_context(open_lines(plan.source, format=plan.format)), plan)
         if rows.empty and plan.features is None:
             report.print("The input has no rows: nothing to do.")
             return
-        job = StreamRun(plan, rows.features, stack, rows.times, facts)
+        job = StreamRun(plan, rows, stack)
         stopped = False
         try:
-            _work(job, rows, report)
+            job.take_up()
+            with report.status("reading ...") if report.is_terminal else ExitStack() as status:
+                while job.next_block():
+                    if not isinstance(status, ExitStack):
+                        status.update(plural(job.used, "row"))
         except KeyboardInterrupt:
             stopped = True
         _summarise(job, report, stopped)
         if stopped:
             sys.exit(130)
-
-
-def _work(job: StreamRun, rows: Rows, report: Console) -> None:
-    """All blocks of the input, with a line that moves on a terminal."""
-    job.take_up(rows)
-    with report.status("reading ...") if report.is_terminal else ExitStack() as status:
-        while job.next_block():
-            if not isinstance(status, ExitStack):
-                status.update(plural(job.used, "row"))
 
 
 def _summarise(job: StreamRun, report: Console, stopped: bool) -> None:
@@ -248,18 +140,19 @@ def _summarise(job: StreamRun, report: Console, stopped: bool) -> None:
             f"{side.retired:,} steps were sent before and cannot be recovered: they are retired, "
             "that is, marked missing and never redrawn."
         )
-    tell_epsilon(plan.spent, plan.said, simulated=job.grid == 0.0)
+    tell_epsilon(plan.promise, simulated=job.grid == 0.0)
     if job.grid and not job.recorded:
         note(NOT_RECORDED)
     if job.estimator is not None:
         _print_estimate(job, report)
     if job.used:
-        note(*known_after(plan.level, plan.correlation, plan.stated))
+        columns = plan.columns
+        note(*known_after(plan.promise.level, columns.correlation, columns.residual_variance))
     if job.estimator is not None and job.clipped:
         note(CLIPPED)
-    if plan.output.png is not None and job.trail.points:
-        save_convergence(job.trail, job.names, plan.output.png)
-        tell_file("Figure", plan.output.png)
+    if plan.choices.png is not None and job.trail.points:
+        save_convergence(job.trail, job.names, plan.choices.png)
+        tell_file("Figure", plan.choices.png)
 
 
 def _print_estimate(job: StreamRun, report: Console) -> None:

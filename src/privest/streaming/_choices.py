@@ -1,11 +1,13 @@
 """The choices for a stream: privacy, simulation or release, account, sides, files.
 
-Plain records. The command line gives their fields names of options (`cli.options`).
+Plain records. A line `name METAVAR  text` of a docstring describes a field; the command line makes
+the help of an option of it (`cli.options`).
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -13,13 +15,18 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 import privest as pv
+from privest.arrays import Array
 from privest.data.cells import is_number
 from privest.data.format import Format
+from privest.data.lines import open_lines, read_matrix
 from privest.errors import InvalidInput
+from privest.files import atomic_write
 from privest.mechanism.source import Protected, Source, seeded
 from privest.privacy import Statement
-from privest.reading import about
+from privest.reading import HELD_WHOLE, about
 from privest.report.figures import require_files
+
+# --- privacy --------------------------------------------------------------------------------------
 
 
 class Spent(NamedTuple):
@@ -32,14 +39,44 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True)
 class Privacy:
-    """A level, or the (ε, δ) at a stated sensitivity that it amounts to; never a guess."""
+    """A level, or the (ε, δ) at a stated sensitivity that it amounts to.
+
+    level NUMBER|FILE  Privacy level S, a cap on Fisher information (a larger S reveals more);
+                       unbiased guesses have sd ≥ 1/√s. A number (s·I), or a CSV file with a vector
+                       (diagonal) or a matrix.
+    epsilon ε          ε of differential privacy, instead of a level; needs δ.
+    delta δ            δ. With a level: also print the ε that it amounts to.
+    sensitivity C      Sensitivity for ε: one measurement differs by at most this, in its units.
+    """
 
     level: str | None = None
     epsilon: float | None = None
     delta: float | None = None
     sensitivity: float | None = None
 
-    def within(self, span: tuple[float, float] | None, *, mixed: bool) -> Self:
+    def read(self) -> pv.PrivacyLevel:
+        """The level, as it is given or by (ε, δ) of real releases."""
+        self._require_stated()
+        if self.level is None:
+            epsilon, delta, sensitivity = self._epsilon()
+            return pv.PrivacyLevel.from_epsilon(epsilon, delta=delta, sensitivity=sensitivity)
+        with about(f"level {self.level}"):
+            return pv.PrivacyLevel(read_value(self.level))
+
+    def of_stream(self, lags: Sequence[float]) -> pv.StreamLevel:
+        """The level of a stream of single measurements, with weights of earlier ones."""
+        self._require_stated()
+        if self.level is None:
+            epsilon, delta, sensitivity = self._epsilon()
+            return pv.StreamLevel.from_epsilon(
+                epsilon, delta=delta, sensitivity=sensitivity, lags=list(lags)
+            )
+        with about(f"level {self.level}"):
+            if not is_number(self.level):
+                raise InvalidInput("a number is needed, the level of one measurement.")
+            return pv.StreamLevel.constant(float(self.level), lags=list(lags))
+
+    def within(self, span: tuple[float, float] | None, *, mixed: bool = False) -> Self:
         """The same where a range states the sensitivity.
 
         `mixed`: a release reveals several measurements at once; then their sums are clipped, and
@@ -53,35 +90,12 @@ class Privacy:
             )
         return replace(self, sensitivity=span[1] - span[0])
 
-    def of_stream(self, lags: Sequence[float]) -> pv.StreamLevel:
-        """The level of every step of a stream of single measurements, with weights of earlier
-        ones.
-        """
-        self._require_stated()
-        if self.level is not None:
-            if not is_number(self.level):
-                raise InvalidInput(
-                    f"level {self.level}: a number is needed, the level of one measurement."
-                )
-            with about(f"level {self.level}"):
-                return pv.StreamLevel.constant(float(self.level), lags=list(lags))
-        epsilon, delta, sensitivity = self._epsilon()
-        return pv.StreamLevel.from_epsilon(
-            epsilon, delta=delta, sensitivity=sensitivity, lags=list(lags)
-        )
-
     def spent(self, level: pv.PrivacyLevel | pv.StreamLevel) -> Spent | None:
         """(ε, δ) of the level, if delta and sensitivity were given."""
         if self.delta is None or self.sensitivity is None:
             return None
         epsilon = level.to_epsilon(delta=self.delta, sensitivity=self.sensitivity)
         return Spent(epsilon, self.delta, self.sensitivity)
-
-    def promise(self, mechanism: pv.StreamMechanism) -> Statement | None:
-        """The privacy statement of real releases of a stream, if delta was given."""
-        if self.delta is None:
-            return None
-        return mechanism.statement(self.sensitivity, delta=self.delta)
 
     def _epsilon(self) -> tuple[float, float, float]:
         assert self.epsilon is not None
@@ -100,30 +114,69 @@ class Privacy:
 
 
 class Promise(NamedTuple):
-    """What privacy comes to: the level of every step, and ε where it was asked for.
+    """The level of a stream and the public range of its measurements; ε where it was asked for.
 
     spent  of exact Gaussian noise, as in a simulation; said: of real releases.
     """
 
     level: pv.StreamLevel
+    span: tuple[float, float] | None
     sensitivity: float | None
     spent: Spent | None
     said: Statement | None
+
+    def mechanism(self) -> pv.StreamMechanism:
+        """A mechanism at step 0. Where a sensitivity is stated, ε is of whole steps."""
+        return pv.StreamMechanism(self.level, range=self.span, parts=self.sensitivity is None)
 
 
 def promised(
     privacy: Privacy,
     span: tuple[float, float] | None,
     weights: Sequence[float] = (),
+    *,
+    measurements: int | None = None,
 ) -> Promise:
-    """The promise of a stream of single measurements; `span`: their public range."""
+    """The privacy of a stream with a public range `span`.
+
+    weights: of earlier measurements in each release. measurements: how many a step has, at a level
+    that may be a matrix; None: one, at a level that is a number.
+    """
     mixed = bool(weights)
     asked = privacy.within(span, mixed=mixed)
-    level = asked.of_stream(weights)
-    said = privacy.promise(pv.StreamMechanism(level, range=span, parts=False))
-    return Promise(
-        level, privacy.sensitivity if mixed else asked.sensitivity, asked.spent(level), said
-    )
+    if measurements is None:
+        level = asked.of_stream(weights)
+    else:
+        level = pv.StreamLevel.constant(asked.read().dense(measurements))
+    sensitivity = privacy.sensitivity if mixed else asked.sensitivity
+    promise = Promise(level, span, sensitivity, asked.spent(level), None)
+    if privacy.delta is None:
+        return promise
+    said = promise.mechanism().statement(privacy.sensitivity, delta=privacy.delta)
+    return promise._replace(said=said)
+
+
+def read_table(source: str) -> tuple[Array, list[str] | None]:
+    """A matrix from a CSV file ("-": standard input), and its column names if it has any."""
+    with open_lines(source, name="", most=HELD_WHOLE) as lines:
+        return read_matrix(lines)
+
+
+def read_value(text: str) -> Array | float:
+    """A number, or the content of a CSV file: one row or column is a vector, else a matrix."""
+    if is_number(text):
+        return float(text)
+    try:
+        exists = text == "-" or (text != "" and Path(text).exists())
+    except OSError:
+        exists = False
+    if not exists:
+        raise InvalidInput("neither a number nor an existing file.")
+    matrix, _ = read_table(text)
+    return matrix.ravel() if 1 in matrix.shape else matrix
+
+
+# --- noise, account, sides, files -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -147,30 +200,27 @@ class Trial:
 
 @dataclass(frozen=True)
 class LedgerOptions:
-    """The ledger of a real release, the account in it, and its budget as a level."""
+    """Where a real release is charged, and what it may spend.
+
+    ledger FILE   Ledger, made if it is not there: a release is in it before it leaves, within the
+                  budget.
+    subject NAME  Account. Left out: the columns and the name of FILE.
+    budget S      Budget of a new account: the privacy level of one measurement (a larger one
+                  reveals more), all releases together. Left out: that of this release.
+    """
 
     ledger: Path | None = None
     subject: str | None = None
     budget: float | None = None
 
-    def require_sense(self, trial: Trial, real: bool = True) -> None:
-        """An account needs a ledger, and a release to write down."""
-        if self.ledger is None and (self.subject, self.budget) != (None, None):
-            raise InvalidInput("a subject and a budget need a ledger.")
-        if self.ledger is not None and (trial.simulate or not real):
-            raise InvalidInput("a ledger is for real releases: a simulation spends nothing.")
-
-    def subject_of(self, source: str, columns: str) -> str:
-        """The account: as given, else by the columns and the name of the file."""
-        if self.subject is not None:
-            return self.subject
-        if source == "-":
-            raise InvalidInput("standard input has no name: name the account (subject).")
-        return f"{columns} of {Path(source).name}"
-
-    def opened(self, stack: ExitStack, subject: str, most: float) -> pv.ledger.Account:
-        """The account of the subject; `most` is its budget if none is stated and it is new."""
+    def account(
+        self, stack: ExitStack, source: str, columns: str, most: float
+    ) -> pv.ledger.Account:
+        """The account; `most` is its budget if none is stated and it is new."""
         assert self.ledger is not None
+        if self.subject is None and source == "-":
+            raise InvalidInput("standard input has no name: name the account (subject).")
+        subject = self.subject or f"{columns} of {Path(source).name}"
         found = stack.enter_context(pv.Ledger(self.ledger)).account(subject)
         if self.budget is not None or not found.is_open:
             found.open(most if self.budget is None else self.budget)
@@ -179,7 +229,11 @@ class LedgerOptions:
 
 @dataclass(frozen=True)
 class Sides:
-    """Which side of a stream this is: the data owner, the analyst, or both."""
+    """Which side of a stream this is: the data owner, the analyst, or both.
+
+    emit   What to write.
+    given  What FILE holds: measurements, or releases that were written elsewhere.
+    """
 
     emit: Literal["estimates", "releases"] = "estimates"
     given: Literal["measurements", "releases"] = "measurements"
@@ -195,15 +249,15 @@ class Sides:
 
 @dataclass(frozen=True)
 class Output:
-    """Where the rows and the figure go."""
+    """Where the rows and the figure go.
+
+    output FILE  File to write. Left out: standard output.
+    png FILE     Figure of the estimates and their intervals by step.
+    """
 
     output: Path | None = None
     overwrite: bool = False
     png: Path | None = None
-
-    def require_possible(self) -> None:
-        """Refuse what cannot be written, where a stream may go on in a file that is there."""
-        require_files(self.output, self.png)
 
     def require_free(self, why: str = "") -> None:
         """Refuse to replace a file with something in it unless told."""
@@ -211,45 +265,125 @@ class Output:
         if path is not None and not self.overwrite and path.is_file() and path.stat().st_size:
             raise InvalidInput(f"{path} exists: {why}allow that it is replaced (overwrite).")
 
+    def write(self, text: str) -> None:
+        """All of the output at once."""
+        self.require_free()
+        if self.output is None:
+            sys.stdout.write(text)
+        elif self.output.exists() and not self.output.is_file():  # /dev/null, a pipe
+            self.output.write_text(text, encoding="utf-8")
+        else:
+            atomic_write(self.output, text)
+
+
+@dataclass(frozen=True)
+class Choices(Output, LedgerOptions, Trial, Sides):
+    """The choices that `privest stream`, `filter` and `identify` share."""
+
+    def require_sense(self) -> None:
+        """Refuse what cannot go together, and files that cannot be written."""
+        if self.from_releases and self.to_releases:
+            raise InvalidInput("releases in and releases out: there is nothing to do.")
+        if self.from_releases and self.simulate:
+            raise InvalidInput("`simulate` goes with measurements, not with releases.")
+        if self.ledger is None and (self.subject, self.budget) != (None, None):
+            raise InvalidInput("a `subject` and a `budget` need a ledger.")
+        if self.ledger is not None and (self.simulate or self.from_releases):
+            raise InvalidInput("a `ledger` is for real releases: a simulation spends nothing.")
+        require_files(self.output, self.png)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a stream, and what is publicly known of the measurements.
+
+    intercept      Add a constant to the features.
+    time NAME      Public column of times or dates, written with what is released. Left out, and
+                   the features too: a column of dates is taken for it.
+    correlation R  Correlation of a measurement with the one before, given the features: for the
+                   exposure by neighbours in time. Needs the residual variance, and no lags.
+    """
+
+    target: str = "y"
+    features: str | None = None
+    intercept: bool = False
+    time: str | None = None
+    residual_variance: float | None = None
+    correlation: float | None = None
+
+
+@dataclass(frozen=True)
+class Restart:
+    """What lets a stream last longer than a process.
+
+    checkpoint FILE  File in which the stream is saved after every block; the same command then
+                     goes on. It is as sensitive as the measurements.
+    replay           After a restart the input begins again (default for files) or continues with
+                     new measurements. Standard input with a checkpoint must state which.
+    known STEP       Last step that the analyst has. Up to it nothing is drawn again, also where
+                     the checkpoint or the ledger are from a backup.
+    block N          Rows per block: one line of estimates, one save.
+    """
+
+    checkpoint: Path | None = None
+    replay: bool | None = None
+    known: int | None = None
+    block: int = 1
+
 
 @dataclass(frozen=True)
 class StreamPlan:
     """The choices for one stream."""
 
     source: str  # a file, or "-"
-    target: str
+    promise: Promise
+    columns: Columns
     features: list[str] | None
-    level: pv.StreamLevel
-    variance: float | None
-    intercept: bool
-    sides: Sides
-    json_in: bool
-    json_out: bool
-    output: Output
-    block: int
-    checkpoint: Path | None
-    replay: bool | None  # after a restart: the input begins again, or goes on
-    trial: Trial
-    account: LedgerOptions = field(default_factory=LedgerOptions)
-    known: int | None = None  # the last step that the analyst has
-    span: tuple[float, float] | None = None  # of the measurements, public
-    sensitivity: float | None = None
-    spent: Spent | None = None  # of a simulation
-    said: Statement | None = None  # of real releases
-    time: str | None = None  # the column of times, public; None: looked for
-    correlation: float | None = None  # of neighbours in time, publicly known
+    choices: Choices
+    restart: Restart = field(default_factory=Restart)
+    json_in: bool = False
+    json_out: bool = False
     format: Format = field(default_factory=Format)  # how text files are written
-    stated: float | None = None  # variance of a measurement given its features, as it was stated
-    drawn: bool = False  # estimates along the stream are wanted for a picture
 
-    def require_different_files(self) -> None:
+    def __post_init__(self) -> None:
+        self._require_different_files()
+        self.choices.require_sense()
+        columns, known = self.columns, self.restart.known
+        real = not (self.choices.simulate or self.choices.from_releases)
+        refused = {
+            "a figure (`png`) is of estimates, not of releases.": (
+                self.choices.png is not None and self.choices.to_releases
+            ),
+            "a `correlation` is between -1 and 1. It needs a `residual_variance`, and no `lags`.": (
+                columns.correlation is not None
+                and (
+                    columns.residual_variance is None
+                    or abs(columns.correlation) >= 1
+                    or self.promise.level.reach > 0
+                )
+            ),
+            "`known` is for real releases: a simulation may be drawn again.": (
+                known is not None and not real
+            ),
+        }
+        for sentence, is_refused in refused.items():
+            if is_refused:
+                raise InvalidInput(sentence)
+
+    @property
+    def replay(self) -> bool | None:
+        """After a restart: the input begins again, or goes on; None: not known."""
+        stated = self.restart.replay
+        return True if stated is None and self.source != "-" else stated
+
+    def _require_different_files(self) -> None:
         """Input, output, checkpoint, ledger and picture: none may write over another."""
         named = {
             "the input": None if self.source == "-" else Path(self.source),
-            "the output": self.output.output,
-            "the checkpoint": self.checkpoint,
-            "the picture": self.output.png,
-            "the ledger": self.account.ledger,
+            "the output": self.choices.output,
+            "the checkpoint": self.restart.checkpoint,
+            "the picture": self.choices.png,
+            "the ledger": self.choices.ledger,
         }
         seen: dict[Path, str] = {}
         for name, path in named.items():

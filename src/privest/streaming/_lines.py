@@ -63,29 +63,31 @@ def released_records(release: pv.Release, public: Public) -> list[dict[str, Any]
 
 
 def estimated_record(
-    found: StreamConclusion | None, names: Sequence[str], step: int, time: dict[str, str],
-    hidden: Sequence[str], *, nested: bool,
+    found: StreamConclusion | None, estimator: pv.PrivateRLS, names: Sequence[str],
+    time: dict[str, str], *, nested: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The estimate after a step; for JSON by kind, for CSV as columns. None: not identifiable."""
-    nothing: list[Any] = [None] * len(names)
-    values, stated, blocks = dict(zip(names, nothing)), nothing, nothing
-    if found is not None:
-        values = dict(zip(names, found.value.tolist()))
-        if found.stated_error is not None:
-            stated = plain(found.stated_error)
-        if found.by_blocks is not None:
-            blocks = plain(found.by_blocks.standard_error)
-    record: dict[str, Any] = {"step": step} | time
-    if not nested:
-        errors = {f"{name}_error": error for name, error in zip(names, stated)}
-        return record | values | errors | {f"{n}_block_error": e for n, e in zip(names, blocks)}
-    if found is None:
-        return record | {"identifiable": False, "hidden": list(hidden)}
-    ends = plain(found.interval())
-    return record | {
-        "identifiable": True, "estimate": values, "standard_error": dict(zip(names, stated)),
-        "block_error": dict(zip(names, blocks)), "interval": dict(zip(names, ends)),
-    }  # fmt: skip
+    record: dict[str, Any] = {"step": estimator.steps - 1} | time
+    if found is None and nested:
+        return record | {"identifiable": False, "hidden": hidden_names(estimator, names)}
+    nothing = [None] * len(names)
+    blocks = None if found is None else found.by_blocks
+    columns = {
+        "estimate": None if found is None else found.value,
+        "standard_error": None if found is None else found.stated_error,
+        "block_error": None if blocks is None else blocks.standard_error,
+    }
+    by_name = {
+        kind: dict(zip(names, nothing if own is None else plain(own)))
+        for kind, own in columns.items()
+    }
+    if found is not None and nested:
+        by_name["interval"] = dict(zip(names, plain(found.interval())))
+        return record | {"identifiable": True} | by_name
+    endings = {"estimate": "", "standard_error": "_error", "block_error": "_block_error"}
+    for kind, ending in endings.items():
+        record |= {f"{name}{ending}": value for name, value in by_name[kind].items()}
+    return record
 
 
 def hidden_names(estimator: pv.PrivateRLS, names: Sequence[str]) -> list[str]:

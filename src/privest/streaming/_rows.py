@@ -8,16 +8,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, plural
+from privest.arrays import Array
 from privest.data.cells import absent_columns, is_date, is_number, number, numbers
-from privest.data.format import Format
-from privest.data.lines import csv_records, csv_rows, json_records, open_lines, require_width
+from privest.data.lines import csv_records, csv_rows, json_records, require_width
 from privest.errors import InvalidInput
 from privest.stream_file import OWN, steps_only
 from privest.streaming._choices import StreamPlan
@@ -36,44 +34,38 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """An iterator of rows; the names of the features are known once it is made.
+    """An iterator over the rows of `lines`; the names of the features are known once it is made.
 
-    CSV needs a first line that names the columns; JSON lines are objects. Without `features` they
-    are all columns but `value` and those of `others`, and but one of dates, whose name is then in
-    `times` (or `time`, where it is given). `finite`: refuse an infinite measurement, as simulations
-    do; a real release clips it. `reading`: how CSV is written; `file`: its name.
+    CSV needs a first line that names the columns; JSON lines are objects. Where the plan names no
+    features, all columns but the measurement are, and but one of dates, which is then in `times`.
+    A simulation refuses infinite measurements; a real release clips them. `facts`: what the first
+    line of releases says, once it is read.
     """
 
-    def __init__(
-        self,
-        lines: Iterable[str],
-        *,
-        json_lines: bool,
-        value: str,
-        features: Sequence[str] | None,
-        others: Sequence[str] = (),
-        finite: bool = True,
-        time: str | None = None,
-        reading: Format = Format(),  # noqa: B008 - frozen
-        file: str = "",
-    ) -> None:
-        self.times = [] if time is None else [time]
-        self.value, self.others, self.finite = value, tuple(others), finite
-        self._plain, self._reading = reading.plain or json_lines, reading
-        self._records, names = (
-            json_records(lines, any_number=not finite)
-            if json_lines
-            else csv_records(lines, separator=reading.separator_of(file))
-        )
+    def __init__(self, lines: Iterable[str], plan: StreamPlan) -> None:
+        received = plan.choices.from_releases
+        self.facts: dict[str, Any] = {}
+        self.value = "z" if received else plan.columns.target
+        self.others = tuple(name for name in OWN if name != "z") if received else ()
+        self.finite = received or plan.choices.simulate
+        self.times = [] if plan.columns.time is None else [plan.columns.time]
+        self._plain, self._format = plan.format.plain or plan.json_in, plan.format
+        if plan.json_in:
+            lines = steps_only(lines, self.facts) if received else lines
+            self._records, names = json_records(lines, any_number=not self.finite)
+        else:
+            separator = plan.format.separator_of(plan.source)
+            self._records, names = csv_records(lines, separator=separator)
         self.empty = names is None
-        self.features = list(features or ())
+        self.features = list(plan.features or ())
         if names is None:
             return
-        if features is None:
-            self.features = [name for name in names if name not in (value, *others, *self.times)]
-            if time is None:
+        if plan.features is None:
+            taken = (self.value, *self.others, *self.times)
+            self.features = [name for name in names if name not in taken]
+            if not self.times:
                 self._look_for_times()
-        self._check(names, certain=json_lines)
+        self._check(names, certain=plan.json_in)
 
     def _look_for_times(self) -> None:
         """A column whose first cell is a date is one of times. (Features, so public by choice.)"""
@@ -121,17 +113,14 @@ class Rows:
                 found = self._checked(record, line)
             *features, value = found
             given = {name: record.get(name) for name in self.others}
-            yield Row(features, value, given, self._time(record, line))
+            times = tuple(_text(record.get(name)) for name in self.times)
+            if any(len(text) > LONGEST_TIME for text in times):
+                raise InvalidInput(f"line {line}: a time has more than {LONGEST_TIME} letters.")
+            yield Row(features, value, given, times)
 
     def _cells(self, cells: tuple[Any, ...]) -> Sequence[Any]:
         """Cells that hold numbers, with decimal points."""
-        return cells if self._plain else [*map(self._reading.with_point, cells)]
-
-    def _time(self, record: dict[str, Any], line: int) -> tuple[str, ...]:
-        found = tuple(_text(record.get(name)) for name in self.times)
-        if any(len(text) > LONGEST_TIME for text in found):
-            raise InvalidInput(f"line {line}: a time has more than {LONGEST_TIME} letters.")
-        return found
+        return cells if self._plain else [*map(self._format.with_point, cells)]
 
     def _checked(self, record: dict[str, Any], line: int) -> list[float]:
         """One by one: the features, all of them there, and the measurement, perhaps missing."""
@@ -161,95 +150,45 @@ class Rows:
         return found
 
 
-def opened_rows(plan: StreamPlan, stack: ExitStack) -> tuple[Rows, dict[str, Any]]:
-    """Rows as they come, and what the first line of releases says once it is read."""
-    lines = stack.enter_context(open_lines(plan.source, format=plan.format))
-    received = plan.sides.from_releases
-    facts: dict[str, Any] = {}
-    rows = Rows(
-        steps_only(lines, facts) if received and plan.json_in else lines,
-        json_lines=plan.json_in,
-        value="z" if received else plan.target,
-        features=plan.features,
-        others=[name for name in OWN if name != "z"] if received else (),
-        finite=received or plan.trial.simulate,
-        time=plan.time,
-        reading=plan.format,
-        file=plan.source,
-    )
-    return rows, facts
-
-
 def read_series(
-    lines: Iterable[str], count: int, columns: str | None, inputs: Sequence[str] = (),
+    lines: Iterable[str], measured: Sequence[str] | None, inputs: Sequence[str] | None = (),
     *, finite: bool = True,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Readings (K, m) of K steps, NaN where a cell is missing, and public inputs (K, p).
+    """Measurements (K, m) of K steps, NaN where a cell is missing, and public inputs (K, p).
 
-    No step is lost in silence. `finite`: refuse infinite measurements, as simulations do; a
-    real release clips them. Without `columns` all that are no inputs are measurements.
+    One of the two lists may be None: all columns that are not in the other. `finite`: refuse
+    infinite measurements, as simulations do; a real release clips them.
     """
-    rows, names = _named(lines, columns is None)
-    _require_names(inputs, names, "inputs")
-    chosen = _measured(names, columns, inputs)
-    if len(chosen) != count:
-        raise InvalidInput(
-            f"the model has {plural(count, 'measurement')} per step; given: "
-            f"{plural(len(chosen), 'column')}. Choose that many."
-        )
-    place, beside = ([names.index(name) for name in some] for some in (chosen, inputs))
-    found, public = [], []
-    for line, cells in _steps(rows, names):
-        found.append([_reading(cells[j], line, j + 1, finite) for j in place])
-        public.append([_input(cells[j], line, j + 1) for j in beside])
-    if not found:
-        raise InvalidInput("the input has no rows.")
-    return np.array(found), np.array(public).reshape(len(public), len(beside))
-
-
-def _measured(names: Sequence[str], columns: str | None, inputs: Sequence[str]) -> list[str]:
-    """The columns of measurements: those named, or all that are no inputs."""
-    if columns is None:
-        chosen = [name for name in names if name not in inputs]
-    else:
-        chosen = [name.strip() for name in columns.split(",")]
-    _require_names(chosen, names, "measurements")
-    if set(chosen) & set(inputs):
-        raise InvalidInput("a column cannot be a measurement, which is private, and an input.")
-    return chosen
-
-
-def read_inputs(lines: Iterable[str], columns: Sequence[str] | None) -> Array:
-    """Public inputs (K, p), all of them there; of all columns, or of those that are named."""
-    rows, names = _named(lines, columns is None)
-    chosen = names if columns is None else columns
-    _require_names(chosen, names, "inputs")
-    place = [names.index(name) for name in chosen]
-    found = [[_input(cells[j], line, j + 1) for j in place] for line, cells in _steps(rows, names)]
-    if not found:
-        raise InvalidInput("it has no rows.")
-    return np.array(found)
-
-
-def _named(
-    lines: Iterable[str], must_name: bool
-) -> tuple[Iterator[tuple[int, list[str]]], list[str]]:
-    """The rows after the first, and the names in the first."""
     rows = csv_rows(lines)
     names = [name.strip() for name in next(rows, (0, []))[1]]
     if not names:
         raise InvalidInput("the input has no rows.")
-    if must_name and any(is_number(name) for name in names):
+    if (measured is None or inputs is None) and any(is_number(name) for name in names):
         raise InvalidInput("the first line must name the columns; it holds numbers.")
-    return rows, names
-
-
-def _require_names(chosen: Sequence[str], names: Sequence[str], what: str) -> None:
-    absent = [name for name in chosen if name not in names]
-    if absent:
+    if measured is None:
+        measured = [name for name in names if name not in (inputs or ())]
+    if inputs is None:
+        inputs = [name for name in names if name not in measured]
+    if set(measured) & set(inputs):
+        raise InvalidInput("a column cannot be a measurement, which is private, and an input.")
+    chosen = [*measured, *inputs]
+    if absent := [name for name in chosen if name not in names]:
         raise InvalidInput(f"the input has {absent_columns(absent, names, certain=False)}")
     if len(set(chosen)) != len(chosen) or any(names.count(name) > 1 for name in chosen):
-        raise InvalidInput(f"the columns of the {what} must have different names.")
+        raise InvalidInput("the columns that are used must have different names.")
+    place, beside = ([names.index(name) for name in some] for some in (measured, inputs))
+    found, public = [], []
+    for line, cells in _steps(rows, names):
+        found.append([_cell(cells[j], line, j + 1, finite) for j in place])
+        public.append([_cell(cells[j], line, j + 1, True) for j in beside])
+        if gaps := [j for j, value in zip(beside, public[-1]) if math.isnan(value)]:
+            raise InvalidInput(
+                f"line {line}, column {gaps[0] + 1}: an input is missing. Inputs are public and "
+                "must be given; only a measurement may be missing."
+            )
+    if not found:
+        raise InvalidInput("the input has no rows.")
+    return np.array(found), np.array(public).reshape(len(public), len(beside))
 
 
 def _steps(
@@ -270,23 +209,13 @@ def _steps(
         yield line, cells
 
 
-def _reading(cell: str, line: int, column: int, finite: bool) -> float:
+def _cell(cell: str, line: int, column: int, finite: bool) -> float:
     try:
         found = number(cell)
     except ValueError:
         raise InvalidInput(f"line {line}, column {column} is not a number.") from None
     if finite and math.isinf(found):
         raise InvalidInput(f"line {line}, column {column} must be finite.")
-    return found
-
-
-def _input(cell: str, line: int, column: int) -> float:
-    found = _reading(cell, line, column, True)
-    if math.isnan(found):
-        raise InvalidInput(
-            f"line {line}, column {column}: an input is missing. Inputs are public and must be "
-            "given; only a measurement may be missing."
-        )
     return found
 
 

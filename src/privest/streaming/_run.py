@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 import privest as pv
+from privest.arrays import plural
 from privest.data.cells import require_no_formula
 from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import StreamConclusion, conclude
 from privest.files import make_folder
+from privest.privacy import exposures
 from privest.reading import optional, read_count, read_fields, read_number, require_parameters
 from privest.report.figures import BAND, Trail
+from privest.report.sections import Sentence
 from privest.stream_file import facts_of, linked
 from privest.streaming._choices import StreamPlan
 from privest.streaming._lines import (
@@ -29,70 +33,54 @@ from privest.streaming._lines import (
     Public,
     as_lines,
     estimated_record,
-    hidden_names,
     released_records,
     sent_since,
 )
-from privest.streaming._rows import Row
+from privest.streaming._rows import Row, Rows
 from privest.streaming._sides import Analyst, Owner, owner_of
-
-INTERCEPT = "intercept"
 
 
 class StreamRun:
     """The two sides that are wanted here, the place in the input, and the output."""
 
-    def __init__(
-        self,
-        plan: StreamPlan,
-        features: Sequence[str],
-        stack: ExitStack,
-        times: Sequence[str] = (),
-        facts: dict[str, Any] | None = None,
-    ) -> None:
-        self.plan, self.features, self.times = plan, list(features), list(times)
-        self.facts = {} if facts is None else facts  # of releases that are read, once they are
-        self.last: dict[str, str] = {}  # the time of the last measurement
-        self.names = [INTERCEPT, *features] if plan.intercept else self.features
+    def __init__(self, plan: StreamPlan, rows: Rows, stack: ExitStack) -> None:
+        self.plan, self.rows, self.stack = plan, rows, stack
+        self.features, self.times = rows.features, rows.times
+        self.names = ["intercept", *self.features] if plan.columns.intercept else self.features
         require_parameters(len(self.names), "the features")
         if not plan.json_out:
             require_no_formula([*self.names, *self.times])
-        self.side: Owner | Analyst = self._side(stack)
+        self.side: Owner | Analyst = Analyst(plan.promise.level)
+        if not plan.choices.from_releases:
+            self.side = owner_of(
+                "stream", plan.promise, plan.choices, stack,
+                source=plan.source, columns=plan.columns.target,
+            )  # fmt: skip
         self.estimator = None
-        if not plan.sides.to_releases:
+        if not plan.choices.to_releases:
             # Where it is not known, rows are whitened by the privacy noise alone.
-            noise = pv.noise.Gaussian(cov=plan.variance or 0.0)
-            self.estimator = pv.PrivateRLS(plan.level, len(self.names), noise, blocks=True)
+            noise = pv.noise.Gaussian(cov=plan.columns.residual_variance or 0.0)
+            self.estimator = pv.PrivateRLS(plan.promise.level, len(self.names), noise, blocks=True)
+        self.last: dict[str, str] = {}  # the time of the last measurement
         self.chain = ""  # hash of the last line of releases
         self.told = -1  # the last step that the output has
         self.used, self.missing = 0, 0
         self.trail = Trail()
         self.digest = _hashed(repr(self.features))  # of the public columns that were used
-        self.output = LineOutput(plan.output.output, stack)
+        self.output = LineOutput(plan.choices.output, stack)
         self.source: Iterator[Row] = iter(())  # the rows that are left
-        self.checkpoint: pv.Checkpoint | None = None
-        if plan.checkpoint is not None:
-            make_folder(plan.checkpoint)
-            owner = self.side if isinstance(self.side, Owner) else None
-            self.checkpoint = stack.enter_context(
-                pv.Checkpoint(
-                    plan.checkpoint,
-                    mechanism=None if owner is None else owner.mechanism,
-                    estimator=self.estimator,
-                    source=None if owner is None else owner.source,
-                )
-            )
+        self.checkpoint = self._checkpoint()
         self.resumed = self._resume()
 
-    def _side(self, stack: ExitStack) -> Owner | Analyst:
-        plan = self.plan
-        if plan.sides.from_releases:
-            return Analyst(plan.level)
-        mechanism = pv.StreamMechanism(plan.level, range=plan.span, parts=False)
-        return owner_of(
-            "stream", mechanism, plan.trial, plan.account, stack, input_=plan.source,
-            columns=plan.target, sensitivity=plan.sensitivity,
-        )  # fmt: skip
+    def _checkpoint(self) -> pv.Checkpoint | None:
+        path, side = self.plan.restart.checkpoint, self.side
+        if path is None:
+            return None
+        make_folder(path)
+        of_owner: dict[str, Any] = {}
+        if isinstance(side, Owner):
+            of_owner = {"mechanism": side.mechanism, "source": side.source}
+        return self.stack.enter_context(pv.Checkpoint(path, estimator=self.estimator, **of_owner))
 
     @property
     def grid(self) -> float | None:
@@ -108,7 +96,7 @@ class StreamRun:
     @property
     def clipped(self) -> bool:
         """Whether measurements beyond a public range were clipped."""
-        return self.plan.span is not None or self.facts.get("range") is not None
+        return self.plan.promise.span is not None or self.rows.facts.get("range") is not None
 
     # --- taking up ------------------------------------------------------------------------------
 
@@ -118,10 +106,10 @@ class StreamRun:
         resumed = self.checkpoint is not None and self.checkpoint.resume()
         notes: dict[str, Any] = self._notes() if resumed else {"offset": 0, "lines": ""}
         real = isinstance(self.side, Owner) and not self.side.source.simulated
-        if not resumed and (plan.known is None or not real):
+        if not resumed and (plan.restart.known is None or not real):
             self._require_free(real)
         if isinstance(self.side, Owner) and real:
-            known = max(self._sent(notes), -1 if plan.known is None else plan.known)
+            known = max(self._sent(notes), -1 if plan.restart.known is None else plan.restart.known)
             self.side.start_from(known, rows_again=plan.replay is not False)
         self.output.begin(notes["offset"])
         if notes["lines"]:
@@ -132,17 +120,17 @@ class StreamRun:
         """Refuse an output that may hold releases of the same measurements."""
         again = "Continue it with its checkpoint, or state the last step that the analyst has "
         again += "(known: up to it nothing is drawn again), or "
-        if real and self.plan.account.ledger is not None and self.plan.replay is not False:
+        if real and self.plan.choices.ledger is not None and self.plan.replay is not False:
             again = "The ledger sends what it has of them again, as it was: "
-        self.plan.output.require_free(f"it may hold releases of these measurements. {again}")
+        self.plan.choices.require_free(f"it may hold releases of these measurements. {again}")
 
     def _sent(self, notes: dict[str, Any]) -> int:
         """The last step that the output holds beyond what was saved, −1 if none.
 
         It goes on after that, and `notes` say so.
         """
-        path = self.plan.output.output
-        begins = not notes["offset"] and self.plan.known is None and not notes["lines"]
+        path = self.plan.choices.output
+        begins = not notes["offset"] and self.plan.restart.known is None and not notes["lines"]
         if path is None or not path.is_file() or begins:
             return -1
         found = sent_since(path, notes["offset"], notes["lines"])
@@ -156,8 +144,7 @@ class StreamRun:
         """What an earlier run noted, of the form that `_save` gives it, taken up."""
         assert self.checkpoint is not None
         said, path = self.checkpoint.notes, self.checkpoint.path
-        kept = {what.removeprefix("--"): value for what, value in said.items()}  # as 0.2 wrote
-        changed = [what for what, value in self._same().items() if kept.get(what) != value]
+        changed = [what for what, value in self._same().items() if said.get(what) != value]
         if changed:
             raise CheckpointError(f"{path} was saved with another {changed[0]}: use the same.")
         counts = dict.fromkeys(("used", "missing", "offset"), read_count)
@@ -175,8 +162,8 @@ class StreamRun:
 
     def _require_replay_known(self) -> None:
         plan = self.plan
-        once = (self.checkpoint, plan.known, plan.account.ledger) != (None, None, None)
-        if once and plan.replay is None and not plan.sides.from_releases:
+        once = (self.checkpoint, plan.restart.known, plan.choices.ledger) != (None, None, None)
+        if once and plan.replay is None and not plan.choices.from_releases:
             raise InvalidInput(
                 "standard input with a checkpoint, a ledger or a known last step: state whether "
                 "after a restart it begins again (replay: rows already used are skipped) or goes "
@@ -185,22 +172,22 @@ class StreamRun:
 
     def _same(self) -> dict[str, Any]:
         """What must not change between the runs of one stream."""
-        plan, output = self.plan, self.plan.output.output
+        plan, output = self.plan, self.plan.choices.output
         return {
             "choice of columns": self.names,
-            "emit": plan.sides.to_releases,
+            "emit": plan.choices.to_releases,
             "output": None if output is None else str(output.resolve()),
             "output-format": plan.json_out,
-            "simulate": plan.trial.simulate,
-            "seed": plan.trial.seed,
-            "range": None if plan.span is None else list(plan.span),
+            "simulate": plan.choices.simulate,
+            "seed": plan.choices.seed,
+            "range": None if plan.promise.span is None else list(plan.promise.span),
         } | ({"time": self.times} if self.times else {})
 
     # --- work -----------------------------------------------------------------------------------
 
-    def take_up(self, rows: Iterable[Row]) -> None:
+    def take_up(self) -> None:
         """Find the place in the input from which `next_block` goes on."""
-        self.source, side = iter(rows), self.side
+        self.source, side = iter(self.rows), self.side
         if isinstance(side, Analyst):
             assert self.estimator is not None
             self.source = side.fresh(self.source, self.estimator.steps)
@@ -214,7 +201,7 @@ class StreamRun:
 
         With a ledger what is released is charged there before it is used or printed.
         """
-        side, size = self.side, self.plan.block
+        side, size = self.side, self.plan.restart.block
         rows = list(
             itertools.islice(self.source, side.rows(size) if isinstance(side, Owner) else size)
         )
@@ -225,7 +212,7 @@ class StreamRun:
     def _retire(self, side: Owner) -> None:
         """Retire steps that were sent and whose rows do not come again."""
         while side.retiring:
-            count = side.rows(self.plan.block)
+            count = side.rows(self.plan.restart.block)
             unknown = np.full((count, len(self.features)), np.nan)
             self._finish(side.retire(count), Public(self.features, unknown, self.times, ()))
 
@@ -264,7 +251,7 @@ class StreamRun:
         """Use a release, save it, print it, in this order."""
         if self.estimator is not None:
             H = np.nan_to_num(public.features)  # unknown ones are of steps that show nothing
-            H = np.insert(H, 0, 1.0, axis=1) if self.plan.intercept else H
+            H = np.insert(H, 0, 1.0, axis=1) if self.plan.columns.intercept else H
             self.estimator.update(release, H)
         self.missing += int(np.isnan(release.values).sum())
         self.last = public.time(-1)
@@ -282,7 +269,7 @@ class StreamRun:
             self.output.sync()  # what the offset speaks of must be on disk before the checkpoint
             self.checkpoint.save(pending=release, notes=notes | self._same())
         self.output.write(lines)
-        if self.plan.drawn and self.estimator is not None:
+        if self.plan.choices.png is not None and self.estimator is not None:
             found, step = self.concluded(), self.estimator.steps - 1
             if found is not None:
                 self.trail.add(step, found.value, np.diff(found.interval())[:, 0] / 2 / BAND)
@@ -294,7 +281,8 @@ class StreamRun:
             if self.estimator.steps - 1 <= self.told:
                 return ""
             found = self.concluded(whole=nested)  # a line of CSV has no intervals
-            return self.estimate_line(found, heading=not begun)
+            record = estimated_record(found, self.estimator, self.names, self.last, nested=nested)
+            return as_lines([record], json_lines=nested, heading=not begun)
         records = released_records(release, public)
         records = records[max(self.told + 1 - release.start, 0) :]
         if not nested or not records:
@@ -315,27 +303,17 @@ class StreamRun:
         if not self.estimator.identifiable:
             return None
         released = self.estimator.readings - self.missing
-        return conclude(
-            self.estimator, released, self.names, known=self.plan.variance is not None, whole=whole
-        )
-
-    def estimate_line(self, found: StreamConclusion | None, *, heading: bool) -> str:
-        """The line of an estimate, after the last row."""
-        assert self.estimator is not None
-        record = estimated_record(
-            found, self.names, self.estimator.steps - 1, self.last,
-            hidden_names(self.estimator, self.names), nested=self.plan.json_out,
-        )  # fmt: skip
-        return as_lines([record], json_lines=self.plan.json_out, heading=heading)
+        known = self.plan.columns.residual_variance is not None
+        return conclude(self.estimator, released, self.names, known=known, whole=whole)
 
     def _facts(self, side: Owner) -> dict[str, Any]:
         """The first line of releases."""
         plan = self.plan
         more: dict[str, Any] = {"times": self.times} if self.times else {}
         return facts_of(
-            plan.level, simulated=side.source.simulated, grid=side.source.grid,
-            readings=[plan.target], features=self.features, range=plan.span, ledger=side.place,
-            **more,
+            plan.promise.level, simulated=side.source.simulated, grid=side.source.grid,
+            readings=[plan.columns.target], features=self.features, range=plan.promise.span,
+            ledger=side.place, **more,
         )  # fmt: skip
 
 
@@ -343,8 +321,44 @@ def _hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _text(given: object, name: str) -> str:
-    """A text of any length: the lines of a block."""
+def _text(given: object, name: str) -> str:  # of any length
     if not isinstance(given, str):
         raise InvalidInput(f"{name} must be a text.")
     return given
+
+
+# --- sentences ------------------------------------------------------------------------------------
+
+
+def counts_of(run: StreamRun, *, stopped: bool) -> str:
+    """The number of rows, and what became of them."""
+    side = run.side
+    repeated = side.repeated if isinstance(side, Analyst) else 0
+    resent = side.resent if isinstance(side, Owner) else 0
+    parts = {
+        plural(run.used, "row"): True,
+        f"{run.missing:,} of them without a measurement": run.missing,
+        f"{repeated:,} repeated releases left out": repeated,
+        f"{plural(resent, 'step')} sent again as they were (measurements are not compared)": resent,
+        "resumed": run.resumed,
+        "stopped" + ("" if run.checkpoint is None else "; the same command goes on"): stopped,
+    }
+    return "; ".join(part for part, there in parts.items() if there) + "."
+
+
+def known_after(
+    level: pv.StreamLevel, correlation: float | None = None, variance: float | None = None
+) -> list[str]:
+    """How closely a reader guesses one measurement after the release.
+
+    With a correlation of neighbours in time and a residual variance, and without lags: also the
+    reader who smooths all releases.
+    """
+    shown_of_one = float(np.max(level.final_blocks().diagonal()))
+    if not shown_of_one > 0:
+        return []
+    said = [Sentence("unbiased_steps", {"least": 1 / math.sqrt(shown_of_one)})]
+    if correlation is not None and variance and not level.reach:
+        guesses = exposures.stream_sds(shown_of_one, correlation, math.sqrt(variance))
+        said.append(Sentence("guess_stream", dict(zip(("before", "others", "after"), guesses))))
+    return [one.text for one in said]

@@ -20,7 +20,7 @@ from privest.ledger import Entry, LedgerSource, cost_of
 from privest.mechanism.source import Protected, Source
 from privest.privacy import grid_statement
 from privest.stream_file import as_values
-from privest.streaming._choices import LedgerOptions, Trial
+from privest.streaming._choices import Choices, Promise
 from privest.streaming._rows import Row
 
 NOT_RECORDED = (
@@ -118,31 +118,24 @@ class Owner:
 
 
 def owner_of(
-    command: str,
-    mechanism: pv.StreamMechanism,
-    trial: Trial,
-    options: LedgerOptions,
-    stack: ExitStack,
-    *,
-    input_: str,
-    columns: str | None,
-    sensitivity: float | None,
-) -> Owner:
+    command: str, promise: Promise, choices: Choices, stack: ExitStack, *,
+    source: str, columns: str | None,
+) -> Owner:  # fmt: skip
     """The owner's side of a command: a simulation, a real release, or one with a ledger."""
-    level, facts = mechanism.level, (command, columns, mechanism.level.fingerprint)
-    if options.ledger is None:
-        return Owner(mechanism, trial.source(*facts))
+    mechanism, level = promise.mechanism(), promise.level
+    if choices.ledger is None:
+        return Owner(mechanism, choices.source(command, columns, level.fingerprint))
     most = float(np.max(level.final_blocks().diagonal()))
-    account = options.opened(stack, options.subject_of(input_, columns or "readings"), most)
+    account = choices.account(stack, source, columns or "readings", most)
     span = "" if mechanism.range is None else " {:g},{:g}".format(*mechanism.range)
-    said = None
+    sensitivity, said = promise.sensitivity, None
     if sensitivity is not None:  # of whole steps where the mechanism reveals no parts of them
         said = grid_statement(level, sensitivity=sensitivity, parts=mechanism.shows_mixed_parts)
-    source = account.source(
+    charged = account.source(
         cost_of(level, sensitivity=sensitivity, statement=said), start=0,
         key=f"{level.fingerprint[:12]}{span}", level=level.fingerprint, columns=columns,
     )  # fmt: skip
-    return Owner(mechanism, source)
+    return Owner(mechanism, charged)
 
 
 class Analyst:
@@ -154,14 +147,15 @@ class Analyst:
     def fresh(self, source: Iterable[Row], taken: int) -> Iterator[Row]:
         """Those after the first `taken` steps: repeated ones are dropped, a gap is an error."""
         for row in source:
-            step = _whole(row.given["step"])
+            try:
+                step = int(row.given["step"])
+            except (TypeError, ValueError, OverflowError):
+                raise InvalidInput("releases need a column 'step' of whole numbers.") from None
             if row.given["fingerprint"] not in (None, self.level.fingerprint):
                 raise InvalidInput(
                     "these releases were made with another level: state the same privacy (level, "
                     "or epsilon with delta and sensitivity) and the same lags."
                 )
-            if step is None:
-                raise InvalidInput("releases need a column 'step' of whole numbers.")
             self._require_one_grid(row.given["grid"])
             if step > taken:
                 raise InvalidInput(f"the release of step {taken} is missing: step {step} follows.")
@@ -189,10 +183,3 @@ class Analyst:
             start, len(z), as_values(z, self.grid), absent if absent.any() else None,
             self.level.fingerprint, not self.grid, self.grid,
         )  # fmt: skip
-
-
-def _whole(value: Any) -> int | None:  # noqa: ANN401 - a cell
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        return None

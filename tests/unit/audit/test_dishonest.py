@@ -206,9 +206,8 @@ def test_the_power_is_that_of_the_weakest_channel():
     laws = [Additive(Gaussian(1.0)), Additive(Laplace(1.0))]
     each = [certify(one, 1.0, samples=20_000).power for one in laws]
     assert each[0] != each[1]
-    for both in (laws, laws[::-1]):
-        found = certify(Componentwise(both), 1.0, samples=20_000)
-        assert found.power == pytest.approx(max(each))
+    found = certify(Componentwise(laws), 1.0, samples=20_000)
+    assert found.power == pytest.approx(max(each))
 
 
 @pytest.mark.parametrize("samples", [4, 20])

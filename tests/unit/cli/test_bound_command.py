@@ -119,7 +119,7 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
         (None, 0.04, -1, "eigenvalue -1"),
         (None, 0.04, "nan", "must be finite; it has NaN"),
         (None, 0.04, "inf", "must be finite; it has an infinity"),
-        (None, 0.04, "missing.csv", "--level missing.csv: neither a number nor an existing file"),
+        (None, 0.04, "missing.csv", "level missing.csv: neither a number nor an existing file"),
         (
             None,
             "missing.csv",

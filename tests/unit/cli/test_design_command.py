@@ -197,7 +197,7 @@ WRONG = {
     "no such coefficient": (["--standard-error", "agee=1"], "Did you mean 'age'?"),
     "below the classical bound": (["--standard-error", "age=0.0001"], "without any privacy it is"),
     "below what the cap allows": (
-        ["--standard-error", "age=0.004", "--cap", 0.1], "standard errors are at best 'age' 0.0"),
+        ["--standard-error", "age=0.004", "--cap", 0.1], "within the caps and limits"),
     "no such column": (["--groups", "wart"], "wart"),
     "groups of the target": (["--groups", "ldl"], "public column"),
 }  # fmt: skip

@@ -9,9 +9,9 @@ import pytest
 import privest as pv
 from privest.cli.app import COMMANDS, PANELS, loaded
 from privest.cli.options import listed, named_values
-from privest.cli.stream_options import Output, Privacy, read_value
 from privest.data.cells import joined
 from privest.errors import InvalidInput
+from privest.streaming import Output, Privacy, read_value
 from workflow_command import runner
 
 ONE = [name for name in COMMANDS if name not in ("ledger", "reproduce")]  # these are groups
@@ -169,4 +169,5 @@ def test_names_go_into_a_command_and_come_back():
 
 def test_a_row_goes_into_a_command_and_comes_back():
     row = {"a\nb": 1.5, "ward, floor": "x, y", "c": 2.0}
-    assert named_values(joined(f"{name}={value}" for name, value in row.items()), "--at") == row
+    text = joined(f"{name}={value}" for name, value in row.items())
+    assert named_values(listed(text), "--at") == row

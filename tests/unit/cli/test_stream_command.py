@@ -15,9 +15,8 @@ import pytest
 
 import privest as pv
 from privest.cli.stream import run as run_stream
-from privest.cli.stream_options import Output, Sides, Trial
 from privest.mechanism.source import seeded
-from privest.streaming import LineOutput, StreamPlan
+from privest.streaming import Choices, Columns, LineOutput, Privacy, Restart, StreamPlan, promised
 from workflow_command import called
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
@@ -198,9 +197,9 @@ def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
     whole = ok(meter, *COMMON, "--emit", "releases").stdout
     out, kept = tmp_path / "z.csv", tmp_path / "s.ckpt"
     plan = StreamPlan(
-        source=str(meter), target="load", features=None, level=pv.StreamLevel.constant(4.0),
-        variance=None, intercept=False, sides=Sides("releases"), json_in=False, json_out=False,
-        output=Output(out), block=7, checkpoint=kept, replay=True, trial=Trial(True, 3),
+        str(meter), promised(Privacy(level="4"), None), Columns(target="load"), None,
+        Choices(emit="releases", simulate=True, seed=3, output=out),
+        Restart(checkpoint=kept, block=7),
     )  # fmt: skip
     quiet = Console(file=io.StringIO())
     written, real = [], LineOutput.write
@@ -328,7 +327,7 @@ def test_ctrl_c_loses_nothing(tmp_path):
          "not finite"),
         ("[" * 100_000 + "\n", ["--input-format", "jsonl"], "not a JSON object"),
         ("x,y\n1,2\n", ["--simulate", "--seed", "-1"], "--seed"),
-        ("x,y\n1,2\n", ["--png", "p.png", "--emit", "releases"], "--png draws estimates"),
+        ("x,y\n1,2\n", ["--png", "p.png", "--emit", "releases"], "of estimates, not of releases"),
         ("x,y\n1,12.75abc\n", [], "line 2: 'y' is not a number"),
         ("x,y\n1,inf\n", ["--simulate"], "line 2: 'y' is not finite"),
         ("x,y\ninf,1\n", [], "line 2: 'x' is not finite"),

@@ -132,7 +132,7 @@ def test_times_pass_through_and_dates_are_not_refused(privest, tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        (("--correlation", 0.5), "needs --residual-variance"),
+        (("--correlation", 0.5), "(Here: --correlation, --residual-variance, --lags)"),
         (("--time", "evening", "--features", "evening"), "a feature already"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 from privest.data.cells import MISSING, is_number, number
 from privest.data.source import open_source
-from privest.streaming import Rows, read_series
+from privest.streaming import Choices, Columns, Privacy, Rows, StreamPlan, promised, read_series
 
 GAPS = ["", " ", ".", "NA", "na", "Na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none"]
 NUMBERS = [
@@ -34,12 +34,13 @@ def by_block(tmp_path, cell):
 
 
 def by_row(tmp_path, cell):
-    lines = iter(["a,b\n", f'"{cell}",1\n'])
-    return next(iter(Rows(lines, json_lines=False, value="a", features=["b"]))).value
+    promise = promised(Privacy(level="1"), None)
+    plan = StreamPlan("-", promise, Columns(target="a"), ["b"], Choices(simulate=True))
+    return next(iter(Rows(iter(["a,b\n", f'"{cell}",1\n']), plan))).value
 
 
 def by_step(tmp_path, cell):
-    return read_series(iter(["a,b\n", f'"{cell}",1\n']), 1, "a")[0][0, 0]
+    return read_series(iter(["a,b\n", f'"{cell}",1\n']), ["a"])[0][0, 0]
 
 
 @pytest.mark.parametrize("read", [by_block, by_row, by_step])

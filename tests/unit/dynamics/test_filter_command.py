@@ -364,7 +364,7 @@ def test_a_diagnosis_is_told_and_drawn(driven):
             "2 columns of 40 rows, one per step; received 1 column of",
         ),
         ({"--inputs": "u,w"}, "no column 'w'"),
-        ({"--inputs": "u,u", "--measurements": "y"}, "inputs must have different names"),
+        ({"--inputs": "u,u", "--measurements": "y"}, "must have different names"),
         ({"--inputs": "u,y", "--measurements": "y"}, "private, and an input"),
         ({"--inputs": ","}, "name at least one column"),
         ({"--inputs-file": "absent.csv", "--measurements": "y"}, "absent.csv"),

@@ -138,7 +138,7 @@ def _fetched(found):
 @pytest.mark.parametrize("name", ["Laplace", "Cauchy"])
 def test_blocks_follow_the_memory_and_change_nothing(name, monkeypatch):
     likelihood, z = PLAIN[name]
-    many = np.tile(z, (60, 1))
+    many = np.tile(z, (20, 1))
     results, blocks = [], []
     for free in (2**30, 2**10):
         stand_in_device.installed(monkeypatch, free)
