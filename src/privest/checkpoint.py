@@ -6,10 +6,10 @@ measurement, one killed after it resumes with `pending` and sends the same numbe
 measurement is ever released with two different noises.
 
 The file is a NumPy archive (plain arrays and JSON, no pickle), written beside the old one, forced
-to disk, and put in its place in one move. The mechanism's side is as sensitive as the measurements:
-it holds the last ones where the level looks back, and of a simulation the state of its generator,
-which removes the noise of earlier releases. Only its owner may read the file. For real
-noise only the release itself is stored: no key, no state, no draw.
+to disk, and put in its place in one move. It is as sensitive as the measurements: it holds the last
+ones where the level looks back, and of a simulation the state of its generator, which removes the
+noise of earlier releases. Only its owner may read it. For real noise only the release itself is
+stored: no key, no state, no draw.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ import numpy as np
 from privest.arrays import AnyArray
 from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import PrivateRLS
-from privest.files import OWNER_ONLY, atomic_file
+from privest.files import OWNER_ONLY, atomic_file, claimed
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import Protected, Source, as_source
 from privest.reading import (
@@ -44,17 +43,8 @@ from privest.reading import (
 )
 from privest.release import Release
 
-if sys.platform != "win32":
-    import fcntl
-
 FORMAT = "privest stream checkpoint"
 VERSION = 3  # 2: before real releases, which have a grid and a range
-
-
-def _names_with_values(given: object, name: str) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise InvalidInput(f"{name} must be names with values.")
-    return given
 
 
 def _as_given(given: object, name: str) -> object:
@@ -69,13 +59,9 @@ HEADER: dict[str, Callable[[object, str], Any]] = {
     "estimator": optional(read_text),
     "noise": optional(read_text),
     "grid": optional(read_number),
-    "range": _as_given,
-    "source": _as_given,
-    "pending": _as_given,
-    "notes": _names_with_values,
+    **dict.fromkeys(("range", "source", "pending", "notes"), _as_given),
 }
-# Of the arrays of numpy's generators.
-KINDS = chosen("uint8", "uint32", "uint64", "int32", "int64")
+KINDS = chosen("uint8", "uint32", "uint64", "int32", "int64")  # arrays of numpy's generators
 
 
 class Checkpoint:
@@ -94,8 +80,8 @@ class Checkpoint:
     draw new noise for measurements that were released. Compare with what was received before you
     go on, and hand in NaN for steps that were sent since (`privest stream` does both).
 
-    Raises CheckpointError if the file is damaged, of a newer version, belongs to another level,
-    model or noise, is in use by another process, or would be overwritten without `resume`.
+    Raises CheckpointError if the file is damaged, of another version, level, model or noise, in use
+    by another process, or would be overwritten without `resume`.
 
     >>> import tempfile, privest as pv
     >>> path = tempfile.mkdtemp() + "/stream.ckpt"
@@ -120,10 +106,8 @@ class Checkpoint:
         self.path = Path(path).resolve()  # one file and one lock, whatever links lead to it
         self.mechanism, self.estimator = mechanism, estimator
         self.source: Source | None = None
-        if isinstance(source, Source):
-            self.source = source
-        elif source is not None:
-            self.source = as_source(source)
+        if source is not None:
+            self.source = source if isinstance(source, Source) else as_source(source)
         elif mechanism is not None:
             self.source = Protected()
         self.pending: Release | None = None
@@ -238,12 +222,7 @@ class Checkpoint:
     def __enter__(self) -> Checkpoint:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- what belongs together ----------------------------------------------------------------
@@ -282,6 +261,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     try:
         text = as_text(arrays.pop("header", np.zeros(0)).tobytes(), "its header")
         header = read_fields(parse_json(text, "its header"), HEADER, "its header", others=True)
+        if not isinstance(header["notes"], dict):
+            raise InvalidInput("its notes must be names with values.")
     except InvalidInput as error:
         raise CheckpointError(f"{path} is not a stream checkpoint: {error}") from None
     if header["version"] != VERSION:
@@ -320,17 +301,11 @@ def _locked(path: Path) -> int | None:
     if sys.platform == "win32":
         return None  # no such locks there
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        return claimed(path)
+    except InvalidInput as error:
+        raise CheckpointError(f"{error} Two processes would release measurements twice.") from None
     except OSError as error:
         raise CheckpointError(f"cannot write beside {path}: {error.strerror}.") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise CheckpointError(
-            f"{path} is held by another process. Two of them would release measurements twice."
-        ) from None
-    return descriptor
 
 
 def _side(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:

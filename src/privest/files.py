@@ -30,14 +30,13 @@ def atomic_file(
     """A new file that takes the place of `path` when the block ends, in one move.
 
     It is written beside `path`, for its owner alone to read, forced to disk, given its permissions,
-    then moved; a link is followed, so the file it leads to is replaced. On any exception, on Ctrl-C
-    and SIGTERM too, what was there before is untouched and nothing is left behind (a process that
-    is killed leaves a file `.NAME.*.part`). Missing folders are made.
+    then moved; a link is followed. On any exception, on Ctrl-C and SIGTERM too, what was there
+    before is untouched and nothing is left behind (a process that is killed leaves a file
+    `.NAME.*.part`). Missing folders are made.
 
     `beside`: the name of that file, for a caller whose lock keeps others away; what a killed
     process left there goes first. `first`: of several who write at once, on one machine or many,
-    the first to end wins; the others get FileExistsError, and what they wrote is gone. A process
-    that is killed keeps nobody away.
+    the first to end wins; the others get FileExistsError.
     Raises InvalidInput if the file cannot be begun.
     """
     target = Path(path).resolve()
@@ -52,23 +51,18 @@ def atomic_file(
                 file.flush()
                 os.fsync(file.fileno())
                 os.chmod(part, permissions & ~_umask())
-            if first:
-                _link(part, target)
-            else:
+            if not first:
                 os.replace(part, target)
+            else:
+                try:
+                    os.link(part, target)  # fails where there is one, on NFS too
+                except FileExistsError:
+                    raise
+                except OSError as error:  # a file system without links
+                    raise _refused(target, error) from None
         finally:
             part.unlink(missing_ok=True)  # after the move there is none
         sync_folder(target.parent)
-
-
-def _link(part: Path, target: Path) -> None:
-    """Give the file its name, in one step that fails where there is one (on NFS too)."""
-    try:
-        os.link(part, target)
-    except FileExistsError:
-        raise
-    except OSError as error:  # a file system without links
-        raise _refused(target, error) from None
 
 
 def part_path(path: Path) -> Path:
@@ -141,9 +135,7 @@ def _umask() -> int:
 def atomic_write(
     path: str | os.PathLike[str], data: str | bytes, *, beside: Path | None = None
 ) -> None:
-    """The file with this content (text in UTF-8), whole or not at all, in a folder made if need be.
-
-    `beside`: as in `atomic_file`.
+    """The file with this content (text in UTF-8), whole or not at all; `beside`: see `atomic_file`.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "new" / "page.txt"
@@ -210,16 +202,16 @@ class Draft:
 def draft(path: Path) -> Iterator[Draft]:
     """The file that becomes `path` once it is published, written by one process at a time.
 
-    A lock on the file tells a process that is writing from one that was killed: the former is
-    refused here, what the latter left is handed over. On any exception, on Ctrl-C and SIGTERM too,
-    the file goes, unless it is `kept`. Missing folders are made.
+    A lock tells a process that is writing, which is refused here, from one that was killed, whose
+    file is handed over. On any exception, on Ctrl-C and SIGTERM too, the file goes, unless it is
+    `kept`. Missing folders are made.
     """
     target = path.resolve()
     part = part_path(target)
     with stopped_by_exception():
         make_folder(target)
         try:
-            descriptor = _claimed(part)
+            descriptor = claimed(part)
         except OSError as error:
             raise _refused(target, error) from None
         with os.fdopen(descriptor, "r+b") as file:  # the lock goes with it
@@ -235,18 +227,20 @@ def draft(path: Path) -> Iterator[Draft]:
 def held_lock(path: Path) -> Iterator[None]:
     """A file that is this process's alone as long as the block runs; made if it is not there.
 
-    The lock is the system's: it is free when the process ends, however it ends. The file stays.
-    Raises InvalidInput where another holds it.
+    The file stays. Raises InvalidInput where another process holds it.
     """
-    descriptor = _claimed(path)
+    descriptor = claimed(path)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def _claimed(part: Path) -> int:
-    """The descriptor of the file, locked; no file or link of another is written into."""
+def claimed(part: Path) -> int:
+    """The descriptor of a file, locked until it is closed, or until the process ends.
+
+    No file or link of another is written into.
+    """
     import fcntl
 
     while True:

@@ -1,4 +1,4 @@
-"""What leaves the data holder: z̃, and the public facts needed to use it. It cannot hold y."""
+"""What leaves the data owner: z̃, and the public facts needed to use it. It cannot hold y."""
 
 from __future__ import annotations
 
@@ -125,16 +125,9 @@ class Release(ReleaseRecord):
         if missing is not None and missing.size != self.steps:  # a part of these may miss no part
             missing = missing_in(np.isnan(values), sizes[first:last])
         elif missing is not None:
-            missing = missing[first:last]
-        return Release(
-            self.start + first,
-            last - first,
-            values,
-            missing if missing is not None and missing.any() else None,
-            self.fingerprint,
-            self.simulated,
-            self.grid,
-            self.level,
+            missing = missing[first:last] if missing[first:last].any() else None
+        return replace(
+            self, start=self.start + first, steps=last - first, values=values, missing=missing
         )
 
     def require(self, fingerprint: str, *, series: bool = False) -> None:
@@ -160,29 +153,21 @@ class Release(ReleaseRecord):
         good = isinstance(releases, list | tuple) and len(releases) > 0
         if not good or not all(isinstance(own, cls) and own.values.ndim == 1 for own in releases):
             raise InvalidInput("releases must be a list of releases of a stream, and not empty.")
-        first, steps = releases[0], 0
+        first, steps = releases[0], sum(own.steps for own in releases)
+        expected = first.start
         for own in releases:
-            if own.start != first.start + steps or own.fingerprint != first.fingerprint:
+            if own.start != expected or own.fingerprint != first.fingerprint:
                 raise InvalidInput(
                     "Releases must follow one another at one level: expected step "
-                    f"{first.start + steps}, received step {own.start}."
+                    f"{expected}, received step {own.start}."
                 )
-            if own.grid != first.grid:
-                raise InvalidInput("Simulated and protected releases cannot be joined into one.")
-            steps += own.steps
+            expected += own.steps
+        if len({own.grid for own in releases}) > 1:
+            raise InvalidInput("Simulated and protected releases cannot be joined into one.")
         values = np.concatenate([own.values for own in releases])
-        flags = [
-            np.zeros(own.steps, dtype=bool) if own.missing is None else own.missing
-            for own in releases
-        ]
-        if any(own.ndim > 1 for own in flags):
-            shape = len(values) // steps
-            flags = [np.broadcast_to(own.reshape(len(own), -1), (len(own), shape)) for own in flags]
-        missing = np.concatenate(flags)
-        simulated = any(own.simulated for own in releases)
         return cls(
-            first.start, steps, values, missing if missing.any() else None, first.fingerprint,
-            simulated, first.grid, first.level,
+            first.start, steps, values, _joined_flags(releases, values), first.fingerprint,
+            any(own.simulated for own in releases), first.grid, first.level,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -209,6 +194,17 @@ class Release(ReleaseRecord):
             record["missing"] = _flags(record["missing"], steps, len(values))
         _require_shown(values, record["missing"], steps)
         return record
+
+
+def _joined_flags(releases: Sequence[Release], values: Array) -> Flags | None:
+    """`missing` of releases one after another: a flag per step, or per value where one needs it."""
+    if all(own.missing is None for own in releases):
+        return None
+    flags = [np.zeros(own.steps, bool) if own.missing is None else own.missing for own in releases]
+    if all(own.ndim == 1 for own in flags):
+        return np.concatenate(flags)
+    by_step = all(len(own) == release.steps for own, release in zip(flags, releases))
+    return np.isnan(values).reshape(sum(map(len, releases)) if by_step else 1, -1)
 
 
 def missing_in(absent: Flags, sizes: Sequence[int]) -> Flags | None:

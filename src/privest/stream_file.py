@@ -1,11 +1,11 @@
-"""Releases of a stream as JSON lines: a first line of public facts, then a line a step.
+"""Releases of a stream as JSON lines: a first line of public facts, then a line per step.
 
     {"format": "privest stream release", "version": 1, "grid": 0.0009765625, …, "hash": "…"}
     {"step": 0, "fingerprint": "…", "grid": 0.0009765625, "z": 1812, …, "hash": "…"}
 
 z̃ = z·grid, z a whole number (simulated: grid is 0 and z̃ = z); null where nothing is shown. Several
-readings a step: z is a list, with null for one that shows nothing beside others that do. Every
-line carries the hash of all lines up to it,
+measurements per step: z is a list, with null for a missing one. Every line carries the hash of all
+lines up to it,
 
     hash_k = SHA-256(hash_{k−1} ‖ the line up to `, "hash"`) ,   hash_0 = the empty text,
 
@@ -19,7 +19,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,9 +52,9 @@ Sign = Callable[[bytes], str]
 def facts_of(
     level: StreamLevel, *, simulated: bool, grid: float, readings: Sequence[str], **more: object
 ) -> dict[str, Any]:
-    """The first line: what is public of a stream. Where a step has one reading, z·unit is it.
+    """The first line: what is public of a stream; `factors`: A_j of z̃_k = Σ_j A_j y_{k−j} + e_k.
 
-    `factors`: A_0, A_1, … of z̃_k = Σ_j A_j y_{k−j} + e_k.
+    `unit`: where a step has one measurement, z·unit is it and noise.
     """
     factors = level.blocks(level.reach, level.reach + 1)[:, 0]
     own = float(factors[0, 0, 0]) if level.block == 1 else 0.0
@@ -66,9 +66,9 @@ def facts_of(
 
 
 def step_records(release: Release, block: int, *, listed: bool) -> list[dict[str, Any]]:
-    """One record a step: whole numbers of the grid where there is one, None where nothing is shown.
+    """One record per step, z in whole numbers of the grid; None where nothing is shown.
 
-    `listed`: z as a list of the readings of a step, which are `block`; else it is one number.
+    `listed`: z as a list of the `block` measurements of a step; else it is one number.
     """
     values = release.values.reshape(-1, block)
     absent = np.isnan(values)
@@ -202,62 +202,51 @@ def check_lines(lines: Iterable[str], book: Book | None = None) -> CheckedLines:
 
     Raises InvalidInput, naming the line, for what was changed, left out or put in.
     """
-    found = _Checking(book)
+    facts: dict[str, Any] = {}
+    found = CheckedLines(facts, 0, 0, None if book is None else 0, False, "")
     for number, text in enumerate(lines, start=1):
         if not text.endswith("\n"):
-            found.torn = True
+            found = replace(found, torn=True)
             break
         try:
-            found.take(text[:-1], first=number == 1)
+            found = _next(found, text[:-1], book)
         except InvalidInput as error:
             raise InvalidInput(f"line {number}: {error}") from None
-    if found.facts is None:
+    if not facts:
         raise InvalidInput("this is not a release of a stream: it has no first line of facts.")
-    return CheckedLines(
-        found.facts, found.steps, found.missing, found.signed, found.torn, found.previous
-    )
+    return found
 
 
-class _Checking:
-    def __init__(self, book: Book | None) -> None:
-        self.book, self.facts, self.previous = book, None, ""
-        self.steps, self.missing, self.torn = 0, 0, False
-        self.signed = None if book is None else 0
-
-    facts: dict[str, Any] | None
-
-    def take(self, text: str, *, first: bool) -> None:
-        """The next line."""
-        parts = LINKED.match(text)
-        if parts is None or _hash(self.previous, parts[1]) != parts[2]:
-            raise InvalidInput("it, or a line before it, was changed, left out or put in.")
-        self.previous = parts[2]
-        if first:
-            self.facts = _facts(text)
-            if self.facts is None:
-                raise InvalidInput("the facts of the stream are not there.")
-            if self.book is not None:
-                self.book.facts(self.facts)
-        else:
-            self._step(parse_json(text, "it"))
-        if parts[3] is not None and self.book is not None:
-            if not self.book.check(parts[2].encode(), parts[3]):
-                raise InvalidInput("its signature is not one of this ledger.")
-            self.signed = self.steps
-
-    def _step(self, record: Any) -> None:  # noqa: ANN401 - whatever JSON holds
-        assert self.facts is not None
-        found = read_fields(record, STEP, "it", others=True)
-        same = all(found[name] == self.facts[name] for name in ("grid", "fingerprint"))
-        if found["step"] != self.steps or not same:
+def _next(found: CheckedLines, text: str, book: Book | None) -> CheckedLines:
+    """With one line more; the first one gives the facts."""
+    parts = LINKED.match(text)
+    if parts is None or _hash(found.hash, parts[1]) != parts[2]:
+        raise InvalidInput("it, or a line before it, was changed, left out or put in.")
+    steps, missing, signed = found.steps, found.missing, found.signed
+    if not found.facts:
+        found.facts.update(_facts(text) or {})
+        if not found.facts:
+            raise InvalidInput("the facts of the stream are not there.")
+        if book is not None:
+            book.facts(found.facts)
+    else:
+        record = parse_json(text, "it")
+        step = read_fields(record, STEP, "it", others=True)
+        same = all(step[name] == found.facts[name] for name in ("grid", "fingerprint"))
+        if step["step"] != steps or not same:
             raise InvalidInput("it is not the next step of this stream.")
-        z = None if found["z"] is None else np.array(found["z"], dtype=float).ravel()
+        z = None if step["z"] is None else np.array(step["z"], dtype=float).ravel()
         if z is not None:
-            as_values(z, found["grid"])  # None is NaN
+            as_values(z, step["grid"])  # None is NaN
         entry = optional(read_count)(record.get("entry"), "entry")
-        if self.book is not None:
-            self.book.step(self.steps, z, entry)
-        self.steps, self.missing = self.steps + 1, self.missing + (z is None)
+        if book is not None:
+            book.step(steps, z, entry)
+        steps, missing = steps + 1, missing + (z is None)
+    if parts[3] is not None and book is not None:
+        if not book.check(parts[2].encode(), parts[3]):
+            raise InvalidInput("its signature is not one of this ledger.")
+        signed = steps
+    return CheckedLines(found.facts, steps, missing, signed, False, parts[2])
 
 
 def _cell(given: object, name: str) -> Any:  # noqa: ANN401

@@ -127,7 +127,7 @@ def at_level(name, s):
 
 CHANNELS = [name for name, entry in CATALOGUE.items() if entry.channel is not None]
 BOUNDED = [name for name in CHANNELS if not CATALOGUE[name].supremum.startswith("∞")]
-CASES = {f"{name} at {s}": at_level(name, s) for name in BOUNDED for s in LEVELS}
+CASES = {f"{name} at {s}": at_level(name, s) for name in BOUNDED for s in (0.1, 10.0)}
 CASES |= {
     "inverse gaussian": Case(Inverse(Gaussian(0.25)), (1.0, -3.0), 1.0),
     "inverse gaussian, narrow": Case(Inverse(Gaussian(0.01)), (1.0, -0.2), 0.1),

@@ -56,7 +56,15 @@ def test_killed_at_random_moments(tmp_path, kind, kills):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
-@pytest.mark.parametrize(("kind", "kills"), [("real", 25), ("ledger", 15)])
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("real", 10),
+        ("ledger", 6),
+        pytest.param("real", 25, marks=pytest.mark.slow),
+        pytest.param("ledger", 15, marks=pytest.mark.slow),
+    ],
+)
 def test_real_noise_is_never_drawn_twice(tmp_path, kind, kills):
     """Nothing can be drawn again, and nothing was: one release a reading, however often sent."""
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else tmp_path

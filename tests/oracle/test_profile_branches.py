@@ -47,7 +47,12 @@ class Dense:
         return -0.5 * self.constant + 0.5 * self.cross**2 / self.square
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 1013, 1018, 1022, 1030])
+def seeds(quick, more):
+    """The first of them always, the others among the longer statistics."""
+    return [*quick, *(pytest.param(seed, marks=pytest.mark.slow) for seed in more)]
+
+
+@pytest.mark.parametrize("seed", seeds([0, 1, 2, 1013, 1022], [3, 4, 5, 1018, 1030]))
 def test_no_branch_is_above_the_threshold_where_a_mean_ends(seed):
     level, release = released(seed)
     found = dynamics.fit("ar1", release, level=level)
@@ -62,7 +67,7 @@ def test_no_branch_is_above_the_threshold_where_a_mean_ends(seed):
         assert off == pytest.approx(THRESHOLD, abs=0.05)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 1019])
+@pytest.mark.parametrize("seed", seeds([0, 3, 1019], [1, 2, 4, 5]))
 def test_a_root_has_no_interval_where_no_process_at_all_is_not_excluded(seed):
     level, release = released(seed)
     found = dynamics.fit("ar1", release, level=level)

@@ -67,13 +67,12 @@ def new_table(title: str, first: str, *others: str) -> Table:
 
 def print_json(record: Mapping[str, Any]) -> None:
     """A record for programs, with the names of the library; control characters are escaped."""
+
+    def spelled(found: re.Match[str]) -> str:
+        return found[0] if printable(found[0]) == found[0] else json.dumps(found[0])[1:-1]
+
     text = json.dumps(record, indent=1, ensure_ascii=False)
-    typer.echo(re.sub(r"[^\n -~]", _json_spelling, text))
-
-
-def _json_spelling(found: re.Match[str]) -> str:
-    letter = found[0]
-    return letter if printable(letter) == letter else json.dumps(letter)[1:-1]
+    typer.echo(re.sub(r"[^\n -~]", spelled, text))
 
 
 def tell_file(what: str, path: Path) -> None:

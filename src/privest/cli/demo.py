@@ -47,11 +47,7 @@ def demo(out: Path = Path("out/demo"), simulate: bool = False) -> None:
     out DIR   Folder to write to.
     simulate  Simulated noise of a fixed seed: the same page in every run.
     """
-    _show(to_people(), out, SEED if simulate else None)
-
-
-def _show(console: Console, folder: Path, seed: int | None) -> None:
-    """Run it, print it, and say where the page is."""
+    console, folder, seed = to_people(), out, SEED if simulate else None
     people, reference, plan_file, release, page = (folder / name for name in FILES)
     spec = Spec(
         people.name,

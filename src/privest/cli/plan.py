@@ -6,7 +6,6 @@ that have no option.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -269,11 +268,12 @@ def spec_of(
     given: dict[str, Any] = {
         "model": of_model,
         "privacy": privacy.section(targets),
-        "public": _given(public, *(one.name for one in fields(public))),
+        "public": _given(public, *vars(public)),
     }
     for text in files.set or []:
         _set(given, text)
-    given["format"] = _with_format(given.get("format", {}), files.format)
+    of_format = format_of(files.format)
+    given["format"] = given.get("format", {}) | _given(of_format, *vars(of_format))
     old: dict[str, Any] = (
         {"version": PLAN_VERSION, "data": source, "privacy": {"form": "aggregate"}}
         if base is None
@@ -300,13 +300,7 @@ def _changed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _given(options: object, *names: str) -> dict[str, Any]:
-    return {n: getattr(options, n) for n in names if getattr(options, n) is not None}
-
-
-def _with_format(other: dict[str, Any], given: list[str] | None) -> Any:  # noqa: ANN401
-    found = format_of(given)
-    stated = {one.name: getattr(found, one.name) for one in fields(found)}
-    return other | {n: v for n, v in stated.items() if v not in (None, ())}
+    return {n: getattr(options, n) for n in names if getattr(options, n) not in (None, ())}
 
 
 def _set(record: dict[str, Any], text: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -17,10 +17,9 @@ from privest.noise import Gaussian
 from privest.privacy import grid_statement
 from privest.privacy.exposures import DELTA, chance_of_side, informed_error
 from privest.reading import require_parameters
-from privest.records import Record
 from privest.report.describe import levels_section, one_level
 from privest.report.terminal import print_sections
-from privest.streaming import Privacy, Spent, read_table, read_value
+from privest.streaming import Privacy, read_table, read_value
 
 group(PRIVACY)(Privacy)
 RATES = (0.51, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80, 0.90, 0.99)  # of `privest levels`
@@ -55,29 +54,17 @@ def bound(privacy: Privacy, h: Path, noise_variance: str, json: bool = False) ->
         model = pv.LinearModel(matrix, noise=noise, names=names)
     found, spent = pv.bound(model, level), privacy.spent(level)
     _ = found.classical  # refused, with the reason, where H itself does not determine θ
-    if not json:
-        _print_bound(to_people(), found, model, level, spent)
-        return
-    print_json(
-        {
+    if json:
+        facts = {
             "privest": pv.__version__,
             "measurements": model.readings,
             "parameters": model.parameters,
             "level": level.number if level.number is not None else repr(level),
             "differential_privacy": None if spent is None else spent._asdict(),
-            **found.to_dict(),
         }
-    )
-
-
-def _print_bound(
-    console: Console,
-    found: pv.Bound,
-    model: pv.LinearModel,
-    level: pv.PrivacyLevel,
-    spent: Spent | None,
-) -> None:
-    """Standard errors parameter by parameter, then the sums."""
+        print_json(facts | found.to_dict())
+        return
+    console = to_people()
     console.print(shown(f"{model!r}"), soft_wrap=True)
     console.print(shown(f"{level!r}"), soft_wrap=True)
     if spent is not None:
@@ -86,6 +73,11 @@ def _print_bound(
             f"ε = {spent.epsilon:.4g}, δ = {spent.delta:g}, for data in which one measurement "
             f"differs by at most {spent.sensitivity:g}."
         )
+    _print_bound(console, found)
+
+
+def _print_bound(console: Console, found: pv.Bound) -> None:
+    """Standard errors parameter by parameter, then the sums."""
     console.print()
     if not found.identifiable:
         console.print(shown(found.identifiability.explain(), style="bold"))
@@ -112,36 +104,25 @@ def _print_bound(
 # --- levels ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Choice(Record):
-    """One level: an attacker is right between two values `apart` with at most `chance`.
-
-    reading_error   1/√s, the least sd of an unbiased guess
-    informed_error  sd of a reader's guess, where values vary with sd `spread`; None without one
-    chance_of_side  how often that reader guesses above or below the median
-    epsilon         of a real release at δ, where a range of width `apart` is enforced
-    """
+class Choice(NamedTuple):
+    """The largest level at which an attacker tells two values apart with at most `chance`."""
 
     chance: float
     level: float
-    reading_error: float
-    informed_error: float | None
-    chance_of_side: float | None
-    epsilon: float
+    reading_error: float  # 1/√s, the least sd of an unbiased guess
+    informed_error: float | None  # sd of a reader's guess, where values vary with a known sd
+    chance_of_side: float | None  # how often that reader guesses above or below the median
+    epsilon: float  # of a real release, where a range is as wide as the values are apart
 
 
-def choice(apart: float, chance: float, spread: float | None, delta: float) -> Choice:
-    """The largest level of real releases that keeps a chance."""
+def _choice(apart: float, chance: float, spread: float | None, delta: float) -> Choice:
     level = pv.PrivacyLevel.from_attacker(apart, chance).number
     assert level is not None
-    return Choice(
-        chance=chance,
-        level=level,
-        reading_error=1 / math.sqrt(level),
-        informed_error=None if spread is None else informed_error(level, spread),
-        chance_of_side=None if spread is None else chance_of_side(level, spread),
-        epsilon=grid_statement(level, sensitivity=apart, delta=delta).epsilon,
-    )
+    informed: tuple[float | None, float | None] = (None, None)
+    if spread is not None:
+        informed = informed_error(level, spread), chance_of_side(level, spread)
+    epsilon = grid_statement(level, sensitivity=apart, delta=delta).epsilon
+    return Choice(chance, level, 1 / math.sqrt(level), *informed, epsilon)
 
 
 @command()
@@ -171,10 +152,10 @@ def levels(
     if spread is not None:
         as_positive(spread, "--spread")
     rates = RATES if attacker is None else (attacker,)
-    found = [choice(apart, rate, spread, delta) for rate in rates]
+    found = [_choice(apart, rate, spread, delta) for rate in rates]
     if json:
         record = {"tolerance": apart, "spread": spread, "delta": delta}
-        print_json(record | {"levels": [one.to_dict() for one in found]})
+        print_json(record | {"levels": [one._asdict() for one in found]})
     elif attacker is None:
         print_sections(to_people(), [levels_section(found, apart, spread, delta)])
     else:
