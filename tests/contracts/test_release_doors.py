@@ -202,7 +202,7 @@ def test_noise_that_would_be_lost_in_rounding_is_refused(name, opened, tmp_path)
             door(level, y, 1, tmp_path)
         message = " ".join(str(told.value).split())
         assert "lost in rounding" in message
-        assert "reading is too large for this level" in message
+        assert "measurement is too large for this level" in message
         assert "or the level is too large" in message
         assert "1.2345" not in message
         assert str(Y[MOVED]) not in message

@@ -87,7 +87,7 @@ def test_gaussian_carries_exactly_the_level(level):
 
 def test_gaussian_differential_privacy():
     mechanism = GaussianMechanism.calibrated([1.0, 4.0], 2)
-    assert mechanism.mu(0.5) == pytest.approx(1.0)
+    assert mechanism.level.to_mu(sensitivity=0.5) == pytest.approx(1.0)
     assert mechanism.epsilon(0.5) == math.inf
 
 

@@ -266,7 +266,7 @@ def test_masked_readings_are_missing():
 def test_changing_sizes_need_whole_steps():
     level = pv.StreamLevel([np.eye(2), np.eye(3), np.eye(2)])
     mechanism, rng = pv.StreamMechanism(level), np.random.default_rng(0)
-    with pytest.raises(pv.errors.InvalidInput, match="next step has 2 readings"):
+    with pytest.raises(pv.errors.InvalidInput, match="next step has 2 measurements"):
         mechanism.simulate(np.zeros(3), rng)
     assert mechanism.simulate(np.zeros(5), rng).steps == 2
     with pytest.raises(pv.errors.InvalidInput, match="do not end with a step"):

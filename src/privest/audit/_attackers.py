@@ -87,18 +87,15 @@ def attack(
 
     `prior` = (mean, variance): the attacker's belief about each number attacked, independently.
 
-    Independent channels (`Componentwise`, or one `Channel`): each *input* u_i = (Ay + b)_i, by the
-      most likely u_i and E[u_i|z_i].
+    Independent channels: each *input* u_i = (Ay + b)_i, by the most likely u_i and E[u_i|z_i].
     Linear with Gaussian noise, as is running code: each *measurement* y_i, by the best unbiased
-      estimate and the posterior mean, both in closed form. A note says where an attacker beats the
-      release's own floor.
+      estimate and the posterior mean, both in closed form.
     Other mechanisms with a density: each measurement, by E[y_i|z] learnt by regression; needs a
       prior. Floors and van Trees' bound are those of the density.
-    Samplers, rotations and channels without a density: E[·|z] learnt by regression; needs a prior.
-      There is no likelihood, no floor of its own and no van Trees bound (`thm:Ocrbound`).
+    Samplers, rotations and channels without a density: the same without floors of their own
+      (`thm:Ocrbound`).
 
-    `level_floor` is aᵀ S⁺ a for a (a row of A, or e_i) in the range of S, 1/s for data perturbation
-    at level s; outside the range inf.
+    `level_floor` is aᵀ S⁺ a for a (a row of A, or e_i) in the range of S, outside it inf.
     The report contains the errors of private measurements: it is for the data owner only.
     Cost: per input about 1000 log-densities per trial, and as many with a prior.
 
@@ -187,10 +184,7 @@ def _attack_channel(i: int, channel: Channel, task: Task) -> Attack:
 
 
 def _averaged_information(channel: Channel, mean: float, deviation: float) -> float:
-    """E I(u), u ~ N(mean, deviation²), rounded up by its error: at most the supremum of I.
-
-    By quadrature where the channel has a formula for I(u); else the supremum stands in.
-    """
+    """E I(u), u ~ N(mean, deviation²), rounded up by its error: at most the supremum of I."""
     supremum, at = channel.worst, channel.worst_input
     if math.isnan(supremum):
         supremum = worst_input(channel, np.array([mean])).best.value
@@ -208,8 +202,7 @@ def _averaged_information(channel: Channel, mean: float, deviation: float) -> fl
 def _most_likely(channel: Channel, z: Array, near: float) -> tuple[Array, float]:
     """argmax_u p(z|u) for every z, and the share of z with no maximum inside the window.
 
-    A grid around the true input and around z, then golden section in the best cell. The maximum is
-    global up to peaks narrower than the grid: a tenth of a unit close to both centres.
+    A grid around the true input and around z, then golden section in the best cell.
     """
     distinct, back = np.unique(z, return_inverse=True)
     centres = np.column_stack([np.full(distinct.size, near), distinct])
@@ -356,11 +349,10 @@ def _linear_believers(mechanism: Mechanism, S: Array, task: Task, p: Array) -> l
 
 
 def _attack_vector(mechanism: Mechanism, task: Task) -> list[Attack]:
-    """One attack per measurement.
+    """One attack per measurement, the posterior mean by regression (`learnt`).
 
-    most likely value  of an affine release with a square A, which is solved exactly; no other one.
-    posterior mean     learnt by regression (`learnt`).
-    van Trees          [(E I + I/v)⁻¹]_ii, E I the mean of s sᵀ over draws (affine: known).
+    The most likely value is known for an affine release with a square A; van Trees' bound is
+    [(E I + I/v)⁻¹]_ii, E I the mean of s sᵀ over draws (affine: known).
     """
     y, m = task.truth, task.truth.size
     information = mechanism.information(y)

@@ -1,11 +1,9 @@
 """Calls of a sampler: low digits, later calls, other batch sizes, the global random state.
 
-The attack on floating-point noise by its low digits: fl(y + noise) cannot be every double, so some
-outputs have no noise that leads to them from another measurement y'.
-
-I_z(y) ≤ S implies, for every event, a Hellinger distance of its probabilities at y and y' of at
-most (y − y')ᵀS(y − y')/4 (lattice/PROOF.md §7). Events further apart than that, beyond the doubt
-of the draws, prove that the level is exceeded, whatever the release is.
+fl(y + noise) cannot be every double, so some outputs have no noise that leads to them from another
+measurement y': its low digits reveal y. I_z(y) ≤ S implies, for every event, a Hellinger distance
+of its probabilities at y and y' of at most (y − y')ᵀS(y − y')/4 (lattice/PROOF.md §7). Events
+surely further apart prove that the level is exceeded.
 """
 
 from __future__ import annotations

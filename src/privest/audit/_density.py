@@ -228,8 +228,8 @@ def checked_precision(mechanism: GaussianMechanism, places: Array) -> tuple[Arra
         ln p(z|y + hd) − 2 ln p(z|y) + ln p(z|y − hd) = −h² dᵀSd
 
     for every z, y, h and d if ln p is quadratic in y; then I_z(y) = S for every y. Checked to 1e-6
-    around 0, two fixed vectors and the `places` (k, m), along each coordinate, random directions
-    and the eigenvectors of S. Cost: 6(2m + 8) log-densities per place.
+    around 0, two fixed vectors and the `places` (k, m), along coordinates, random directions and
+    the eigenvectors of S.
     """
     S = mechanism.worst_information()
     m, top = mechanism.measurements, float(np.diagonal(S).max())
@@ -266,7 +266,6 @@ def worst_input(
     """Search for sup I(u), also at the `inputs`: a lower bound on the supremum.
 
     `domain`: the inputs to search; else 64 times the sizes among the public parameters (or 1).
-    A peak narrower than the resolution without an edge may be missed.
     Cost: about 20 integrals (30 to 300 ms each; milliseconds for a discrete channel), and 0.1 to
     0.5 s for the screen.
     """
@@ -419,11 +418,7 @@ def _lattice(channel: Channel, span: Span, asked: bool, least: float) -> Array:
 
 
 class Screen:
-    """Rough I(u) of a channel on the cells of a lattice (`shown`), and where that is not resolved.
-
-    Cost: four log-densities per node (41; outcomes of a discrete channel) and cell, and a numerical
-    density at 13 to 31 inputs.
-    """
+    """Rough I(u) on the cells of a lattice (`shown`), and where that is not resolved."""
 
     def __init__(self, channel: Channel, span: Span, lattice: Array) -> None:
         self.channel, self.span, self.lattice = channel, span, lattice

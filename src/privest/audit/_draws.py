@@ -68,7 +68,7 @@ class Drawn:
 
     said        a sentence: what was looked at and what would have been seen, or what is wrong.
     wrong_at    an input, or a y, at which the draws contradict the density, or None.
-    exact       the input itself came out, at several inputs: the information is infinite.
+    exact       the input itself came out: the information is infinite.
     power       the least excess of information that would have been seen with probability POWER.
     """
 

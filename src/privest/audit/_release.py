@@ -61,8 +61,6 @@ def release_checks(release: Release | Mechanism, S: PSD, look: Look) -> tuple[Ch
     low digits  no event of the low digits tells neighbours apart more than the level allows
     level       for running code with a claim: its noise is the one claimed
     attackers   no attacker who learns from 8000 pairs beats the van Trees bound of the level
-
-    Runs: 12,000 of the attacker; 4·`samples` for the rest.
     """
     box = _Box(release, S.size)
     level = float(S.dense()[0, 0])

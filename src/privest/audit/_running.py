@@ -190,7 +190,7 @@ def noise_test(mechanism: RunningMechanism, y: Array, look: Look) -> NoiseTest:
     covariance      the directions of least and most variance in one half of the runs: in the other
                     half Σ(wᵀe)² ~ χ².
     distribution    Kolmogorov and Smirnov's distance of all entries to the normal distribution.
-    atoms           exact outputs that move with y: some runs reveal it without noise.
+    atoms           exact outputs that move with y.
 
     Code that does what it claims fails with a probability below 1 − confidence over all places.
     """

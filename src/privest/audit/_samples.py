@@ -1,18 +1,16 @@
 """Information from samples alone: an estimate, and a lower bound with a confidence.
 
 For any statistic g of the release, I(y) ≥ (∂E g)²/Var g, with equality for the score. g is learnt
-on one part of the samples (splines) and judged on another: a bad fit makes the bound less tight,
-never wrong. The lower bound uses no derivative: the Fisher-Rao length of the path from y − h to
-y + h is at least the distance of its ends, and with a = e^{h·g} in √(pq) ≤ (a·p + q/a)/2
+on one part of the samples (splines) and judged on another. The lower bound uses no derivative: the
+Fisher-Rao length of the path from y − h to y + h is at least the distance of its ends, so
 
     h·sup √I ≥ arccos BC ,   BC = ∫ √(p₋ p₊) ≤ ½ (E₋ e^{hg} + E₊ e^{−hg})
 
-where the supremum runs over the segment y ± h: two means of bounded variables.
+with the supremum over the segment y ± h: two means of bounded variables.
 
-**Kinks.** Where p(z|·) has a kink at y, or an outcome vanishes there, differences average the two
+Kinks: where p(z|·) has a kink at y, or an outcome vanishes there, differences average the two
 one-sided scores: the estimate is too small, the lower bound holds.
-
-Atoms. The probability of one value that drops from p to q within h has information of at least
+Atoms: the probability of one value that drops from p to q within h has information of at least
 4(√p − √q)²/h²: infinite, as h is as small as floats allow.
 """
 
@@ -122,9 +120,8 @@ class Information(Record):
 class Sampled(Information):
     """DᵀI(y)D from samples around y, for directions D (m, k).
 
-    `error` has an allowance for what splines miss of a score that jumps or has no bound (6% from a
-    million samples, 12% from 200,000, 32% from 20,000; see MISSED). `lower` is reached somewhere on
-    the segments y ± reach_i·D_i, for all i together.
+    `error` has an allowance for what splines miss (6% from a million samples, 12% from 200,000, 32%
+    from 20,000; see MISSED). `lower` is reached somewhere on y ± reach_i·D_i, for all i together.
     """
 
     confidence: float
@@ -379,10 +376,7 @@ class _Statistic:
 def _fitted(low: list[Array], high: list[Array], step: Array) -> _Statistic:
     """The combination of splines that tells most about the direction in which y moved.
 
-        w = C⁻¹ Δμ/2h ,   which maximises (∂E g)²/Var g over g = φ·w
-
-    `low[i]` and `high[i]` are samples (n, q) at y − h_i e_i and y + h_i e_i. Cost: n·K² flops, K at
-    most a few hundred.
+    w = C⁻¹ Δμ/2h maximises (∂E g)²/Var g over g = φ·w; `low[i]`, `high[i]`: samples at y ± h_i e_i.
     """
     basis = Splines.through(np.concatenate([part[:ROWS] for part in (*low, *high)]), len(low[0]))
     below, above = [basis.moments(z) for z in low], [basis.moments(z) for z in high]
@@ -430,9 +424,8 @@ def _seen_unit(
     """About 1/√I in the direction v, from small samples, and a note if the domain set the limit.
 
     Moves start tiny and widen by 16 until the ends of y ± h·v are 2·SEEN apart (Fisher-Rao), the
-    sampler raises or returns NaN, or 10¹² times the size of y is reached. Then h is bisected. If no
-    move gets that far: the one that gets half of the most that was seen. The sampler answers at
-    y ± h·v for every h up to `most` units.
+    sampler does not answer, or 10¹² times the size of y is reached; then h is bisected. If no move
+    gets that far: the one that gets half of the most that was seen.
     """
 
     def apart(h: float) -> float | None:
@@ -519,8 +512,7 @@ def moving_atoms(
     """For each direction (column of D) a sentence on an atom that moves with y, or None.
 
     A first sample names the candidates, a second one at y counts them (k), a third at y ± h must
-    have half of them at most (c). For a value of equal probability at both places each of the k + c
-    is in either sample with probability ½: a binomial tail, below 1e-9 for all tests together.
+    have half of them at most (c): a binomial tail of k + c, below 1e-9 for all tests together.
     Outcomes of a quantiser stay where they are, and are not reported.
     """
     here, again, *others = rng.spawn(2 + 4 * D.shape[1])

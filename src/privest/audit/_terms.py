@@ -177,7 +177,6 @@ class Found:
     """The largest information of a channel that a search found, at which input, and its error.
 
     constant        the channel is a shift (p(z + c|u + c) = p(z|u)): one input stands for all.
-    evaluations     the number of inputs at which the information was integrated.
     disagrees_at    an input at which the channel's own formula for I(u) is wrong, or None.
     false_score_at  an input at which its own score is not the derivative of its log-density.
     span            the inputs that were searched; None: all of them, by the form of the channel.

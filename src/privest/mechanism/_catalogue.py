@@ -68,9 +68,8 @@ def calibrate(
     kind    a name of `CATALOGUE`, a class of channels, or a function s → channel within s.
     model   the model of the measurements, or how many there are.
     on      "data": channels on the measurements. A number or a diagonal S: one channel per
-            measurement at its own level; any other S = LLᵀ: unit channels on Lᵀy, I ≤ LLᵀ.
-            "estimate": channels on u = (HᵀH)^-½Hᵀy = (HᵀH)^½ θ̂, within s·I: I_z(y) = i·P_H. The
-            estimate is (HᵀH)^-½ z, unbiased where E z = u.
+            measurement at its own level; any other S = LLᵀ: unit channels on Lᵀy.
+            "estimate": channels on u = (HᵀH)^½ θ̂, within s·I; the estimate is (HᵀH)^-½ z.
 
     Raises NotCalibratable, with the reason, where no parameters keep the level.
 
@@ -253,7 +252,7 @@ _ENTRIES = [
 
 
 class Catalogue(dict[str, Entry]):
-    """Mechanisms by name; an unknown name is answered with the known ones."""
+    """Mechanisms by name."""
 
     def __missing__(self, name: str) -> Entry:
         raise InvalidInput(f"there is no mechanism {name!r}; there are: {', '.join(self)}.")

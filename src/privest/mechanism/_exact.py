@@ -59,9 +59,8 @@ class ExactChannels:
 
         z = b + shift + scale·g·(⌊w/g + W⌋ + X) ,   w = root·Ay ,   root·scale ≤ 1
 
-    w is never rounded before it is put on the grid: root·A is kept as the exact sum of two doubles.
-    So I_z(y) ≤ root²AᵀA ≤ AᵀA/scale² for the doubles A, literally, and z is computed from whole
-    numbers and public constants alone.
+    root·A is kept as the exact sum of two doubles, so I_z(y) ≤ root²AᵀA ≤ AᵀA/scale² for the
+    doubles A, literally; z is computed from whole numbers and public constants alone.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -30,11 +30,9 @@ class GaussianMechanism(Mechanism):
 
         ln p = −½‖z̃ − Lᵀy‖² − (r/2) ln 2π ,   score L(z̃ − Lᵀy) ,   I_z(y) = S for every y
 
-    With Gaussian w it attains the bound of `thm:crbound` (`optM`). The paper's release z = Sy + d,
-    d ~ N(0, S) (`eq:mech`), is z = L z̃ (`paper_release`), which has no density for singular S.
-    Unbiased: E z̃ = Lᵀy. No finite ε; exactly μ-GDP (`mu`).
-    Structure is kept: s·I on a million measurements is one number.
-    `range` (low, high) of every measurement: Lᵀy is clipped to what it allows.
+    With Gaussian w it attains the bound of `thm:crbound` (`optM`). The paper's z = Sy + d,
+    d ~ N(0, S) (`eq:mech`), is L z̃. No finite ε; exactly μ-GDP. s·I on a million measurements is
+    one number. `range` (low, high) of every measurement: Lᵀy is clipped to what it allows.
 
     >>> mechanism = GaussianMechanism.calibrated([[4.0, 2.0], [2.0, 1.0]], 2)
     >>> mechanism.outputs  # rank one: S = (2, 1)ᵀ(2, 1)
@@ -80,7 +78,7 @@ class GaussianMechanism(Mechanism):
     def release(
         self, y: ArrayLike, source: Source | None = None, trials: int | None = None
     ) -> Array:
-        """z̃ with protected noise (`mechanism.source.Protected`), multiples of 2⁻¹⁰; no seed.
+        """z̃ with protected noise, multiples of 2⁻¹⁰; no seed.
 
         I_z(y) ≤ S for every y (`literal`), E z̃ = Lᵀy inside the range; the noise has variance at
         most 1 + 3·2⁻²². No value is rejected: beyond the range it is clipped, NaN is missing, and
@@ -122,10 +120,6 @@ class GaussianMechanism(Mechanism):
     def worst_information(self) -> Array:
         return self._S.dense()
 
-    def mu(self, sensitivity: float | Adjacency) -> float:
-        """μ: the release is exactly μ-GDP if one measurement changes by at most `sensitivity`."""
-        return self.level.to_mu(sensitivity=sensitivity)
-
     def statement(
         self, sensitivity: float | Adjacency | None = None, *, delta: float = 1e-6
     ) -> Statement:
@@ -141,14 +135,6 @@ class GaussianMechanism(Mechanism):
         return grid_statement(
             self.level, sensitivity=sensitivity, range=self.range, widths=widths, delta=delta
         )
-
-    def paper_release(self, z: ArrayLike) -> Array:
-        """z = L z̃ = Sy + d, d ~ N(0, S): the paper's form of a release z̃."""
-        return self._times_factor(self._outputs(z))
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"level": self.level, "rank": self.outputs}
 
     def __repr__(self) -> str:
         return f"GaussianMechanism({self.level!r}, {plural(self.measurements, 'measurement')})"
@@ -212,8 +198,8 @@ def literal_terms(S: PSD) -> tuple[Terms, bool]:
     """(Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]] as `PSD.factor_terms`, and whether LLᵀ ≤ S is certain.
 
     A number or a diagonal: every root is the largest double whose square is not above the level.
-    Else L is shrunk by a factor 1 − τ, τ ≤ 1e-9, until S − LLᵀ ≥ 0 is proved. Where that fails (S
-    nearly singular, or more than 512 measurements coupled) the level is LLᵀ of these doubles.
+    Else L is shrunk by a factor 1 − τ, τ ≤ 1e-9, until S − LLᵀ ≥ 0 is proved; where that fails the
+    level is LLᵀ of these doubles.
     """
     own = S.pointwise
     if own is not None:

@@ -28,9 +28,8 @@ Points = Listed | Callable[[float], Listed]
 class Channel(ABC):
     """z ~ p(·|u) for one number u; every method takes arrays of any shape, elementwise.
 
-    A subclass (best a frozen data class whose fields are the public parameters) must give `sample`,
-    `log_density` and `worst`; the score is then computed by differences, the information by
-    quadrature or summation (`numerics`), with an error.
+    A subclass (best a frozen data class of its public parameters) must give `sample`, `log_density`
+    and `worst`; the score is then by differences, the information by quadrature or summation.
 
     discrete     z takes values on a countable set (`outcomes`) and p is a mass; else a density.
     WHY_NOT      why no choice of parameters bounds the information, where none does.
@@ -147,8 +146,8 @@ class Channel(ABC):
         outcomes       the values of a discrete z, or a function of u.
         worst          the supremum of the information over u, if you know it.
 
-        With a density alone, samples come from its inverse distribution function by numbers. With a
-        sampler alone, `privest.audit` estimates the information from samples.
+        With a density alone, samples invert its distribution function by numbers. With a sampler
+        alone, `privest.audit` estimates the information from samples.
 
         >>> channel = Channel.from_functions(log_density=lambda z, u: -np.abs(z - u) - np.log(2))
         >>> channel.sample([0.0, 5.0], np.random.default_rng(1)).shape
@@ -215,11 +214,6 @@ class Mechanism(ABC):
     def epsilon(self, sensitivity: float) -> float:
         """ε of pure differential privacy if one measurement changes by `sensitivity`; inf: none."""
         return math.inf
-
-    @property
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """The public parameters by name."""
 
     def _given(self, y: ArrayLike) -> Array:
         return of_size(as_array(y, "the measurements"), self.measurements)
@@ -319,8 +313,7 @@ class Componentwise(Mechanism):
         """z = u + shift + scale·e with protected noise e, for additive Laplace or Gaussian noise.
 
         I_z(y) ≤ Aᵀdiag(1/scale²)A for every y, literally. No value is rejected; NaN is missing, and
-        so is every z_i that depends on it. NotReleasable, whatever the measurements are, for other
-        channels.
+        so is every z_i that depends on it. NotReleasable for other channels.
         """
         return self._exact.release(y, source, trials)
 
@@ -358,12 +351,6 @@ class Componentwise(Mechanism):
             sum(c.epsilon(float(step)) for c, step in zip(self.channels, column) if step)
             for column in steps.T
         )
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        if self.common is not None:
-            return {"channel": type(self.common).__name__, **self.common.parameters}
-        return {f"channel {i}": channel.parameters for i, channel in enumerate(self.channels)}
 
     def __repr__(self) -> str:
         which = repr(self.common) if self.common is not None else f"{self.outputs} channels"

@@ -1,17 +1,15 @@
 """Multiplicative noise z = Du: D = 1/g, D of any distribution, or Gaussian with noise added.
 
-**Truncation** (`remark:truncation`), `truncate` = ε. The information j/u² is infinite at u = 0. So
-|u| < ε is replaced by v = ±ε with probabilities (ε ± u)/2ε, E v = u; any other u is v = u. With
-t = u/ε and the log-odds 2a = ln p_ε(z)/p_−ε(z),
+**Truncation** (`remark:truncation`), `truncate` = ε: |u| < ε, where the information j/u² has no
+bound, is replaced by v = ±ε with probabilities (ε ± u)/2ε. With t = u/ε, 2a = ln p_ε(z)/p_−ε(z),
 
     inside   p(z|u) = (1+t)/2 p_ε(z) + (1−t)/2 p_−ε(z)
              score = h/(1 + th)/ε ,   I = E[h²/(1 − t²h²)]/ε² ,   h = tanh a
     edge     I → k/ε² as |t| → 1 ,    k = E sinh² a = (∫ p_−ε²/p_ε dz − 1)/4
 
-I is even and convex in t inside: sup I = max(j, k)/ε². It is **infinite** where p_ε and p_−ε do
-not cover each other (D of one sign): a sign that is seen reveals which end it was. At the kink
-|u| = ε the information is the larger of its one-sided limits, the score that of the outside.
-Truncated factors are Gaussian or Laplace.
+I is even and convex in t inside: sup I = max(j, k)/ε², **infinite** where p_ε and p_−ε do not cover
+each other (D of one sign). At the kink |u| = ε the information is the larger of its one-sided
+limits, the score that of the outside.
 """
 
 from __future__ import annotations
@@ -182,15 +180,14 @@ class Factor(Channel):
 
 @dataclass(frozen=True)
 class Inverse(Factor):
-    """z = u/g, g = 1 + d, d ~ N(0, σ²) or Laplace(b): E 1/D = 1 (Ye et al. 2024).
+    """z = u/g, g = 1 + d, d ~ N(0, σ²) or Laplace(b) (Ye et al. 2024).
 
         p(z|u) = f(g − 1) |u|/z² ,  g = u/z ,     score = (1 + g l'(g − 1))/u
-        I_z(u) = j/u² ,  j = E(1 + g l')² = E g²l'² − 1 :  2 + 1/σ²  or  1 + 1/b²
+        I_z(u) = j/u² ,  j = E(1 + g l')² :  2 + 1/σ²  or  1 + 1/b²
 
     Infinite at u = 0 without truncation; with `truncate` = ε the supremum is max(j, k)/ε².
     **Trap:** for σ < 1.281 (b < 0.650) k, the limit from inside, is the larger one, and for small σ
-    no grid comes near it. No finite ε of differential privacy. 1/z is unbiased for 1/u; E z does
-    not exist.
+    no grid comes near it. No finite ε. 1/z is unbiased for 1/u; E z does not exist.
 
     >>> Inverse(Gaussian(cov=0.5)).information([1.0, -2.0, 0.0])  # (2 + 2)/u²
     array([ 4.,  1., inf])
@@ -247,8 +244,7 @@ class Inverse(Factor):
     def calibrated(cls, level: float, *, noise: Noise | None = None) -> Self:  # type: ignore[override]
         """The least threshold that keeps I ≤ level: ε = √(max(j, k)/level).
 
-        The width of the noise is free. Left out, it is Gaussian with j = k (σ = 1.281): more noise
-        lowers the information j/u² outside; less makes ε grow like e^{2/σ²}.
+        `noise` left out: Gaussian with j = k (σ = 1.281); less noise makes ε grow like e^{2/σ²}.
         """
         s = as_positive(level, "level")
         unit = cls(balanced(Gaussian) if noise is None else noise, 1.0)
@@ -271,9 +267,9 @@ class Gain(Factor):
         p(z|u) = f(D)/|u| ,  D = z/u ,     score = −(1 + D l'(D))/u ,  l = ln f
         I_z(u) = j/u² ,  j = E(1 + D l'(D))² :  2 + m²/σ² (Gaussian),  1 + m²/b² (Laplace), mean m
 
-    A density that jumps at a D ≠ 0 (uniform step sizes) has **infinite** information at every u,
-    for the jump moves with u. At u = 0 the output is 0: sup = ∞ without truncation, for which D is
-    Gaussian or Laplace of mean m ≠ 0. Unbiased where E D = 1, truncated too. No finite ε.
+    A density that jumps at a D ≠ 0 has **infinite** information at every u. sup = ∞ without
+    truncation, for which D is Gaussian or Laplace of mean m ≠ 0. Unbiased where E D = 1. No finite
+    ε.
 
     >>> Gain(Gaussian(cov=0.5, mean=1.0)).information([1.0, -2.0, 0.0])  # (2 + 2)/u²
     array([ 4.,  1., inf])
@@ -361,10 +357,10 @@ def _gain(z: Array, u: Array) -> Array:
 class TwinUniform(Channel):
     """z = D u, D uniform on [1 − b, 1 − a] ∪ [1 + a, 1 + b], 0 ≤ a < b (a inner, b outer).
 
-        p(z|u) = 1/(2(b − a)|u|)  where  a ≤ |z/u − 1| ≤ b ,     score −1/u there
+        p(z|u) = 1/(2(b − a)|u|)  where  a ≤ |z/u − 1| ≤ b
 
-    E z = u. Information **infinite** at every u: the density jumps at the edges of the intervals,
-    which move with u. **Trap:** E score² is 1/u². Brackenbury et al. 2019.
+    E z = u. Information **infinite** at every u: the density jumps at edges that move with u.
+    Brackenbury et al. 2019.
 
     >>> channel = TwinUniform(inner=0.25, outer=0.75)
     >>> np.exp(channel.log_density([2.0, 3.0, 4.0], 2.0))  # D = 1, 1.5, 2; 1/(2·0.5·2)
@@ -427,12 +423,10 @@ class PrivacyWeights(Channel):
     """z = D u + e, D ~ N(1, τ²), e ~ N(0, σ²): z|u ~ N(u, v), v = τ²u² + σ².
 
         I_z(u) = 1/v + v'²/2v² ,   v' = 2τ²u
-
         sup I = 1/σ²                    at u = 0                              for τ² ≤ ½
         sup I = (1 + 2τ²)²/(8τ²σ²)      at u² = (σ/τ)²(2τ² − 1)/(2τ² + 1)     for τ² > ½
 
-    for σ² I = (1 + 2τ²)w − 2τ²w², w = σ²/v; τ² = weight_variance, σ² = variance. A weight of
-    τ² ≤ ½ costs no additive noise. Unbiased. No finite ε. Ke et al. 2023.
+    τ² = weight_variance, σ² = variance. Unbiased. No finite ε. Ke et al. 2023.
 
     >>> PrivacyWeights(weight_variance=0.25, variance=2.0).worst
     0.5

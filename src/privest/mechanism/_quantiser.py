@@ -52,14 +52,13 @@ class ProbabilisticQuantiser(_Grid):
 
     With z = jΔ, x = j − u/Δ and s the offset of u from the nearest grid point in Δ:
 
-        uniform     p = 1 − |x|  (|x| ≤ 1) ,  var z = t(Δ − t) ,  t = u − the grid point below
-                    I_z(u) = 1/(t(Δ − t))
-        triangular  p = B(x) = ¾ − x²  (|x| ≤ ½) ,  ½(3/2 − |x|)²  (½ ≤ |x| ≤ 3/2) ,   var z = Δ²/4
+        uniform     p = 1 − |x|  (|x| ≤ 1) ,   I_z(u) = 1/(t(Δ − t)) ,  t = u − the grid point below
+        triangular  p = ¾ − x²  (|x| ≤ ½) ,  ½(3/2 − |x|)²  (½ ≤ |x| ≤ 3/2)
                     I_z(u) = (4 + 4s²/(¾ − s²))/Δ²
 
-    Uniform: infinite on the grid; truncation (`remark:truncation`) only moves the place (Liu et al.
-    2026, Wang et al. 2023). Triangular: sup I = 6/Δ² at s = ±½. **Trap:** the sum over outcomes of
-    positive probability is 4/Δ² at that u; `information` returns the limit 6/Δ². No finite ε.
+    Uniform: infinite on the grid, truncated or not (Liu et al. 2026, Wang et al. 2023). Triangular:
+    sup I = 6/Δ² at s = ±½. **Trap:** the sum over outcomes of positive probability is 4/Δ² there;
+    `information` returns the limit 6/Δ². No finite ε.
 
     >>> ProbabilisticQuantiser(2.0).information([0.5, 1.0, 2.0])
     array([1.33333333, 1.        ,        inf])
@@ -142,16 +141,14 @@ class ProbabilisticQuantiser(_Grid):
 
 @dataclass(frozen=True)
 class LaplaceQuantiser(_Grid):
-    """z = Δ·round((u + d)/Δ), d ~ Laplace(b); Δ = step, b = scale, h = Δ/2b.
-
-    With ξ = (jΔ − u)/b the mass of jΔ is a difference of the Laplace cdf, without cancellation
+    """z = Δ·round((u + d)/Δ), d ~ Laplace(b); Δ = step, b = scale, h = Δ/2b, ξ = (jΔ − u)/b.
 
         p = e^{−|ξ|} sinh h                                  |ξ| ≥ h     score sign(ξ)/b
         p = −½(expm1(−h − ξ) + expm1(−h + ξ))                |ξ| ≤ h     score e^{−h} sinh ξ/(bp)
+        b² I_z(u) = q(cosh ξ − q)/(1 − q cosh ξ) ,  q = e^{−h} ,  ξ of the nearest grid point
 
-    and b² I_z(u) = q(cosh ξ − q)/(1 − q cosh ξ), q = e^{−h}, ξ of the nearest grid point: sup I =
-    1/b² at the edge of a cell, for every step. ε = c/b, tight. Biased by |E z − u| ≤ (Δ/π) Σ_k
-    1/(k(1 + (2πkb/Δ)²)), 0.9% of Δ at Δ = b. Lang et al. 2023.
+    sup I = 1/b² at the edge of a cell, for every step. ε = c/b, tight. Biased, by 0.9% of Δ at Δ =
+    b. Lang et al. 2023.
 
     >>> channel = LaplaceQuantiser(step=1.0, scale=0.5)
     >>> channel.worst, channel.epsilon(1.0)

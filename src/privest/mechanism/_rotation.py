@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy
@@ -33,11 +33,9 @@ class GeometricPerturbation(Mechanism):
         score  = Aᵀn (r A_q(κ) − ρ)/σ² ,   n = u/ρ ,  A_q = I_{q/2}/I_{q/2−1}
         I_z(y) = i(ρ) Aᵀn nᵀA ,   i(ρ) = E (r A_q − ρ)²/σ⁴ < 1/σ² ,  → 1/σ² as ρ → ∞, 0 at 0
 
-    i by Gauss-Legendre over r. The supremum AᵀA/σ² is a limit in every direction. E z = t. No
-    finite ε. Chen and Liu 2011.
-
-    variance = 0 is the pure rotation (Chen and Liu 2005): z is uniform on a sphere of radius ‖u‖,
-    which it reveals exactly: information infinite along u (inf where u uᵀ ≠ 0), and no density.
+    The supremum AᵀA/σ² is a limit in every direction. No finite ε. Chen and Liu 2011. variance = 0
+    is the pure rotation (Chen and Liu 2005): z reveals ‖u‖ exactly, information infinite along u,
+    and no density.
 
     >>> mechanism = GeometricPerturbation(2, variance=0.25, translation=[1.0, 0.0])
     >>> mechanism.worst_information().tolist()
@@ -114,14 +112,6 @@ class GeometricPerturbation(Mechanism):
             return np.eye(self.measurements) / self.variance
         return self.matrix.T @ self.matrix / self.variance
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "variance": self.variance,
-            "translation": self.translation.tolist(),
-            "matrix": None if self.matrix is None else self.matrix.tolist(),
-        }
-
     @classmethod
     def calibrated(cls, level: PrivacyLevel | ArrayLike, measurements: int) -> Self:
         """The least noise with I_z(y) ≤ S for every y; S of rank 2 at least.
@@ -192,8 +182,8 @@ def log_average(kappa: Array, dimension: int) -> Array:
 
         E e^{κc} = ₀F₁(m/2; κ²/4) = Γ(ν + 1)(2/κ)^ν I_ν(κ) ,   ν = m/2 − 1
 
-    By the power series for κ² ≤ 2m, scipy's scaled Bessel function, and from κ = 1e8 its
-    asymptotic series (5 terms: error below 1e-15 up to m = 500).
+    By the power series for κ² ≤ 2m, scipy's Bessel function, and from κ = 1e8 its asymptotic
+    series.
 
     >>> k = np.array([0.0, 1e-3, 2.0, 50.0, 1e9])  # m = 3: sinh(κ)/κ
     >>> np.allclose(log_average(k, 3)[1:], np.log(-np.expm1(-2 * k[1:]) / 2 / k[1:]), rtol=1e-14)
@@ -223,7 +213,6 @@ def mean_cosine(kappa: Array, dimension: int) -> Array:
 
 
 def _ranges(kappa: Array, dimension: int) -> tuple[Array, Array, Array]:
-    """κ for the series, for the asymptotic series and for the Bessel function."""
     edge = math.sqrt(2.0 * dimension)
     return np.minimum(kappa, edge), np.maximum(kappa, LARGE), np.clip(kappa, edge, LARGE)
 

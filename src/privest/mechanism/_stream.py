@@ -41,15 +41,14 @@ class StreamMechanism:
 
         z̃_k = A_k Ȳ_k + e_k ,   e_k ~ N(0, I) ,   A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ] ,   S_k = ℓ_kℓ_kᵀ
 
-    I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`). A missing measurement (NaN or masked; which ones
-    is public) is a step with S_k = 0 and is left out of all later steps too. Where a part of a
-    vector measurement is missing the others are shown, U = 0: z̃ = B y_O + e with BᵀB = S_OO − S_OM
-    S_MM⁺ S_MO, so I ≤ S_k as before (`privacy.parts`). Nothing is shown of such a step where that
-    is 0, where the level looks back, and where a level that mixes measurements has a `range` or
+    I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`); the paper's z_k is ℓ_k z̃_k. A missing
+    measurement (NaN or masked; which ones is public) is a step with S_k = 0, left out of all later
+    steps too. Where a part of a vector measurement is missing the others are shown, U = 0: z̃ = B
+    y_O + e with BᵀB = S_OO − S_OM S_MM⁺ S_MO, so I ≤ S_k as before (`privacy.parts`); nothing is
+    shown of such a step where the level looks back, or mixes measurements with a `range` or
     `parts=False`. Keeps nothing for U = 0, the last b measurements where releases look back b
-    steps, all of them for a dense level. Threads take turns. A copy that goes on shows the same
-    measurements again with other noise: a ledger (`Account.source`) notices, this does not. The
-    paper's z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k is ℓ_k z̃_k.
+    steps, all of them for a dense level. A copy that goes on reveals the same measurements again
+    with other noise.
 
     >>> from privest.privacy import StreamLevel
     >>> mechanism = StreamMechanism(StreamLevel.constant(1.0, lags=[0.5]))
@@ -71,7 +70,7 @@ class StreamMechanism:
         mixed = mixes_a_step(self.level)
         self.shows_mixed_parts = mixed and parts and self.range is None
         self.steps = 0
-        self._past = begun(self.level)  # the readings that later releases look back to
+        self._past = begun(self.level)  # the measurements that later releases look back to
         self._turn = threading.Lock()
         self._require_range()
 
@@ -83,9 +82,9 @@ class StreamMechanism:
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Release:
         """The release of the next measurements, with noise of a simulation generator.
 
-        y: a number or a vector of m_k (one step), or several steps one after another (a vector, or
-        one row a step). NaN or masked: missing. Many series, y (series, K, m): each is a stream of
-        its own from step 0, with noise of its own; this mechanism's stream does not move.
+        y: one step (a number or m_k of them), or several (a vector, or one row a step). NaN or
+        masked: missing. Many series, y (series, K, m): each is a stream of its own from step 0, and
+        this mechanism's stream does not move.
         """
         source = as_source(rng)
         given = real_numbers(y)
@@ -98,7 +97,7 @@ class StreamMechanism:
             noisy[hidden] = np.nan
             return self._of_series(noisy, source)
         sizes = self._sizes(given)
-        values, absent = self._readings(given, sizes, finite=True)
+        values, absent = self._measurements(given, sizes, finite=True)
         shown, past = self._shown(values, self.steps, self.steps + len(sizes), absent)
         return self._released(source, sizes, lambda: shown, lambda: (absent, past))
 
@@ -106,9 +105,8 @@ class StreamMechanism:
         """The release of the next measurements, with protected noise; it has no seed.
 
         I_{Z̄_k}(Ȳ_k) ≤ S̄_k, literally for one number a measurement, else for S̄_k = AᵀA with the
-        doubles A; values are multiples of 2⁻¹⁰, with noise of variance at most 1 + 3·2⁻²². No value
-        is rejected: beyond the range (of every coordinate of A_kȲ_k) it is clipped, NaN or masked
-        is missing. y as in `simulate`.
+        doubles A; values are multiples of 2⁻¹⁰. No value is rejected: beyond the range it is
+        clipped, NaN or masked is missing. y as in `simulate`.
         """
         protected, given = as_protected(source), real_numbers(y)
         if given.ndim == 3:
@@ -166,7 +164,7 @@ class StreamMechanism:
         kept: list[tuple[Flags | None, Array]] = []
 
         def shown() -> lattice.Exactly:
-            values, absent = self._readings(given, sizes, finite=False)
+            values, absent = self._measurements(given, sizes, finite=False)
             terms, past = stream_terms(self.level, self._past, values, start, stop, absent)
             kept.append((absent, lattice.finite(past)))
             return marked(lattice.sum_of_products(terms), absent)
@@ -242,7 +240,7 @@ class StreamMechanism:
                 shown[k] = part[0] @ every[k]
         return shown.ravel(), every[count:].ravel().copy()
 
-    def _readings(
+    def _measurements(
         self, given: Array, sizes: tuple[int, ...], *, finite: bool
     ) -> tuple[Array, Flags | None]:
         """Measurements with 0 where nothing is shown, and where that is."""
@@ -259,7 +257,7 @@ class StreamMechanism:
         level, start = self.level, self.steps
         if level.steps == start:
             raise InvalidInput(
-                f"The level ends after {start} steps: there is no level for another reading."
+                f"The level ends after {start} steps: there is no level for another measurement."
             )
         if level.block is not None:
             return level.sizes_between(start, start + self._count(values, level.block))
@@ -270,8 +268,8 @@ class StreamMechanism:
             stop += 1
         if total != values.size or values.ndim > 1 or not total:
             raise InvalidInput(
-                f"The next step has {level.sizes_between(start, start + 1)[0]} readings; "
-                f"{values.size} readings do not end with a step."
+                f"The next step has {level.sizes_between(start, start + 1)[0]} measurements; "
+                f"{values.size} measurements do not end with a step."
             )
         return level.sizes_between(start, stop)
 
@@ -279,11 +277,11 @@ class StreamMechanism:
         count, rest = divmod(values.size, block)
         if not count or rest or values.ndim > 2 or values.shape[1:] not in ((), (block,)):
             raise InvalidInput(
-                f"Readings of this stream have {block} entries; received shape {values.shape}."
+                f"Measurements of this stream have {block} entries; received shape {values.shape}."
             )
         left = count if self.level.steps is None else self.level.steps - self.steps
         if count > left:
-            raise InvalidInput(f"The level has {left} more steps; received {count} readings.")
+            raise InvalidInput(f"The level has {left} more steps; received {count} measurements.")
         return count
 
     def statement(

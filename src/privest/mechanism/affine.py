@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -24,9 +24,7 @@ SINGULAR = 1e-8
 class AffineMechanism(Mechanism):
     """z = A y + b + B d, A (q×m), B (q×q) invertible, d_1 … d_q independent, of one distribution.
 
-    B⁻¹z = u + d is additive noise on u = B⁻¹(Ay + b), component by component, so
-
-        p(z|y) = ∏ f((B⁻¹z − u)_i)/|det B| ,   I_z(y) = i_d Aᵀ(BBᵀ)⁻¹A  for every y
+        B⁻¹z = u + d ,  u = B⁻¹(Ay + b) :   I_z(y) = i_d Aᵀ(BBᵀ)⁻¹A  for every y
 
     with i_d the information of d. Unbiased for Ay + b where E d = 0. A (nearly) singular B is
     refused: a combination of measurements would be released without noise.
@@ -84,8 +82,7 @@ class AffineMechanism(Mechanism):
     ) -> Array:
         """z = B(u + d), d protected noise, for Laplace and Gaussian noise; else NotReleasable.
 
-        u = B⁻¹Ay with the doubles B⁻¹A (`inner.matrix`) exactly: I_z(y) ≤ i_d(B⁻¹A)ᵀB⁻¹A of these,
-        literally; z is computed from the released u + d alone.
+        I_z(y) ≤ i_d(B⁻¹A)ᵀB⁻¹A for the doubles B⁻¹A (`inner.matrix`), literally.
         """
         inner = self.inner.release(y, source, trials)
         absent = np.isnan(inner)
@@ -112,15 +109,6 @@ class AffineMechanism(Mechanism):
 
     def epsilon(self, sensitivity: float) -> float:
         return self.inner.epsilon(sensitivity)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "law": self.law,
-            "A": self.matrix.tolist(),
-            "b": self.offset.tolist(),
-            "B": self.spread.tolist(),
-        }
 
     def __repr__(self) -> str:
         return f"AffineMechanism({self.law!r}, A {self.outputs}×{self.measurements})"
@@ -180,8 +168,8 @@ class Runnable(Protocol):
 class RunningMechanism(AffineMechanism):
     """Code beside its claim z̃ = Ay + e, e ~ N(0, I), AᵀA = S; an audit compares the two.
 
-    `draw(y, rng)` runs the code once on measurements (m,) and returns what left, (q,), in units of
-    the noise; `released(y, source)` is its real path, if it has one.
+    `draw(y, rng)` runs the code once on y (m,) and returns what left, (q,), in units of the noise;
+    `released(y, source)` is its real path, if it has one.
 
     >>> quiet = RunningMechanism(np.eye(1), lambda y, rng: y + 0.5 * rng.standard_normal(1), "half")
     >>> quiet.information([0.0]).tolist()  # the claim
@@ -246,10 +234,6 @@ class RunningMechanism(AffineMechanism):
                     f"{released.shape}."
                 )
         return np.reshape(drawn, (*given.shape[:-1], self.outputs))
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"code": self.name, "outputs": self.outputs}
 
     def __repr__(self) -> str:
         return f"RunningMechanism({self.name}, {self.measurements} measurements)"

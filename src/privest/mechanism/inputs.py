@@ -13,7 +13,7 @@ from privest.errors import InvalidInput
 from privest.lattice import Exactly
 
 # Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
-# digits of the sum would be those of the reading, not of the noise.
+# digits of the sum would be those of the measurement, not of the noise.
 LARGEST = 2.0**43
 
 
@@ -123,12 +123,12 @@ def require_room(shown: Array, width: Array | float = 1.0) -> None:
     if not isinstance(width, float) or width != 1.0:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             shown = np.where(shown == 0.0, 0.0, shown / width)
-    # One number is looked at by itself: single readings come by the thousand.
+    # One number is looked at by itself: single measurements come by the thousand.
     largest = abs(shown.item()) if shown.size == 1 else np.abs(shown).max(initial=0.0)
     if not largest < LARGEST:  # NaN too
         raise InvalidInput(
-            "a reading is so large beside its noise that the noise would be lost in rounding, and "
-            f"the reading shown as it is: doubles have room for {LARGEST:.0e} deviations of the "
-            "noise. Either the reading is too large for this level (state the readings in units "
-            "in which they are smaller, or take an offset off), or the level is too large."
+            "a measurement is so large beside its noise that the noise would be lost in rounding: "
+            f"doubles have room for {LARGEST:.0e} deviations of the noise. Either the measurement "
+            "is too large for this level (state measurements in units in which they are smaller, "
+            "or take an offset off), or the level is too large."
         )

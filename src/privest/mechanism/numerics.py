@@ -1,14 +1,11 @@
-"""Information of a channel from its density alone, continuous or discrete.
-
-    I(u) = E (∂ ln p/∂u)²
+"""Information of a channel from its density alone, I(u) = E (∂ ln p/∂u)², continuous or discrete.
 
 A plain integral or sum fails where
 
 - p jumps in u (a jump in z that moves with u): the information is infinite. Every jump in z is
-  followed as u moves; one that stays put costs nothing.
-- p has a kink in u: the larger of the two one-sided limits counts. It is E s±², with the one-sided
-  scores at u itself: next to the edge the information can be far from its limit.
-- the probability of an outcome vanishes at u: it adds lim p'²/p, not 0. A one-sided limit again.
+  followed as u moves;
+- p has a kink in u: the larger of the one-sided limits counts, E s±² with the scores at u itself;
+- the probability of an outcome vanishes at u: it adds lim p'²/p, not 0.
 """
 
 from __future__ import annotations
@@ -216,8 +213,8 @@ def _summed(channel: Channel, u: float) -> Quadrature:
 def _outcomes_move(channel: Channel, likely: Array, u: float) -> bool:
     """Whether the outcomes themselves move with u, and reveal it.
 
-    A mass that is matched to a tolerance is flat around u and jumps to zero a little further on;
-    and other outcomes do the same from there. A rule that changes once does not.
+    A mass matched to a tolerance is flat around u and jumps to zero further on, and other outcomes
+    do the same from there.
     """
     least = float(_reach(channel, likely, u).min(initial=math.inf))
     if _nothing(least, u):
@@ -330,8 +327,7 @@ def score_by_differences(channel: Channel, z: Array, u: Array) -> Array:
     """∂ ln p(z|u)/∂u by extrapolated central differences; NaN where p is zero.
 
     Steps stay clear of the channel's landmarks as they move with u; at a landmark the result is the
-    mean of both sides. Cost: about 50 log-densities an entry, and `landmarks` for every different
-    u.
+    mean of both sides. Cost: about 50 log-densities an entry.
     """
     z, u = np.broadcast_arrays(z, u)
     clear = np.full(z.shape, np.inf)

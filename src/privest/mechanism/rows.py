@@ -18,8 +18,7 @@ from privest.privacy.exposures import coin_chance
 class RowMechanism:
     """z̃_k = c_k·y_k + e_k, e_k of unit scale, with public weights c_k: I_z ≤ diag(c²).
 
-    law    "gaussian" (variance 1), "laplace" (scale 1), or a `Coin`: randomised response, which
-           has no weights.
+    law    "gaussian" (variance 1), "laplace" (scale 1), or a `Coin`, which has no weights.
     range  of the values; beyond it they are clipped, at the last multiples of the grid within it.
     facts  public: the seed of a simulation is bound to them.
 
@@ -127,7 +126,6 @@ class RandomisedResponse:
 
     @property
     def zero(self) -> float:
-        """unit·z + zero is unbiased for y."""
         return self.coin.zero
 
     @property
@@ -163,7 +161,6 @@ class RandomisedResponse:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of all that makes a bit from a value."""
         coin = self.coin
         return f"RandomisedResponse {coin.flips} {coin.low!r} {coin.high!r}"
 
@@ -191,10 +188,9 @@ def as_range(given: object) -> Range | None:
 def clip_of(weights: Sequence[Array], span: Range, *, lags: int = 0) -> Clip:
     """Between which multiples of the grid Σ_t c_t y_t lies, where every y_t is in the range.
 
-    One weight: rounded inwards, so that c·y changes by no more than c·(high − low).
-    Several: outwards; the coordinates of Lᵀy are clipped and never the measurements (with a
-    correlated S that would reveal more than S). The last `lags` weights belong to measurements
-    that may be missing: these count with 0 too.
+    One weight: rounded inwards, so that c·y changes by no more than c·(high − low). Several:
+    outwards; the coordinates of Lᵀy are clipped and never the measurements, which could reveal more
+    than S. The last `lags` weights belong to measurements that may be missing, and count as 0 then.
     Raises InvalidInput where the grid cannot hold the range.
     """
     if len(weights) == 1:

@@ -22,9 +22,8 @@ def stream_terms(
 ) -> tuple[Products, Array]:  # fmt: skip
     """A_kȲ_k of these steps as Σ_t c_t∘v_t, own measurements first, and the past of the next step.
 
-    values (…, measurements of these steps), with axes before for several series at once; past (…,
-    p) the measurements that these steps look back to (`begun`). `absent`: flags of the values that
-    are 0 because nothing is shown there (`hidden_of`).
+    values (…, measurements of these steps), with axes before for several series; past (…, p) the
+    measurements that they look back to. `absent`: values that are 0 because nothing is shown there.
     """
     own = level.pointwise(start, stop)
     if own is not None:
@@ -92,14 +91,14 @@ def _changing(
 ) -> Products:
     """U = 0 and m_k that changes: products of every step, zeros where it has fewer."""
     sizes = level.sizes_between(start, stop)
-    weights, readings = np.zeros((2, max(sizes), len(values)))
+    weights, measured = np.zeros((2, max(sizes), len(values)))
     for k, (a, b) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):
         rows = level.blocks(start + k, start + k + 1)[0, 0]
         if absent is not None and absent[a:b].any():
             rows = rows_of_parts(level, start + k, absent[None, a:b])[0]
         weights[: b - a, a:b] = rows.T
-        readings[: b - a, a:b] = values[a:b, None]
-    return list(zip(weights, readings))
+        measured[: b - a, a:b] = values[a:b, None]
+    return list(zip(weights, measured))
 
 
 def shown_series(level: StreamLevel, values: Array, absent: Flags | None = None) -> Array:

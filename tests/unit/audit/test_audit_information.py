@@ -42,10 +42,6 @@ class Correlated(Mechanism):
     def worst_information(self):
         return np.linalg.inv(self.covariance)
 
-    @property
-    def parameters(self):
-        return {}
-
 
 def shifted(law):
     return lambda y, rng, n: y[0] + law.sample(n, rng)

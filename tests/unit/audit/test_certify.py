@@ -43,10 +43,6 @@ class Vague(Mechanism):
     def worst_information(self):
         return np.diag([self.claim, self.claim])
 
-    @property
-    def parameters(self):
-        return {}
-
 
 def laplace(scale):
     return lambda y, rng, n: y + rng.laplace(scale=scale, size=(n, y.size))

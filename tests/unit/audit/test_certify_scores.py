@@ -45,10 +45,6 @@ class Stated(Mechanism):
     def worst_information(self):
         return self.C
 
-    @property
-    def parameters(self):
-        return {}
-
 
 def test_a_correlated_level_is_not_refuted_by_noise():
     # Exactly at the level along (1, −1), at 0.3 of it along (1, 1). At confidence 0.98 a false

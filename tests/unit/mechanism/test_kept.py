@@ -102,7 +102,7 @@ def test_nothing_in_the_file_is_made_of_the_readings(path):
 @pytest.mark.parametrize("other", [Y + 1e-15, 2.0 * Y])
 def test_a_simulation_of_other_readings_is_refused(path, other):
     Kept(path, Seeded(1)).add_noise(Y)
-    with pytest.raises(InvalidInput, match="other readings or at another level"):
+    with pytest.raises(InvalidInput, match="other measurements or at another level"):
         Kept(path, Seeded(1)).add_noise(other)
 
 

@@ -13,7 +13,7 @@ from privest.arrays import AnyArray, Array, as_choice, fingerprint_of
 from privest.errors import InvalidInput
 from privest.lattice import GRID, Coin, Exactly
 
-# Of the noise that is added; or a coin, which takes the place of the reading.
+# Of the noise that is added; or a coin, which takes the place of the value.
 Added = Literal["gaussian", "laplace"]
 Law = Added | Coin
 Numbers = Array | Exactly
@@ -51,17 +51,16 @@ class Source(ABC):
     ) -> Array:
         """shown + e, e independent of unit information, a new array.
 
-        `shown` may be a function (then `shape` is that of what it returns): a protected source
-        calls it after its noise is drawn, so that no measurement is touched before. All of it is
-        one release, or, given `sizes`, as many steps of a stream one after another, the first of
-        them step `at`, each a release of its own. `clip`: what is shown stays between these
-        multiples of the lattice's grid, 2⁻¹⁰, before the noise is added. NaN in what a real release
-        is to show is missing, and NaN in what is returned. A release of before is returned as it
-        was. `fingerprint`: of the level or the mechanism, public; a source that keeps releases
-        refuses one of another.
+        shown        numbers, or a function (then `shape` is that of what it returns), which a
+                     protected source calls after its noise is drawn.
+        at, sizes    all is one release, or, given `sizes`, as many steps of a stream from step `at`
+                     on, each a release of its own
+        law          where it is a `Coin`, `shown` are the values; a bit comes back for each.
+        clip         what is shown stays between these multiples of 2⁻¹⁰ before the noise is added.
+        fingerprint  of the level, public; a source that keeps releases refuses others.
 
-        Where `law` is a `Coin`, `shown` are the values themselves, in doubles; a bit comes back for
-        each, 0 or 1, P(wrong) = q. The coin clips, and `clip` is None.
+        NaN in what a real release is to show is missing, and NaN in what is returned. A release of
+        before is returned as it was.
         """
 
     @property

@@ -43,18 +43,14 @@ SPENT = "To release these too is to show more: choose another file, and count bo
 class Kept(Source):
     """One release that is on disk before anybody sees it, and is used again when asked for again.
 
-    A run that is repeated with new noise reveals every measurement twice. Here the first run writes
-    what it releases to `path`, for its owner alone to read, before it returns it; every later run
-    at the same level gets these numbers, and says so (logging, "privest").
-
+    The first run writes what it releases to `path`, for its owner alone to read, before it returns
+    it; every later run at the same level gets these numbers, and says so (logging, "privest").
     `source` (protected if None) gives the noise of the first run. `facts` (texts and numbers, such
     as level=4.0) are public, written down, and compared one by one; so are the fingerprint of the
-    level, the distribution and the range.
-
-    A tag goes with it, HMAC-SHA256 under a random key in the file `path`.key, so that a changed
-    file is refused. Nothing in the two files is made of the measurements of a real release, which
-    are never compared; a simulation has a tag of its measurements, and refuses others. To release
-    other measurements needs another path, and all releases count.
+    level, the distribution and the range. A tag goes with it, HMAC-SHA256 under a random key in the
+    file `path`.key: a changed file is refused. Nothing in the two files is made of the measurements
+    of a real release, which are never compared; a simulation has a tag of its measurements, and
+    refuses others.
     """
 
     def __init__(
@@ -127,7 +123,7 @@ class Kept(Source):
 
             def remembered() -> Numbers:
                 found = numbers(shown)
-                tagged.append(self._readings_tag(found))
+                tagged.append(self._measurements_tag(found))
                 return found
 
             how["shape"] = how["shape"] if callable(shown) else None
@@ -160,10 +156,10 @@ class Kept(Source):
             raise InvalidInput(
                 f"the file {self.path} was changed after the release was made, or its key was."
             )
-        tag = self._readings_tag(shown)
+        tag = self._measurements_tag(shown)
         if simulated and not hmac.compare_digest(tag, stated["readings"].tobytes()):
             raise InvalidInput(
-                f"the release in {self.path} was made of other readings or at another level. "
+                f"the release in {self.path} was made of other measurements or at another level. "
                 f"{SPENT}"
             )
         return values
@@ -181,14 +177,14 @@ class Kept(Source):
             raise InvalidInput(f"the release in {self.path} is {kind}; {now} release is wanted.")
         if values.shape != shape:
             raise InvalidInput(
-                f"the release in {self.path} has shape {values.shape}; the readings now make one "
-                f"of shape {shape}. {SPENT}"
+                f"the release in {self.path} has shape {values.shape}; the measurements now make "
+                f"one of shape {shape}. {SPENT}"
             )
 
     def _release_tag(self, released: Array, made: str) -> bytes:
         return self._tag("release", made.encode() + exact_bytes(released))
 
-    def _readings_tag(self, shown: Numbers) -> bytes:
+    def _measurements_tag(self, shown: Numbers) -> bytes:
         """The tag of the measurements of a simulation; of a real release that of nothing."""
         return self._tag("readings", exact_bytes(shown) if self.simulated else b"")
 
@@ -196,7 +192,7 @@ class Kept(Source):
         if not self.key_path.is_file():
             raise InvalidInput(
                 f"the key {self.key_path} is gone: whether the release in {self.path} is of these "
-                "readings cannot be told without it."
+                "measurements cannot be told without it."
             )
         key = read_bytes(self.key_path, KEY_BYTES)
         if len(key) < KEY_BYTES:

@@ -100,10 +100,9 @@ class Seeded(Simulated):
 
         e = √(−2 ln u) cos 2πv ,   u, v = SHAKE-256(seed, facts, place, the exact numbers shown)
 
-    The same noise on two different releases would reveal the measurements. Here any other
-    measurement, level, place or fact means other noise; the same release again is the same numbers.
-    The steps of a stream are bound one by one, in whatever blocks they come. Two sensors that share
-    a source, a measurement and a level need different facts.
+    Any other measurement, level, place or fact means other noise: the same noise on two releases
+    would reveal the measurements. The steps of a stream are bound one by one, in whatever blocks
+    they come.
     """
 
     bound = True
@@ -183,8 +182,7 @@ def seeded(
     """A simulated source: fresh for None, else bound to the release (`Seeded`).
 
     `facts` (texts and numbers) tell apart releases that would show the same numbers: the name of a
-    column, the number of an agent. A generator gives a seed: copies of it (scikit-learn clones
-    them) would else put the same noise on other measurements.
+    column, the number of an agent. A generator gives a seed: copies of it would repeat their noise.
     """
     if seed is None:
         return Generated(np.random.default_rng())
