@@ -585,7 +585,6 @@ CASES = {
     "mechanism.GaussianMechanism.__init__": lambda g: mechanism.GaussianMechanism(g(PAIR), 2),
     "mechanism.GaussianMechanism.calibrated": lambda g: mechanism.GaussianMechanism.calibrated(
         g(PAIR), 2),
-    "mechanism.GaussianMechanism.paper_release": lambda g: VECTORS[1].paper_release(g([0.1, 0.2])),
     "mechanism.StreamMechanism.__init__": lambda g: pv.StreamMechanism(g(PAIR)),
     "mechanism.StreamMechanism.restore": mechanism_state,
     "lattice.finite": lambda g: lattice.finite(g([1.0, np.inf])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from privest.arrays import Flags, as_count
@@ -36,9 +37,10 @@ from privest.ledger._entries import (
 )
 from privest.ledger._exact import Revealed
 from privest.ledger._mark import Guard
-from privest.ledger._source import Costs, LedgerSource
+from privest.ledger._source import Costs, LedgerSource, cost_of
 from privest.ledger._store import Row, Store, body_of, damaged
 from privest.mechanism.source import Source
+from privest.privacy import PrivacyLevel, StreamLevel
 from privest.reading import read_text
 
 if TYPE_CHECKING:
@@ -278,6 +280,17 @@ class Account:
             self, cost, start=start, key=key, source=source, known=known, facts=facts
         )
 
+    def source_at(self, level: PrivacyLevel | StreamLevel) -> LedgerSource:
+        """Noise for `release(y, account=)` at a level, paid in information.
+
+        The first measurement is index 0: the same release again is sent as it was, one at another
+        level counts beside it.
+        """
+        costs: Costs = (
+            partial(_steps_cost, level) if isinstance(level, StreamLevel) else cost_of(level)
+        )
+        return self.source(costs, start=0, key=level.fingerprint[:12], level=level.fingerprint)
+
     # --- within a transaction: the balance ------------------------------------------------------
 
     def _rows(self, clause: str, *values: object) -> Iterator[Row]:
@@ -449,6 +462,10 @@ class Account:
                 "stream that goes on begins with the rows that were sent, unchanged, or has new "
                 "rows only."
             )
+
+
+def _steps_cost(level: StreamLevel, first: int, stop: int) -> Cost:
+    return cost_of(level, start=first, stop=stop)
 
 
 def as_subject(given: str) -> str:

@@ -136,9 +136,10 @@ class LedgerSource(Source):
         if sizes is not None:
             return len(sizes)
         information = None if callable(self.cost) else self.cost.information
-        if isinstance(information, tuple):
+        one = math.prod(shape[:-1]) == 1  # not several releases of the same indices
+        if isinstance(information, tuple) and one:
             return 1
-        if isinstance(information, Runs):
+        if isinstance(information, Runs) and (one or information.count == math.prod(shape)):
             return information.count
         if len(shape) != 1:
             raise InvalidInput(

@@ -15,7 +15,7 @@ from privest.linalg import PSD
 from privest.mechanism._mechanism import Mechanism
 from privest.mechanism.inputs import marked, of_size, real_numbers, repeated, split_missing
 from privest.mechanism.rows import as_range, clip_of
-from privest.mechanism.source import Source, as_protected, as_source
+from privest.mechanism.source import Payer, Source, as_source, paid
 from privest.privacy import Adjacency, PrivacyLevel, Statement, as_level, grid_statement
 
 PROVED = 512  # measurements up to which the factor of a level that couples them is proved
@@ -76,17 +76,22 @@ class GaussianMechanism(Mechanism):
         return as_source(rng).add_noise(shown, clip=self._clip, fingerprint=self.level.fingerprint)
 
     def release(
-        self, y: ArrayLike, source: Source | None = None, trials: int | None = None
+        self,
+        y: ArrayLike,
+        source: Source | None = None,
+        trials: int | None = None,
+        *,
+        account: Payer | None = None,
     ) -> Array:
         """z̃ with protected noise, multiples of 2⁻¹⁰; no seed.
 
         I_z(y) ≤ S for every y (`literal`), E z̃ = Lᵀy inside the range; the noise has variance at
         most 1 + 3·2⁻²². No value is rejected: beyond the range it is clipped, NaN is missing, and
         every entry of z̃ that depends on it is NaN. `trials` releases of the same y reveal `trials`
-        times S.
+        times S. `account` (`Ledger.account`) pays first, and sends the same release again.
         """
         raw = repeated(of_size(real_numbers(y), self.measurements), trials)
-        return as_protected(source).add_noise(
+        return paid(account, self.level, source).add_noise(
             lambda: self._exactly(raw),
             shape=(*raw.shape[:-1], self.outputs),
             clip=self._clip,

@@ -15,7 +15,7 @@ from privest.errors import InvalidInput
 from privest.mechanism.affine import RunningMechanism
 from privest.mechanism.inputs import marked, real_numbers, split_missing
 from privest.mechanism.rows import as_range
-from privest.mechanism.source import Source, as_protected, as_source
+from privest.mechanism.source import Payer, Source, as_source, paid
 from privest.mechanism.stream_terms import (
     begun,
     clip_between,
@@ -101,14 +101,17 @@ class StreamMechanism:
         shown, past = self._shown(values, self.steps, self.steps + len(sizes), absent)
         return self._released(source, sizes, lambda: shown, lambda: (absent, past))
 
-    def release(self, y: ArrayLike, source: Source | None = None) -> Release:
+    def release(
+        self, y: ArrayLike, source: Source | None = None, *, account: Payer | None = None
+    ) -> Release:
         """The release of the next measurements, with protected noise; it has no seed.
 
         I_{Z̄_k}(Ȳ_k) ≤ S̄_k, literally for one number a measurement, else for S̄_k = AᵀA with the
         doubles A; values are multiples of 2⁻¹⁰. No value is rejected: beyond the range it is
         clipped, NaN or masked is missing. y as in `simulate`.
+        `account` (`Ledger.account`) pays before anything leaves, and sends the same steps again.
         """
-        protected, given = as_protected(source), real_numbers(y)
+        protected, given = paid(account, self.level, source), real_numbers(y)
         if given.ndim == 3:
             return self._release_series(given, protected)
         with self._turn:

@@ -20,9 +20,11 @@ from privest.mechanism.source._base import (
     as_integers,
     as_protected,
 )
+from privest.mechanism.source._base import Payer as Payer
 from privest.mechanism.source._base import clip_fact as clip_fact
 from privest.mechanism.source._base import law_fact as law_fact
 from privest.mechanism.source._base import numbers as numbers
+from privest.mechanism.source._base import paid as paid
 from privest.mechanism.source._base import shape_of as shape_of
 from privest.mechanism.source._kept import Kept
 from privest.mechanism.source._simulated import Generated, Seeded, as_source, seeded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -170,6 +170,23 @@ class Protected(Source):
     def _integers(self, count: int, law: Law) -> AnyArray:
         draw = lattice.gaussian_integers if law == "gaussian" else lattice.laplace_integers
         return draw(count)
+
+
+class Payer(Protocol):
+    """An account that pays for releases before they leave: `ledger.Account`."""
+
+    def source_at(self, level: Any) -> Source:  # noqa: ANN401 - a level, which is above sources
+        """Noise at this level."""
+        ...
+
+
+def paid(account: Payer | None, level: object, source: Source | None) -> Source:
+    """The source of a real release at a level: of an account, else `source`."""
+    if account is None:
+        return as_protected(source)
+    if source is not None:
+        raise InvalidInput("give a source or an account: an account has a source of its own.")
+    return account.source_at(level)
 
 
 def as_protected(given: Source | None) -> Source:
