@@ -10,11 +10,12 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c re
 RUN_ENV  := $(VENV)/.ready-run
 TEST_ENV := $(VENV)/.ready-test
 BENCH_ENV := $(VENV)/.ready-bench
+DOCS_ENV := $(VENV)/.ready-docs
 # One BLAS thread per test process: two are slower at these sizes and fight for the cores.
 # Compiled modules are kept: tests start more than a hundred processes.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help demo picture pictures test processes pythons browser test-slow lint types layers unit bench format lock clean
+.PHONY: help demo picture pictures test processes pythons browser test-slow lint types layers unit bench docs format lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -84,12 +85,20 @@ $(BENCH_ENV): $(TEST_ENV)
 bench: $(BENCH_ENV) ## ratios against literal formulas and limits; writes out/bench.json
 	@$(BIN)/python -m benchmarks
 
+$(DOCS_ENV): $(TEST_ENV)
+	@echo "installing Sphinx ..."
+	@$(PIP) --no-build-isolation -e ".[docs]"
+	@touch $@
+
+docs: $(DOCS_ENV) ## the site with its gallery, into out/site; warnings are errors
+	@$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
+
 format: $(TEST_ENV) ## rewrite the code in the house style
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/ruff format --quiet .
 
 lock: ## renew requirements.lock (needs uv)
-	uv pip compile --universal --python-version 3.11 --extra dev --extra bench --no-annotate --no-header \
+	uv pip compile --universal --python-version 3.11 --extra dev --extra bench --extra docs --no-annotate --no-header \
 	    pyproject.toml requirements-build.in -o requirements.lock
 
 clean: ## remove the environment and everything made

@@ -1,0 +1,109 @@
+"""Reference pages made from the code: API, commands, labels of the paper, schemas, errors."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import privest as pv
+
+START = "import sys; sys.argv[0] = 'privest'; from privest_command import main; main()"
+PACKAGES = (
+    "bounds", "privacy", "noise", "mechanism", "estimator", "dynamics", "design", "network",
+    "audit", "ledger", "workflow", "data", "paper", "errors",
+)  # fmt: skip
+
+
+def api_page(name, module):
+    """Every public name of a package, from its docstring."""
+    title = f"{name}: {(module.__doc__ or '').strip().splitlines()[0]}" if name != "pv" else "pv"
+    heading = f"`privest{'' if name == 'pv' else '.' + name}`"
+    lines = [f"# {heading}", "", title.split(": ", 1)[-1], "", "```{eval-rst}"]
+    path = module.__name__
+    names = getattr(module, "__all__", None) or [k for k in vars(module) if k[0].isupper()]
+    for one in names:
+        found = getattr(module, one)
+        if inspect.isclass(found):
+            lines += [f".. autoclass:: {path}.{one}", "   :members:", ""]
+        elif callable(found):
+            lines += [f".. autofunction:: {path}.{one}", ""]
+        elif not inspect.ismodule(found) and not one.startswith("__"):
+            lines += [f".. py:data:: {path}.{one}", ""]
+    return "\n".join([*lines, "```", ""])
+
+
+def labels_page():
+    """Where each label of the paper lives."""
+    lines = [
+        "# Labels of the paper", "",
+        "J. Ke, J. Wang and J.-F. Zhang, *Privacy-Preserving Cramér-Rao Lower Bound* "
+        "(arXiv 2511.05327). Each label of its source, and the name that computes it.", "",
+        "| label | name |", "|---|---|",
+        *(f"| `{label}` | `{name}` |" for label, name in pv.paper.LABELS.items()),
+    ]  # fmt: skip
+    return "\n".join([*lines, ""])
+
+
+def mechanisms_page():
+    """The catalogue."""
+    lines = ["# Catalogue of mechanisms", "",
+             "Largest Fisher information about a value u, and whether the release is unbiased.", "",
+             "| name | largest information | unbiased | source |", "|---|---|---|---|"]  # fmt: skip
+    for name, one in pv.mechanism.CATALOGUE.items():
+        unbiased = "yes" if one.unbiased else "no"
+        supremum = one.supremum.replace("|", "\\|")
+        lines.append(f"| `{name}` | {supremum} | {unbiased} | {one.source} |")
+    return "\n".join([*lines, ""])
+
+
+def commands_page():
+    """The help of every command, as the command prints it."""
+    from typer.main import get_command
+
+    from privest.cli.app import app
+
+    lines = ["# Commands", ""]
+    for name in sorted(get_command(app).commands):
+        lines += [f"## privest {name}", "", "```text", _printed(name, "--help"), "```", ""]
+    return "\n".join(lines)
+
+
+def _printed(*words):
+    command = [sys.executable, "-c", START, *words]
+    env = {"COLUMNS": "84", "NO_COLOR": "1", "PATH": "/usr/bin:/bin", "TERM": "dumb"}
+    env |= {"PYTHONPATH": str(Path(pv.__file__).parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=True)
+    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+
+
+def schemas_page():
+    """The fields of plan files and headers."""
+    lines = ["# Schemas", ""]
+    for kind in ("plan", "header"):
+        lines += [f"## {kind}", "", "```text", _printed("schema", kind), "```", ""]
+    return "\n".join(lines)
+
+
+def make(app):
+    """Write the pages that changed."""
+    folder = Path(app.srcdir) / "reference"
+    pages = {"api-pv": api_page("pv", pv), "labels": labels_page(),
+             "mechanisms": mechanisms_page(), "commands": commands_page(),
+             "schemas": schemas_page()}  # fmt: skip
+    pages |= {f"api-{name}": api_page(name, getattr(pv, name)) for name in PACKAGES}
+    api = "\n".join(f"api-{name}" for name in ("pv", *PACKAGES))
+    pages["index"] = (
+        "# Reference\n\n```{toctree}\n:maxdepth: 1\n:caption: Python\n\n" + api + "\n```\n\n"
+        "```{toctree}\n:maxdepth: 1\n:caption: Everything else\n\n"
+        "commands\nschemas\nmechanisms\nlabels\n```\n"
+    )
+    for name, text in pages.items():
+        path = folder / f"{name}.md"
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("builder-inited", make)
+    return {"parallel_read_safe": True}
