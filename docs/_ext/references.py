@@ -87,6 +87,7 @@ def schemas_page():
 def make(app):
     """Write the pages that changed."""
     folder = Path(app.srcdir) / "reference"
+    folder.mkdir(exist_ok=True)
     pages = {"api-pv": api_page("pv", pv), "labels": labels_page(),
              "mechanisms": mechanisms_page(), "commands": commands_page(),
              "schemas": schemas_page()}  # fmt: skip
