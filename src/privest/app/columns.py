@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from privest.app.pages import Errors, Form, Unfit, as_typed
-from privest.app.tables import Table, in_words
+from privest.app.pages import Errors, Form, as_typed
+from privest.app.tables import Table
 from privest.data.look import ColumnLook, MissingCode, TableLook
 from privest.data.source import EMBEDDED
 from privest.errors import InvalidInput, PrivestError
@@ -312,10 +312,8 @@ def first_of(typed: Typed, name: str) -> str:
 
 
 def errors_of(error: PrivestError, form: Form, table: Table) -> Errors:
-    if isinstance(error, Unfit):
-        return error.errors
     if not isinstance(error, NotOffered):
-        return Errors({"": in_words(error, table)})
+        return Errors.of(error, "", table)
     roles = (name for name in form.names() if name.startswith("role-"))
     private = next((name for name in roles if form.text(name, "") == "private"), "")
     found = Errors()

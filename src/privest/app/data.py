@@ -163,8 +163,8 @@ def _shown(
     counts = {role: sum(one.role == role for one in rows) for role in ROLES}
     known = _written(seen) if written is None else written
     return page(
-        request, "data.html", work, 422 if errors else 200, step="data",
-        errors=errors or Errors(), note=note, table=table, looks=looks, look=seen, rows=rows,
+        request, "data.html", work, errors=errors, step="data", note=note, table=table,
+        looks=looks, look=seen, rows=rows,
         hidden=0 if seen is None else max(0, len(seen.columns) - SHOWN), counts=counts,
         written=defaultdict(str, known), gaps=_gaps(seen, typed), roles=ROLES, families=FAMILIES,
         typed=defaultdict(str, {name: values[0] for name, values in typed.items() if values}),

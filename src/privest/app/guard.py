@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import logging
 import traceback
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -73,17 +72,18 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that may not pass; None: it may."""
-        headers, desk, method = Headers(scope=scope), self.desk, scope["method"]
-        host = headers.get("host", "")
+        asked, desk, method = HTTPConnection(scope), self.desk, scope["method"]
+        headers, host = asked.headers, asked.headers.get("host", "")
         if host not in desk.hosts:
             return says(403, "This is not the address that privest app printed.")
         if method not in (*READING, *CHANGING):
             return says(405, "The app takes GET and POST.")
         if scope["path"] == "/":
-            return self._opened(scope, host)
+            return self._opened(asked, host)
         inside = scope["path"].split("/")[1]
         known = same_secret(inside, desk.key)
-        if not known or not same_secret(_cookie(headers, host), desk.session):
+        cookie = asked.cookies.get(cookie_name(host), "")
+        if not known or not same_secret(cookie, desk.session):
             return says(403, NOT_OPENED)
         if headers.get("sec-fetch-site") in OUTSIDE:
             return says(403, "This request comes from another page.")
@@ -91,12 +91,12 @@ class Guard:
             return says(403, "This form was not sent by a page of the app.")
         return None
 
-    def _opened(self, scope: Scope, host: str) -> Response:
+    def _opened(self, asked: HTTPConnection, host: str) -> Response:
         """A token is exchanged for the cookie, once."""
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if "sec-purpose" in Headers(scope=scope):  # a browser's guess must not use the token up
+        given = asked.query_params.get("token", "")
+        if "sec-purpose" in asked.headers:  # a browser's guess must not use the token up
             return says(503, "This address is not fetched ahead of time.")
-        if scope["method"] != "GET" or not self.desk.admits(given):
+        if asked.scope["method"] != "GET" or not self.desk.admits(given):
             return says(403, NOT_OPENED)
         # A page, no redirect: to what another page (the file that was opened) leads to, however
         # often it is redirected, a browser sends no strict cookie.
@@ -122,16 +122,6 @@ UNFORESEEN = (
 def cookie_name(host: str) -> str:
     """By port: several apps may run at once."""
     return f"{COOKIE}_{host.rpartition(':')[2]}"
-
-
-def _cookie(headers: Headers, host: str) -> str:
-    found: SimpleCookie = SimpleCookie()
-    try:
-        found.load(headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    one = found.get(cookie_name(host))
-    return "" if one is None else one.value
 
 
 def _dress(message: Message) -> None:

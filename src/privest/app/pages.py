@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 import privest
 from privest.app.desk import STEPS, Desk, Work, same_secret
-from privest.app.tables import in_words
+from privest.app.tables import Table, in_words
 from privest.arrays import as_number
 from privest.errors import InvalidInput, PrivestError
 from privest.report.sections import printable
@@ -135,6 +135,11 @@ def _said(name: str) -> str:
 class Errors(dict[str, str]):
     """The errors of a form: a sentence for each field, all of them at once."""
 
+    @classmethod
+    def of(cls, error: PrivestError, field: str, table: Table | None = None) -> Errors:
+        """The errors of a form that does not fit; any other belongs to this field."""
+        return error.errors if isinstance(error, Unfit) else cls({field: in_words(error, table)})
+
     @contextmanager
     def at(self, field: str) -> Iterator[None]:
         """An error within belongs to this field; the first of them counts."""
@@ -193,6 +198,8 @@ def page(
     request: Request,
     template: str,
     work: Work | None = None,
+    *,
+    errors: Errors | None = None,
     status: int = 200,
     **context: Any,  # noqa: ANN401 - what a template asks for
 ) -> HTMLResponse:
@@ -203,10 +210,12 @@ def page(
     desk = desk_of(request)
     known = {
         "desk": desk, "work": work, "key": desk.key, "csrf": desk.csrf, "names": STEPS,
-        "version": privest.__version__, "message": None, "step": None, "errors": Errors(),
+        "version": privest.__version__, "message": None, "step": None, "errors": errors or Errors(),
         "place": lambda name, **ids: place(request, name, **ids),
     }  # fmt: skip
-    return HTMLResponse(templates().get_template(template).render(known | context), status)
+    return HTMLResponse(
+        templates().get_template(template).render(known | context), 422 if errors else status
+    )
 
 
 def says(status: int, message: str) -> HTMLResponse:
@@ -333,4 +342,4 @@ def not_there(request: Request, error: Exception) -> Response:
 
 def _message(request: Request, status: int, text: str) -> Response:
     template = "_message.html" if from_htmx(request) else "message.html"
-    return page(request, template, None, status, message=text)
+    return page(request, template, status=status, message=text)

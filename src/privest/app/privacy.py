@@ -53,22 +53,18 @@ PARTS = {  # of the exposure panel, by the beginnings of their keys
 }
 
 
-def privacy(request: Request, work: Work, form: Form) -> Response:
-    return _shown(request, work)
-
-
-def _shown(
-    request: Request, work: Work, errors: Errors | None = None, typed: str = "", said: str = ""
+def privacy(
+    request: Request, work: Work, form: Form, errors: Errors | None = None, said: str = ""
 ) -> Response:
     with work.lock:
         plan, model, of = work.plan, work.models, _of(work)
     if plan is None:
         return see_other(request, "data", work)
     _look_at_account(desk_of(request), work, plan)
+    need = form.text("need", "")[:30] if said or (errors and "need" in errors) else ""
     return page(
-        request, "privacy.html", work, 422 if errors else 200, step="privacy", plan=plan,
-        model=model, errors=errors or Errors(), need=typed, said=said, positions=POSITIONS,
-        **numbers_of(work, plan, of),
+        request, "privacy.html", work, errors=errors, step="privacy", plan=plan, model=model,
+        need=need, said=said, positions=POSITIONS, **numbers_of(work, plan, of),
     )  # fmt: skip
 
 
@@ -202,13 +198,13 @@ def privacy_done(request: Request, work: Work, form: Form) -> Response:
     try:
         _moved(request, work, form)
     except PrivestError as error:
-        return _shown(request, work, Errors({"epsilon": str(error)}))
+        return privacy(request, work, form, Errors.of(error, "epsilon"))
     if then != "need":
         return see_other(request, "release" if then == "go" else "privacy", work)
     try:
-        return _shown(request, work, typed=form.text("need", ""), said=_found(work, form))
+        return privacy(request, work, form, said=_found(work, form))
     except PrivestError as error:
-        return _shown(request, work, Errors({"need": str(error)}), form.text("need", "")[:30])
+        return privacy(request, work, form, Errors.of(error, "need"))
 
 
 def _found(work: Work, form: Form) -> str:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from privest.app.desk import Desk, Work
-from privest.app.job import Choice, Job, as_name, begin, begin_dry_run, first_choice, new_ticket
+from privest.app.job import Choice, as_name, begin, begin_dry_run, first_choice, new_ticket
 from privest.app.pages import (
     Errors,
     Form,
@@ -54,29 +54,21 @@ NOT_SURE = "Tick this if you are sure: a release cannot be taken back. Nothing w
 FIELDS = ("name", "subject", "limit", "again")
 
 
-def show(request: Request, work: Work, form: Form) -> Response:
-    return _page(request, work)
-
-
-def _page(
-    request: Request,
-    work: Work,
-    errors: Errors | None = None,
-    typed: dict[str, str] | None = None,
-) -> Response:
-    desk, plan, job, errors = desk_of(request), work.plan, work.job, errors or Errors()
+def show(request: Request, work: Work, form: Form, errors: Errors | None = None) -> Response:
+    desk, plan, job = desk_of(request), work.plan, work.job
     if plan is None or work.table is None:
         return see_other(request, "data", work)
     mine = job is not None and job.plan.spec == plan.spec
     running = job is not None and job.running
+    typed = {name: form.text(name, "")[:200] for name in FIELDS} if errors else {}
     told: dict[str, Any] = {
-        "step": "release", "plan": plan, "job": job, "mine": mine, "errors": errors,
+        "step": "release", "plan": plan, "job": job, "mine": mine,
         "running": running,  # asked once: a job may end while its page is made
-        "trouble": _trouble(job, mine and not errors),
+        "trouble": job.trouble if job is not None and mine and not errors else None,
         "earlier_works": desk.still_there(work.earlier),
         "changed": work.table.changed(plan), "leaves": _leaves(plan), "stays": _stays(work, plan),
         "epsilon": _epsilon_text(plan), "target": plan.column.target,
-        "dry": _dry_run(work), "ticket": None, "cost": None, "typed": typed or {},
+        "dry": _dry_run(work), "ticket": None, "cost": None, "typed": typed,
         "choosing": Sentence("dry_run_choice").text, "is_dry": Sentence("dry_run").text,
         "order": Sentence("cost_order").text,
     }  # fmt: skip
@@ -84,16 +76,10 @@ def _page(
         told |= _confirmation(desk, work, plan, typed)
         if told["cost"]["unfinished"]:  # it is finished without the table
             told["changed"] = None
-    return page(request, "release.html", work, 422 if errors else 200, **told)
+    return page(request, "release.html", work, errors=errors, **told)
 
 
-def _trouble(job: Job | None, said: bool) -> str | None:
-    return job.trouble if job is not None and said else None
-
-
-def _confirmation(
-    desk: Desk, work: Work, plan: Plan, typed: dict[str, str] | None
-) -> dict[str, Any]:
+def _confirmation(desk: Desk, work: Work, plan: Plan, typed: dict[str, str]) -> dict[str, Any]:
     choice = work.choice or first_choice(desk, plan)
     usual = {
         "name": choice.name, "subject": choice.subject, "limit": as_typed(choice.limit),
@@ -254,10 +240,10 @@ def look(request: Request, work: Work, form: Form) -> Response:
 
 
 def _again(request: Request, work: Work, form: Form, error: PrivestError) -> Response:
-    errors = getattr(error, "errors", None) or Errors({"sure": str(error)})
+    errors = Errors.of(error, "sure")
     if from_htmx(request):
-        return page(request, "_errors.html", work, 422, errors=errors)
-    return _page(request, work, errors, {name: form.text(name, "")[:200] for name in FIELDS})
+        return page(request, "_errors.html", work, errors=errors)
+    return show(request, work, form, errors)
 
 
 def _plan_of(request: Request, work: Work) -> Plan:

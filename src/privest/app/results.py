@@ -37,25 +37,17 @@ MOST_ROWS = 6  # at which a mean is shown
 MOST_ENTRIES = 20  # of an account
 
 
-def show(request: Request, work: Work, form: Form) -> Response:
-    return _page(request, work)
-
-
-def _page(
-    request: Request,
-    work: Work,
-    errors: Errors | None = None,
-    typed: dict[str, str] | None = None,
-) -> Response:
+def show(request: Request, work: Work, form: Form, errors: Errors | None = None) -> Response:
     table, plan = released_of(work)
     if table is None:
         return see_other(request, "release", work)
     found, sections = results_of(work, table, plan)
-    release, errors = found.release, errors or Errors()
+    release = found.release
     features = row_features(release)
+    rows = [name for name in form.names() if name.startswith("at-")] if errors else []
     return page(
-        request, "results.html", work, 422 if errors else 200, step="results", release=release,
-        table=table.name, errors=errors, typed=typed or {},
+        request, "results.html", work, errors=errors, step="results", release=release,
+        table=table.name, typed={name: form.text(name, "")[:200] for name in rows},
         epsilon=_epsilon_of(release), history=history(desk_of(request), release),
         findings=[_finding(one) for one in sections if one.key == "found"],
         folds=[_fold(one) for one in sections if one.key in FOLDS],
@@ -159,8 +151,7 @@ def mean(request: Request, work: Work, form: Form) -> Response:
             for fit in fits_of(found):
                 fit.mean_at(row)
     if errors:
-        typed = {name: form.text(name, "")[:200] for name in form.names() if name.startswith("at-")}
-        return _page(request, work, errors, typed)
+        return show(request, work, form, errors)
     with work.lock:
         if work.released is table:  # of another release, made meanwhile, it was not asked
             others = [one for one in work.asked if one != row]

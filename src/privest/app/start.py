@@ -12,15 +12,8 @@ from starlette.responses import Response
 from privest.app.columns import FORMS, typed_of
 from privest.app.data import EXAMPLE, keep_look
 from privest.app.desk import Desk, Work
-from privest.app.pages import Errors, Form, Unfit, desk_of, page, plain_route, screen, see_other
-from privest.app.tables import (
-    Table,
-    in_words,
-    local_path,
-    local_table,
-    sent_table,
-    shown_name,
-)
+from privest.app.pages import Errors, Form, desk_of, page, plain_route, screen, see_other
+from privest.app.tables import Table, local_path, local_table, sent_table, shown_name
 from privest.data.format import Format
 from privest.data.look import inspect as look
 from privest.data.source import EMBEDDED, ENDINGS
@@ -33,19 +26,14 @@ from privest.workflow.spec import Spec, load_spec, read_spec
 MOST_LISTED = 50  # releases of a folder
 
 
-def start(request: Request, form: Form) -> Response:
-    return _shown(request)
-
-
-def _shown(request: Request, errors: Errors | None = None, form: Form | None = None) -> Response:
+def start(request: Request, form: Form, errors: Errors | None = None) -> Response:
     works = [
         one for one in desk_of(request).works.values()
         if one.table is not None or one.released is not None
     ]  # fmt: skip
-    typed = {one: "" if form is None else form.text(one, "") for one in ("path", "form")}
+    typed = {one: form.text(one, "") if errors else "" for one in ("path", "form")}
     told = {"works": works[::-1], "endings": ",".join(ENDINGS), "typed": typed}
-    status = 422 if errors else 200
-    return page(request, "start.html", None, status, errors=errors or Errors(), **told)
+    return page(request, "start.html", errors=errors, **told)
 
 
 # --- a table --------------------------------------------------------------------------------------
@@ -66,16 +54,16 @@ def begin(request: Request, form: Form) -> Response:
             raise InvalidInput("choose a file first.")
     except InvalidInput as error:
         field = "path" if given else "table"
-        return _shown(request, Errors({field: str(error)}), form)
+        return start(request, form, Errors.of(error, field))
     seen, why = table.look(Format())
     if seen is None and not table.is_text:
         table.remove()
-        return _shown(request, Errors({"table": why or ""}), form)
+        return start(request, form, Errors({"table": why or ""}))
     try:
         work = desk.begin()
     except InvalidInput as error:
         table.remove()
-        return _shown(request, Errors({"table": str(error)}), form)
+        return start(request, form, Errors.of(error, "table"))
     with work.lock:
         work.table = table
         keep_look(work, seen)
@@ -92,8 +80,9 @@ def clear(request: Request, work: Work, form: Form) -> Response:
 # --- a plan ---------------------------------------------------------------------------------------
 
 
-def ask_plan(request: Request, form: Form) -> Response:
-    return page(request, "open_plan.html", typed={})
+def ask_plan(request: Request, form: Form, errors: Errors | None = None) -> Response:
+    typed = {name: form.text(name, "") for name in ("plan_path", "data_path")} if errors else {}
+    return page(request, "open_plan.html", typed=typed, errors=errors)
 
 
 def open_plan(request: Request, form: Form) -> Response:
@@ -104,12 +93,9 @@ def open_plan(request: Request, form: Form) -> Response:
         with work.lock:
             _fill(desk, work, form)
     except PrivestError as error:
-        errors = error.errors if isinstance(error, Unfit) else Errors(
-            {"plan": in_words(error, work.table)}
-        )  # fmt: skip
+        errors = Errors.of(error, "plan", work.table)
         desk.clear(work)
-        typed = {name: form.text(name, "") for name in ("plan_path", "data_path")}
-        return page(request, "open_plan.html", None, 422, typed=typed, errors=errors)
+        return ask_plan(request, form, errors)
     except BaseException:
         desk.clear(work)
         raise
@@ -181,14 +167,9 @@ def _table(desk: Desk, form: Form, spec: Spec) -> Table:
 # --- a release ------------------------------------------------------------------------------------
 
 
-def ask_release(request: Request, form: Form) -> Response:
-    return _releases(request)
-
-
-def _releases(request: Request, errors: Errors | None = None, typed: str = "") -> Response:
-    told = {"listed": releases_in(desk_of(request).folder), "typed": typed}
-    status = 422 if errors else 200
-    return page(request, "open_release.html", None, status, errors=errors or Errors(), **told)
+def ask_release(request: Request, form: Form, errors: Errors | None = None) -> Response:
+    listed, typed = releases_in(desk_of(request).folder), form.text("path", "") if errors else ""
+    return page(request, "open_release.html", errors=errors, listed=listed, typed=typed)
 
 
 def open_release(request: Request, form: Form) -> Response:
@@ -203,7 +184,7 @@ def open_release(request: Request, form: Form) -> Response:
         read_release(table)
         work = desk.begin()
     except PrivestError as error:
-        return _releases(request, Errors({"path": str(error)}), given)
+        return ask_release(request, form, Errors.of(error, "path"))
     with work.lock:
         work.released = table
     return see_other(request, "results", work)
