@@ -70,10 +70,10 @@ class Form:
         found = self.text(name, "")
         return number_of(found, said or _said(name), grouped=grouped) if found else None
 
-    def whole(self, name: str, default: int, least: int = 0, most: int = 2**53) -> int:
+    def whole(self, name: str, default: int, most: int = 2**53) -> int:
         found = self.number(name, default)
-        if found != int(found) or not least <= found <= most:
-            raise InvalidInput(f"{_said(name)} must be a whole number from {least} to {most}.")
+        if found != int(found) or not 0 <= found <= most:
+            raise InvalidInput(f"{_said(name)} must be a whole number from 0 to {most}.")
         return int(found)
 
     def choice(self, name: str, known: Sequence[str], default: str | None = None) -> str:
@@ -252,13 +252,8 @@ Handler = Callable[[Request, Work, Form], Response]
 Plain = Callable[[Request, Form], Response]
 
 
-def screen(
-    path: str, handler: Handler, name: str, *, post: bool = False, most: int | None = MOST_BYTES
-) -> Route:
-    """A route of one piece of work: /{key}/work/{id}/… ; `post`: a form, else a page.
-
-    The handler runs in a thread. `most`: bytes of the form; None: as many as a table has.
-    """
+def screen(path: str, handler: Handler, name: str, *, post: bool = False) -> Route:
+    """A route of one piece of work: /{key}/work/{id}/… ; `post`: a form, else a page."""
 
     def with_work(request: Request, form: Form) -> Response:
         work = desk_of(request).works.get(request.path_params["id"])
@@ -266,7 +261,7 @@ def screen(
             raise HTTPException(404, "This work is no longer on the desk: start again.")
         return handler(request, work, form)
 
-    return plain_route(f"/work/{{id}}{path}", with_work, name, post=post, most=most)
+    return plain_route(f"/work/{{id}}{path}", with_work, name, post=post)
 
 
 def plain_route(

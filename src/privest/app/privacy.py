@@ -25,7 +25,7 @@ from privest.report.describe import exposed
 from privest.report.numbers import half, near
 from privest.report.page import parts_html
 from privest.report.planning import clipping_sentences, errors_expected, planned_errors
-from privest.report.sections import Chart, Part, Section, Sentence
+from privest.report.sections import Section, Sentence
 from privest.report.slider import (
     BORDERS,
     POSITIONS,
@@ -96,7 +96,7 @@ def numbers_of(work: Work, plan: Plan, of: int) -> dict[str, Any]:
         "guesses": [near(sd) for sd in errors.guesses],
         "residual": [one.text for one in residual if not one.key.startswith("other_")],
         "panel": _panel(panel),
-        "details": Markup(parts_html(replace(panel, parts=panel.details, details=()))),
+        "details": Markup(parts_html(panel.details)),
         "budget": _budget(work, plan), "curve": error_curve(plan, errors, of, epsilon),
         "spoken": f"ε {text}, {word}: {name} {error}; an attacker is right in at most "
         f"{rate['said']}",
@@ -118,17 +118,13 @@ def _said(panel: Section, beginnings: Sequence[str]) -> Iterator[Sentence]:
 
 def _panel(panel: Section) -> list[dict[str, Any]]:
     """The panel in four parts, each with its sentences; bars go with the first."""
-    charts = [part for part in panel.parts if isinstance(part, Chart)]
-    bars = [bar for one in _said(panel, ("guess",)) if "sds" in one.values and not charts
-            for bar in guess_bars(one.values)]  # fmt: skip
+    guesses = (one.values for one in _said(panel, ("guess",)) if "sds" in one.values)
+    bars = [bar for values in guesses for bar in guess_bars(values)]
     found: list[dict[str, Any]] = []
     for title, keys in PARTS.items():
-        first = "guess" in keys
-        parts: list[Part] = [*_said(panel, keys), *(charts if first else ())]
-        if parts:
-            html = Markup(parts_html(replace(panel, parts=tuple(parts), details=())))
-            dots = "ends" in keys
-            found.append({"title": title, "html": html, "dots": dots, "bars": bars * first})
+        if html := Markup(parts_html(_said(panel, keys))):
+            dots, own = "ends" in keys, bars if "guess" in keys else []
+            found.append({"title": title, "html": html, "dots": dots, "bars": own})
     return found
 
 

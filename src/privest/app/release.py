@@ -34,7 +34,7 @@ from privest.ledger import Ledger, as_subject
 from privest.report.describe import describe
 from privest.report.numbers import down, near
 from privest.report.page import parts_html
-from privest.report.sections import Part, Section, Sentence, Table
+from privest.report.sections import Part, Sentence, Table
 from privest.report.slider import epsilon_of, epsilon_text, require_epsilon
 from privest.workflow.account import Spending
 from privest.workflow.plan import Plan
@@ -127,8 +127,7 @@ def _dry_run(work: Work) -> Markup | None:
         replace(one, caption=None) for one in section.parts if isinstance(one, Table)
     ]
     parts += [one for one in section.parts if isinstance(one, Sentence) and one.warning]
-    heading = Sentence("found")
-    return Markup(parts_html(Section("found", heading, tuple(parts))))
+    return Markup(parts_html(parts))
 
 
 # --- the account ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ All of an answer is of one release, whatever another tab does meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +24,7 @@ from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Account, Cost, Ledger
 from privest.report.describe import describe, fits_of
-from privest.report.findings import coefficients, mean_sentence
+from privest.report.findings import mean_sentence
 from privest.report.page import parts_html
 from privest.report.sections import Chart, Part, Section, Sentence, Table
 from privest.report.slider import epsilon_of, epsilon_text
@@ -51,15 +52,12 @@ def show(request: Request, work: Work, form: Form, errors: Errors | None = None)
         epsilon=_epsilon_of(release), history=history(desk_of(request), release),
         findings=[_finding(one) for one in sections if one.key == "found"],
         folds=[_fold(one) for one in sections if one.key in FOLDS],
-        clear=_clear(found), planned=plan is not None,
+        clear=_clear(sections), planned=plan is not None,
         fields=[(f"at-{k}", *one) for k, one in enumerate(features.items())],
         means=[(_row_text(row), _mean(found, row)) for row in work.asked],
-        numbers=bool(features) and _has_means(release),
+        numbers=bool(features) and release.model.family == "gaussian"
+        and all(one.matrix for one in release.sums),
     )  # fmt: skip
-
-
-def _has_means(release: TableRelease) -> bool:
-    return release.model.family == "gaussian" and all(one.matrix for one in release.sums)
 
 
 FOLDS = ("errors", "cost", "exposure", "joint", "limits", "origin")
@@ -89,25 +87,18 @@ def _fold(section: Section) -> dict[str, Any]:
     parts = tuple(one for one in section.parts if one is not first)
     return {
         "title": section.heading.text, "first": "" if first is None else first.text,
-        "html": Markup(parts_html(replace(section, parts=parts))),
+        "html": Markup(parts_html(parts, section.details)),
     }  # fmt: skip
 
 
-def _html(parts: Any) -> Markup:  # noqa: ANN401 - a sequence of parts
-    chosen: tuple[Part, ...] = tuple(parts)
-    return Markup(parts_html(Section("parts", Sentence("found"), chosen)))
+def _html(parts: Iterable[Part]) -> Markup:
+    return Markup(parts_html(parts))
 
 
-def _clear(found: TableEstimate) -> list[tuple[str, bool, str]]:
+def _clear(sections: Sequence[Section]) -> list[tuple[str, bool, str]]:
     """Each coefficient with whether its sign is clear, and which it is."""
-    rows = []
-    for fit in fits_of(found):
-        try:
-            every = coefficients(fit, CONFIDENCE)
-        except PrivestError:
-            continue
-        rows += [(one.name, one.is_clear, one.direction.text) for one in every]
-    return rows
+    charts = (part for one in sections for part in one.parts if isinstance(part, Chart))
+    return [(c.name, c.is_clear, c.direction.text) for chart in charts for c in chart.data]
 
 
 # --- estimates ------------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ def save(figure: Figure, path: Path) -> None:
     atomic_write(path, picture.getvalue())
 
 
-def tidy(axes: Axes, alpha: float = 0.25, **grid: Any) -> None:  # noqa: ANN401
-    axes.grid(alpha=alpha, **grid)
+def tidy(axes: Axes, **grid: Any) -> None:  # noqa: ANN401
+    axes.grid(alpha=0.25, **grid)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -94,11 +94,9 @@ class Trail:
             self.points = self.points[::2]
             self.stride *= 2
 
-    def columns(self, most: int | None = None) -> tuple[Array, Array, Array]:
-        """Measurements so far (P,), estimates and errors (P, n); at most so many, with the ends."""
-        last = len(self.points) - 1
-        kept = np.unique(np.linspace(0, last, min(most or last + 1, last + 1)).astype(int))
-        steps, estimates, errors = zip(*(self.points[k] for k in kept))
+    def columns(self) -> tuple[Array, Array, Array]:
+        """Measurements so far (P,), estimates and errors (P, n)."""
+        steps, estimates, errors = zip(*self.points)
         return np.array(steps) + 1, np.array(estimates), np.array(errors)
 
 

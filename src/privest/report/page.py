@@ -11,7 +11,7 @@ import datetime
 import hashlib
 import os
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape as html_escape
 from importlib.resources import files
 from pathlib import Path
@@ -127,15 +127,15 @@ def section_html(section: Section, name: str) -> str:
     """One section; `name`: of its heading, for links."""
     return (
         f'<section aria-labelledby="{name}">\n<h2 id="{name}">{_said(section.heading)}</h2>\n'
-        f"{parts_html(section)}\n</section>"
+        f"{parts_html(section.parts, section.details)}\n</section>"
     )
 
 
-def parts_html(section: Section) -> str:
-    """A section without its heading; details are folded."""
-    html = "\n".join(_part(part) for part in section.parts)
-    if section.details:
-        folded = "\n".join(_part(part) for part in section.details)
+def parts_html(parts: Iterable[Part], details: Sequence[Part] = ()) -> str:
+    """Parts of a section; details are folded."""
+    html = "\n".join(_part(part) for part in parts)
+    if details:
+        folded = "\n".join(_part(part) for part in details)
         summary = _said(Sentence("details"))
         html += f"\n<details>\n<summary>{summary}</summary>\n{folded}\n</details>"
     return html

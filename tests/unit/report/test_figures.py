@@ -29,8 +29,8 @@ def test_points_without_an_interval_have_no_band_and_do_not_break_the_figure(wit
 def test_a_long_trail_is_thinned():
     trail = grown(5000)
     assert len(trail.points) < trail.most
-    steps, estimates, errors = trail.columns(most=50)
-    assert len(steps) == len(estimates) == len(errors) <= 50
+    steps, estimates, errors = trail.columns()
+    assert len(steps) == len(estimates) == len(errors) <= trail.most
     assert steps[0] == 1
 
 
