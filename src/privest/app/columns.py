@@ -42,7 +42,7 @@ FIELD_OF = {
 
 
 def stated(form: Form, table: Table, look: TableLook) -> Spec:
-    """The plan that a form states; all that is missing or does not fit is said by field."""
+    """The plan that a form states; all that does not fit is said by field."""
     errors = Errors()
     roles = _roles(form, look, errors)
     model = _model(form, look, roles, errors)
@@ -142,7 +142,6 @@ def _family(form: Form, look: TableLook, target: int | None) -> str:
 def _range(
     form: Form, column: ColumnLook, at: int, family: str, errors: Errors
 ) -> tuple[float, float] | None:
-    """The public range of the private column: it must be stated, but of a yes or no."""
     if column.kind not in ("number", "yes-no"):
         errors.setdefault(f"role-{at}", "a private column holds numbers, or yes and no.")
         return None
@@ -207,7 +206,6 @@ def _category_list(form: Form, column: ColumnLook, at: int, errors: Errors) -> t
 def _codes(
     form: Form, look: TableLook, roles: Mapping[str, list[int]], used: Sequence[int], errors: Errors
 ) -> tuple[str, ...]:
-    """The codes that were ticked or typed; no word may be left among numbers."""
     typed = [one.strip() for line in lines_of(form.text("codes", "")) for one in line.split(";")]
     ticked = []
     for at in used:

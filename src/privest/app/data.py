@@ -112,7 +112,6 @@ class ColumnRow:
 
 
 def rows_of(look: TableLook, typed: Typed) -> list[ColumnRow]:
-    """The columns that are shown: the first ones, and those that were asked for by name."""
     asked = set(lines_of(first_of(typed, "further")))
     some = [at for at, column in enumerate(look.columns) if at < SHOWN or column.name in asked]
     return [_row(at, look.columns[at], typed) for at in some[:MOST_SHOWN]]
@@ -174,7 +173,6 @@ def _shown(
 
 
 def _gaps(seen: TableLook | None, typed: Typed) -> str:
-    """What to do with rows with gaps: as chosen; else to leave them out where there are some."""
     some = seen is not None and any(column.missing or column.codes for column in seen.columns)
     return first_of(typed, "gaps") or ("drop" if some else "refuse")
 

@@ -43,13 +43,12 @@ MOST_WORKS = 50  # on one desk: each may hold a table on disk
 class Work:
     """One piece of work: one table, from its file to its results. Change it under its `lock`.
 
-    typed     what was typed on the columns screen. plan: None until that is done.
-    of        the coefficient that the privacy screen is about.
+    typed     the form of the columns screen. of: the coefficient of the privacy screen.
     moved     the last request that moved ε: one that comes late changes nothing.
     job       the release or dry run that was made last; `tickets` let one begin.
     choice    file and account of the release; account: its unit, limit and spending.
     released  the table of a release. made: its plan, if it was made here.
-    earlier   real releases of this table that were made before, each a piece of work of its own.
+    earlier   real releases of this table, each a piece of work of its own.
     asked     rows at which a mean was asked for; `kept`: the last estimate, by its release.
     looks     number of the table and its format; `models`: of the model. Older forms are refused.
     """
@@ -104,7 +103,6 @@ class Work:
             )
 
     def restate(self, plan: Plan | None) -> None:
-        """Another model; None: not yet."""
         with self.lock:
             self.models += 1
             self.plan, self.of, self.choice = plan, None, None
@@ -195,7 +193,6 @@ class Desk:
         return [one for one in works if one.id in self.works]
 
     def keep(self, answer: object) -> str:
-        """The name under which an answer to a form is kept, among the last of them."""
         name = secrets.token_urlsafe(9)
         with self._lock:
             self.answers[name] = answer

@@ -1,9 +1,8 @@
 """Access to the app, and what a browser may do with its answers.
 
-The server listens on 127.0.0.1. Any page in the same browser can send requests there, and any user
-of the machine can connect. So every request must name the right host, bring the cookie that a token
-for one use gave, under a path that nobody knows; a change must come from a page of the app (Origin)
-and bring the word that only its forms know (CSRF).
+Any page in the same browser can send requests to 127.0.0.1, and any user of the machine can
+connect. So every request must name the right host, bring the cookie that a token for one use gave,
+under a path that nobody knows; a change must come from a page of the app (Origin), with its CSRF.
 """
 
 from __future__ import annotations

@@ -102,9 +102,6 @@ def number_of(typed: str, said: str, *, grouped: bool = True) -> float:
 
     Groups of three digits are thousands; any other comma is a decimal one. grouped: False where
     misreading it would cost privacy; 1,000 is then refused.
-
-    >>> number_of("0,125", "it"), number_of("1234,567", "it"), number_of("200,000", "it")
-    (0.125, 1234.567, 200000.0)
     """
     plain = "".join(typed.split())
     if GROUPED.fullmatch(plain):
@@ -120,11 +117,7 @@ def number_of(typed: str, said: str, *, grouped: bool = True) -> float:
 
 
 def as_typed(value: float | None) -> str:
-    """A number as it is typed, to its last digit and without a power of ten; nothing for None.
-
-    >>> as_typed(4.0), as_typed(200000.0), as_typed(1e-06), as_typed(None)
-    ('4', '200,000', '0.000001', '')
-    """
+    """A number as it is typed, to its last digit and without a power of ten; nothing for None."""
     return "" if value is None else f"{Decimal(repr(value)).normalize():,f}"
 
 
@@ -290,7 +283,7 @@ def plain_route(
 
 
 def _kept(request: Request, answer: Response) -> Response:
-    """A page that answers a form gets an address: one can come back to it, and load it again."""
+    """A page that answers a form gets an address: one can come back to it."""
     if from_htmx(request) or not isinstance(answer, HTMLResponse):
         return answer
     return see_other(request, "answer", number=desk_of(request).keep(answer))

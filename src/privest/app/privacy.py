@@ -1,7 +1,6 @@
 """Screen 3, privacy: one slider for ε, the errors of the estimates and the exposure of one person.
 
-The slider changes the stored plan at once; it keeps the sums over the features, so that an answer
-reads no data.
+The slider changes the stored plan, whose sums over the features answer without reading data.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ def _said(panel: Section, beginnings: Sequence[str]) -> Iterator[Sentence]:
 
 
 def _panel(panel: Section) -> list[dict[str, Any]]:
-    """The panel in four parts, each with its sentences; bars go with the first."""
+    """The panel in parts, each with its sentences; bars go with the first."""
     guesses = (one.values for one in _said(panel, ("guess",)) if "sds" in one.values)
     bars = [bar for values in guesses for bar in guess_bars(values)]
     found: list[dict[str, Any]] = []
@@ -129,7 +128,6 @@ def _panel(panel: Section) -> list[dict[str, Any]]:
 
 
 def _budget(work: Work, plan: Plan) -> dict[str, Any]:
-    """The rest of the account after a release at this ε; a new one has spent nothing."""
     if work.account is None:
         return {"known": False, "fits": True}
     unit, limit, spent = work.account
@@ -151,11 +149,7 @@ def _look_at_account(desk: Desk, work: Work, plan: Plan) -> None:
 
 
 def percent(share: float) -> str:
-    """A share of an account, in percent.
-
-    >>> percent(0.284), percent(0.0312), percent(1.0), percent(0.0)
-    ('28%', '3.1%', '100%', '0%')
-    """
+    """A share of an account, in percent."""
     return f"{100 * share:.0f}%" if share >= 0.0995 or not share else f"{100 * share:.1f}%"
 
 
@@ -187,7 +181,6 @@ def _is_shown(plan: Plan, wanted: float) -> bool:
 
 
 def privacy_done(request: Request, work: Work, form: Form) -> Response:
-    """Look at an ε, find the one for an accuracy, or go on with it."""
     if work.plan is None:
         return see_other(request, "data", work)
     then = form.choice("then", ("show", "need", "go"), "show")
@@ -204,7 +197,6 @@ def privacy_done(request: Request, work: Work, form: Form) -> Response:
 
 
 def _found(work: Work, form: Form) -> str:
-    """Take the smallest ε that gives the error that is needed; what is said of it."""
     wanted = form.number("need", said="The error that you need")
     with work.lock:
         work.require_idle()

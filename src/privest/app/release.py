@@ -1,7 +1,6 @@
 """Screen 4, release: dry run, what leaves, what it costs, a confirmation.
 
-Nothing begins without a tick and a ticket that is good for one release: a double click, a reload or
-the back button find what the first one did.
+Nothing begins without a tick and a ticket that is good for one release.
 """
 
 from __future__ import annotations
@@ -223,7 +222,6 @@ def _as_choice(desk: Desk, plan: Plan, form: Form) -> Choice:
 
 
 def look(request: Request, work: Work, form: Form) -> Response:
-    """The same page with another file or account: nothing is spent."""
     desk, plan = desk_of(request), _plan_of(request, work)
     try:
         choice = _as_choice(desk, plan, form)
@@ -290,7 +288,6 @@ def _require_unchanged(work: Work) -> None:
 
 
 def dry_run(request: Request, work: Work, form: Form) -> Response:
-    """A dry run with simulated noise: it spends nothing, and leaves no file."""
     with work.lock:
         plan = _plan_of(request, work)
         if work.job is not None and work.job.running:

@@ -1,7 +1,4 @@
-"""Screen 5, results: what a release shows. Never from the data.
-
-All of an answer is of one release, whatever another tab does meanwhile.
-"""
+"""Screen 5, results: what a release shows. Never from the data."""
 
 from __future__ import annotations
 
@@ -126,7 +123,6 @@ def results_of(work: Work, table: Path, plan: Plan | None) -> tuple[TableEstimat
 
 
 def mean(request: Request, work: Work, form: Form) -> Response:
-    """The mean at a row: a value for every feature; or no rows any more."""
     table, plan = released_of(work)
     if table is None:
         raise HTTPException(404, "There are results after a release.")
@@ -185,7 +181,6 @@ def _mean(found: TableEstimate, row: dict[str, object]) -> str:
 
 
 def _epsilon_of(release: TableRelease, cost: Cost | None = None) -> str:
-    """ε over the whole range of a release, or of another one of the same column."""
     if cost is not None and len(release.columns) > 1:
         return "–"
     found = epsilon_of(release)
@@ -230,14 +225,12 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
 
 
 def _balance(account: Account) -> tuple[Fraction | None, Fraction | None, str]:
-    """The budget of an account, what is left of it, and the unit of both."""
     if account.budget.level is None and account.budget.mu is not None:
         return account.budget.mu**2, account.remaining.mu2, "mu2"
     return account.budget.level, account.remaining.level, "level"
 
 
 def _left_of(release: TableRelease, budget: float, left: float, unit: str) -> str:
-    """The rest of an account as ε of one release of this column, where that is known."""
     if len(release.columns) > 1 or release.limits(release.column) is None:
         return ""
     values = {"limit": epsilon_of(release, budget, unit)}

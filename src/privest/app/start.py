@@ -40,7 +40,7 @@ def start(request: Request, form: Form, errors: Errors | None = None) -> Respons
 
 
 def begin(request: Request, form: Form) -> Response:
-    """A new piece of work on a file that is sent, or named, or on the embedded table."""
+    """A new piece of work on a file that is sent or named, or on the embedded table."""
     desk, given = desk_of(request), form.text("path", "")
     try:
         sent, leaves = form.file("table"), form.choice("form", list(FORMS), "aggregate")
@@ -72,7 +72,6 @@ def begin(request: Request, form: Form) -> Response:
 
 
 def clear(request: Request, work: Work, form: Form) -> Response:
-    """Take a piece of work off the desk: the app's copy of its table is removed."""
     desk_of(request).clear(work)
     return see_other(request, "start")
 
@@ -86,7 +85,6 @@ def ask_plan(request: Request, form: Form, errors: Errors | None = None) -> Resp
 
 
 def open_plan(request: Request, form: Form) -> Response:
-    """A piece of work with this plan, on to the privacy screen."""
     desk = desk_of(request)
     work = desk.begin()
     try:
@@ -150,7 +148,6 @@ def _spec(desk: Desk, form: Form) -> Spec:
 
 
 def _table(desk: Desk, form: Form, spec: Spec) -> Table:
-    """The table that is sent or named; else the one that the plan names, where that is found."""
     sent, typed = form.file("data"), form.text("data_path", "")
     if sent is not None:
         return sent_table(desk, sent.file, sent.filename or "")

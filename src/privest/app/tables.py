@@ -1,4 +1,4 @@
-"""The user's table: sent by the browser to a private file, or read where it lies."""
+"""The user's table: a private copy of a sent file, or read where it lies."""
 
 from __future__ import annotations
 
@@ -85,18 +85,14 @@ def sent_table(desk: Desk, file: BinaryIO, given: str) -> Table:
 
 
 def shown_name(given: str) -> str:
-    r"""The name of a sent file without its folders, and without what has no shape.
-
-    >>> shown_name("C:\\data\\people.csv"), shown_name("../a\x00\u202eb.csv")
-    ('people.csv', 'ab.csv')
-    """
+    r"""The name of a sent file without its folders, and without what has no shape."""
     last = re.split(r"[/\\]", given)[-1]
     name = "".join(letter for letter in last if letter.isprintable()).strip()
     return name[-LONGEST_NAME:]  # its end says which kind it is
 
 
 def local_table(desk: Desk, given: str) -> Table:
-    """A file of this machine, read where it lies; a relative path is one from the app's folder."""
+    """A file of this machine, read where it lies."""
     if given == EMBEDDED:
         return Table(EMBEDDED)
     path = local_path(desk, given)

@@ -1,6 +1,6 @@
 """Tables: files and frames read in blocks, the features of a model, and data to try things on.
 
-inspect        what is in a table, for its owner before any plan.
+inspect        the look of a table, for its owner before any plan.
 Format         how a file is written, where it does not say so itself.
 load_diabetes  an embedded example; load_nhanes: a national survey.
 """

@@ -27,7 +27,7 @@ THREADS = min(4, os.cpu_count() or 1)
 
 
 def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
-    """pyarrow, with the parts used here, or the extra that brings it."""
+    """pyarrow, or the extra that brings it."""
     try:
         import pyarrow
         import pyarrow.csv
@@ -40,14 +40,13 @@ def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
 
 
 def compute() -> Any:  # noqa: ANN401
-    """pyarrow's functions on columns, which take as long to load as a small table to read."""
+    """pyarrow's functions on columns, which take long to load."""
     import pyarrow.compute
 
     return pyarrow.compute
 
 
 def numbers(column: Any, where: str) -> Array:  # noqa: ANN401
-    """A column of numbers or booleans as float64."""
     pa = arrow()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -109,8 +108,6 @@ def parsed(column: Any, form: Format) -> tuple[Any, Any]:  # noqa: ANN401
 
 
 class AtRow(Exception):
-    """Something is wrong in a row, counted from the first of its block."""
-
     def __init__(self, where: str, row: int, what: str) -> None:
         super().__init__()
         self.where, self.row, self.what = where, row, what
@@ -161,7 +158,7 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Generat
 
 
 class ParquetSource(FileSource):
-    """A Parquet file. Memory of a pass: a block, and one page of each column read."""
+    """A Parquet file."""
 
     def __init__(self, path: Path, form: Format) -> None:
         super().__init__(path, form)

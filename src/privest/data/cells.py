@@ -34,11 +34,7 @@ DATE = re.compile(
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is written as a number: with a decimal point, nothing between thousands.
-
-    >>> [is_number(text) for text in ("-1.5e3", " 2 ", "inf", "1,5", "1_000", "")]
-    [True, True, True, False, False, False]
-    """
+    """Whether a text is a number with a decimal point, and nothing between thousands."""
     try:
         float(text)
     except ValueError:
@@ -47,10 +43,7 @@ def is_number(text: str) -> bool:
 
 
 def number(cell: object) -> float:
-    """The number in a cell of text or JSON: NaN for a gap, 1 and 0 for true and false.
-
-    Infinities pass. Raises ValueError for anything else.
-    """
+    """The number in a cell: NaN for a gap, 1 and 0 for true and false; else ValueError."""
     if not isinstance(cell, str):
         try:
             return math.nan if cell is None else as_double(cell)
@@ -67,7 +60,6 @@ def number(cell: object) -> float:
 
 
 def numbers(cells: Sequence[Any]) -> list[float]:
-    """`number` of every cell; in one go where all of them are plain texts."""
     try:
         text = "".join(cells)
         if text.isascii() and "_" not in text:
@@ -78,11 +70,7 @@ def numbers(cells: Sequence[Any]) -> list[float]:
 
 
 def is_date(value: object) -> bool:
-    """Whether a cell is a date or a time: an object, or a text that is written as one.
-
-    >>> [is_date(one) for one in ("2024-03-01", "1.3.2024", "12:30", "1.32")]
-    [True, True, True, False]
-    """
+    """Whether a cell is a date or a time: an object, or a text that is written as one."""
     if isinstance(value, str):
         return DATE.match(value.strip()) is not None
     return isinstance(value, datetime.date | datetime.time | datetime.timedelta) or (
@@ -118,7 +106,7 @@ class Texts:
 
     @classmethod
     def encode(cls, cells: Sequence[Any]) -> Texts:
-        """From the cells themselves, of any type that can be hashed."""
+        """From the cells themselves."""
         place = dict.fromkeys(cells, -1)
         values = [value for value in place if not is_missing(value)]
         place |= {value: k for k, value in enumerate(values)}
@@ -165,20 +153,12 @@ FORMULA = re.compile(r"[=@\t\r\n]|[+-](?!([\d.,:'\s]*(e[+-]?\d+)?%?|[+/-]*)\Z)",
 
 
 def composed(name: str) -> str:
-    """A text with composed letters (Unicode's NFC): é is one letter, not e and an accent.
-
-    >>> composed("cafe\u0301") == "caf\u00e9"
-    True
-    """
+    """A text with composed letters (Unicode's NFC)."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def joined(names: Iterable[str]) -> str:
-    r"""Names with commas between them, in double quotes where one has a comma, quote or line end.
-
-    >>> joined(["age", "ldl, mg/dl", "a\nb"])
-    'age,"ldl, mg/dl","a\nb"'
-    """
+    r"""Names with commas between them, in double quotes where one needs them."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerow(names)
     return text.getvalue().removesuffix("\r\n")
@@ -195,18 +175,13 @@ def require_no_formula(texts: Iterable[str], what: str = "") -> None:
 
 
 def meant(name: str, known: Sequence[str]) -> str:
-    """` Did you mean …?`, where one of the known names is like this one; else nothing.
-
-    >>> meant("Agee", ["sex", "age"]), meant("height", ["sex", "age"])
-    (" Did you mean 'age'?", '')
-    """
+    """` Did you mean …?`, where one of the known names is like this one; else nothing."""
     alike = {_likeness(one): one for one in reversed(known)}
     found = get_close_matches(_likeness(name), list(alike), n=1)
     return f" Did you mean {alike[found[0]]!r}?" if found else ""
 
 
 def _likeness(name: str) -> str:
-    """What two spellings of a name share, without capitals, accents and signs between words."""
     letters = unicodedata.normalize("NFKD", name).casefold()
     bare = "".join(one for one in letters if not unicodedata.combining(one))
     return " ".join(re.sub(r"[_.-]", " ", bare).split())
@@ -221,7 +196,7 @@ def absent_columns(absent: Sequence[str], known: Sequence[str], *, certain: bool
     """Which columns are absent, which may be meant, and which there are.
 
     The first line of a CSV file (not `certain`) may be a person's data: it is shown only where none
-    of it is a number or a date, and one name is like one that was asked for.
+    of it is a value, and one name is like one that was asked for.
     """
     quoted = ", ".join(repr(name) for name in absent)
     hints = dict.fromkeys(meant(name, known) for name in absent)

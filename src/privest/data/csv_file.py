@@ -1,8 +1,7 @@
 """Text tables: Arrow's CSV reader behind our header, our numbers and our messages.
 
 The file is cut into blocks of whole rows, which Arrow parses at the same time. (Its streaming
-reader can wait for the interpreter while that waits for it.) Blank lines are no rows; with one
-column they are missing values.
+reader can wait for the interpreter while that waits for it.)
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ RAGGED = re.compile(r"CSV parse error: Row #(\d+): Expected \d+ columns, got (\d
 
 
 class CsvSource(FileSource):
-    """A text table with a header. Memory of a pass: a few blocks."""
+    """A text table with a header. Blank lines are no rows; in one column they are gaps."""
 
     certain = False
     separator: str
@@ -117,7 +116,7 @@ class CsvSource(FileSource):
     def _columns(
         self, block: memoryview, columns: tuple[str, ...], text: frozenset[str]
     ) -> Columns:
-        """The columns of some rows; raises AtRow. Numbers in one go, failing that out of texts."""
+        """The columns of some rows. Numbers in one go, failing that out of texts."""
         pa = arrow()
         plain = not self.format.thousands
         table = self._parsed(block, columns, text, pa.float64()) if plain else None
@@ -174,7 +173,6 @@ class CsvSource(FileSource):
             return None
 
     def _malformed(self, said: str) -> AtRow | InvalidInput:
-        """The error for a block that Arrow refuses, without Arrow's words."""
         found, wide, between = RAGGED.match(said), len(self.columns), self.separator
         if found is None:
             return InvalidInput(f"{self.name} is not a well-formed CSV file.")
@@ -213,9 +211,7 @@ def quote_edges(data: bytes, separator: str) -> Index:
 
 @dataclass(frozen=True)
 class Header:
-    """Column names, what is between them, where the rows start (bytes of UTF-8), what ends a line,
-    and how many bytes to parse at once.
-    """
+    """Column names, separator, start of the rows (bytes of UTF-8), line end, size of a block."""
 
     names: tuple[str, ...]
     separator: str
@@ -225,7 +221,7 @@ class Header:
 
 
 def read_header(text: str, separator: str | None, whole: bool, name: str) -> Header:
-    """From the start of a file; `whole`: it is all of it. A separator not given is found."""
+    """From the start of a file; `whole`: it is all of it."""
     mark = len(codecs.BOM_UTF8) * text.startswith("\ufeff")
     text = text.removeprefix("\ufeff")
     if not text.strip():

@@ -40,14 +40,13 @@ Block = Mapping[str, AnyArray | Texts]
 
 @dataclass(frozen=True)
 class Number:
-    """A number per row, from numeric columns. `label` is its name, `tree` how it is computed."""
+    """A number per row, called `label`, from numeric columns."""
 
     label: str
     columns: tuple[str, ...]
     tree: ast.expr = field(compare=False, repr=False)
 
     def values(self, block: Block) -> Array:
-        """(rows,), with NaN or an infinity where it does not exist."""
         rows = len(block[self.columns[0]])
         with np.errstate(all="ignore"):
             found = np.asarray(_value(self.tree, block), dtype=np.float64)
@@ -86,7 +85,6 @@ def plain_factor(name: str, categories: Lists) -> Factor:
 
 
 def called(tree: ast.expr) -> str | None:
-    """The name of the function, with or without `np.` before it."""
     match tree:
         case ast.Call(func=ast.Name(id=name)):
             return name
@@ -121,8 +119,7 @@ class Design:
     """How columns become the rows of H: named columns (`Features`), or a formula.
 
     terms       products of factors; () is the intercept.
-    columns     of the table, that are read; `text`: those of them to be read as texts.
-    names       of the columns of H; `intercept`: whether the first of them is a constant.
+    columns     of the table, that are read; `text`: as texts.
     categories  the public list of each column that has one, its baseline first.
     """
 
@@ -149,7 +146,7 @@ class Design:
 
     @cached_property
     def _full(self) -> tuple[Factor, ...] | None:
-        """The term of categories that have columns for their baselines too."""
+        """The term of categories with columns for their baselines too."""
         every = (term for term in self.terms if all(isinstance(one, Category) for one in term))
         return None if () in self.terms else next(every, None)
 
@@ -176,7 +173,6 @@ class Design:
         return H
 
     def _require(self) -> None:
-        """Refuse names that privest uses, products without their parts, and two of one name."""
         taken = sorted({INTERCEPT, RELEASED} & set(self.columns))
         if taken:
             raise InvalidInput(
@@ -204,10 +200,8 @@ class Features(Design):
     A cell belongs to a category if their texts are equal after trimming; failing that, if both
     are equal as numbers ("1", 1, 1.0 and "01"), or both the words true or false in any case.
 
-    >>> features = Features(("age", "sex"), {"sex": ("female", "male")})
-    >>> block = {"age": np.array([50.0, 61.0]), "sex": np.array(["male", "female"], dtype=object)}
-    >>> features.names, features.matrix(block).tolist()
-    (('intercept', 'age', 'sex=male'), [[1.0, 50.0, 1.0], [1.0, 61.0, 0.0]])
+    >>> Features(("age", "sex"), {"sex": ("female", "male")}).names
+    ('intercept', 'age', 'sex=male')
     """
 
     columns: tuple[str, ...]
@@ -252,11 +246,7 @@ def _values(
 
 
 def category_place(value: object, listed: tuple[str, ...]) -> int | None:
-    """The place of a value in the list, by the rule for cells; None: none of it.
-
-    >>> category_place(1.0, ("0", "1")), category_place("mal", ("female", "male"))
-    (1, None)
-    """
+    """The place of a value in the list, by the rule for cells; None: none of it."""
     place = int(_places(Texts.encode([str(value).strip()]), listed)[0])
     return None if place < 0 else place
 
@@ -311,7 +301,7 @@ def _indicators(cells: AnyArray | Texts, factor: Category, line: NDArray[np.intp
 
 
 def _places(texts: Texts, listed: tuple[str, ...]) -> NDArray[np.intp]:
-    """The place of each cell in the list; −1 where it has none."""
+    """The place of each cell in the list, or −1."""
     exact = {composed(one): place for place, one in enumerate(listed)}
     keys = [_key(one) for one in listed]
     count = Counter(keys)
@@ -327,7 +317,6 @@ def _places(texts: Texts, listed: tuple[str, ...]) -> NDArray[np.intp]:
 
 
 def _key(text: str) -> tuple[str, float] | None:
-    """The other meaning of a text: a number, or true or false."""
     word = text.lower()
     if word in TRUTHS:
         return "word", TRUTHS[word]

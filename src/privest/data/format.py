@@ -1,4 +1,4 @@
-"""The format of a table file, where the file does not state it itself: one small public record."""
+"""The format of a table file, where the file does not state it itself."""
 
 from __future__ import annotations
 
@@ -58,9 +58,8 @@ HINTS = (
 class Format:
     """How a table file is written. All of it is public; None is found, or the usual.
 
-    separator      of a text file: , ; | or a tab, or their names. None: found; a tab in .tsv files.
-    decimal        "." or ","; None: a point.
-    thousands      "," "." "'" or " "; None: nothing. Never found.
+    separator      of a text file: , ; | or a tab, or their names.
+    decimal        "." or ","; thousands: "," "." "'" or " ", never found.
     encoding       of a text file. None: UTF-8, or UTF-16 where the file begins with its mark.
     missing_codes  stand for a missing value beside an empty cell, NA and their like: "77777"
                    in every column, "bmi=999" in one. Numbers are compared as numbers.
@@ -95,7 +94,6 @@ class Format:
             )
 
     def separator_of(self, name: str) -> str | None:
-        """The separator, where it is stated, or follows from the name of the file."""
         return self.separator or ("\t" if re.search(r"\.tsv(\.gz|\.xz)?$", name.lower()) else None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +122,6 @@ class Format:
         return found[~np.isnan(found)]
 
     def without_codes(self, column: AnyArray | Texts, name: str) -> AnyArray | Texts:
-        """The column with a gap wherever one of its missing codes stands."""
         codes, values = self.codes(name), self.code_numbers(name)
         if not codes:
             return column
@@ -153,13 +150,7 @@ class Format:
         return rf"^[+-]?({number}|(?i:inf|infinity|nan))$"
 
     def with_point(self, text: str) -> str:
-        """A number with a decimal point, as Python reads it; a point where commas are used is none.
-
-        >>> Format(decimal=",").with_point("1,5"), Format(decimal=",").with_point("1.5")
-        ('1.5', '1!5')
-        >>> Format(thousands=",").with_point("139,750.5"), Format(thousands=",").with_point("1,5")
-        ('139750.5', '1,5')
-        """
+        """A number with a decimal point; a point where commas are used is none."""
         if self.plain or text.strip() in MISSING:
             return text
         if self.thousands and re.match(self.pattern, text.strip()):
@@ -167,17 +158,17 @@ class Format:
         return text.replace(".", "!").replace(",", ".") if self.decimal == "," else text
 
     def as_number(self, text: str) -> float:
-        """A text that is written as a number in this format; NaN if it is not."""
+        """A text that is a number in this format; NaN if it is not."""
         text = self.with_point(text)
         return float(text) if is_number(text) else math.nan
 
     def not_a_number(self, text: str) -> str:
-        """What to do about a text that is not a number, by what it is like; never the text."""
+        """What to do about a text that is not a number; never the text."""
         return next(hint for pattern, hint in HINTS if re.match(pattern, text))
 
 
 def as_format(given: object) -> Format:
-    """A `Format`, also from names and values, as a plan file has them; None is the plain one."""
+    """A `Format`, also from names and values; None is the plain one."""
     if given is None:
         return Format()
     if isinstance(given, Format):

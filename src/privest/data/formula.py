@@ -51,12 +51,7 @@ CONSTANT: list[Term] = [()]  # the intercept
 
 @dataclass(frozen=True)
 class FormulaFeatures(Design):
-    """The right side of a formula: which columns make a row of H, and how. All of it is public.
-
-    >>> features = read_formula("y ~ age*C(sex)", {"sex": ("female", "male")}).features
-    >>> features.names
-    ('intercept', 'age', 'sex=male', 'age:sex=male')
-    """
+    """The right side of a formula: which columns make a row of H, and how. All of it is public."""
 
     terms: tuple[Term, ...] = field(repr=False)
 
@@ -82,8 +77,6 @@ class FormulaFeatures(Design):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula: the private columns, how they are transformed, and the features."""
-
     targets: tuple[str, ...]
     transform: str
     features: FormulaFeatures
@@ -138,7 +131,6 @@ class _Sides:
         return left, right
 
     def _advance(self) -> None:
-        """The next token: a name, a call, a number, a sign, or nothing at the end."""
         if self.at == len(self.text):
             self.kind = self.token = ""
             return
@@ -158,7 +150,7 @@ class _Sides:
             raise InvalidInput(UNREADABLE)
 
     def _taken(self, *signs: str) -> str:
-        """The next token, if it is one of these signs, which are passed; else nothing."""
+        """The next token, if it is one of these signs; else nothing."""
         found = self.token if self.kind == "sign" and self.token in signs else ""
         if found:
             self._advance()
@@ -231,7 +223,7 @@ def _different(terms: Iterable[Term]) -> list[Term]:
 
 
 def _require_size(terms: Sequence[Term]) -> None:
-    """Refuse products of categories with more columns than any model has, before they are made."""
+    """Refuse too many columns of H before they are made."""
     columns = 0
     for term in terms:
         listed = [len(one.listed) for one in term if isinstance(one, Category)]
@@ -289,7 +281,7 @@ def read_call(text: str, categories: Lists) -> Factor:
 
 
 def _columns(tree: ast.expr, text: str, depth: int = 0) -> list[str]:
-    """The columns that an expression uses; anything but arithmetic and FUNCTIONS is refused."""
+    """The columns of an expression; anything but arithmetic and FUNCTIONS is refused."""
     if depth > DEEPEST:
         raise InvalidInput(f"formula: {_short(text)} has too many brackets within brackets.")
     match tree:

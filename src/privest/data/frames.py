@@ -45,7 +45,7 @@ class FrameSource(Source):
 
 
 class PandasSource(FrameSource):
-    """A pandas frame: numpy, nullable, Arrow and categorical columns; the index is ignored."""
+    """A pandas frame; the index is ignored."""
 
     def __init__(self, frame: Any, name: str = "pandas frame") -> None:  # noqa: ANN401
         self.frame, self.name, self.rows = frame, name, len(frame)
@@ -91,8 +91,6 @@ class PolarsSource(FrameSource):
 
 
 class ArraySource(FrameSource):
-    """Vectors by name, all of one length: numbers, booleans, texts."""
-
     def __init__(self, columns: Mapping[Any, ArrayLike], name: str) -> None:
         self.name = name
         self.columns = tuple(str(key) for key in columns)
@@ -134,7 +132,6 @@ def object_numbers(column: AnyArray, where: str, before: int) -> Array:
 
 
 def object_texts(column: Any, where: str) -> Texts:  # noqa: ANN401
-    """An array of any type as texts, or a column of pandas."""
     try:
         if hasattr(column, "factorize"):
             codes, distinct = column.factorize()
@@ -184,8 +181,8 @@ class Table:
 def load_diabetes() -> Table:
     """Log-triglycerides (`s5`) on age, sex, body mass index and blood pressure, 442 people.
 
-    Sex is 0 or 1; the source does not say which is which. Source: Efron, Hastie, Johnstone,
-    Tibshirani (2004), as scikit-learn brings it.
+    Sex is 0 or 1; the source does not say which is which. Efron, Hastie, Johnstone, Tibshirani
+    (2004), as scikit-learn brings it.
     """
     try:
         from sklearn.datasets import load_diabetes as load

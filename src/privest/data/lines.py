@@ -1,7 +1,4 @@
-"""Text lines as they come: rows of CSV and JSON lines, one at a time, and small matrices.
-
-For streams and for what is read whole; `csv_file` reads tables. Errors name places, no contents.
-"""
+"""Text lines as they come: rows of CSV and JSON lines, one at a time, and small matrices."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ def encoding_of(start: bytes) -> str:
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked; `name` begins the messages, unless it is empty."""
+    """The bytes of a file, unpacked; `name` begins the messages."""
     prefix = f"{name}: " if name else ""
     opener: Any = UNPACKED.get(path.suffix.lower(), open)
     try:
@@ -65,9 +62,8 @@ def open_lines(
 ) -> Iterator[Iterator[str]]:
     """The lines of a file, or of standard input ("-"), each as soon as it is there.
 
-    name    begins the messages; None: the path.
-    most    bytes, for a caller who keeps all lines.
-    format  states the encoding; without one in it, the mark at the start of the file counts.
+    `name` begins the messages (None: the path); `most`: bytes, for a caller who keeps all lines;
+    `format`: states the encoding, or the mark at the start of the file does.
     """
     where = source if name is None else name
     with nullcontext(sys.stdin.buffer) if source == "-" else opened(Path(source), where) as file:
@@ -83,7 +79,7 @@ def open_lines(
 
 
 def first_rows(text: str, separator: str) -> tuple[list[str], int, list[str]]:
-    """The header, the letters up to its end, and the row after it; blank rows are passed over."""
+    """The header, the letters up to its end, and the row after it."""
     stream = io.StringIO(text, newline="")
     reader = csv.reader(stream, delimiter=separator)
     rows = (row for row in reader if any(cell.strip() for cell in row))
@@ -93,12 +89,7 @@ def first_rows(text: str, separator: str) -> tuple[list[str], int, list[str]]:
 
 
 def found_separator(text: str) -> str:
-    r"""The separator that gives header and first row as many fields, two or more; of several of
-    these, and where there is none, the one that gives most; a comma before the others.
-
-    >>> found_separator("load;price, in euro\n1;2\n"), found_separator("load\n1\n")
-    (';', ',')
-    """
+    """The separator that gives header and first row as many fields, or else most fields."""
 
     def fields(one: str) -> tuple[bool, int]:
         try:
@@ -111,7 +102,6 @@ def found_separator(text: str) -> str:
 
 
 def csv_rows(lines: Iterable[str], separator: str = ",") -> Cells:
-    """(line number, cells) of every row; a blank line has no cells."""
     reader = csv.reader(lines, delimiter=separator)
     try:
         for cells in reader:
@@ -126,10 +116,7 @@ def csv_rows(lines: Iterable[str], separator: str = ",") -> Cells:
 def csv_records(
     lines: Iterable[str], separator: str | None = None
 ) -> tuple[Records, list[str] | None]:
-    """Rows by column name, and the names of the first line (None: there is no line).
-
-    Blank lines are passed over. The first line must not hold numbers, nor a name twice.
-    """
+    """Rows by column name, and the names of the first line (None: there is no line)."""
     rest, before = iter(lines), []
     for line in rest:
         before.append(line)
@@ -199,7 +186,7 @@ def json_records(
 
 
 def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
-    """A matrix of finite numbers, and its column names if all cells of the first line are words."""
+    """A matrix of finite numbers, and its column names if the first line is words."""
     rows = [row for row in csv_rows(lines) if row[1]]
     first = [cell.strip() for cell in rows[0][1]] if rows else []
     named = bool(first) and all(map(_is_word, first))

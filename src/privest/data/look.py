@@ -1,7 +1,4 @@
-"""A first look at a table, for its owner before any plan: its format, and what is in it.
-
-Nothing is decided here: what is found is shown, and the data owner confirms it.
-"""
+"""A first look at a table, for its owner, who confirms or corrects it before any plan."""
 
 from __future__ import annotations
 
@@ -93,8 +90,7 @@ class ColumnLook(Record):
     different  texts or numbers, sorted; None where they are many.
     whole      all numbers are whole, and none is below 0.
     words      of a column of numbers: the cells that are no numbers, with their rows.
-    codes      what seems to stand for a missing value; a suspicion, to be confirmed.
-    problem    why it cannot be used, if so.
+    codes      suspected to stand for a missing value. problem: why it cannot be used.
     """
 
     name: str
@@ -111,7 +107,6 @@ class ColumnLook(Record):
 class TableLook(Record):
     """How a table is written, and what is in it. It shows private cells: it is for their owner.
 
-    text       whether it is a text file; separator, encoding, decimal are None where it is none.
     format     as stated, and as found where the file does not state it.
     notes      for the data owner, in sentences.
     preview    the first rows, as texts; None where a value is missing.
@@ -134,13 +129,11 @@ def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> T
     """The look of a table: a file, a frame, or what else `open_source` takes.
 
     Encoding, separator and decimal mark of a text file are found where `format` does not state
-    them, the mark only where it is clear. Reads the file twice; memory: a few blocks.
+    them, the mark only where it is clear. Memory: a few blocks.
 
     >>> found = inspect({"age": [50, 61, 999, 47], "sex": ["m", "f", "f", None]})
     >>> [(column.name, column.kind, column.missing) for column in found.columns]
     [('age', 'number', 0), ('sex', 'text', 1)]
-    >>> found.columns[0].codes[0].code, found.columns[1].different
-    ('999', ('f', 'm'))
     """
     source, notes = _opened(data, as_format(format))
     _require_header(source)
@@ -167,7 +160,7 @@ def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> T
 
 
 def _opened(data: object, stated: Format) -> tuple[Source, list[str]]:
-    """The table, and notes on it; what was found of a text file is in its format."""
+    """The table, and notes on it; its format as found."""
     notes, path, form = [], _text_file(data), stated
     if path is not None and stated.encoding is None:
         encoding = _found_encoding(path)
@@ -230,7 +223,6 @@ def _written(source: Source) -> dict[str, Any]:
 
 
 def _first_texts(source: Source) -> Iterator[list[str]]:
-    """The different texts of each column in the first rows."""
     count = Counter(source.columns)
     names = [name for name in source.columns if name and count[name] == 1]
     if not names:
@@ -246,9 +238,6 @@ def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
 
     A comma: some column holds numbers with commas and little else, one of which cannot have
     thousands (1,5 can not, 1,234 can), and no column has decimal points.
-
-    >>> found_decimal([["1,5", "2"], ["a", "b"]]), found_decimal([["1,234", "2,500"]])
-    (',', None)
     """
     marks = {_mark([cell for cell in cells if not is_date(cell)]) for cells in columns}
     if "," in marks:
@@ -269,7 +258,6 @@ def _mark(texts: list[str]) -> str:
 
 
 def _require_header(source: Source) -> None:
-    """Refuse a table without a line of names, and one with a line above it."""
     first = source.columns[0] if source.columns else ""
     if first.lower().startswith("sep=") and len(source.columns) <= 2:
         raise InvalidInput(
@@ -281,7 +269,6 @@ def _require_header(source: Source) -> None:
 
 
 def _problems(source: Source) -> list[str | None]:
-    """Why each column cannot be used; None where it can."""
     count = Counter(source.columns)
     found = [UNNAMED if not name else TWICE if count[name] > 1 else None for name in source.columns]
     if all(found):
@@ -302,7 +289,6 @@ def _holds_texts(source: Source, name: str) -> bool:
 
 
 def _refusal(source: Source, name: str, *, text: bool) -> str | None:
-    """Why a column cannot be read as texts, or as numbers."""
     try:
         next(source.blocks([name], text=[name] if text else ()), None)
     except InvalidInput as error:
@@ -343,7 +329,7 @@ def _notes(source: Source, rows: int) -> Iterator[str]:
 
 
 class ColumnCounts:
-    """The knowledge of a column after the blocks that were added; `texts`: no cell is a number."""
+    """Counts of a column over its blocks; `texts`: no cell is a number."""
 
     def __init__(self, name: str, form: Format, texts: bool = False) -> None:
         self.name, self._form, self._texts = name, form, texts

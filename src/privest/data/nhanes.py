@@ -41,9 +41,8 @@ def load_nhanes(folder: str | os.PathLike[str] | None = None) -> Table:
     """Triglycerides on age, body mass index, sex and income of the paper's 2704 people.
 
     `folder` has the CDC's tables DEMO_G, BMX_G and TRIGLY_G as .xpt, .csv or .csv.xz; without one
-    they are downloaded from a public copy at a fixed commit, checked and kept. Merged on SEQN, rows
-    with no missing value. Age 80 means 80 or more, income 5 means 5 times the poverty guideline or
-    more.
+    they are downloaded from a public copy and checked. Age 80 means 80 or more, income 5 means 5
+    times the poverty guideline or more.
     """
     columns = _merged(_files(fetch_tables() if folder is None else Path(folder)))
     female, income = columns["RIAGENDR"] == FEMALE, columns["INDFMPIR"]
@@ -57,7 +56,6 @@ def load_nhanes(folder: str | os.PathLike[str] | None = None) -> Table:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """The file of each table, whatever the case of its name; .xpt before .csv."""
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder; name one with the tables of NHANES.")
     present = {path.name.lower(): path for path in folder.iterdir() if path.is_file()}
@@ -97,7 +95,7 @@ def _merged(files: dict[str, Path]) -> dict[str, Array]:
 
 
 def fetch_tables(cache: Path | None = None) -> Path:
-    """The folder that holds the tables, after downloading those that are not there yet."""
+    """The folder of the tables, after downloading those that are not there yet."""
     try:
         import pooch
     except ImportError as missing:

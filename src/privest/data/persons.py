@@ -11,11 +11,10 @@ from privest.data.cells import Texts
 class Persons:
     """Persons: their numbers 1, 2, … by first appearance, and their rows so far.
 
-    A person is a text, trimmed: "007" and "7" are two. Memory: a text and some numbers per person.
+    A person is a text, trimmed: "007" and "7" are two.
 
-    >>> persons = Persons()
-    >>> persons.numbers(Texts.encode(["b", "a", "b"])).tolist(), persons.count
-    ([1, 2, 1], 2)
+    >>> Persons().numbers(Texts.encode(["b", "a", "b"])).tolist()
+    [1, 2, 1]
     """
 
     def __init__(self, before: Persons | None = None) -> None:
@@ -27,7 +26,7 @@ class Persons:
         return len(self._known)
 
     def numbers(self, cells: Texts) -> Index:
-        """The numbers of these rows, from 1; nobody is missing there. Rows are not counted yet."""
+        """The numbers of these rows, from 1. Rows are not counted yet."""
         places, first = np.unique(cells.codes, return_index=True)
         table = np.zeros(len(cells.distinct), dtype=np.intp)
         for place in places[np.argsort(first)].tolist():
@@ -53,7 +52,6 @@ class Persons:
 
     @property
     def rows(self) -> Index:
-        """Rows of person 1, 2, …, so far."""
         return self._places[: self.count]
 
     @property
@@ -62,11 +60,7 @@ class Persons:
 
 
 def ranks(labels: Array | Index) -> Index:
-    """For every entry, how many equal ones are before it.
-
-    >>> ranks(np.array([3, 1, 3, 3, 1])).tolist()
-    [0, 0, 1, 2, 1]
-    """
+    """For every entry, how many equal ones are before it."""
     order = np.argsort(labels, kind="stable")
     ordered = labels[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])

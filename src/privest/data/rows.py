@@ -23,7 +23,6 @@ class Block:
 
     line     their numbers in the table, counted from 1 after the header.
     dropped  rows left out, for missing values, since the block before.
-    beside   the other columns asked for.
     """
 
     H: Array = field(repr=False)
@@ -53,13 +52,6 @@ def read_rows(
 
     A column without any value and a table without complete rows are refused in the end: write
     nothing final before the last block.
-
-    >>> from privest.data.features import Features
-    >>> from privest.data.source import open_source
-    >>> source = open_source({"age": [50, 61, None], "y": [1.5, 2.5, 3.5]})
-    >>> for block in read_rows(source, Features(("age",)), ["y"], missing="drop"):
-    ...     print(block.H.tolist(), block.targets.tolist(), block.line, block.dropped)
-    [[1.0, 50.0], [1.0, 61.0]] [[1.5], [2.5]] [1 2] 1
     """
     as_choice(missing, ("refuse", "drop"), "missing")
     for name in targets:
@@ -100,7 +92,7 @@ def read_rows(
 def _whole(
     blocks: Iterator[Columns], name: str, drop: bool, infinite: frozenset[str]
 ) -> Iterator[tuple[Columns, NDArray[np.intp], int]]:
-    """The rows without gaps, perhaps none; their numbers, and how many others there were."""
+    """The rows without gaps; their numbers, and how many others there were."""
     before = kept = 0
     empty: set[str] = set()
     for columns in blocks:
@@ -129,7 +121,7 @@ def _whole(
 
 
 def _gaps(columns: Columns, name: str, before: int, infinite: frozenset[str]) -> dict[str, Flags]:
-    """Where values are missing, for the columns in which some are; refuses other infinities."""
+    """Where values are missing, for the columns in which some are; refuses infinities."""
     found: dict[str, Flags] = {}
     for column, values in columns.items():
         if isinstance(values, Texts):

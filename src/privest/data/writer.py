@@ -27,8 +27,8 @@ Blocks = Iterable[Sequence[ArrayLike]]
 def write_table(path: str | os.PathLike[str], names: Sequence[str], blocks: Blocks) -> int:
     """Write columns to a .csv or .parquet file, whole or not at all; the number of rows.
 
-    Every block has one vector for each name; a column keeps the kind it has in the first block.
-    Floats are written with the shortest digits that give the same double back.
+    Every block has one vector for each name. Floats get the shortest digits that give the same
+    double back.
     """
     target = Path(path)
     write = table_writer(target)

@@ -86,7 +86,6 @@ class WorkbookSource(FileSource):
 
     @contextmanager
     def _rows(self) -> Iterator[Iterator[Row]]:
-        """The rows of the sheet that hold something, with the workbook open."""
         try:
             import openpyxl
         except ImportError as missing:

@@ -19,8 +19,8 @@ CELLS = 1 << 21  # in a chunk; each is a Python object on its way
 class TransportSource(FileSource):
     """A SAS transport file. Special values (.A to .Z) are missing.
 
-    pandas' reader turns 0.0 into 5.4e-79; pyreadstat does not. It cannot seek: to read a chunk it
-    reads all rows before it, so chunks are larger than blocks.
+    pandas' reader turns 0.0 into 5.4e-79; pyreadstat does not, but for a chunk it reads all rows
+    before it: chunks are large.
     """
 
     def __init__(self, path: Path, form: Format) -> None:
