@@ -17,7 +17,7 @@ import numpy as np
 
 from privest.arrays import Array, Index
 from privest.data.arrow import arrow, numbers, parsed
-from privest.data.cells import Texts, is_date, is_number, is_value
+from privest.data.cells import Texts, composed, is_date, is_number, is_value
 from privest.data.format import Format, as_format
 from privest.data.lines import encoding_of, opened, require_names
 from privest.data.source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
@@ -223,8 +223,7 @@ def _written(source: Source) -> dict[str, Any]:
 
 
 def _first_texts(source: Source) -> Iterator[list[str]]:
-    count = Counter(source.columns)
-    names = [name for name in source.columns if name and count[name] == 1]
+    names = [name for name, problem in zip(source.columns, _names(source)) if problem is None]
     if not names:
         return
     with closing(_blocks(source, names)) as blocks:
@@ -268,9 +267,15 @@ def _require_header(source: Source) -> None:
         require_names(source.columns, source.name)
 
 
+def _names(source: Source) -> list[str | None]:
+    """Why the name of each column is none; None where it is one."""
+    names = [composed(name) for name in source.columns]
+    count = Counter(names)
+    return [UNNAMED if not name else TWICE if count[name] > 1 else None for name in names]
+
+
 def _problems(source: Source) -> list[str | None]:
-    count = Counter(source.columns)
-    found = [UNNAMED if not name else TWICE if count[name] > 1 else None for name in source.columns]
+    found = _names(source)
     if all(found):
         raise InvalidInput(
             f"{source.name} has no column that can be used: each needs a name of its own."

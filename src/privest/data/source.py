@@ -9,6 +9,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -76,7 +77,7 @@ class Source(ABC):
                 f"{self.name}: columns must be a list of names, and text part of it."
             )
         self.require(wanted)
-        held = {name: self._held(name)[0] for name in wanted}
+        held = {name: self._named[composed(name)][0] for name in wanted}
         inside = frozenset(held[name] for name in text)
         blocks = self._blocks(tuple(dict.fromkeys(held.values())), inside, size or self.size)
         if not self.format.missing_codes and all(name == own for name, own in held.items()):
@@ -102,7 +103,7 @@ class Source(ABC):
         return f"{self.name}, column {column!r}"
 
     def require(self, wanted: Sequence[str]) -> None:
-        count = {name: len(self._held(name)) for name in wanted}
+        count = {name: len(self._named.get(composed(name), ())) for name in wanted}
         absent = [name for name in wanted if not count[name]]
         if absent:
             said = absent_columns(absent, self.columns, certain=self.certain)
@@ -115,10 +116,13 @@ class Source(ABC):
                 f"{self.name} has more than one column called {repeated}: rename them."
             )
 
-    def _held(self, name: str) -> list[str]:
-        """The columns of this name: as it is written, failing that as it is seen."""
-        exact = [own for own in self.columns if own == name]
-        return exact or [own for own in self.columns if composed(own) == composed(name)]
+    @cached_property
+    def _named(self) -> dict[str, list[str]]:
+        """The columns by their names as people see them."""
+        found: dict[str, list[str]] = {}
+        for own in self.columns:
+            found.setdefault(composed(own), []).append(own)
+        return found
 
 
 class FileSource(Source):

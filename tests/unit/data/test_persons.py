@@ -1,7 +1,5 @@
 """Who is who: persons by their texts, letter by letter, whatever table they come from."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -46,7 +44,7 @@ def test_numbers_and_texts_that_look_alike_are_different_persons():
 
 
 def test_arrow_trims_what_python_trims():
-    letters = [chr(k) for k in range(sys.maxunicode + 1) if not 0xD800 <= k < 0xE000]
+    letters = [chr(k) for k in range(0x20000) if not 0xD800 <= k < 0xE000]  # no spaces beyond
     found = pc.utf8_trim_whitespace(pa.array([f"{one}a{one}" for one in letters])).to_pylist()
     assert found == [f"{one}a{one}".strip() for one in letters]
 
