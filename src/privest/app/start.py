@@ -32,8 +32,10 @@ def start(request: Request, form: Form, errors: Errors | None = None) -> Respons
         if one.table is not None or one.released is not None
     ]  # fmt: skip
     typed = {one: form.text(one, "") if errors else "" for one in ("path", "form")}
-    told = {"works": works[::-1], "endings": ",".join(ENDINGS), "typed": typed}
-    return page(request, "start.html", errors=errors, **told)
+    return page(
+        request, "start.html", errors=errors, works=works[::-1], endings=",".join(ENDINGS),
+        typed=typed,
+    )  # fmt: skip
 
 
 # --- a table --------------------------------------------------------------------------------------
