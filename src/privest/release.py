@@ -153,21 +153,21 @@ class Release(ReleaseRecord):
         good = isinstance(releases, list | tuple) and len(releases) > 0
         if not good or not all(isinstance(own, cls) and own.values.ndim == 1 for own in releases):
             raise InvalidInput("releases must be a list of releases of a stream, and not empty.")
-        first, steps = releases[0], sum(own.steps for own in releases)
-        expected = first.start
+        first = releases[0]
+        stop = first.start
         for own in releases:
-            if own.start != expected or own.fingerprint != first.fingerprint:
+            if own.start != stop or own.fingerprint != first.fingerprint:
                 raise InvalidInput(
                     "Releases must follow one another at one level: expected step "
-                    f"{expected}, received step {own.start}."
+                    f"{stop}, received step {own.start}."
                 )
-            expected += own.steps
-        if len({own.grid for own in releases}) > 1:
-            raise InvalidInput("Simulated and protected releases cannot be joined into one.")
+            if own.grid != first.grid:
+                raise InvalidInput("Simulated and protected releases cannot be joined into one.")
+            stop += own.steps
         values = np.concatenate([own.values for own in releases])
         return cls(
-            first.start, steps, values, _joined_flags(releases, values), first.fingerprint,
-            any(own.simulated for own in releases), first.grid, first.level,
+            first.start, stop - first.start, values, _joined_flags(releases, values),
+            first.fingerprint, any(own.simulated for own in releases), first.grid, first.level,
         )  # fmt: skip
 
     def __repr__(self) -> str:

@@ -222,31 +222,34 @@ def _next(found: CheckedLines, text: str, book: Book | None) -> CheckedLines:
     parts = LINKED.match(text)
     if parts is None or _hash(found.hash, parts[1]) != parts[2]:
         raise InvalidInput("it, or a line before it, was changed, left out or put in.")
-    steps, missing, signed = found.steps, found.missing, found.signed
-    if not found.facts:
+    found = replace(found, hash=parts[2])
+    if found.facts:
+        found = _next_step(found, parse_json(text, "it"), book)
+    else:
         found.facts.update(_facts(text) or {})
         if not found.facts:
             raise InvalidInput("the facts of the stream are not there.")
         if book is not None:
             book.facts(found.facts)
-    else:
-        record = parse_json(text, "it")
-        step = read_fields(record, STEP, "it", others=True)
-        same = all(step[name] == found.facts[name] for name in ("grid", "fingerprint"))
-        if step["step"] != steps or not same:
-            raise InvalidInput("it is not the next step of this stream.")
-        z = None if step["z"] is None else np.array(step["z"], dtype=float).ravel()
-        if z is not None:
-            as_values(z, step["grid"])  # None is NaN
-        entry = optional(read_count)(record.get("entry"), "entry")
-        if book is not None:
-            book.step(steps, z, entry)
-        steps, missing = steps + 1, missing + (z is None)
-    if parts[3] is not None and book is not None:
-        if not book.check(parts[2].encode(), parts[3]):
-            raise InvalidInput("its signature is not one of this ledger.")
-        signed = steps
-    return CheckedLines(found.facts, steps, missing, signed, False, parts[2])
+    if parts[3] is None or book is None:
+        return found
+    if not book.check(parts[2].encode(), parts[3]):
+        raise InvalidInput("its signature is not one of this ledger.")
+    return replace(found, signed=found.steps)
+
+
+def _next_step(found: CheckedLines, record: Any, book: Book | None) -> CheckedLines:  # noqa: ANN401
+    step = read_fields(record, STEP, "it", others=True)
+    same = all(step[name] == found.facts[name] for name in ("grid", "fingerprint"))
+    if step["step"] != found.steps or not same:
+        raise InvalidInput("it is not the next step of this stream.")
+    z = None if step["z"] is None else np.array(step["z"], dtype=float).ravel()
+    if z is not None:
+        as_values(z, step["grid"])  # None is NaN
+    entry = optional(read_count)(record.get("entry"), "entry")
+    if book is not None:
+        book.step(found.steps, z, entry)
+    return replace(found, steps=found.steps + 1, missing=found.missing + (z is None))
 
 
 def _cell(given: object, name: str) -> Any:  # noqa: ANN401

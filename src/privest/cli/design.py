@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from rich.console import Console
 
 from privest import design as designs
 from privest.arrays import AnyArray, Array, as_positive
@@ -106,22 +107,29 @@ def design(plan_file: PlanFile, aim: Aim) -> None:
     if aim.output is not None:  # before printing: a closed pipe must not lose it
         _write(spec, rows, levels, aim.output)
         tell_file("Table", aim.output)
-    if aim.json:
-        own = found.to_dict()
-        del own["levels"]  # as many as rows
-        record: dict[str, Any] = {
-            "names": plan.names, "rows": len(levels), "dropped": rows.dropped,
-            "residual_variance": plan.column.residual_variance, "standard_error": errors,
-            "classical_error": plan.classical_error, "level": float(levels.max()),
-            "mean": float(levels.mean()), "design": own,
-        }  # fmt: skip
-        if groups:
-            record["groups"] = [dict(zip(("group", "rows", "level"), one)) for one in groups]
-        print_json(plain(record))
+    if not aim.json:
+        _print(to_people(), plan, found, errors, wanted)
+        _print_groups(to_people(), groups, aim.groups)
         return
-    console = to_people()
+    own = found.to_dict()
+    del own["levels"]  # as many as rows
+    record: dict[str, Any] = {
+        "names": plan.names, "rows": len(levels), "dropped": rows.dropped,
+        "residual_variance": plan.column.residual_variance, "standard_error": errors,
+        "classical_error": plan.classical_error, "level": float(levels.max()),
+        "mean": float(levels.mean()), "design": own,
+    }  # fmt: skip
+    if groups:
+        record["groups"] = [dict(zip(("group", "rows", "level"), one)) for one in groups]
+    print_json(plain(record))
+
+
+def _print(
+    console: Console, plan: Plan, found: designs.Allocation, errors: Array, wanted: dict[str, float]
+) -> None:
+    """Standard errors, what the design saves and how sure it is."""
     table = new_table(
-        f"Standard errors of {len(levels):,} rows: without privacy, with these levels",
+        f"Standard errors of {len(found.levels):,} rows: without privacy, with these levels",
         "coefficient", "without", "these", "asked for",
     )  # fmt: skip
     for name, open_, with_levels in zip(plan.names, plan.classical_error, errors):
@@ -129,11 +137,17 @@ def design(plan_file: PlanFile, aim: Aim) -> None:
         table.add_row(shown(name), f"{open_:.4g}", f"{with_levels:.4g}", asked)
     console.print(table)
     console.print(shown(found.summary()))
-    if groups:
-        table = new_table(f"Levels by {aim.groups}", str(aim.groups), "rows", "level")
-        for name, count, level in groups[:LISTED]:
-            table.add_row(shown(name), f"{count:,}", f"{level:.4g}")
-        console.print(table)
+
+
+def _print_groups(
+    console: Console, groups: list[tuple[str, int, float]], column: str | None
+) -> None:
+    if not groups:
+        return
+    table = new_table(f"Levels by {column}", str(column), "rows", "level")
+    for name, count, level in groups[:LISTED]:
+        table.add_row(shown(name), f"{count:,}", f"{level:.4g}")
+    console.print(table)
     if len(groups) > LISTED:
         console.print(shown(f"… and {len(groups) - LISTED:,} more with lower levels (--json)."))
 

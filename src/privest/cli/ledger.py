@@ -73,9 +73,8 @@ def _print_accounts(
     if entries:
         rows = new_table("Entries", "entry", "kind", "from", "to", "time (UTC)")
         for one in entries:
-            stop = None if one["stop"] is None else one["stop"] - 1
-            cells = (one["sequence"], one["kind"], one["start"], stop, one["time"][:19])
-            rows.add_row(*("" if cell is None else str(cell) for cell in cells))
+            steps = ["", ""] if one["stop"] is None else [str(one["start"]), str(one["stop"] - 1)]
+            rows.add_row(str(one["sequence"]), one["kind"], *steps, one["time"][:19])
         console.print(rows)
     console.print(shown(f"Head: {head}"), soft_wrap=True)
     if trouble is not None:

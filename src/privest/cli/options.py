@@ -135,20 +135,16 @@ def command(**more: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[
         groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
         help_, _, options = (inspect.getdoc(function) or "").partition("\nOptions:\n")
         texts = SHARED | texts_of(options.splitlines())
-        found = []
-        for name, own in inspect.signature(function).parameters.items():
-            if name in groups:
-                found += _fields(groups[name])
-            else:
-                found.append(_option(own, hints[name], texts, more))
+        found = [
+            option
+            for own in inspect.signature(function).parameters.values()
+            for option in _options(own, hints[own.name], texts, more)
+        ]
 
         @functools.wraps(function)
         def spread(**given: Any) -> None:  # noqa: ANN401 - whatever the command takes
-            for name, kind in groups.items():
-                own = [field.name for field in fields(kind) if field.name in given]
-                given[name] = kind(**{field: given.pop(field) for field in own})
             try:
-                function(**given)
+                function(**_grouped(given, groups))
             except (InvalidInput, BudgetExceeded) as error:
                 error.args = (f"{error}{options_of(str(error), [one.name for one in found])}",)
                 raise
@@ -162,9 +158,28 @@ def command(**more: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[
     return made
 
 
-def _fields(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a dataclass
-    """The fields of a group as options; each is in the panel of the class that describes it."""
-    texts, more = dict(SHARED), dict[str, dict[str, Any]]()
+def _grouped(given: dict[str, Any], groups: dict[str, Any]) -> dict[str, Any]:
+    """The values of options, those of a group as one."""
+    for name, kind in groups.items():
+        own = [field.name for field in fields(kind) if field.name in given]
+        given[name] = kind(**{field: given.pop(field) for field in own})
+    return given
+
+
+def _options(
+    own: inspect.Parameter,
+    hint: Any,  # noqa: ANN401 - a type
+    texts: dict[str, Help],
+    more: dict[str, dict[str, Any]],
+) -> list[inspect.Parameter]:
+    """A parameter as options: one, or the fields of a group.
+
+    Each field is in the panel of the class that describes it.
+    """
+    if not is_dataclass(hint):
+        return [_option(own, hint, texts, more)]
+    kind: Any = hint
+    texts, more = dict(SHARED), {}
     for base in reversed(kind.__mro__):
         known = GROUPS.get(base, Group())
         lines = texts_of(inspect.cleandoc(base.__doc__ or "").splitlines()[1:])

@@ -70,17 +70,14 @@ def estimated_record(
     record: dict[str, Any] = {"step": estimator.steps - 1} | time
     if found is None and nested:
         return record | {"identifiable": False, "hidden": hidden_names(estimator, names)}
-    nothing = [None] * len(names)
-    blocks = None if found is None else found.by_blocks
-    columns = {
-        "estimate": None if found is None else found.value,
-        "standard_error": None if found is None else found.stated_error,
-        "block_error": None if blocks is None else blocks.standard_error,
-    }
-    by_name = {
-        kind: dict(zip(names, nothing if own is None else plain(own)))
-        for kind, own in columns.items()
-    }
+    columns = dict.fromkeys(("estimate", "standard_error", "block_error"), [None] * len(names))
+    if found is not None:
+        columns["estimate"] = plain(found.value)
+        if found.stated_error is not None:
+            columns["standard_error"] = plain(found.stated_error)
+        if found.by_blocks is not None:
+            columns["block_error"] = plain(found.by_blocks.standard_error)
+    by_name = {kind: dict(zip(names, own)) for kind, own in columns.items()}
     if found is not None and nested:
         by_name["interval"] = dict(zip(names, plain(found.interval())))
         return record | {"identifiable": True} | by_name

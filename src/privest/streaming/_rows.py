@@ -50,22 +50,25 @@ class Rows:
         self.finite = received or plan.choices.simulate
         self.times = [] if plan.columns.time is None else [plan.columns.time]
         self._plain, self._format = plan.format.plain or plan.json_in, plan.format
-        if plan.json_in:
-            lines = steps_only(lines, self.facts) if received else lines
-            self._records, names = json_records(lines, any_number=not self.finite)
-        else:
+        if not plan.json_in:
             separator = plan.format.separator_of(plan.source)
             self._records, names = csv_records(lines, separator=separator)
+        else:
+            lines = steps_only(lines, self.facts) if received else lines
+            self._records, names = json_records(lines, any_number=not self.finite)
         self.empty = names is None
         self.features = list(plan.features or ())
-        if names is None:
-            return
-        if plan.features is None:
-            taken = (self.value, *self.others, *self.times)
-            self.features = [name for name in names if name not in taken]
-            if not self.times:
-                self._look_for_times()
-        self._check(names, certain=plan.json_in)
+        if names is not None:
+            if plan.features is None:
+                self._find_features(names)
+            self._check(names, certain=plan.json_in)
+
+    def _find_features(self, names: list[str]) -> None:
+        """All columns that are nothing else."""
+        taken = (self.value, *self.others, *self.times)
+        self.features = [name for name in names if name not in taken]
+        if not self.times:
+            self._look_for_times()
 
     def _look_for_times(self) -> None:
         """A column whose first cell is a date is one of times. (Features, so public by choice.)"""
@@ -163,20 +166,7 @@ def read_series(
     names = [name.strip() for name in next(rows, (0, []))[1]]
     if not names:
         raise InvalidInput("the input has no rows.")
-    if (measured is None or inputs is None) and any(is_number(name) for name in names):
-        raise InvalidInput("the first line must name the columns; it holds numbers.")
-    if measured is None:
-        measured = [name for name in names if name not in (inputs or ())]
-    if inputs is None:
-        inputs = [name for name in names if name not in measured]
-    if set(measured) & set(inputs):
-        raise InvalidInput("a column cannot be a measurement, which is private, and an input.")
-    chosen = [*measured, *inputs]
-    if absent := [name for name in chosen if name not in names]:
-        raise InvalidInput(f"the input has {absent_columns(absent, names, certain=False)}")
-    if len(set(chosen)) != len(chosen) or any(names.count(name) > 1 for name in chosen):
-        raise InvalidInput("the columns that are used must have different names.")
-    place, beside = ([names.index(name) for name in some] for some in (measured, inputs))
+    place, beside = _places(names, measured, inputs)
     found, public = [], []
     for line, cells in _steps(rows, names):
         found.append([_cell(cells[j], line, j + 1, finite) for j in place])
@@ -189,6 +179,31 @@ def read_series(
     if not found:
         raise InvalidInput("the input has no rows.")
     return np.array(found), np.array(public).reshape(len(public), len(beside))
+
+
+def _places(
+    names: list[str], measured: Sequence[str] | None, inputs: Sequence[str] | None
+) -> tuple[list[int], list[int]]:
+    """The places of measurements and inputs among the columns."""
+    if (measured is None or inputs is None) and any(map(is_number, names)):
+        raise InvalidInput("the first line must name the columns; it holds numbers.")
+    if measured is None:
+        measured = [name for name in names if name not in (inputs or ())]
+    if inputs is None:
+        inputs = [name for name in names if name not in measured]
+    _require_apart(measured, inputs, names)
+    return [*map(names.index, measured)], [*map(names.index, inputs)]
+
+
+def _require_apart(measured: Sequence[str], inputs: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse columns that are not there, or stand for two things."""
+    if set(measured) & set(inputs):
+        raise InvalidInput("a column cannot be a measurement, which is private, and an input.")
+    chosen = [*measured, *inputs]
+    if absent := [name for name in chosen if name not in names]:
+        raise InvalidInput(f"the input has {absent_columns(absent, names, certain=False)}")
+    if len(set(chosen)) != len(chosen) or any(names.count(name) > 1 for name in chosen):
+        raise InvalidInput("the columns that are used must have different names.")
 
 
 def _steps(
