@@ -39,7 +39,6 @@ class Uniform(CentredLaw):
         return np.where(np.abs(as_array(x, "x")) <= self.half_width, inside, outside)
 
     def pdf(self, x: ArrayLike) -> Array:
-        """1/2a on [−a, a], ends included."""
         return self._where(x, 0.5 / self.half_width, 0.0)
 
     def logpdf(self, x: ArrayLike) -> Array:
@@ -53,7 +52,6 @@ class Uniform(CentredLaw):
         return self._where(x, 0.0, math.nan)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """(x + a)/2a."""
         return np.asarray((np.clip(as_array(x, "x") / self.half_width, -1, 1) + 1) / 2)
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
@@ -74,18 +72,15 @@ class Uniform(CentredLaw):
 
 @dataclass(frozen=True)
 class CosSquared(CentredLaw):
-    """The distribution with density cos² on [−a, a]; a = half_width.
+    """The distribution with density cos² on [−a, a]; a = half_width (`mech:trigonometry`).
 
         f(x) = cos²(πx/2a)/a,   l' = −(π/a) tan(πx/2a),   l'' = −(π²/2a²)/cos²(πx/2a)
         variance = a²(1/3 − 2/π²),   I = π²/a²,   E l''² = ∞
 
-    It has the least information of all on [−a, a]: √f is the ground state of a particle in
-    a box. f·l''² grows like 1/distance² towards ±a, so E l''² diverges though the density and
-    its slope are continuous. Bounded noise gives no finite ε.
+    The least information of all on [−a, a]. f·l''² grows like 1/distance² towards ±a, so E l''²
+    diverges though density and slope are continuous. Bounded noise gives no finite ε.
 
     >>> law = CosSquared(half_width=2.0)
-    >>> float(law.pdf(0.0)), float(law.pdf(2.0)), float(law.cdf(0.0))
-    (0.5, 0.0, 0.5)
     >>> round(law.fisher_information, 6), round(law.variance, 6)  # π²/4, 4(1/3 − 2/π²)
     (2.467401, 0.522764)
     """
@@ -125,10 +120,9 @@ class CosSquared(CentredLaw):
         return np.where(x < 0, tail, 1 - tail)
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
-        """Draw independent values, exactly and without rejection.
+        """A uniform x, kept with probability cos²(πx/2a), else moved by a: exact.
 
-        A uniform x is kept with probability cos²(πx/2a) and else moved by a to the other side of
-        0, where cos² is what sin² was: both ways give density cos²/2a, together f.
+        On the other side of 0 cos² is what sin² was: both ways give density cos²/2a, together f.
         """
         a = self.half_width
         x = as_generator(rng).uniform(-a, a, size)
@@ -155,14 +149,12 @@ class Bump(CentredLaw):
         f(x) ∝ exp(−q^{−p}),   l' = −2px q^{−p−1},   l'' = −2p q^{−p−2} (1 + (2p + 1) x²)
 
     All derivatives vanish at ±1, so the trapezoidal rule converges faster than any power of the
-    step; 4001 points give the normaliser, variance, I and E l''² to rounding, for every p. For
-    another width scale it: a·Bump(p) lives on (−a, a). No finite ε.
+    step; 4001 points give the normaliser, variance, I and E l''² to rounding, for every p.
+    a·Bump(p) lives on (−a, a). No finite ε.
 
     >>> law = Bump(p=2.0)
     >>> round(law.fisher_information, 3), round(law.variance, 5)
     (15.115, 0.09824)
-    >>> float(law.pdf(1.0)), float(law.logpdf(-1.0))
-    (0.0, -inf)
     """
 
     p: float = 2.0

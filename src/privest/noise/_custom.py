@@ -43,7 +43,6 @@ class Custom(Distribution):
         )
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """The log-density given, less the logarithm of its integral if it is to be normalised."""
         x = as_array(x, "x")
         lo, hi = self.ends
         with np.errstate(all="ignore"):  # outside, the function is asked at the end instead
@@ -82,9 +81,8 @@ def from_logpdf(
     by the integral; a narrow part that quadrature missed then goes unnoticed.
 
     `fisher_information` is ∞ where the density jumps by more than 1e-10 of its peak, is not zero at
-    an end of the support, or the integral diverges; `fisher_information_estimate` has the error.
-    Raises InvalidInput when the density does not integrate to 1 (within 1e-6 or the quadrature
-    error), or when a given score or curvature is not the derivative.
+    an end of the support, or the integral diverges. Refuses a density that does not integrate to 1
+    (within 1e-6 or the quadrature error), and a score or curvature that is not the derivative.
 
     >>> law = from_logpdf(lambda x: -np.abs(x) ** 3, normalise=True)
     >>> from math import gamma  # I = E 9x⁴ = 9 Γ(5/3)/Γ(1/3)

@@ -20,10 +20,9 @@ class Staircase(CentredLaw):
 
         f(x) = h b^n,   n = ⌊|x|/Δ + 1 − γ⌋,   h = (1 − b)/(2Δ(γ + b(1 − γ)))
 
-    so f falls by the factor e^{−ε} at |x| = (k + γ)Δ, k = 0, 1, …, and ε-DP at distance Δ holds
-    with equality. 0 < γ ≤ 1; left out, γ = 1/(1 + e^{ε/2}), which minimises the mean *absolute*
-    error (the mean square error has another one). On the steps l' = l'' = 0; between them the
-    density jumps: I = ∞, E l''² = ∞.
+    so f falls by the factor e^{−ε} at |x| = (k + γ)Δ, and ε-DP at distance Δ holds with equality.
+    0 < γ ≤ 1; left out, γ = 1/(1 + e^{ε/2}), which minimises the mean *absolute* error. The density
+    jumps: I = ∞, E l''² = ∞.
 
     Source: Geng and Viswanath, "The optimal noise-adding mechanism in differential privacy",
     IEEE Trans. Information Theory 62 (2016).
@@ -31,10 +30,6 @@ class Staircase(CentredLaw):
     >>> law = Staircase(epsilon=2 * np.log(3), gamma=0.25)  # b = 1/9, h = (8/9)/(2·(1/3)) = 4/3
     >>> np.round(law.pdf([0.0, 0.2, 0.3, 1.2, 1.3]) * 243, 9)
     array([324., 324.,  36.,  36.,   4.])
-    >>> round(Staircase(epsilon=2 * np.log(3)).gamma, 9)  # 1/(1 + 3)
-    0.25
-    >>> law.fisher_information
-    inf
     """
 
     epsilon: float
@@ -67,7 +62,6 @@ class Staircase(CentredLaw):
         return self._gamma + math.exp(-self.epsilon) * (1 - self._gamma)
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """ln h − nε."""
         steps = np.floor(np.abs(as_array(x, "x")) / self.sensitivity + (1 - self._gamma))
         top = -math.expm1(-self.epsilon) / (2 * self.sensitivity * self._flat)
         return math.log(top) - steps * self.epsilon
@@ -95,7 +89,7 @@ class Staircase(CentredLaw):
         return np.where(x < 0, tail, 1 - tail)
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
-        """Draw sign, stair (geometric), part of the stair, and place in it."""
+        """Sign, stair (geometric), part of the stair, and place in it."""
         gamma = self._gamma
         # The stair: P(k) = (1 − b) b^k, from an exponential (exact for tiny ε too).
         stair = np.floor(as_generator(rng).standard_exponential(size) / self.epsilon)

@@ -21,17 +21,14 @@ class Gaussian(CentredLaw):
         I = 1/v,   E l''² = 1/v²
 
     A number v = cov > 0 (a variance) is the distribution of one number, used for every
-    measurement. A vector (diagonal), a matrix, or 0 makes a joint distribution, singular or not:
-    measurements without noise have variance 0. I·variance ≥ 1 holds with equality
-    for no other distribution.
+    measurement. A vector (diagonal), a matrix, or 0 makes a joint distribution, singular or not.
+    I·variance ≥ 1 holds with equality for no other distribution.
 
     >>> law = Gaussian(cov=4.0)
     >>> law.fisher_information, law.expected_squared_curvature, float(law.score(2.0))
     (0.25, 0.0625, -0.5)
     >>> 1 + law / 2
     Gaussian(cov=1.0, mean=1.0)
-    >>> Gaussian(cov=[[2.0, 1.0], [1.0, 2.0]]).size
-    2
     """
 
     cov: float = 1.0
@@ -105,13 +102,9 @@ class Laplace(CentredLaw):
         f(x) = e^{−|x|/b}/2b,   l' = −sign(x)/b,   l'' = 0 for x ≠ 0
         variance = 2b²,   I = 1/b²,   E l''² = ∞ (the score jumps at 0)
 
-    At the kink x = 0 the score is 0, the mean of both sides.
-
     >>> law = Laplace(scale=0.5)
     >>> law.variance, law.fisher_information, law.expected_squared_curvature
     (0.5, 4.0, inf)
-    >>> law.score([-1.0, 0.0, 1.0])
-    array([ 2.,  0., -2.])
     """
 
     scale: float = 1.0
@@ -131,7 +124,6 @@ class Laplace(CentredLaw):
         return np.zeros(as_array(x, "x").shape)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """e^{x/b}/2 left of 0, 1 − e^{−x/b}/2 right of it."""
         x = as_array(x, "x")
         tail = np.exp(-np.abs(x) / self.scale) / 2
         return np.where(x < 0, tail, 1 - tail)
@@ -152,16 +144,8 @@ class Laplace(CentredLaw):
 class Logistic(CentredLaw):
     """The logistic distribution; s = scale, z = x/s.
 
-        f(x) = e^{−z}/(s(1 + e^{−z})²),   l' = −tanh(z/2)/s,   l'' = −2e^{−|z|}/(s(1 + e^{−|z|}))²
-        variance = π²s²/3,   I = 1/3s²,   E l''² = 2/15s⁴
-
-    (With p = F(X) uniform on (0, 1): l' = (1 − 2p)/s and l'' = −2p(1 − p)/s².)
-
-    >>> law = Logistic()
-    >>> round(law.variance, 6), round(law.fisher_information, 6)
-    (3.289868, 0.333333)
-    >>> round(law.expected_squared_curvature, 6)
-    0.133333
+    f(x) = e^{−z}/(s(1 + e^{−z})²),   l' = −tanh(z/2)/s,   l'' = −2e^{−|z|}/(s(1 + e^{−|z|}))²
+    variance = π²s²/3,   I = 1/3s²,   E l''² = 2/15s⁴
     """
 
     scale: float = 1.0
@@ -180,7 +164,6 @@ class Logistic(CentredLaw):
         return -2 * decay / (self.scale * (1 + decay)) ** 2
 
     def cdf(self, x: ArrayLike) -> Array:
-        """1/(1 + e^{−z})."""
         return scipy.special.expit(self._standard(x))
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
@@ -206,12 +189,7 @@ class Cauchy(CentredLaw):
         f(x) = 1/(πγ(1 + z²)),   l' = −2z/(γ(1 + z²)),   l'' = −2(1 − z²)/(γ²(1 + z²)²)
         I = 1/2γ²,   E l''² = 7/8γ⁴,   no mean, no variance (NaN)
 
-    With u = 1/(1 + z²) ~ Beta(½, ½), of moments 3/8, 5/16, 35/128: l'' = −2u(2u − 1)/γ², so
-    E l''² = 4(4·35/128 − 4·5/16 + 3/8)/γ⁴.
-
-    >>> law = Cauchy(scale=2.0)
-    >>> law.fisher_information, law.expected_squared_curvature, law.mean
-    (0.125, 0.0546875, nan)
+    With u = 1/(1 + z²) ~ Beta(½, ½): l'' = −2u(2u − 1)/γ².
     """
 
     scale: float = 1.0
@@ -254,9 +232,6 @@ class StudentT(CentredLaw):
         variance = s² ν/(ν − 2) for ν > 2 (∞ for 1 < ν ≤ 2, NaN below)
         I = (ν + 1)/((ν + 3)s²),   E l''² = ((ν + 1)/νs²)² (4m₄ − 4m₃ + m₂),   m_k = E u^k
 
-    >>> law = StudentT(df=3.0)
-    >>> law.variance, round(law.fisher_information, 6)  # 3, 2/3
-    (3.0, 0.666667)
     >>> StudentT(df=1.0).expected_squared_curvature  # as Cauchy: 7/8
     0.875
     """
@@ -266,7 +241,6 @@ class StudentT(CentredLaw):
     POSITIVE = ("scale", "df")
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """−((ν + 1)/2) ln(1 + z²/ν) + ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln νπ − ln s."""
         nu = self.df
         constant = _log_gamma_step(nu / 2) - 0.5 * math.log(nu * math.pi) - math.log(self.scale)
         return np.asarray(constant - (nu + 1) / 2 * np.log1p(self._standard(x) ** 2 / nu))
@@ -301,7 +275,7 @@ class StudentT(CentredLaw):
 
     @property
     def expected_squared_curvature(self) -> float:
-        """((ν + 1)/νs²)² (4m₄ − 4m₃ + m₂), m_{k+1} = m_k (ν/2 + k)/(ν/2 + ½ + k)."""
+        """Moments of the Beta distribution: m_{k+1} = m_k (ν/2 + k)/(ν/2 + ½ + k)."""
         a = self.df / 2
         moment = [1.0]
         for k in range(4):

@@ -27,12 +27,11 @@ class Distribution(abc.ABC):
     differences and quadrature unless it is given. Distributions are frozen data classes, equal when
     their parameters are. `1 + 0.5*d` shifts and scales.
 
-    Every method takes finite x of any shape and returns the same shape. Outside the support:
-    pdf 0, logpdf −inf, score and curvature NaN. At a kink (a point where the score jumps) score
-    and curvature are the mean of both sides.
+    Methods take finite x of any shape. Outside the support: pdf 0, logpdf −inf, score and curvature
+    NaN. At a kink (where the score jumps) score and curvature are the mean of both sides.
 
-    Numerics: stable from 0 to 1e150 scales. Numerical defaults look around the `landmarks`, the
-    ends of the support, and every peak of the log-density.
+    Numerics: stable from 0 to 1e150 scales; quadrature looks around the `landmarks`, the ends of
+    the support, and every peak of the log-density.
 
     >>> class Sech(Distribution):  # f = sech(x)/π: only the log-density is given
     ...     def logpdf(self, x):
@@ -81,10 +80,7 @@ class Distribution(abc.ABC):
         return self._numbers.quantile(given)
 
     def expect(self, function: Callable[[Array], Array]) -> Quadrature:
-        """E g(X) by quadrature, g on arrays; ±inf where it diverges, NaN for ∞ − ∞.
-
-        A g that jumps away from the special points costs accuracy, which the error says.
-        """
+        """E g(X) by quadrature, g on arrays; ±inf where it diverges, NaN for ∞ − ∞."""
         return self._numbers.expectation(lambda x: (function(x), np.zeros(x.shape)))
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
@@ -93,7 +89,7 @@ class Distribution(abc.ABC):
 
     @property
     def drawn_by_inversion(self) -> bool:
-        """Whether every draw costs a numerical inverse of the cdf (some microseconds)."""
+        """Whether every draw costs a numerical inverse of the cdf."""
         return type(self).sample is Distribution.sample
 
     # -- where it lives -----------------------------------------------------------------------
@@ -150,7 +146,7 @@ class Distribution(abc.ABC):
     def expected_squared_curvature(self) -> float:
         """E l''(X)²; inf where the density or the score jumps, or the integral diverges.
 
-        **Trap:** almost everywhere a Laplacian has l'' = 0. What matters is the limit over smoothed
+        **Trap:** a Laplacian has l'' = 0 almost everywhere. What matters is the limit over smoothed
         scores: a jump J of the score over a width h has l'' = J/h, so ∫ f·l''² = f J²/h → ∞.
         """
         return self._numbers.expected_squared_curvature.value
@@ -219,7 +215,7 @@ class Distribution(abc.ABC):
 
     @cached_property
     def _numbers(self) -> NumericalDensity:
-        """Differences and quadrature on the log-density, when first needed."""
+        """Differences and quadrature on the log-density."""
         return NumericalDensity(
             self.logpdf,
             support=self.support,
@@ -235,7 +231,6 @@ class Distribution(abc.ABC):
         return np.where(outside, self._numbers.quantile(np.array(0.5)), x) if outside.any() else x
 
     def _inside(self, x: Array, value: Array) -> Array:
-        """NaN outside the support."""
         lo, hi = self.support
         return np.where((x > lo) & (x < hi), value, np.nan)
 
@@ -254,7 +249,6 @@ class CentredLaw(Distribution):
             object.__setattr__(self, name, as_width(getattr(self, name), name))
 
     def _standard(self, x: ArrayLike) -> Array:
-        """x in units of the width."""
         return as_array(x, "x") / float(getattr(self, self.POSITIVE[0]))
 
     def _scaled_in_family(self, c: float) -> Distribution | None:
@@ -282,11 +276,9 @@ class Affine(Distribution):
     """The distribution of shift + scale·X, X ~ law; written `shift + scale * law`.
 
         f(x) = f₀(t)/|scale|,  l' = l₀'(t)/scale,  l'' = l₀''(t)/scale²,  t = (x − shift)/scale
-        mean = shift + scale·mean₀,  variance = scale²·variance₀
         I = I₀/scale²,  E l''² = E l₀''²/scale⁴
 
-    scale ≠ 0; a negative one mirrors. An Affine of an Affine collapses into one, and families that
-    have a scale absorb it.
+    Families that have a scale absorb it.
 
     >>> from privest.noise import Laplace
     >>> law = 3 - 2 * Laplace(1.0)
@@ -395,7 +387,6 @@ def moved(law: Distribution, shift: float, scale: float) -> Distribution:
 
 
 def as_scale(value: float) -> float:
-    """Return a finite number other than zero."""
     scale = as_number(value, "The scale factor")
     if scale == 0:
         raise InvalidInput(

@@ -32,13 +32,10 @@ class JointNoise(ABC):
 
     @abstractmethod
     def inverse_information(self, size: int) -> PSD:
-        """Σ = I_w⁻¹, the inverse Fisher information of a shift of w (`thm:crbound`).
-
-        Equals cov w for a Gaussian, and is smaller otherwise.
-        """
+        """Σ = I_w⁻¹, the inverse Fisher information of a shift of w (`thm:crbound`)."""
 
     def expectation(self, size: int) -> Array | float:
-        """E w, which estimates must take off; 0 by default."""
+        """E w, which estimates must take off."""
         return 0.0
 
     @abstractmethod
@@ -98,10 +95,7 @@ class Independent(JointNoise):
 
 
 class JointGaussian(JointNoise):
-    """w ~ N(mean, cov) with a diagonal, block-diagonal or dense covariance, singular or not.
-
-    A number is the variance of every measurement.
-    """
+    """w ~ N(mean, cov) with a diagonal, block-diagonal or dense covariance, singular or not."""
 
     def __init__(self, cov: ArrayLike, mean: ArrayLike = 0.0) -> None:
         given = as_array(cov, "the noise covariance")
@@ -172,7 +166,6 @@ def as_joint(noise: Noise) -> JointNoise:
 
 
 def _are_numbers(noise: object) -> bool:
-    """An array, a frame or lists of numbers, and at least one of them."""
     if isinstance(noise, Distribution | str | type) or not isinstance(noise, Sequence):
         return hasattr(noise, "__array__") and not isinstance(noise, type)
     with suppress(ValueError):

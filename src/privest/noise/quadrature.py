@@ -1,10 +1,8 @@
 """Quadrature by Gauss-Legendre panels that are halved where two rules disagree.
 
 `integrate`: an integrand on the line, on octaves that shrink towards special points and grow to
-infinity, with an error. `gauss`, `lobatto`, `on_panels`, `refine` are its parts.
-
-scipy.integrate.tanhsinh is no substitute: a kink stops it at 1e-7, a jump at 1e-4, and it gives
-finite numbers for divergent integrals.
+infinity, with an error. scipy.integrate.tanhsinh is no substitute: a kink stops it at 1e-7, a jump
+at 1e-4, and it gives finite numbers for divergent integrals.
 """
 
 from __future__ import annotations
@@ -34,11 +32,7 @@ Integrand = Callable[[Array], tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class Quadrature(Record):
-    """A number found by quadrature and a bound on its absolute error (0: a closed form).
-
-    >>> Quadrature(1.0, 1e-12)
-    Quadrature(value=1.0, error=1e-12)
-    """
+    """A number found by quadrature and a bound on its absolute error (0: a closed form)."""
 
     value: float
     error: float
@@ -48,11 +42,11 @@ class Quadrature(Record):
 class Chain:
     """Octaves on one side of a special point: panel k lies between d_k and d_{k+1} from `anchor`.
 
-    `distances` either falls by halves (towards the anchor, where the integrand may have a
-    cusp, a pole or a zero) or doubles (towards infinity). In both directions a power law
-    contributes a geometric series, so what is beyond the last panel can be extrapolated, and
-    a series that does not fall is an integral that does not exist. A chain that ends where the
-    density is gone is `closed`: nothing is extrapolated.
+    `distances` falls by halves (towards the anchor, where the integrand may have a cusp, a pole or
+    a zero) or doubles (towards infinity). A power law contributes a geometric series, so what is
+    beyond the last panel can be extrapolated, and a series that does not fall is an integral that
+    does not exist. A chain that ends where the density is gone is `closed`: nothing is
+    extrapolated.
     """
 
     anchor: float
@@ -86,15 +80,6 @@ def gauss(n: int) -> tuple[Array, Array]:
     return nodes, weights
 
 
-@cache
-def lobatto(n: int) -> tuple[Array, Array]:
-    """The n-point rule with both ends among its nodes: a jump close to an end is seen, too."""
-    legendre = np.polynomial.Legendre.basis(n - 1)
-    inner = np.real(legendre.deriv().roots())  # complex in form since NumPy 2.5
-    nodes = np.concatenate([[-1.0], inner, [1.0]])
-    return nodes, 2 / (n * (n - 1) * legendre(nodes) ** 2)
-
-
 def on_panels(low: Array, high: Array, nodes: Array) -> tuple[Array, Array]:
     """The nodes of a rule on every panel (..., n), and half the width of each panel (..., 1)."""
     half = (high - low)[..., None] / 2
@@ -110,10 +95,7 @@ Examine = Callable[[Array, Array, Carried, bool], tuple[Flags, Carried, Carried]
 def refine(
     low: Array, high: Array, examine: Examine, *, carried: Carried = (), rounds: int
 ) -> tuple[Array, Array]:
-    """Halve panels as long as `examine` asks for it; the panels that nobody has looked at since.
-
-    Whatever is to be kept of the panels that are good, `examine` keeps.
-    """
+    """Halve panels as long as `examine` asks for it; the panels that nobody has looked at since."""
     for round_ in range(rounds):
         split, left, right = examine(low, high, carried, round_ == rounds - 1)
         middle = ((low + high) / 2)[split]
@@ -139,9 +121,8 @@ def _to_the_ends() -> Array:
 def integrate(integrand: Integrand, chains: tuple[Chain, ...]) -> Integral:
     """Integrate over all chains together, halving every panel whose two rules disagree.
 
-    The error is the sum over panels of 3|fine − coarse| (a bound for the *coarse* rule, so a
-    generous one for the value returned unless the integrand jumps), the integrand's own error, the
-    uncertainty of the extrapolated ends, and rounding.
+    The error is the sum over panels of 3|fine − coarse| (a bound for the *coarse* rule), the
+    integrand's own error, the uncertainty of the extrapolated ends, and rounding.
     """
     found = _Sums(integrand, chains)
     octaves = np.arange(len(found.sums))
@@ -210,7 +191,7 @@ class _Sums:
 def _rule(
     integrand: Integrand, p: Array, s: Array, centre: Array, half: Array, n: int
 ) -> tuple[Array, Array, Array]:
-    """Apply the n-point rule to every panel at once: integrals, their noise, the values."""
+    """The n-point rule on every panel: integrals, their noise, the values."""
     nodes, weights = gauss(n)
     x = p[:, None] + s[:, None] * (centre[:, None] + half[:, None] * nodes)
     values, noise = integrand(x)
@@ -232,8 +213,7 @@ def _unseen(
 def _close(terms: Array, errors: Array, size: float, closed: bool) -> tuple[float, float, float]:
     """Sum one chain and extrapolate beyond its last octave: (sum, error, part beyond).
 
-    Last octaves that drown in the integrand's own noise (a difference quotient next to a kink)
-    are dropped and extrapolated over.
+    Last octaves that drown in the integrand's own noise are dropped and extrapolated over.
     """
     if closed:
         return float(terms.sum()), float(errors.sum()), 0.0

@@ -10,7 +10,7 @@ from scipy import special
 from privest.noise.numerics.density import NumericalDensity
 from privest.noise.numerics.differences import find_jumps, first_derivative, second_derivative
 from privest.noise.numerics.mass import CdfTable
-from privest.noise.quadrature import Cells, Chain, gauss, integrate, lobatto, on_panels, refine
+from privest.noise.quadrature import Cells, Chain, gauss, integrate, on_panels, refine
 
 
 def exact(g):
@@ -195,13 +195,12 @@ class TestNumericalDensity:
 
 
 def test_rules_are_exact_for_polynomials():
-    """Gauss to degree 2n − 1, Lobatto to 2n − 3, on panels of any place and width."""
+    """Gauss to degree 2n − 1, on panels of any place and width."""
     low, high = np.array([-3.0, 0.5]), np.array([0.5, 2.0])
-    for (nodes, weights), degree in ((gauss(4), 7), (lobatto(5), 7)):
-        x, half = on_panels(low, high, nodes)
-        found = (x**degree @ weights * half[:, 0]).sum()
-        assert np.isclose(found, (2.0**8 - 3.0**8) / 8, rtol=1e-13)
-    assert lobatto(5)[0][[0, -1]].tolist() == [-1.0, 1.0]
+    nodes, weights = gauss(4)
+    x, half = on_panels(low, high, nodes)
+    found = (x**7 @ weights * half[:, 0]).sum()
+    assert np.isclose(found, (2.0**8 - 3.0**8) / 8, rtol=1e-13)
 
 
 def test_panels_are_halved_where_asked_and_carry_what_they_are_given():

@@ -16,8 +16,6 @@ CELLS_PER_PANEL = 16
 
 
 class NumericalDensity(Mass):
-    """A density known by its logarithm, and by its derivatives if they are given."""
-
     # -- derivatives of the log-density -------------------------------------------------------
 
     def score(self, x: Array) -> tuple[Array, Array]:
@@ -29,10 +27,7 @@ class NumericalDensity(Mass):
             return first_derivative(self._raw, x, np.where(at, gap, gap / 2))
 
     def curvature(self, x: Array) -> tuple[Array, Array]:
-        """l''(x) and its error (0 when the curvature was given).
-
-        At a special point, where the second derivative may not exist: the mean of both sides.
-        """
+        """l''(x) and its error (0 when given); at a special point the mean of both sides."""
         if self._curvature is not None:
             return self._exactly(self._curvature, x)
         gap, at = self._room(x)
@@ -69,10 +64,7 @@ class NumericalDensity(Mass):
             return np.asarray(function(x), dtype=np.float64), np.zeros(x.shape)
 
     def _room(self, x: Array) -> tuple[Array, Flags]:
-        """Distance to the nearest special point (a step stays clear of it), and where x is one.
-
-        At a special point itself: a small part of the width, for a symmetric difference.
-        """
+        """Distance to the nearest special point (a step stays clear of it), and where x is one."""
         points = np.array(self._landscape.points)
         i = np.searchsorted(points, x)
         below, above = points[np.maximum(i - 1, 0)], points[np.minimum(i, points.size - 1)]
@@ -155,7 +147,7 @@ class NumericalDensity(Mass):
         """Cells to search for jumps, where the density is above `floor` times its peak.
 
         16 to a wide panel; the narrow panels, which the quadrature made around whatever it could
-        not resolve (so small jumps on a slope are seen too); and one across each special point.
+        not resolve; and one across each special point.
         """
         cells = self._mass.cells
         live = cells.values.max(axis=1) > floor

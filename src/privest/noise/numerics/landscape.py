@@ -31,8 +31,7 @@ LogDensity = Callable[[Array], Array]
 class Landscape:
     """The special points of a log-density (sorted), its largest value, and its narrowest width.
 
-    Special points are the finite ends of the support, the landmarks that were given, the local
-    maxima and the edges beyond which the log-density is −∞.
+    Special points: finite ends of the support, landmarks, local maxima, and edges of the mass.
     """
 
     points: tuple[float, ...]
@@ -50,8 +49,7 @@ def survey(
     """Scan the log-density on points spread geometrically around every anchor and zoom in.
 
     The log-density, unlike the density, still slopes towards a peak that is a million widths
-    away; so a scan in octaves finds a peak wherever it is, unless a broader part
-    hides it (then the caller must give a landmark).
+    away; so a scan in octaves finds it, unless a broader part hides it (then give a landmark).
     """
     ends = tuple(e for e in support if math.isfinite(e))
     anchors = landmarks + ends + (() if ends or landmarks else (0.0,))
@@ -182,7 +180,6 @@ def _local_maxima(height: Array) -> Index:
 
 
 def _edges(logdensity: LogDensity, x: Array, finite: Flags) -> Array:
-    """Bisect between neighbours of which one has a density and the other has none."""
     change = np.flatnonzero(finite[1:] != finite[:-1])[:MOST_POINTS]
     inside = np.where(finite[change], x[change], x[change + 1])
     outside = np.where(finite[change], x[change + 1], x[change])

@@ -35,10 +35,7 @@ Function = Callable[[Array], Array]
 
 
 class Mass:
-    """Integral, distribution function and moments of a density known by its logarithm.
-
-    Arguments as for `from_logpdf`. Everything is computed once, when first used.
-    """
+    """Integral, distribution function and moments; arguments as for `from_logpdf`."""
 
     def __init__(
         self,
@@ -76,10 +73,7 @@ class Mass:
 
     @cached_property
     def log_mass(self) -> float:
-        """Logarithm of the integral of the density as given: 0 unless `normalise` is set.
-
-        Raises InvalidInput when the density does not integrate to 1 and `normalise` is not set.
-        """
+        """Logarithm of the integral of the density as given: 0 unless `normalise` is set."""
         found = self._mass.estimate
         if not (math.isfinite(found.value) and found.value > 0):
             raise InvalidInput(
@@ -134,12 +128,10 @@ class Mass:
 
     @property
     def special_points(self) -> tuple[float, ...]:
-        """Ends of the support, landmarks and peaks: where it may not be smooth."""
         return self._landscape.points
 
     @cached_property
     def panel_edges(self) -> Array:
-        """Ends of the panels on which its integral was found, increasing."""
         cells = self._mass.cells
         return np.unique(np.concatenate([cells.left, cells.right]))
 
@@ -151,7 +143,6 @@ class Mass:
 
     @property
     def mass_error(self) -> float:
-        """The relative error of that integral."""
         return self._mass.estimate.error / self._mass.estimate.value
 
     # -- distribution function and moments ------------------------------------------------------
@@ -265,8 +256,7 @@ class CdfTable:
         f(x) ≈ Σ_j c_j P_j(t),   t = 2(x − left)/(right − left) − 1,
         F(x) = F(left) + (right − left)/2 · ∫_{−1}^{t} Σ_j c_j P_j
 
-    The cells come from the quadrature, which has refined them until a polynomial of half the
-    degree gave the same mass: the series is good to rounding.
+    The quadrature has refined the cells until a polynomial of half the degree gave the same mass.
     """
 
     left: Array
@@ -302,35 +292,25 @@ class CdfTable:
         return np.asarray(np.clip(value, 0, 1).reshape(np.shape(x)))
 
     def quantile(self, u: Array) -> Array:
-        """F⁻¹(u), 0 < u < 1, by Newton's method inside a shrinking bracket."""
+        """F⁻¹(u), 0 < u < 1."""
         flat = np.ravel(u)
-        result = np.empty(flat.shape)
-        for begin in range(0, flat.size, CHUNK):
-            result[begin : begin + CHUNK] = self._invert(flat[begin : begin + CHUNK])
-        return result.reshape(np.shape(u))
+        parts = [self._invert(flat[at : at + CHUNK]) for at in range(0, flat.size, CHUNK)]
+        return np.concatenate(parts or [flat]).reshape(np.shape(u))
 
     def _invert(self, u: Array) -> Array:
+        from scipy.optimize import elementwise
+
         target = u * self.before[-1]
         i = np.searchsorted(self.before[1:-1], target, side="right")
         left, half = self.left[i], (self.right[i] - self.left[i]) / 2
-        goal = (target - self.before[i]) / half
-        low, high = np.full(u.shape, -1.0), np.full(u.shape, 1.0)
-        share = (self.before[i + 1] - self.before[i]) / half
-        t = np.clip(2 * goal / share - 1, -1, 1)
-        todo = np.arange(u.size)
-        for _ in range(80):
-            k = i[todo]
-            excess = np.polynomial.legendre.legval(t[todo], self.integral[:, k], tensor=False)
-            excess -= goal[todo]
-            density = np.polynomial.legendre.legval(t[todo], self.series[:, k], tensor=False)
-            low[todo] = np.where(excess < 0, t[todo], low[todo])
-            high[todo] = np.where(excess < 0, high[todo], t[todo])
-            newton = t[todo] - excess / np.where(density > 0, density, np.inf)
-            good = (density > 0) & (newton > low[todo]) & (newton < high[todo])
-            new = np.where(good, newton, (low[todo] + high[todo]) / 2)
-            moved = np.abs(new - t[todo])
-            t[todo] = new
-            todo = todo[moved > 1e-14]
-            if todo.size == 0:
-                break
+        goal, whole = (target - self.before[i]) / half, (self.before[i + 1] - self.before[i]) / half
+
+        def excess(t: Array, cell: Array, goal: Array) -> Array:
+            series = self.integral[:, cell.astype(np.intp)]
+            return np.asarray(np.polynomial.legendre.legval(t, series, tensor=False) - goal)
+
+        ends = np.full(u.shape, -1.0), np.full(u.shape, 1.0)
+        found = elementwise.find_root(excess, ends, args=(i, goal), tolerances={"xatol": 1e-15})
+        # Where rounding leaves no change of sign: the end of the cell that is near.
+        t = np.where(found.success, found.x, np.where(2 * goal > whole, 1.0, -1.0))
         return np.asarray(left + half * (t + 1))

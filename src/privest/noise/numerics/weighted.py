@@ -1,16 +1,16 @@
 """min over ψ of E ψ² + λ E ψ'² − 2 E ψ' for a density known by its logarithm.
 
-The minimiser solves (fψ)(x) − λ (f ψ')' = −f' in the weak sense
+The minimiser solves the weak form, without derivatives of f,
 
-    E ψφ + λ E ψ'φ' = E φ'   for every φ ,
+    E ψφ + λ E ψ'φ' = E φ'   for every φ :
 
-a form without derivatives of f: jumps and kinks of the density, and finite ends of its support
-(where ψ' = 1/λ, the natural condition), need no special care. Minus the minimum is E ψ'.
+jumps and kinks of the density, and finite ends of its support (where ψ' = 1/λ, the natural
+condition), need no special care. Minus the minimum is E ψ'.
 
-Spectral elements: polynomials of degree 8 on panels, continuous across them. The panels start from
-the octaves around the density's special points and are halved where the highest Legendre
-coefficients of ψ have not died out. The matrix is symmetric positive definite and banded (LAPACK
-pbsv); its rows scale with f, which Cholesky does not notice, so tails cost no digits.
+Spectral elements: polynomials of degree 8 on panels, continuous across them, halved where the
+highest Legendre coefficients of ψ have not died out. The matrix is symmetric positive definite and
+banded; its rows scale with f, which a scaled diagonal takes out, so tails cost no
+digits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from privest.arrays import Array, Flags
 from privest.errors import NumericalFailure
 from privest.noise.distribution import Distribution
 from privest.noise.numerics.density import NumericalDensity
-from privest.noise.quadrature import gauss, lobatto, on_panels
+from privest.noise.quadrature import gauss, on_panels
 
 DEGREE, POINTS = 8, 16
 # The elements cover the densities above this part of the peak.
@@ -66,7 +66,6 @@ class Minimiser:
 def least_score(law: Distribution, weight: float) -> Minimiser:
     """ψ that minimises E ψ² + λ E ψ'² − 2 E ψ', λ = `weight` (docs/theory.md 7).
 
-    From the log-density alone, no closed forms; error from halving all elements.
     Raises NumericalFailure where it cannot be resolved. Cost: some hundred elements, about ten
     banded solves: 20-50 ms.
 
@@ -127,7 +126,6 @@ def _first_edges(density: NumericalDensity, weight: float) -> Array:
 
 
 def _inside(edges: Array) -> Array:
-    """The Gauss points of every element."""
     return on_panels(edges[:-1], edges[1:], gauss(POINTS)[0])[0]
 
 
@@ -144,19 +142,20 @@ def _halved(edges: Array, split: Flags) -> Array:
 
 
 @cache
-def _reference() -> tuple[Array, Array, Array, Array]:
-    """Lobatto nodes, shape functions and their derivatives at the Gauss points, modes of nodes."""
-    nodes, _ = lobatto(DEGREE + 1)
+def _reference() -> tuple[Array, Array, Array]:
+    """Shape functions of the Lobatto nodes and their derivatives at the Gauss points; modes."""
+    inner, _ = scipy.special.roots_jacobi(DEGREE - 1, 1.0, 1.0)
+    nodes = np.concatenate([[-1.0], inner, [1.0]])
     to_modes = np.linalg.inv(np.polynomial.legendre.legvander(nodes, DEGREE))
     at, _ = gauss(POINTS)
     shape = np.polynomial.legendre.legvander(at, DEGREE) @ to_modes
     slopes = np.polynomial.legendre.legder(np.eye(DEGREE + 1))
     slope = np.polynomial.legendre.legvander(at, DEGREE - 1) @ slopes @ to_modes
-    return nodes, shape, slope, to_modes
+    return shape, slope, to_modes
 
 
 def _solve(density: NumericalDensity, weight: float, edges: Array) -> tuple[Minimiser, Flags]:
-    _, shape, slope, to_modes = _reference()
+    shape, slope, to_modes = _reference()
     half = np.diff(edges) / 2
     f = density.relative(_inside(edges)) * gauss(POINTS)[1] / density.relative_mass
     # Element matrices: E ψφ + λ E ψ'φ', and the right side E φ'.
@@ -184,12 +183,17 @@ def _solve(density: NumericalDensity, weight: float, edges: Array) -> tuple[Mini
 
 
 def _banded_solve(band: Array, right: Array) -> Array:
-    """pbsv after scaling the diagonal to one: rows of 1e-60 and of 1 are alike."""
-    scale = 1 / np.sqrt(band[0])
-    scaled = band.copy()
-    for k in range(band.shape[0]):
-        scaled[k, : band.shape[1] - k] *= scale[k:] * scale[: band.shape[1] - k]
-    solved = scipy.linalg.solveh_banded(scaled, right * scale, lower=True, check_finite=False)
+    """The solution after scaling the diagonal to one: rows of 1e-60 and of 1 are alike.
+
+    LU, not Cholesky: a large λ leaves little but the stiffness, whose constants cost no slope.
+    """
+    scale, size, width = 1 / np.sqrt(band[0]), band.shape[1], band.shape[0] - 1
+    both = np.zeros((2 * width + 1, size))
+    for k in range(width + 1):
+        row = band[k, : size - k] * scale[k:] * scale[: size - k]
+        both[width + k, : size - k] = row
+        both[width - k, k:] = row
+    solved = scipy.linalg.solve_banded((width, width), both, right * scale, check_finite=False)
     return np.asarray(solved * scale)
 
 
@@ -213,7 +217,7 @@ def as_polynomials(found: Minimiser) -> scipy.interpolate.PPoly:
     Further out, at densities below 1e-25 of the peak, the natural condition ψ' = 1/λ of the last
     element bends ψ upwards: a straight line from here is the truer continuation.
     """
-    _, _, _, to_modes = _reference()
+    _, _, to_modes = _reference()
     live = np.flatnonzero(found.height > RESOLVED)
     kept = slice(live[0], live[-1] + 1)
     edges = found.edges[live[0] : live[-1] + 2]
