@@ -1,9 +1,9 @@
-"""Exact noise on a grid: integers of a certified law, and exact stochastic rounding.
+"""Exact noise on a grid: integers of a certified distribution, and exact stochastic rounding.
 
-A release is g·(n + X): X an integer of the discrete Gaussian or Laplace law, drawn exactly, and
-n = ⌊u/g + W⌋ the reading in units of its noise, u = Lᵀy, rounded at random so that E[g·n] = u, also
-exactly. Doubles only carry integers, so no low digit can give a reading away. `PROOF.md` in this
-folder proves every step; it names the functions. `Coin` is the other way out: one random bit.
+A release is g·(n + X): X an integer of the discrete Gaussian or Laplace distribution, drawn
+exactly, and n = ⌊u/g + W⌋, u = Lᵀy the measurement in units of its noise, rounded at random so that
+E[g·n] = u. Doubles only carry integers, so no low digit reveals a value. `PROOF.md` in this folder
+proves every step. `Coin` is randomised response: one random bit.
 """
 
 from privest.lattice._exact import (

@@ -1,7 +1,4 @@
-"""Sums of products of doubles without error: u = high + low, and as a fraction where that matters.
-
-Dekker's product and Knuth's sum, on whole arrays, in pieces that stay in cache.
-"""
+"""Sums of products of doubles without error: u = high + low, and as a fraction."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class Exactly:
     slack      public, ≥ |u − high − low| but for underflow; in units of u.
     exact      the number at a flat index, as a fraction.
 
-    It holds readings: it is not shown, compared or written anywhere.
+    It holds measurements: it is not shown, compared or written anywhere.
     """
 
     high: Array
@@ -50,7 +47,6 @@ class Exactly:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of `high` and `low`."""
         return self.high.shape
 
 
@@ -66,7 +62,6 @@ def sum_of_products(terms: Sequence[tuple[Array, Array]]) -> Exactly:
 
     One product is exact (slack 0); N of them have slack ≤ N²·2^−105·Σ|c_t v_t| (PROOF.md §8), at
     least what that is for Σ|c_t v_t| = 2^43, so that below it the slack says nothing of v.
-    About 10 ns a product, and some microseconds a term.
     """
     parts = [(np.asarray(c, np.float64), np.asarray(v, np.float64)) for c, v in terms]
     shape = np.broadcast_shapes(*{part.shape for term in parts for part in term})
@@ -96,13 +91,12 @@ def exact_sums(most: Array, over: Over) -> Exactly:
     """u_j = Σ_i c_ij·v_i over any number of rows, with the error of one sum of 4096.
 
     most   (n,), public: at least Σ_i |c_ij·v_i|. The slack is made of it, not of the values.
-    over   applies a function to every block of rows c (rows, n) and v (rows,), wherever they are,
-           and gives what it returns; once more where doubles do not decide, with the same rows.
+    over   applies a function to every block of rows c (rows, n) and v (rows,) and gives what it
+           returns; once more where doubles do not decide, with the same rows.
 
-    Pieces of 4096 products are added up as in `sum_of_products`; what is left, two numbers a piece,
-    by `math.fsum`, which rounds correctly (PROOF.md §8): no order and no cut changes what is
-    decided. c and v are finite; v is private. Beyond 2^1000 nothing is claimed (slack ∞): fractions
-    decide.
+    Sums of 4096 products are added by `math.fsum`, which rounds correctly (PROOF.md §8): no order
+    and no cut changes what is decided. c and v are finite; v is private. Beyond 2^1000 nothing is
+    claimed (slack ∞): fractions decide.
     """
     most = np.asarray(most, dtype=np.float64)
     known, parts = most < _SAFE, [np.zeros((0, len(most)))]
@@ -150,7 +144,6 @@ def _integers(values: Array) -> tuple[list[int], list[int]]:
 
 
 def _slack(count: int, sizes: Array) -> Array | float:
-    """N²·2^−105·Σ|c v|, Σ|c v| at least 2^43; one product is exact."""
     scale = count**2 * 2.0**-105 if count > 1 else 0.0
     if count == 1 or not (sizes > _USUAL).any():  # NaN is nobody's number
         return scale * _USUAL
@@ -160,8 +153,7 @@ def _slack(count: int, sizes: Array) -> Array | float:
 def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
     """Σ c∘v over the first axis into high + low; Σ|c∘v|, rounded up, into `sizes`.
 
-    v has the shape of c, or one column. Halves are added to one another until one row is left; what
-    every sum loses goes into `low`.
+    v has the shape of c, or one column. What every sum of halves loses goes into `low`.
     """
     product, rest = two_product(c, v)
     if len(product) == 1:
@@ -183,11 +175,10 @@ def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
 
 
 def _beyond(c: Array, v: Array) -> tuple[Array, Array, Array]:
-    """high, low and sizes of sums that leave the doubles on their way.
+    """high, low and sizes of sums that leave the doubles on their way (PROOF.md §8).
 
-    In units of 2^520 for c and for v, so that nothing overflows and underflow is below 2^500, where
-    Σ|c v| is above 2^1023 (PROOF.md §8). Where the sum is beyond the grid for sure, that is all
-    there is to know; where it cancels nothing is known but the fraction.
+    In units of 2^520 for c and for v nothing overflows. Where the sum is beyond the grid for sure,
+    that is all there is to know; where it cancels only the fraction is known.
     """
     high, low, sizes = np.empty((3, c.shape[1]))
     _add_up(c * 2.0**-520, v * 2.0**-520, high, low, sizes)
@@ -206,11 +197,7 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def two_product(c: Array, v: Array) -> tuple[Array, Array]:
-    """fl(c·v), and c·v − fl(c·v) exactly (Dekker), but for underflow; PROOF.md §8.
-
-    v is cut after 27 digits and c, |c| < 2^1023, rounded to 26, on their bits: every product of two
-    parts is exact, and splitting does not overflow.
-    """
+    """fl(c·v), and c·v − fl(c·v) exactly but for underflow (Dekker; PROOF.md §8); |c| < 2^1023."""
     product = c * v
     c_high = ((c.view(np.int64) + _ROUNDED[0]) & _ROUNDED[1]).view(np.float64)
     c_low = c - c_high
@@ -233,17 +220,16 @@ def _split_safely(both: Array) -> tuple[Array, Array]:
 
 
 def finite(doubles: Array, out: Array | None = None) -> Array:
-    """±∞ as the largest double, which is what it counts as in sums; a new array unless `out`."""
+    """±∞ as the largest double, which is what it counts as in sums."""
     return np.asarray(np.minimum(np.maximum(doubles, -_LARGEST, out=out), _LARGEST, out=out))
 
 
 def _flat(part: Array, shape: tuple[int, ...]) -> Array:
-    """All entries in a row; one number stays one."""
     return (part if part.size == 1 else np.broadcast_to(part, shape)).reshape(-1)
 
 
 def _entry(numbers: Array, i: int) -> Fraction:
-    """Entry i of all, ±∞ as the largest double; NaN is the caller's, who says it is missing: 0."""
+    """Entry i, ±∞ as the largest double, NaN (which the caller says is missing) as 0."""
     number = float(numbers[i if numbers.size > 1 else 0])
     return Fraction(0 if math.isnan(number) else min(max(number, -_LARGEST), _LARGEST))
 
@@ -256,11 +242,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def literal_root(level: Array) -> Array:
-    """The largest double ≤ √s for every s ≥ 0 of `level`: its square is at most s, exactly.
-
-    √ rounds to nearest, so it is this number or the next above. Their order is the sign of the
-    rounded L·L − s plus what the product lost, each of which is exact.
-    """
+    """The largest double ≤ √s for every s ≥ 0 of `level`: its square is at most s, exactly."""
     mantissa, exponent = np.frexp(np.asarray(level, dtype=np.float64))
     odd = exponent & 1
     scaled = np.ldexp(mantissa, odd)  # s = scaled·4^k: no square leaves the range of doubles
@@ -277,7 +259,7 @@ def literal_factor(level: Array, factor: Array) -> tuple[Array, bool]:
     `level` is S (m, m), symmetric; `factor` a computed L (m, r), LLᵀ ≈ S. The least τ = 2^−50,
     2^−47, … ≤ 1e-6 that is proved is taken: about m·eps times the condition number of S. False
     (S singular, or its condition number times m² beyond about 1e10): what holds literally is the
-    level LLᵀ; state that one. A few products and Cholesky factors of m×m.
+    level LLᵀ; state that one.
     """
     for shrink in (0.0, *_SHRUNK):
         shrunk = factor * (1.0 - shrink)

@@ -1,7 +1,7 @@
 """Stochastic rounding to the grid, decided exactly: ⌊u/g + W⌋, W uniform on [0, 1) (PROOF.md §8).
 
-Doubles decide where they can; where the sum is too near to an integer, fractions do, with the same
-bits of W and as many more as it takes. Nothing depends on how often that happens.
+Where the sum is too near to an integer for doubles, fractions decide, with the same bits of W and
+as many more as it takes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def rounded(
 
     low, high  integers (of u/g) within ±2^52, or one a coordinate.
     No value is refused: ±∞ is clipped, NaN gives 0 (clipped). A release draws `words`, and its
-    noise, before it looks at a reading.
+    noise, before it looks at a measurement.
     """
     size = u.high.size
     if words.dtype != np.uint64 or words.size != size:
@@ -70,8 +70,7 @@ def _decide(
 ) -> Integers:
     """⌊(high + low)/g + W⌋ into `found`; the places where that may be wrong.
 
-    The fraction of u/g and W are added in whole parts of 2^−53: more than `margin` away from a
-    multiple of 2^53 the integer is certain.
+    Added in whole parts of 2^−53: more than `margin` away from a multiple of 2^53 it is certain.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.minimum(np.maximum(high * 2.0**GRID_BITS, -float(_UNIT)), float(_UNIT))
@@ -91,7 +90,7 @@ def _decide(
 
 
 def by_fractions(u: Fraction, word: int, more: Words = os_words) -> int:
-    """⌊u/g + W⌋, the first 64 bits of W being `word`: exactly, with more bits until they decide."""
+    """⌊u/g + W⌋ exactly, the first 64 bits of W being `word`, with more bits until they decide."""
     steps = u * 2**GRID_BITS
     floor: int = math.floor(steps)
     gap, bits = 1 - (steps - floor), 64  # up if and only if W ≥ gap

@@ -26,10 +26,7 @@ Words: TypeAlias = Callable[[int], Unsigned]
 
 
 def os_words(count: int) -> Unsigned:
-    """`count` words of 64 bits of the operating system's generator.
-
-    Raises NotReleasable where it has none: then nothing is released; there is no other generator.
-    """
+    """`count` words of 64 bits of the operating system's generator, else NotReleasable."""
     try:
         drawn = os.urandom(8 * count)
     except (OSError, NotImplementedError) as error:
@@ -41,7 +38,6 @@ def os_words(count: int) -> Unsigned:
 
 
 def drawn_words(words: Words, count: int) -> Unsigned:
-    """`words(count)`, refused unless they are what tables are searched with."""
     drawn = words(count)
     if drawn.dtype != np.uint64 or drawn.shape != (count,):
         raise InvalidInput(
@@ -62,7 +58,7 @@ Bounds = tuple[list[int], list[int]]  # 2^p F(m) lies between, m = 0, 1, …
 
 
 class MagnitudeLaw(ABC):
-    """A symmetric law on the integers, F(m) = P(|X| ≤ m) < 1 for every m."""
+    """A symmetric distribution on the integers, F(m) = P(|X| ≤ m) < 1 for every m."""
 
     @abstractmethod
     def enclosures(self, bits: int, precision: int) -> Bounds:
@@ -71,8 +67,7 @@ class MagnitudeLaw(ABC):
     def table(self, bits: int) -> list[int]:
         """⌊2^bits F(m)⌋ for m = 0, 1, … up to the first that is 2^bits − 1 (§3).
 
-        Both ends of every enclosure have the same floor, else the precision is raised: no entry
-        rests on rounding.
+        The precision is raised until both ends of every enclosure have the same floor.
         """
         guard = _GUARD
         while (found := certified(self.enclosures(bits, bits + guard), bits, guard)) is None:
@@ -149,7 +144,6 @@ def exp_minus(x: Fraction, precision: int) -> tuple[int, int]:
 
 
 def _product(a: tuple[int, int], b: tuple[int, int], precision: int) -> tuple[int, int]:
-    """An enclosure of a·b for enclosures a, b ≥ 0 at 2^precision."""
     return a[0] * b[0] >> precision, -(-a[1] * b[1] >> precision)
 
 
@@ -165,7 +159,6 @@ LAPLACE = DiscreteLaplace(1 - Fraction(1, 2**GRID_BITS) + Fraction(1, 2 ** (2 * 
 
 @lru_cache(maxsize=16)
 def table_of(law: MagnitudeLaw, bits: int) -> list[int]:
-    """`law.table(bits)`, made when first asked for: constants, of no data."""
     return law.table(bits)
 
 
@@ -177,10 +170,7 @@ _PIECE = 2**15  # words looked up at a time: they stay in cache
 
 
 def gaussian_integers(count: int, words: Words = os_words) -> Integers:
-    """`count` independent integers X, P(X = k) = e^{−k²/2σ²}/Z, σ² = 4^10 + 1/2, exactly.
-
-    g·X, g = 2^−10, is the noise of a Gaussian release in units in which the level is 1.
-    """
+    """`count` independent integers X, P(X = k) = e^{−k²/2σ²}/Z, σ² = 4^10 + 1/2, exactly."""
     return _inversion(GAUSSIAN).drawn(count, words)
 
 
@@ -226,7 +216,6 @@ class Inversion:
         return max(self.bits - _GUIDE_BITS, 0)
 
     def drawn(self, count: int, words: Words) -> Integers:
-        """X of `count` words; those that do not decide take more words."""
         raw = drawn_words(words, count)
         found = np.empty(count, dtype=np.int64)
         for at in range(0, count, _PIECE):

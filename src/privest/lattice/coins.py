@@ -1,9 +1,8 @@
-"""Randomised response, exactly: one random bit of a reading that is a yes or a no.
+"""Randomised response, exactly: one random bit of a value that is a yes or a no.
 
     P(bit = 1 | y) = q where y is nearer to `low`, 1 − q where it is not ,   q = flips/2⁶⁴ < 1/2
 
-Whether the bit is 1 is one comparison of whole numbers: no probability is rounded, whatever y
-(PROOF.md §9).
+One comparison of whole numbers decides the bit: no probability is rounded (PROOF.md §9).
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _NARROWEST = 2.0**-900  # of a range: its quotients are far from underflow
 
 @dataclass(frozen=True)
 class Coin:
-    """The law of a bit: how often it lies, and which readings it speaks of.
+    """The distribution of a bit: how often it lies, and of which values.
 
     flips      of 2⁶⁴: q = flips/2⁶⁴ is the probability of the wrong bit at both ends, 0 < q < 1/2.
-    low, high  the no and the yes: a reading counts as the nearer of both (the middle as `high`).
+    low, high  the no and the yes: a value counts as the nearer of both (the middle as `high`).
     """
 
     flips: int
@@ -90,18 +89,14 @@ class Coin:
         return near if Fraction(near) >= middle else math.nextafter(near, math.inf)
 
     def chance(self, y: float) -> Fraction:
-        """P(bit = 1 | y), exactly; NaN is nobody's reading."""
+        """P(bit = 1 | y), exactly."""
         return 1 - self.wrong if y >= self.middle else self.wrong
 
 
 def flips_for(epsilon: float) -> int:
     """The least m with q = m/2⁶⁴ ≥ 1/(1 + e^ε): then (1 − q)/q ≤ e^ε, literally.
 
-    Both ends of an enclosure of e^{−ε} have the same ceiling, else it is made narrower; it ends,
-    because e^ε is no fraction.
-
-    >>> flips_for(1.0) / 2**64
-    0.2689414213699951
+    An enclosure of e^{−ε} is narrowed until both ends have the same ceiling.
     """
     if not 0 < epsilon < math.inf:
         raise InvalidInput(f"epsilon of a coin is a number above 0; received {epsilon:g}.")
@@ -121,11 +116,7 @@ def flips_for(epsilon: float) -> int:
 
 
 def flips_at(level: Fraction) -> int:
-    """The least m with (1 − 2q)²/(q(1 − q)) ≤ level, q = m/2⁶⁴: 1 − 2q = √(level/(level + 4)).
-
-    >>> flips_at(Fraction(9, 4)) == 2**64 // 5 + 1  # q = 1/5 has 0.36/0.16 = 9/4
-    True
-    """
+    """The least m with (1 − 2q)²/(q(1 − q)) ≤ level, q = m/2⁶⁴: 1 − 2q = √(level/(level + 4))."""
     if level <= 0:
         raise InvalidInput("the level of a coin must be above 0.")
     square = (level / (level + 4)) * (WHOLE // 2) ** 2
@@ -133,7 +124,6 @@ def flips_at(level: Fraction) -> int:
 
 
 def _kept(flips: int) -> int:
-    """A coin that is wrong at least once in 2⁶⁴, and not half the time."""
     if flips >= WHOLE // 2:
         raise InvalidInput(
             "this privacy is so strong that a coin of 64 bits shows nothing at all: state a larger "
@@ -143,10 +133,10 @@ def _kept(flips: int) -> int:
 
 
 def tossed(coin: Coin, y: Array, words: Unsigned) -> Integers:
-    """The bit of every reading, 0 or 1: 1 if its word is below P·2⁶⁴.
+    """The bit of every value, 0 or 1: 1 if its word is below P·2⁶⁴.
 
-    No value is refused: ±∞ is an end of the range, NaN counts as the lower end (whoever asks knows
-    that it is missing). A release draws `words` before it looks at a reading.
+    No value is refused: ±∞ is an end of the range, NaN counts as the lower end (the caller knows
+    that it is missing). A release draws `words` before it looks at a value.
     """
     flat, drawn = finite(np.asarray(y, dtype=np.float64)).reshape(-1), words.reshape(-1)
     if words.dtype != np.uint64 or drawn.size != flat.size:

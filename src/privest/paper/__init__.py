@@ -3,8 +3,6 @@
 fig1 … fig4   `fig:ppcr`, `fig:pprls-non-syms`, `fig:pprls-syms`, `fig:ml`: each returns a `Figure`.
 reference     `algo:recursive_PI`, `algo:recursive_PPCR`, `algo:PP_RLS`, literally.
 LABELS        the name in privest of every label of the paper.
-
-Nothing in the library depends on this package; only the command line imports it.
 """
 
 from privest.paper import reference

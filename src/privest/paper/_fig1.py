@@ -1,8 +1,4 @@
-"""The paper's first experiment (`fig:ppcr`): mechanisms with their estimators, one bound.
-
-Every mechanism is calibrated to I_z(y) ≤ s·I for every y; every estimate is measured by Monte
-Carlo against tr Σ_PPCR. The methods of the paper, and how to bring your own: `_methods.py`.
-"""
+"""The paper's first experiment (`fig:ppcr`): mechanisms with their estimators, one bound."""
 
 from __future__ import annotations
 

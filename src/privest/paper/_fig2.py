@@ -1,22 +1,19 @@
 """The private RLS on real people against its bound (`fig:pprls-non-syms`).
 
-S_k is uniform in [0.2, 2], U_k = 0.1 √S_k ξ_k: releases look back to all earlier measurements.
-The mean of ‖θ̂_k − θ_ref‖² over blocks and repetitions is compared with that of tr Σ_PPCR,k.
+S_k is uniform in [0.2, 2], U_k = 0.1 √S_k ξ_k. As in the paper a repetition repeats the privacy
+noise only: the blocks are fixed draws of the measurements, and the expected error lies above the
+bound by that of the reference, tr Σ_ref. "synthetic" has the same rows, θ_ref true and w drawn
+afresh: there the bound itself is the expected value.
 
-In the paper a repetition repeats the privacy noise only. The blocks are then 20 fixed draws of the
-measurements and the reference one draw of the "truth", and the band around the bound allows for
-both; the expected value lies above the bound by the error of the reference, tr Σ_ref. "synthetic"
-has the same rows, θ_ref true and w drawn afresh: there the bound itself is the expected value.
-
-**The band.** B blocks, R repetitions each, θ̂ − θ_ref = a_b + d_br − c: a_b from the measurements of
-the block, d_br from the privacy noise, c the error of the reference. With x̄_b the mean over the
+**The band.** B blocks, R repetitions each, θ̂ − θ_ref = a_b + d_br − c: a_b from the measurements
+of the block, d_br from the privacy noise, c the error of the reference. With x̄_b the mean over the
 repetitions of a block, the mean of all ‖θ̂ − θ_ref‖² is a sum of squares of normal numbers,
 
     M = (1/B) Σ_b [ ‖x̄_b − c‖² + (1/R) Σ_r ‖d_br − d̄_b‖² ] ,
 
-whose cumulants are κ_s = 2^{s−1}(s − 1)! [tr Q^s + (R − 1) Σ_b tr(Σ_d/BR)^s] with Q the covariance
-of all (x̄_b − c)/√B: blocks (Σ_a + Σ_d/R)/B on the diagonal, plus Σ_c/B everywhere. A block whose
-first rows are nearly dependent can rule M: the band uses three cumulants.
+with cumulants κ_s = 2^{s−1}(s − 1)! [tr Q^s + (R − 1) Σ_b tr(Σ_d/BR)^s], Q the covariance of all
+(x̄_b − c)/√B: blocks (Σ_a + Σ_d/R)/B on the diagonal, plus Σ_c/B everywhere. A block whose first
+rows are nearly dependent can rule M: the band uses three cumulants.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
 """The private RLS against two other mechanisms at the same level (`fig:pprls-syms`).
 
-S̄_k = I: the same level for every person, no look back. Three pairs of mechanism and estimator, all
-calibrated to I_z(y) ≤ s = 1:
+S̄_k = I. Three pairs of mechanism and estimator, calibrated to I_z(y) ≤ s = 1:
 
 - gaussian: y + N(0, 1/s), private RLS (`algo:PP_RLS`), which attains the bound;
 - laplace: y + Laplace(1/√s), recursive least squares;
-- binary: 1{y + N(0, 2/πs) ≤ C}, a quasi-Newton estimate that is efficient in the limit
-  (`_quasi_newton.py`). C is the mean response of the reference, where bits say most.
+- binary: 1{y + N(0, 2/πs) ≤ C}, a quasi-Newton estimate (`_quasi_newton.py`). C is the mean
+  response of the reference, where bits say most.
 
-The quasi-Newton estimate needs a start, of which the paper says nothing. Ours knows little, as the
-two others know nothing: from the threshold (intercept C, slopes 0), P_0 = spread² I, in a ball; its
-radius and the spread are 2 standard deviations of one private measurement, √(σ² + 1/s). With a
-narrow spread the start is a prior and beats, early, the bound for *unbiased* estimates; in a wide
-ball the estimate gets lost for 100 steps. Blocks, splits and repetitions as in `_fig2.py`.
+The paper does not say where the quasi-Newton estimate starts. Ours: from the threshold (intercept
+C, slopes 0), P_0 = spread² I, in a ball; radius and spread are 2 standard deviations of one private
+measurement, √(σ² + 1/s). A narrow spread is a prior and beats, early, the bound for *unbiased*
+estimates; in a wide ball the estimate gets lost for 100 steps.
 """
 
 from __future__ import annotations
@@ -54,9 +52,9 @@ class Point(Record):
 
     bound    mean over blocks of tr Σ_PPCR,k, the same for all three.
     theory   exact for gaussian (the bound) and laplace, for binary the limit for large k, the
-             Cramér-Rao bound of its bits. The reference's error comes on top.
-    over_ours, over_ours_error   mean of its error less that of `gaussian` on the same measurements,
-             and its standard error over blocks.
+             Cramér-Rao bound of its bits.
+    over_ours, over_ours_error   mean error less that of `gaussian` on the same measurements, and
+             its standard error over blocks.
     """
 
     series: str

@@ -1,16 +1,14 @@
 """A mean under non-Gaussian noise: estimate, then release (`fig:ml`).
 
 y_k = θ + w_k, θ = 0.53, w Laplacian of variance 1 (or another distribution), budget tr I_z(Y) = K:
-λ = 1/K. Four methods with the same budget:
 
 - optimal: the score of least J(ψ), with Gaussian noise;
 - likelihood: the paper's `algo:mult`. For Laplacian noise its release noise does not exist
   (E l''² = ∞); there the likelihood is smoothed by N(0, h²), h the bandwidth of least loss;
 - averaging with Gaussian and with Laplacian noise (Cai et al. 2021).
 
-Two floors: `bound`, for any mechanism and any unbiased estimate, 1/(KI) + 1/(Ks); and `floor`,
-J*(1/s)/K, for every unbiased T(Y) plus independent Gaussian noise under E tr I_z(Y) ≤ s, at every K
-(docs/theory.md 7). For Gaussian noise they agree.
+Two floors: `bound`, for any mechanism and unbiased estimate, 1/(KI) + 1/(Ks); and `floor`,
+J*(1/s)/K, for every unbiased T(Y) plus independent Gaussian noise (docs/theory.md 7).
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ class Point(Record):
     predicted    its loss for K → ∞.
     bound        for any mechanism and unbiased estimate; `floor` for estimates with added noise.
     bandwidth    of the smoothed likelihood; None elsewhere.
-    realised_mean, realised_median: of tr I_z(Y)/s over simulated data sets; exactly 1 for averages.
+    realised_mean, realised_median: of tr I_z(Y)/s over simulated data sets; 1 for averages.
     """
 
     method: str

@@ -1,15 +1,11 @@
 """The set-up of `fig:ppcr`, and mechanisms with their estimators: by name, or your own.
 
-Where the paper's text leaves a choice:
-
-- the noise of 1/g has the width at which both suprema agree (`Inverse.calibrated`);
-- the probabilistic quantiser has infinite information on its grid, truncated or not; the bounded
-  one with triangular dither takes its place;
-- output perturbation acts on (HᵀH)^½ θ̂, where one number calibrates all directions.
-
-The dynamics-based method (wang2022decentralized), which the paper names and does not draw, is the
-eighth: random gains of mean 1, truncated, with least squares. The paper does not print its draw of
-H from [−1, 1]^{10×5}; ours has a fixed seed.
+Where the paper's text leaves a choice: the noise of 1/g has the width at which both suprema agree
+(`Inverse.calibrated`); the quantiser has triangular dither, as the probabilistic one has infinite
+information on its grid; output perturbation acts on (HᵀH)^½ θ̂, where one number calibrates all
+directions; H, drawn from [−1, 1]^{10×5}, has a fixed seed. The dynamics-based method
+(wang2022decentralized), named and not drawn in the paper, has random gains of mean 1, truncated,
+with least squares.
 """
 
 from __future__ import annotations

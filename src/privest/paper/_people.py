@@ -1,13 +1,11 @@
 """Streams of people: the set-up of `fig:pprls-non-syms` and `fig:pprls-syms`.
 
 People are split at random into a reference set and blocks. The reference gives everything that is
-public: the Box-Cox exponent, the units (features and transformed response are centred and scaled),
-the parameter that counts as true (least squares) and the noise variance. Each block is a stream
-y_k = H_kθ + w_k of one person a step. One draw of (S_k, U_k) serves all blocks.
+public: the Box-Cox exponent, the units, the parameter that counts as true (least squares) and the
+noise variance. Each block is a stream y_k = H_kθ + w_k of one person a step.
 
-The private RLS is linear in the releases, θ̂_k = W_k z̃: thousands of repetitions are one product,
-and the covariance splits into measurements and privacy noise. Steps before a block identifies θ are
-NaN.
+The private RLS is linear in the releases, θ̂_k = W_k z̃: thousands of repetitions are one product.
+Steps before a block identifies θ are NaN.
 """
 
 from __future__ import annotations
@@ -227,7 +225,7 @@ class Streams:
 def sampling_error(errors: Array, floors: Array, *, fresh: bool) -> Array:
     """The standard error of the mean of errors (repetitions, B, K), floors (B, K).
 
-    Over the repetitions, if the measurements are `fresh` in each; else only over the blocks.
+    Over repetitions, if the measurements are `fresh` in each; else over the blocks.
     """
     if fresh:
         cells = errors.mean(axis=1)
@@ -247,10 +245,7 @@ def by_step(
 
 
 def ratio_error(cells: Array, floors: Array) -> Array:
-    """The standard error of mean(cells), (C, K): independent cells with expectation ∝ floors.
-
-    Only what the common ratio to the floor does not explain is chance: designs differ.
-    """
+    """The standard error of mean(cells), (C, K): independent cells with expectation ∝ floors."""
     count = len(cells)
     ratio = cells.mean(axis=0) / floors.mean(axis=0)
     rest = cells - ratio * floors

@@ -54,11 +54,7 @@ def log_delta_of_move(steps: Fraction, epsilon: float) -> float:
 
 
 def epsilon_of_move(steps: Fraction, delta: float) -> float:
-    """The smallest ε ≥ 0 with (ε, δ)-privacy of a shift of n + φ steps, to the safe side [proved].
-
-    >>> print(f"{epsilon_of_move(Fraction(102), 1e-6):.9f}")
-    0.395199975
-    """
+    """The smallest ε ≥ 0 with (ε, δ)-privacy of a shift of n + φ steps, rounded up [proved]."""
     target = math.log(delta)
 
     def excess(epsilon: float) -> float:
@@ -88,10 +84,7 @@ def _rounding(steps: float, epsilon: float, log_delta: float) -> float:
 def laplace_epsilon(steps: Fraction) -> float:
     """Pure ε of a Laplace release whose u shifts by n + φ steps [proved]; rounded up.
 
-        ε = n ln(1/q) + ln(1 + φ(1/q − 1)) ,   the exact supremum, attained at grid points
-
-    >>> print(f"{laplace_epsilon(Fraction(1024)):.9f}")  # one scale: just below 1
-    0.999999841
+    ε = n ln(1/q) + ln(1 + φ(1/q − 1)) ,   the exact supremum, attained at grid points
     """
     n = math.floor(steps)
     share = float(steps - n)

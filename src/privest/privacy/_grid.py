@@ -1,8 +1,8 @@
 """By how many whole steps of the grid a difference of the measurements shifts a release.
 
 A release shows u = Ay, A = Lᵀ of a level or the rows of all steps of a stream (its FINAL cumulative
-level is AᵀA). Each coordinate is rounded to the grid, so its shift counts in whole steps, outwards:
-what matters is Σ_i n_i², n_i = ⌈|A_i(y − y')|/g⌉, at its worst.
+level is AᵀA). A shift counts in whole steps, outwards: Σ_i n_i², n_i = ⌈|A_i(y − y')|/g⌉, at its
+worst.
 """
 
 from __future__ import annotations

@@ -65,11 +65,6 @@ class Adjacency:
 
         A day of hourly measurements is `steps(by, 24)`, whenever the day begins; `by` = c√24 if
         each differs by at most c. Measurements of a `PrivacyLevel` are steps of one each.
-
-        >>> from privest.privacy import StreamLevel
-        >>> level = StreamLevel.constant(1.0, lags=[1.0])  # [[2, 1], [1, 2]] of two steps
-        >>> round(level.to_mu(sensitivity=Adjacency.steps(1.0, 2)) ** 2, 12)
-        3.0
         """
         number = as_count(count, "adjacent steps", least=1)
         return cls("steps", (as_positive(by, "the sensitivity"),), count=number)
@@ -215,12 +210,7 @@ class Convertible(ABC):
         """μ: the release is exactly μ-GDP for this sensitivity."""
 
     def to_epsilon(self, *, delta: float, sensitivity: float | Adjacency) -> float:
-        """The smallest ε for which the Gaussian release is (ε, δ)-differentially private.
-
-        >>> from privest.privacy import PrivacyLevel
-        >>> round(PrivacyLevel(1.0).to_epsilon(delta=1e-5, sensitivity=1.0), 4)
-        4.3772
-        """
+        """The smallest ε for which the Gaussian release is (ε, δ)-differentially private."""
         return gdp.epsilon_of(self.to_mu(sensitivity=sensitivity), delta)
 
     def to_rho(self, *, sensitivity: float | Adjacency) -> float:

@@ -127,9 +127,6 @@ def laplace_sd(level: float, sd: float) -> float:
     With a = σ√s, u = z/σ and A, B = e^{a²/2 ∓ au}Φ(±u − a) the released value has the density
     a(A + B)/2 and the score a·tanh((ln B − ln A)/2): the mean square error is
     σ²(1 − a²E tanh²), which lies between σ²/(1 + a²) and σ²/(1 + a²/2).
-
-    >>> round(laplace_sd((1 / 200_000) ** 2, 40_000.0))
-    39353
     """
     a = sd * math.sqrt(level)
     lowest, highest = 1 / (1 + a * a), 1 / (1 + a * a / 2)
@@ -180,11 +177,7 @@ def column_sds(levels: ArrayLike, covariance: ArrayLike) -> tuple[Array, Array, 
 
 
 def stream_sds(level: float, correlation: float, sd: float) -> tuple[float, float, float]:
-    """Sds of a guess in an AR(1): without the stream, without its own step, from all steps.
-
-    >>> [round(x, 3) for x in stream_sds(1.0, 0.95, 1.0)]
-    [1.0, 0.43, 0.395]
-    """
+    """Sds of a guess in an AR(1): without the stream, without its own step, from all steps."""
     after = neighbours_error(level, correlation, sd)
     return sd, 1 / math.sqrt(1 / after**2 - level), after
 
@@ -236,9 +229,6 @@ def chance_of_mu(mu: ArrayLike, prior: float = EVEN) -> float:
 
     Φ(μ/2) where they are equally likely; with the prior π of one of them and ℓ = ln(π/(1 − π))
     πΦ(μ/2 + ℓ/μ) + (1 − π)Φ(μ/2 − ℓ/μ). For real releases with the μ of `grid_statement`.
-
-    >>> round(chance_of_mu(2.0), 4), round(chance_of_mu(0.0, 0.1), 4)
-    (0.8413, 0.9)
     """
     half = as_nonnegative(mu, "mu") / 2
     if prior == EVEN or half == 0:
@@ -249,11 +239,7 @@ def chance_of_mu(mu: ArrayLike, prior: float = EVEN) -> float:
 
 
 def chance_of_side(level: ArrayLike, spread: ArrayLike) -> float:
-    """½ + arctan(τ√s)/π: probability of guessing the side of the median, y ~ N(m, τ²).
-
-    y − m and z − m are jointly normal with correlation ρ = τ√s/√(1 + τ²s); they have the same sign
-    with probability ½ + arcsin(ρ)/π (Sheppard).
-    """
+    """½ + arctan(τ√s)/π: probability of guessing the side of the median of y ~ N(m, τ²)."""
     s, tau = as_positive(level, "level"), as_positive(spread, "spread")
     return EVEN + math.atan(tau * math.sqrt(s)) / math.pi
 
@@ -279,8 +265,7 @@ def laplace_chance(epsilon: ArrayLike, prior: float = EVEN) -> float:
 def odds_beyond(mu: ArrayLike, epsilon: ArrayLike) -> float:
     """Φ(μ/2 − ε/μ): probability that the odds between two values change by more than e^ε.
 
-    The log Bayes factor of a μ-GDP release is N(μ²/2, μ²). Larger than δ: 20 times at ε = 1,
-    δ = 1e-6.
+    The log Bayes factor of a μ-GDP release is N(μ²/2, μ²).
     """
     mu, epsilon = as_positive(mu, "mu"), as_nonnegative(epsilon, "epsilon")
     return float(scipy.special.ndtr(mu / 2 - epsilon / mu))

@@ -1,15 +1,11 @@
 """Gaussian differential privacy: exact conversions of the number μ of a Gaussian release.
 
-A Gaussian release at level S is exactly μ-GDP for the pair y, y', μ² = (y−y')ᵀS(y−y'): telling y
-from y' is as hard as telling N(0, 1) from N(μ, 1). I_z(y) ≤ S alone implies no differential
-privacy. (ε, δ) with
-
     δ(ε) = Φ(a) − e^ε Φ(b) ,   a = μ/2 − t,   b = −μ/2 − t,   t = ε/μ
 
 (docs/theory.md 5; Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Cor. 2.13).
 
-Numerics. With e^ε φ(b) = φ(a) the two terms are Φ(a) and φ(a)·M(−b), M(x) = Φ(−x)/φ(x) the Mills
-ratio (`erfcx`); nothing overflows. Where they agree to a factor of two, δ is the positive integral
+Numerics. With e^ε φ(b) = φ(a) the terms are Φ(a) and φ(a)·M(−b), M(x) = Φ(−x)/φ(x) the Mills
+ratio (`erfcx`). Where they agree to a factor of two, δ is the positive integral
 
     δ(ε) = ∫₀^∞ φ(s − a) (1 − e^{−μs}) ds,
 
@@ -59,8 +55,6 @@ def epsilon_of(mu: float, delta: float) -> float:
 
     >>> print(f"{epsilon_of(1.0, 1e-5):.6f}")
     4.377178
-    >>> epsilon_of(1.0, 0.5)  # the total variation is 0.383
-    0.0
     """
     mu, delta = as_nonnegative(mu, "mu"), _open_unit(delta)
     log_delta = math.log(delta)
@@ -86,7 +80,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 def mu_of(epsilon: float, delta: float) -> float:
     """The largest μ whose Gaussian release is (ε, δ)-DP, 0 < δ < 1; to the safe side.
 
-    >>> print(f"{mu_of(1.0, 1e-5):.6f}")  # noise σ = 1/μ = 3.730632 for sensitivity 1
+    >>> print(f"{mu_of(1.0, 1e-5):.6f}")
     0.268051
     """
     epsilon, delta = as_nonnegative(epsilon, "epsilon"), _open_unit(delta)
@@ -108,12 +102,9 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 
 def compose(*mus: float) -> float:
-    """μ = √(Σ μᵢ²) of Gaussian releases of the same data with independent noise.
+    """μ = √(Σ μᵢ²) of Gaussian releases of the same data with independent noise, adaptive or not.
 
-    A later release may be chosen after seeing an earlier one (Dong, Roth and Su 2022, Cor. 3.3).
-
-    >>> compose(3.0, 4.0)
-    5.0
+    Source: Dong, Roth and Su 2022, Cor. 3.3.
     """
     numbers = [as_nonnegative(mu, f"mu number {i}") for i, mu in enumerate(mus, start=1)]
     total = math.hypot(*numbers)
@@ -168,12 +159,10 @@ def metric_trace(epsilon: float, measurements: int = 1) -> float:
     """The most Fisher information that metric ε-DP allows about K measurements: tr I_z(Y) ≤ Kε².
 
     The paper's *metric* ε-DP (`def:DP`, `ineq:def_DP`): for Y, Y' that differ in one y_k, at every
-    distance, P(z ∈ O | Y) ≤ e^{ε‖y_k − y_k'‖} P(z ∈ O | Y'); ε has the unit 1/[y]. Then the score
-    of each measurement is at most ε in norm, hence tr [I_z(Y)]_kk ≤ ε² (`prop:DP2Fisher`).
-
-    Assumes a density differentiable in Y almost everywhere. Attained by density ∝ e^{−ε‖d‖} on each
-    measurement (Laplace of scale 1/ε). Necessary, never sufficient; classical ε-DP (staircase
-    noise) implies no Fisher bound.
+    distance, P(z ∈ O | Y) ≤ e^{ε‖y_k − y_k'‖} P(z ∈ O | Y'). Then the score of each measurement is
+    at most ε in norm, hence tr [I_z(Y)]_kk ≤ ε² (`prop:DP2Fisher`). Assumes a density
+    differentiable in Y almost everywhere. Attained by Laplace noise of scale 1/ε. Necessary, never
+    sufficient; classical ε-DP (staircase noise) implies no Fisher bound.
 
     >>> metric_trace(0.5, 8)
     2.0
@@ -202,13 +191,7 @@ def first_scaled(holds: Callable[[float], bool], start: float, factor: float = 2
 
 
 def least_double(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """The least double of [low, high], low ≥ 0, for which it holds, by bisection on the bits.
-
-    It holds at `high`, and from the first one on.
-
-    >>> least_double(lambda x: x * x >= 2, 0.0, 2.0)
-    1.4142135623730951
-    """
+    """The least double of [low, high], low ≥ 0, from which on it holds: bisection on the bits."""
     first, end = np.array([low, high]).view(np.int64).tolist()
 
     def double(bits: int) -> float:

@@ -1,9 +1,8 @@
 """Steps of which some measurements are missing: what a level lets the others show.
 
 A step shows z̃ = Ay + e, AᵀA = S. With the measurements O alone it shows B y_O + e, BᵀB = S_O, the
-largest level whose embedding stays below S (`linalg.shorted`); a diagonal S keeps the levels of
-the measurements that are there. A level that looks back, or a dense one, shows nothing of such a
-step: its bound is on all measurements together, and what later steps will miss is not known yet.
+largest level whose embedding stays below S (`linalg.shorted`). A level that looks back, or a dense
+one, shows nothing of such a step: what later steps will miss is not known yet.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Statements of a real release on the grid: Fisher level, ρ, μ, (ε, δ), and their conditions.
-
-I_z(y) ≤ S holds for every value; the others compare two data sets and need their adjacency.
-"""
+"""Statements of a real release on the grid: Fisher level, ρ, μ, (ε, δ), and their conditions."""
 
 from __future__ import annotations
 
@@ -67,8 +64,8 @@ class Statement(Record):
     rho             zCDP [proved]: squared_steps/(2·(4¹⁰ + 1/2)); Laplace: ε²/2
     mu              Gaussian differential privacy: g·√squared_steps (`TAIL`); None: Laplace
     delta, epsilon  (ε, δ)-differential privacy; Laplace: pure, δ = 0
-    proved          True: ε is exact for one number (or its mixture of two shifts); False: from `mu`
-    metric          ε of the paper's metric privacy (`def:DP`), per unit of a measurement: Laplace
+    proved          whether ε is exact for one number (or its mixture of two shifts), not from `mu`
+    metric          Laplace: ε of metric privacy (`def:DP`), per unit of a measurement
     """
 
     law: Added
@@ -132,13 +129,11 @@ def grid_statement(
     parts         also where steps of which a part is missing show the rest; for streams whose level
                   mixes the measurements of a step. Costs less than √m steps of the grid in μ
 
-    Streams: from all that is ever shown, the final S̄ = AᵀA; every lag costs at least one step.
+    Streams: from all that is ever shown, the final S̄ = AᵀA.
 
     >>> said = grid_statement(1.0, sensitivity=1.0)
     >>> said.squared_steps, said.mu, round(said.epsilon, 6)
     (1048576, 1.0, 4.886553)
-    >>> grid_statement(1.0, range=(0.0, 1.0)).conditions
-    ()
     """
     stated = level if isinstance(level, StreamLevel) else as_level(level)
     parts, entries, fisher = read_flag(parts, "parts"), entries_of(stated), _fisher(stated)
@@ -199,10 +194,6 @@ def rows_statement(
     for a diagonal A. fisher is max_k Σ_i A_ik². Laplace: pure ε, which adds over coordinates,
 
         ε = max_k Σ_i ε(|A_ik|·c) ,   ε(n + φ steps) = n ln(1/q) + ln(1 + φ(1/q − 1))
-
-    >>> said = rows_statement([[0.5]], sensitivity=2.0, law="laplace")
-    >>> said.epsilon < 1.0, said.delta, said.fisher
-    (True, 0.0, 0.25)
     """
     as_choice(law, get_args(Added), "law")
     A = as_array(rows, "the rows", ndim=(1, 2))
@@ -285,11 +276,7 @@ def _root_up(squared: int) -> float:
 
 @lru_cache(maxsize=4096)
 def person_root(level: float, rows: int) -> float:
-    """The largest double c with r·c² ≤ s exactly.
-
-    >>> person_root(4.0, 4)
-    1.0
-    """
+    """The largest double c with r·c² ≤ s exactly."""
     root = float(literal_root(np.array(level / rows)))
     while rows * Fraction(root) ** 2 > Fraction(level):
         root = math.nextafter(root, 0.0)
@@ -312,10 +299,6 @@ def person_statement(
     enforced  whether a range enforces the sensitivity; else it is a condition.
 
     μ² = c²s but for the grid, r·⌈c√(s/r)/g⌉²·g² at its worst.
-
-    >>> said = person_statement(1.0, 4, sensitivity=1.0, capped=True)
-    >>> said.mu, round(said.epsilon, 5)     # c√s: as for one measurement at level 1
-    (1.0, 4.88655)
     """
     s, c = as_positive(level, "level"), as_positive(sensitivity, "sensitivity")
     count = as_count(rows, "rows of a person", least=1)
@@ -369,12 +352,7 @@ def person_level(
 
 
 def coin_of(level: float, range: tuple[float, float] = (0.0, 1.0)) -> Coin:
-    """Randomised response with the largest level that is not above `level`.
-
-    >>> coin = coin_of(pure_level("coin", 1.0, 1.0))
-    >>> round(float(coin.wrong), 6), float(coin.level) <= 4 * math.sinh(0.5) ** 2
-    (0.268941, True)
-    """
+    """Randomised response with the largest level that is not above `level`."""
     ends = Range(*range)
     width = Fraction(ends.high) - Fraction(ends.low)
     flips = flips_at(Fraction(as_positive(level, "level")) * width**2)
@@ -395,8 +373,7 @@ def coin_epsilon(coin: Coin) -> float:
 def pure_level(law: PureNoise, epsilon: float, width: float) -> float:
     """A level at which this noise is ε-private for values `width` apart [proved].
 
-    The largest to 1e-15 for randomised response; Laplace noise on the grid is up to 0.1% below
-    (ε/width)² where the width is a few steps of it.
+    The largest to 1e-15 for randomised response; up to 0.1% below (ε/width)² for Laplace noise.
     """
     as_choice(law, get_args(PureNoise), "law")
     wanted, apart = as_positive(epsilon, "epsilon"), as_positive(width, "width")

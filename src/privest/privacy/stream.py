@@ -129,10 +129,9 @@ class StreamLevel(Convertible):
         """The one sequential realisation of a target S̄_K (PSD, singular or not).
 
         Interim levels S̄_k are Schur complements of the target, not its leading blocks: S̄ = 11ᵀ
-        releases nothing before the last step. `sizes` are the m_k (default: scalars).
-        Numerics: S̄ = RᵀR by eigenvectors; from the last step backwards the rows of R are rotated so
-        that the first ones, A_k, carry all of the step's columns. Nothing is subtracted, so a
-        numerically singular S̄ does no harm.
+        releases nothing before the last step. `sizes` are the m_k (default: scalars). Numerics:
+        S̄ = RᵀR by eigenvectors; from the last step backwards the rows of R are rotated so that the
+        first ones, A_k, carry all of the step's columns. Nothing is subtracted.
         """
         given = as_array(target, NAME, ndim=(1, 2))
         matrix = psd(given, NAME).dense()
@@ -166,12 +165,7 @@ class StreamLevel(Convertible):
         cls, epsilon: float, *, delta: float, sensitivity: float | Adjacency,
         lags: Sequence[float] = (),
     ) -> StreamLevel:  # fmt: skip
-        """Scalar measurements without an end whose whole real stream is (ε, δ)-private.
-
-        >>> level = StreamLevel.from_epsilon(1.0, delta=1e-6, sensitivity=0.5, lags=[0.5])
-        >>> 0.98 < level.to_epsilon(delta=1e-6, sensitivity=0.5) <= 1.0
-        True
-        """
+        """Scalar measurements without an end whose whole real stream is (ε, δ)-private."""
         from privest.privacy import gdp
         from privest.privacy._grid import largest_level
 
@@ -367,8 +361,7 @@ class StreamLevel(Convertible):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the level to a file, to the last bit, for the other side: `load` reads it.
 
-        A factor of a matrix level may differ between machines in its last bits, or by a rotation;
-        the two sides of a stream need the same one. Levels of numbers need no file.
+        A factor of a matrix level may differ between machines, and the two sides need the same one.
         """
         with atomic_file(path) as file:
             np.savez(file, allow_pickle=False, format=np.array(FORMAT), **self.arrays())
@@ -516,14 +509,8 @@ def as_stream_level(
 
     A number or an m×m matrix is the level of every step (`StreamLevel.constant`); a vector, an
     array (K, m, m) or a list of matrices has one entry a step, as has a `PrivacyLevel` of all
-    measurements of `steps` steps if it does not tie steps together. `measurements` is m where it is
-    known: a number s then means s·I, a `PrivacyLevel` of m measurements is that of every step, and
-    other sizes are refused.
-
-    >>> as_stream_level(2.0)
-    StreamLevel(every step, scalar measurements, independent)
-    >>> as_stream_level(PrivacyLevel([1.0, 4.0, 1.0]), steps=3)
-    StreamLevel(3 steps, 3 measurements, independent)
+    measurements of `steps` steps. `measurements` is m where it is known: a number s then means s·I,
+    a `PrivacyLevel` of m measurements is that of every step, and other sizes are refused.
     """
     require_level(given)
     if measurements is not None:
