@@ -25,10 +25,6 @@ class Uniform(CentredLaw):
 
     **Trap:** the integral of f·l'² is 0, but the density jumps at ±a, and n samples show an edge to
     within 1/n, not 1/√n: the Fisher information (the limit of smoothed edges) is infinite.
-
-    >>> law = Uniform(half_width=2.0)
-    >>> float(law.pdf(2.0)), law.fisher_information, law.jumps
-    (0.25, inf, (-2.0, 2.0))
     """
 
     half_width: float = 1.0
@@ -77,12 +73,7 @@ class CosSquared(CentredLaw):
         f(x) = cos²(πx/2a)/a,   l' = −(π/a) tan(πx/2a),   l'' = −(π²/2a²)/cos²(πx/2a)
         variance = a²(1/3 − 2/π²),   I = π²/a²,   E l''² = ∞
 
-    The least information of all on [−a, a]. f·l''² grows like 1/distance² towards ±a, so E l''²
-    diverges though density and slope are continuous. Bounded noise gives no finite ε.
-
-    >>> law = CosSquared(half_width=2.0)
-    >>> round(law.fisher_information, 6), round(law.variance, 6)  # π²/4, 4(1/3 − 2/π²)
-    (2.467401, 0.522764)
+    The least information of all on [−a, a]. Bounded noise gives no finite ε.
     """
 
     half_width: float = 1.0
@@ -113,7 +104,7 @@ class CosSquared(CentredLaw):
         return np.where(inside, -0.5 * (math.pi / self.half_width / np.sin(angle)) ** 2, np.nan)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """½ + x/2a + sin(πx/a)/2π, measured from the nearer end: (u − sin u)/2π there."""
+        """½ + x/2a + sin(πx/a)/2π, from the nearer end (u − sin u)/2π."""
         x = as_array(x, "x")
         u = math.pi * (1 - np.minimum(np.abs(x) / self.half_width, 1))
         tail = (u - np.sin(u)) / (2 * math.pi)
@@ -148,13 +139,8 @@ class Bump(CentredLaw):
 
         f(x) ∝ exp(−q^{−p}),   l' = −2px q^{−p−1},   l'' = −2p q^{−p−2} (1 + (2p + 1) x²)
 
-    All derivatives vanish at ±1, so the trapezoidal rule converges faster than any power of the
-    step; 4001 points give the normaliser, variance, I and E l''² to rounding, for every p.
-    a·Bump(p) lives on (−a, a). No finite ε.
-
-    >>> law = Bump(p=2.0)
-    >>> round(law.fisher_information, 3), round(law.variance, 5)
-    (15.115, 0.09824)
+    All derivatives vanish at ±1, so the trapezoidal rule on 4001 points gives the normaliser,
+    variance, I and E l''² to rounding, for every p. No finite ε.
     """
 
     p: float = 2.0

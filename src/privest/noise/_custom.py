@@ -76,9 +76,9 @@ def from_logpdf(
     `logpdf`, `score` (l') and `curvature` (l'') take and return arrays; derivatives not given are
     taken by extrapolated differences. `support`: the interval outside which the density is zero.
     `kinks`: points where the density is not smooth; `landmarks`: points of narrow parts. Both help
-    accuracy and neither is trusted: the attributes `kinks` and `jumps` say what was found. `scale`:
-    a typical width, in order of magnitude (default: half the support, or 1). `normalise` divides
-    by the integral; a narrow part that quadrature missed then goes unnoticed.
+    accuracy and neither is trusted. `scale`: a typical width, in order of magnitude (default: half
+    the support, or 1). `normalise` divides by the integral; a narrow part that quadrature missed
+    then goes unnoticed.
 
     `fisher_information` is ∞ where the density jumps by more than 1e-10 of its peak, is not zero at
     an end of the support, or the integral diverges. Refuses a density that does not integrate to 1

@@ -24,8 +24,7 @@ class Staircase(CentredLaw):
     0 < γ ≤ 1; left out, γ = 1/(1 + e^{ε/2}), which minimises the mean *absolute* error. The density
     jumps: I = ∞, E l''² = ∞.
 
-    Source: Geng and Viswanath, "The optimal noise-adding mechanism in differential privacy",
-    IEEE Trans. Information Theory 62 (2016).
+    Source: Geng and Viswanath, IEEE Trans. Information Theory 62 (2016).
 
     >>> law = Staircase(epsilon=2 * np.log(3), gamma=0.25)  # b = 1/9, h = (8/9)/(2·(1/3)) = 4/3
     >>> np.round(law.pdf([0.0, 0.2, 0.3, 1.2, 1.3]) * 243, 9)
@@ -74,11 +73,7 @@ class Staircase(CentredLaw):
         return np.zeros(as_array(x, "x").shape)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """½ b^k (b + (1 − b)·rest(t)) left of 0, |x| = (k + t)Δ; one minus that right of it.
-
-        rest(t) is the part of a stair beyond t: (γ − t + b(1 − γ))/c for t < γ, then b(1 − t)/c;
-        c = γ + b(1 − γ).
-        """
+        """½ b^k (b + (1 − b)·rest(t)) left of 0, |x| = (k + t)Δ, rest the part beyond t."""
         x = as_array(x, "x")
         b, gamma = math.exp(-self.epsilon), self._gamma
         size = np.abs(x) / self.sensitivity

@@ -22,7 +22,6 @@ class Gaussian(CentredLaw):
 
     A number v = cov > 0 (a variance) is the distribution of one number, used for every
     measurement. A vector (diagonal), a matrix, or 0 makes a joint distribution, singular or not.
-    I·variance ≥ 1 holds with equality for no other distribution.
 
     >>> law = Gaussian(cov=4.0)
     >>> law.fisher_information, law.expected_squared_curvature, float(law.score(2.0))
@@ -99,12 +98,8 @@ class Gaussian(CentredLaw):
 class Laplace(CentredLaw):
     """The two-sided exponential distribution; b = scale.
 
-        f(x) = e^{−|x|/b}/2b,   l' = −sign(x)/b,   l'' = 0 for x ≠ 0
-        variance = 2b²,   I = 1/b²,   E l''² = ∞ (the score jumps at 0)
-
-    >>> law = Laplace(scale=0.5)
-    >>> law.variance, law.fisher_information, law.expected_squared_curvature
-    (0.5, 4.0, inf)
+    f(x) = e^{−|x|/b}/2b,   l' = −sign(x)/b,   l'' = 0 for x ≠ 0
+    variance = 2b²,   I = 1/b²,   E l''² = ∞ (the score jumps at 0)
     """
 
     scale: float = 1.0
@@ -184,12 +179,10 @@ class Logistic(CentredLaw):
 
 @dataclass(frozen=True)
 class Cauchy(CentredLaw):
-    """The Cauchy distribution; γ = scale, z = x/γ.
+    """The Cauchy distribution; γ = scale, z = x/γ, u = 1/(1 + z²) ~ Beta(½, ½).
 
-        f(x) = 1/(πγ(1 + z²)),   l' = −2z/(γ(1 + z²)),   l'' = −2(1 − z²)/(γ²(1 + z²)²)
-        I = 1/2γ²,   E l''² = 7/8γ⁴,   no mean, no variance (NaN)
-
-    With u = 1/(1 + z²) ~ Beta(½, ½): l'' = −2u(2u − 1)/γ².
+    f(x) = u/πγ,   l' = −2zu/γ,   l'' = −2u(2u − 1)/γ²
+    I = 1/2γ²,   E l''² = 7/8γ⁴,   no mean, no variance (NaN)
     """
 
     scale: float = 1.0
@@ -227,13 +220,10 @@ class Cauchy(CentredLaw):
 class StudentT(CentredLaw):
     """Student's t distribution; ν = df > 0 (any real), s = scale, z = x/s.
 
-        f(x) ∝ (1 + z²/ν)^{−(ν+1)/2},   l' = −(ν + 1) z/(s(ν + z²))
-        l'' = −((ν + 1)/νs²) u(2u − 1),   u = ν/(ν + z²) ~ Beta(ν/2, ½)
-        variance = s² ν/(ν − 2) for ν > 2 (∞ for 1 < ν ≤ 2, NaN below)
-        I = (ν + 1)/((ν + 3)s²),   E l''² = ((ν + 1)/νs²)² (4m₄ − 4m₃ + m₂),   m_k = E u^k
-
-    >>> StudentT(df=1.0).expected_squared_curvature  # as Cauchy: 7/8
-    0.875
+    f(x) ∝ (1 + z²/ν)^{−(ν+1)/2},   l' = −(ν + 1) z/(s(ν + z²))
+    l'' = −((ν + 1)/νs²) u(2u − 1),   u = ν/(ν + z²) ~ Beta(ν/2, ½)
+    variance = s² ν/(ν − 2) for ν > 2 (∞ for 1 < ν ≤ 2, NaN below)
+    I = (ν + 1)/((ν + 3)s²),   E l''² = ((ν + 1)/νs²)² (4m₄ − 4m₃ + m₂),   m_k = E u^k
     """
 
     df: float
@@ -285,10 +275,9 @@ class StudentT(CentredLaw):
 
 
 def _log_gamma_step(z: float) -> float:
-    """ln Γ(z + ½) − ln Γ(z).
+    """ln Γ(z + ½) − ln Γ(z), from z = 40 on by its asymptotic series (first term left out < 1e-17).
 
-    From z = 40 on by its asymptotic series (first term left out < 1e-17): the difference of two
-    log-gammas would lose ε·z·ln z, that is all digits of the density for a million degrees.
+    The difference of two log-gammas would lose all digits of the density for a million degrees.
     """
     if z < 40:
         return math.lgamma(z + 0.5) - math.lgamma(z)

@@ -28,10 +28,8 @@ class Distribution(abc.ABC):
     their parameters are. `1 + 0.5*d` shifts and scales.
 
     Methods take finite x of any shape. Outside the support: pdf 0, logpdf −inf, score and curvature
-    NaN. At a kink (where the score jumps) score and curvature are the mean of both sides.
-
-    Numerics: stable from 0 to 1e150 scales; quadrature looks around the `landmarks`, the ends of
-    the support, and every peak of the log-density.
+    NaN. At a kink (where the score jumps) score and curvature are the mean of both sides. Stable
+    from 0 to 1e150 scales.
 
     >>> class Sech(Distribution):  # f = sech(x)/π: only the log-density is given
     ...     def logpdf(self, x):
@@ -39,8 +37,6 @@ class Distribution(abc.ABC):
     >>> law = Sech()
     >>> round(law.fisher_information, 10), round(law.variance, 10)  # 1/2, π²/4
     (0.5, 2.4674011003)
-    >>> bool(abs(law.score(1.0) + np.tanh(1.0)) < 1e-10)
-    True
     """
 
     # NumPy scalars leave `c * law` and `c + law` to the distribution.
@@ -238,7 +234,7 @@ class Distribution(abc.ABC):
 class CentredLaw(Distribution):
     """A distribution of the catalogue: smooth, with mode and mean at 0, unless it says otherwise.
 
-    `POSITIVE` names the fields that must be > 0, first the one that is the width.
+    `POSITIVE`: the fields that must be > 0, first the width.
     """
 
     POSITIVE: ClassVar[tuple[str, ...]] = ()
@@ -278,12 +274,9 @@ class Affine(Distribution):
         f(x) = f₀(t)/|scale|,  l' = l₀'(t)/scale,  l'' = l₀''(t)/scale²,  t = (x − shift)/scale
         I = I₀/scale²,  E l''² = E l₀''²/scale⁴
 
-    Families that have a scale absorb it.
-
     >>> from privest.noise import Laplace
-    >>> law = 3 - 2 * Laplace(1.0)
-    >>> law, law.mean, law.variance, law.fisher_information
-    (3.0 + Laplace(scale=2.0), 3.0, 8.0, 0.25)
+    >>> 3 - 2 * Laplace(1.0)
+    3.0 + Laplace(scale=2.0)
     """
 
     law: Distribution

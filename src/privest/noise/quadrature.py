@@ -42,11 +42,9 @@ class Quadrature(Record):
 class Chain:
     """Octaves on one side of a special point: panel k lies between d_k and d_{k+1} from `anchor`.
 
-    `distances` falls by halves (towards the anchor, where the integrand may have a cusp, a pole or
-    a zero) or doubles (towards infinity). A power law contributes a geometric series, so what is
-    beyond the last panel can be extrapolated, and a series that does not fall is an integral that
-    does not exist. A chain that ends where the density is gone is `closed`: nothing is
-    extrapolated.
+    `distances` falls by halves (towards the anchor) or doubles (towards infinity). A power law
+    contributes a geometric series: what is beyond the last panel can be extrapolated, and a series
+    that does not fall is an integral that does not exist. `closed`: nothing is extrapolated.
     """
 
     anchor: float

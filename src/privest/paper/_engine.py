@@ -94,16 +94,12 @@ def trials_of(
 ) -> dict[str, Array]:
     """The numbers of every task, trial by trial: (trials,), or (trials, m) for rows."""
     workers = running.get("workers", 1)
-    if trials < 2 or chunk < 1 or workers < 1:
-        raise InvalidInput("Monte Carlo needs at least 2 trials, 1 trial a chunk and 1 worker.")
-    if len({task.key for task in tasks}) != len(tasks):
-        raise InvalidInput("two tasks have the same key.")
+    _require_runnable(tasks, trials, chunk, workers)
     starts = range(0, trials, chunk)
     units = [Unit(task, at, min(chunk, trials - at)) for task in tasks for at in starts]
     report = running.get("progress") or (lambda done, total: None)
-    store, found = running.get("store"), {}
-    if store is not None:
-        found = {unit.place: kept for unit in units if (kept := store.get(unit)) is not None}
+    store = running.get("store")
+    found = _kept(store, units)
     with _pool(running.get("executor"), workers, len(units)) as pool:
         report(len(found), len(units))
         left = [unit for unit in units if unit.place not in found]
@@ -113,6 +109,19 @@ def trials_of(
                 store.put(unit, values)
             report(len(found), len(units))
     return {task.key: np.concatenate([found[task.key, at] for at in starts]) for task in tasks}
+
+
+def _kept(store: Store | None, units: Sequence[Unit]) -> dict[tuple[str, int], Array]:
+    if store is None:
+        return {}
+    return {unit.place: kept for unit in units if (kept := store.get(unit)) is not None}
+
+
+def _require_runnable(tasks: Sequence[Task], trials: int, chunk: int, workers: int) -> None:
+    if trials < 2 or chunk < 1 or workers < 1:
+        raise InvalidInput("Monte Carlo needs at least 2 trials, 1 trial a chunk and 1 worker.")
+    if len({task.key for task in tasks}) != len(tasks):
+        raise InvalidInput("two tasks have the same key.")
 
 
 @dataclass(frozen=True)

@@ -102,10 +102,10 @@ def _points(name: str, streams: Streams, count: int, rng: np.random.Generator) -
     real = name == "data"
     y = streams.measurements(count) if real else streams.synthetic(count, rng)
     errors = streams.squared_errors(y, rng.standard_normal(y.shape))
-    reference, bound = streams.split.reference_covariance, streams.covariances("bound")
+    reference, bound = streams.split.reference_covariance, streams.bound
     parts = (np.zeros_like(bound), bound, np.zeros_like(reference))
     if real:
-        parts = streams.covariances("measured"), streams.covariances("noise"), reference
+        parts = streams.measured, streams.noise, reference
     chance = mean_square_moments(*parts, count)
     found = {
         "mse": errors.mean(axis=(0, 1)),

@@ -140,12 +140,11 @@ class Pairs:
         if name == "laplace":  # cov = (σ² + 2/s)(HᵀH)⁻¹
             more = (own.variance + 2.0 / self.s) / (own.variance + 1.0 / self.s)
             return more * self.streams.floors
-        found = np.full(own.measurements.shape, np.nan)
-        for b, (rows, path) in enumerate(zip(own.rows, self.streams.paths)):
-            weight = self.quasi_newton.information(rows @ own.theta)
-            terms = weight[:, None, None] * rows[:, :, None] * rows[:, None, :]
-            covariances = np.linalg.inv(np.cumsum(terms, axis=0)[path.first :])
-            found[b, path.first :] = np.trace(covariances, axis1=1, axis2=2)
+        weight = self.quasi_newton.information(own.rows @ own.theta)[..., None, None]
+        terms = weight * own.rows[..., :, None] * own.rows[..., None, :]
+        found, known = np.full(own.measurements.shape, np.nan), np.isfinite(self.streams.floors)
+        covariances = np.linalg.inv(np.cumsum(terms, axis=1)[known])
+        found[known] = np.trace(covariances, axis1=1, axis2=2)
         return found
 
     @cached_property

@@ -124,71 +124,56 @@ def drawn_level(length: int, rng: np.random.Generator) -> pv.StreamLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearPaths:
-    """W_k for k = first..K−1 (steps counted from 0), and covariances of θ̂_k, (K − first, n, n).
-
-    measured   W_k A Σ Aᵀ W_kᵀ: from w;   noise   W_k W_kᵀ: from the privacy noise. Their sum is
-    `bound`, Σ_PPCR,k, for Gaussian w.
-    """
-
-    first: int
-    weights: Array
-    shown: Array  # A: what a release shows of the measurements
-    measured: Array
-    noise: Array
-    bound: Array
-
-    def estimates(self, measurements: Array, release_noise: Array) -> Array:
-        """θ̂_k, (R, K − first, n), from measurements (R, K) or (K,) and unit noise (R, K)."""
-        releases = measurements @ self.shown.T + release_noise
-        return np.asarray(np.einsum("knj,rj->rkn", self.weights, releases, optimize=True))
-
-
-def linear_paths(model: pv.LinearModel, level: pv.StreamLevel) -> LinearPaths:
-    """The weights of `algo:PP_RLS`:  W_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ [C⁻¹]_j ,  C Cᵀ = A Σ Aᵀ + I.
-
-    Assumes Gaussian noise and one measurement a step. Cost: K³ and the memory of K·n·K numbers.
-    """
-    limits = StreamBound(model, level)
-    first, size = limits.require_first(), level.measurements
-    whitener = level.rows.whiten(model.covariance, np.eye(size))
-    sums = np.cumsum(limits.rows[:, :, None] * whitener[:, None, :], axis=0)[first:]
-    bound = limits.covariance[first:]
-    weights = bound @ sums
-    shown = level.rows.dense()
-    half = model.covariance.factor_rows(shown.T).T  # A Σ^½
-    spread = weights @ half
-    return LinearPaths(
-        first=first,
-        weights=weights,
-        shown=shown,
-        measured=spread @ spread.transpose(0, 2, 1),
-        noise=weights @ weights.transpose(0, 2, 1),
-        bound=bound,
-    )
-
-
-@dataclass(frozen=True, eq=False)
 class Streams:
-    """The B blocks of one split with the weights of their estimates, K steps each."""
+    """The B blocks of one split, K steps each: θ̂_k = W_k z̃, and the covariances of θ̂_k.
+
+    weights    W_k (B, K, n, K); shown: A (K, K), what a release shows of the measurements.
+    bound      Σ_PPCR,k (B, K, n, n). It is W_k A Σ Aᵀ W_kᵀ, `measured`, from w, and W_k W_kᵀ,
+               `noise`, from the privacy noise.
+    """
 
     split: Split
-    paths: list[LinearPaths]
+    shown: Array
+    weights: Array
+    bound: Array
 
     @classmethod
     def of(cls, own: Split, level: pv.StreamLevel) -> Streams:
-        return cls(
-            own,
-            [
-                linear_paths(pv.LinearModel(own.rows[b], noise=own.variance), level)
-                for b in range(len(own.rows))
-            ],
-        )
+        """The weights of `algo:PP_RLS`:  W_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ [C⁻¹]_j ,  C Cᵀ = A Σ Aᵀ + I.
+
+        Assumes Gaussian noise and one measurement a step. Cost: K³ a block.
+        """
+        (blocks, steps), n = own.measurements.shape, len(own.theta)
+        weights = np.full((blocks, steps, n, steps), np.nan)
+        bound = np.full((blocks, steps, n, n), np.nan)
+        for b, rows in enumerate(own.rows):
+            model = pv.LinearModel(rows, noise=own.variance)
+            limits = StreamBound(model, level)
+            first = limits.require_first()
+            whitener = level.rows.whiten(model.covariance, np.eye(steps))
+            sums = np.cumsum(limits.rows[:, :, None] * whitener[:, None, :], axis=0)
+            bound[b, first:] = limits.covariance[first:]
+            weights[b, first:] = bound[b, first:] @ sums[first:]
+        return cls(own, level.rows.dense(), weights, bound)
 
     @property
     def first(self) -> int:
         """The first step (from 0) after which every block identifies θ."""
-        return max(path.first for path in self.paths)
+        return int(np.isfinite(self.floors).all(axis=0).argmax())
+
+    @property
+    def measured(self) -> Array:
+        spread = np.sqrt(self.split.variance) * self.weights @ self.shown
+        return np.asarray(spread @ spread.swapaxes(-1, -2))
+
+    @property
+    def noise(self) -> Array:
+        return np.asarray(self.weights @ self.weights.swapaxes(-1, -2))
+
+    @cached_property
+    def floors(self) -> Array:
+        """tr Σ_PPCR,k, (B, K)."""
+        return np.asarray(np.trace(self.bound, axis1=-2, axis2=-1))
 
     def measurements(self, count: int) -> Array:
         """The people's own, the same in every repetition, (count, B, K)."""
@@ -200,26 +185,15 @@ class Streams:
         w = rng.standard_normal((count, *own.measurements.shape))
         return np.asarray(own.rows @ own.theta + np.sqrt(own.variance) * w)
 
+    def estimates(self, measurements: Array, noise: Array) -> Array:
+        """θ̂_k of the private RLS, (count, B, K, n), from measurements and unit noise."""
+        releases = measurements @ self.shown.T + noise
+        return np.asarray(np.einsum("bknj,rbj->rbkn", self.weights, releases, optimize=True))
+
     def squared_errors(self, measurements: Array, noise: Array) -> Array:
-        """‖θ̂_k − θ_ref‖² of the private RLS, (count, B, K), from measurements and unit noise."""
-        found = np.full(measurements.shape, np.nan)
-        for b, path in enumerate(self.paths):
-            error = path.estimates(measurements[:, b], noise[:, b]) - self.split.theta
-            found[:, b, path.first :] = (error**2).sum(axis=-1)
-        return found
-
-    def covariances(self, name: str) -> Array:
-        """`measured`, `noise` or `bound` of every block, (B, K, n, n)."""
-        n = len(self.split.theta)
-        found = np.full((*self.split.measurements.shape, n, n), np.nan)
-        for b, path in enumerate(self.paths):
-            found[b, path.first :] = getattr(path, name)
-        return found
-
-    @cached_property
-    def floors(self) -> Array:
-        """tr Σ_PPCR,k, (B, K)."""
-        return np.asarray(np.trace(self.covariances("bound"), axis1=-2, axis2=-1))
+        """‖θ̂_k − θ_ref‖², (count, B, K)."""
+        error = self.estimates(measurements, noise) - self.split.theta
+        return np.asarray((error**2).sum(axis=-1))
 
 
 def sampling_error(errors: Array, floors: Array, *, fresh: bool) -> Array:

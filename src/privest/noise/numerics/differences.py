@@ -22,8 +22,8 @@ def first_derivative(
     """g'(x) and an error bound, from (g(x+h) − g(x−h))/2h and Richardson's extrapolation.
 
     `step`: the largest h, one for each x; g must be smooth on (x − step, x + step). Ridders' rule:
-    the entry of the extrapolation table that its neighbours confirm best. Values of g are taken to
-    be rounded to ε(|g| + unit).
+    the entry of the table that its neighbours confirm best. g is taken to be rounded to
+    ε(|g| + unit).
     """
     h = step * 2.0 ** -np.arange(LEVELS).reshape((-1,) + (1,) * x.ndim)
     above, below = x + h, x - h
@@ -112,10 +112,10 @@ def find_jumps(
 ) -> tuple[float, ...]:
     """The points where `function` changes by as much over `width` as over zoom·`width`.
 
-    Each cell [left, right] is halved, keeping the half over which the function changes more, down
-    to `width` or the resolution of floating point. A last change of at least `kept` times that over
-    `zoom` times the width, and above `least(g(left), g(right))`, is a jump or a pole; a steep slope
-    loses the factor `zoom`, a cusp |x|^α the factor zoom^α. At most one jump a cell is found.
+    Each cell is halved, keeping the half over which the function changes more, down to `width` or
+    the resolution of floating point. A last change of at least `kept` times that over `zoom` times
+    the width, and above `least(g(left), g(right))`, is a jump or a pole; a steep slope loses the
+    factor `zoom`, a cusp |x|^α the factor zoom^α. At most one jump a cell is found.
     """
     a, b = left.astype(np.float64), right.astype(np.float64)
     resolution = 8 * EPS * np.maximum(np.abs(a), np.abs(b))

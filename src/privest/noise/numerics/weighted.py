@@ -4,13 +4,9 @@ The minimiser solves the weak form, without derivatives of f,
 
     E ψφ + λ E ψ'φ' = E φ'   for every φ :
 
-jumps and kinks of the density, and finite ends of its support (where ψ' = 1/λ, the natural
-condition), need no special care. Minus the minimum is E ψ'.
-
-Spectral elements: polynomials of degree 8 on panels, continuous across them, halved where the
-highest Legendre coefficients of ψ have not died out. The matrix is symmetric positive definite and
-banded; its rows scale with f, which a scaled diagonal takes out, so tails cost no
-digits.
+jumps, kinks and finite ends of the support (where ψ' = 1/λ, the natural condition) need no special
+care. Minus the minimum is E ψ'. Spectral elements: polynomials of degree 8 on panels, continuous
+across them, halved where the highest Legendre coefficients of ψ have not died out.
 """
 
 from __future__ import annotations
@@ -45,10 +41,8 @@ ROUNDING = 2e-12  # of E ψ'; seen up to 1.3e-12 against closed forms
 
 @dataclass(frozen=True, eq=False)
 class Minimiser:
-    """ψ by its elements: values at the nodes of each; and the moments that belong to it.
+    """ψ at the Gauss-Lobatto nodes of its elements, (e, 9), and the moments that belong to it.
 
-    edges   (e+1,) of the elements.
-    values  (e, 9) ψ at the Gauss-Lobatto nodes of each.
     height  (e,) the density on each, as a part of its peak.
     square, slope, slope_square: E ψ², E ψ', E ψ'². At the minimum E ψ² + λE ψ'² = E ψ'.
     error   of E ψ', from halving all elements.
@@ -66,13 +60,7 @@ class Minimiser:
 def least_score(law: Distribution, weight: float) -> Minimiser:
     """ψ that minimises E ψ² + λ E ψ'² − 2 E ψ', λ = `weight` (docs/theory.md 7).
 
-    Raises NumericalFailure where it cannot be resolved. Cost: some hundred elements, about ten
-    banded solves: 20-50 ms.
-
-    >>> from privest.noise import Gaussian
-    >>> found = least_score(Gaussian(cov=1.0), 0.5)
-    >>> abs(1 / found.slope - 1.5) <= found.error / found.slope**2 < 1e-11
-    True
+    Raises NumericalFailure where it cannot be resolved. Cost: about ten banded solves, 20-50 ms.
     """
     density = law._numbers
     edges = _first_edges(density, weight)
@@ -214,8 +202,8 @@ def _unresolved(
 def as_polynomials(found: Minimiser) -> scipy.interpolate.PPoly:
     """ψ as piecewise polynomials, on the elements where it is resolved.
 
-    Further out, at densities below 1e-25 of the peak, the natural condition ψ' = 1/λ of the last
-    element bends ψ upwards: a straight line from here is the truer continuation.
+    Further out the natural condition ψ' = 1/λ of the last element bends ψ upwards: a straight line
+    from here is the truer continuation.
     """
     _, _, to_modes = _reference()
     live = np.flatnonzero(found.height > RESOLVED)
