@@ -50,13 +50,13 @@ class NumericalDensity(Mass):
     @cached_property
     def _rough(self) -> tuple[float, ...]:
         """Special points at which the second derivative is not continuous: ends, kinks, cusps."""
-        points = np.array([p for p in self._landscape.points if p not in self.support])
+        points = np.array([p for p in self.special_points if p not in self.support])
         near = np.minimum(1e-2 * self.width, self._room_between(points) / 4)
         offsets = near[:, None] * np.array([-1, -1 / 8, 1 / 8, 1])
         values, _ = self._second(points[:, None] + offsets, np.abs(offsets) / 2)
         spread = values.max(axis=1) - values.min(axis=1)
         smooth = spread < 0.05 * (np.abs(values).max(axis=1) + self.width**-2)
-        return tuple(p for p in self._landscape.points if p not in points[smooth])
+        return tuple(p for p in self.special_points if p not in points[smooth])
 
     @staticmethod
     def _exactly(function: Function, x: Array) -> tuple[Array, Array]:
@@ -65,7 +65,7 @@ class NumericalDensity(Mass):
 
     def _room(self, x: Array) -> tuple[Array, Flags]:
         """Distance to the nearest special point (a step stays clear of it), and where x is one."""
-        points = np.array(self._landscape.points)
+        points = np.array(self.special_points)
         i = np.searchsorted(points, x)
         below, above = points[np.maximum(i - 1, 0)], points[np.minimum(i, points.size - 1)]
         gap = np.minimum(np.abs(x - below), np.abs(x - above))
@@ -77,7 +77,6 @@ class NumericalDensity(Mass):
     @cached_property
     def jumps(self) -> tuple[float, ...]:
         """Points where the density jumps (or has a pole), ends of the support included."""
-        self._require_mass()
         inside = self._density_jumps(*self._search_cells(1e-10, 1e-8 * self.width))
         ends = [e for e in self.support if math.isfinite(e) and self._jumps_at_end(e)]
         return tuple(sorted({*self._snapped(inside, 1e-11 * self.width), *ends}))
@@ -120,7 +119,7 @@ class NumericalDensity(Mass):
         near = 1e-4 * scale
         found = self._score_jumps(*self._search_cells(1e-8, 1.2e-2 * scale), near)
         found = self._snapped(found, 3 * near)
-        known = self._landscape.points
+        known = self.special_points
         return tuple(k for k in found if k not in known or self._is_kink(k))
 
     def _score_jumps(self, left: Array, right: Array, width: float) -> tuple[float, ...]:
@@ -139,7 +138,7 @@ class NumericalDensity(Mass):
 
     def _snapped(self, points: tuple[float, ...], reach: float) -> tuple[float, ...]:
         """The points found, each replaced by the special point that it is close to."""
-        known = self._landscape.points
+        known = self.special_points
         nearest = [min(known, key=lambda k: abs(k - p)) for p in points]
         return tuple(sorted({k if abs(k - p) <= reach else p for k, p in zip(nearest, points)}))
 
@@ -149,7 +148,7 @@ class NumericalDensity(Mass):
         16 to a wide panel; the narrow panels, which the quadrature made around whatever it could
         not resolve; and one across each special point.
         """
-        cells = self._mass.cells
+        cells = self.mass.cells
         live = cells.values.max(axis=1) > floor
         a, b = cells.left[live], cells.right[live]
         middle, half = (a + b) / 2, np.maximum((b - a) / 2, narrowest)
@@ -159,7 +158,7 @@ class NumericalDensity(Mass):
         thin = ((middle - 1.13 * half)[inside], (middle + 1.07 * half)[inside])
         a, b = a[~narrow], b[~narrow]
         cuts = a[:, None] + (b - a)[:, None] * np.linspace(0, 1, CELLS_PER_PANEL + 1)
-        points = np.array(self._landscape.points)
+        points = np.array(self.special_points)
         points = points[(points > self.support[0]) & (points < self.support[1])]
         gap = self._room_between(points)
         return (
@@ -169,7 +168,7 @@ class NumericalDensity(Mass):
 
     def _room_between(self, points: Array) -> Array:
         """Distance from each special point to the nearest other one, at most width/10."""
-        every = np.array(self._landscape.points)
+        every = np.array(self.special_points)
         apart = np.abs(points[:, None] - every)
         apart[apart == 0] = np.inf
         return np.asarray(np.minimum(apart.min(axis=1, initial=np.inf), 0.1 * self.width))

@@ -67,14 +67,14 @@ class Mass:
         return landscape.chains(self._raw, self._landscape, self._hint)
 
     @cached_property
-    def _mass(self) -> Integral:
+    def _integral(self) -> Integral:
         """Integral of e^(l − peak): the peak is taken out so that nothing overflows."""
         return integrate(lambda x: (self.relative(x), np.zeros(x.shape)), self._chains)
 
     @cached_property
     def log_mass(self) -> float:
         """Logarithm of the integral of the density as given: 0 unless `normalise` is set."""
-        found = self._mass.estimate
+        found = self._integral.estimate
         if not (math.isfinite(found.value) and found.value > 0):
             raise InvalidInput(
                 "The density cannot be integrated: the integral "
@@ -130,29 +130,20 @@ class Mass:
     def special_points(self) -> tuple[float, ...]:
         return self._landscape.points
 
-    @cached_property
-    def panel_edges(self) -> Array:
-        cells = self._mass.cells
-        return np.unique(np.concatenate([cells.left, cells.right]))
-
     @property
-    def relative_mass(self) -> float:
-        """∫ `relative`."""
-        self._require_mass()
-        return self._mass.estimate.value
-
-    @property
-    def mass_error(self) -> float:
-        return self._mass.estimate.error / self._mass.estimate.value
+    def mass(self) -> Integral:
+        """∫ `relative`; refuses a density that does not integrate to 1."""
+        _ = self.log_mass
+        return self._integral
 
     # -- distribution function and moments ------------------------------------------------------
 
     @cached_property
     def _table(self) -> CdfTable:
-        cells = self._mass.cells
+        cells = self.mass.cells
         # What lies between the innermost octaves and a special point: flat cells.
         inner: dict[float, list[float]] = {}
-        for chain, beyond in zip(self._chains, self._mass.beyond):
+        for chain, beyond in zip(self._chains, self._integral.beyond):
             if chain.distances[-1] < chain.distances[0]:
                 ends = inner.setdefault(chain.anchor, [chain.anchor, chain.anchor, 0.0])
                 reach = chain.anchor + chain.side * float(chain.distances[-1])
@@ -167,18 +158,17 @@ class Mass:
 
     def cdf(self, x: Array) -> Array:
         """F(x), with an absolute error near 1e-13."""
-        self._require_mass()
         return self._table.cdf(x)
 
     def quantile(self, u: Array) -> Array:
         """F⁻¹(u)."""
-        self._require_mass()
+        mass = self.mass
         beyond = sum(
             abs(part)
-            for chain, part in zip(self._chains, self._mass.beyond)
+            for chain, part in zip(self._chains, mass.beyond)
             if chain.distances[-1] > chain.distances[0]
         )
-        if beyond > TAIL_TOLERANCE * self._mass.estimate.value:
+        if beyond > TAIL_TOLERANCE * mass.estimate.value:
             raise NumericalFailure(
                 f"The tails are too heavy to invert: a part {beyond:.1e} of the mass lies beyond "
                 "1e60 scales. Write a `sample` method for this distribution."
@@ -188,15 +178,11 @@ class Mass:
     @cached_property
     def nodes(self) -> tuple[Array, Array]:
         """Points x and probabilities: Σ w g(x) is E g for a g as smooth as the density."""
-        self._require_mass()
-        cells = self._mass.cells
+        cells = self.mass.cells
         points, weights = gauss(FINE)
         x, half = on_panels(cells.left, cells.right, points)
         w = half * weights * cells.values
         return x.ravel(), (w / w.sum()).ravel()
-
-    def _require_mass(self) -> None:
-        _ = self.log_mass
 
     @cached_property
     def width(self) -> float:
@@ -208,8 +194,7 @@ class Mass:
 
     def expectation(self, function: Callable[[Array], tuple[Array, Array]]) -> Quadrature:
         """E g for g with values and errors; ±inf where the integral diverges, NaN for ∞ − ∞."""
-        self._require_mass()
-        mass = self._mass.estimate
+        mass = self.mass.estimate
 
         def integrand(x: Array) -> tuple[Array, Array]:
             weight = self.relative(x)

@@ -63,13 +63,15 @@ def least_score(law: Distribution, weight: float) -> Minimiser:
     Raises NumericalFailure where it cannot be resolved. Cost: about ten banded solves, 20-50 ms.
     """
     density = law._numbers
+    mass = density.mass.estimate
+    off = ROUNDING + mass.error / mass.value
     edges = _first_edges(density, weight)
     for _ in range(ROUNDS):
         found, split = _solve(density, weight, edges)
         if not split.any():
             finer, _ = _solve(density, weight, _halved(edges, np.ones(len(split), bool)))
             # Galerkin: finer elements only increase E ψ'. A second halving would add less.
-            change = abs(finer.slope - found.slope) + (ROUNDING + density.mass_error) * found.slope
+            change = abs(finer.slope - found.slope) + off * found.slope
             return replace(found, error=change)
         edges = _halved(edges, split)
         if len(edges) > MOST:
@@ -85,7 +87,8 @@ def _first_edges(density: NumericalDensity, weight: float) -> Array:
     fine = 0.25 * min(density.width, math.sqrt(weight))
     points = np.array(density.special_points)
     points = points[np.isfinite(points)]
-    edges = density.panel_edges
+    cells = density.mass.cells
+    edges = np.concatenate([cells.left, cells.right])
     edges = edges[np.abs(edges[:, None] - points).min(axis=1) >= fine]
     edges = np.unique(np.concatenate([edges, points]))
     # Edges closer than rounding allows would make empty elements.
@@ -145,7 +148,7 @@ def _reference() -> tuple[Array, Array, Array]:
 def _solve(density: NumericalDensity, weight: float, edges: Array) -> tuple[Minimiser, Flags]:
     shape, slope, to_modes = _reference()
     half = np.diff(edges) / 2
-    f = density.relative(_inside(edges)) * gauss(POINTS)[1] / density.relative_mass
+    f = density.relative(_inside(edges)) * gauss(POINTS)[1] / density.mass.estimate.value
     # Element matrices: E ψφ + λ E ψ'φ', and the right side E φ'.
     mass = np.einsum("eq,qi,qj->eij", f * half[:, None], shape, shape, optimize=True)
     stiff = np.einsum("eq,qi,qj->eij", f / half[:, None], slope, slope, optimize=True)
