@@ -85,8 +85,7 @@ def fig1(
                  (model, s) that return a mechanism and an estimator.
     trials       of every point: 2000; on a graphics processor 10⁶.
     model, theta another y = Hθ + w, w white and Gaussian, and its true θ.
-    backend      "cupy": all on a graphics processor, from numbers that are a function of
-                 (rng, point, trial).
+    backend      "cupy": on a graphics processor; other random numbers than "numpy".
     running      workers=, executor=, progress=: the workers.
     """
     as_choice(backend, ("numpy", "cupy"), "backend")
@@ -236,7 +235,6 @@ def _above(others: Sequence[Point], limit: float, silent: Sequence[str]) -> Clai
 
 
 def _table(points: Sequence[Point]) -> Table:
-    """At the first, the middle and the last level."""
     levels = np.array(sorted({p.s for p in points}))
     wanted = np.geomspace(levels[0], levels[-1], 3)
     shown = sorted({float(levels[np.abs(levels - s).argmin()]) for s in wanted})
@@ -251,7 +249,6 @@ def _table(points: Sequence[Point]) -> Table:
 
 
 def _draw(points: Sequence[Point]) -> draw.Picture:
-    """Mean-square errors with 95% bands on a log scale, and the bound."""
     labels = {p.mechanism: p.label for p in points}
     rows = -(-(len(labels) + 1) // 2)  # of the legend; more than four of them go below
     figure = draw.new_figure(9.2, 6.0 + 0.22 * max(0, rows - 4))

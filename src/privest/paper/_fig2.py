@@ -172,7 +172,6 @@ def _claims(points: Sequence[Point]) -> list[Claim]:
 
 
 def _claim(own: Sequence[Point]) -> Claim:
-    """Does the error of one series stay within its chance band at every step (Bonferroni)?"""
     mse, bound = draw.columns(own, "mse", "bound")
     chance = chance_of(own)
     low, high = chance.band(FALSE_ALARM / len(own))
@@ -219,7 +218,6 @@ def ratios(points: Sequence[Record], labels: dict[str, str]) -> Table:
 
 
 def _draw(points: Sequence[Point], source: str, labels: dict[str, str]) -> draw.Picture:
-    """The error on a log scale, and its ratio to the bound with the 95% bands of chance."""
     figure = draw.new_figure(8.6, 7.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     for name, own in draw.curves(points, STYLES, by="series", along="k"):

@@ -183,7 +183,6 @@ def _claims(points: Sequence[Point]) -> list[Claim]:
 
 
 def _draw(points: Sequence[Point], source: str) -> draw.Picture:
-    """The pairs on a log scale with 95% bands, and their ratios to the bound."""
     figure = draw.new_figure(8.6, 7.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     for name, own in draw.curves(points, SERIES, by="series", along="k"):

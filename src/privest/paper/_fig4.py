@@ -217,7 +217,6 @@ def _claim_averages(own: Mapping[int, Point], averages: Sequence[Point]) -> Clai
 
 
 def _table(points: Sequence[Point]) -> Table:
-    """At the first, the middle and the last K."""
     counts = sorted({p.count for p in points})
     shown = [counts[0], counts[len(counts) // 2], counts[-1]]
     by = {(p.method, p.count): p for p in points}
@@ -269,7 +268,6 @@ FLOOR = {"color": "#555555", "lw": 1.2, "ls": "-."}
 
 
 def _draw(points: Sequence[Point]) -> draw.Picture:
-    """Errors and bound on log scales; below, all divided by the bound."""
     figure = draw.new_figure(9.0, 7.6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1.5, 1.0))
     for name, own in draw.curves(points, STYLE, by="method", along="count"):

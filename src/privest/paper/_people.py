@@ -66,7 +66,7 @@ class Split:
     rows                   H, (blocks, length, n); the first column is 1.
     measurements           y, (blocks, length): sensitive.
     theta, variance        least squares on the reference, and its residual variance.
-    reference_covariance   of theta itself: the "truth" of the experiment is an estimate.
+    reference_covariance   of theta itself.
     centre                 mean response of the reference.
     """
 

@@ -29,9 +29,8 @@ class QuasiNewton:
         ℓ'(z, η) = (F − z) f/(F(1 − F)) ,   i(η) = f²/(F(1 − F)) ,   both at C − η
 
     F, f: distribution function and density of w + d (`likelihood`, one variance). Π_k projects onto
-    ‖θ − centre‖ ≤ radius in the norm of J_k. For rows that keep exciting every direction, and θ
-    inside the ball, the covariance of θ̂_k tends in simulation to the Cramér-Rao bound of the bits,
-    (Σ i(h_kᵀθ) h_k h_kᵀ)⁻¹; not proved here. Cost: O(n³) a bit and trial.
+    ‖θ − centre‖ ≤ radius in the norm of J_k. The covariance of θ̂_k tends in simulation to the
+    Cramér-Rao bound of the bits, (Σ i(h_kᵀθ) h_k h_kᵀ)⁻¹; not proved here.
     """
 
     likelihood: BinaryLikelihood

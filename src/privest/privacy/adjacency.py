@@ -52,7 +52,7 @@ class Adjacency:
         """One block differs by at most `by` in Euclidean norm: μ = by·max_k √λ_max(S_kk).
 
         `sizes` are the block sizes in order; without them the blocks of the level (of a stream: its
-        steps). Blocks of a stream may span steps; where the stream has no end, they repeat.
+        steps). Where a stream has no end, they repeat.
         """
         own = None if sizes is None else as_counts(sizes, "sizes of the blocks", least=1)
         return cls("block", (as_positive(by, "the sensitivity"),), own)

@@ -3,7 +3,7 @@
 The ordinary reader sees release, features and level, fits the coefficients and σ² to the release,
 and shrinks. *Before* is the same reader without that person's rows. Values vary around their
 prediction with residual variance σ², taken as normal and independent; skewed or few-valued data
-allow closer guesses, so no number here is a floor. h is the leverage of a row, on average n/K.
+allow closer guesses, so no number here is a floor. h is the leverage of a row.
 
 The attacker has any amount of computing; other people's values are known, or independent given
 the features. Neighbouring data differ in one value (person, record) replaced by any other in the
@@ -41,7 +41,7 @@ class Exposure(Record):
     before, after  sd of the ordinary reader's guess without and with that person's row.
     typical, pair  √2σ, the rms difference of people with equal features, and how often an attacker
                    picks the right one of two equally likely values so far apart.
-    ends           the same for the two ends of the range; None: no range is enforced.
+    ends           the same for the two ends of the range; None: no range.
     epsilon, delta of one value replaced anywhere in the range; ∞ without a range.
     """
 
@@ -150,7 +150,7 @@ def person_sds(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Before and after, of a person's mean and of one value; r rows of level s/r each.
 
-    Σ = τ²J + σ²I and V = (Σ⁻¹ + (s/r)I)⁻¹ have the eigenvalues along 1 and across it.
+    Along 1 and across it are the eigenvectors of Σ = τ²J + σ²I.
     """
     along, across = between * rows + within, within
     added = level / rows
@@ -202,11 +202,7 @@ def neighbours_error(level: ArrayLike, correlation: ArrayLike, spread: ArrayLike
     """Sd of the guess of a reader who also sees all other steps of a long stream.
 
     Measurements are an AR(1) with lag-1 correlation φ and variance γ₀ = `spread`²; with
-    q = γ₀(1 − φ²) the smoothed variance is
-
-        q/√((1 + φ² + sq)² − 4φ²) ,
-
-    ∫ (1/f(ω) + s)⁻¹ dω/2π over the spectral density f.
+    q = γ₀(1 − φ²) the smoothed variance, ∫ (1/f(ω) + s)⁻¹ dω/2π, is q/√((1 + φ² + sq)² − 4φ²).
     """
     s, phi = as_positive(level, "level"), as_number(correlation, "correlation")
     tau = as_positive(spread, "spread")

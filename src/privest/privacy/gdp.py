@@ -102,10 +102,7 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 
 def compose(*mus: float) -> float:
-    """μ = √(Σ μᵢ²) of Gaussian releases of the same data with independent noise, adaptive or not.
-
-    Source: Dong, Roth and Su 2022, Cor. 3.3.
-    """
+    """μ = √(Σ μᵢ²) of independent Gaussian releases, adaptive or not (Dong et al. 2022, 3.3)."""
     numbers = [as_nonnegative(mu, f"mu number {i}") for i, mu in enumerate(mus, start=1)]
     total = math.hypot(*numbers)
     if math.isinf(total):
@@ -160,9 +157,8 @@ def metric_trace(epsilon: float, measurements: int = 1) -> float:
 
     The paper's *metric* ε-DP (`def:DP`, `ineq:def_DP`): for Y, Y' that differ in one y_k, at every
     distance, P(z ∈ O | Y) ≤ e^{ε‖y_k − y_k'‖} P(z ∈ O | Y'). Then the score of each measurement is
-    at most ε in norm, hence tr [I_z(Y)]_kk ≤ ε² (`prop:DP2Fisher`). Assumes a density
-    differentiable in Y almost everywhere. Attained by Laplace noise of scale 1/ε. Necessary, never
-    sufficient; classical ε-DP (staircase noise) implies no Fisher bound.
+    at most ε in norm, hence tr [I_z(Y)]_kk ≤ ε² (`prop:DP2Fisher`), attained by Laplace noise of
+    scale 1/ε. Assumes a density differentiable in Y almost everywhere. Necessary, never sufficient.
 
     >>> metric_trace(0.5, 8)
     2.0

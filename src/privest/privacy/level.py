@@ -30,13 +30,10 @@ class PrivacyLevel(Convertible):
 
     `PrivacyLevel(1.0)` is 1.0·I for any number of measurements, a vector is a diagonal, a matrix is
     itself, an array (K, b, b) is K blocks. A zero on the diagonal: that measurement is never
-    revealed. `+` composes releases with independent noise.
+    revealed. `+` composes releases with independent noise. Refuses what is not finite, symmetric
+    (up to 1e-10 of √(S_ii S_jj), then averaged) and positive semi-definite (eigenvalues below
+    −1e-11 of the largest, in units where the diagonal is one).
 
-    Refuses what is not finite, symmetric (up to 1e-10 of √(S_ii S_jj), then averaged) and positive
-    semi-definite (eigenvalues below −1e-11 of the largest, in units where the diagonal is one).
-
-    >>> PrivacyLevel([1.0, 0.0, 2.0]).rank
-    2
     >>> level = PrivacyLevel(1.0) + PrivacyLevel([[1.0, 1.0], [1.0, 1.0]])
     >>> level.dense().tolist()
     [[2.0, 1.0], [1.0, 2.0]]

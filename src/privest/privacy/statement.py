@@ -126,14 +126,13 @@ def grid_statement(
                   With a sensitivity as well, the smaller counts, on condition of the sensitivity
     widths        of a level that mixes measurements: by how many steps each of its clipped sums can
                   shift, which the mechanisms know (their `statement`)
-    parts         also where steps of which a part is missing show the rest; for streams whose level
-                  mixes the measurements of a step. Costs less than √m steps of the grid in μ
+    parts         also where steps of which a part is missing show the rest, for streams whose level
+                  mixes the measurements of a step
 
     Streams: from all that is ever shown, the final S̄ = AᵀA.
 
-    >>> said = grid_statement(1.0, sensitivity=1.0)
-    >>> said.squared_steps, said.mu, round(said.epsilon, 6)
-    (1048576, 1.0, 4.886553)
+    >>> grid_statement(1.0, sensitivity=1.0).mu
+    1.0
     """
     stated = level if isinstance(level, StreamLevel) else as_level(level)
     parts, entries, fisher = read_flag(parts, "parts"), entries_of(stated), _fisher(stated)
@@ -191,9 +190,7 @@ def rows_statement(
     """The statement of a real release of u = Ay, A (q, m), one measurement differing by at most c.
 
     Noise of unit information on every coordinate; `rows` are the sizes |A_ik| ≥ 0, a vector stands
-    for a diagonal A. fisher is max_k Σ_i A_ik². Laplace: pure ε, which adds over coordinates,
-
-        ε = max_k Σ_i ε(|A_ik|·c) ,   ε(n + φ steps) = n ln(1/q) + ln(1 + φ(1/q − 1))
+    for a diagonal A. Laplace: pure ε = max_k Σ_i ε(|A_ik|·c).
     """
     as_choice(law, get_args(Added), "law")
     A = as_array(rows, "the rows", ndim=(1, 2))

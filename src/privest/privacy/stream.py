@@ -38,24 +38,10 @@ from privest.linalg import (
     psd,
 )
 from privest.linalg.tolerances import rounding
+from privest.privacy import stream_parts
 from privest.privacy._spans import largest_of_stream_spans, require_short
 from privest.privacy.adjacency import Adjacency, Convertible, as_adjacency
 from privest.privacy.level import PrivacyLevel, require_level
-from privest.privacy.stream_parts import (
-    NAME,
-    READ,
-    as_sizes,
-    as_steps,
-    lag_blocks,
-    level_of_a_step,
-    own_levels,
-    past_of,
-    reach_of,
-    require_in_range,
-    rows_with_past,
-    squares_by_lag,
-    step_lowers,
-)
 from privest.reading import read_arrays
 
 FORMAT = "privest stream level 1"
@@ -83,20 +69,20 @@ class StreamLevel(Convertible):
     def __init__(
         self, S: ArrayLike, U: object = None, *, lags: Sequence[ArrayLike] | None = None
     ) -> None:
-        own, self.sizes = own_levels(S)
+        own, self.sizes = stream_parts.own_levels(S)
         self.rows = IndependentRows(own)
         if lags is not None:
             if U is not None or len(set(self.sizes)) > 1:
                 raise InvalidInput("lags need measurements of one size, and no U beside them.")
-            blocks = lag_blocks(own, self.sizes, lags)
+            blocks = stream_parts.lag_blocks(own, self.sizes, lags)
             for j in range(1, len(blocks)):
                 blocks[j, :j] = 0.0  # would reach before the first step
             self.rows = BandedRows(blocks)
         elif U is not None:
-            past = past_of(U, self.sizes)
-            reach = reach_of(past, self.sizes)
+            past = stream_parts.past_of(U, self.sizes)
+            reach = stream_parts.reach_of(past, self.sizes)
             if reach:
-                self.rows = rows_with_past(own, past, self.sizes, reach)
+                self.rows = stream_parts.rows_with_past(own, past, self.sizes, reach)
 
     @classmethod
     def _of(cls, rows: Rows, sizes: tuple[int, ...]) -> StreamLevel:
@@ -115,9 +101,6 @@ class StreamLevel(Convertible):
         the W_j: numbers or m×m matrices. Without `steps` the stream has no end. In all
         S + Σ_j W_jᵀ S W_j is revealed of a measurement.
 
-        >>> level = StreamLevel.constant(1.0, lags=[0.5])
-        >>> level.final_blocks().diagonal().tolist()
-        [1.25]
         >>> StreamLevel.constant(1.0, lags=[0.5], steps=3).cumulative().tolist()
         [[1.25, 0.5, 0.0], [0.5, 1.25, 0.5], [0.0, 0.5, 1.0]]
         """
@@ -133,9 +116,9 @@ class StreamLevel(Convertible):
         S̄ = RᵀR by eigenvectors; from the last step backwards the rows of R are rotated so that the
         first ones, A_k, carry all of the step's columns. Nothing is subtracted.
         """
-        given = as_array(target, NAME, ndim=(1, 2))
-        matrix = psd(given, NAME).dense()
-        steps = (1,) * len(matrix) if sizes is None else as_sizes(sizes)
+        given = as_array(target, stream_parts.NAME, ndim=(1, 2))
+        matrix = psd(given, stream_parts.NAME).dense()
+        steps = (1,) * len(matrix) if sizes is None else stream_parts.as_sizes(sizes)
         if sum(steps) != len(matrix):
             raise InvalidInput(f"sizes must add up to {len(matrix)}; they add up to {sum(steps)}.")
         if not np.count_nonzero(matrix - np.diag(np.diagonal(matrix))):  # as it was typed
@@ -228,7 +211,7 @@ class StreamLevel(Convertible):
         if max(self.sizes) == 1:
             return Diagonal(self.rows.level_diagonal())
         if isinstance(self.rows, BandedRows):
-            return Blocks(squares_by_lag(self.rows.blocks))
+            return Blocks(stream_parts.squares_by_lag(self.rows.blocks))
         whole, steps = self.cumulative(), zip(self.ends[1:], self.sizes)
         return Blocks([whole[e - m : e, e - m : e] for e, m in steps])
 
@@ -302,7 +285,7 @@ class StreamLevel(Convertible):
         """ℓ_kᵀ of a level with U = 0."""
         assert isinstance(self.rows, IndependentRows)
         if self.block is not None:
-            return step_lowers(self.rows.level, self.sizes).transpose(0, 2, 1)
+            return stream_parts.step_lowers(self.rows.level, self.sizes).transpose(0, 2, 1)
         return [lower.T for lower in self.rows.level.blocks(self.sizes).lowers()]
 
     def blocks(self, start: int, stop: int) -> Array:
@@ -348,15 +331,15 @@ class StreamLevel(Convertible):
         """The inverse of `arrays`: shapes and numbers are checked."""
         if "endless" in arrays:
             return _Endless.read(arrays)
-        if set(arrays) not in ({"sizes", kind} for kind in READ):
+        if set(arrays) not in ({"sizes", kind} for kind in stream_parts.READ):
             raise InvalidInput(
-                f"a stream level is made of sizes and one of {', '.join(READ)}; received "
-                f"{len(arrays)} arrays of other names."
+                f"a stream level is made of sizes and one of {', '.join(stream_parts.READ)}; "
+                f"received {len(arrays)} arrays of other names."
             )
         (kind,) = set(arrays) - {"sizes"}
-        sizes = as_sizes(arrays["sizes"])
-        given = as_array(arrays[kind], f"the {kind} of {NAME}")
-        return StreamLevel._of(READ[kind](np.array(given), sizes), sizes)
+        sizes = stream_parts.as_sizes(arrays["sizes"])
+        given = as_array(arrays[kind], f"the {kind} of {stream_parts.NAME}")
+        return StreamLevel._of(stream_parts.READ[kind](np.array(given), sizes), sizes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the level to a file, to the last bit, for the other side: `load` reads it.
@@ -386,12 +369,12 @@ class _Endless(StreamLevel):
     _typed: list[float] | None = None  # the levels of the measurements of a step, as given
 
     def __init__(self, S: PrivacyLevel | ArrayLike, lags: Sequence[ArrayLike] = ()) -> None:
-        own = np.atleast_2d(level_of_a_step(S))
+        own = np.atleast_2d(stream_parts.level_of_a_step(S))
         level = psd(own[None], "the level S")
         if not np.count_nonzero(own - np.diag(np.diagonal(own))):
             level = Diagonal(np.diagonal(own))  # roots that are not above those of S, exactly
             self._typed = np.diagonal(own).tolist()
-        self._constant = lag_blocks(level, (level.size,), lags)[:, 0]  # A at lags 0..b
+        self._constant = stream_parts.lag_blocks(level, (level.size,), lags)[:, 0]  # A at lags 0..b
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in ("rows", "sizes"):
@@ -445,7 +428,7 @@ class _Endless(StreamLevel):
         return part
 
     def first(self, steps: int) -> StreamLevel:
-        steps = as_steps(steps, self.block)
+        steps = stream_parts.as_steps(steps, self.block)
         sizes = (self.block,) * steps
         if self.reach:
             return self._of(BandedRows(np.array(self.blocks(0, steps))), sizes)
@@ -488,7 +471,7 @@ class _Endless(StreamLevel):
         blocks = as_array(arrays["endless"], name, ndim=3)
         if not blocks.size or blocks.shape[1] != blocks.shape[2]:
             raise InvalidInput(f"{name} must be square; received shape {blocks.shape}.")
-        require_in_range(blocks)
+        stream_parts.require_in_range(blocks)
         if blocks.shape[-1] == 1 and blocks[0, 0, 0] < 0:  # larger blocks have roots of any sign
             raise InvalidInput("the root of the level of one measurement must not be negative.")
         level = _Endless.__new__(_Endless)
@@ -507,10 +490,10 @@ def as_stream_level(
 ) -> StreamLevel:  # fmt: skip
     """The level of a stream from whatever states one; None is refused.
 
-    A number or an m×m matrix is the level of every step (`StreamLevel.constant`); a vector, an
-    array (K, m, m) or a list of matrices has one entry a step, as has a `PrivacyLevel` of all
-    measurements of `steps` steps. `measurements` is m where it is known: a number s then means s·I,
-    a `PrivacyLevel` of m measurements is that of every step, and other sizes are refused.
+    A number or an m×m matrix is the level of every step; a vector, an array (K, m, m) or a list of
+    matrices has one entry a step, as has a `PrivacyLevel` of all measurements of `steps` steps.
+    `measurements` is m where it is known: a number s then means s·I, a `PrivacyLevel` of m
+    measurements is that of every step, and other sizes are refused.
     """
     require_level(given)
     if measurements is not None:
