@@ -14,19 +14,9 @@ import privest as pv
 from privest.arrays import Array, ArrayLike, as_array, as_choice
 from privest.errors import InvalidInput
 from privest.estimator.device import as_backend
+from privest.paper import _engine as engine
 from privest.paper import _figure as draw
 from privest.paper import _on_device
-from privest.paper._engine import (
-    CHUNK,
-    Running,
-    Summary,
-    Task,
-    Unit,
-    beyond,
-    monte_carlo,
-    run_unit,
-    seed_of,
-)
 from privest.paper._figure import Claim, Figure, Table
 from privest.paper._methods import PAPER, Given, Method, Setting, estimates, method_of, pair_of
 from privest.paper._methods import setting_of as setting_of
@@ -75,7 +65,7 @@ def fig1(
     model: pv.LinearModel | None = None,
     theta: ArrayLike | None = None,
     backend: str = "numpy",
-    **running: Unpack[Running],
+    **running: Unpack[engine.Running],
 ) -> Figure[Point]:
     """`fig:ppcr`: the error of every method at every level s, against the private bound.
 
@@ -89,7 +79,7 @@ def fig1(
     running      workers=, executor=, progress=: the workers.
     """
     as_choice(backend, ("numpy", "cupy"), "backend")
-    setting, seed = setting_of(model, theta), seed_of(rng)
+    setting, seed = setting_of(model, theta), engine.seed_of(rng)
     chosen, values = _distinct([method_of(given) for given in methods]), _positive(levels)
     tasks = {
         (m.name, s): _task(f"{m.name} at {s!r}", backend, {"method": m, "s": s, "setting": setting})
@@ -98,11 +88,13 @@ def fig1(
     }
     _require_workers(chosen, backend, running)
     for method in chosen:  # a mistake shows now, not after hours
-        run_unit(Unit(tasks[method.name, values[0]], 0, 2), seed)
+        engine.run_unit(engine.Unit(tasks[method.name, values[0]], 0, 2), seed)
     there = backend != "numpy"
     count = trials if trials is not None else DEVICE_TRIALS if there else TRIALS
-    chunk = count if there else CHUNK
-    found = monte_carlo(list(tasks.values()), trials=count, seed=seed, chunk=chunk, **running)
+    chunk = count if there else engine.CHUNK
+    found = engine.monte_carlo(
+        list(tasks.values()), trials=count, seed=seed, chunk=chunk, **running
+    )
     errors = {place: found[task.key] for place, task in tasks.items()}
     points = _points(chosen, values, setting, errors)
     return Figure(LABEL, points, partial(_claims, setting=setting), _table, _draw)
@@ -112,7 +104,7 @@ def _points(
     methods: Sequence[Method],
     levels: Sequence[float],
     setting: Setting,
-    errors: Mapping[tuple[str, float], Summary],
+    errors: Mapping[tuple[str, float], engine.Summary],
 ) -> list[Point]:
     floor = {s: float(np.trace(pv.bound(setting.model, s).covariance)) for s in levels}
     points = []
@@ -140,10 +132,12 @@ def squared_errors(
     return np.asarray(((found - theta) ** 2).sum(axis=1))
 
 
-def _task(key: str, backend: str, arguments: dict[str, Any]) -> Task:
+def _task(key: str, backend: str, arguments: dict[str, Any]) -> engine.Task:
     if backend == "numpy":
-        return Task(key, squared_errors, arguments)
-    return Task(key, _on_device.squared_errors, {**arguments, "backend": backend}, counted=True)
+        return engine.Task(key, squared_errors, arguments)
+    return engine.Task(
+        key, _on_device.squared_errors, {**arguments, "backend": backend}, counted=True
+    )
 
 
 def _distinct(methods: Sequence[Method]) -> list[Method]:
@@ -164,7 +158,7 @@ def _positive(levels: ArrayLike | None) -> list[float]:
     return [float(s) for s in values]
 
 
-def _require_workers(methods: Sequence[Method], backend: str, running: Running) -> None:
+def _require_workers(methods: Sequence[Method], backend: str, running: engine.Running) -> None:
     """Refuse a device that is not there, and methods that cannot be sent to other processes."""
     if backend != "numpy":
         as_backend(backend)
@@ -193,7 +187,7 @@ def _worst(method: Method, s: float, setting: Setting) -> float:
 def _claims(points: Sequence[Point], setting: Setting) -> list[Claim]:
     """The paper's claims about the figure; all levels at once (Bonferroni)."""
     own = [p for p in points if p.mechanism == "gaussian"]
-    limit = beyond(FALSE_ALARM / (2.0 * max(len(own), 1)))
+    limit = engine.beyond(FALSE_ALARM / (2.0 * max(len(own), 1)))
     claims = [_attains(own, limit, setting)] if own else []
     others = [p for p in points if p.mechanism != "gaussian" and p.kept]
     if others:

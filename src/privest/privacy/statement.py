@@ -24,20 +24,9 @@ from privest.arrays import (
 from privest.errors import InvalidInput
 from privest.lattice import GAUSSIAN, GRID, MOST, Coin, flips_at, flips_for, literal_root
 from privest.lattice.coins import WHOLE
+from privest.privacy import _grid as grid
 from privest.privacy import gdp
 from privest.privacy._discrete import epsilon_of_move, laplace_epsilon, laplace_metric_epsilon
-from privest.privacy._grid import (
-    SLACK,
-    Entries,
-    Level,
-    Shift,
-    entries_of,
-    largest_that,
-    one_measurement,
-    shift_of,
-    steps_up,
-    whole_sum,
-)
 from privest.privacy.adjacency import Adjacency, Range, as_adjacency
 from privest.privacy.level import as_level
 from privest.privacy.stream import StreamLevel
@@ -111,7 +100,7 @@ class Statement(Record):
 
 
 def grid_statement(
-    level: Level | ArrayLike,
+    level: grid.Level | ArrayLike,
     *,
     sensitivity: float | Adjacency | None = None,
     range: Range | tuple[float, float] | None = None,
@@ -135,44 +124,46 @@ def grid_statement(
     1.0
     """
     stated = level if isinstance(level, StreamLevel) else as_level(level)
-    parts, entries, fisher = read_flag(parts, "parts"), entries_of(stated), _fisher(stated)
+    parts, entries, fisher = read_flag(parts, "parts"), grid.entries_of(stated), _fisher(stated)
     ends = range if range is None or isinstance(range, Range) else Range(*range)
     difference = None if sensitivity is None else as_adjacency(sensitivity)
     if difference is not None and (ends is None or difference.kind != "measurement"):
-        shift = shift_of(stated, difference, entries, parts=parts)
+        shift = grid.shift_of(stated, difference, entries, parts=parts)
         return _on_condition(fisher, shift, delta, str(difference))
     if ends is None:
         raise InvalidInput("state a sensitivity (which two data sets differ) or a range.")
     steps = _widths(entries, ends, widths)
     if difference is not None:
-        shift = one_measurement(entries, by=difference.by, widths=steps)
+        shift = grid.one_measurement(entries, by=difference.by, widths=steps)
         return _on_condition(fisher, shift, delta, str(difference))
     about = (
         "one measurement differs, by any amount (what is released is clipped as if measurements "
         f"lay between {ends.low:g} and {ends.high:g})"
     )
-    shift = one_measurement(entries, by=None, widths=steps)
+    shift = grid.one_measurement(entries, by=None, widths=steps)
     return statement_of_shift(fisher, shift, delta, about, ())
 
 
 def grid_mu(level: float, sensitivity: float) -> float:
     """`mu` of `grid_statement` for one measurement, without the search for ε."""
     stated = as_level(level)
-    return _root_up(shift_of(stated, as_adjacency(sensitivity), entries_of(stated)).squared)
+    return _root_up(
+        grid.shift_of(stated, as_adjacency(sensitivity), grid.entries_of(stated)).squared
+    )
 
 
-def _fisher(level: Level) -> float:
+def _fisher(level: grid.Level) -> float:
     if isinstance(level, StreamLevel):
         return float(level.final_blocks().diagonal().max())
     return float(level.for_size(level.size or 1).diagonal().max())
 
 
-def _on_condition(fisher: float, shift: Shift, delta: float, about: str) -> Statement:
+def _on_condition(fisher: float, shift: grid.Shift, delta: float, about: str) -> Statement:
     return statement_of_shift(fisher, shift, delta, about, (f"{about}, which no range enforces",))
 
 
 def statement_of_shift(
-    fisher: float, shift: Shift, delta: float, about: str, conditions: tuple[str, ...]
+    fisher: float, shift: grid.Shift, delta: float, about: str, conditions: tuple[str, ...]
 ) -> Statement:
     """The statement of a Gaussian release whose coordinates shift by so many steps of the grid."""
     squared = shift.squared
@@ -200,7 +191,7 @@ def rows_statement(
     difference = Adjacency.measurement(sensitivity)
     place = np.arange(A.size)
     at = (place, place) if A.ndim == 1 else np.divmod(place, A.shape[1])
-    shift = one_measurement(Entries(A.ravel(), *at), by=difference.by)
+    shift = grid.one_measurement(grid.Entries(A.ravel(), *at), by=difference.by)
     with np.errstate(over="ignore"):
         fisher = float((columns * columns).sum(axis=0).max())
     if law == "gaussian":
@@ -220,7 +211,7 @@ def rows_statement(
     )  # fmt: skip
 
 
-def _widths(entries: Entries, ends: Range, given: AnyArray | None) -> Array:
+def _widths(entries: grid.Entries, ends: Range, given: AnyArray | None) -> Array:
     """Steps by which a clipped coordinate can shift: ⌊c·(high − low)/g⌋, ends rounded inwards."""
     if given is not None:
         known = as_array(given, "widths", ndim=(0, 1))
@@ -236,7 +227,7 @@ def _widths(entries: Entries, ends: Range, given: AnyArray | None) -> Array:
             )
     largest = Fraction(float(entries.weights.max())) * (Fraction(ends.high) - Fraction(ends.low))
     most = math.floor(largest / Fraction(GRID))
-    return np.minimum(steps_up(entries.weights, math.nextafter(ends.width, math.inf)), most)
+    return np.minimum(grid.steps_up(entries.weights, math.nextafter(ends.width, math.inf)), most)
 
 
 def _require_delta(delta: float) -> None:
@@ -307,16 +298,16 @@ def person_statement(
     return _on_condition(s, shift, delta, about)
 
 
-def _shift(level: float, rows: int, by: float, capped: bool) -> Shift:
+def _shift(level: float, rows: int, by: float, capped: bool) -> grid.Shift:
     counts = np.array([rows]) if capped else np.arange(1, rows + 1)
     if len(counts) < 100:
         roots = np.array([person_root(level, int(r)) for r in counts])
     else:  # an upper limit of the roots does: they are rounded up to steps
-        roots = np.sqrt(level / counts) * (1 + SLACK)
-    steps = np.minimum(steps_up(roots, by), 2.0 * MOST)
-    largest = whole_sum(float((counts * steps * steps).max()))
+        roots = np.sqrt(level / counts) * (1 + grid.SLACK)
+    steps = np.minimum(grid.steps_up(roots, by), 2.0 * MOST)
+    largest = grid.whole_sum(float((counts * steps * steps).max()))
     only = Fraction(person_root(level, 1)) * Fraction(by) / Fraction(GRID) if rows == 1 else None
-    return Shift(largest, only)
+    return grid.Shift(largest, only)
 
 
 def person_level(
@@ -328,7 +319,7 @@ def person_level(
     high = (most / by) * (most / by)
     if not math.isfinite(high):
         raise InvalidInput(f"sensitivity = {by:g} is too small: choose other units.")
-    found = largest_that(
+    found = grid.largest_that(
         lambda s: _root_up(_shift(s, count, by, capped).squared) <= most, high, 2.0**-40
     )
     if found is None:
