@@ -11,7 +11,7 @@ from benchmarks.timing import Row, compare
 from privest import network
 from privest.network._consensus import centre
 from privest.network._graph import as_links
-from privest.network._rounds import PATIENCE, Spectrum, cache_friendly, states
+from privest.network._rounds import PATIENCE, Spectrum, states
 
 AGENTS, PARAMETERS, NEIGHBOURS = 10**5, 3, 20
 ROUNDS = 40
@@ -81,7 +81,7 @@ def whole_run():
     chords = chords[chords[:, 0] != chords[:, 1]]
     graph = network.Graph(np.concatenate([ring.edges, chords]))
     parts = contributions(rng, AGENTS)
-    values, links, _ = cache_friendly(start(), as_links(graph))
+    values, links = start(), as_links(graph)
     count = network.consensus(parts, graph).rounds
     return compare(
         f"consensus, small world, N = 10⁵: everything, {count} rounds to 1e-6",
@@ -95,25 +95,17 @@ def whole_run():
 
 def rows():
     for shape in ("random geometric", "grid", "ring"):
-        values, links, _ = cache_friendly(start(), links_of(shape))
+        values, links = start(), links_of(shape)
         ends = Spectrum(-0.4, 0.9999)  # any will do for the time of a round
         yield compare(
             f"consensus, {shape}, N = 10⁵, {ROUNDS} Chebyshev rounds",
             functools.partial(chebyshev, values, links, ends),
-            f"{ROUNDS} products W X of scipy.sparse, same order",
+            f"{ROUNDS} products W X of scipy.sparse",
             functools.partial(products, links.matrix(0), values),
             limit=3,
             items=ROUNDS,
             repeats=5,
         )
-    values, links, _ = cache_friendly(start(), links_of("random geometric"))
-    yield compare(
-        "...",
-        functools.partial(chebyshev, values, links, Spectrum(-0.4, 0.9999)),
-        "random geometric: the products in the order given",
-        functools.partial(products, links_of("random geometric").table, start()),
-        repeats=3,
-    )
     yield whole_run()
     yield rounds_on_a_ring()
 

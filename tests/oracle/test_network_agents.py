@@ -13,7 +13,7 @@ from privest.linalg import batched
 from privest.network import _rounds as averaging
 from privest.network import mpi as agent
 from privest.network._consensus import certified
-from privest.network._graph import Fixed, as_links, weights_on
+from privest.network._graph import as_links, weights_on
 from privest.network._rounds import packed, spectrum_of, unpacked
 
 
@@ -43,9 +43,7 @@ def test_agents_one_by_one_are_the_simulation(sample, method):
     ends = spectrum_of(weights.matrix)
 
     def step(state, messages, shares):
-        if method == "plain":
-            return agent.plain_step(state, messages, shares)
-        return agent.chebyshev_step(state, messages, shares, ends)
+        return agent.agent_step(state, messages, shares, None if method == "plain" else ends)
 
     views = rounds(parts, weights.graph, method=method)
     for k, view in enumerate(itertools.islice(views, 25)):
@@ -59,7 +57,7 @@ def test_agents_one_by_one_are_the_simulation(sample, method):
 def test_agents_learn_the_spread_by_max_consensus_and_certify_themselves(sample):
     made, sent, parts, weights = sample
     ends, reach = spectrum_of(weights.matrix), weights.graph.reach
-    agents = run_agents(parts, weights, 60, lambda *a: agent.chebyshev_step(*a, spectrum=ends))
+    agents = run_agents(parts, weights, 60, lambda *a: agent.agent_step(*a, spectrum=ends))
     known = [(state.now, state.now) for state in agents]
     for _ in range(reach):
         known = [
@@ -139,20 +137,6 @@ def test_a_gap_that_cannot_be_found_is_an_error(monkeypatch):
     monkeypatch.setattr(averaging, "NARROW", 0.0)
     with pytest.raises(pv.errors.NumericalFailure, match="too small to be found by Lanczos"):
         spectrum_of(as_links(network.Graph.ring(4001)).table)
-
-
-def test_large_graphs_are_renumbered_and_come_back_in_order(monkeypatch, sample):
-    _, _, parts, weights = sample
-    usual = network.consensus(parts, weights.graph, tolerance=1e-9, trace=True)
-    monkeypatch.setattr(averaging, "LARGE", 2)
-    other = network.consensus(parts, weights.graph, tolerance=1e-9, trace=True)
-    values, links, order = averaging.cache_friendly(np.eye(14), as_links(weights.graph))
-    assert isinstance(links, Fixed)
-    assert not np.array_equal(order, np.arange(14))
-    assert np.array_equal(averaging.restored(values, order), np.eye(14))
-    assert other.rounds == usual.rounds
-    assert np.allclose(other.estimates, usual.estimates, atol=1e-12)
-    assert np.allclose(other.trace, usual.trace, atol=1e-9, equal_nan=True)
 
 
 def test_many_small_factors_are_lapacks():

@@ -38,18 +38,17 @@ Kind = Literal["unbiased", "bayesian"]
 class Bound(ABC):
     """The floor on the error covariance of any estimate under any admissible mechanism.
 
-    covariance        Σ_PPCR = PI⁻¹, (…, n, n): the bound under the level.
-    information       PI, (…, n, n): the privacy-preserving Fisher information matrix.
+    covariance        Σ_PPCR = PI⁻¹, (…, n, n).
+    information       PI, (…, n, n): the privacy-preserving Fisher information.
     classical         Σ_CR: the bound without privacy.
-    cost              Σ_PPCR − Σ_CR: what privacy costs, to the absolute accuracy of the two.
+    cost              Σ_PPCR − Σ_CR.
     cost_floor        (HᵀSH)⁻¹ ≤ cost (`coro:PPCR`), whatever the noise.
     identifiable      whether the bound is finite; `identifiability` says what is hidden if not.
-    kind              "unbiased": of unbiased estimates. "bayesian": of the mean-square error over a
-                      prior.
+    kind              "unbiased", or "bayesian": of the mean-square error over a prior.
     names             of the parameters.
 
-    The bound of a stream has a leading axis of steps, that of a sweep one of levels; [k] selects.
-    Variances that do not exist are infinite there; a single bound raises NotIdentifiable.
+    Streams have a leading axis of steps, sweeps one of levels; [k] selects. Variances that do not
+    exist are infinite there; a single bound raises NotIdentifiable.
     """
 
     kind: Kind = "unbiased"
@@ -92,12 +91,12 @@ class Bound(ABC):
 
     @property
     def standard_error(self) -> Array:
-        """√diag covariance: the least standard error of each parameter."""
+        """√diag covariance: least standard errors."""
         return standard_errors(self.covariance)
 
     @property
     def classical_error(self) -> Array:
-        """√diag classical: the least standard errors without privacy."""
+        """√diag classical: least standard errors without privacy."""
         return standard_errors(self.classical)
 
     def contrast(self, weights: ArrayLike | Mapping[str, float]) -> Bound:
@@ -111,7 +110,7 @@ class Bound(ABC):
         )
 
     def summary(self) -> str:
-        """A table for people: least standard errors with and without privacy, and their ratio."""
+        """A text table: least standard errors with and without privacy, and their ratio."""
         if self.covariance.ndim > 2:
             raise InvalidInput("a summary is of one bound: select it with [k].")
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -125,7 +124,7 @@ class Bound(ABC):
         return "\n".join([head, *text_table(self.names, columns)])
 
     def to_frame(self, library: str = "pandas") -> Any:  # noqa: ANN401
-        """A row for each parameter: its least standard errors, with and without privacy."""
+        """A row for each parameter: least standard errors with and without privacy."""
         if self.covariance.ndim > 2:
             raise InvalidInput("a frame is of one bound: select it with [k].")
         columns = {
@@ -152,7 +151,7 @@ class Bound(ABC):
 
 
 class GivenBound(Bound):
-    """A bound whose covariances are there already: a contrast, or one step of a stream."""
+    """A bound of given covariances: a contrast, or one level of a sweep."""
 
     def __init__(
         self, names: tuple[str, ...], covariance: Array, classical: Array, kind: Kind = "unbiased",
@@ -188,7 +187,7 @@ class LinearBound(Bound):
 
     @cached_property
     def _roots(self) -> tuple[InformationRoot, ...]:
-        """The roots of PI and HᵀSH; where one pass over H gives them, also of HᵀΣ⁻¹H and HᵀH."""
+        """Roots of PI and HᵀSH; where one pass over H gives them, also of HᵀΣ⁻¹H and HᵀH."""
         matrix, sigma = self._model.matrix, self._model.inverse_information
         weight, variance = self._level.pointwise, sigma.pointwise
         if weight is not None and variance is not None and np.min(variance) > 0:
@@ -233,7 +232,6 @@ class LinearBound(Bound):
         return contrast_bound(self._model, self._level, weights)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON; None for what does not exist."""
         return super().to_dict() | {"identifiability": self.identifiability.to_dict()}
 
     def _require_identifiable(self) -> None:
@@ -271,19 +269,18 @@ def bound(
         Σ_PPCR = (Hᵀ L (LᵀΣL + I)⁻¹ Lᵀ H)⁻¹ ,   S = L Lᵀ ,  Σ = (I_y(Hθ))⁻¹
         Σ_PPCR ≥ Σ_CR + (HᵀSH)⁻¹                          (equality when H is square)
 
-    Symbols: `model` holds H (m, n) and the distribution of w; `level` is S, or what makes one.
     theta    of a nonlinear model: H = F'(θ), for unbiased estimates near this θ.
     prior    P (n, n) of θ ~ N(·, P): Σ_BPPCR = (PI + P⁻¹)⁻¹ bounds the mean-square error; S counts
              the release alone (`bounds.release_level` for a total).
-    steps    of a `dynamics.StateSpace`, whose `StateBound` it gives; `missing` (K,) or (K, m).
+    steps    of a `dynamics.StateSpace`, with `missing` (K,) or (K, m): a `StateBound`.
     A `StreamLevel` gives the bound after every step (`coro:PPCR_recur`).
     Assumes a continuous noise density that does not depend on θ (`assum:w0`).
     Guarantees: E(θ̂ − θ)(θ̂ − θ)ᵀ ≥ Σ_PPCR for every mechanism with I_z(y) ≤ S, also on average
     (`ineq:ES`), and every unbiased θ̂(z). Attained by the Gaussian mechanism with least squares if
     w is Gaussian (`thm:opt`).
-    Source: `thm:crbound` (`obj:id` under `def:RS`, `concl:PPCRB`) in the whitened form, by
-    `lemma:PPCR_S`; `coro:PPCR`. Streams (`sys:mult`, `def:YH`): `thm:PPF_recur`,
-    `algo:recursive_PI`, `algo:recursive_PPCR`. Systems: `sys:dynamic_re`.
+    Source: `thm:crbound` (`obj:id` under `def:RS`, `concl:PPCRB`, `lemma:PPCR_S`); `coro:PPCR`.
+    Streams (`sys:mult`, `def:YH`): `thm:PPF_recur`, `algo:recursive_PI`, `algo:recursive_PPCR`.
+    Systems: `sys:dynamic_re`.
 
     >>> from privest.noise import Gaussian
     >>> b = bound(LinearModel([[2.0]], noise=Gaussian(cov=0.5)), 4.0)
@@ -326,7 +323,7 @@ def inverse_information(root: InformationRoot) -> Array:
 
 
 def unknown(n: int) -> Array:
-    """The covariance of what is not identifiable: infinite variances, NaN beside them."""
+    """Covariance of what is not identifiable: infinite variances, NaN beside them."""
     return np.where(np.eye(n) > 0, np.inf, np.nan)
 
 

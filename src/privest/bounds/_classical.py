@@ -19,10 +19,7 @@ from privest.records import Record
 
 
 def local_model(model: object, theta: ArrayLike | None = None) -> LinearModel:
-    """The model itself, or the linear one with H = F'(θ) near `theta`.
-
-    Remark after `thm:crbound`: the bound of a nonlinear model is that of unbiased estimates at θ.
-    """
+    """The model itself, or the linear one with H = F'(θ) (remark after `thm:crbound`)."""
     if isinstance(model, LinearModel):
         if theta is not None:
             raise InvalidInput("A linear model has the same bound at every theta: leave theta out.")
@@ -39,11 +36,11 @@ def local_model(model: object, theta: ArrayLike | None = None) -> LinearModel:
 
 
 def in_range(model: LinearModel) -> LinearModel:
-    """The model, or NumericalFailure where squares of H or its noise leave the range of doubles."""
+    """The model; NumericalFailure where squares of H or its noise leave the range of doubles."""
     least, most = model.square_range
     if not (least > SQUARED**2 and most < SQUARED**-2):
         top = np.abs(model.matrix).max(axis=0)
-        # The column that is furthest out; one of zeros is not seen, and that is another matter.
+        # The column furthest out; one of zeros is another matter.
         j = int(np.argmax(np.abs(np.log(np.where(top > 0, top, 1.0)))))
         raise NumericalFailure(
             f"The column of {model.names[j]} in H is of size {top[j]:.1g}: squares of it leave the "
@@ -54,7 +51,7 @@ def in_range(model: LinearModel) -> LinearModel:
 
 
 def require_size(values: PSD | Array | float, what: str) -> None:
-    """NumericalFailure for numbers ≥ 0 beyond `EXTREME`: their inverses leave the range."""
+    """NumericalFailure for numbers ≥ 0 whose inverses leave the range of doubles."""
     if isinstance(values, PSD):
         values = values.diagonal() if values.pointwise is None else values.pointwise
     found = np.asarray(values)
@@ -84,10 +81,7 @@ def parameter_list(directions: Array, names: Sequence[str] | None = None) -> str
 
 
 def require_seen(model: LinearModel, root: InformationRoot | None = None) -> None:
-    """Raise NotIdentifiable if H alone, whatever the privacy level, does not determine θ.
-
-    `root` is the root of HᵀH, if it is there already.
-    """
+    """Raise NotIdentifiable if H does not determine θ even without privacy; `root`: of HᵀH."""
     m, n = model.matrix.shape
     root = weighted_roots(model.matrix, [1.0])[0] if root is None else root
     root = root.with_tolerance(model.accuracy)
@@ -114,11 +108,7 @@ def require_seen(model: LinearModel, root: InformationRoot | None = None) -> Non
 
 
 def classical_bound(model: LinearModel) -> Array:
-    """Σ_CR: the least error covariance of an unbiased estimate from y itself.
-
-        Σ_CR = (Hᵀ Σ⁻¹ H)⁻¹ ,   Σ = (I_y(Hθ))⁻¹
-
-    A singular Σ is taken as the limit of Σ + εI.
+    """Σ_CR = (Hᵀ Σ⁻¹ H)⁻¹, Σ = (I_y(Hθ))⁻¹; a singular Σ is the limit of Σ + εI.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0], [1.0]], noise=Gaussian(cov=[1.0, 3.0]))
@@ -136,7 +126,7 @@ def classical_bound(model: LinearModel) -> Array:
 
 
 def open_root(matrix: Array, sigma: PSD) -> InformationRoot | None:
-    """Root of HᵀΣ⁻¹H, the information without privacy; None where Σ is singular."""
+    """Root of HᵀΣ⁻¹H; None where Σ is singular."""
     if sigma.pointwise is not None:
         least = np.min(sigma.pointwise)
         return weighted_roots(matrix, [1.0 / sigma.pointwise])[0] if least > 0 else None
@@ -146,7 +136,7 @@ def open_root(matrix: Array, sigma: PSD) -> InformationRoot | None:
 
 
 def precision_rows(matrix: Array, sigma: PSD) -> Array:
-    """Σ^-½H, whose Gram matrix is HᵀΣ⁻¹H."""
+    """Σ^-½H."""
     if sigma.pointwise is not None and np.min(sigma.pointwise) > 0:
         return np.asarray(matrix / np.sqrt(sigma.diagonal())[:, None])
     if not (isinstance(sigma, Blocks) and sigma.positive_definite):
@@ -158,7 +148,7 @@ def precision_rows(matrix: Array, sigma: PSD) -> Array:
 
 
 def _limit(matrix: Array, sigma: PSD) -> Array:
-    """lim ε→0 of (Hᵀ(Σ + εD)⁻¹H)⁻¹, D = diag Σ, by the eigenvectors of D^-½ΣD^-½.
+    """lim ε→0 of (Hᵀ(Σ + εD)⁻¹H)⁻¹, D = diag Σ.
 
     Variance 0 makes an exact equation; the rest is estimated in the null space of these.
     """
@@ -187,12 +177,12 @@ def _limit(matrix: Array, sigma: PSD) -> Array:
 class Identifiability(Record):
     """Verdict of `identifiability`.
 
-    identifiable            HᵀSH is invertible: some mechanism within the level reveals all of θ.
+    identifiable            HᵀSH is invertible.
     rank                    of HᵀSH: how many independent combinations of θ can be estimated.
     hidden_directions       (n, n − rank), orthonormal: no mechanism within the level reveals vᵀθ.
-    unseen_directions       (n, u), orthonormal: hidden even without privacy, because H v = 0.
-    measurements_to_reveal  a smallest set whose level must be raised, by any amount, for all that H
-                            sees to become identifiable.
+    unseen_directions       (n, u), orthonormal: hidden even without privacy, H v = 0.
+    measurements_to_reveal  a smallest set whose levels must rise for all that H sees to become
+                            identifiable.
     helpful_measurements    all that see a hidden direction.
     """
 
@@ -227,7 +217,7 @@ class Identifiability(Record):
         return "; ".join(parts)
 
     def _hidden_by_level(self) -> Array:
-        """The hidden directions without what H does not see anyway: orthogonal to it."""
+        """The hidden directions orthogonal to those that H does not see."""
         unseen = self.unseen_directions
         rest = self.hidden_directions - unseen @ (unseen.T @ self.hidden_directions)
         left, _, _ = np.linalg.svd(rest, full_matrices=False)
@@ -247,8 +237,7 @@ def identifiability(
 
     `theta`: of a nonlinear model (H = F'(θ)). Assumes a continuous noise density that does not
     depend on θ (`assum:w0`). Columns are compared with √(Σ_k S_kk h_kj²), so that no unit matters.
-    Source: `def:identifiable`, `thm:identifiable`. The measurements to reveal are ours: raising
-    S_kk adds a multiple of h_k h_kᵀ to HᵀSH.
+    Source: `def:identifiable`, `thm:identifiable`; the measurements to reveal are ours.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], noise=Gaussian(cov=1.0))
@@ -269,14 +258,13 @@ def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
         return Identifiability(True, n, none, none, (), np.zeros(0, dtype=np.intp), model.names)
     hidden = root.hidden
     unseen = weighted_roots(matrix, [1.0])[0].with_tolerance(model.accuracy).hidden
-    # In the units in which the rank was decided, so that no parameter's unit decides.
+    # In the units in which the rank was decided.
     unit, null, turned = root.null_space
     length = np.linalg.norm(matrix, axis=0)
     rows = matrix / np.where(root.column_scale > 0, unit, np.where(length > 0, length, 1.0))
     exposure = rows @ null
     seen = np.linalg.norm(exposure, axis=1) > turned * np.linalg.norm(rows, axis=1)
-    # Pivoted QR of the hidden parts of the rows: each pivot is the measurement that reveals most of
-    # what the earlier ones leave hidden.
+    # Each pivot is the measurement that reveals most of what the earlier ones leave hidden.
     pivots = scipy.linalg.qr(exposure.T, mode="r", pivoting=True)[-1]
     chosen = tuple(sorted(int(k) for k in pivots[: hidden.shape[1] - unseen.shape[1]]))
     seen[list(chosen)] = True

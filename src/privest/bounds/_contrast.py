@@ -21,16 +21,16 @@ from privest.linalg import (
 from privest.linalg.batched import substitute
 from privest.model import LinearModel
 
-# A vector lies in the row space if its part outside is below so many times what rounding may have
-# turned that space by: the vector itself was rounded too.
+# A vector lies in the row space if its part outside is below so many times the rounding of that
+# space: the vector itself was rounded too.
 TURNED = 10.0
 
 
 class ContrastBound(GivenBound):
-    """The floor of aᵀθ for each row a; infinite where no release within the level reveals aᵀθ.
+    """The bound of aᵀθ for each row a; infinite where no release within the level reveals aᵀθ.
 
-    hidden        (k, n): a unit vector of θ that changes aᵀθ and that no release within the level
-                  reveals; zeros where aᵀθ is identifiable.
+    hidden        (k, n): a unit vector v, aᵀv ≠ 0, that no release within the level reveals; zeros
+                  where aᵀθ is identifiable.
     measurements  for each a those that see this direction.
     """
 
@@ -73,14 +73,13 @@ class ContrastBound(GivenBound):
 def contrast_bound(
     model: LinearModel, level: PSD, weights: ArrayLike | Mapping[str, float]
 ) -> ContrastBound:
-    """The bound of aᵀθ under the level, though perhaps θ itself is not identifiable; H of any rank.
+    """The bound of aᵀθ under the level, H of any rank.
 
         var aᵀθ̂ ≥ aᵀ PI⁺ a  if a lies in the range of PI, else inf
 
-    Where it is infinite `hidden` is a direction v with LᵀHv = 0 and aᵀv ≠ 0: the releases of θ and
-    of θ + v have one distribution. Numerics: no pseudo-inverse of PI. The row space V of LᵀH is
-    decided with every column in its natural size d, then |T⁻ᵀVᵀ(a/d)|², T the triangle of the
-    whitened rows in this space.
+    Where it is infinite LᵀHv = 0 and aᵀv ≠ 0: the releases of θ and θ + v have one distribution.
+    Numerics: |T⁻ᵀVᵀ(a/d)|², V the row space of LᵀH with columns scaled by d, T the triangle of the
+    whitened rows in it.
     """
     rows = contrast_rows(weights, model.names)
     allowed = level_root(model.matrix, level).with_tolerance(model.accuracy)
@@ -126,10 +125,7 @@ def _hidden(root: InformationRoot, rows: Array) -> Array:
 def _covariance(
     decided: InformationRoot, root: InformationRoot, rows: Array, *, graded: bool = False
 ) -> Array:
-    """A(RᵀR)⁺Aᵀ for rows a in the row space of `decided`, which is that of R.
-
-    `graded`: as for `InformationRoot.inverse`, where everything is seen.
-    """
+    """A(RᵀR)⁺Aᵀ for rows a in the row space of `decided`; `graded` as in `inverse`."""
     n = len(root.triangle)
     top = np.abs(rows).max(axis=1)
     b = rows / np.where(top > 0, top, 1.0)[:, None]
@@ -160,7 +156,7 @@ def _covariance(
 
 
 def _classical(model: LinearModel, seen: InformationRoot, rows: Array) -> Array:
-    """The same without privacy; of a singular Σ through the parameters that H sees."""
+    """The same without privacy."""
     root = open_root(model.matrix, model.inverse_information)
     if root is not None:
         pointwise = model.inverse_information.pointwise is not None
@@ -172,7 +168,7 @@ def _classical(model: LinearModel, seen: InformationRoot, rows: Array) -> Array:
 
 
 def _that_see(matrix: Array, root: InformationRoot, direction: Array) -> Index:
-    """The measurements whose h_kᵀv is not rounding, in units in which no column decides."""
+    """The measurements whose h_kᵀv is not rounding."""
     scale, _, turned = root.null_space
     length = np.linalg.norm(matrix, axis=0)
     unit = np.where(root.column_scale > 0, scale, np.where(length > 0, length, 1.0))

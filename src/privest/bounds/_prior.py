@@ -20,10 +20,7 @@ from privest.privacy import PrivacyLevel
 
 
 class PriorBound(LinearBound):
-    """Σ_BPPCR = (PI + P⁻¹)⁻¹, `prior` P (n, n) of any rank.
-
-    θ = Bξ with P = BBᵀ: the prior is n extra rows [G; I].
-    """
+    """Σ_BPPCR = (PI + P⁻¹)⁻¹; θ = Bξ with P = BBᵀ of any rank: the prior is extra rows [G; I]."""
 
     kind: Kind = "bayesian"
 
@@ -83,10 +80,9 @@ def release_level(
     """S − J_Y: what a release may add so that everything known of Y stays below S = `total`.
 
     The paper's BI_z(Y) ≤ S: the total counts what the prior and the noise reveal by themselves.
-    A PrivacyLevel of a linear model with a `prior`. A `dynamics.StateSpace` has a StreamLevel for
-    `steps` K, dense; `lookback=False`: the lower S − R⁻¹ of a stream that may have no end.
-    Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: then no mechanism exists.
-    Nothing is clipped beyond rounding.
+    A PrivacyLevel of a linear model with a `prior`; a dense StreamLevel of a `dynamics.StateSpace`
+    for `steps` K (`lookback=False`: the lower S − R⁻¹ of a stream that may have no end).
+    Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: no mechanism exists.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0]], noise=Gaussian(cov=1.0))
@@ -112,10 +108,10 @@ def _prior(model: LinearModel, prior: ArrayLike) -> tuple[Array, Array]:
 
 
 def _marginal(reduced: Array, sigma: PSD) -> tuple[Array, Array]:
-    """J_Y = (H'H'ᵀ + Σ)⁻¹ and (I − H'ᵀJ_YH'), the posterior of ξ ~ N(0, I), H' = HB.
+    """J_Y = (H'H'ᵀ + Σ)⁻¹ and the posterior I − H'ᵀJ_YH' of ξ ~ N(0, I), H' = HB.
 
-    In units of the noise, with H' = U diag(s) Vᵀ: J_Y = U diag(1/(1 + s²)) Uᵀ. Where Σ is singular,
-    or worse conditioned than the sum, the Cholesky factor of the sum.
+    In units of the noise J_Y = U diag(1/(1 + s²)) Uᵀ, H' = U diag(s) Vᵀ. Where Σ is singular, or
+    worse conditioned than the sum, the Cholesky factor of the sum.
     """
     unit, total = _noise_whitener(sigma), sigma.dense() + reduced @ reduced.T
     spread = None
@@ -154,9 +150,8 @@ def above_prior(
 ) -> tuple[Array, Flags]:
     """F with FFᵀ = S − J_Y, and which of its columns are not zero, or LevelBelowPrior.
 
-    Decided for measurements in the units 1/√J_Y,kk. J_Y is an inverse, known up to (1 ± tol) J_Y,
-    tol = 10·m·eps times its condition number in these units (`inverse_rounding`): of an S that was
-    computed (not diagonal) S ≥ (1 − tol) J_Y is asked for. The error says what was `revealed`
+    Decided in the units 1/√J_Y,kk. J_Y is known up to (1 ± tol) J_Y (`inverse_rounding`): an S that
+    is not diagonal, hence computed, must be ≥ (1 − tol) J_Y. The error says what was `revealed`
     before, and names the violated direction.
     """
     own = np.diagonal(known)

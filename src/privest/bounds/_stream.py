@@ -106,11 +106,7 @@ class StreamBound(Bound):
         return self.first
 
     def _root(self, step: int) -> InformationRoot:
-        """R after this step.
-
-        Its columns are compared with √(Σ_j [S̄]_jj h_j²), what they would be if nothing cancelled,
-        so that rounding is not taken for information.
-        """
+        """R after this step; its columns are compared with √(Σ_j x_j h_j²), uncancelled."""
         end = int(self._ends[step])
         weight = pointwise_weight(
             self._shown[:end], self._model.inverse_information.diagonal()[:end]
@@ -131,7 +127,6 @@ class StreamBound(Bound):
         return steps[bisect_left(steps, n, key=lambda k: self._root(k).rank)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON."""
         return super().to_dict() | {"steps": self.steps, "first": self.first}
 
     def __repr__(self) -> str:

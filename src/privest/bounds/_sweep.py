@@ -54,7 +54,6 @@ class Sweep(GivenBound):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON."""
         return super().to_dict() | {"levels": plain(self.levels)}
 
     def __repr__(self) -> str:
@@ -71,9 +70,8 @@ def sweep(
         PI(s) = Hᵀ U diag(s / (1 + s λ)) Uᵀ H ,   Σ = U diag(λ) Uᵀ
         Σ_PPCR(s) = (1/s + σ²) (HᵀH)⁻¹            for Σ = σ²I
 
-    The numbers of `bound(model, s)`, up to rounding. Raises NotIdentifiable if H does not determine
-    θ. One pass over H for Σ = σ²I; otherwise one eigen-decomposition of Σ and k weighted Gram
-    matrices, O(kmn²). Source: `thm:crbound`, `coro:PPCR`.
+    Raises NotIdentifiable if H does not determine θ. Cost: one pass over H for Σ = σ²I; otherwise
+    one eigen-decomposition of Σ and O(kmn²). Source: `thm:crbound`, `coro:PPCR`.
 
     >>> from privest.noise import Gaussian
     >>> found = sweep(LinearModel([[2.0]], noise=Gaussian(cov=0.5)), [0.0, 1.0, 4.0])
@@ -118,10 +116,7 @@ def _private(model: LinearModel, levels: Array, inverse: Array) -> tuple[Array, 
 
 
 def _exact(levels: Array, values: Array, sigma: PSD) -> Flags:
-    """(k,): at which levels the rounding of the eigenvalues of Σ stays invisible.
-
-    It is a part of the largest one, and changes s/(1 + sλ) most for the smallest.
-    """
+    """(k,): at which levels the rounding of the eigenvalues of Σ stays invisible."""
     if sigma.pointwise is not None:
         return np.ones(len(levels), dtype=bool)
     error = 10 * EPS * values.max()

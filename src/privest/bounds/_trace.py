@@ -1,6 +1,6 @@
 """The best release under a scalar budget tr I_z(Y) ≤ s (docs/theory.md 3).
 
-For a linear unbiased estimate Ty of θ, released with noise of covariance D, the loss is
+A linear unbiased estimate Ty of θ, released with noise of covariance D, has the loss
 tr W(TΣTᵀ + D) and the budget tr TᵀD⁻¹T ≤ s. With W = BBᵀ and M = BᵀT the best D costs ‖M‖_*²/s
 (nuclear norm), which leaves the convex problem
 
@@ -45,16 +45,15 @@ class TraceBound(Record):
     """The floor on tr(W·MSE) under tr I_z(Y) ≤ s, for any mechanism and unbiased estimate.
 
     budget         s.
-    total          the floor, = sampling + privacy; attained for Gaussian noise.
-    sampling       the part that measurement noise costs.
-    privacy        the part that the budget costs.
-    gap            the certificate: no mechanism is below total − gap.
-    simple_floor   tr WΣ_CR + (tr Ã^½)²/s ≤ total: a floor without iteration, attained if
-                   range(ΣH) ⊂ range(H).
+    total          the floor, sampling + privacy; attained for Gaussian noise.
+    sampling       cost of the measurement noise.
+    privacy        cost of the budget.
+    gap            certificate: no mechanism is below total − gap.
+    simple_floor   tr WΣ_CR + (tr Ã^½)²/s ≤ total, attained if range(ΣH) ⊂ range(H).
     classical      Σ_CR (n, n).
     printed        Σ_CR + (ΣH_kᵀH_k)⁻¹/s, (n, n): `coro:DP` as printed; the privacy part of its
                    trace is up to n times below the tight one.
-    paper_release  the loss of least squares with the paper's noise (n/s)(HᵀH)⁻¹.
+    paper_release  loss of least squares with the paper's noise (n/s)(HᵀH)⁻¹.
     """
 
     budget: float
@@ -97,14 +96,14 @@ def trace_bound(
         min over S ≥ 0, tr S ≤ s of tr(W Σ_PPCR(S))
           = min over MH = Bᵀ of tr MΣMᵀ + ‖M‖_*²/s ,   W = BBᵀ, Σ = (I_y(Hθ))⁻¹
 
-    Symbols: `budget` s > 0, or `epsilon` of the paper's metric privacy (`def:DP`): a probability
-    ratio ≤ e^{ε‖y_k − y_k'‖} at every distance implies s = Kε² (`prop:DP2Fisher`), K the number of
-    `measurements` y_k, by default one per row of H. Classical ε-differential privacy at a fixed
-    distance implies no bound. `weight` W (n, n) PSD, by default the identity.
+    budget        s > 0, or
+    epsilon       of metric privacy (`def:DP`): a probability ratio ≤ e^{ε‖y_k − y_k'‖} at every
+                  distance implies s = Kε² (`prop:DP2Fisher`), K the number of `measurements` y_k,
+                  by default one per row of H. ε-differential privacy at one distance implies none.
+    weight        W (n, n) PSD, by default the identity.
     Guarantees: a lower bound for every admissible mechanism and unbiased estimate, also when only
     E tr I_z(Y) ≤ s holds. Attained by a linear release for Gaussian noise.
-    Numerics: exact in one step for Σ = σ²I; otherwise to `gap`, as a rule 1e-9 relative; an error
-    beyond 1e-6. O(mn³) a round, tens of rounds.
+    Numerics: exact for Σ = σ²I; otherwise to `gap`, as a rule 1e-9 relative. O(mn³) a round.
     Source: docs/theory.md 3; tightens `coro:DP`.
 
     >>> from privest.noise import Gaussian
@@ -157,10 +156,7 @@ def _budget(
 def best_linear_release(
     model: LinearModel, budget: float, weight: ArrayLike | None = None
 ) -> LinearRelease:
-    """The linear release of Bᵀθ that loses least under tr I_z(Y) ≤ s, from public inputs.
-
-    For Gaussian noise its loss equals `trace_bound`.
-    """
+    """The linear release of Bᵀθ of least loss under tr I_z(Y) ≤ s: `trace_bound`, if Gaussian."""
     s = as_positive(budget, "budget")
     require_size(s, "the budget")
     root = weight_root(weight, in_range(local_model(model)).parameters)
@@ -223,11 +219,7 @@ def _shape(rows: Array) -> tuple[Array, Array]:
 
 
 def _least_squares_rows(matrix: Array, precision: Array, targets: Array) -> Array:
-    """The rows m with m H = bᵀ, b the columns of `targets`, of least m diag(1/precision) mᵀ.
-
-    By QR of the weighted H, whose error grows with the condition of H and not with its square;
-    for well-conditioned H the triangular root alone, which is several times faster.
-    """
+    """The rows m with m H = bᵀ, b the columns of `targets`, of least m diag(1/precision) mᵀ."""
     root = weighted_roots(matrix, [precision])[0]
     if root.condition < 100:
         half = substitute(root.triangle, targets, transposed=True)

@@ -18,17 +18,14 @@ from privest.linalg import batched
 
 
 class PSD(ABC):
-    """S = L Lᵀ ≥ 0 of size m (docs/theory.md 1).
-
-    L is m×m, in the structure of S, with zero columns where S is singular; it depends on S alone.
-    """
+    """S = L Lᵀ ≥ 0 of size m; L (m, m) has the structure of S, zero columns if S is singular."""
 
     size: int
 
     @property
     @abstractmethod
     def rank(self) -> int:
-        """Number of non-zero columns of L: eigenvalues that are not numerically zero."""
+        """Number of non-zero columns of L."""
 
     @property
     @abstractmethod
@@ -37,7 +34,7 @@ class PSD(ABC):
 
     @abstractmethod
     def dense(self) -> Array:
-        """The m×m matrix. Costs m² memory: for small m, tests and files."""
+        """The m×m matrix."""
 
     @abstractmethod
     def diagonal(self) -> Array:
@@ -57,21 +54,18 @@ class PSD(ABC):
 
     @abstractmethod
     def factor_terms(self) -> list[tuple[Array, Index | None]]:
-        """(Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]]: the pairs (c_t, k_t), each (m,), for exact sums.
-
-        None for k_t: y_i itself.
-        """
+        """Pairs (c_t, k_t), each (m,), with (Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]]; None: k_t = i."""
 
     @abstractmethod
     def restrict(self, index: Index) -> PSD:
-        """The sub-matrix of the (increasing, integer) rows and columns `index`."""
+        """The sub-matrix of the increasing rows and columns `index`."""
 
     @abstractmethod
     def scaled(self, factor: float) -> PSD:
         """factor·S, factor ≥ 0."""
 
     def informative(self) -> Flags:
-        """(m,): which columns of L are not zero, hence which entries of Lᵀy show anything."""
+        """(m,): which columns of L are not zero."""
         return np.asarray(self.diagonal() > 0)
 
     def trace(self) -> float:
@@ -113,9 +107,6 @@ class Scalar(PSD):
         return self.value * np.eye(self.size)
 
     def diagonal(self) -> Array:
-        # A view for a long one, where memory counts; it takes longer to make than a short vector.
-        if self.size > 1000:
-            return np.broadcast_to(self.value, self.size)
         return np.full(self.size, self.value)
 
     def norm(self) -> float:
@@ -140,7 +131,7 @@ class Scalar(PSD):
 
 
 class Diagonal(PSD):
-    """diag(values). Zeros are allowed and exact: no tolerance is involved."""
+    """diag(values); zeros are exact."""
 
     def __init__(self, values: Array) -> None:
         self.values = values.view()
@@ -180,9 +171,9 @@ class Diagonal(PSD):
 
 
 class Blocks(PSD):
-    """Symmetric blocks of any rank along the diagonal; those of equal size are factored together.
+    """Blocks of any rank along the diagonal, those of equal size factored together.
 
-    `lowers` gives L where it is known.
+    `lowers`: L block by block, where it is known.
     """
 
     def __init__(
@@ -232,7 +223,7 @@ class Blocks(PSD):
 
     @property
     def positive_definite(self) -> bool:
-        """Whether every block has a Cholesky factor that rounding did not decide."""
+        """Whether every block has a Cholesky factor beyond rounding."""
         return all(factor.triangular for factor in self.factors)
 
     @property
@@ -312,7 +303,7 @@ def _stack(matrices: Sequence[Array] | Array, members: Index) -> Array:
 
 
 def _merged(matrices: Sequence[Array] | Array, sizes: Sequence[int]) -> list[Array]:
-    """Neighbouring blocks put together, block-diagonally, to the given sizes."""
+    """Neighbouring blocks put together to the given sizes."""
     remaining = iter(matrices)
     merged: list[Array] = []
     for size in sizes:
@@ -326,7 +317,7 @@ def _merged(matrices: Sequence[Array] | Array, sizes: Sequence[int]) -> list[Arr
 
 
 def aligned(first: PSD, second: PSD) -> tuple[Blocks, Blocks]:
-    """Both matrices as blocks of the finest partition that holds the blocks of each."""
+    """Both as blocks of the finest partition that holds the blocks of each."""
     own = [set(np.cumsum(m.sizes).tolist()) for m in (first, second) if isinstance(m, Blocks)]
     ends = sorted(set.intersection(*own))
     sizes = np.diff([0, *ends]).tolist()

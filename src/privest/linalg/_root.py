@@ -22,7 +22,7 @@ CHUNK_ENTRIES = 2**16  # half a megabyte of doubles: stays in cache during one p
 
 
 def require_range(matrices: Array, what: str, positive: Flags | None = None) -> Array:
-    """Matrices (…, n, n) ≥ 0 whose diagonals (where `positive`) neither over- nor underflowed."""
+    """Matrices (…, n, n) ≥ 0, or NumericalFailure where entries over- or (`positive`) underflow."""
     diagonal = matrices.diagonal(axis1=-2, axis2=-1)
     large = not np.isfinite(matrices).all()
     if not large and (not diagonal.size or diagonal.min() >= TINY):
@@ -41,8 +41,8 @@ def require_range(matrices: Array, what: str, positive: Flags | None = None) -> 
 class InformationRoot:
     """Upper-triangular R (n, n) of an information matrix RᵀR.
 
-    column_scale  (n,): the size of column j if nothing cancelled; the rank is relative to it.
-    tolerance     singular values below it count as zero; `least` is below all of them, if known.
+    column_scale  (n,): size of column j had nothing cancelled; the rank is relative to it.
+    tolerance     singular values below it count as zero; `least`: a known floor of them.
     """
 
     triangle: Array
@@ -52,7 +52,7 @@ class InformationRoot:
 
     @property
     def information(self) -> Array:
-        """RᵀR. Raises NumericalFailure where it leaves the range of numbers (R itself does not)."""
+        """RᵀR. Raises NumericalFailure where it leaves the range of numbers."""
         with np.errstate(over="ignore", invalid="ignore"):
             found = self.triangle.T @ self.triangle
         seen = np.asarray(self.triangle.any(axis=0))
@@ -60,7 +60,7 @@ class InformationRoot:
 
     @cached_property
     def _inverted(self) -> tuple[Array, int]:
-        """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ, and which entry on the diagonal of R is 0, from 1; 0 for none."""
+        """(RᵀR)⁻¹, and the first zero on the diagonal of R, from 1; 0 for none."""
         root, zero = scipy.linalg.lapack.dtrtri(self.triangle)
         with np.errstate(over="ignore", invalid="ignore"):
             return root @ root.T, zero
@@ -80,7 +80,7 @@ class InformationRoot:
 
     @property
     def rank(self) -> int:
-        """Number of directions of θ that are seen."""
+        """Number of identifiable directions of θ."""
         if self.least > self.tolerance or self._surely_full():
             return len(self.triangle)
         values, _, _ = self._scaled
@@ -88,7 +88,7 @@ class InformationRoot:
 
     @property
     def condition(self) -> float:
-        """Condition number of R with columns scaled to their natural size."""
+        """Condition number of R with its columns scaled."""
         values, _, _ = self._scaled
         return float(values[0] / values[-1]) if values[-1] > 0 else np.inf
 
@@ -101,7 +101,7 @@ class InformationRoot:
 
     @property
     def null_space(self) -> tuple[Array, Array, float]:
-        """(units of the columns, the hidden directions in them, how far rounding turned these)."""
+        """(units of the columns, hidden directions in them, their rounding)."""
         values, right, scale = self._scaled
         rank = self.rank
         least = float(values[rank - 1]) if rank else 1.0
@@ -109,19 +109,16 @@ class InformationRoot:
 
     @property
     def row_space(self) -> tuple[Array, Array]:
-        """(units of the columns, an orthonormal basis (n, rank) of what is seen, in them)."""
+        """(units of the columns, orthonormal basis (n, rank) of the row space in them)."""
         _, right, scale = self._scaled
         return scale, right[: self.rank].T
 
     def with_tolerance(self, tolerance: float) -> InformationRoot:
-        """The same root when the rows carry a relative error of their own."""
+        """The same root where the rows carry a relative error."""
         return self if tolerance <= self.tolerance else replace(self, tolerance=tolerance)
 
     def inverse(self, *, graded: bool = False) -> Array:
-        """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ. Raises NotIdentifiable, or NumericalFailure beyond doubles.
-
-        `graded`: rows of full rank but very different weights; only an exact zero in R counts.
-        """
+        """(RᵀR)⁻¹. `graded`: rows of full rank and very different weights; only a zero counts."""
         n = len(self.triangle)
         if not np.diagonal(self.triangle).all() if graded else self.rank < n:
             raise NotIdentifiable(
@@ -133,10 +130,7 @@ class InformationRoot:
 def root_of_rows(
     rows: Array, column_scale: Array | None = None, tolerance: float | None = None
 ) -> InformationRoot:
-    """R from dense rows G (m, n) by QR: backward stable, 2mn² flops.
-
-    `tolerance` defaults to 10·n·eps, the rounding of the QR itself.
-    """
+    """R from dense rows G (m, n) by QR; `tolerance` defaults to its rounding, 10·n·eps."""
     n = rows.shape[1]
     triangle = np.zeros((n, n))
     if len(rows):
@@ -147,10 +141,9 @@ def root_of_rows(
 
 
 def weighted_roots(matrix: Array, weights: Sequence[Array | float]) -> list[InformationRoot]:
-    """R with RᵀR = Hᵀ diag(w) H for each weight w ≥ 0 (a number or a vector of length m).
+    """R with RᵀR = Hᵀ diag(w) H for each weight w ≥ 0, a number or (m,), in one pass over H.
 
-    One pass over H in chunks: the Cholesky factor of the Gram matrix where the columns (scaled to
-    unit length) have a condition number below 100, else a QR of the chunks.
+    Cholesky of the Gram matrix where the scaled columns have a condition below 100, else QR.
     """
     vectors = [w for w in weights if isinstance(w, np.ndarray)]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -193,7 +186,7 @@ def _extreme_root(matrix: Array, weight: Array | float) -> InformationRoot:
 
 
 def _upper(rows: Array) -> Array:
-    """The triangle of a QR, (min(m, n), n): NumPy's own takes longer to clear a small one."""
+    """The triangle of a QR, (min(m, n), n); NumPy's own is slow for small ones."""
     factored = np.asarray(np.linalg.qr(rows, mode="raw")[0]).T[: rows.shape[1]]
     return np.where(_on_or_above(rows.shape[1])[: len(factored)], factored, 0.0)
 
@@ -234,10 +227,7 @@ def _chunks(matrix: Array) -> Iterator[slice]:
 
 
 def weighted_grams(matrix: Array, count: int, weights: Callable[[slice], Array]) -> Array:
-    """Hᵀ diag(w_k) H for k = 0..count−1, (count, n, n), one pass over H.
-
-    `weights(part)` are the weights (count, rows) of a part of the rows.
-    """
+    """Hᵀ diag(w_k) H, (count, n, n), in one pass; `weights(part)`: (count, rows) of these rows."""
     n = matrix.shape[1]
     grams = np.zeros((count, n * n))
     step = max(CHUNK_ENTRIES // max(count, n * n), 1)
@@ -249,7 +239,7 @@ def weighted_grams(matrix: Array, count: int, weights: Callable[[slice], Array])
 
 
 def least_squares(rows: Array, right: Array) -> tuple[Array, InformationRoot]:
-    """θ̂ = argmin ‖G θ − b‖ by QR, and the root of its information; b may have several columns.
+    """θ̂ = argmin ‖G θ − b‖ by QR, b (m,) or (m, k), and the root of its information.
 
     R of [G b] holds Qᵀb beside R of G: for few b no Q is made. Raises NotIdentifiable.
     """

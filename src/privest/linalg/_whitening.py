@@ -25,14 +25,11 @@ from privest.linalg.tolerances import GRADED, rank_tolerance
 
 
 class Whitening(ABC):
-    """The map C⁻¹Lᵀ of a level S = L Lᵀ and a covariance Σ, factored once.
-
-    Rows of coordinates that carry nothing (S singular) or are `absent` are zero.
-    """
+    """C⁻¹Lᵀ, factored once; rows that carry nothing (S singular) or are `absent` are zero."""
 
     @abstractmethod
     def rows(self, right: Array) -> Array:
-        """C⁻¹Lᵀ X for X (m, k): whitened rows."""
+        """C⁻¹Lᵀ X for X (m, k)."""
 
     @abstractmethod
     def whiten(self, release: Array) -> Array:
@@ -91,14 +88,14 @@ class BlockWhitening(Whitening):
 
 
 def _without(rows: Array, absent: Flags | None) -> Array:
-    """The rows, in place, with zeros where they are absent."""
+    """Zeros, in place, in the absent rows."""
     if absent is not None:
         rows[absent] = 0.0
     return rows
 
 
 def _congruences(level: PSD, covariance: PSD) -> Iterator[tuple[Index, Array]]:
-    """(rows of z̃, LᵀΣL) for every group of blocks; the zero columns of L are left out."""
+    """(rows of z̃, LᵀΣL) of every group of blocks, without the zero columns of L."""
     if isinstance(level, Blocks) and isinstance(covariance, Blocks):
         for (rows, _), factor, (_, sigma) in zip(level.groups, level.factors, covariance.groups):
             yield rows[:, : factor.columns], _congruence(factor, sigma)
@@ -124,7 +121,7 @@ def _scaled(stack: Array, unit: Array) -> Array:
 
 
 def _congruence(factor: batched.Factor, sigma: Array) -> Array:
-    """LᵀΣL for stacks; a single triangular L goes to LAPACK's half-price routine."""
+    """LᵀΣL for stacks; LAPACK has a half-price routine for one triangular L."""
     if len(sigma) == 1 and factor.triangular:
         half: Array = np.tril(
             scipy.linalg.lapack.dsygst(sigma[0].T, factor.lower[0], itype=2, lower=1)[0]
@@ -136,20 +133,17 @@ def _congruence(factor: batched.Factor, sigma: Array) -> Array:
 
 
 def whitening(level: PSD, covariance: PSD, absent: Flags | None = None) -> Whitening:
-    """The kernel in the simplest structure that holds both S and Σ.
-
-    absent (m,): coordinates of z̃ that were not released.
-    """
+    """The kernel in the simplest structure; absent (m,): coordinates of z̃ not released."""
     if level.pointwise is not None and covariance.pointwise is not None:
         return PointwiseWhitening(level, covariance, absent)
     return BlockWhitening(level, covariance, absent)
 
 
 def level_root(matrix: Array, level: PSD) -> InformationRoot:
-    """Root of HᵀSH, the information that the level lets through at most."""
+    """Root of HᵀSH."""
     if level.pointwise is not None:
         return weighted_roots(matrix, [level.pointwise])[0]
-    # What the columns would be if nothing cancelled: a hidden direction is rounding beside it.
+    # Size of the columns had nothing cancelled: a hidden direction is rounding beside it.
     scale = np.sqrt(level.diagonal() @ matrix**2)
     spread = max(factor.spread for factor in level.factors) if isinstance(level, Blocks) else 1.0
     tolerance = rank_tolerance(max(matrix.shape)) * spread
@@ -159,8 +153,7 @@ def level_root(matrix: Array, level: PSD) -> InformationRoot:
 def private_root(matrix: Array, level: PSD, covariance: PSD) -> InformationRoot:
     """Root of PI = Hᵀ X H with X = L(LᵀΣL + I)⁻¹Lᵀ (for S, Σ > 0: X = (S⁻¹ + Σ)⁻¹).
 
-    Diagonal S and Σ: one pass over H; positive definite blocks S with diagonal Σ > 0: one more
-    Cholesky (`_parallel_sum_root`); otherwise the kernel.
+    One pass over H for diagonal S and Σ; one Cholesky for blocks S > 0 with diagonal Σ > 0.
     """
     s, sigma = level.pointwise, covariance.pointwise
     if s is not None and sigma is not None:
@@ -173,7 +166,7 @@ def private_root(matrix: Array, level: PSD, covariance: PSD) -> InformationRoot:
 
 
 def pointwise_weight(level: Array | float, variance: Array | float) -> Array | float:
-    """x = s/(1 + sσ²): the information about h_kθ that one measurement lets through."""
+    """x = s/(1 + sσ²): the information of one released measurement about h_kθ."""
     if isinstance(level, float) and isinstance(variance, float):
         level, variance = float(level), float(variance)  # a NumPy number would warn of overflow
         together = level * variance
@@ -188,9 +181,9 @@ def pointwise_weight(level: Array | float, variance: Array | float) -> Array | f
 
 
 def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> InformationRoot | None:
-    """PI with one Cholesky: X = S(S + I)⁻¹ in units of the noise; None where it would lose digits.
+    """PI = Rᵀ(AᵀB)R, H = QR, A = C⁻¹Q, B = C⁻¹SQ, S + I = CCᵀ in units of the noise.
 
-    With H = QR, S + I = CCᵀ, A = C⁻¹Q and B = C⁻¹SQ: PI = Rᵀ(AᵀB)R.
+    None where it would lose digits.
     """
     if not (variance > 0).all():
         return None
@@ -218,10 +211,9 @@ def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> Informa
 def uncorrelated(level: PSD, covariance: PSD) -> PSD:
     """The same S with a factor L for which LᵀΣL is diagonal, Σ the covariance of the measurements.
 
-    With a correlated S the measurements cannot be clipped one by one: I_z(y) = DSD,
-    D = diag(inside), is not ≤ S. The coordinates of u = Lᵀy can: L D Lᵀ ≤ LLᵀ. Each then has a
-    likelihood of its own if Lᵀw has independent entries. L = L₀Q for the level's own factor L₀, Q
-    from the singular vectors of Σ^{½}L₀. O(m³); O(b³) for each block where Σ is diagonal.
+    With a correlated S measurements cannot be clipped one by one: I_z(y) = DSD, D = diag(inside),
+    is not ≤ S. The coordinates of Lᵀy can (L D Lᵀ ≤ LLᵀ), each with a likelihood of its own.
+    L = L₀Q, Q the right singular vectors of Σ^{½}L₀. O(m³); by blocks where Σ is diagonal.
 
     >>> from privest.linalg import psd
     >>> found = uncorrelated(psd([[2.0, 1.0], [1.0, 2.0]], "S"), psd([1.0, 1.0], "Σ"))

@@ -1,8 +1,8 @@
 """The whitening kernel for a stream as it comes: the Cholesky factor of V = A Σ̄ Aᵀ + I by rows.
 
-With V_21 the new rows against the old columns, C_21 = V_21 C_11⁻ᵀ and
-C_22 C_22ᵀ = V_22 − C_21 C_21ᵀ (docs/theory.md 6). A release that looks back b steps needs the last
-b steps only. A state is a few plain arrays (`state`, `restore`).
+    C_21 = V_21 C_11⁻ᵀ ,   C_22 C_22ᵀ = V_22 − C_21 C_21ᵀ       (docs/theory.md 6)
+
+A release that looks back b steps needs the last b steps only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from privest.linalg.sequential import LOST, BandedRows
 from privest.linalg.tolerances import SINGULAR
 from privest.reading import state_array
 
-FEW = 24  # up to so many new rows: one at a time from packed storage; more: matrix products
+FEW = 24  # new rows of a dense level: up to so many one at a time, from packed storage
 
 
 def _require_pivots(pivots: Array) -> None:
@@ -32,8 +32,8 @@ def _require_pivots(pivots: Array) -> None:
 class BandedAppend:
     """Releases that look back `reach` steps of `block` measurements; steps with independent noise.
 
-    The window holds the last `reach` steps: rows of A, Σ, the right-hand side X, C and C⁻¹AX; zeros
-    before the first step. O(b²m² + bmc) memory, O(b²m³) a step.
+    The window holds A, Σ, the right-hand side X, C and C⁻¹AX of the last `reach` steps; zeros
+    before the first. O(b²m² + bmc) memory, O(b²m³) a step.
     """
 
     def __init__(self, reach: int, block: int, columns: int) -> None:
@@ -46,18 +46,18 @@ class BandedAppend:
         self.white: Array = np.zeros((size, columns))
 
     def state(self) -> dict[str, Array]:
-        """Everything that the next steps need."""
+        """The arrays that the next steps need."""
         names = ("rows", "sigma", "right", "lower", "white")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again. Raises InvalidInput for one of other sizes."""
+        """Restore a state. Raises InvalidInput for one of other sizes."""
         own = {name: state_array(state, name, array.shape) for name, array in self.state().items()}
         _require_pivots(np.diagonal(own["lower"]))
         self.rollback(own)
 
     def mark(self) -> object:
-        """Something to go back to with `rollback`."""
+        """The state now, for `rollback`."""
         return {name: array.copy() for name, array in self.state().items()}
 
     def rollback(self, mark: Any) -> None:  # noqa: ANN401 - what `mark` gave
@@ -68,7 +68,7 @@ class BandedAppend:
     def extend(
         self, rows: Array, sigma: Array, right: Array, given: Array, *, natural: bool = True
     ) -> tuple[Array, Array | None]:
-        """C⁻¹(A X + D) of the new steps; `natural`: also |A||X|/diag C, its uncancelled size.
+        """C⁻¹(A X + D) of the new steps; `natural`: also |A||X|/diag C, its size uncancelled.
 
         rows (b + 1, count, m, m) by lag, sigma (count, m, m), right X and given D (count·m, c).
         """
@@ -130,7 +130,7 @@ def _below(band: Array, old: int, near: int) -> Array:
 
 
 def _subtract_gram(band: Array, corner: Array) -> None:
-    """V_22 − C_21 C_21ᵀ in band storage: only the first rows are touched."""
+    """V_22 − C_21 C_21ᵀ in band storage."""
     size = len(corner)
     gram = corner @ corner.T
     for distance in range(min(size, len(band))):
@@ -150,8 +150,8 @@ def _dense_lower(band: Array) -> Array:
 class DenseAppend:
     """Releases that may look back to the beginning: O(k²) a step, O(k²) memory.
 
-    B = A Σ̄^½ and C are lower-triangular, in packed storage row after row. Σ_k^½ is an F_k with
-    F_k F_kᵀ = Σ_k for which B is lower-triangular also within a step (LQ of A_kk F_k).
+    B = A F̄ and C are lower-triangular, packed row after row; F_kF_kᵀ = Σ_k, F_k turned so that B
+    is triangular within a step too (LQ of A_kk F_k).
     """
 
     def __init__(self, widest: int, columns: int) -> None:
@@ -165,7 +165,7 @@ class DenseAppend:
         self.white: Array = np.zeros((8, columns))
 
     def state(self) -> dict[str, Array]:
-        """Everything that the next steps need."""
+        """The arrays that the next steps need."""
         size, used = self.size, self.size * (self.size + 1) // 2
         return {
             "scaled": self.scaled[:used], "lower": self.lower[:used],
@@ -173,7 +173,7 @@ class DenseAppend:
         }  # fmt: skip
 
     def mark(self) -> object:
-        """Something to go back to with `rollback`: rows are only ever appended."""
+        """The size now, for `rollback`: rows are only ever appended."""
         return self.size
 
     def rollback(self, mark: Any) -> None:  # noqa: ANN401
@@ -181,7 +181,7 @@ class DenseAppend:
         self.size = mark
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again. Raises InvalidInput for one of other sizes."""
+        """Restore a state. Raises InvalidInput for one of other sizes."""
         columns = self.right.shape[1]
         right = state_array(state, "right", (None, columns))
         size = len(right)
@@ -197,10 +197,10 @@ class DenseAppend:
         self, rows: Array, halves: Array | list[Array], right: Array, given: Array,
         *, natural: bool = True,
     ) -> tuple[Array, Array | None]:  # fmt: skip
-        """C⁻¹(A X + D) of the new steps; `natural`: also its size had nothing cancelled.
+        """C⁻¹(A X + D) of the new steps; `natural`: also its size uncancelled.
 
-        rows (r, M + r) of A, M measurements so far; halves: a factor of Σ_k for each new step, or a
-        vector of deviations of scalar steps; right X and given D (r, c).
+        rows (r, M + r) of A after M measurements; halves: a factor of Σ_k for each new step, or the
+        deviations of scalar steps; right X and given D (r, c).
         """
         old, new = self.size, len(right)
         self._reserve(old + new)

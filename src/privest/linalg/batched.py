@@ -1,7 +1,7 @@
-"""Cholesky and triangular solves on stacks of equal-size symmetric blocks, shape (B, b, b).
+"""Cholesky and triangular solves on stacks of symmetric blocks (B, b, b).
 
-One block goes to LAPACK; many small ones to NumPy's batched routines, or column by column through
-all of them (`*_of_many`). Nothing is ever added to a diagonal.
+One block goes to LAPACK, many to NumPy's batched routines or column by column (`*_of_many`).
+Nothing is ever added to a diagonal.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import scipy
 from privest.arrays import Array, Flags
 from privest.linalg.tolerances import GRAM_CONDITION, SAFE_PIVOT, rank_tolerance
 
-# OpenBLAS crashes in a threaded dpotrf near 16000 rows: larger matrices are factored in panels,
-# in place.
+# OpenBLAS crashes in a threaded dpotrf near 16000 rows: larger ones are factored in panels.
 LAPACK_LIMIT = 12_000
 
 
@@ -23,11 +22,9 @@ class Factor(NamedTuple):
     """L (B, b, b) with stack = L Lᵀ, zero columns last.
 
     columns     the largest rank in the stack.
-    triangular  L came from Cholesky; every block is numerically positive definite.
-    spread      λ_max/√λ_min of the eigenvalues kept (blocks scaled); rounding turns the range of L
-                by up to m·eps times this.
-    excess      the most negative scaled eigenvalue of each block over its tolerance; below −1 the
-                block is not positive semi-definite.
+    triangular  every block is numerically positive definite, L its Cholesky factor.
+    spread      λ_max/√λ_min of the eigenvalues kept: rounding turns the range of L by m·eps of it.
+    excess      least scaled eigenvalue of each block over its tolerance; < −1: not PSD.
     """
 
     lower: Array
@@ -46,11 +43,10 @@ class Factor(NamedTuple):
 
 
 def cholesky(stack: Array, *, overwrite: bool = False) -> Array | None:
-    """Lower factors L, stack = L Lᵀ, or None if a block is not numerically positive definite.
+    """L with stack = L Lᵀ; None if the least eigenvalue of a scaled block is at most 1e-11.
 
-    That is: scaled to unit diagonal its smallest eigenvalue is at most 1e-11. Pivots above 1e-4 are
-    taken as proof; smaller ones are looked at again. `overwrite` may destroy the stack and leave
-    numbers above the diagonal of L.
+    Pivots above 1e-4 are proof; smaller ones are looked at again. `overwrite` may destroy the stack
+    and leave numbers above the diagonal of L.
     """
     diagonal = np.diagonal(stack, axis1=-2, axis2=-1).copy()
     if not (diagonal > 0).all():
@@ -111,7 +107,7 @@ def solve_lower(lower: Array, right: Array) -> Array:
 def substitute(
     triangle: Array, right: Array, *, lower: bool = False, transposed: bool = False
 ) -> Array:
-    """T⁻¹X, or T⁻ᵀX, for one triangle T (n, n), by BLAS: dtrtrs would wake all threads.
+    """T⁻¹X, or T⁻ᵀX, for one triangle T by BLAS (dtrtrs would wake all threads).
 
     Raises LinAlgError for a zero on the diagonal.
     """
@@ -130,7 +126,7 @@ def substitute(
 
 
 def add_to_diagonal(stack: Array, values: Array | float) -> None:
-    """Add `values` (B, b) or a number on each diagonal, in place."""
+    """Add values (B, b) or a number to each diagonal, in place."""
     diagonal = np.einsum("bii->bi", stack)  # a view
     diagonal += values
 
@@ -138,8 +134,7 @@ def add_to_diagonal(stack: Array, values: Array | float) -> None:
 def factor(stack: Array) -> Factor:
     """S = L Lᵀ for blocks of any rank: Cholesky where positive definite, else eigenvectors.
 
-    Eigenvalues of D^-½ S D^-½, D = diag S, within 1e-11 of the largest count as zero. A negative
-    diagonal entry, or a non-zero row on a zero one, is excess −inf.
+    Eigenvalues of D^-½ S D^-½, D = diag S, within 1e-11 of the largest count as zero.
     """
     lower = cholesky(stack)
     if lower is not None:
@@ -164,9 +159,9 @@ def factor(stack: Array) -> Factor:
 
 
 def cholesky_of_many(stack: Array) -> tuple[Array, Flags]:
-    """L (B, b, b) with stack = L Lᵀ, and (B,) which blocks are positive definite beyond rounding.
+    """L (B, b, b), and (B,) which blocks are positive definite: pivots above 1e-11 of the diagonal.
 
-    Pivots must be above 1e-11 of their diagonal entry. L is the identity for the other blocks.
+    L is the identity for the others.
     """
     count, n, _ = stack.shape
     lower = np.zeros_like(stack)
@@ -193,7 +188,7 @@ def triangular_inverse_of_many(lower: Array) -> Array:
 
 
 def solve_of_many(lower: Array, right: Array) -> Array:
-    """(L Lᵀ)⁻¹ x for x (B, trials, b), by two substitutions."""
+    """(L Lᵀ)⁻¹ x for x (B, trials, b)."""
     n = lower.shape[-1]
     found = right.copy()
     for j in range(n):
@@ -206,10 +201,7 @@ def solve_of_many(lower: Array, right: Array) -> Array:
 
 
 def inverse_of_many(stack: Array) -> tuple[Array, Flags]:
-    """Inverses (B, b, b), and (B,) which are good to about 1e4·b·eps; the others mean nothing.
-
-    By Cholesky with unit diagonal: ‖L⁻¹‖² bounds the condition number.
-    """
+    """Inverses (B, b, b), and (B,) which are good to about 1e4·b·eps (‖L⁻¹‖² bounds cond)."""
     with np.errstate(divide="ignore", invalid="ignore"):  # a zero diagonal: not good
         scale = np.sqrt(stack.diagonal(0, 1, 2))
         unit = stack / scale[:, None, :] / scale[:, :, None]

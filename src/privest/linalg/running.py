@@ -1,11 +1,10 @@
-"""Least squares that rows are added to: the triangle of [G, ζ], updated by QR.
+"""Running least squares: the triangle of [G, ζ], updated by QR.
 
     [R  q]        orthogonally from   [R  q]
     [0  ρ]                            [0  ρ]
                                       [G  ζ]
 
-R is the root of the information GᵀG, R θ̂ = q, and ρ² is the misfit ‖Gθ̂ − ζ‖²: digits are lost
-with cond R, not with its square.
+R is the root of the information GᵀG, R θ̂ = q, and ρ² = ‖Gθ̂ − ζ‖².
 """
 
 from __future__ import annotations
@@ -33,11 +32,10 @@ CHUNK = 16384  # rows at a time: they stay in cache between the products
 
 
 class RunningLeastSquares:
-    """n parameters; rows are whitened (unit noise), one or many at a time.
+    """Least squares of n parameters from whitened rows (unit noise), one or many at a time.
 
     `natural` (n,), the size of each column of R had nothing cancelled, decides the rank until it is
-    full. Later rows that drown what lighter ones revealed are noticed when the rows have grown
-    tenfold: `full` stays, and results are refused.
+    full. Where later rows drown what lighter ones revealed, `full` stays and results are refused.
     """
 
     def __init__(self, parameters: int, tolerance: float | None = None) -> None:
@@ -50,14 +48,14 @@ class RunningLeastSquares:
         self._growth = 0.0  # squared size of the rows since, in these units
 
     def state(self) -> dict[str, Array]:
-        """Everything that the next rows need."""
+        """The arrays that the next rows need."""
         return {
             "triangle": self.triangle, "natural": self.natural, "full": np.array(self.full),
             "per": self._per, "growth": np.array(self._growth),
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again. Raises InvalidInput for one of other sizes."""
+        """Restore a state. Raises InvalidInput for one of other sizes."""
         n = self.parameters
         triangle = state_array(state, "triangle", (n + 1, n + 1))
         natural, per = state_array(state, "natural", (n,)), state_array(state, "per", (n,))
@@ -69,7 +67,7 @@ class RunningLeastSquares:
         self.full, self._growth = full, growth
 
     def mark(self) -> tuple[Array, Array, bool, Array, float]:
-        """Something to go back to with `rollback`."""
+        """The state now, for `rollback`."""
         return self.triangle.copy(order="F"), self.natural, self.full, self._per, self._growth
 
     def rollback(self, mark: tuple[Array, Array, bool, Array, float]) -> None:
@@ -77,7 +75,7 @@ class RunningLeastSquares:
         self.triangle, self.natural, self.full, self._per, self._growth = mark
 
     def add(self, rows: Array, natural: Array | None = None) -> None:
-        """Add whitened rows [G, ζ] (r, n + 1) or their triangle; `natural` (r, n): uncancelled.
+        """Add rows [G, ζ] (r, n + 1) or their triangle; `natural` (r, n): their uncancelled size.
 
         Raises NumericalFailure, and adds nothing, where squares would leave the range of doubles.
         """
@@ -137,12 +135,12 @@ class RunningLeastSquares:
             )
 
     def root(self) -> InformationRoot:
-        """R, and against what its rank is decided."""
+        """R with the scale of its rank."""
         n = self.parameters
         return InformationRoot(self.triangle[:n, :n], self.natural, self.tolerance)
 
     def inverse(self) -> Array:
-        """(RᵀR)⁻¹. Only when `full`. Raises NumericalFailure where it is too large for numbers."""
+        """(RᵀR)⁻¹, when `full`. Raises NumericalFailure beyond the range of numbers."""
         self.require_digits()
         n = self.parameters
         root: Array = scipy.linalg.lapack.dtrtri(self.triangle[:n, :n])[0]
@@ -164,7 +162,7 @@ class RunningLeastSquares:
             refuse_hidden(self.root().hidden, self.natural, names, where, rows)
 
     def solution(self) -> Array:
-        """θ̂ = R⁻¹q. Only when `full`."""
+        """θ̂ = R⁻¹q, when `full`."""
         if self._growth > GROWTH:
             self.require_digits()
         n = self.parameters
@@ -190,7 +188,7 @@ def require_squares(rows: Array) -> None:
 def refuse_hidden(
     hidden: Array, sizes: Array, names: tuple[str, ...], where: str, rows: int
 ) -> Never:
-    """Say which columns take part in the hidden directions, and what to do."""
+    """Raise NotIdentifiable, naming the columns that take part in the hidden directions."""
     if rows < len(names):
         raise NotIdentifiable(
             f"{where}: {rows} row{'s' * (rows != 1)} cannot determine {len(names)} coefficients. "

@@ -1,8 +1,8 @@
 """The whitening kernel for sequences: one factorisation serves every step (docs/theory.md 6).
 
-Step k releases z̃_k = A_k Ȳ_k + e_k. Stacked, A is block lower-triangular and V = A Σ̄ Aᵀ + I = C
-Cᵀ. The factor of a leading block is the leading block of C, so the whitened rows C⁻¹A H̄ and C⁻¹z̃
-give every PI_k and every estimate as cumulative sums.
+Step k releases z̃_k = A_k Ȳ_k + e_k. Stacked, A is block lower-triangular, V = A Σ̄ Aᵀ + I = C Cᵀ,
+and the factor of a leading block of V is that block of C: sums of the rows of C⁻¹A H̄ give every
+PI_k.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Rows(ABC):
 
     @abstractmethod
     def level_diagonal(self) -> Array:
-        """The diagonal of S̄ = AᵀA, (M,): what the whole stream reveals of each measurement."""
+        """The diagonal of S̄ = AᵀA, (M,)."""
 
     @abstractmethod
     def whiten(self, covariance: PSD, right: Array) -> Array:
@@ -49,7 +49,7 @@ class Rows(ABC):
 
 
 class IndependentRows(Rows):
-    """U = 0: A = Lᵀ of a block-diagonal level. The kernel of a single release, O(M)."""
+    """U = 0: A = Lᵀ of a block-diagonal level."""
 
     def __init__(self, level: PSD) -> None:
         self.level = level
@@ -66,10 +66,7 @@ class IndependentRows(Rows):
 
 
 class DenseRows(Rows):
-    """A stored as a matrix: one factorisation of M³/3 flops, any covariance Σ̄.
-
-    `widest` is the largest block size m_k.
-    """
+    """A as a matrix, any covariance Σ̄, M³/3 flops; `widest` is the largest m_k."""
 
     def __init__(self, matrix: Array, widest: int) -> None:
         self.matrix = matrix
@@ -102,7 +99,7 @@ class DenseRows(Rows):
         variance = np.zeros(self.matrix.shape)
         for start in range(0, self.size, PANEL):
             own = slice(start, start + PANEL)
-            # The last column that these rows may use: blocks look ahead within themselves.
+            # Blocks look ahead within themselves.
             stop = min(start + PANEL + self.widest - 1, self.size)
             panel = self.matrix[own, :stop] * diagonal[:stop]
             np.matmul(panel, self.matrix[start:, :stop].T, out=variance[own, start:])

@@ -59,15 +59,12 @@ GROWTH = 100.0
 
 
 def rounding(size: int) -> float:
-    """10·m·eps: a modest multiple of LAPACK's backward error for a matrix of m rows."""
+    """10·m·eps: LAPACK's backward error for a matrix of m rows, with room."""
     return 10.0 * size * EPS
 
 
 def inverse_rounding(matrix: Array) -> float:
-    """The effect of rounding on M⁻¹ = `matrix` (unit diagonal): (1 ± this) of it.
-
-    10·m·eps times its condition number; never more than `UNCERTAIN`.
-    """
+    """Relative rounding of an inverse `matrix`: 10·m·eps·cond, at most `UNCERTAIN`."""
     return min(rounding(len(matrix)) * condition(matrix), UNCERTAIN)
 
 
@@ -81,5 +78,5 @@ def condition(matrix: Array) -> float:
 
 
 def rank_tolerance(size: int) -> float:
-    """Relative size below which an eigenvalue counts as zero: 1e-11, or 10·m·eps if larger."""
+    """Relative size below which an eigenvalue counts as zero: 1e-11, at least 10·m·eps."""
     return max(SINGULAR, rounding(size))

@@ -14,9 +14,7 @@ from privest.linalg.tolerances import ASYMMETRY, LARGEST, SMALLEST, rounding
 
 
 def psd(value: ArrayLike, name: str, *, size: int | None = None) -> PSD:
-    """`value` as a PSD matrix that keeps its structure, checked: finite, symmetric and ≥ 0.
-
-    A number (needs `size`), a vector (diagonal), a matrix, or blocks as an array (K, b, b).
+    """A number (with `size`), a vector (diagonal), a matrix or blocks (K, b, b), checked to be PSD.
 
     >>> psd([[2.0, 1.0], [1.0, 2.0]], "S").rank, psd([[1.0, 1.0], [1.0, 1.0]], "S").rank
     (2, 1)
@@ -41,7 +39,7 @@ def psd(value: ArrayLike, name: str, *, size: int | None = None) -> PSD:
 
 
 def psd_blocks(matrices: Sequence[ArrayLike], name: str) -> PSD:
-    """Check matrices (of any sizes) to stand as blocks along the diagonal."""
+    """Matrices of any sizes as blocks along the diagonal, checked to be PSD."""
     if len(matrices) == 0:
         raise InvalidInput(f"{name} has no blocks.")
     arrays = [
@@ -53,7 +51,7 @@ def psd_blocks(matrices: Sequence[ArrayLike], name: str) -> PSD:
 
 
 def _checked_blocks(stacks: list[Array], name: str) -> PSD:
-    """Blocks from stacks in order: either one stack of all, or one stack a block."""
+    """From one stack of all blocks, or one stack a block."""
     stacks = [_symmetric(stack, name) for stack in stacks]
     if all(_is_diagonal(stack) for stack in stacks):
         diagonal = np.concatenate(
@@ -120,7 +118,7 @@ def _require_semidefinite(matrix: Blocks, name: str) -> None:
 
 
 def require_units(matrix: Array, name: str) -> None:
-    """Raise NumericalFailure where squares of a column of H (m, n) leave the range of doubles."""
+    """NumericalFailure where squares of a column of H (m, n) leave the range of doubles."""
     size = np.abs(matrix).max(axis=0)
     bad = np.flatnonzero((size > LARGEST**0.5) | ((size < SMALLEST**0.5) & (size > 0)))
     if bad.size:
@@ -132,11 +130,7 @@ def require_units(matrix: Array, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Verdict on A ≤ B.
-
-    margin: the smallest eigenvalue of B − A; tolerance: what rounding may take from it; direction:
-    the unit eigenvector of the margin.
-    """
+    """Verdict on A ≤ B: the least eigenvalue of B − A, its tolerance and its eigenvector."""
 
     holds: bool
     margin: float
@@ -148,10 +142,7 @@ class Order:
 
 
 def loewner(lower: ArrayLike | PSD, upper: ArrayLike | PSD, *, rtol: float | None = None) -> Order:
-    """The Loewner order A ≤ B (B − A positive semi-definite): λ_min(B − A) ≥ −rtol·max(‖A‖, ‖B‖).
-
-    `rtol` defaults to 10·n·eps, the rounding of the eigenvalues themselves; give a larger one
-    when A and B carry errors of their own.
+    """The Loewner order A ≤ B: λ_min(B − A) ≥ −rtol·max(‖A‖, ‖B‖); rtol defaults to 10·n·eps.
 
     >>> bool(loewner([[1.0, 0.0], [0.0, 2.0]], [[2.0, 1.0], [1.0, 3.0]]))
     True

@@ -1,7 +1,7 @@
 """Every agent reaches the efficient estimate by talking to its neighbours only (`algo:average`).
 
 **The certificate.** Averaging keeps the mean over agents (W symmetric and stochastic; Chebyshev
-too), so in every round and every coordinate the mean lies between the least and the largest entry:
+too), so in every round the mean lies between the least and the largest entry:
 
     |x_i − x̄| ≤ ω ,   |r_i − r̄| ≤ Ω      entry by entry,  ω, Ω = largest − least over agents.
 
@@ -10,11 +10,10 @@ With r_i = C Cᵀ, θ̂_i = r_i⁻¹x_i and θ* = r̄⁻¹x̄ the efficient esti
     r̄ = C(I − M)Cᵀ ,  Cᵀe = C⁻¹(δx − δr θ̂_i) + M Cᵀe ,   ‖M‖ ≤ η = ‖ |C⁻¹| Ω |C⁻ᵀ| ‖_F
     √N ‖r̄^½ e‖ ≤ √N √(1 + η)/(1 − η) · ‖ |C⁻¹| (ω + Ω|θ̂_i|) ‖      if η < 1, else nothing is known.
 
-The left side is the distance in standard errors of the efficient estimate (its covariance is
-(N r̄)⁻¹): no units, no spectrum of W, any sequence of links. Agents learn ω and Ω by min- and
-max-consensus, exactly, in at most `Graph.reach` rounds (`network.mpi`).
-The solution itself is rounded: Cholesky solves (r_i + E)θ = x_i with |E| ≤ 4(n + 1) eps |C||Cᵀ|
-(Higham 2002, theorem 10.4), and Ω is widened by that.
+The left side is the distance in standard errors of the efficient estimate, of covariance (N r̄)⁻¹:
+no units, no spectrum of W, any sequence of links. Agents learn ω and Ω by min- and max-consensus in
+at most `Graph.reach` rounds (`network.mpi`). Cholesky solves (r_i + E)θ = x_i with
+|E| ≤ 4(n + 1) eps |C||Cᵀ| (Higham 2002, theorem 10.4); Ω is widened by that.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, Index, as_positive
+from privest.arrays import EPS, Array, ArrayLike, as_positive
 from privest.bounds import consensus_bound
 from privest.errors import InvalidInput, NumericalFailure
 from privest.estimator.result import Estimate
@@ -45,16 +44,14 @@ if TYPE_CHECKING:
 class Consensus(Record):
     """Every agent's estimate when all of them are certified; `result(i)` is that of agent i.
 
-    estimates        (N, n) or (N, trials, n): row i is the estimate of agent i.
-    informations     (N, n, n): r_i of every agent, about the mean of all.
+    estimates        (N, n) or (N, trials, n).
+    informations     (N, n, n): r_i, about the mean of all.
     rounds           exchanges with the neighbours.
-    certified_errors (N,) bound on the distance of each agent's estimate from the efficient one, in
-                     standard errors of the efficient one: √((θ̂_i − θ*)ᵀ PI (θ̂_i − θ*)).
-    method, agents   as used.
-    predicted_rounds upper bound on `rounds` from the spectrum of W, up to the 5 % between two looks
-                     at the certificate; None where λ_2 is not known.
+    certified_errors (N,) bounds on √((θ̂_i − θ*)ᵀ PI (θ̂_i − θ*)), the distance from the efficient
+                     estimate in its standard errors.
+    predicted_rounds upper bound on `rounds` from the spectrum of W, up to 5%; None: not known.
     trace            (rounds + 1, …) estimates of every round (NaN until r_i,k > 0), if asked for.
-    simulated        whether any agent's release was; None where it is not known.
+    simulated        whether any agent's release was; None: not known.
     """
 
     estimates: Array
@@ -102,21 +99,18 @@ def consensus(
 
         x_{i,k} = Σ_j a_ij x_{j,k−1} ,  r_{i,k} = Σ_j a_ij r_{j,k−1} ,  θ̂_{i,k} = r_{i,k}⁻¹x_{i,k}
 
-    Symbols
-        contributions  (x_i, r_i) of every agent, made of its release only (`Sensor.contribution`).
-        graph          a Graph, a networkx graph, or `TimeVarying` links.
-        method         "plain", or "chebyshev" (the default where W is fixed): same messages, about
-                       √gap times the rounds.
-        weights        W (N, N), dense or sparse, on the edges of the graph; Metropolis if left out.
-        tolerance      in standard errors of the efficient estimate, for every agent and trial.
-                       Double precision reaches 1e-9 with a hundred agents, 1e-7 with 10⁵.
-        max_rounds     the most rounds; then NumericalFailure, never a silent half result.
-    Guarantees: |θ̂_i − θ*| ≤ `certified_errors`, whatever the spectrum. No agent has an estimate
-    while its r_i,k is not positive definite.
-    Counting: agents learn the spread that the certificate needs by max-consensus, at most
-    `Graph.reach` more rounds, which may run alongside; `rounds` does not include them.
+    contributions  (x_i, r_i) of every agent, made of its release only (`Sensor.contribution`).
+    graph          a Graph, a networkx graph, or `TimeVarying` links.
+    method         "plain", or "chebyshev" (the default where W is fixed): same messages, about √gap
+                   times the rounds.
+    weights        W (N, N), dense or sparse, on the edges of the graph; by default Metropolis.
+    tolerance      in standard errors of the efficient estimate, for every agent and trial. Double
+                   precision reaches 1e-9 with a hundred agents, 1e-7 with 10⁵.
+    max_rounds     the most rounds; then NumericalFailure.
+    Guarantees: |θ̂_i − θ*| ≤ `certified_errors`, whatever the spectrum. `rounds` does not count the
+    max-consensus of the certificate, which may run alongside.
     Raises NotIdentifiable if all sensors together do not show θ.
-    Cost: one product W X a round, X (N, trials·n + n(n+1)/2); θ̂ is solved for once, at the end.
+    Cost: one product W X a round, X (N, trials·n + n(n+1)/2).
     Source: `algo:average`, `thm:eff/fusion` and its time-varying remark; Chebyshev is ours.
     """
     asked = as_positive(tolerance, "tolerance")
@@ -130,10 +124,9 @@ def consensus(
     spectrum = _rounds.known_spectrum(net, way)
     predicted = None if spectrum is None else mean.predicted(asked, way, spectrum)
     limit = _rounds.most_rounds(max_rounds, predicted)
-    start, net, order = _rounds.cache_friendly(start, net)
     passing, seen = _rounds.states(start, net, way, spectrum), list[Array]()
     if trace:
-        passing = _traced(passing, shape, order, seen)
+        passing = _traced(passing, shape, seen)
 
     def judge(k: int, now: Array, wide: Array) -> tuple[float, tuple[Array, Array, Array] | None]:
         apart = mean.error(wide)
@@ -143,7 +136,7 @@ def consensus(
             mean.require_kept(mean.error(drift), asked)
         if apart > asked:
             return apart, None
-        # Each agent judges by its own r_i; the common test came first because it is cheap.
+        # Each agent judges by its own r_i; the common test is cheap.
         x, r = unpacked(now, shape[-1])
         x = x.reshape(len(x), -1, shape[-1])
         theta, errors = certified(x, r, *mean.parts(wide + drift))
@@ -151,7 +144,7 @@ def consensus(
 
     k, found = _rounds.certified_round(passing, mean.radius, judge, asked, limit)
     assert found is not None
-    theta, r, errors = (_rounds.restored(part, order) for part in found)
+    theta, r, errors = found
     return Consensus(
         estimates=theta.reshape(shape),
         informations=r,
@@ -178,15 +171,14 @@ def average(
 
         x_i,0 = y_i + d_i ,  d_i ~ N(0, 1/S_i) ;   then average consensus of the x_i
 
-    Symbols: release of the values y (N,), one for each agent, at a number or a diagonal (S_i)
-    (`Sensor(np.ones((N, 1)), noise, level).simulate(y, rng)`); its level if it was read from a
-    record; the rest as in `consensus`. An agent without a value (NaN) passes messages on, and the
-    average is that of the others.
+    release  of the values y (N,), one for each agent, at a number or a diagonal (S_i)
+             (`Sensor(np.ones((N, 1)), noise, level).simulate(y, rng)`). An agent without a value
+             (NaN) passes messages on; the average is that of the others.
+    level    of a release that was read from a record; the rest as in `consensus`.
     Guarantees: `estimates` (N, 1) are unbiased for (1/N)Σ y_i with the variance (v/N²)Σ 1/S_i, the
     floor of `coro:consensus` for v = 1 (a real release has v = 1 + 3g²/4), up to `tolerance`
-    standard errors. I_Z(Y) = diag(S_i) for all messages of all rounds: every later message is a
-    function of the x_j,0. The floor is meant jointly, I_Z(Y) ≤ diag(S_i): under per-agent
-    constraints [I_Z(Y)]_ii ≤ S_i alone, correlated noise beats it by up to a factor N.
+    standard errors. I_Z(Y) = diag(S_i) for all messages of all rounds, functions of the x_j,0. The
+    floor is joint: under [I_Z(Y)]_ii ≤ S_i alone correlated noise beats it by up to a factor N.
     Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal.
     Source: `coro:consensus`; docs/networks.md.
     """
@@ -214,19 +206,14 @@ def average(
     return consensus(parts, graph, method=method, tolerance=tolerance, max_rounds=max_rounds)
 
 
-def _traced(
-    passing: Iterator[Array], shape: tuple[int, ...], order: Index | None, seen: list[Array]
-) -> Iterator[Array]:
-    """The same states; the estimates θ̂_i,k of every round, NaN until r_i,k > 0, go into `seen`.
-
-    (Chebyshev weights are negative in early rounds, so r_i,k can be indefinite.)
-    """
+def _traced(passing: Iterator[Array], shape: tuple[int, ...], seen: list[Array]) -> Iterator[Array]:
+    """The same states; the estimates θ̂_i,k of every round, NaN until r_i,k > 0, go into `seen`."""
     for now in passing:
         x, r = unpacked(now, shape[-1])
         lower, ready = batched.cholesky_of_many(r)
         theta = batched.solve_of_many(lower, x.reshape(len(x), -1, shape[-1]))
         theta[~ready] = np.nan
-        seen.append(_rounds.restored(theta.reshape(shape), order))
+        seen.append(theta.reshape(shape))
         yield now
 
 
@@ -234,13 +221,13 @@ def _traced(
 
 
 def centre(values: Array) -> Array:
-    """The mean over agents, summed in extended precision: the yardstick of what rounding moved."""
+    """The mean over agents, summed in extended precision."""
     total = values.sum(axis=0, dtype=np.longdouble)
     return np.asarray(total / len(values), dtype=np.float64)
 
 
 def radius(start: Array, mean: Array) -> Array:
-    """2‖X_0 − X̄‖, column by column (d,), with room for rounding: no spread is ever larger."""
+    """2‖X_0 − X̄‖ by columns (d,), with room for rounding: no spread is ever larger."""
     far = np.linalg.norm(start - mean, axis=0)
     return np.asarray(2.0 * far * (1.0 + 1e-6) + 1e-6 * np.abs(mean))
 
@@ -248,10 +235,9 @@ def radius(start: Array, mean: Array) -> Array:
 def certified(
     x: Array, r: Array, x_spread: Array, r_spread: Array, agents: int | None = None
 ) -> tuple[Array, Array]:
-    """Every agent's estimate (N, trials, n) and its certificate (N,), the largest over trials.
+    """Estimates (N, trials, n), certificates (N,) of the worst trial; NaN and inf: not known.
 
-    NaN and inf where nothing is known yet. x (N, trials, n), r (N, n, n); x_spread ω (trials, n),
-    r_spread Ω (n, n). For one agent alone: N = 1 and `agents` the number of agents of the network.
+    x (N, trials, n), r (N, n, n), ω (trials, n), Ω (n, n); `agents` of the network, if not N.
     """
     count = len(x) if agents is None else agents
     lower, ready = batched.cholesky_of_many(r)
@@ -272,9 +258,7 @@ def certified(
 def common_error(x: Array, r: Array, x_spread: Array, r_spread: Array, agents: int) -> float:
     """The same for all agents at once, from the mean: x (trials, n), r (n, n) positive definite.
 
-        √N ‖r̄^½ e‖ ≤ √N ‖ |C⁻¹| (ω + Ω|θ*|) ‖ / (1 − η) ,   r̄ = C Cᵀ
-
-    One small factorisation instead of N: the simulation looks at this before it asks every agent.
+    √N ‖r̄^½ e‖ ≤ √N ‖ |C⁻¹| (ω + Ω|θ*|) ‖ / (1 − η) ,   r̄ = C Cᵀ
     """
     rounded = _solution_rounding(np.linalg.cholesky(r))
     length, eta = slopes(x, r, x_spread, r_spread + rounded, agents)
@@ -300,9 +284,7 @@ def _solution_rounding(lower: Array) -> Array:
 
 
 class NetworkMean:
-    """Facts that only a simulation knows: the mean over all agents, and distances from it.
-
-    x̄ and r̄ of the start X_0 (N, d); distances in standard errors of θ* = r̄⁻¹x̄.
+    """x̄ and r̄ of the start X_0 (N, d), and distances in standard errors of θ* = r̄⁻¹x̄.
 
     Raises NotIdentifiable if all agents together do not show θ.
     """
@@ -321,7 +303,7 @@ class NetworkMean:
         return x.reshape(-1, self.shape[-1]), r
 
     def error(self, spread: Array) -> float:
-        """The certificate that all agents share, for entries within `spread` (d,) of the mean."""
+        """The common certificate for entries within `spread` (d,) of the mean."""
         return common_error(self.x, self.r, *self.parts(spread), self.agents)
 
     def drift(self, values: Array) -> Array:
@@ -347,10 +329,9 @@ class NetworkMean:
             )
 
     def predicted(self, tolerance: float, method: Method, spectrum: Spectrum) -> int:
-        """Rounds after which the bound ‖X_k − X̄‖ ≤ c_k‖X_0 − X̄‖ alone meets the certificate.
+        """Rounds after which the bound ‖X_k − X̄‖ ≤ c_k‖X_0 − X̄‖ meets the certificate t.
 
-        The spread of a coordinate is at most 2‖X_k − X̄‖; for spreads 2c‖X_0 − X̄‖ the certificate
-        is c a/(1 − c b), so that c = t/(a + t b) meets a tolerance t.
+        It is c a/(1 − c b) for spreads 2c‖X_0 − X̄‖, so that c = t/(a + t b).
         """
         wide = self.parts(self.radius)
         a, b = slopes(self.x, self.r, *wide, self.agents)

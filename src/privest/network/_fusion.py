@@ -24,11 +24,9 @@ def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Estima
         θ̂ = (Σ_i G_iᵀG_i)⁻¹ Σ_i G_iᵀζ_i ,   covariance (Σ_i G_iᵀG_i)⁻¹
 
     Guarantees: unbiased; for Gaussian noise its covariance is the bound of `joint_model`, the floor
-    for every mechanism with I_{z_i}(y_i) ≤ S_i (for real releases to within 3·2⁻²², the variance
-    that discrete noise and rounding add, which is counted).
+    for every mechanism with I_{z_i}(y_i) ≤ S_i (for real releases to within 3·2⁻²², counted).
     Raises NotIdentifiable, with the hidden directions, if the sensors together do not show θ.
-    Numerics: QR of the stacked whitened rows, O(Σ m_i n²).
-    Source: `algo:average/priv`, `algo:average/eff`, `thm:eff/fusion`.
+    Source: `algo:average/priv`, `algo:average/eff`, `thm:eff/fusion`. O(Σ m_i n²), by QR.
     """
     _require_sensors(sensors)
     if len(releases) != len(sensors):
@@ -67,7 +65,7 @@ def _stacked(sensors: Sequence[Sensor]) -> LinearModel:
 
 
 def _classical(sensors: Sequence[Sensor]) -> Array | None:
-    """Σ_CR of all measurements; None where there is none, or double precision does not reach it."""
+    """Σ_CR of all measurements, or None."""
     try:
         return classical_bound(_stacked(sensors))
     except (InfiniteInformation, NotIdentifiable, NumericalFailure):
@@ -75,10 +73,7 @@ def _classical(sensors: Sequence[Sensor]) -> Array | None:
 
 
 def _floor(covariance: Array, sensors: Sequence[Sensor], views: Sequence[View]) -> Array | None:
-    """Σ'_PPCR of what was released; None where it is not known.
-
-    It is the covariance where all noise has variance 1, else that of the same rows with unit noise.
-    """
+    """Σ'_PPCR of what was released, the covariance with unit noise; None if w is not Gaussian."""
     if not all(sensor.model.noise.gaussian for sensor in sensors):
         return None
     if all(view.variance == 1.0 for view in views):
@@ -88,7 +83,7 @@ def _floor(covariance: Array, sensors: Sequence[Sensor], views: Sequence[View]) 
 
 
 def _sampling(covariance: Array, views: Sequence[View]) -> Array | None:
-    """The covariance without what the release noise e_i adds; None where that is not cheap."""
+    """The covariance without the part of the privacy noise; None where that is not cheap."""
     shares = [view.release_share for view in views]
     known = [share for share in shares if share is not None]
     if len(known) < len(shares):

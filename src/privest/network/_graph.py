@@ -30,10 +30,9 @@ TOLERANCE = 1e-12  # rounding in weights that a user computed; then made exact
 
 
 class Graph:
-    """N agents 0 … N−1 and undirected edges (i, j), i < j, each once.
+    """N agents 0 … N−1 and undirected edges (i, j), connected or not.
 
-    `Graph(edges, agents)`: pairs of numbers; repeated and reversed pairs are one edge, an edge from
-    an agent to itself is refused. `names` are used in messages only. It need not be connected.
+    Repeated and reversed pairs are one edge; `names` of agents are used in messages only.
 
     >>> Graph([(0, 1), (1, 2), (2, 1)], agents=3)
     Graph(3 agents, 2 edges)
@@ -57,7 +56,7 @@ class Graph:
 
     @classmethod
     def from_networkx(cls, graph: object) -> Graph:
-        """The undirected graph of networkx; agents in the order of its nodes, loops left out."""
+        """A graph of networkx; agents in the order of its nodes, loops left out."""
         try:
             import networkx
         except ImportError as missing:
@@ -134,9 +133,7 @@ class Graph:
 
     @cached_property
     def reach(self) -> int:
-        """The most rounds a message needs between any two agents is at most this: twice the
-        eccentricity of agent 0, one breadth-first search. Connected graphs only.
-        """
+        """Bound on the rounds between any two agents: twice the eccentricity of agent 0."""
         self.require_connected()
         hops = scipy.sparse.csgraph.shortest_path(
             self.adjacency, directed=False, unweighted=True, indices=0
@@ -145,7 +142,7 @@ class Graph:
         return min(2 * farthest, max(self.agents - 1, 0))
 
     def require_connected(self, what: str = "the graph") -> None:
-        """Raise InvalidInput naming the components of a graph that falls apart."""
+        """Raise InvalidInput, naming the components, where it is not connected."""
         if self.connected:
             return
         parts = [f"{{{self.listed(part)}}}" for part in self.components[:SHOWN]]
@@ -157,11 +154,11 @@ class Graph:
         )
 
     def name(self, agent: int) -> str:
-        """The name of an agent for a message."""
+        """The name of an agent."""
         return str(agent) if self.names is None else repr(self.names[agent])
 
     def listed(self, agents: Iterable[int]) -> str:
-        """Some agents for a message."""
+        """The names of some agents."""
         members = list(agents)
         text = ", ".join(self.name(int(k)) for k in members[:SHOWN])
         return text + (f", … {len(members) - SHOWN} more" if len(members) > SHOWN else "")
@@ -193,7 +190,7 @@ def _pairs(edges: ArrayLike) -> Index:
 
 
 def _require_agents_of(pairs: Index, count: int) -> None:
-    """Every edge links two different agents that there are."""
+    """InvalidInput where an edge does not link two different agents."""
     if len(pairs) and (pairs.min() < 0 or pairs.max() >= count):
         raise InvalidInput(
             f"the agents are numbered 0 … {count - 1}; an edge names agent "
@@ -220,8 +217,8 @@ class Weights:
 
         a_ij = a_ji > 0 on edges, a_ii = 1 − Σ_j a_ij > 0
 
-    The paper allows a_ii = 0; then an even ring never converges, so it is refused here.
-    Symbols: `edge_weights` a_ij in the order of `graph.edges`.
+    `edge_weights`: a_ij in the order of `graph.edges`. The paper allows a_ii = 0, with which an
+    even ring never converges.
     """
 
     def __init__(self, graph: Graph, edge_weights: Array) -> None:
@@ -250,7 +247,7 @@ class Weights:
         return _assembled(self.graph.edges, self.edge_weights, self.edge_weights, self.own_weights)
 
     def of(self, agent: int) -> tuple[Index, Array]:
-        """The neighbours of an agent and their weights: all that it needs to take part."""
+        """The neighbours of an agent and their weights."""
         table = self.matrix
         row = slice(table.indptr[agent], table.indptr[agent + 1])
         others = table.indices[row] != agent
@@ -264,10 +261,10 @@ def metropolis(graph: Graph) -> Weights:
 
 
 def weights_on(graph: Graph | object, matrix: ArrayLike | AnySparse | None) -> Weights:
-    """Metropolis weights of a connected graph, or those of a user's W, dense or sparse.
+    """Metropolis weights of a connected graph, or those of a given W, dense or sparse.
 
-    Symmetry and row sums of W may be off by 1e-12 (rounding): the two a_ij are averaged and a_ii is
-    taken from them; an error left in a row sum would move the average every round.
+    W may be off by 1e-12 (rounding): the two a_ij are averaged and a_ii is taken from them, since
+    an error of a row sum would move the average every round.
     """
     net = as_graph(graph)
     net.require_connected()
@@ -341,27 +338,21 @@ class Fixed:
         self.table, self.agents = table, table.shape[0]
 
     def matrix(self, k: int) -> Sparse:
-        """W (N, N), whatever the round k."""
+        """W (N, N) of round k."""
         return self.table
-
-    def reordered(self, order: Index) -> Fixed:
-        """The same links of agents renumbered: new agent a is old agent order[a]."""
-        return Fixed(self.table[order][:, order].tocsr())
 
 
 class TimeVarying:
     """W_0, W_1, …: links that come and go by a plan, or fail at random.
 
-    graphs  Graphs (or networkx graphs) of the same agents, in turn: round k uses graph k mod T,
-            with Metropolis weights. Any one of them may be disconnected; their union must not be
-            (joint connectivity), else InvalidInput names the components.
-    loss    in [0, 1): probability with which each link fails in each round, independently. A link
-            is used by both agents or by neither, as in an acknowledged exchange; the weight a_ij of
-            a failed link stays with both.
-    rng     decides which links fail (a seed or a Generator): never the mechanism's noise.
+    graphs  Graphs (or networkx graphs) of the same agents: round k uses graph k mod T, with
+            Metropolis weights. Their union must be connected.
+    loss    in [0, 1): probability with which each link fails in each round, for both of its agents;
+            its weight a_ij stays with them.
+    rng     decides which links fail (a seed or a Generator).
 
-    Every W_k is symmetric and stochastic, so the average is kept, and every agent converges to it
-    (Olshevsky and Tsitsiklis 2009; with loss: with probability one).
+    Every W_k is symmetric and stochastic, so every agent converges to the average (Olshevsky and
+    Tsitsiklis 2009; with loss: with probability one).
     """
 
     def __init__(
@@ -387,7 +378,7 @@ class TimeVarying:
         self._plan = [metropolis(each) for each in plan]
 
     def matrix(self, k: int) -> Sparse:
-        """W_k (N, N). Asked once for every round, in order."""
+        """W_k (N, N), asked for once a round, in order."""
         weights = self._plan[k % len(self._plan)]
         if self._rng is None:
             return weights.matrix
@@ -402,7 +393,7 @@ AnyLinks = TimeVarying | Graph | object  # object: a networkx graph
 
 
 def as_links(graph: AnyLinks, weights: ArrayLike | AnySparse | None = None) -> Links:
-    """Time-varying links as they are; a graph with its weights is fixed."""
+    """Time-varying links as they are, a graph with its weights."""
     if not isinstance(graph, TimeVarying):
         return Fixed(weights_on(graph, weights).matrix)
     if weights is not None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 import numpy as np
 import scipy
 
-from privest.arrays import Array, Index, as_choice, as_count
+from privest.arrays import Array, as_choice, as_count
 from privest.errors import InvalidInput, NumericalFailure
 from privest.network._graph import Fixed, Links
 
@@ -34,7 +34,6 @@ METHODS: tuple[str, ...] = get_args(Method)
 DENSE = 800  # agents up to which all eigenvalues are computed
 NARROW = 1e9  # N·bandwidth² up to which a factorisation of I − W is cheap
 MARGIN = 0.01  # below the Lanczos value of λ_N, whose error is 1e-3
-LARGE = 10_000  # agents from which a cache-friendly numbering pays
 PATIENCE = 20  # the certificate is looked at every k/PATIENCE rounds: at most 5 % too many
 MOST_ROUNDS = 1_000_000
 
@@ -43,7 +42,7 @@ MOST_ROUNDS = 1_000_000
 
 
 def packed(x: Array, r: Array) -> Array:
-    """[x, upper triangle of r] as one vector: what an agent sends. x (..., n), r (..., n, n)."""
+    """[x, upper triangle of r], the vector of an agent: x (..., n), r (..., n, n)."""
     above = np.triu_indices(r.shape[-1])
     return np.concatenate([x, r[..., above[0], above[1]]], axis=-1)
 
@@ -67,9 +66,8 @@ class Spectrum:
         plain        ‖x_k − x̄‖ ≤ ρ^k ‖x_0 − x̄‖ ,               ρ = max(|λ_2|, |λ_N|) = 1 − gap
         Chebyshev    ‖x_k − x̄‖ ≤ ‖x_0 − x̄‖ / T_k(1/q) ,        1/q = 1 + 2(1 − λ_2)/(λ_2 − λ_N)
 
-    (Euclidean norm over agents.) Values that are off cost rounds, never correctness: averaging
-    stops by a certificate that does not use them (λ_N too large makes Chebyshev diverge, which it
-    notices).
+    (Euclidean norm over agents.) Errors of these values cost rounds, never correctness: the
+    certificate does not use them.
     """
 
     lowest: float
@@ -111,13 +109,11 @@ class Spectrum:
 
 
 def spectrum_of(matrix: Sparse) -> Spectrum:
-    """λ_2 and λ_N of a checked W: all eigenvalues up to 800 agents; beyond, λ_2 from a
-    factorisation of I − W for thin graphs (chains, rings) and by Lanczos for the others.
+    """λ_2 and λ_N of W: all eigenvalues up to 800 agents; beyond, λ_2 from a factorisation of I − W
+    for thin graphs (chains, rings) and by Lanczos for the others (about 100 products).
 
-    λ_N comes out too low by up to 0.01 on purpose: Chebyshev averaging diverges if an eigenvalue
-    lies below the interval, and hardly slows down if the interval is a little too long.
-    Cost for N = 10⁵ agents with 20 neighbours: about 100 products (seconds). Raises
-    NumericalFailure where neither works.
+    λ_N is too low by up to 0.01 on purpose: Chebyshev averaging diverges if an eigenvalue lies
+    below the interval. Raises NumericalFailure where neither works.
     """
     count = matrix.shape[0]
     if count == 1:
@@ -189,7 +185,7 @@ def _bandwidth(matrix: Sparse) -> float:
 
 
 def chosen(method: Method | None, links: Links) -> Method:
-    """Chebyshev for fixed links, plain otherwise; refuses Chebyshev where W changes."""
+    """The method, by default Chebyshev for fixed links and plain otherwise."""
     if method is not None:
         as_choice(method, METHODS, "method")
     fixed = isinstance(links, Fixed)
@@ -204,10 +200,7 @@ def chosen(method: Method | None, links: Links) -> Method:
 def states(
     start: Array, links: Links, method: Method, spectrum: Spectrum | None
 ) -> Iterator[Array]:
-    """X_0, X_1, … (N, d), without end. Each is the caller's until the next but one is asked for.
-
-    Cost a round: one product W X; Chebyshev two passes over X more. The working set is three X.
-    """
+    """X_0, X_1, … (N, d), without end; each is the caller's until the next but one is asked for."""
     if method == "plain" or spectrum is None:
         return _plain(start, links)
     return _chebyshev(start, links.matrix(0), spectrum)
@@ -223,8 +216,8 @@ def certified_round(
     """The first round k that `judge` certifies within the tolerance, and its finding.
 
     `judge` is given k, X_k and its spread (d,), every k/20 rounds and at the `limit`, and returns
-    the certificate in standard errors and its finding. No spread is ever above `radius` (d,):
-    averaging takes no agents apart; Chebyshev does if an eigenvalue lies below its interval.
+    the certificate in standard errors and its finding. A spread above `radius` (d,) shows that an
+    eigenvalue lies below the interval of Chebyshev averaging.
     """
     look = 0
     for k, now in enumerate(passing):
@@ -250,14 +243,14 @@ def certified_round(
 
 
 def most_rounds(asked: int | None, predicted: int | None) -> int:
-    """When to give up."""
+    """The most rounds to try."""
     if asked is not None:
         return as_count(asked, "max_rounds", least=0)
     return MOST_ROUNDS if predicted is None else 2 * predicted + 100
 
 
 def known_spectrum(net: Links, method: Method) -> Spectrum | None:
-    """λ_N and λ_2: needed by Chebyshev; for plain averaging a forecast, so only where cheap."""
+    """λ_N and λ_2, for Chebyshev; for plain averaging, which only predicts by them, where cheap."""
     if isinstance(net, Fixed) and (method == "chebyshev" or net.agents <= DENSE):
         return spectrum_of(net.table)
     return None
@@ -273,8 +266,8 @@ def _plain(start: Array, links: Links) -> Iterator[Array]:
 
 def _chebyshev(start: Array, table: Sparse, spectrum: Spectrum) -> Iterator[Array]:
     moved = table * spectrum.stretch
-    # P = I + (W − I)/(1 − m), the diagonal from the rest: an error of the row sums that all agents
-    # share would grow with the rounds and move the average.
+    # P = I + (W − I)/(1 − m), the diagonal from the rest: an error of the row sums would move the
+    # average, more with every round.
     moved.setdiag(1.0 - (moved.sum(axis=1) - moved.diagonal()))
     scaled, scale = moved.copy(), 1.0
     yield start
@@ -289,25 +282,3 @@ def _chebyshev(start: Array, table: Sparse, spectrum: Spectrum) -> Iterator[Arra
         before *= 1.0 - factor
         later += before
         before, now, k = now, later, k + 1
-
-
-def cache_friendly(values: Array, links: Links) -> tuple[Array, Links, Index | None]:
-    """Large fixed graphs in reverse Cuthill-McKee order: neighbours lie close in memory.
-
-    Returns X and the links renumbered, and the order: row a is agent order[a]; see `restored`.
-    """
-    if links.agents < LARGE or not isinstance(links, Fixed):
-        return values, links, None
-    table = links.matrix(0)
-    found = scipy.sparse.csgraph.reverse_cuthill_mckee(table, symmetric_mode=True)
-    order = np.asarray(found, dtype=np.intp)
-    return values[order], links.reordered(order), order
-
-
-def restored(values: Array, order: Index | None) -> Array:
-    """Rows back in the numbering of the user."""
-    if order is None:
-        return values
-    result = np.empty_like(values)
-    result[order] = values
-    return result

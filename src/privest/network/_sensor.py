@@ -24,9 +24,7 @@ from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record
 from privest.release import ReleaseRecord
 
-# Measurements up to which a sensor whose covariance or level is not diagonal works with m×m
-# matrices.
-SMALL = 256
+SMALL = 256  # measurements up to which m×m matrices are formed
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,10 +51,9 @@ class Contribution(Record):
 
         x (n,) or (trials, n) = H_iᵀ(S_iΣ_i + I)⁻¹z_i ,   r (n, n) = H_iᵀ(S_iΣ_i + I)⁻¹S_iH_i ,
 
-    the unit being the variance of the release noise. Contributions add: the sum of some is that of
-    the sensors together, and `result` the efficient estimate from them.
-    r (N, n, n) with x (N, n) or (N, trials, n): those of N agents, for very many.
-    simulated: whether a release was; None where it is not known.
+    the unit being the variance of the privacy noise. The sum of some is that of the sensors
+    together, and `result` the efficient estimate from them. r (N, n, n) with x (N, n) or
+    (N, trials, n): those of N agents. simulated: whether a release was; None: not known.
 
     >>> import privest as pv
     >>> sensor, rng = Sensor([[1.0]], pv.noise.Gaussian(cov=0.5), 2.0), np.random.default_rng(0)
@@ -123,7 +120,7 @@ class Contribution(Record):
 
 
 def _any_simulated(parts: Sequence[bool | None]) -> bool | None:
-    """True if any was, None where of one it is not known."""
+    """True if any was, else None if one is not known."""
     return None if True not in parts and None in parts else True in parts
 
 
@@ -145,7 +142,7 @@ def _require_pair(x: Array, r: Array) -> None:
 
 
 def not_identifiable(r: Array, who: str) -> NotIdentifiable:
-    """The error for an information r (n, n) that is singular, with the hidden directions."""
+    """The error of a singular information r (n, n), with the hidden directions."""
     diagonal = np.diagonal(r)
     unit = np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
     values, vectors = np.linalg.eigh(r * unit[:, None] * unit)
@@ -160,11 +157,9 @@ def not_identifiable(r: Array, who: str) -> NotIdentifiable:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A model through a level, with release noise of variance v, some coordinates absent.
+    """A model through a level, with privacy noise of variance v, some coordinates absent.
 
-        G = C⁻¹LᵀH ,   ζ = C⁻¹z̃ ,   CCᵀ = LᵀΣL + v I = v (Lᵀ(Σ/v)L + I)
-
-    The same L for every v: the coordinates of z̃ are those of the mechanism.
+    G = C⁻¹LᵀH ,   ζ = C⁻¹z̃ ,   CCᵀ = LᵀΣL + v I = v (Lᵀ(Σ/v)L + I)
     """
 
     model: LinearModel
@@ -191,10 +186,7 @@ class View:
 
     @cached_property
     def release_share(self) -> Array | None:
-        """v GᵀC⁻¹C⁻ᵀG (n, n): the part of the variance of Gᵀζ that is e; the rest is w.
-
-        None for more than 256 measurements whose level or noise ties them together.
-        """
+        """v GᵀC⁻¹C⁻ᵀG (n, n): the variance of Gᵀζ due to e; None where that is not cheap."""
         if self.level.pointwise is not None and self.model.covariance.pointwise is not None:
             half = self.kernel.whiten(self.rows)  # C is diagonal
         elif self.model.readings <= SMALL:
@@ -218,7 +210,7 @@ class View:
 
 
 def absent_coordinates(values: Array, level: PSD) -> Flags | None:
-    """(m,): where z̃ (trials, r) is NaN, of measurements that were missing; None: nowhere."""
+    """(m,): where z̃ (trials, r) is missing (NaN); None: nowhere."""
     gone = np.isnan(values)
     if not gone.any():
         return None
@@ -238,15 +230,13 @@ class Sensor:
         z̃_i = L_iᵀy_i + e_i ,  e_i ~ N(0, I) ;   [G_i, ζ_i] = C_i⁻¹[L_iᵀH_i, z̃_i] ,
         C_iC_iᵀ = L_iᵀΣ_iL_i + I ;   x_i = G_iᵀζ_i ,  r_i = G_iᵀG_i
 
-    Symbols: matrix H_i (m_i, n), noise the law of w_i, level S_i (any rank; PrivacyLevel(0.0) is an
-    agent that only passes messages on). H_i, Σ_i, S_i are public, and so is the `range` of the
-    measurements: beyond it they are clipped (`mechanism.GaussianMechanism`).
-    `information` is that of the bound. The noise of a real release has variance v = 1 + 3g²/4 in
-    the place of 1, which `contribution` and `fuse` count.
-    Assumes w_i and e_i independent across sensors and of each other.
-    For non-Gaussian w_i the estimate is unbiased and has the covariance with Σ_i = cov w_i.
-    Source: `algo:average/priv` in the whitened form: the paper's z_i = S_iy_i + d_i is L_i z̃_i, and
-    H_iᵀ(S_iΣ_i + I)⁻¹z_i = G_iᵀζ_i without an inverse of S_i.
+    matrix  H_i (m_i, n); noise: the distribution of w_i.
+    level   S_i of any rank; PrivacyLevel(0.0) is an agent that only passes messages on.
+    range   of the measurements, beyond which they are clipped (`mechanism.GaussianMechanism`).
+    All of them are public. A real release has noise of variance 1 + 3g²/4, which `contribution` and
+    `fuse` count. Assumes w_i and e_i independent across sensors and of each other. For non-Gaussian
+    w_i the estimate is unbiased, with the covariance of Σ_i = cov w_i.
+    Source: `algo:average/priv`, whitened: the paper's z_i = S_iy_i + d_i is L_i z̃_i.
 
     >>> import privest as pv
     >>> sensor = Sensor([[2.0]], pv.noise.Gaussian(cov=0.5), PrivacyLevel(4.0))
@@ -273,7 +263,7 @@ class Sensor:
 
     @cached_property
     def mechanism(self) -> GaussianMechanism | None:
-        """The mechanism of the sensor; None at level 0, where nothing is released."""
+        """The mechanism of the sensor; None at level 0."""
         if self.level_matrix.rank == 0:
             return None
         return GaussianMechanism(self.level, self.readings, range=self.range)
@@ -285,7 +275,7 @@ class Sensor:
 
     @property
     def information(self) -> Array:
-        """r_i = G_iᵀG_i (n, n): what the sensor adds to PI at most. Public."""
+        """r_i = G_iᵀG_i (n, n), the sensor's part of PI. Public."""
         return self._views[1.0].information
 
     @cached_property
@@ -294,9 +284,8 @@ class Sensor:
 
             I_Z(y_i) = L_i P L_iᵀ ≤ S_i ,   P the projector on the rows of G_iᵀC_i⁻¹
 
-        Every message is a function of the x_j,0, and only x_i,0 = G_iᵀC_i⁻¹z̃_i depends on y_i: at
-        most n combinations of the measurements. (The certificate of `thm:eff/fusion`; = S_i where
-        rank S_i ≤ n and G_i has full row rank.) A fusion centre sees z̃_i, hence S_i.
+        Every message is a function of the x_j,0, and only x_i,0 = G_iᵀC_i⁻¹z̃_i depends on y_i. (The
+        certificate of `thm:eff/fusion`.) A fusion centre sees z̃_i, hence S_i.
         """
         lower_t = self.level_matrix.factor_rows(np.eye(self.readings))
         view = self._views[1.0]
@@ -308,7 +297,7 @@ class Sensor:
         return np.asarray(half.T @ half)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> SensorRelease:
-        """z̃_i for measurements (m_i,) or (trials, m_i), with simulated noise: for experiments."""
+        """z̃_i of measurements (m_i,) or (trials, m_i), with simulated noise: for experiments."""
         given = self._of_size(as_array(y, "the measurements of a sensor", ndim=(1, 2)))
         source = as_source(rng)
         values = np.zeros((*given.shape[:-1], 0))
@@ -317,11 +306,11 @@ class Sensor:
         return SensorRelease(values, self.level.fingerprint, source.simulated, level=self.level)
 
     def release(self, y: ArrayLike, source: Source | None = None) -> SensorRelease:
-        """z̃_i for measurements (m_i,) or (trials, m_i), with protected noise; it has no seed.
+        """z̃_i of measurements (m_i,) or (trials, m_i), with protected noise.
 
-        I(y_i) ≤ S_i for every y_i. Nothing is refused because of a value: beyond the range it is
-        clipped, NaN is missing, and all of z̃_i that would show it is NaN. Two releases of one
-        measurement reveal twice S_i: with `mechanism.source.Kept` a run that failed sends the same.
+        I(y_i) ≤ S_i for every y_i. No value is refused: beyond the range it is clipped, NaN is
+        missing, and all of z̃_i that would show it is NaN. Two releases of one measurement reveal
+        twice S_i: with `mechanism.source.Kept` a run that failed sends the same.
         """
         protected = as_protected(source)
         given = self._of_size(real_numbers(y))
@@ -340,10 +329,7 @@ class Sensor:
         return given
 
     def view(self, release: SensorRelease) -> View:
-        """G_i of this release: with the variance of its noise, less what is missing.
-
-        Raises InvalidInput for a release of another sensor or level.
-        """
+        """G_i of this release. Raises InvalidInput for one of another sensor or level."""
         if not isinstance(release, SensorRelease):
             raise InvalidInput(
                 f"a sensor's release is a SensorRelease; received {type(release).__name__}."
@@ -364,7 +350,7 @@ class Sensor:
         return self._views.setdefault(v, View(self.model, self.level_matrix, v))
 
     def contribution(self, release: SensorRelease) -> Contribution:
-        """(x_i, r_i), the state with which agent i starts; made of its release only."""
+        """(x_i, r_i) of a release."""
         view = self.view(release)
         x = (view.rows.T @ view.whitened(np.atleast_2d(release.values))).T
         x = x[0] if release.values.ndim == 1 else x

@@ -1,11 +1,10 @@
 """Consensus between real processes: every agent is an MPI rank that talks to its neighbours only.
 
-A rank holds its own contribution, made of its own release, and hears vectors of the same kind from
-its neighbours (a distributed-graph communicator and its neighbourhood collective). Every wait has a
-deadline: a rank that died or hangs is an error on its neighbours, and through their silence on all.
-
-After such an error MPI_Finalize may wait for the dead rank for ever: end the process with
-`os._exit` or `comm.Abort`, or run scripts by `python -m mpi4py script.py`, which aborts.
+A rank holds its own contribution and hears those of its neighbours (a distributed-graph
+communicator and its neighbourhood collective). Every wait has a deadline: a rank that died or hangs
+is an error on its neighbours, and through their silence on all. After such an error MPI_Finalize
+may wait for ever: end the process with `os._exit` or `comm.Abort`, or run scripts by
+`python -m mpi4py script.py`, which aborts.
 """
 
 from __future__ import annotations
@@ -43,13 +42,11 @@ GAIN = 1e-20  # once the error bound has fallen by this factor, only rounding is
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AgentResult(Estimate):
-    """What this agent knows when all agents are certified.
+    """The estimate of this agent when all agents are certified.
 
-    estimate         (n,) or (trials, n).
     covariance       (N r_i)⁻¹ → Σ'_PPCR, with r_i = `information` (n, n), about the mean of all.
-    certified_error  bound on the distance of the WORST agent from the efficient estimate, in
-                     standard errors of the efficient one. It includes the worst case of what
-                     rounding can have moved the mean, so it is larger than the simulation's.
+    certified_error  bound on the distance of the WORST agent from the efficient estimate, in its
+                     standard errors, rounding of the mean included.
     rounds           of averaging in the estimate; `exchanges` includes those that certified it.
     """
 
@@ -75,24 +72,20 @@ def consensus(
 ) -> AgentResult:
     """This rank's part of `network.consensus`; called by all ranks of `comm` with the same graph.
 
-    Symbols
-        contribution  (x_i, r_i) of this agent alone (`Sensor.contribution`): y_i stays outside.
-        graph         of as many agents as ranks; agent i is rank i. Public.
-        comm          MPI communicator; MPI.COMM_WORLD if not given.
-        timeout       seconds without a message after which a neighbour counts as lost.
-        names         of the parameters, public: neighbours compare them before they begin, since
-                      agents that mean different things by θ would agree on nonsense.
-        the rest      as in `network.consensus`. Rounding counts with its worst case here, so
-                      the least tolerance grows with rounds, neighbours and |θ| in standard errors
-                      (eight agents on a ring, θ twenty standard errors: 3e-10).
+    contribution  (x_i, r_i) of this agent alone (`Sensor.contribution`).
+    graph         of as many agents as ranks; agent i is rank i. Public.
+    comm          MPI communicator; by default MPI.COMM_WORLD.
+    timeout       seconds without a message after which a neighbour counts as lost.
+    names         of the parameters, public: neighbours compare them before they begin.
+    the rest      as in `network.consensus`; rounding counts with its worst case here (eight agents
+                  on a ring, θ twenty standard errors: tolerances from 3e-10).
     Messages: the agent's vector (x, r), the least and largest entries heard so far, and an error
-    bound: functions of the releases of the agents, and nothing else. All messages of all rounds
-    together therefore show no more than the releases (`Sensor.exposed`).
-    Stopping, without a centre: every `reach` rounds the agents know the spread of a past round
-    exactly (min- and max-consensus alongside the averaging), judge it, and after as many more know
-    the worst judgement; all stop at the same round.
-    After any error below messages may have been heard: start again with the same contribution. A
-    release that was made with `mechanism.source.Kept` is on disk and comes back the same.
+    bound: functions of the releases alone, so that all messages of all rounds together reveal no
+    more than the releases (`Sensor.exposed`).
+    Stopping: every `reach` rounds the agents know the spread of a past round exactly (min- and
+    max-consensus alongside), judge it, and after as many more know the worst judgement; all stop at
+    the same round.
+    After an error start again with the same contribution (`mechanism.source.Kept` keeps a release).
     Raises AgentSilent if a neighbour is not heard in time, InvalidInput if neighbours were started
     with other arguments, NotIdentifiable if all agents together do not show θ.
     Cost: one vector of 3(n + n(n+1)/2) + 1 numbers to each neighbour a round.
@@ -119,61 +112,37 @@ def consensus(
     net.greet(repr((edges.tolist(), facts)).encode())
     reach = max(net_weights.graph.reach, 1)
     limit = known.rounds(method, GAIN) + 4 * reach if max_rounds is None else max_rounds
-    used = shares if method == "plain" else shares * known.stretch
+    spectrum = None if method == "plain" else known
 
-    def step(now: _Held, heard: Array) -> _Held:
-        state = now.state
-        if method == "plain":
-            after = plain_step(state, heard, shares)
-        else:
-            after = chebyshev_step(state, heard, shares, known)
-        return _Held(after, rounding_step(now.rounding, state, after, heard, used))
+    def step(state: AgentState, heard: Array) -> AgentState:
+        return agent_step(state, heard, shares, spectrum)
 
     found = _averaged(net, start, step, parts, reach, (asked, limit))
     net.close()
     return replace(found, simulated=kind, method=method)
 
 
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """What this rank holds after a round."""
-
-    state: AgentState
-    rounding: Rounding
-
-    @property
-    def ends(self) -> tuple[Array, Array]:
-        """x_i ∓ D_i: between the least and the largest over agents lie all x_i and the mean x̄ of
-        the start, since x̄ is within mean(D_i) of mean(x_i).
-        """
-        return self.state.now - self.rounding.total, self.state.now + self.rounding.total
-
-
 def _averaged(
     net: Neighbourhood,
     start: Array,
-    step: Callable[[_Held, Array], _Held],
+    step: Callable[[AgentState, Array], AgentState],
     parts: Callable[[Array], tuple[Array, Array]],
     reach: int,
     stop: tuple[float, int],
 ) -> AgentResult:
-    """Rounds until a snapshot of all agents' states is certified for the worst of them.
+    """Rounds until a snapshot of all states is certified; stop: the tolerance, the most rounds.
 
-    stop: the tolerance, and the most rounds.
-
-    Two judgements overlap: while the spread of snapshot t travels, the worst error of snapshot
-    t − 1 does. Every agent knows both exactly after `reach` rounds, so all decide alike.
+    While the spread of snapshot t travels, the worst error of snapshot t − 1 does. Every agent
+    knows both exactly after `reach` rounds, so all decide alike.
     """
     (asked, limit), size, agents = stop, len(start), net.agents
-    none = np.zeros_like(start)
-    held = _Held(AgentState(start), Rounding(none, none))
-    snapshot = judged = held.state
+    state = snapshot = judged = AgentState(start)
     low, high, worst = start, start, np.inf
     estimate = start[:0]
     while True:
         for _ in range(reach):
-            heard = net.exchange(np.concatenate([held.state.now, low, high, [worst]]))
-            held = step(held, heard[:, :size])
+            heard = net.exchange(np.concatenate([state.now, low, high, [worst]]))
+            state = step(state, heard[:, :size])
             lows, highs = heard[:, size : 2 * size], heard[:, 2 * size : -1]
             low, high = extremes_step(low, high, lows, highs)
             worst = max(worst, float(heard[:, -1].max(initial=worst)))
@@ -185,11 +154,10 @@ def _averaged(
                 information=r,
                 certified_error=worst,
                 rounds=judged.round,
-                exchanges=held.state.round,
+                exchanges=state.round,
                 agent=net.agent,
                 agents=agents,
             )
-        state = held.state
         if state.round >= limit:
             raise _not_reached(parts(state.now)[1], state.round, worst, asked, agents)
         x, r = parts(snapshot.now)
@@ -199,7 +167,7 @@ def _averaged(
             x.reshape(1, *trials), r[None], x_spread.reshape(trials), r_spread, agents
         )
         judged, estimate, worst = snapshot, theta[0].reshape(x.shape), float(errors[0])
-        snapshot, (low, high) = state, held.ends
+        snapshot, (low, high) = state, state.ends
 
 
 def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
@@ -249,12 +217,23 @@ def world() -> Any:  # noqa: ANN401 - mpi4py has no types here
 
 @dataclass(frozen=True, eq=False)
 class AgentState:
-    """One agent after `round` rounds: its vector, the one before, and ω (Chebyshev)."""
+    """One agent after `round` rounds: its vector, the one before, ω, and a bound on rounding.
+
+    drift  N times how far the rounding of this agent can have moved the mean over agents, (d,);
+    last   the part of the last round.
+    """
 
     now: Array
     before: Array | None = None
     factor: float = 1.0
     round: int = 0
+    drift: Array | float = 0.0
+    last: Array | float = 0.0
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """x_i ∓ D_i: their extremes over agents enclose all x_i and the mean x̄ of the start."""
+        return self.now - self.drift, self.now + self.drift
 
 
 def mix(own: Array, messages: Array, weights: Array) -> Array:
@@ -262,58 +241,31 @@ def mix(own: Array, messages: Array, weights: Array) -> Array:
     return np.asarray((1.0 - weights.sum()) * own + weights @ messages)
 
 
-def plain_step(state: AgentState, messages: Array, weights: Array) -> AgentState:
-    """One round of plain averaging x ← W x (`algo:average`)."""
-    return AgentState(mix(state.now, messages, weights), round=state.round + 1)
-
-
-def chebyshev_step(
-    state: AgentState, messages: Array, weights: Array, spectrum: Spectrum
+def agent_step(
+    state: AgentState, messages: Array, weights: Array, spectrum: Spectrum | None = None
 ) -> AgentState:
-    """One round of Chebyshev averaging (`network._rounds`); all agents know [λ_N, λ_2]."""
-    moved = mix(state.now, messages, weights * spectrum.stretch)  # P = I + (W − I)/(1 − m)
-    factor = spectrum.factor(state.factor, state.round)
-    if state.before is not None:
-        moved = factor * moved + (1.0 - factor) * state.before
-    return AgentState(moved, state.now, factor, state.round + 1)
-
-
-@dataclass(frozen=True, eq=False)
-class Rounding:
-    """How far the rounding of one agent's steps can have moved the mean over agents, N times (d,).
-
-    total  of all rounds so far; last  what the last round added.
-    """
-
-    total: Array
-    last: Array
-
-
-def rounding_step(
-    known: Rounding, before: AgentState, after: AgentState, messages: Array, weights: Array
-) -> Rounding:
-    """The bound after one more round, from what this agent computed with; `weights` as in `mix`.
+    """One round of plain averaging (`algo:average`) or, given the spectrum, of Chebyshev averaging.
 
     A step rounds by e_i ≤ (deg + 6) u (ω(|1 − Σ_j a_ij||x_i| + Σ_j a_ij|x_j|) + (ω − 1)|x_i,k−1|),
-    u = eps/2, with |1 − Σ| ≤ 1 + Σ and the rounding of Σ itself. In exact arithmetic the steps keep
-    the mean, and its moves δ go on as δ_{k+1} = (ω_{k+1} − 1)δ_k + e_k (plain: ω = 1). All
-    coefficients are ≥ 0, so the mean over agents of these bounds is a bound for the mean.
+    u = eps/2, and errors of the mean go on as δ_{k+1} = (ω_{k+1} − 1)δ_k + e_k (plain: ω = 1). All
+    coefficients are ≥ 0, so the mean of these bounds bounds that of the mean.
     """
-    turn = abs(after.factor - 1.0)
-    size = (1.0 + 2.0 * weights.sum()) * np.abs(before.now) + weights @ np.abs(messages)
-    size = after.factor * size
-    if before.before is not None:
-        size = size + turn * np.abs(before.before)
-    last = turn * known.last + (len(weights) + 6) * (EPS / 2) * size
-    return Rounding(known.total + last, last)
+    before, factor = None, 1.0
+    if spectrum is not None:
+        before, factor = state.before, spectrum.factor(state.factor, state.round)
+        weights = weights * spectrum.stretch  # P = I + (W − I)/(1 − m)
+    moved, turn = mix(state.now, messages, weights), abs(factor - 1.0)
+    size = (1.0 + 2.0 * weights.sum()) * np.abs(state.now) + weights @ np.abs(messages)
+    size = factor * size
+    if before is not None:
+        moved = factor * moved + (1.0 - factor) * before
+        size = size + turn * np.abs(before)
+    last = turn * state.last + (len(weights) + 6) * (EPS / 2) * size
+    return AgentState(moved, state.now, factor, state.round + 1, state.drift + last, last)
 
 
 def extremes_step(low: Array, high: Array, lows: Array, highs: Array) -> tuple[Array, Array]:
-    """One round of min- and max-consensus: own (d,), neighbours' (deg, d).
-
-    After as many rounds as the graph is wide (`Graph.reach`) every agent knows the least and the
-    largest entry over all agents, hence the spread that the certificate needs.
-    """
+    """One round of min- and max-consensus: own (d,), neighbours' (deg, d)."""
     least, largest = lows.min(axis=0, initial=np.inf), highs.max(axis=0, initial=-np.inf)
     return np.minimum(low, least), np.maximum(high, largest)
 

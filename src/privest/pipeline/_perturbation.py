@@ -1,11 +1,8 @@
 """Output perturbation: θ̂ from the raw measurements, plus noise for a budget tr I_z(Y) ≤ s.
 
-The estimate comes before the release here. What leaves is z = Tθ̂ + d, with d independent of the
-data and a covariance made of public inputs only.
-
-**The budget.** The information tr I_z(Y) depends on the measurements. For K → ∞ it tends
-to s (`thm:rate_attainablility`); at finite K it is above s on about half of all data sets, and no
-bound holds for every Y. The realised value is in `for_data_owner`, which is private.
+**The budget.** tr I_z(Y) depends on the measurements. For K → ∞ it tends to s
+(`thm:rate_attainablility`); at finite K it is above s on about half of all data sets, and no bound
+holds for every Y. The realised value is in `for_data_owner`, which is private.
 """
 
 from __future__ import annotations
@@ -46,7 +43,6 @@ from privest.pipeline._roots import ROWS_AT_ONCE, Design, Roots, Tie
 from privest.pipeline._score import (
     LinearScore,
     Score,
-    bounded_score,
     likelihood_score,
     optimal_score,
 )
@@ -70,27 +66,25 @@ PARTS = (0.5, 0.998, 0.002)  # of the law, on which the residuals are compared w
 
 
 class OutputPerturbation:
-    """z = Tθ̂ + d for one model, one budget and one score: estimate, then release.
+    """z = Tθ̂ + d: estimate, then release, with d independent of the data.
 
         Σ ψ(y_k − H_kθ̂) H_kᵀ = 0 ,   cov d = (E ψ'²/(E ψ')²)·D₀ ,   MSE → J(ψ)·(ΣHᵀH)⁻¹
 
-    model      y = Hθ + w with independent w_k of one law (H public, deterministic).
+    model      y = Hθ + w with independent w_k of one distribution.
     budget     s in tr I_z(Y) ≤ s, met for K → ∞.
     score      "optimal": ψ* of least loss, for every density.
                "likelihood": the paper's `algo:mult`; exists where E l''² < ∞, else with a
                `bandwidth` h: the density is smoothed by N(0, h²) ("best": the h of least loss).
                "least_squares": tr I_z(Y) = s for every Y. Needs a finite variance.
-               "one_step": θ₀ + (E ψ*' ΣHᵀH)⁻¹ Σ ψ*(y_k − H_kθ₀) H_kᵀ from the convex start θ₀ of
-               ψ₀ = (x − c)/√(1 + (x − c)²/q²). One smooth function of Y, no second root, no jump,
-               for heavy tails too. For large K it has the error and the sensitivity of the root
-               (Bickel's one-step estimate).
-    noise      of the release under "least_squares", scaled to the same budget (Gaussian if not
-               given): a Laplacian of the same information has twice the variance.
+               "one_step": θ₀ + (E ψ*' ΣHᵀH)⁻¹ Σ ψ*(y_k − H_kθ₀) H_kᵀ, θ₀ the root of
+               ψ₀ = (x − c)/√(1 + (x − c)²/q²): continuous in Y, for heavy tails too, and for large
+               K with the error and the sensitivity of the root (Bickel's one-step estimate).
+    noise      of the release under "least_squares", scaled to the same budget; by default Gaussian.
     shape      "trace" (least tr MSE, the default) or "paper" (D₀ = (n/s)(ΣHᵀH)⁻¹).
     weight     W for the loss tr(W·MSE); singular: only Bᵀθ is released, W = BBᵀ.
 
-    `release` is real; it depends on the measurements by what it releases alone. `simulate` is for
-    experiments: its errors depend on the measurements, and are for the data owner.
+    `release` depends on the measurements by what it releases alone. Errors of `simulate` depend on
+    the measurements, and are for the data owner.
     Source: `algo:mult`, `thm:rate_attainablility`, `concl:ML` (under `assum:mult`);
     docs/theory.md 7.
 
@@ -155,12 +149,12 @@ class OutputPerturbation:
 
     @property
     def bandwidth(self) -> float | None:
-        """h of the smoothed likelihood; None: nothing is smoothed."""
+        """h of the smoothed likelihood, or None."""
         return getattr(self.score, "bandwidth", None)
 
     @property
     def privacy(self) -> Array:
-        """Covariance of the release noise."""
+        """Covariance of the privacy noise."""
         spread = self.noise.variance * self.noise.fisher_information  # 1 for Gaussian noise
         return self.information_scale * spread
 
@@ -181,12 +175,10 @@ class OutputPerturbation:
 
     @cached_property
     def finite(self) -> FiniteLoss | None:
-        """The simulated error where it is used; None where the limit is.
+        """The error simulated from public inputs, or None where the limit for large K is used.
 
-        Used for fewer than 100 measurements a parameter or a leverage above 0.2, unless the
-        estimate is linear, when the limit is exact. Made once, with a generator of its own: the
-        same for the same public inputs. Up to some seconds.
-        Warns (`SmallSampleWarning`) where the error is more than 1.1 times that of the limit.
+        For fewer than 100 measurements a parameter or a leverage above 0.2, unless the estimate is
+        linear. Up to some seconds. Warns (`SmallSampleWarning`) beyond 1.1 times the limit.
         """
         count, n = self.model.matrix.shape
         if isinstance(self.score, LinearScore) or (count >= FEW * n and self.leverage <= HIGH):
@@ -225,10 +217,9 @@ class OutputPerturbation:
         return float(np.sum(self.shape.loss * (self.limit_sampling + self.privacy)))
 
     def ratios(self, rng: np.random.Generator, data_sets: int = 1000) -> Array:
-        """tr I_z(Y)/s of data sets simulated from the public model, (data_sets,).
+        """tr I_z(Y)/s of data sets simulated from the public model; NaN without an estimate.
 
-        How often, and by how much, a data set exceeds the budget; a budget divided by a quantile
-        of this is kept so often. NaN where there is no estimate.
+        A budget divided by a quantile of this is kept so often.
         """
         return simulated_ratios(self, rng, as_count(data_sets, "data_sets", least=1))
 
@@ -237,10 +228,9 @@ class OutputPerturbation:
     def estimate(self, y: ArrayLike) -> Array:
         """θ̂ without noise, (n,) or (trials, n). Private: for the data owner only.
 
-        Raises NumericalFailure where the estimating equation has no proper root, InvalidInput
-        where the residuals do not look like the noise law at all, and, for one data set,
-        BudgetExceeded where a second root is too nearly as good (`OwnerReport.require_no_tie`;
-        many at once are an experiment, and none is left out).
+        Raises NumericalFailure where the estimating equation has no proper root, InvalidInput where
+        the residuals do not fit the noise distribution, and, for one data set, BudgetExceeded where
+        a second root is too nearly as good.
         """
         given = self._measurements(y)
         theta = self._estimated(np.atleast_2d(given))
@@ -269,7 +259,7 @@ class OutputPerturbation:
 
     def _convex_start(self, y: Array) -> Roots:
         """θ₀ of the bounded score ψ₀."""
-        score = bounded_score(self.law)
+        score = self.score.bounded
         first = roots.least_squares(score.centre, self.design, y).theta
         return roots.descend(score, self.design, y, first)
 
@@ -280,7 +270,7 @@ class OutputPerturbation:
         return self.design.back(self.design.whitened(pull)) / self.score.moments.slope
 
     def jacobian(self, y: Array, theta: Array) -> Array:
-        """∂θ̂/∂Y (trials, n, K) at measurements y (trials, K) with estimates θ̂. Private.
+        """∂θ̂/∂Y (trials, n, K) at y (trials, K) with estimates θ̂. Private.
 
         One step from θ₀ with J₀: J = J₀ + L Hᵀdiag(ψ')(I − HJ₀), L = (E ψ' ΣHᵀH)⁻¹.
         """
@@ -289,24 +279,20 @@ class OutputPerturbation:
             return root_jacobian(self.score, H, y - theta @ H.T)
         start = self._convex_start(y)
         residual = y - np.where(start.converged[:, None], start.theta, 0.0) @ H.T
-        first = root_jacobian(bounded_score(self.law), H, residual)
+        first = root_jacobian(self.score.bounded, H, residual)
         left = self.design.back(self.design.whitened(np.eye(len(H.T)))) / self.score.moments.slope
         own = left @ (H.T * self.score.slope(residual)[:, None, :])
         return np.asarray(first + own - (own @ H) @ first)
 
     def _tie(self, y: Array, theta: Array) -> Tie | None:
-        """The nearest tie that was found, for measurements y (K,); one step has none."""
+        """The nearest tie found for y (K,)."""
         begin = None if self._one_step else roots.tie_starts(self.score, self.design, y)
         if begin is None:
             return None
         return roots.nearest_tie(self.score, self.design, y, theta, begin)
 
     def for_data_owner(self, y: ArrayLike) -> OwnerReport:
-        """What this release would reveal about these measurements. Private: never release it.
-
-        Cost: one solve and two passes over the rows; where ψ is not monotone also the search for
-        a second root, about ten solves.
-        """
+        """The information that a release would reveal of these measurements. Private."""
         given = self._measurements(y)
         if given.ndim != 1:
             raise InvalidInput("the report is for one data set: give measurements (K,).")
@@ -314,18 +300,17 @@ class OutputPerturbation:
         return owner_report(self, given, theta, self._tie(given, theta))
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Estimate:
-        """The release with noise from a simulation generator: for experiments, not for release."""
+        """The release with simulated noise: for experiments."""
         source = as_source(rng)
         return self._described(self._noisy(self.estimate(y), source), source)
 
     def release(self, y: ArrayLike, source: Source | None = None) -> Estimate:
-        """z = Tθ̂ + d with protected noise; it has no seed. y: (K,), or (trials, K).
+        """z = Tθ̂ + d of y (K,) or (trials, K), with protected noise.
 
-        The noise is exact: every coordinate of F⁻¹Tθ̂, as it was computed, is shown with
-        information at most 1. The budget tr I_z(Y) ≤ s stays a promise for many measurements, as
-        in `simulate`; least squares keeps it for every Y. No measurement is refused: look at
-        `for_data_owner` before. NaN is missing: its row of H is left out, and the noise is that of
-        the smaller model (one data set at a time).
+        The noise is exact: every coordinate of F⁻¹Tθ̂, as computed, is shown with information at
+        most 1. tr I_z(Y) ≤ s stays a promise for many measurements; least squares keeps it for
+        every Y. No measurement is refused: look at `for_data_owner` before. NaN is missing: its row
+        of H is left out, and the noise is that of the smaller model (one data set at a time).
         Raises NotReleasable, for public reasons: noise that is neither Gaussian nor Laplacian, or
         an equation that can have several roots, where the estimate jumps (use "one_step").
         """
@@ -370,7 +355,7 @@ class OutputPerturbation:
         )
 
     def _noisy(self, theta: Array, source: Source) -> Array:
-        """Tθ̂ + Fe, e of unit information: Gaussian through the source, other laws simulated."""
+        """Tθ̂ + Fe, e of unit information."""
         exact = theta @ self.shape.targets.T
         # Cholesky, not eigenvectors: columns of H may differ by many orders of magnitude.
         factor = np.linalg.cholesky(self.information_scale)
@@ -412,10 +397,7 @@ class OutputPerturbation:
         return self.law.quantile(np.stack([(1 - part) / 2, (1 + part) / 2], axis=1))
 
     def _require_fit(self, y: Array, theta: Array) -> None:
-        """The middle 50, 99.8 and 0.2 % of the law hold about these parts of the residuals.
-
-        The last two see a law that is wrong by orders of magnitude with few measurements.
-        """
+        """The middle 50, 99.8 and 0.2% of the law hold about these parts of the residuals."""
         count, n = self.model.matrix.shape
         residual = y - theta @ self.model.matrix.T
         for part, (low, high) in zip(PARTS, self._middles):
@@ -433,7 +415,7 @@ class OutputPerturbation:
 
 
 def _one_law(model: LinearModel) -> Distribution:
-    """The law of every w_k; raises InvalidInput where they differ or depend on each other."""
+    """The distribution of every w_k; InvalidInput where they differ or depend on each other."""
     if not isinstance(model, LinearModel):
         raise InvalidInput(f"a LinearModel is needed; received {type(model).__name__}.")
     noise = model.noise
@@ -446,7 +428,7 @@ def _one_law(model: LinearModel) -> Distribution:
 
 
 def _centred(noise: Distribution) -> Distribution:
-    """Release noise of mean 0, finite variance and finite information."""
+    """Noise of mean 0, finite variance and finite information."""
     if not np.isfinite(noise.fisher_information):
         raise InvalidInput(f"{noise!r} has infinite information: no budget allows it.")
     mean, variance = noise.mean, noise.variance
@@ -459,7 +441,7 @@ def _centred(noise: Distribution) -> Distribution:
 
 
 def _largest_leverage(design: Design) -> float:
-    """The most that one row determines; refused where it carries a direction of θ almost alone."""
+    """The largest leverage; refused where a row carries a direction of θ almost alone."""
     H = design.matrix
     most, where = 0.0, 0
     for at in range(0, len(H), ROWS_AT_ONCE):

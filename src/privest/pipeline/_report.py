@@ -33,15 +33,12 @@ class OwnerReport:
 
     estimate   θ̂ before noise.
     realised   tr I_z(Y) of the release at these measurements.
-    worst      max_k [I_z(Y)]_kk: the information about the most exposed measurement. The budget is
-               on the sum; a single measurement can have many times the average.
+    worst      max_k [I_z(Y)]_kk, of the most exposed measurement; the budget is on the sum.
     budget     s.
-    second     the second-lowest root of the estimating equation; None where none was found (looked
-               for where ψ is not monotone, from exact fits, up to 4096 measurements).
+    second     the second-lowest root of the estimating equation; None: none was found.
     to_tie     distance to a tie of the two, where θ̂ jumps: the length of a move of all
-               measurements, in deviations of the noise w (interquartile range/1.349); ∞ without a
-               second root.
-    jump       the jump of θ̂ there, in deviations of the release noise.
+               measurements, in deviations of the noise w (interquartile range/1.349).
+    jump       the jump of θ̂ there, in deviations of the privacy noise.
     too_near   whether that is more than the budget allows for the move: a simulation is refused.
     """
 
@@ -63,7 +60,7 @@ class OwnerReport:
         return self.realised / self.budget
 
     def require_no_tie(self) -> None:
-        """Raise BudgetExceeded where a tie is too near: the jump is more than the budget allows."""
+        """Raise BudgetExceeded where a tie is too near."""
         if self.too_near:
             raise BudgetExceeded(
                 "the estimating equation has a second root that is almost as good: a small change "
@@ -95,10 +92,7 @@ def owner_report(own: OutputPerturbation, y: Array, theta: Array, tie: Tie | Non
 
 
 def root_jacobian(score: Score, H: Array, residual: Array) -> Array:
-    """∂θ̂/∂Y = (Hᵀdiag(ψ')H)⁻¹Hᵀdiag(ψ') of roots, (trials, n, K); residuals (trials, K).
-
-    By the implicit function theorem. Meaningless where there is no root.
-    """
+    """∂θ̂/∂Y = (Hᵀdiag(ψ')H)⁻¹Hᵀdiag(ψ') of roots, (trials, n, K); residuals (trials, K)."""
     rows = H.T * score.slope(residual)[:, None, :]
     curvature = rows @ H
     curvature[np.linalg.eigvalsh(curvature)[:, 0] <= 0] = np.eye(H.shape[1])
@@ -106,10 +100,7 @@ def root_jacobian(score: Score, H: Array, residual: Array) -> Array:
 
 
 def simulated_ratios(own: OutputPerturbation, rng: np.random.Generator, data_sets: int) -> Array:
-    """tr I_z(Y)/s of data sets drawn from the public model; NaN without an estimate.
-
-    θ does not matter: Y + Hδ moves θ̂ by δ and leaves the residuals.
-    """
+    """tr I_z(Y)/s of data sets drawn from the public model, of any θ; NaN without an estimate."""
     H, precision = own.model.matrix, _precision(own)
     some = max(1, ENTRIES // H.size)
     parts = []
@@ -133,8 +124,7 @@ class FiniteLoss(NamedTuple):
 
         E (θ̂−θ)(θ̂−θ)ᵀ = C + E[(θ̂−θ)(θ̂−θ)ᵀ − ℓℓᵀ] ,   ℓ = (E ψ' HᵀH)⁻¹ Σ ψ(w_k) H_kᵀ
 
-    C = E ℓℓᵀ is the limit for large K, exact for ℓ at every K. Only the difference is simulated: it
-    is small where the limit is nearly right, and so is its error.
+    C = E ℓℓᵀ is the limit for large K; only the difference is simulated.
 
     sampling  (r, r): E of the squared error of Tθ̂, bias included.
     loss      tr W(sampling + privacy); `standard_error`: of its simulation; factor: over the limit.
@@ -147,7 +137,7 @@ class FiniteLoss(NamedTuple):
 
 
 def finite_loss(own: OutputPerturbation, rng: np.random.Generator, data_sets: int) -> FiniteLoss:
-    """Simulate data sets; θ does not matter, as the estimates are equivariant."""
+    """The loss of simulated data sets, of any θ: the estimates are equivariant."""
     H, design, score = own.model.matrix, own.design, own.score
     targets, loss = own.shape.targets, own.shape.loss
     some = max(1, ENTRIES // len(H))

@@ -1,23 +1,16 @@
 """Roots of Σ ψ(y_k − H_kθ̂) H_kᵀ = 0, for one large problem or many small ones at once; their ties.
 
-The root returned is a minimum of F(θ) = Σ ∫ψ(y_k − H_kθ), by Newton steps that never let F rise.
-ψ need not be monotone (heavy tails, skewed laws), so there may be several minima. Rule: start from
-the minimum of the convex F with ψ₀ = x/√(1 + x²/q²) (q the law's half interquartile range; shifted
-so that E ψ₀ = 0), which exists, is unique, and is consistent for θ whatever the tails; for up to
-`FEW` measurements also from exact fits of n of them; the lowest minimum reached is the estimate.
+The estimate is a minimum of F(θ) = Σ ∫ψ(y_k − H_kθ), by Newton steps that never let F rise. Where
+ψ is not monotone (heavy tails, skewed laws) there may be several minima: start from the minimum of
+the convex F of ψ₀ (`BoundedScore`), which is unique and consistent for θ whatever the tails; for up
+to `FEW` measurements also from exact fits of n of them; the lowest minimum reached is the estimate.
+Large problems go through nested subsets of rows, which decide only where the last steps start.
 
-Large problems go through nested subsets of rows: almost all steps are taken on few rows, and two or
-three on all of them. The subsets decide only where the last steps start.
-
-**Ties.** Where two minima are equally low θ̂ jumps, and the release shows infinite information. Near
-a tie the formula JᵀD⁻¹J, a derivative, says nothing about the jump. What holds:
-
-    a release with tr I_z ≤ s on the way moves by at most δ√s (in deviations of its noise) when
-    the measurements move by δ (Euclidean): ‖Δ‖ ≤ ∫ √(uᵀI_z u) ≤ δ√s.
-
-A jump of a deviations at a distance δ with a > δ√s breaks the budget on that way. That counts while
-the move is one that the budget is there to hide: on average it hides a measurement to ± √(K/s). So
-an estimate is refused where a > δ√s and δ ≤ 3√(K/s).
+**Ties.** Where two minima are equally low θ̂ jumps, and the release reveals infinite information;
+JᵀD⁻¹J, a derivative, says nothing about the jump. A release with tr I_z ≤ s on the way moves by at
+most δ√s deviations of its noise when the measurements move by δ: ‖Δ‖ ≤ ∫ √(uᵀI_z u) ≤ δ√s. A jump
+of a > δ√s deviations at a distance δ breaks the budget, if the budget is there to hide such a move:
+on average it hides a measurement to ± √(K/s). An estimate is refused where a > δ√s, δ ≤ 3√(K/s).
 """
 
 from __future__ import annotations
@@ -34,7 +27,7 @@ from privest.estimator.starts import subsets
 from privest.linalg import weighted_roots
 from privest.linalg.batched import substitute
 from privest.linalg.validation import require_units
-from privest.pipeline._score import LinearScore, Score, bounded_score
+from privest.pipeline._score import LinearScore, Score
 
 BLOCK = 2**17  # residuals at a time, of all trials together: they stay in cache
 ROWS_AT_ONCE = 2**14  # rows of H at a time, for one problem
@@ -42,8 +35,7 @@ STEPS = 100
 SHORTENINGS = 40  # of one step, each by a factor between these
 SHORTEST, LONGEST = 0.1, 0.5
 LOOKS = 400  # at F, of the steps together: beyond them whatever has not converged is given up
-# Converged: a Newton step shorter than this, in standard errors of the estimate. It is still taken;
-# what is left is of the order of its square.
+# Converged: a Newton step shorter than this, in standard errors of the estimate; it is taken.
 TOLERANCE = 1e-6
 POSITIVE = 1e-6  # curvature relative to E ψ' ΣHᵀH below which there is no proper minimum
 SAFE = 0.05  # … and below which a Newton step is not trusted
@@ -59,10 +51,7 @@ HIDDEN = 3.0  # times √(K/s): moves that the budget is there to hide
 
 @dataclass(frozen=True, eq=False)
 class Roots:
-    """Estimates (trials, n); where the steps did not converge to a proper minimum, NaN.
-
-    reached   where they ended, converged or not.
-    """
+    """Estimates (trials, n), NaN where the steps did not converge; `reached`: where they ended."""
 
     theta: Array
     converged: Flags
@@ -84,12 +73,12 @@ class Design:
         self.triangle = root.triangle
 
     def whitened(self, rows: Array) -> Array:
-        """R⁻ᵀv for row vectors v (..., n): gradients in units in which HᵀH is the identity."""
+        """R⁻ᵀv for row vectors v (..., n)."""
         flat = rows.reshape(-1, rows.shape[-1]).T
         return substitute(self.triangle, flat, transposed=True).T.reshape(rows.shape)
 
     def back(self, steps: Array) -> Array:
-        """θ from whitened coordinates: R⁻¹v for row vectors v (trials, n)."""
+        """R⁻¹v for row vectors v (trials, n)."""
         return substitute(self.triangle, steps.T).T
 
 
@@ -106,72 +95,13 @@ def solve(score: Score, design: Design, y: Array) -> Roots:
 def _nested(score: Score, design: Design, y: Array, start: Array) -> Roots:
     """One problem of very many rows: down to the minimum of subsets, then on all rows."""
     theta = start
-    curvature: Array | None = None
     for size in ROWS:
         rows = _some_rows(len(design.matrix), size)
         part = _part(design, rows)
-        if part is None:
-            continue
-        some = y[:, rows]
-        found = descend(score, part, some, theta)
-        if found.converged.all():
-            theta = found.theta
-            share = len(design.matrix) / size
-            curvature = share * evaluate(score, part, some, theta).curvature[0]
-    if curvature is not None:
-        found = _polish(score, design, y[0], theta[0], curvature)
-        if found.converged.all():
-            return found
+        if part is not None:
+            found = descend(score, part, y[:, rows], theta)
+            theta = np.where(found.converged[:, None], found.theta, theta)
     return descend(score, design, y, theta)
-
-
-def _polish(score: Score, design: Design, y: Array, theta: Array, curvature: Array) -> Roots:
-    """The last steps on all rows: gradients only, no look at F.
-
-    The curvature starts as that of a subset, right to some percent, and learns from the gradients
-    seen (BFGS): each step leaves a smaller part of the distance than the one before. Where one
-    leaves more than a quarter, it is given up as not converged.
-    """
-    curved = whitened_twice(design, curvature[None])[0]
-    moments = score.moments
-    if np.linalg.eigvalsh(curved)[0] <= SAFE * moments.slope:
-        return _lost(theta, 0)
-    before, last = np.inf, None
-    for taken in range(1, 20):
-        gradient = np.zeros(len(theta))
-        for begin in range(0, len(y), ROWS_AT_ONCE):
-            rows = design.matrix[begin : begin + ROWS_AT_ONCE]
-            gradient += score(y[begin : begin + ROWS_AT_ONCE] - rows @ theta) @ rows
-        white = design.whitened(gradient)
-        if last is not None:
-            curved = _learnt(curved, last[0], last[1] - white)
-        step = np.linalg.solve(curved, white)
-        last = step, white
-        promised = float(step @ white) * moments.slope / moments.square
-        theta = theta + design.back(step[None])[0]
-        # Superlinear: the next step would be shorter than this one by more than this one was, so
-        # that what is left is below the tolerance (1e-6 standard errors).
-        shrunk = promised / before if before < np.inf else 1.0
-        if promised * min(shrunk, 1.0) <= TOLERANCE**2:
-            return Roots(theta[None], np.ones(1, bool), taken, theta[None])
-        if promised > before / 16:
-            break
-        before = promised
-    return _lost(theta, taken)
-
-
-def _lost(theta: Array, taken: int) -> Roots:
-    return Roots(np.full((1, len(theta)), np.nan), np.zeros(1, bool), taken, theta[None])
-
-
-def _learnt(curved: Array, step: Array, change: Array) -> Array:
-    """The BFGS update of a curvature: afterwards it maps `step` to `change`."""
-    along = float(step @ change)
-    if along <= 0:
-        return curved
-    image = curved @ step
-    own = np.outer(image, image) / float(step @ image)
-    return np.asarray(curved - own + np.outer(change, change) / along)
 
 
 def least_squares(centre: float, design: Design, y: Array) -> Roots:
@@ -187,7 +117,7 @@ def least_squares(centre: float, design: Design, y: Array) -> Roots:
 
 def starts(score: Score, design: Design, y: Array) -> Array:
     """(trials, starts, n)."""
-    bounded = bounded_score(score.law)
+    bounded = score.bounded
     rows = _some_rows(len(design.matrix), ROWS[0])
     part = _part(design, rows) or design
     some = y if part is design else y[:, rows]
@@ -200,10 +130,9 @@ def starts(score: Score, design: Design, y: Array) -> Array:
 
 
 def tie_starts(score: Score, design: Design, y: Array) -> Array | None:
-    """Where a second root of measurements y (K,) is looked for, (k, n); None where it is not.
+    """Starts (k, n) of the search for a second root of y (K,); None where there is no search.
 
-    ψ that never falls has one root. Beyond 4096 measurements a second root that is nearly as low
-    would contradict the law in very many of them.
+    Beyond 4096 measurements a second root nearly as low would contradict the law in very many.
     """
     if score.monotone or len(design.matrix) > ROWS[0]:
         return None
@@ -247,7 +176,7 @@ def _best(score: Score, design: Design, y: Array, begin: Array) -> Roots:
 
 
 def _some_rows(count: int, size: int) -> Index:
-    """Rows of a subset: a fixed random choice, so that no pattern of H is cut out."""
+    """Rows of a subset: a fixed random choice."""
     if count <= size:
         return np.arange(count)
     return np.sort(np.random.default_rng(count).choice(count, size, replace=False))
@@ -263,7 +192,7 @@ def _part(design: Design, rows: Index) -> Design | None:
 
 
 def require_converged(found: Roots) -> None:
-    """One error for all the ways in which there is no estimate."""
+    """NumericalFailure where there is no estimate."""
     if found.converged.all():
         return
     which = "" if len(found.theta) == 1 else f" in {int((~found.converged).sum())} trials"
@@ -281,7 +210,7 @@ def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
     """Newton steps that never let F rise, from `start` (trials, n), all trials together."""
     mean_slope, mean_square = score.moments.slope, score.moments.square
     trials = len(start)
-    # In residuals of the start and steps from it: a large Hθ would drown the last falls of F.
+    # Residuals of the start and steps from it: a large Hθ would drown the last falls of F.
     y = y - start @ design.matrix.T
     theta = np.zeros(start.shape)
     done = np.zeros(trials, bool)
@@ -301,8 +230,7 @@ def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
         curvature = whitened_twice(design, at.curvature[live])
         least = np.linalg.eigvalsh(curvature)[:, 0] / mean_slope
         trusted = least > SAFE
-        # Where the curvature is weak but positive, steps below a standard error are trusted too:
-        # a flat minimum is reached by these, and only very slowly by others.
+        # Where the curvature is weak but positive, steps below a standard error are trusted too.
         flat = ~trusted & (least > POSITIVE)
         if flat.any():
             near = np.linalg.solve(curvature[flat], gradient[flat][..., None])[..., 0]
@@ -314,7 +242,7 @@ def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
         step = np.linalg.solve(curvature, gradient[..., None])[..., 0]
         promised = (step * gradient).sum(axis=1)
         close = promised * mean_slope <= TOLERANCE**2 * mean_square
-        # At a proper minimum the last step is taken unseen: it is shorter than rounding can show.
+        # At a proper minimum the last step is shorter than rounding can show.
         proper = least > POSITIVE
         move = design.back(step)
         theta[live[close & proper]] += move[close & proper]
@@ -344,10 +272,7 @@ def _advance(
     look: Callable[[Index, Array], _At], theta: Array, at: _At, rows: Index, move: Array,
     promised: Array,
 ) -> tuple[Flags, int]:  # fmt: skip
-    """Step, or as far of it as lets F fall; which rows could not move, and how often F was seen.
-
-    `look`: F of these rows at θ.
-    """
+    """Step, or as far of it as lets F fall; which rows could not move, and how often F was seen."""
     length = np.ones(len(rows))
     waiting = np.ones(len(rows), bool)
     looks = 0
@@ -371,11 +296,7 @@ def _advance(
 
 
 def _shorter(whole: Array, fall: Array) -> Array:
-    """The part of a failed step to try next: a tenth to a half.
-
-    Where the parabola with the slope at the start (−`whole` a step) and this fall has its minimum;
-    a tenth where F was infinite.
-    """
+    """The part of a failed step to try next: the minimum of a parabola, a tenth to a half."""
     finite = np.isfinite(fall)
     ideal = whole / (2 * (whole - np.where(finite, fall, 0.0)))
     return np.clip(np.where(finite, ideal, SHORTEST), SHORTEST, LONGEST)
@@ -406,13 +327,13 @@ def evaluate(score: Score, design: Design, y: Array, theta: Array) -> _At:
 
 
 def _floored(score: Score, design: Design, y: Array, theta: Array, mean_slope: float) -> Array:
-    """Σ max(|ψ'|, least) HᵀH: positive, so that the step descends whatever ψ is.
+    """Σ max(|ψ'|, least) HᵀH > 0, so that the step descends whatever ψ is.
 
-    least = |ψ/(x − c)| within 1e-9 and 0.1 of E ψ', c the centre of the law: far out the secant, so
-    that steps are as long as the residuals (reweighted least squares), not as the law is wide.
+    least = |ψ/(x − c)| within 1e-9 and 0.1 of E ψ': far out the secant, as in reweighted least
+    squares.
     """
     H = design.matrix
-    centre = bounded_score(score.law).centre
+    centre = score.bounded.centre
     pairs = _pairs(H) if len(theta) > 1 else None
     result = np.empty((len(theta), H.shape[1], H.shape[1]))
     some = max(1, BLOCK // len(H))
@@ -446,12 +367,10 @@ def whitened_twice(design: Design, matrices: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """The second-lowest root, and the tie with it.
+    """The second-lowest root and the tie with it.
 
-    second   (n,) the root.
-    move     δ, Euclidean: a move of the measurements by at most this reaches the tie (the way is
-             the steepest at its start, not the shortest).
-    jump     (n,) θ̂ on the one side of the tie less θ̂ on the other.
+    move     δ: a Euclidean move of the measurements by at most this reaches the tie.
+    jump     (n,) of θ̂ there.
     """
 
     second: Array
@@ -459,16 +378,13 @@ class Tie:
     jump: Array
 
     def too_near(self, deviations: float, budget: float, count: int) -> bool:
-        """Whether a jump by `deviations` of the release noise is more than s allows (K = count)."""
+        """Whether a jump by `deviations` of the privacy noise is more than s allows (K = count)."""
         near = self.move <= HIDDEN * math.sqrt(count / budget)
         return near and deviations > self.move * math.sqrt(budget)
 
 
 def nearest_tie(score: Score, design: Design, y: Array, theta: Array, begin: Array) -> Tie | None:
-    """The tie of the root `theta` of measurements y (K,) with the next from `begin` (k, n).
-
-    None where they all end in the same root. Cost: k descents, and up to 60 for the tie.
-    """
+    """The tie of the root `theta` of y (K,) with the next from `begin` (k, n); None: one root."""
     found = descend(score, design, np.repeat(y[None], len(begin), axis=0), begin)
     others = found.theta[found.converged]
     others = others[[_apart(score, design, other - theta) > SAME for other in others]]
@@ -479,10 +395,9 @@ def nearest_tie(score: Score, design: Design, y: Array, theta: Array, begin: Arr
 
 
 def _approached(score: Score, design: Design, y: Array, first: Array, second: Array) -> Tie | None:
-    """Newton steps of the measurements on F(second) − F(first) = 0, both roots followed.
+    """Newton steps of the measurements on F(second) − F(first) = 0, of gradient ψ(r₂) − ψ(r₁).
 
-    Its gradient is ψ(r₂) − ψ(r₁): the roots are minima, so that their own moves do not count.
-    None where one root ends before the tie: they never are equally low on this way.
+    None where one root ends before the tie.
     """
     H, moved, pair = design.matrix, y, np.stack([first, second])
     straight = None  # what the first step promises, where the steps do not arrive

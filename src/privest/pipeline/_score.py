@@ -1,7 +1,6 @@
 """Scores ψ of estimates θ̂ with Σ ψ(y_k − H_kθ̂) H_kᵀ = 0, and their cost under a privacy budget.
 
-One measurement moves the estimate by ψ'(residual), so a release θ̂ + d with tr I_z(Y) = s has, for
-large K, the mean-square error J(ψ)·(ΣH_kᵀH_k)⁻¹ with
+A release θ̂ + d with tr I_z(Y) = s has, for large K, the mean-square error J(ψ)·(ΣH_kᵀH_k)⁻¹ with
 
     J(ψ) = (E ψ² + λ E ψ'²) / (E ψ')² ,
 
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -55,15 +54,20 @@ class Score(ABC):
 
     @cached_property
     def moments(self) -> Moments:
-        """E ψ², E ψ', E ψ'², by quadrature unless there is a closed form."""
+        """E ψ², E ψ', E ψ'², by quadrature."""
         square = self.law.expect(lambda x: self.terms(x).value ** 2)
         slope = self.law.expect(lambda x: self.terms(x).slope)
         slope_square = self.law.expect(lambda x: self.terms(x).slope ** 2)
         return Moments(square.value, slope.value, slope_square.value)
 
     @cached_property
+    def bounded(self) -> BoundedScore:
+        """ψ₀ of the same distribution."""
+        return BoundedScore(self.law)
+
+    @cached_property
     def one_root(self) -> bool:
-        """Whether ψ is finite and never falls, whatever the residual: the estimate never jumps.
+        """Whether ψ is finite and never falls, so that the estimate never jumps.
 
         Where that is not known: at 4000 quantiles and on to 10⁸ interquartile ranges.
         """
@@ -121,9 +125,9 @@ class LinearScore(Score):
 
 
 class BoundedScore(Score):
-    """ψ₀(x) = (x − c)/√(1 + (x − c)²/q²), q half the interquartile range, E ψ₀(w) = 0.
+    """ψ₀(x) = (x − c)/√(1 + (x − c)²/q²), q half the interquartile range, c with E ψ₀(w) = 0.
 
-    Convex, bounded, and unbiased for every distribution: where the other scores start.
+    Bounded, with one root, and unbiased for every distribution: where the other scores start.
     """
 
     monotone = True
@@ -136,7 +140,7 @@ class BoundedScore(Score):
         def mean(centre: float) -> float:
             return law.expect(lambda x: (x - centre) / np.hypot(1.0, (x - centre) / self.q)).value
 
-        # At the median of a symmetric law the mean is all rounding, and has no sign to trust.
+        # At the median of a symmetric law the mean is rounding.
         if abs(mean(middle)) > 1e-9 * self.q:
             self.centre = float(scipy.optimize.brentq(mean, low - 4 * self.q, high + 4 * self.q))
 
@@ -146,27 +150,11 @@ class BoundedScore(Score):
         return Terms(self.q**2 * long, self.q * off / long, long**-3.0)
 
 
-@lru_cache(maxsize=64)
-def _bounded_score(law: Distribution) -> BoundedScore:
-    return BoundedScore(law)
-
-
-def bounded_score(law: Distribution) -> BoundedScore:
-    """The bounded score of a law, made once where the law is hashable."""
-    try:
-        return _bounded_score(law)
-    except TypeError:
-        return BoundedScore(law)
-
-
 # --- maximum likelihood (`algo:mult`) -------------------------------------------------------------
 
 
 class LikelihoodScore(Score):
-    """ψ = −l': maximum likelihood, the paper's choice (`algo:mult`).
-
-    J = (I + λ E l''²)/I². Needs E l''² < ∞: a continuous density and score.
-    """
+    """ψ = −l': maximum likelihood (`algo:mult`), J = (I + λ E l''²)/I². Needs E l''² < ∞."""
 
     def __init__(self, law: Distribution) -> None:
         if not math.isfinite(law.fisher_information):
@@ -188,10 +176,9 @@ class LikelihoodScore(Score):
 
 
 class SmoothedLikelihoodScore(Score):
-    """ψ = −(ln f_h)' − c, f_h the density smoothed by N(0, h²): `algo:mult` for every density.
+    """ψ = −(ln f_h)' − c, f_h the density smoothed by N(0, h²), c with E ψ = 0.
 
-    The moments are those under f itself; c = E −(ln f_h)' makes the equation unbiased.
-    As h → 0 it becomes maximum likelihood; for a Laplacian λE ψ'² then grows like 1/h.
+    `algo:mult` for every density; for a Laplacian λE ψ'² grows like 1/h as h → 0.
     """
 
     def __init__(self, law: Distribution, bandwidth: float) -> None:
@@ -209,7 +196,7 @@ class SmoothedLikelihoodScore(Score):
 
 
 def likelihood_score(law: Distribution, weight: float, bandwidth: float | str | None) -> Score:
-    """Maximum likelihood, smoothed by `bandwidth`; "best": the bandwidth of least J for λ."""
+    """Maximum likelihood, smoothed by `bandwidth`; "best": that of least J for λ."""
     if isinstance(bandwidth, str):
         if bandwidth != "best":
             raise InvalidInput(f"bandwidth is a number or 'best'; received {bandwidth!r}.")
@@ -220,7 +207,7 @@ def likelihood_score(law: Distribution, weight: float, bandwidth: float | str | 
 
 
 def _best_bandwidth(law: Distribution, weight: float) -> float:
-    """The h of least J, between 1e-4 and 10 interquartile ranges. Cost: some 20 scores."""
+    """The h of least J, between 1e-4 and 10 interquartile ranges."""
     width = float(np.ptp(law.quantile([0.25, 0.75])))
     found = scipy.optimize.minimize_scalar(
         lambda log_h: SmoothedLikelihoodScore(law, math.exp(log_h)).cost(weight),
@@ -239,9 +226,9 @@ def optimal_score(law: Distribution, weight: float) -> Score:
 
         ψ − λ(ψ'' + (f'/f)ψ') = −f'/f ,     J* = 1/E ψ'   (ψ in these units)
 
-    Assumes a density; it may have kinks, jumps, finite ends or heavy tails. Closed forms for
-    Gaussian (a straight line, J* = σ² + λ) and Laplace; else spectral elements, relative error of
-    J* near 1e-12, about 10 ms. As λ → 0 ψ becomes −l', as λ → ∞ a straight line.
+    The density may have kinks, jumps, finite ends or heavy tails. Closed forms for Gaussian (a
+    straight line, J* = σ² + λ) and Laplace; else spectral elements, relative error of J* near
+    1e-12, about 10 ms.
     """
     if isinstance(law, Gaussian):
         return LinearScore(law)
@@ -251,9 +238,7 @@ def optimal_score(law: Distribution, weight: float) -> Score:
 class LaplaceScore(Score):
     """The optimal score of Laplace(b): ψ = sign(x)(1 − e^{−ρ|x|})/b.
 
-        ρ = (√(1/b² + 4/λ) − 1/b)/2 ,   J* = b²(1 + 1/(bρ)) = b² + λ/2 + b√(λ + λ²/4b²)
-
-    The sign of the residual, which the median uses, smoothed over a length 1/ρ ≈ √λ.
+    ρ = (√(1/b² + 4/λ) − 1/b)/2 ,   J* = b²(1 + 1/(bρ)) = b² + λ/2 + b√(λ + λ²/4b²)
     """
 
     monotone = True
@@ -276,15 +261,9 @@ class LaplaceScore(Score):
         integral = np.where(t < 1e-3, series, t - lost) / (rate * b)
         return Terms(integral, np.sign(x) * lost / b, rate / b * np.exp(-t))
 
-    def __call__(self, x: Array) -> Array:
-        return np.asarray(np.copysign(np.expm1(-self.rate * np.abs(x)) / -self.scale, x))
-
 
 class NumericalScore(Score):
-    """The optimal score of any law, by the weighted boundary-value problem of `least_score`.
-
-    `error` is the relative error of J*, found by halving every element.
-    """
+    """The optimal score of any law (`least_score`); `error`: relative, of J*."""
 
     def __init__(self, law: Distribution, weight: float) -> None:
         self.law = law
@@ -294,7 +273,6 @@ class NumericalScore(Score):
         psi = as_polynomials(found)
         slope, integral = psi.derivative(), _integral(psi, float(law.quantile(0.5)))
         self._ends = psi.x[0], psi.x[-1]
-        self._psi, self._slope = psi, slope
         self._all = scipy.interpolate.PPoly(
             np.stack([_padded(p, len(integral.c)) for p in (integral, psi, slope)], axis=-1), psi.x
         )
@@ -311,20 +289,9 @@ class NumericalScore(Score):
             value = value + beyond * slope
         return Terms(integral, value, slope)
 
-    def __call__(self, x: Array) -> Array:
-        inside = np.clip(x, *self._ends)
-        value, beyond = np.asarray(self._psi(inside)), x - inside
-        if beyond.any():
-            value = value + beyond * np.maximum(self._slope(inside), 0.0)
-        return value
-
 
 def _integral(psi: scipy.interpolate.PPoly, origin: float) -> scipy.interpolate.PPoly:
-    """∫ψ, zero at the knot next to `origin`.
-
-    Summed outwards from there: heavy tails reach 1e30 widths, and from their far end the part
-    around the law would have lost digits.
-    """
+    """∫ψ, zero at the knot next to `origin`, summed outwards: heavy tails reach 1e30 widths."""
     c = psi.antiderivative().c.copy()
     c[-1] = 0.0
     width = np.diff(psi.x)

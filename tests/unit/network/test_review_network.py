@@ -109,24 +109,14 @@ def averaged_agents(parts, weights, gain, method):
     ends = spectrum_of(weights.matrix)
     chebyshev = method == "chebyshev"
     agents = [mpi.AgentState(start) for start in packed(parts.x, parts.r)]
-    nothing = np.zeros_like(agents[0].now)
-    bounds = [mpi.Rounding(nothing, nothing) for _ in agents]
     hears = [weights.of(i) for i in range(weights.agents)]
     for _ in range(ends.rounds(method, gain)):
         sent = np.stack([one.now for one in agents])
-        after = [
-            mpi.chebyshev_step(one, sent[j], a, ends)
-            if chebyshev
-            else mpi.plain_step(one, sent[j], a)
+        agents = [
+            mpi.agent_step(one, sent[j], a, ends if chebyshev else None)
             for one, (j, a) in zip(agents, hears)
         ]
-        stretch = ends.stretch if chebyshev else 1.0
-        bounds = [
-            mpi.rounding_step(known, one, then, sent[j], stretch * a)
-            for known, one, then, (j, a) in zip(bounds, agents, after, hears)
-        ]
-        agents = after
-    return np.stack([one.now for one in agents]), np.stack([one.total for one in bounds])
+    return np.stack([one.now for one in agents]), np.stack([one.drift for one in agents])
 
 
 @pytest.mark.parametrize(
