@@ -119,12 +119,12 @@ def test_the_bounded_score_is_unbiased_and_convex():
     assert np.abs(score(x)).max() <= score.q * (1 + 1e-12)
 
 
-def test_monotone_is_said_where_it_is_so():
-    assert optimal_score(pv.noise.Logistic(1.0), 0.1).monotone
-    assert optimal_score(pv.noise.Uniform(1.0), 0.1).monotone
-    assert not optimal_score(CAUCHY, 0.1).monotone
+def test_one_root_is_said_where_it_is_so():
+    assert optimal_score(pv.noise.Logistic(1.0), 0.1).one_root
+    assert optimal_score(pv.noise.Uniform(1.0), 0.1).one_root
+    assert not optimal_score(CAUCHY, 0.1).one_root
     apart = pv.noise.GaussianMixture([0.5, 0.5], means=[-3.0, 3.0], sds=[1.0, 1.0])
-    assert not optimal_score(apart, 0.01).monotone
+    assert not optimal_score(apart, 0.01).one_root
 
 
 # --- quantiles and expectations of laws -----------------------------------------------------------

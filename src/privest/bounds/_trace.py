@@ -220,11 +220,6 @@ def _shape(rows: Array) -> tuple[Array, Array]:
 
 def _least_squares_rows(matrix: Array, precision: Array, targets: Array) -> Array:
     """The rows m with m H = bᵀ, b the columns of `targets`, of least m diag(1/precision) mᵀ."""
-    root = weighted_roots(matrix, [precision])[0]
-    if root.condition < 100:
-        half = substitute(root.triangle, targets, transposed=True)
-        solved = substitute(root.triangle, half)
-        return np.asarray((precision[:, None] * (matrix @ solved)).T)
     weight = np.sqrt(precision)[:, None]
     orthogonal, triangle = np.linalg.qr(weight * matrix)
     inner = substitute(triangle, targets, transposed=True)

@@ -18,14 +18,12 @@ from privest.linalg import batched
 
 
 class PSD(ABC):
-    """S = L Lᵀ ≥ 0 of size m; L (m, m) has the structure of S, zero columns if S is singular."""
+    """S = L Lᵀ ≥ 0 of size m; L (m, m) has the structure of S, zero columns if S is singular.
+
+    What is not overridden holds for a diagonal S, L = S^½.
+    """
 
     size: int
-
-    @property
-    @abstractmethod
-    def rank(self) -> int:
-        """Number of non-zero columns of L."""
 
     @property
     @abstractmethod
@@ -33,28 +31,8 @@ class PSD(ABC):
         """The diagonal if nothing lies off it (a number for `Scalar`), else None."""
 
     @abstractmethod
-    def dense(self) -> Array:
-        """The m×m matrix."""
-
-    @abstractmethod
     def diagonal(self) -> Array:
         """The diagonal, length m."""
-
-    @abstractmethod
-    def norm(self) -> float:
-        """The largest eigenvalue."""
-
-    @abstractmethod
-    def factor_rows(self, right: Array) -> Array:
-        """Lᵀ X for X (m, k)."""
-
-    @abstractmethod
-    def times_factor(self, right: Array) -> Array:
-        """L X for X (m, k): white noise X comes out with covariance S."""
-
-    @abstractmethod
-    def factor_terms(self) -> list[tuple[Array, Index | None]]:
-        """Pairs (c_t, k_t), each (m,), with (Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]]; None: k_t = i."""
 
     @abstractmethod
     def restrict(self, index: Index) -> PSD:
@@ -63,6 +41,31 @@ class PSD(ABC):
     @abstractmethod
     def scaled(self, factor: float) -> PSD:
         """factor·S, factor ≥ 0."""
+
+    @property
+    def rank(self) -> int:
+        """Number of non-zero columns of L."""
+        return int((self.diagonal() > 0).sum())
+
+    def dense(self) -> Array:
+        """The m×m matrix."""
+        return np.diag(self.diagonal())
+
+    def norm(self) -> float:
+        """The largest eigenvalue."""
+        return float(self.diagonal().max())
+
+    def factor_rows(self, right: Array) -> Array:
+        """Lᵀ X for X (m, k)."""
+        return np.sqrt(self.diagonal())[:, None] * right
+
+    def times_factor(self, right: Array) -> Array:
+        """L X for X (m, k): white noise X comes out with covariance S."""
+        return self.factor_rows(right)
+
+    def factor_terms(self) -> list[tuple[Array, Index | None]]:
+        """Pairs (c_t, k_t), each (m,), with (Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]]; None: k_t = i."""
+        return [(np.sqrt(self.diagonal()), None)]
 
     def informative(self) -> Flags:
         """(m,): which columns of L are not zero."""
@@ -79,10 +82,9 @@ class PSD(ABC):
 
     def plus(self, other: PSD) -> PSD:
         """S + S', in the simplest structure that holds the sum."""
-        mine, theirs = self.pointwise, other.pointwise
         if isinstance(self, Scalar) and isinstance(other, Scalar):
             return Scalar(self.value + other.value, self.size)
-        if mine is not None and theirs is not None:
+        if self.pointwise is not None and other.pointwise is not None:
             return Diagonal(self.diagonal() + other.diagonal())
         first, second = aligned(self, other)
         return Blocks([a + b for a, b in zip(first.matrices, second.matrices)])
@@ -92,36 +94,20 @@ class Scalar(PSD):
     """value·I_m."""
 
     def __init__(self, value: float, size: int) -> None:
-        self.value = value
-        self.size = size
-
-    @property
-    def rank(self) -> int:
-        return self.size if self.value > 0 else 0
+        self.value, self.size = value, size
 
     @property
     def pointwise(self) -> float:
         return self.value
 
-    def dense(self) -> Array:
-        return self.value * np.eye(self.size)
-
     def diagonal(self) -> Array:
         return np.full(self.size, self.value)
-
-    def norm(self) -> float:
-        return self.value
 
     def trace(self) -> float:
         return self.value * self.size
 
     def factor_rows(self, right: Array) -> Array:
         return math.sqrt(self.value) * right
-
-    times_factor = factor_rows  # L is symmetric
-
-    def factor_terms(self) -> list[tuple[Array, Index | None]]:
-        return [(np.broadcast_to(math.sqrt(self.value), self.size), None)]
 
     def restrict(self, index: Index) -> Scalar:
         return Scalar(self.value, len(index))
@@ -139,29 +125,11 @@ class Diagonal(PSD):
         self.size = len(values)
 
     @property
-    def rank(self) -> int:
-        return int((self.values > 0).sum())
-
-    @property
     def pointwise(self) -> Array:
         return self.values
 
-    def dense(self) -> Array:
-        return np.diag(self.values)
-
     def diagonal(self) -> Array:
         return self.values
-
-    def norm(self) -> float:
-        return float(self.values.max())
-
-    def factor_rows(self, right: Array) -> Array:
-        return np.sqrt(self.values)[:, None] * right
-
-    times_factor = factor_rows  # L is symmetric
-
-    def factor_terms(self) -> list[tuple[Array, Index | None]]:
-        return [(np.sqrt(self.values), None)]
 
     def restrict(self, index: Index) -> Diagonal:
         return Diagonal(self.values[index])

@@ -124,7 +124,7 @@ def starts(score: Score, design: Design, y: Array) -> Array:
     first = least_squares(bounded.centre, part, some).theta
     found = descend(bounded, part, some, first)
     convex = np.where(found.converged[:, None], found.theta, first)[:, None]
-    if score.monotone or len(design.matrix) > FEW:
+    if score.one_root or len(design.matrix) > FEW:
         return convex
     return np.concatenate([convex, _exact_fits(score, design, y)], axis=1)
 
@@ -134,7 +134,7 @@ def tie_starts(score: Score, design: Design, y: Array) -> Array | None:
 
     Beyond 4096 measurements a second root nearly as low would contradict the law in very many.
     """
-    if score.monotone or len(design.matrix) > ROWS[0]:
+    if score.one_root or len(design.matrix) > ROWS[0]:
         return None
     return np.asarray(_exact_fits(score, design, y[None], MORE_FITS)[0])
 

@@ -23,7 +23,7 @@ from privest.errors import InvalidInput
 from privest.estimator.likelihood import Likelihood, likelihood_of
 from privest.mechanism import Additive
 from privest.noise import Distribution, Gaussian, Laplace
-from privest.noise.numerics.weighted import Minimiser, as_polynomials, least_score
+from privest.noise.numerics.weighted import as_polynomials, least_score
 
 
 class Terms(NamedTuple):
@@ -46,7 +46,6 @@ class Score(ABC):
     """ψ for one noise distribution, with E ψ(w) = 0 and E ψ' > 0."""
 
     law: Distribution
-    monotone = False  # whether ψ is known never to fall: the estimating equation has one root
 
     @abstractmethod
     def terms(self, x: Array) -> Terms:
@@ -67,12 +66,9 @@ class Score(ABC):
 
     @cached_property
     def one_root(self) -> bool:
-        """Whether ψ is finite and never falls, so that the estimate never jumps.
-
-        Where that is not known: at 4000 quantiles and on to 10⁸ interquartile ranges.
+        """Whether ψ is finite and never falls (at 4000 quantiles and on to 10⁸ interquartile
+        ranges), so that the estimating equation has one root and the estimate never jumps.
         """
-        if self.monotone:
-            return True
         within = self.law.quantile((np.arange(4000) + 0.5) / 4000)
         low, middle, high = self.law.quantile([0.25, 0.5, 0.75])
         beyond = (high - low) * np.geomspace(1e-2, 1e8, 500)
@@ -108,7 +104,7 @@ class Score(ABC):
 class LinearScore(Score):
     """ψ = x − c: least squares on y − c, c = E w. Optimal for Gaussian noise at every λ."""
 
-    monotone = True
+    one_root = True
 
     def __init__(self, law: Distribution) -> None:
         if not math.isfinite(law.variance):
@@ -130,7 +126,7 @@ class BoundedScore(Score):
     Bounded, with one root, and unbiased for every distribution: where the other scores start.
     """
 
-    monotone = True
+    one_root = True
 
     def __init__(self, law: Distribution) -> None:
         self.law = law
@@ -241,7 +237,7 @@ class LaplaceScore(Score):
     ρ = (√(1/b² + 4/λ) − 1/b)/2 ,   J* = b²(1 + 1/(bρ)) = b² + λ/2 + b√(λ + λ²/4b²)
     """
 
-    monotone = True
+    one_root = True
 
     def __init__(self, law: Laplace, weight: float) -> None:
         self.law, b = law, law.scale
@@ -276,7 +272,6 @@ class NumericalScore(Score):
         self._all = scipy.interpolate.PPoly(
             np.stack([_padded(p, len(integral.c)) for p in (integral, psi, slope)], axis=-1), psi.x
         )
-        self.monotone = _never_falls(found, slope)
 
     def terms(self, x: Array) -> Terms:
         inside = np.clip(x, *self._ends)
@@ -305,10 +300,3 @@ def _integral(psi: scipy.interpolate.PPoly, origin: float) -> scipy.interpolate.
 def _padded(pieces: scipy.interpolate.PPoly, length: int) -> Array:
     missing = length - len(pieces.c)
     return np.concatenate([np.zeros((missing, pieces.c.shape[1])), pieces.c])
-
-
-def _never_falls(found: Minimiser, slope: scipy.interpolate.PPoly) -> bool:
-    """ψ' ≥ 0 at 16 points of every element where the law can be, up to rounding."""
-    share = (np.arange(16) + 0.5) / 16
-    x = found.edges[:-1, None] + np.diff(found.edges)[:, None] * share
-    return bool(slope(x[found.height > 1e-20]).min() >= -1e-9 * found.slope_square / found.slope)
