@@ -59,8 +59,7 @@ unit: $(TEST_ENV) ## pytest: unit, theorems, oracles, statistics, doctests, READ
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "not slow and not browser and not processes"
 
 test: $(TEST_ENV) ## everything but browser, processes and the longer statistics
-	@$(MAKE) --no-print-directory -j3 lint types layers
-	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory -j4 lint types layers unit
 
 processes: $(TEST_ENV) ## clusters, MPI, and what is killed again and again
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "processes and not slow"

@@ -16,12 +16,10 @@ from importlib.machinery import ModuleSpec
 class NotNeeded:
     """Packages that no command uses are not loaded: they take a third of a second.
 
-    Arrow looks for pandas at its first scalar, and does without it. SciPy takes all of NumPy, the
-    Fortran tools too: those are empty here.
+    Arrow looks for pandas, and does without it; SciPy imports NumPy's Fortran tools.
     """
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        """None: as everywhere else."""
         if fullname == "pandas":
             raise ModuleNotFoundError(name=fullname)
         empty = ModuleSpec(fullname, None, is_package=True)

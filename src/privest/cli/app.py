@@ -51,7 +51,6 @@ OLD |= {"--law": "--distribution", "--readings": "--measurements"}
 
 @cache
 def loaded(name: str) -> Any:  # noqa: ANN401 - a command of Typer's own copy of click
-    """The command of this name, with its options."""
     module, _, attribute = COMMANDS[name].place.partition(":")
     found = getattr(import_module(module, __package__), attribute)
     if not isinstance(found, typer.Typer):

@@ -29,18 +29,15 @@ class SafeConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """The pieces that are written, with control characters spelled out."""
         for piece in super().render(renderable, options):
             yield piece if piece.control else Segment(printable(piece.text), piece.style)
 
 
 def to_people() -> Console:
-    """Standard output, for tables and sentences."""
     return SafeConsole()
 
 
 def to_stderr() -> Console:
-    """Standard error, for notes beside the output."""
     return SafeConsole(stderr=True)
 
 

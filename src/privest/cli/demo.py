@@ -123,7 +123,6 @@ def _type(console: Console, line: str) -> None:
 
 
 def _split(people: Path, reference: Path) -> None:
-    """The embedded table as two files."""
     rows = np.column_stack(list(open_source("diabetes").read(COLUMNS).values()))
     order = np.random.default_rng(7).permutation(len(rows))
     write_table(reference, COLUMNS, [list(rows[np.sort(order[:REFERENCE])].T)])

@@ -60,7 +60,6 @@ class Aim:
     json: bool = False
 
     def require_sense(self) -> None:
-        """Refuse what does not go together, before any work."""
         if self.budget is not None and self.standard_error is not None:
             raise InvalidInput(
                 "--budget asks for the best accuracy, --standard-error for the least privacy loss: "
@@ -167,7 +166,6 @@ def require_designable(spec: Spec) -> None:
 
 
 def _wanted(aim: Aim, spec: Spec) -> dict[str, float]:
-    """The standard errors that are asked for: here, or else in the plan."""
     if aim.standard_error is None:
         return {} if aim.budget is not None else dict(spec.privacy.standard_error or {})
     return named_numbers(listed(aim.standard_error), "--standard-error")

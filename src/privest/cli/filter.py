@@ -103,7 +103,6 @@ def read_model(path: Path) -> tuple[StateSpace, list[str]]:
 
 
 def _record(path: Path) -> dict[str, Any]:
-    """The content of the file: all parts that are needed, nothing unknown."""
     record = parse_toml(read_document(path, "it"), "it")
     needless = {*OPTIONAL, "cov0"} if record.get("diffuse") is True else OPTIONAL
     absent = [name for name in PARTS if name not in {*record, *needless}]
@@ -115,7 +114,6 @@ def _record(path: Path) -> dict[str, Any]:
 
 
 def _print_errors(limit: StateBound, names: list[str], kind: str) -> None:
-    """The least standard errors at this level, and without privacy."""
     steps = len(limit.filtered)
     k, when = (-1, "the last step") if kind == "filtered" else (steps // 2, "the middle")
     own = np.sqrt(np.diagonal(getattr(limit, kind)[k]))

@@ -99,7 +99,6 @@ def identify(
 def _print_fit(
     console: Console, found: FamilyEstimate, stated: StreamLevel, inputs: str | None
 ) -> None:
-    """The parameters, how well they are known, and what privacy costs."""
     level = float(stated.final_blocks().diagonal()[0])
     title = (
         f"{found.family!r} from {found.observations} releases at privacy level {level:g} (a larger "
@@ -143,7 +142,6 @@ def _print_fit(
 
 
 def _floor(covariance: Array | None) -> Array:
-    """Least standard errors; NaN where they could not be found."""
     return np.array([math.nan]) if covariance is None else standard_errors(covariance)
 
 
@@ -157,7 +155,6 @@ def _value(value: float, error: float) -> str:
 
 
 def _flat(combination: str, error: float) -> str:
-    """A combination of parameters that the releases hardly determine."""
     if math.isinf(error):
         return f"{combination} is not determined by these releases."
     return f"{combination} is hardly determined by these releases (standard error {error:.2g})."
@@ -171,7 +168,6 @@ def _interval(ends: Array, open_ends: Flags) -> str:
 
 
 def _record(found: FamilyEstimate, forecast: Forecast | None) -> dict[str, Any]:
-    """For programs, with the names of the library."""
     own: dict[str, Any] = found.to_dict()
     own |= {"open_ends": plain(found.open_ends()), "notes": list(found.notes())}
     if forecast is not None:

@@ -159,7 +159,6 @@ def command(**more: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[
 
 
 def _grouped(given: dict[str, Any], groups: dict[str, Any]) -> dict[str, Any]:
-    """The values of options, those of a group as one."""
     for name, kind in groups.items():
         own = [field.name for field in fields(kind) if field.name in given]
         given[name] = kind(**{field: given.pop(field) for field in own})
@@ -268,13 +267,11 @@ def named_values(
 
 
 def named_numbers(given: Iterable[str], option: str) -> dict[str, float]:
-    """NAME=NUMBER, each name once."""
     found = named_values(given, option, only_numbers=True)
     return {name: float(value) for name, value in found.items()}
 
 
 def as_range(text: str | None) -> tuple[float, float] | None:
-    """The two ends of --range."""
     if text is None:
         return None
     with about(f"--range {text}"):

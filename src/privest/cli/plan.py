@@ -185,7 +185,6 @@ class PlanOutput:
     json: bool = False
 
     def require_free(self) -> None:
-        """Refuse names that cannot be written, before any work."""
         if self.save is None:
             return
         with about("--save"):
@@ -324,7 +323,6 @@ def _set(record: dict[str, Any], text: str) -> None:
 
 
 def rows_wanted(found: Plan, wanted: list[str]) -> dict[str, int]:
-    """How many rows each NAME=E of --want needs."""
     rows: dict[str, int] = {}
     for name, error in named_numbers(wanted, "--want").items():
         text = next(one for one in wanted if one.rpartition("=")[0] == name)

@@ -77,7 +77,6 @@ def bound(privacy: Privacy, h: Path, noise_variance: str, json: bool = False) ->
 
 
 def _print_bound(console: Console, found: pv.Bound) -> None:
-    """Standard errors parameter by parameter, then the sums."""
     console.print()
     if not found.identifiable:
         console.print(shown(found.identifiability.explain(), style="bold"))

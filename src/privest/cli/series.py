@@ -83,7 +83,6 @@ class ScalarPrivacy(Privacy):
 
 
 def tell_epsilon(promise: Promise, *, simulated: bool) -> None:
-    """The ε of all releases of a stream, where it was asked for."""
     spent, said = promise.spent, promise.said
     if simulated:
         if spent is not None:
@@ -156,7 +155,6 @@ class Series(streaming.Choices):
             )
 
     def count_inputs(self) -> int:
-        """How many inputs are given."""
         if self.inputs is not None:
             return len(listed(self.inputs))
         found = self.inputs_of_file()

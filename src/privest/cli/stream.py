@@ -132,7 +132,6 @@ def run(plan: StreamPlan, report: Console) -> None:
 
 
 def _summarise(job: StreamRun, report: Console, stopped: bool) -> None:
-    """A summary: rows, the last estimate, and what the releases reveal of a measurement."""
     side, plan = job.side, job.plan
     note(counts_of(job, stopped=stopped))
     if isinstance(side, Owner) and side.retired:
@@ -156,7 +155,6 @@ def _summarise(job: StreamRun, report: Console, stopped: bool) -> None:
 
 
 def _print_estimate(job: StreamRun, report: Console) -> None:
-    """The last estimate with both kinds of errors and its intervals."""
     assert job.estimator is not None
     found = job.concluded()
     if found is None:

@@ -91,7 +91,6 @@ class Privacy:
         return replace(self, sensitivity=span[1] - span[0])
 
     def spent(self, level: pv.PrivacyLevel | pv.StreamLevel) -> Spent | None:
-        """(ε, δ) of the level, if delta and sensitivity were given."""
         if self.delta is None or self.sensitivity is None:
             return None
         epsilon = level.to_epsilon(delta=self.delta, sensitivity=self.sensitivity)
@@ -377,7 +376,6 @@ class StreamPlan:
         return True if stated is None and self.source != "-" else stated
 
     def _require_different_files(self) -> None:
-        """Input, output, checkpoint, ledger and picture: none may write over another."""
         named = {
             "the input": None if self.source == "-" else Path(self.source),
             "the output": self.choices.output,

@@ -37,7 +37,6 @@ class Public(NamedTuple):
     written: Sequence[tuple[str, ...]]  # the times of every row; none where rows are not known
 
     def time(self, row: int) -> dict[str, str]:
-        """The times of a row, as columns."""
         return dict(zip(self.times, self.written[row])) if self.written else {}
 
     @property
@@ -96,7 +95,6 @@ def hidden_names(estimator: pv.PrivateRLS, names: Sequence[str]) -> list[str]:
 
 
 def as_lines(records: Sequence[dict[str, Any]], *, json_lines: bool, heading: bool) -> str:
-    """Records as CSV, after a line of names where wanted, or as JSON lines."""
     if json_lines:
         return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     text = io.StringIO()
@@ -142,7 +140,6 @@ def sent_since(path: Path, offset: int, lines: str) -> Sent | None:
 
 
 def _place(line: bytes, path: Path) -> tuple[int, str]:
-    """The step and the hash of a line of output; −1 for a first line, which has none."""
     try:
         text = as_text(line, "it")
         if text.startswith("{"):
@@ -190,7 +187,6 @@ class LineOutput:
             raise InvalidInput(f"cannot write {self.path}: {error.strerror}.") from None
 
     def sync(self) -> None:
-        """Force a file to disk."""
         if self.path is not None and self.path.is_file():
             os.fsync(self.file.fileno())
 

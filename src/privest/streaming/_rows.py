@@ -64,18 +64,17 @@ class Rows:
             self._check(names, certain=plan.json_in)
 
     def _find_features(self, names: list[str]) -> None:
-        """All columns that are nothing else."""
         taken = (self.value, *self.others, *self.times)
         self.features = [name for name in names if name not in taken]
         if not self.times:
             self._look_for_times()
 
     def _look_for_times(self) -> None:
-        """A column whose first cell is a date is one of times. (Features, so public by choice.)"""
         first = next(self._records, None)
         if first is None:
             return
         self._records = itertools.chain([first], self._records)
+        # A column whose first cell is a date is one of times. (Features, so public by choice.)
         dated = [name for name in self.features if is_date(first[1].get(name))][:1]
         self.times = dated
         self.features = [name for name in self.features if name not in dated]
@@ -122,7 +121,6 @@ class Rows:
             yield Row(features, value, given, times)
 
     def _cells(self, cells: tuple[Any, ...]) -> Sequence[Any]:
-        """Cells that hold numbers, with decimal points."""
         return cells if self._plain else [*map(self._format.with_point, cells)]
 
     def _checked(self, record: dict[str, Any], line: int) -> list[float]:
@@ -235,5 +233,4 @@ def _cell(cell: str, line: int, column: int, finite: bool) -> float:
 
 
 def _text(cell: object) -> str:
-    """A time as it is written; empty where it is missing."""
     return "" if cell is None else str(cell).strip()

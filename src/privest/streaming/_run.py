@@ -83,8 +83,7 @@ class StreamRun:
         return self.stack.enter_context(pv.Checkpoint(path, estimator=self.estimator, **of_owner))
 
     @property
-    def grid(self) -> float | None:
-        """0: simulated; None: not yet known."""
+    def grid(self) -> float | None:  # 0: simulated; None: not yet known
         return self.side.source.grid if isinstance(self.side, Owner) else self.side.grid
 
     @property
@@ -171,7 +170,6 @@ class StreamRun:
             )
 
     def _same(self) -> dict[str, Any]:
-        """What must not change between the runs of one stream."""
         plan, output = self.plan, self.plan.choices.output
         return {
             "choice of columns": self.names,
@@ -210,7 +208,6 @@ class StreamRun:
         return bool(rows)
 
     def _retire(self, side: Owner) -> None:
-        """Retire steps that were sent and whose rows do not come again."""
         while side.retiring:
             count = side.rows(self.plan.restart.block)
             unknown = np.full((count, len(self.features)), np.nan)
@@ -307,7 +304,6 @@ class StreamRun:
         return conclude(self.estimator, released, self.names, known=known, whole=whole)
 
     def _facts(self, side: Owner) -> dict[str, Any]:
-        """The first line of releases."""
         plan = self.plan
         more: dict[str, Any] = {"times": self.times} if self.times else {}
         return facts_of(
@@ -331,7 +327,6 @@ def _text(given: object, name: str) -> str:  # of any length
 
 
 def counts_of(run: StreamRun, *, stopped: bool) -> str:
-    """The number of rows, and what became of them."""
     side = run.side
     repeated = side.repeated if isinstance(side, Analyst) else 0
     resent = side.resent if isinstance(side, Owner) else 0

@@ -52,7 +52,7 @@ class Owner:
         """Nothing is drawn up to step `known`, the last that was sent, nor what a ledger has.
 
         `rows_again`: the rows of earlier steps come again, and what the ledger has of them is sent;
-        else it is retired too, because the public part of these steps is gone.
+        else it is retired too: the public part of these steps is gone.
         """
         self.floor, self.rows_again = max(known + 1, self.mechanism.steps), rows_again
         if isinstance(self.source, LedgerSource):
@@ -74,7 +74,6 @@ class Owner:
         return min(block, left) if left > 0 else block
 
     def _entry(self) -> Entry | None:
-        """The entry that holds the numbers of the next step."""
         source = self.source
         if not isinstance(source, LedgerSource) or not self.rows_again:
             return None
