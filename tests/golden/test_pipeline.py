@@ -88,7 +88,10 @@ def test_a_kind_of_plan(kind, folder, monkeypatch):
         for name, text in words.items():
             (kept / name).write_text(text)
     close(old, found["plan"], "the plan file")
-    close(found, json.loads((kept / "expected.json").read_text()), kind)
+    expected = json.loads((kept / "expected.json").read_text())
+    for one in (found, expected):  # it changes with the last digit of a residual variance
+        one["header"].pop("checksum", None)
+    close(found, expected, kind)
     for name, text in words.items():
         assert text == (kept / name).read_text(), name
 

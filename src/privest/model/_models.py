@@ -148,7 +148,7 @@ class NonlinearModel:
 
     >>> from privest.noise import Gaussian
     >>> model = NonlinearModel(lambda t: [t[0] ** 2, t[0] * t[1]], noise=Gaussian(cov=1.0))
-    >>> model.at([3.0, 2.0]).matrix.round(6).tolist()
+    >>> (model.at([3.0, 2.0]).matrix.round(6) + 0.0).tolist()
     [[6.0, 0.0], [2.0, 3.0]]
     """
 

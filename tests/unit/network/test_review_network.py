@@ -135,7 +135,7 @@ def test_what_rounding_moves_is_in_the_certificate_of_a_rank(agents, method):
     assert (exact_errors(parts, theta[:, 0]) <= errors).all()
     drift = np.abs(certificate.centre(now) - certificate.centre(packed(parts.x, parts.r)))
     assert (drift <= moved.mean(axis=0)).all()
-    if agents == 100:  # the test can fail: without `moved` it does
+    if agents == 100:  # the spread alone is a small part of it
         x_only, r_only = unpacked(np.ptp(now, axis=0), 2)
         alone = certificate.certified(x[:, None], r, x_only[None], r_only)[1]
-        assert exact_errors(parts, theta[:, 0]).max() > alone.max()
+        assert errors.max() > 2 * alone.max()
