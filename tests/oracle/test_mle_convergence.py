@@ -6,7 +6,7 @@ import scipy.optimize
 
 import privest as pv
 from privest.errors import InvalidInput, NotCalibratable
-from privest.estimator import estimate_release
+from privest.estimator import _mle, estimate_release
 from privest.estimator._mle import SAME, maximum_likelihood
 from privest.estimator.likelihood import (
     InverseGaussianLikelihood,
@@ -78,7 +78,6 @@ def test_a_point_between_two_maxima_is_not_one():
     H, z = np.ones((2, 1)), np.array([[-5.0, 5.0]])
     likelihood = VoigtLikelihood(0.04, scale=0.5)
     stuck = maximum_likelihood(H, z, likelihood, starts=np.zeros((1, 1)))
-    assert stuck.gradient_norm[0] < 1e-12
     assert not stuck.converged[0]
     both = maximum_likelihood(H, z, likelihood, starts=np.array([[0.0], [4.0]]))
     assert both.converged[0]
@@ -86,7 +85,9 @@ def test_a_point_between_two_maxima_is_not_one():
     assert both.log_likelihood[0] > stuck.log_likelihood[0] + 1
 
 
-def test_of_equal_maxima_one_that_converged_is_returned_and_of_unequal_ones_the_highest():
+def test_of_equal_maxima_one_that_converged_is_returned_and_of_unequal_ones_the_highest(
+    monkeypatch,
+):
     H, z = np.ones((3, 1)), np.array([[-5.0, 5.0, 5.1]])
     likelihood = VoigtLikelihood(0.04, scale=0.5)
     top = maximum_likelihood(H, z, likelihood, starts=np.array([[5.0]]))
@@ -96,29 +97,31 @@ def test_of_equal_maxima_one_that_converged_is_returned_and_of_unequal_ones_the_
     near = top.value + 1e-4  # lower by less than SAME, but one more step is needed
     drop = top.log_likelihood - likelihood(z, near @ H.T).value.sum(axis=1)
     assert 0 < drop[0] < SAME
+
+    def at_once(*args, **options):
+        with monkeypatch.context() as patched:
+            patched.setattr(_mle, "ITERATIONS", 1)
+            return maximum_likelihood(*args, **options)
+
     for order in ([near, top.value], [top.value, near]):
-        found = maximum_likelihood(H, z, likelihood, starts=np.concatenate(order), iterations=1)
+        found = at_once(H, z, likelihood, starts=np.concatenate(order))
         assert found.converged[0]
         assert abs(found.value - top.value)[0, 0] < 1e-7
-        assert found.agreed[0] == 2
     # Two maxima that are the same to within SAME: the lower one, if only it has converged.
     twins = np.array([[-5.0, 5.0, 5e-7]])
     right = maximum_likelihood(H, twins, likelihood, starts=np.array([[5.0]]))
     left = maximum_likelihood(H, twins, likelihood, starts=np.array([[-5.0]]))
     assert 1e-8 < right.log_likelihood[0] - left.log_likelihood[0] < SAME
     ends = np.concatenate([right.value + 1e-5, left.value])
-    found = maximum_likelihood(H, twins, likelihood, starts=ends, iterations=1)
+    found = at_once(H, twins, likelihood, starts=ends)
     assert found.converged[0]
     assert found.value[0, 0] < 0
     # Off the higher maximum is still above the lower one at its top, and it says: not converged.
     off = top.value + 0.02
     assert likelihood(z, off @ H.T).value.sum() > low.log_likelihood[0] + SAME
-    mixed = maximum_likelihood(
-        H, z, likelihood, starts=np.concatenate([low.value, off]), iterations=1
-    )
+    mixed = at_once(H, z, likelihood, starts=np.concatenate([low.value, off]))
     assert not mixed.converged[0]
     assert mixed.value[0, 0] == off[0, 0]
-    assert mixed.agreed[0] == 1
 
 
 def test_releases_that_cannot_occur_are_refused():

@@ -35,7 +35,6 @@ def test_a_wide_range_of_regressors():
         ({"starts": -1}, "starts must be ≥ 0"),
         ({"starts": np.zeros((3, 2, 2))}, "starts are for 3 trials; z has 4"),
         ({"starts": np.zeros((3, 5))}, "H has 2 columns"),
-        ({"iterations": 0}, "at least 1"),
     ],
 )
 def test_wrong_arguments(arguments, message):
@@ -48,7 +47,7 @@ def test_no_trials_and_whole_numbers_of_numpy():
     with pytest.raises(InvalidInput, match="no trials"):
         maximum_likelihood(H, np.zeros((0, 10)), likelihood)
     z = np.random.default_rng(0).standard_normal((2, 10))
-    assert maximum_likelihood(H, z, likelihood, starts=np.int64(3)).starts == 4
+    assert maximum_likelihood(H, z, likelihood, starts=np.int64(3)).converged.all()
 
 
 def test_laws_with_one_maximum_are_those_that_are_log_concave():

@@ -12,7 +12,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped import ClippedRows, estimate_clipped
-from privest.estimator._mle import Maxima, maximum_likelihood
+from privest.estimator._mle import maximum_likelihood
 from privest.estimator._rls import PrivateRLS
 from privest.estimator.device import as_backend, require_here
 from privest.estimator.likelihood import (
@@ -21,7 +21,6 @@ from privest.estimator.likelihood import (
     ClippedLikelihood,
     GaussianLikelihood,
     Likelihood,
-    Shifted,
     likelihood_of,
 )
 from privest.estimator.result import Estimate
@@ -45,12 +44,13 @@ CORRELATION = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """A release as independent values: z' = `read`(z), ln p(z; θ) = Σ_i ℓ(z'_i, (Gθ)_i) + c."""
+    """A release as independent values: z' = `read`(z), ln p(z; θ) = Σ_i ℓ(z'_i, (Gθ + b)_i) + c."""
 
     matrix: Array  # G
     likelihood: Likelihood
-    read: Callable[[Array], Array]
+    read: Callable[[Array], Array] = np.asarray
     constant: float = 0.0  # c: ln |det| of the map from z to z'
+    offset: Array | float = 0.0  # b
 
 
 def estimate_release(
@@ -64,12 +64,12 @@ def estimate_release(
 ) -> Estimate:
     """θ̂ = argmax over θ of the density of a release z of y = Hθ + w, w Gaussian (`optEst`).
 
-    release    z (q,), or (trials, q) for many at once; a `Release` carries its level and
-               needs no mechanism.
+    release    z (q,), or (trials, q) for many at once; a `Release` carries its level and needs no
+               mechanism.
     mechanism  any of the catalogue, or one `Channel` for all measurements.
     grid       of a real release that is a bare array, 2⁻¹⁰: discrete noise and rounding add 3g²/4
                of the squared scale.
-    starts     how many exact fits of n rows to climb from, or start points (`maximum_likelihood`).
+    starts     as in `maximum_likelihood`.
 
         channels on u = Ay + b     η = AHθ + Aω + b; AΣAᵀ must be diagonal, unless all noise is
                                    Gaussian
@@ -79,9 +79,8 @@ def estimate_release(
         z = Ay + b + Bd            channels on B⁻¹(Ay + b), after B⁻¹z
         random rotation            NotIdentifiable: z shows ‖y‖ alone
 
-    `covariance` is the inverse of −∇² Σℓ at θ̂, NaN where a trial has not converged. Raises
-    InvalidInput where w is not Gaussian or Aw correlated. Cost: 8-20 evaluations of ℓ a trial and
-    start; O(q³) once to whiten a dense covariance.
+    `covariance` is the inverse of −∇² Σℓ at θ̂, NaN where a trial has not converged. Cost: 8-20
+    evaluations of ℓ a trial and start; O(q³) once to whiten a dense covariance.
 
     >>> from privest.noise import Gaussian, Laplace
     >>> model = LinearModel([[1.0], [1.0], [1.0]], noise=Gaussian(cov=0.04))
@@ -91,7 +90,13 @@ def estimate_release(
     1.0
     """
     if isinstance(release, Release):
-        return _of_stream(release, model)
+        if release.level is None:
+            raise InvalidInput(
+                "a stream read from a record needs its level: use PrivateRLS(level, …)."
+            )
+        rls = PrivateRLS(release.level, model.matrix.shape[1], model.noise)
+        rls.update(release, model.matrix)
+        return rls.result(model.names)
     simulated, values = None, release
     if isinstance(release, ReleaseRecord):
         simulated, grid, values = release.simulated, release.grid, release.values
@@ -102,9 +107,10 @@ def estimate_release(
     if z.shape[-1] != outputs:
         raise InvalidInput(f"z has {z.shape[-1]} entries; the mechanism has {outputs}.")
     if isinstance(mechanism, GaussianMechanism) and mechanism.ends is not None and z.ndim == 1:
-        unit = 1.0 + extra_variance(grid)
-        rows = _clipped_rows(model, mechanism, z)
-        clipped = estimate_clipped(rows, noise_variance=unit, names=model.names)
+        G, variance, offset, (low, high) = _clipped_coordinates(mechanism, model)
+        rows = ClippedRows(G, z - offset, variance, 1.0, low - offset, high - offset)
+        noise = 1.0 + extra_variance(grid)
+        clipped = estimate_clipped(rows, noise_variance=noise, names=model.names)
         return replace(clipped, simulated=simulated)
     found = _likeliest(np.atleast_2d(z), model, mechanism, grid, starts, where)
     found = replace(found, simulated=simulated)
@@ -125,8 +131,13 @@ def _likeliest(
     """The maximum of every trial, with the inverse of −∇² Σℓ there."""
     seen = observation(mechanism, model, grid) if grid else observation(mechanism, model)
     read = seen.read(z)
-    found = maximum_likelihood(seen.matrix, read, seen.likelihood, starts=starts, backend=where)
-    covariance, bound = _covariance(seen, read, found), None
+    found = maximum_likelihood(
+        seen.matrix, read, seen.likelihood, offset=seen.offset, starts=starts, backend=where
+    )
+    G, n, good = seen.matrix, seen.matrix.shape[1], found.converged
+    covariance, bound = np.full((len(read), n, n), np.nan), None
+    curvature = seen.likelihood(read[good], found.value[good] @ G.T + seen.offset).curvature
+    covariance[good] = np.linalg.inv(np.einsum("ki,tk,kj->tij", G, curvature, G, optimize=True))
     if isinstance(mechanism, GaussianMechanism) and mechanism.ends is None:
         bound = covariance[0] / (1.0 + extra_variance(grid))
     return Estimate(
@@ -134,25 +145,6 @@ def _likeliest(
         log_likelihood=found.log_likelihood + seen.constant, converged=found.converged,
         method="maximum likelihood",
     )  # fmt: skip
-
-
-def _of_stream(release: Release, model: LinearModel) -> Estimate:
-    """Recursive least squares over one release of all steps of a stream."""
-    if release.level is None:
-        raise InvalidInput("a stream read from a record needs its level: use PrivateRLS(level, …).")
-    rls = PrivateRLS(release.level, model.matrix.shape[1], model.noise)
-    rls.update(release, model.matrix)
-    return rls.result(model.names)
-
-
-def _covariance(seen: Observation, z: Array, found: Maxima) -> Array:
-    """(Gᵀ diag(−ℓ'') G)⁻¹ at each maximum, (trials, n, n); NaN where there is none."""
-    G, n = seen.matrix, seen.matrix.shape[1]
-    covariance = np.full((len(z), n, n), np.nan)
-    good = found.converged
-    curvature = seen.likelihood(z[good], found.value[good] @ G.T).curvature
-    covariance[good] = np.linalg.inv(np.einsum("ki,tk,kj->tij", G, curvature, G, optimize=True))
-    return covariance
 
 
 @singledispatch
@@ -189,7 +181,7 @@ def _componentwise(mechanism: Componentwise, model: LinearModel, grid: float = 0
 
 
 def _rounding(mechanism: Componentwise, grid: float) -> Array | float:
-    """The variance that the grid adds to every output."""
+    """Variance that the grid adds to every output."""
     if not grid:
         return 0.0
     found = [channel.exact_noise for channel in mechanism.channels]
@@ -202,7 +194,7 @@ def _rounding(mechanism: Componentwise, grid: float) -> Array | float:
 def _by_channel(
     mechanism: Componentwise, G: Array, variance: Array, offset: Array | float
 ) -> Observation:
-    """Independent inputs of the channels, of these variances about Gθ + offset."""
+    """Channels with independent inputs, of these variances about Gθ + offset."""
     if not (variance > 0).all():
         raise InvalidInput(
             f"{int((variance <= 0).sum())} of {mechanism.outputs} inputs of the channels have no "
@@ -211,9 +203,7 @@ def _by_channel(
         )
     spread: ArrayLike = float(variance[0]) if (variance == variance[0]).all() else variance
     plain = Componentwise(mechanism.common or mechanism.channels, measurements=mechanism.outputs)
-    likelihood = likelihood_of(plain, spread)
-    shifted = Shifted(likelihood, np.asarray(offset)) if np.any(offset) else likelihood
-    return Observation(G, shifted, lambda z: z)
+    return Observation(G, likelihood_of(plain, spread), offset=offset)
 
 
 @observation.register
@@ -225,19 +215,19 @@ def _affine(mechanism: AffineMechanism, model: LinearModel, grid: float = 0.0) -
         return inner.read(np.linalg.solve(B, z.T).T)
 
     constant = inner.constant - float(np.linalg.slogdet(B)[1])
-    return Observation(inner.matrix, inner.likelihood, read, constant)
+    return Observation(inner.matrix, inner.likelihood, read, constant, inner.offset)
 
 
 @observation.register
 def _gaussian_mechanism(
     mechanism: GaussianMechanism, model: LinearModel, grid: float = 0.0
 ) -> Observation:
-    """z̃ = Lᵀy + e by the whitening kernel, which keeps the structure of S and Σ.
-
-    With noise of variance v: V = LᵀΣL + v I = v (Lᵀ(Σ/v)L + I).
-    """
-    if mechanism.ends is not None:
-        return _clipped_mechanism(mechanism, model, grid)
+    """z̃ = Lᵀy + e, whitened by V = LᵀΣL + vI = v(Lᵀ(Σ/v)L + I), v the variance of e."""
+    if mechanism.ends is not None:  # z̃ = clip(Lᵀy) + e, coordinate by coordinate
+        G, variance, offset, (low, high) = _clipped_coordinates(mechanism, model)
+        noise = 1.0 + extra_variance(grid)
+        clipped = ClippedLikelihood(variance, noise=noise, low=low, high=high)
+        return Observation(G, clipped, offset=offset)
     sigma, mean = _gaussian(mechanism.measurements, model)
     level = mechanism.level.for_size(mechanism.measurements)
     deviation = math.sqrt(1.0 + extra_variance(grid))
@@ -258,25 +248,6 @@ def _gaussian_mechanism(
     log_det += mechanism.outputs * math.log(deviation)
     unit = GaussianLikelihood(1.0, noise=0.0)
     return Observation(kernel.rows(model.matrix)[shown] / deviation, unit, read, -log_det)
-
-
-def _clipped_mechanism(
-    mechanism: GaussianMechanism, model: LinearModel, grid: float
-) -> Observation:
-    """z̃ = clip(Lᵀy) + e, coordinate by coordinate."""
-    G, variance, offset, (low, high) = _clipped_coordinates(mechanism, model)
-    likelihood: Likelihood = ClippedLikelihood(
-        variance, noise=1.0 + extra_variance(grid), low=low, high=high
-    )
-    if offset.any():
-        likelihood = Shifted(likelihood, offset)
-    return Observation(G, likelihood, lambda z: z)
-
-
-def _clipped_rows(model: LinearModel, mechanism: GaussianMechanism, z: Array) -> ClippedRows:
-    """A release z̃ (r,) as rows: the coordinates of Lᵀy, each of which the mechanism clips."""
-    G, variance, offset, (low, high) = _clipped_coordinates(mechanism, model)
-    return ClippedRows(G, z - offset, variance, 1.0, low - offset, high - offset)
 
 
 def _clipped_coordinates(

@@ -1,9 +1,8 @@
 """Batched maximum likelihood: θ̂ = argmax Σ_i ℓ(z_i, (Hθ)_i) for thousands of trials at once.
 
-All trials advance together; those that have converged leave. The step d from θ, with g = Hᵀℓ' and
-A = Hᵀ diag(−ℓ'') H, is Newton's, A d = g, where A is positive (pivots above 1% of those with the EM
-weights w, or the maximum near). Elsewhere −ℓ'' is replaced by max(|ℓ''|, w/100): always a direction
-of ascent. A step that brings less than a tenth of the rise its slope promises is shortened.
+Trials advance together by Newton steps A d = g, g = Hᵀℓ', A = Hᵀ diag(−ℓ'') H. Where A is not
+positive (pivots below 1% of those with the EM weights w, far from the maximum) −ℓ'' is replaced by
+max(|ℓ''|, w/100): always a direction of ascent.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, Index, as_array
+from privest.arrays import Array, ArrayLike, Flags, as_array
 from privest.errors import InvalidInput
 from privest.estimator.device import as_backend, holds, require_here
 from privest.estimator.likelihood._terms import (
@@ -49,10 +48,6 @@ class Maxima:
     value: Array  # (trials, n)
     log_likelihood: Array  # (trials,) Σ_i ℓ at the estimate
     converged: Flags  # gradient small and −∇² positive definite: a maximum, perhaps not the highest
-    iterations: Index  # evaluations spent on the start that won
-    gradient_norm: Array  # √Σ g_j²/E_jj, E = Hᵀ diag(w) H: in standard errors, or less
-    starts: int  # starts for each trial
-    agreed: Index  # how many of them reached the same log-likelihood
 
 
 def maximum_likelihood(
@@ -60,21 +55,20 @@ def maximum_likelihood(
     z: ArrayLike,
     likelihood: Likelihood,
     *,
+    offset: ArrayLike = 0.0,
     starts: int | ArrayLike | None = None,
-    iterations: int = ITERATIONS,
     backend: Backend | str = NUMPY,
 ) -> Maxima:
-    """Maximise Σ_i ℓ(z_i, (Hθ)_i) over θ for every row of z (trials, m); H is (m, n).
+    """Maximise Σ_i ℓ(z_i, (Hθ + b)_i) over θ for every row of z (trials, m); H is (m, n).
 
+    offset   b, a number or one a row.
     starts   how many exact fits of n rows to start from besides least squares, or start points (k,
-             n) or (trials, k, n). None: `likelihood.fits` where there may be several maxima, else
-             none.
+             n) or (trials, k, n). None: `likelihood.fits` where there may be several maxima.
     backend  "numpy", or "cupy" (extra `gpu`); the arrays of the result are where z was.
 
-    Assumes H of full column rank (else NotIdentifiable). `converged` is false where the iterations
-    ran out or no maximum exists; it does not say that the maximum is the highest (Cauchy noise, 20
-    rows of 10 parameters: about 1 trial in 1000 is not). Cost: 8-20 evaluations of ℓ a trial and
-    start.
+    H must have full column rank. `converged` does not say that the maximum is the highest (Cauchy
+    noise, 20 rows, 10 parameters: about 1 trial in 1000 is not). Cost: 8-20 evaluations of ℓ a
+    trial and start.
 
     >>> from privest.estimator.likelihood import GaussianLikelihood
     >>> H, z = np.array([[1.0], [1.0]]), np.array([[1.0, 3.0], [0.0, -2.0]])
@@ -88,11 +82,12 @@ def maximum_likelihood(
     matrix = as_array(where.host(H), "H", ndim=2)
     require_units(matrix, "H")
     own = where if holds(z) else NUMPY  # where z is, and where the result will be
-    releases = _releases(z, matrix, likelihood, where, own)
-    if iterations < 1:
-        raise InvalidInput(f"iterations must be at least 1; received {iterations}.")
-    begin = _Starts(matrix, len(releases), likelihood, starts, where)
+    releases = _releases(z, matrix, likelihood, own)
     m, n = matrix.shape
+    shift = where.xp.asarray(np.broadcast_to(as_array(offset, "offset"), m))
+    begin = _Starts(Fits(matrix, shift), likelihood, starts, where)
+    if begin.trials not in (None, len(releases)):
+        raise InvalidInput(f"starts are for {begin.trials} trials; z has {len(releases)}.")
     held = m * likelihood.numbers + 4 * n * n + 20 * n  # numbers of a problem in an iteration
     per_block = max(1, where.block(held) // begin.count)
     parts = []
@@ -100,26 +95,15 @@ def maximum_likelihood(
         z_block = where.xp.asarray(releases[at : at + per_block])
         first = begin(z_block, at)  # (trials, k, n)
         repeated = where.xp.repeat(z_block, begin.count, axis=0)
-        ends = _climb(
-            matrix, repeated, where.xp.reshape(first, (-1, n)), likelihood, iterations, where
-        )
+        theta = where.xp.reshape(first, (-1, n))
+        ends = _climb(matrix, shift, repeated, theta, likelihood, where)
         shaped = [where.xp.reshape(end, (*first.shape[:2], *end.shape[1:])) for end in ends]
         parts.append(_best(shaped, where, own))
-    estimate, height, good, spent, gradient, agreed = (own.xp.concat(p) for p in zip(*parts))
-    return Maxima(
-        value=estimate,
-        log_likelihood=height,
-        converged=good,
-        iterations=spent,
-        gradient_norm=gradient,
-        starts=begin.count,
-        agreed=agreed,
-    )
+    value, height, converged = (own.xp.concat(part) for part in zip(*parts))
+    return Maxima(value, height, converged)
 
 
-def _releases(
-    z: ArrayLike, H: Array, likelihood: Likelihood, where: Backend, own: Backend
-) -> Array:
+def _releases(z: ArrayLike, H: Array, likelihood: Likelihood, own: Backend) -> Array:
     """z as (trials, m), checked where it is."""
     if own.remote:
         given = own.xp.asarray(z, dtype=own.xp.float64)
@@ -150,65 +134,59 @@ class _Starts:
     """Start points (trials, k, n) of a block of trials, made where the arrays are."""
 
     def __init__(
-        self,
-        H: Array,
-        trials: int,
-        likelihood: Likelihood,
-        starts: int | ArrayLike | None,
-        backend: Backend,
+        self, fits: Fits, likelihood: Likelihood, starts: int | ArrayLike | None, backend: Backend
     ) -> None:
-        self.likelihood, self.backend = likelihood, backend
-        self.fits = self.given = None
+        self.fits, self.likelihood, self.backend = fits, likelihood, backend
+        self.given: Array | None = None
+        self.trials: int | None = None
+        H = fits.matrix
         if starts is None:
             starts = usual_fits(likelihood, H.shape[1])
         if isinstance(starts, int | np.integer):
             if starts < 0:
                 raise InvalidInput(f"starts must be ≥ 0; received {starts}.")
-            self.fits = Fits(H) if starts else None
-            self.wanted = min(int(starts), len(self.fits)) if self.fits else 0
+            self.wanted = min(int(starts), len(fits)) if starts else 0
             self.count = 1 + self.wanted
             self.solution = least_squares(H, np.eye(len(H)))[0]  # of every unit vector
             return
-        given = as_array(backend.host(starts), "starts", ndim=(2, 3))
-        if given.shape[-1] != H.shape[1]:
+        self.given = as_array(backend.host(starts), "starts", ndim=(2, 3))
+        if self.given.shape[-1] != H.shape[1]:
             raise InvalidInput(
-                f"starts have {given.shape[-1]} entries; H has {H.shape[1]} columns."
+                f"starts have {self.given.shape[-1]} entries; H has {H.shape[1]} columns."
             )
-        if given.ndim == 3 and len(given) != trials:
-            raise InvalidInput(f"starts are for {len(given)} trials; z has {trials}.")
-        self.given = np.broadcast_to(given, (trials, *given.shape[-2:]))
-        self.count = self.given.shape[1]
+        self.trials = len(self.given) if self.given.ndim == 3 else None
+        self.count = self.given.shape[-2]
 
     def __call__(self, z: Array, at: int) -> Array:
         """For the trials from `at` on."""
-        xp = self.backend.xp
-        begin: Array
-        if self.given is not None:
-            begin = xp.asarray(self.given[at : at + len(z)])
+        xp, begin = self.backend.xp, self.given
+        if begin is not None:
+            part = begin[None].repeat(len(z), 0) if begin.ndim == 2 else begin[at : at + len(z)]
+            begin = xp.asarray(part)
             return begin
-        centre = self.likelihood.centre(z, self.backend)
+        centre = self.likelihood.centre(z, self.backend) - self.fits.offset
         begin = (centre @ xp.asarray(self.solution.T))[:, None]
-        if self.fits:
+        if self.wanted:
             others = best_starts(self.fits, z, centre, self.likelihood, self.wanted, self.backend)
             begin = xp.concat([begin, others], axis=1)
         return begin
 
 
 def _best(ends: list[Array], where: Backend, own: Backend) -> tuple[Array, ...]:
-    """The highest end of every trial, among equals one that converged; and how many agree."""
+    """The highest end of every trial, among equals one that converged."""
     xp = where.xp
-    _, height, good, _, _ = ends
+    _, height, good = ends
     same = height >= xp.max(height, axis=1, keepdims=True) - SAME
     chosen = xp.argmax(xp.where(same, good + 1.0, 0.0), axis=1)
     row = xp.arange(len(height))
-    found = (*(end[row, chosen] for end in ends), xp.sum(same, axis=1))
+    found = tuple(end[row, chosen] for end in ends)
     return found if own.remote else tuple(where.host(array) for array in found)
 
 
 def _climb(
-    H: Array, z: Array, theta: Array, likelihood: Likelihood, iterations: int, backend: Backend
-) -> tuple[Array, Array, Flags, Index, Array]:
-    """Climb from each row of θ to a maximum: (θ, Σℓ, converged, evaluations, gradient)."""
+    H: Array, offset: Array, z: Array, theta: Array, likelihood: Likelihood, backend: Backend
+) -> tuple[Array, Array, Flags]:
+    """Climb from each row of θ to a maximum: (θ, Σℓ, converged)."""
     xp = backend.xp
     H, z, theta = xp.asarray(H), xp.asarray(z), xp.asarray(theta)
     problems, n = theta.shape
@@ -223,13 +201,11 @@ def _climb(
         xp.zeros((problems, n)),
         xp.zeros(problems),
         xp.zeros(problems, dtype=xp.bool),
-        xp.zeros(problems, dtype=xp.int64),
-        xp.zeros(problems),
     )
-    terms = likelihood(z, theta @ H.T, backend)
+    terms = likelihood(z, theta @ H.T + offset, backend)
     height = xp.sum(terms.value, axis=1)
     which, length = xp.arange(problems), xp.ones(problems)
-    for spent in range(1, iterations + 1):
+    for spent in range(1, ITERATIONS + 1):
         gradient = (terms.slope @ H).T
         scale = (H * H).T @ terms.weight.T  # diagonal of the EM matrix
         with np.errstate(over="ignore", invalid="ignore"):  # where A is not positive: worthless
@@ -244,13 +220,12 @@ def _climb(
             promised[rough] = xp.sum(step[:, rough] * gradient[:, rough], axis=0)
 
         leaving = found | (~positive & (promised <= FLAT))
-        if spent == iterations:
+        if spent == ITERATIONS:
             leaving = xp.ones_like(found)
         if xp.any(leaving):
             last = theta + xp.where(found, step, 0.0).T  # the Newton step, where it can be trusted
-            size = xp.sqrt(xp.sum(gradient * gradient / scale, axis=0))
             go = xp.nonzero(leaving)[0]
-            for end, value in zip(ends, (last, height, found, xp.full_like(which, spent), size)):
+            for end, value in zip(ends, (last, height, found)):
                 end[which[go]] = value[go]
             stay = xp.nonzero(~leaving)[0]
             if not len(stay):
@@ -260,7 +235,7 @@ def _climb(
             step, promised = step[:, stay], promised[stay]
 
         tried = theta + (length * step).T
-        new = likelihood(z, tried @ H.T, backend)
+        new = likelihood(z, tried @ H.T + offset, backend)
         reached = xp.sum(new.value, axis=1)
         hoped = length * promised
         # Near the maximum the rise drowns in the rounding of Σℓ.
@@ -274,10 +249,10 @@ def _climb(
 
 
 def solve(A: Array, b: Array, scale: Array, xp: Namespace) -> tuple[Array, Array]:
-    """Solve A x = b for every problem (last axis) by Cholesky: A (n, n, k), b and `scale` (n, k).
+    """x of A x = b for every problem (last axis) by Cholesky, A (n, n, k), b and `scale` (n, k).
 
-    Also the least pivot of A in units of `scale`; x is worthless where it is not positive. n
-    vectorised steps: for small n many times faster than LAPACK problem by problem.
+    Also the least pivot of A in units of `scale`: x is worthless where it is not positive. For
+    small n many times faster than LAPACK problem by problem.
     """
     n = A.shape[0]
     margin = A[0, 0] / scale[0]

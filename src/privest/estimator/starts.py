@@ -1,23 +1,19 @@
-"""Starts for a likelihood with several maxima: exact fits of n rows, ranked cheaply.
-
-With heavy-tailed noise a maximum lies near the fit of some n good rows. All subsets of n rows (or a
-fixed random choice) are fitted at once; the best by the likelihood are kept.
-"""
+"""Starts for a likelihood with several maxima: exact fits of n rows, the best by the likelihood."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from functools import cached_property
 
 import numpy as np
 
 from privest.arrays import Array, Index
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood
 
-# Subsets tried for each trial; of more a random choice, the same for every trial. The more readings
-# a fit needs, the fewer fits hold good ones only: beyond MANY parameters more are tried, and twice
-# as many are climbed from. Cauchy noise, 20 readings, 10 parameters: of 1200 trials some 10 ended
-# in a poorer maximum with 300 and 15, at most 1 with 1000 and 30, at three times the cost.
+# Subsets tried; of more a random choice, the same for every trial. Beyond MANY parameters more are
+# tried, and twice as many are climbed from. Cauchy noise, 20 readings, 10 parameters: of 1200
+# trials some 10 ended in a poorer maximum with 300 and 15, at most 1 with 1000 and 30.
 SUBSETS, MORE_SUBSETS, MANY = 300, 1000, 5
 # The screening keeps so many times the starts asked for; the likelihood then decides.
 SCREENED = 2
@@ -27,7 +23,7 @@ SEED = 20250
 
 
 def subsets(H: Array) -> Index:
-    """Rows (k, n) of H that determine θ: all choices, or `SUBSETS` of them (`MORE_SUBSETS`)."""
+    """Rows (k, n) of H that determine θ: all choices, or so many of them."""
     m, n = H.shape
     most = SUBSETS if n <= MANY else MORE_SUBSETS
     if math.comb(m, n) <= most:
@@ -41,25 +37,32 @@ def subsets(H: Array) -> Index:
 
 
 def usual_fits(likelihood: Likelihood, parameters: int) -> int:
-    """How many fits are climbed from where nobody says: `likelihood.fits`, twice for many θ."""
+    """The default number of fits to climb from."""
     if not likelihood.several_maxima:
         return 0
     return likelihood.fits * (1 if parameters <= MANY else 2)
 
 
 class Fits:
-    """The exact fits of all subsets of H, made once: θ of each is linear in the centres."""
+    """The exact fits of all subsets of rows of H, η = Hθ + offset: θ is linear in the centres."""
 
-    def __init__(self, H: Array) -> None:
-        self.matrix = H
-        self.rows = subsets(H)  # (k, n)
-        self.inverses = np.linalg.inv(H[self.rows]) if len(self.rows) else np.zeros((0, *H.T.shape))
-        # (k, n, m) with zeros at unused rows
-        self.to_theta = np.zeros((len(self.rows), H.shape[1], len(H)))
-        if len(self.rows):
-            where = np.broadcast_to(self.rows[:, None, :], self.inverses.shape)
-            np.put_along_axis(self.to_theta, where, self.inverses, axis=2)
-        self.to_eta = (H @ self.to_theta).reshape(-1, len(H)).T
+    def __init__(self, H: Array, offset: Array | float = 0.0) -> None:
+        self.matrix, self.offset = H, offset
+
+    @cached_property
+    def rows(self) -> Index:
+        """(k, n)."""
+        return subsets(self.matrix)
+
+    @cached_property
+    def to_theta(self) -> Array:
+        """(k, n, m), with zeros at unused rows."""
+        H, rows = self.matrix, self.rows
+        found = np.zeros((len(rows), H.shape[1], len(H)))
+        if len(rows):
+            inverses = np.linalg.inv(H[rows])
+            np.put_along_axis(found, np.broadcast_to(rows[:, None, :], inverses.shape), inverses, 2)
+        return found
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -73,20 +76,16 @@ def best_starts(
     count: int,
     backend: Backend = NUMPY,
 ) -> Array:
-    """The `count` exact fits of largest likelihood, (trials, count, n), of twice as many by
-    `rough`.
-    """
+    """The exact fits of largest likelihood, (trials, count, n), of twice as many by `rough`."""
     xp, m = backend.xp, len(fits.matrix)
-    if not len(fits):
-        nothing: Array = xp.zeros((len(z), 0, fits.matrix.shape[1]))
-        return nothing
-    to_theta, to_eta = xp.asarray(fits.to_theta), xp.asarray(fits.to_eta)
+    made = (fits.matrix @ fits.to_theta).reshape(-1, m).T
+    to_theta, to_eta = xp.asarray(fits.to_theta), xp.asarray(made)
     kept, count = min(count * SCREENED, len(fits)), min(count, len(fits))
-    step = max(1, backend.entries() // fits.to_eta.shape[1])
+    step = max(1, backend.entries() // made.shape[1])
     parts = []
     for at in range(0, len(z), step):
         block, here = z[at : at + step, None], centre[at : at + step]
-        eta = xp.reshape(here @ to_eta, (-1, len(fits), m))
+        eta = xp.reshape(here @ to_eta, (-1, len(fits), m)) + fits.offset
         score = xp.sum(likelihood.rough(block, eta, backend), axis=2)
         humps = likelihood.hump(block, eta, backend)
         if humps is not None:
@@ -101,7 +100,7 @@ def best_starts(
 
 
 def distinct(score: Array, humps: Index, backend: Backend = NUMPY) -> Array:
-    """New scores (trials, k): first the best fit on each combination of humps, then the others."""
+    """Scores (trials, k) that rank the best fit on each combination of humps before the others."""
     xp = backend.xp
     drawn = np.random.default_rng(SEED).integers(1, 2**62, humps.shape[-1])
     with np.errstate(over="ignore"):

@@ -10,8 +10,8 @@ import pytest
 
 import stand_in_device
 from privest.errors import InvalidInput, MissingDependency
+from privest.estimator import _mle, estimate_release, maximum_likelihood
 from privest.estimator import device as route
-from privest.estimator import estimate_release, maximum_likelihood
 from privest.estimator.device import as_backend
 from privest.estimator.likelihood import (
     BinaryLikelihood,
@@ -23,7 +23,6 @@ from privest.estimator.likelihood import (
     QuadratureLikelihood,
     QuantiserLikelihood,
     Rowwise,
-    Shifted,
     TwinUniformLikelihood,
     VoigtLikelihood,
 )
@@ -64,7 +63,6 @@ ARRAYS = {
     ),
     "twin uniform": (TwinUniformLikelihood(SD**2, inner=0.25, outer=0.75), Y[:2] * 1.4),
     "by row": (Rowwise([LAPLACE, VOIGT] * 3), PLAIN["Cauchy"][1][:20]),
-    "shifted": (Shifted(VOIGT, np.arange(6.0)), PLAIN["Cauchy"][1][:20] + np.arange(6.0)),
 }
 
 
@@ -80,9 +78,6 @@ def close(here, there):
     assert np.allclose(here.log_likelihood, there.log_likelihood, rtol=0, atol=1e-9)
     sure = here.converged
     assert np.allclose(here.value[sure], there.value[sure], rtol=1e-7, atol=1e-9)
-    if hasattr(here, "starts"):
-        assert (here.agreed == there.agreed).mean() > 0.9
-        assert here.starts == there.starts
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *ARRAYS])
@@ -95,13 +90,13 @@ def test_the_same_numbers(name, device):
 
 
 @pytest.mark.parametrize("iterations", [1, 2])
-def test_iterations_run_out_at_the_same_place(iterations, device):
+def test_iterations_run_out_at_the_same_place(iterations, device, monkeypatch):
+    monkeypatch.setattr(_mle, "ITERATIONS", iterations)
     likelihood, z = PLAIN["Cauchy"]
-    here = maximum_likelihood(H, z, likelihood, starts=0, iterations=iterations)
-    there = maximum_likelihood(H, z, likelihood, starts=0, iterations=iterations, backend="cupy")
+    here = maximum_likelihood(H, z, likelihood, starts=0)
+    there = maximum_likelihood(H, z, likelihood, starts=0, backend="cupy")
     assert not here.converged.all()
     assert np.array_equal(here.converged, there.converged)
-    assert np.array_equal(here.iterations, there.iterations)
     assert np.allclose(here.value, there.value, rtol=1e-9, atol=1e-9)  # that of the Voigt profile
 
 
@@ -115,7 +110,7 @@ def test_nothing_is_copied_in_between(name, device):
     maximum_likelihood(H, z, likelihood, backend="cupy")
     n = H.shape[1]
     more = len(z) - 4
-    assert device.copied["out"] - fixed["out"] == more * (n + 5)
+    assert device.copied["out"] - fixed["out"] == more * (n + 2)
     # constants once more for each evaluation in arrays, never in proportion to the trials
     budget = more * len(H) + 200 * (2 * len(H) + 2 * n)
     assert device.copied["in"] - fixed["in"] <= budget
@@ -131,7 +126,7 @@ def test_nothing_is_copied_in_between(name, device):
 def _fetched(found):
     from dataclasses import fields, replace
 
-    arrays = {f.name: getattr(found, f.name).get() for f in fields(found) if f.name != "starts"}
+    arrays = {f.name: getattr(found, f.name).get() for f in fields(found)}
     return replace(found, **arrays)
 
 
@@ -146,7 +141,7 @@ def test_blocks_follow_the_memory_and_change_nothing(name, monkeypatch):
         results.append(maximum_likelihood(H, many, likelihood, backend="cupy"))
         stand_in_device.forgotten()
     assert blocks[0] > blocks[1] == route.LEAST
-    assert len(many) * results[0].starts > blocks[1]
+    assert len(many) * (16 if likelihood.several_maxima else 1) > blocks[1]
     assert np.allclose(results[0].value, results[1].value, rtol=1e-12, atol=1e-13)
 
 

@@ -20,15 +20,13 @@ from privest.estimator.likelihood._terms import (
     Backend,
     Likelihood,
     Rowwise,
-    Shifted,
     Terms,
     likelihood_of,
 )
 
 __all__ = [
     "NUMPY", "Backend", "BinaryLikelihood", "ClippedLikelihood", "ConvolvedLikelihood",
-    "GaussianLikelihood", "InverseGaussianLikelihood",
-    "InverseLaplaceLikelihood", "LaplaceLikelihood", "Likelihood",
-    "QuadratureLikelihood", "QuantiserLikelihood", "Rowwise", "Shifted", "Terms",
-    "TwinUniformLikelihood", "VoigtLikelihood", "likelihood_of",
+    "GaussianLikelihood", "InverseGaussianLikelihood", "InverseLaplaceLikelihood",
+    "LaplaceLikelihood", "Likelihood", "QuadratureLikelihood", "QuantiserLikelihood", "Rowwise",
+    "Terms", "TwinUniformLikelihood", "VoigtLikelihood", "likelihood_of",
 ]  # fmt: skip

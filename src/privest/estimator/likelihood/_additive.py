@@ -33,7 +33,7 @@ NODES = 13  # of the trapezoid rule: 2N + 2 of them
 
 
 def profile(x: Array, y: Array, xp: Any = np) -> tuple[Array, Array, Array]:  # noqa: ANN401
-    """K, K_x/K, K_xx/K for finite x and y > 0."""
+    """K = Re w(x + iy), K_x/K, K_xx/K for finite x and y > 0, w Faddeeva's function."""
     z = x + 1j * y
     w = scipy.special.wofz(z) if xp is np else _faddeeva(x, y + xp.zeros_like(x), xp)
     first = -2.0 * z * w + 2j / math.sqrt(math.pi)
@@ -60,7 +60,7 @@ def _series(z: Array, xp: Any) -> tuple[Array, Array, Array]:  # noqa: ANN401
 
 
 def _faddeeva(x: Array, y: Array, xp: Any) -> Array:  # noqa: ANN401
-    """w(x + iy) for |x + iy| ≤ `FAR` where the namespace lacks it: trapezoid rule and its pole."""
+    """w(x + iy) for |x + iy| ≤ `FAR` by the trapezoid rule and its pole: CuPy has no `wofz`."""
     h = math.sqrt(math.pi / (NODES + 1))
     part = xp.abs(x) / h
     part = part - xp.floor(part)
@@ -87,7 +87,7 @@ NARROW = 2e-3  # steps: the table of narrower measurement noise takes seconds an
 
 
 class Parts(NamedTuple):
-    """ln f, its slope and −curvature in the residual, for f = the density of w + d."""
+    """ln f, its slope and −curvature in the residual, f the density of w + d."""
 
     log_density: Array
     slope: Array
@@ -95,12 +95,7 @@ class Parts(NamedTuple):
 
 
 class GaussianLikelihood(Likelihood):
-    """ℓ = −r²/2V − ½ ln 2πV,  r = z − μ − η,  V = σ² + v: weighted least squares.
-
-    >>> terms = GaussianLikelihood(0.5, noise=1.5)(np.array([[2.0]]), np.array([[1.0]]))
-    >>> float(terms.slope[0, 0]), float(terms.curvature[0, 0])
-    (0.5, 0.5)
-    """
+    """ℓ = −r²/2V − ½ ln 2πV,  r = z − μ − η,  V = σ² + v: weighted least squares."""
 
     anywhere = True
 
@@ -122,7 +117,7 @@ class GaussianLikelihood(Likelihood):
 
 
 class MixedGaussian(Likelihood):
-    """ℓ(z, η) = ln f(z − η) where d is a Gaussian of random variance: its weight is ℓ'/(z − η)."""
+    """ℓ = ln f(z − η) for a Gaussian of random variance: its weight is ℓ'/(z − η)."""
 
     anywhere = True
 
@@ -153,8 +148,8 @@ def gaussian_laplace(r: Array, sd: Array, scale: float, backend: Backend = NUMPY
         f = e^{−t²/2}/4b · (P + Q) ,   (ln f)' = −sign(r) (P − Q)/(P + Q)/b ,
         −(ln f)'' = 4/(b²(P + Q)²)·[(P + Q)/(√(2π)k) − PQ]       (f − b²f'' = N(r; 0, σ²)) .
 
-    For a > 0, where erfcx(−a) = e^{a²}(2 − e^{−a²} erfcx(a)) overflows, P and Q are kept divided by
-    e^{a²}. Relative error of the last (σ/b)²·1e-16.
+    For a > 0, where erfcx(−a) = e^{a²}(2 − e^{−a²} erfcx(a)) overflows, P and Q are divided by
+    e^{a²}.
     """
     xp, special = backend.xp, backend.special
     k = sd / scale
@@ -176,22 +171,14 @@ def gaussian_laplace(r: Array, sd: Array, scale: float, backend: Backend = NUMPY
 
 
 class LaplaceLikelihood(MixedGaussian):
-    """ℓ(z, η) = ln f(z − η), f the density of N(0, σ²) + Laplace(b): log-concave.
-
-    >>> terms = LaplaceLikelihood(1.0, scale=1.0)(np.array([[1e4]]), np.array([[0.0]]))
-    >>> round(float(terms.value[0, 0]), 9), float(terms.slope[0, 0])  # ½ − 10⁴ − ln 2, 1/b
-    (-10000.193147181, 1.0)
-    """
+    """ℓ = ln f(z − η), f the density of N(0, σ²) + Laplace(b): log-concave."""
 
     def parts(self, residual: Array, backend: Backend) -> Parts:
         return gaussian_laplace(residual, backend.xp.asarray(self.sd), self.scale, backend)
 
 
 def voigt(r: Array, sd: Array, scale: float, backend: Backend = NUMPY) -> Parts:
-    """ln f(r), (ln f)', −(ln f)'' for the sum of N(0, σ²) and Cauchy(γ).
-
-    f = Re w(ζ)/σ√(2π), ζ = (r + iγ)/σ√2 (`profile`).
-    """
+    """ln f(r), (ln f)', −(ln f)'' for N(0, σ²) + Cauchy(γ): f = Re w((r + iγ)/σ√2)/σ√(2π)."""
     xp = backend.xp
     unit = sd * math.sqrt(2.0)
     height, slope, bend = profile(r / unit, scale / unit, xp)
@@ -200,12 +187,7 @@ def voigt(r: Array, sd: Array, scale: float, backend: Backend = NUMPY) -> Parts:
 
 
 class VoigtLikelihood(MixedGaussian):
-    """ℓ(z, η) = ln f(z − η), f the density of N(0, σ²) + Cauchy(γ): several local maxima in θ.
-
-    >>> terms = VoigtLikelihood(1.0, scale=1.0)(np.array([[1e6]]), np.array([[0.0]]))
-    >>> round(float(terms.slope[0, 0]) * 1e6, 9), round(float(terms.curvature[0, 0]) * 1e12, 9)
-    (2.0, -2.0)
-    """
+    """ℓ = ln f(z − η), f the density of N(0, σ²) + Cauchy(γ): several local maxima in θ."""
 
     several_maxima = True
 
@@ -255,13 +237,7 @@ class ConvolvedLikelihood(Likelihood):
 class QuantiserLikelihood(ConvolvedLikelihood):
     """ℓ(jΔ, η) = ln ∫ p(jΔ|y) N(y; η, σ²) dy for rounding after noise; −∞ off the grid.
 
-    The kernels are log-concave (B-splines of degree 1 and 2, or that of Laplace noise), hence one
-    maximum.
-
-    >>> likelihood = QuantiserLikelihood(ProbabilisticQuantiser(step=2.0), 1e-4)
-    >>> terms = likelihood(np.array([[0.0, 2.0]]), np.full((1, 2), 0.5))
-    >>> np.round(np.exp(terms.value), 6), np.round(terms.slope, 6)  # ¾, ¼; ∓½ of them
-    (array([[0.75, 0.25]]), array([[-0.666667,  2.      ]]))
+    The kernels are log-concave (B-splines of degree 1 and 2, or that of Laplace noise).
     """
 
     def __init__(self, channel: Quantiser, variance: float) -> None:

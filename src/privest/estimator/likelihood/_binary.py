@@ -29,14 +29,8 @@ LogCdf = Callable[[Array, Backend], tuple[Array, Array, Array]]
 class BinaryLikelihood(Likelihood):
     """ℓ(1, η) = ln G(C − η), ℓ(0, η) = ln(1 − G(C − η)); G the distribution function of w + d.
 
-    Gaussian d: G = Φ. Laplace d: G = Φ(x/σ) + b²f'(x), f = N(0, σ²) * Laplace(b). Other
-    distributions: a table of ln G. Where bits do not bound θ on both sides no estimate exists (not
-    `converged`).
-
-    >>> likelihood = BinaryLikelihood(0.5, law=Gaussian(cov=0.5), threshold=1.0)
-    >>> terms = likelihood(np.array([[1.0, 0.0]]), np.array([[0.0, 0.0]]))
-    >>> np.round(np.exp(terms.value), 6)  # Φ(1), 1 − Φ(1)
-    array([[0.841345, 0.158655]])
+    Gaussian d: G = Φ. Laplace d: G = Φ(x/σ) + b²f'(x), f = N(0, σ²) * Laplace(b). Else: a table of
+    ln G. Where bits do not bound θ on both sides no estimate exists (not `converged`).
     """
 
     anywhere = True

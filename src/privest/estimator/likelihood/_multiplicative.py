@@ -7,8 +7,7 @@
            = [(ε + y) f(ε/ζ − 1) + (ε − y) f(−ε/ζ − 1)]/2z²             |y| < ε .
 
 For Gaussian and Laplace d this times N(y; η, σ²) is a polynomial times a Gaussian on every
-interval: partial moments (`tail`, `span`) about the point nearest to its mean, so that nothing
-cancels however far η is from z.
+interval: partial moments about the point nearest to its mean, so that nothing cancels.
 """
 
 from __future__ import annotations
@@ -46,11 +45,10 @@ class Tail(NamedTuple):
 
 
 def tail(alpha: Array, backend: Backend) -> Tail:
-    """The moments of N(0, 1) beyond α, scaled by the largest value of φ there, about x₀ = max(α,
-    0).
+    """The moments of N(0, 1) beyond α, scaled by the largest value of φ there.
 
-    T₀ = ½erfcx(α/√2), T₁ = 1/√(2π) − αT₀, T_{k+1} = kT_{k−1} − αT_k for α > 0; beyond α = 3, where
-    this loses digits, by the continued fraction T_k/T_{k−1} = k/(α + T_{k+1}/T_k).
+    T₀ = ½erfcx(α/√2), T₁ = 1/√(2π) − αT₀, T_{k+1} = kT_{k−1} − αT_k for α > 0; beyond α = 3 by the
+    continued fraction T_k/T_{k−1} = k/(α + T_{k+1}/T_k).
     """
     xp, special = backend.xp, backend.special
     root = 1.0 / math.sqrt(2.0 * math.pi)
@@ -138,7 +136,6 @@ class Piece(NamedTuple):
 
 
 def between(low: Array, high: Array, mu: Array, s: Array, backend: Backend) -> Spot:
-    """The interval low < y < high."""
     xp = backend.xp
     ends = (low - mu) / s, (high - mu) / s, (high - low) / s
     # all of one shape: masks index them
@@ -149,24 +146,19 @@ def between(low: Array, high: Array, mu: Array, s: Array, backend: Backend) -> S
 
 
 def above(low: Array, mu: Array, s: Array, backend: Backend) -> Spot:
-    """The half-line y > low."""
     xp = backend.xp
     alpha = (low - mu) / s
     return Spot(xp.where(alpha > 0, low, mu), s, tail(alpha, backend).moments)
 
 
 def below(high: Array, mu: Array, s: Array, backend: Backend) -> Spot:
-    """The half-line y < high: the other one, mirrored."""
     spot = above(-high, -mu, s, backend)
     t0, t1, t2, t3, t4 = spot.moments
     return Spot(-spot.at, s, (t0, -t1, t2, -t3, t4))
 
 
 def piece(spot: Spot, weight: Polynomial, log_scale: Array, variance: Array) -> Piece:
-    """∫ of q(y)·e^k·N(y; η, σ²): q = Σ weight_j (y − y₀)^j, `log_scale` = k(y₀) − (y₀ − η)²/2σ².
-
-    The constant: N(y; η, σ²) has 1/σ√(2π), the moments want it with s in place of σ.
-    """
+    """∫ of q(y)·e^k·N(y; η, σ²): q = Σ weight_j (y − y₀)^j, `log_scale` = k(y₀) − (y₀ − η)²/2σ²."""
     sums = []
     part = spot.unit / variance**0.5
     for k in range(3):
@@ -183,7 +175,6 @@ def piece(spot: Spot, weight: Polynomial, log_scale: Array, variance: Array) -> 
 def joined(
     pieces: Sequence[Piece], eta: Array, variance: Array, possible: Flags, backend: Backend
 ) -> Terms:
-    """ℓ, ℓ', −ℓ'' from all pieces; `possible` as in `Terms.where`."""
     xp = backend.xp
     top = pieces[0].log_scale
     for one in pieces[1:]:
@@ -210,10 +201,7 @@ LEAST = 1e-140  # |z| below it counts as this: its square is still a number
 
 
 class InverseLikelihood(Likelihood):
-    """Gaussian and Laplacian g, truncated at ε ≥ 0. Several maxima; z = 0 has probability 0.
-
-    ℓ to 1e-12 of 1 + |ℓ|, ℓ' to 1e-11/σ, ℓ'' to 1e-10/σ², at any distance.
-    """
+    """Gaussian and Laplacian g, truncated at ε ≥ 0; several maxima. ℓ to 1e-12 of 1 + |ℓ|."""
 
     several_maxima = True
     anywhere = True
@@ -229,7 +217,7 @@ class InverseLikelihood(Likelihood):
 
     @abstractmethod
     def log_noise(self, d: Array, backend: Backend) -> Array:
-        """Ln f(d) but for its constant."""
+        """ln f(d) but for its constant."""
 
     @abstractmethod
     def spots(
@@ -270,7 +258,7 @@ class InverseLikelihood(Likelihood):
         return piece(spot, weight, up - 0.5 * (spot.at - eta) ** 2 / variance, variance)
 
     def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
-        """Ln p(z|y) at y = η: as if σ = 0."""
+        """ln p(z|y) at y = η: as if σ = 0."""
         xp = backend.xp
         ratio = xp.maximum(xp.abs(z), LEAST)
         turned = xp.where(z < 0, -eta, eta)
@@ -284,7 +272,6 @@ class InverseLikelihood(Likelihood):
         return rough
 
     def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index:
-        """One on each side of 0."""
         side: Index = backend.xp.where(eta > 0, 1, 0)
         return side
 
@@ -299,14 +286,8 @@ class InverseLikelihood(Likelihood):
 class InverseGaussianLikelihood(InverseLikelihood):
     """ℓ(z, η) for z = u/g, g ~ N(1, τ²), truncated at ε ≥ 0 (0: not at all).
 
-        N(y; z, τ²z²) N(y; η, σ²) = N(z; η, v) N(y; μ, s²),
-        v = σ² + τ²z²,   μ = (σ²z + τ²z²η)/v,   s² = σ²τ²z²/v.
-
-    >>> import numpy as np
-    >>> likelihood = InverseGaussianLikelihood(0.04, sd=1.5, truncation=2.0)
-    >>> terms = likelihood(np.array([[3.0]]), np.array([[0.5]]))
-    >>> round(float(terms.value[0, 0]), 6), round(float(terms.slope[0, 0]), 6)
-    (-3.036693, 0.134293)
+    N(y; z, τ²z²) N(y; η, σ²) = N(z; η, v) N(y; μ, s²),
+    v = σ² + τ²z²,   μ = (σ²z + τ²z²η)/v,   s² = σ²τ²z²/v.
     """
 
     def __init__(self, variance: ArrayLike, *, sd: float, truncation: float = 0.0) -> None:
@@ -333,13 +314,7 @@ class InverseGaussianLikelihood(InverseLikelihood):
 class InverseLaplaceLikelihood(InverseLikelihood):
     """ℓ(z, η) for z = u/g, g = 1 + Laplace(b), truncated at ε ≥ 0 (0: not at all).
 
-        p(z|y) = |y|/2bz² · e^{(y/ζ − 1)/b}  (y ≤ ζ) ,   |y|/2bz² · e^{−(y/ζ − 1)/b}  (y ≥ ζ).
-
-    >>> import numpy as np
-    >>> likelihood = InverseLaplaceLikelihood(1e-8, scale=0.5)
-    >>> terms = likelihood(np.array([[2.0]]), np.array([[3.0]]))  # 3/4·e^{−1}, 1/3 − 1
-    >>> round(float(np.exp(terms.value[0, 0] + 1)), 6), round(float(terms.slope[0, 0]), 6)
-    (0.75, -0.666667)
+    p(z|y) = |y|/2bz² · e^{(y/ζ − 1)/b}  (y ≤ ζ) ,   |y|/2bz² · e^{−(y/ζ − 1)/b}  (y ≥ ζ).
     """
 
     def __init__(self, variance: ArrayLike, *, scale: float, truncation: float = 0.0) -> None:
@@ -387,13 +362,7 @@ class TwinUniformLikelihood(Likelihood):
         e^ℓ = 1/2(b − a) · Σ ∫ N(y; η, σ²)/|y| dy
 
     over the two intervals of y (three if D may be 0) with z/y in one of the two. Within 9σ of the
-    point nearest to η 40 Gauss points are exact to rounding. Not concave; z = 0 is not `possible`.
-
-    >>> import numpy as np
-    >>> likelihood = TwinUniformLikelihood(1e-6, inner=0.25, outer=0.75)
-    >>> terms = likelihood(np.array([[3.0]]), np.array([[2.0]]))  # D = 1.5
-    >>> round(float(np.exp(terms.value[0, 0])), 4), round(float(terms.slope[0, 0]), 4)
-    (0.5, -0.5)
+    point nearest to η 40 Gauss points are exact to rounding. z = 0 is not `possible`.
     """
 
     several_maxima = True
@@ -482,7 +451,7 @@ class TwinUniformLikelihood(Likelihood):
         return -0.5 * start * start, mass, start + mean, spread
 
     def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index:
-        """The interval that is nearest."""
+        """The nearest interval."""
         nearest: Index = backend.xp.argmin(self._away(z, eta, backend), axis=0)
         return nearest
 

@@ -31,12 +31,11 @@ MARGIN = 30.0  # the table goes this many σ beyond bounded noise
 
 
 class Smear:
-    """Gauss-Legendre panels for g, no wider than σ, made once; ℓ(r) is then a sum over them.
+    """Gauss-Legendre panels for g, no wider than σ, made once; ℓ(r) = ln ∫ e^g N(x; r, σ²) dx is a sum.
 
-    Panels end at the special points and are halved until 16 points resolve e^g. An unbounded
-    support is covered until e^g has fallen by e^-90 or 300σ are passed: ℓ is good for `low` ≤ r ≤
-    `high`, and a window around the largest integrand is used outside. Error 1e-13 on the grid, 1e-9
-    in the window.
+    Panels are halved until 16 points resolve e^g. An unbounded support is covered until e^g has
+    fallen by e^-90 or 300σ are passed; outside a window around the largest integrand is used. Error
+    1e-13 on the grid, 1e-9 in the window.
     """
 
     def __init__(
@@ -125,7 +124,7 @@ class Smear:
         return self._sum(self.x[counts], self.log_weight[counts], r)
 
     def beyond(self, r: Array) -> tuple[Array, Array, Array]:
-        """The same at points outside the grid of an unbounded distribution."""
+        """The same at points outside the grid."""
         if self.bounded:
             parts = [self.at(r[i : i + 1]) for i in range(r.size)]
             value, slope, curvature = (np.array([p[k][0] for p in parts]) for k in range(3))
@@ -220,7 +219,6 @@ class Table:
         return error, mode, concave
 
     def __call__(self, r: Array, backend: Backend) -> tuple[Array, Array, Array]:
-        """ℓ, ℓ', −ℓ'' for r of any shape."""
         xp = backend.xp
         edges = xp.asarray(self.edges)
         panel = xp.searchsorted(edges, r, side="right") - 1
@@ -255,20 +253,11 @@ Breaks = tuple[float, ...] | Callable[[Array], Array]
 
 
 class QuadratureLikelihood(Likelihood):
-    """ℓ(z, η) from ln p(z|y) alone, by Gauss-Legendre panels about the largest integrand within 64σ
-    of η.
+    """ℓ(z, η) from ln p(z|y) alone: Gauss-Legendre panels about the largest integrand within 64σ of η.
 
     For smooth p(z|·) the error is near 1e-12 of 1 + |ℓ|. Name kinks, jumps and narrow places in
-    `breaks`: values of y, or a function that gives them for a column of releases. `error(z, η)`
-    compares with half as many points. 100 times as slow as a closed form: the last resort.
-
-    >>> from privest.mechanism import Additive
-    >>> from privest.noise import Laplace
-    >>> from privest.estimator.likelihood import LaplaceLikelihood
-    >>> z, eta = np.array([[0.3, 5.0]]), np.zeros((1, 2))
-    >>> numerical = QuadratureLikelihood(Additive(Laplace(1.0)), 0.04)(z, eta).value
-    >>> bool(np.abs(numerical - LaplaceLikelihood(0.04, scale=1.0)(z, eta).value).max() < 1e-3)
-    True
+    `breaks`: values of y, or a function that gives them for a column of releases. 100 times as slow
+    as a closed form: the last resort.
     """
 
     several_maxima = True
@@ -331,7 +320,7 @@ class QuadratureLikelihood(Likelihood):
         return np.asarray(given, dtype=np.float64)
 
     def _size(self, z: Array, eta: Array, sd: Array, x: Array) -> Array:
-        """Ln p(z|y) N(y; η, σ²) up to a constant, at y = η + σx."""
+        """ln p(z|y) N(y; η, σ²) up to a constant, at y = η + σx."""
         y = eta + sd * x
         with np.errstate(all="ignore"):
             value = self.channel.log_density(np.broadcast_to(z, y.shape), y)
@@ -353,8 +342,7 @@ NEAR_EDGE = 64.0  # so many ε from σ the panels around the largest integrand d
 
 
 class GainLikelihood(QuadratureLikelihood):
-    """ℓ(z, η) for z = Dy; breaks are y = 0, ±ε, ±2^k|z|, z/d for special points and quantiles d of
-    D.
+    """ℓ(z, η) for z = Dy; breaks are y = 0, ±ε, ±2^k|z|, z/d for special points and quantiles d of D.
 
     z = 0 is not `possible` unless y is truncated: p(0|y) = f(0)/|y| has no integral.
     """
@@ -383,7 +371,7 @@ class GainLikelihood(QuadratureLikelihood):
         return np.asarray((z != 0) | (self.edge > 0))
 
     def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
-        """Ln p(z|y) at y = η, as if σ = 0; ℓ itself for a bounded gain, where that is often −∞."""
+        """ln p(z|y) at y = η, as if σ = 0; ℓ itself for a bounded gain."""
         if self.bounded:
             return self.value(z, eta)
         least = np.where(eta < 0, -LEAST, LEAST)
@@ -391,7 +379,6 @@ class GainLikelihood(QuadratureLikelihood):
             return self.channel.log_density(z, np.where(np.abs(eta) < LEAST, least, eta))
 
     def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index:
-        """One on each side of 0."""
         return np.asarray(eta > 0, dtype=np.intp)
 
     def centre(self, z: Array, backend: Backend = NUMPY) -> Array:

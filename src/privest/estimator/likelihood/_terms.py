@@ -3,8 +3,8 @@
     ℓ(z, η) = ln ∫ p(z|y) N(y; η, σ²) dy,     y = η + w,  w ~ N(0, σ²),  η = a row of Hθ
     ℓ' = (E[y|z] − η)/σ²,      −ℓ'' = 1/σ² − Var[y|z]/σ⁴ ≤ 1/σ²
 
-1/σ² bounds the curvature: the weight of EM, a step with which never descends. For scale mixtures of
-Gaussians (Laplace, Cauchy) the weight ℓ'/(z − η) ≤ 1/σ² does the same in longer steps.
+1/σ² is the weight of EM, a step with which never descends; for scale mixtures of Gaussians
+(Laplace, Cauchy) ℓ'/(z − η) ≤ 1/σ² does the same in longer steps.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ ENTRIES = 2**17  # numbers held at a time by a screening
 
 @dataclass(frozen=True)
 class Backend:
-    """An array namespace with its special functions `erfcx`, `log_ndtr` and `ndtr`.
-
-    `remote`: its arrays are not NumPy's (`estimator.device`).
-    """
+    """An array namespace with `erfcx`, `log_ndtr` and `ndtr`; `remote`: arrays are not NumPy's."""
 
     xp: Namespace = np
     given_special: Namespace = None
@@ -44,17 +41,16 @@ class Backend:
 
     @property
     def special(self) -> Namespace:
-        """The functions given, or scipy's."""
         return scipy.special if self.given_special is None else self.given_special
 
     def largest(self, score: Array, count: int) -> Index:
-        """Where the `count` largest numbers of each row are, in any order."""
+        """Places of the `count` largest numbers of each row, in any order."""
         if self.xp is np:
             return np.argpartition(-score, count - 1, axis=1)[:, :count]
         return self.sorted(-score)[:, :count]
 
     def sorted(self, array: Array | Index) -> Index:
-        """The order of each row; equal ones as they stand."""
+        """The stable order of each row."""
         order: Index = self.xp.argsort(array, axis=-1, stable=True)
         return order
 
@@ -83,7 +79,7 @@ class Terms(NamedTuple):
     weight: Array  # w > 0 with ℓ(η + h) ≥ ℓ(η) + ℓ'h − wh²/2 for every h
 
     def where(self, possible: Flags, xp: Namespace) -> Terms:
-        """The same; where z is not `possible` ℓ = −∞, and no slope."""
+        """ℓ = −∞ without slope where z is not `possible`."""
         value = xp.where(possible, self.value, -math.inf)
         slope, curvature = (xp.where(possible, a, 0.0) for a in (self.slope, self.curvature))
         return Terms(value, slope, curvature, self.weight)
@@ -113,16 +109,15 @@ class Likelihood(ABC):
         """The terms at η."""
 
     def value(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
-        """ℓ alone."""
         return self(z, eta, backend).value
 
     def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
-        """Which releases can occur at all; elsewhere p(z|y) = 0 for every y, and ℓ = −∞."""
+        """Which releases can occur at all; elsewhere ℓ = −∞."""
         possible: Flags = backend.xp.ones(z.shape, dtype=bool)
         return possible
 
     def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
-        """Something cheap that ranks far apart η nearly as ℓ does (up to a constant): screening."""
+        """Something cheap that ranks far apart η nearly as ℓ does: for screening."""
         return self.value(z, eta, backend)
 
     def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index | None:
@@ -139,11 +134,6 @@ def likelihood_of(channel: object, variance: ArrayLike) -> Likelihood:
     """The likelihood of releases z_i ~ p(·|y_i), y = Hθ + w, w_i ~ N(0, σ_i²) independent.
 
     `variance` is σ², a number or one each. A new kind of channel registers its own.
-
-    >>> from privest.mechanism import Additive
-    >>> from privest.noise import Laplace
-    >>> likelihood_of(Additive(Laplace(1.0)), 0.04).scale
-    1.0
     """
     raise InvalidInput(
         f"there is no likelihood for {type(channel).__name__}: pass a channel of "
@@ -152,13 +142,7 @@ def likelihood_of(channel: object, variance: ArrayLike) -> Likelihood:
 
 
 class Rowwise(Likelihood):
-    """ℓ_i(z_i, η_i) with a likelihood for each of the m values; equal ones are taken together.
-
-    >>> from privest.estimator.likelihood import GaussianLikelihood
-    >>> a, b = GaussianLikelihood(1.0, noise=1.0), GaussianLikelihood(1.0, noise=3.0)
-    >>> Rowwise([a, b, a])(np.ones((1, 3)), np.zeros((1, 3))).slope
-    array([[0.5 , 0.25, 0.5 ]])
-    """
+    """ℓ_i(z_i, η_i) with a likelihood for each of the m values; equal ones are taken together."""
 
     def __init__(self, likelihoods: Sequence[Likelihood]) -> None:
         if any(likelihood.variance.ndim for likelihood in likelihoods):
@@ -183,7 +167,6 @@ class Rowwise(Likelihood):
         return Terms(value, slope, curvature, weight)
 
     def _joined(self, parts: Sequence[Array], backend: Backend) -> Array:
-        """The columns of all groups, as they stood."""
         joined: Array = backend.xp.concat(parts, axis=-1)[..., self.back]
         return joined
 
@@ -217,48 +200,8 @@ def for_each_variance(make: Callable[[float], Likelihood], variance: ArrayLike) 
     return Rowwise([made[float(v)] for v in given])
 
 
-class Shifted(Likelihood):
-    """ℓ(z, η + b) for another likelihood ℓ and an offset b, a number or one each.
-
-    >>> from privest.estimator.likelihood import GaussianLikelihood
-    >>> plain = GaussianLikelihood(1.0, noise=1.0)
-    >>> Shifted(plain, np.array([0.0, 1.0]))(np.ones((1, 2)), np.zeros((1, 2))).slope
-    array([[0.5, 0. ]])
-    """
-
-    def __init__(self, likelihood: Likelihood, offset: Array) -> None:
-        super().__init__(likelihood.variance)
-        self.likelihood, self.offset = likelihood, offset
-        self.several_maxima = likelihood.several_maxima  # type: ignore[misc] # that of the other
-        self.fits = likelihood.fits  # type: ignore[misc]
-        self.anywhere = likelihood.anywhere  # type: ignore[misc]
-        self.numbers = likelihood.numbers  # type: ignore[misc]
-
-    def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
-        return self.likelihood(z, eta + backend.xp.asarray(self.offset), backend)
-
-    def value(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
-        return self.likelihood.value(z, eta + backend.xp.asarray(self.offset), backend)
-
-    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
-        return self.likelihood.possible(z, backend)
-
-    def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
-        moved = eta + backend.xp.asarray(self.offset)
-        return self.likelihood.rough(z, moved, backend)
-
-    def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index | None:
-        moved = eta + backend.xp.asarray(self.offset)
-        return self.likelihood.hump(z, moved, backend)
-
-    def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
-        offset: Array = backend.xp.asarray(self.offset)
-        return self.likelihood.centre(z, backend) - offset
-
-
 @likelihood_of.register
 def _(mechanism: Componentwise, variance: ArrayLike) -> Likelihood:
-    """Channels on the measurements themselves; for u = Ay + b `estimate_release` takes AH as H."""
     if mechanism.matrix is not None or mechanism.offset.any():
         raise InvalidInput(
             "the channels act on Ay + b, so that their η is AHθ + b: pass the mechanism to "

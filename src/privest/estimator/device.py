@@ -36,7 +36,6 @@ def as_backend(given: Backend | str, likelihood: Likelihood | None = None) -> Ba
 
 
 def require_here(array: object, backend: Backend, name: str) -> None:
-    """An array of a graphics processor is for a backend that is there."""
     if holds(array) and not backend.remote:
         raise InvalidInput(
             f"{name} lies on a graphics processor: pass backend='cupy', or bring it here first."
@@ -44,13 +43,13 @@ def require_here(array: object, backend: Backend, name: str) -> None:
 
 
 def holds(array: object) -> bool:
-    """Whether it lies on a graphics processor."""
+    """Whether an array lies on a graphics processor."""
     return hasattr(array, "__cuda_array_interface__")
 
 
 @cache
 def cupy_backend() -> Backend:
-    """The backend, or MissingDependency: without CuPy, or without a device that it sees."""
+    """The backend of CuPy; MissingDependency without it, or without a device that it sees."""
     try:
         cupy = importlib.import_module("cupy")
     except ImportError:
@@ -90,7 +89,7 @@ class CupyBackend(Backend):
         return int(max(2**17, self._free() // (8 * TEMPORARIES)))
 
     def _free(self) -> float:
-        """Bytes to be had: what the device has free, and what CuPy keeps for another use."""
+        """Bytes that the device has free, and that CuPy keeps for another use."""
         free, _ = self.xp.cuda.runtime.memGetInfo()
         return SHARE * float(free + self.xp.get_default_memory_pool().free_bytes())
 
