@@ -35,7 +35,7 @@ def ascend(
     """The maximum, the last look before it, the number of looks, and the squared length left.
 
     Lengths are in standard errors, √(gᵀA⁻¹g) over the coordinates that are not held at a bound; ∞
-    where the curvature A is not positive there. The last step, of at most `tolerance`, is taken.
+    where the curvature A is not positive. The last step, of at most `tolerance`, is taken.
     """
     low, high = bounds
     looks: list[tuple[Array, P]] = []

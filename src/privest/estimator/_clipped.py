@@ -115,9 +115,8 @@ class EndTest:
 
         m = Σw_k(z_k − b)/√Σw_k ~ N(0, 1) ,   C = Σw_k(z_k − b)² ~ χ²_K ,   w_k = 1/var e_k .
 
-    Measurements within the range push m inward and C up: not excluded where neither is beyond its
-    99.5% quantile. Undecided where half the range is less than twice that quantile in units of m.
-    `squares`: the variance of e²/var e.
+    Not excluded where neither is beyond its 99.5% quantile; undecided where half the range is less
+    than twice that quantile in units of m. `squares`: the variance of e²/var e.
     """
 
     def __init__(self, squares: float = NORMAL_SQUARES) -> None:
@@ -167,9 +166,8 @@ def _check(source: Source, theta: Array, size: float, noise: float, known: bool)
 
         P(clipped at an end | z_k) − P(clipped at that end) ,   h_kj ∂ℓ_k/∂σ²
 
-    have mean 0 given the features. With X = [scores, moments], 1ᵀX(XᵀX)⁻¹Xᵀ1 is χ², with as many
-    degrees of freedom as moments that the scores do not span. `known`: σ² was stated, and has no
-    score.
+    have mean 0. With X = [scores, moments], 1ᵀX(XᵀX)⁻¹Xᵀ1 is χ², with as many degrees of freedom as
+    moments that the scores do not span. `known`: σ² has no score.
     """
     n = len(theta)
     total, crossed, rows = np.zeros(2 * n + 3), np.zeros((2 * n + 3, 2 * n + 3)), 0
@@ -211,12 +209,10 @@ class ClippedResult(Estimate):
     bound           `thm:crbound` without clipping: `efficiency` is what clipping leaves of it.
     readings        rows used; `clipped` the share of them clipped by the model at θ̂.
     misfit          Σ_k (z_k − E z_k)²/Var z_k/(K − n), about 1 if noise, range and model are right.
-    check           test of normal errors with one variance.
 
-    Where σ² was estimated:
-    noise_variance  σ̂², 0 at the end of its range; `noise_error` its standard error.
-    joint           (n + 1, n + 1): the covariance of θ̂ and σ̂²; `sandwich` the same by the scores of
-                    the rows, (n, n) where σ̂² = 0; None: does not exist.
+    Where σ² was estimated (0 at the end of its range):
+    joint           (n + 1, n + 1): the covariance of θ̂ and σ̂²; `sandwich` by the scores of the
+                    rows, (n, n) where σ̂² = 0; None: does not exist.
     added           the mean variance of the privacy noise on a measurement.
     """
 
@@ -286,13 +282,8 @@ def estimate_clipped(
                     intervals are Student's t; `reference_variance` adds what public data say about
                     σ².
 
-    Assumes w and e Gaussian and independent from row to row. NotIdentifiable where the rows, or
-    what clipping left of them, do not determine θ, or all measurements may lie beyond the range.
-
-    >>> H, z = np.ones((4, 1)), np.array([-1.0, 1.0, 0.5, -0.5])  # symmetric about 0
-    >>> found = estimate_clipped(ClippedRows(H, z, 1.0, level=1.0, low=-1.0, high=1.0))
-    >>> abs(round(float(found.value[0]), 12))
-    0.0
+    w and e are Gaussian, independent from row to row. NotIdentifiable where the rows, or what
+    clipping left of them, do not determine θ, or all measurements may lie beyond the range.
     """
     noise = as_positive(noise_variance, "noise_variance")
     given = rows

@@ -31,8 +31,7 @@ class ClippingCost(Record):
     """Cost of clipping by coefficient, against the same release without a range.
 
     share                mean over rows of Φ((low − m_k)/σ) + Φ((m_k − high)/σ).
-    standard_error       (n,) of maximum likelihood on the clipped release.
-    variance_ratio       (n,) of its variances to those without clipping: ≥ 1.
+    variance_ratio       (n,) of variances of maximum likelihood to those without clipping.
     bias                 (n,) of least squares on the clipped release.
     least_squares_ratio  (n,) of its mean squared errors to variances without clipping.
     """
@@ -74,14 +73,12 @@ def clipping_cost(
     shares          the cost as a function of the share clipped, where θ is not known.
     variance_known  False: σ² will be estimated from the release too; its error is counted.
 
-    Raises NotIdentifiable where clipping hides a combination of the coefficients.
+    NotIdentifiable where clipping hides a combination of the coefficients.
 
     >>> model = LinearModel(np.ones((100, 1)), noise=1.0)
     >>> cost = clipping_cost(model, 1.0, (-1.0, 50.0), theta=[0.0])
     >>> round(cost.share, 4), cost.variance_ratio.round(3).tolist()  # Φ(−1)
     (0.1587, [1.218])
-    >>> clipping_cost(model, 1.0, (-1.0, 1.0), shares=[0.1587]).one_end.round(3).tolist()
-    [1.218]
     """
     if not isinstance(model, LinearModel):
         raise InvalidInput(f"model must be a LinearModel; received {type(model).__name__}.")
@@ -164,11 +161,10 @@ def _rows(H: ArrayLike | Callable[[], Iterable[Array]], n: int) -> Iterator[Arra
 class CostByShare(Record):
     """Cost of clipping by the share clipped, for measurements of one unknown mean.
 
-    one_end, both_ends  (k,): factor on the variance of maximum likelihood when that share is
-                        clipped at one end, or half of it at each; bias (k,) of the mean of clipped
-                        measurements.
+    one_end, both_ends  (k,): factor on the variance when that share is clipped at one end, or half
+                        of it at each; bias (k,) of the mean of clipped measurements.
     least_share         2Φ(−width/2σ): clipped at least; None without a range, or with σ² unknown.
-    variance            σ²; `assumed`: σ² is unknown, and 1/s is taken for it.
+    assumed             σ² is unknown, and `variance` 1/s is taken for it.
     """
 
     share: Array

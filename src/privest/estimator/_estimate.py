@@ -64,30 +64,24 @@ def estimate_release(
 ) -> Estimate:
     """θ̂ = argmax over θ of the density of a release z of y = Hθ + w, w Gaussian (`optEst`).
 
-    release    z (q,), or (trials, q) for many at once; a `Release` carries its level and needs no
-               mechanism.
+    release    z (q,), or (trials, q); a `Release` carries its level and needs no mechanism.
     mechanism  any of the catalogue, or one `Channel` for all measurements.
     grid       of a real release that is a bare array, 2⁻¹⁰: discrete noise and rounding add 3g²/4
                of the squared scale.
     starts     as in `maximum_likelihood`.
 
-        channels on u = Ay + b     η = AHθ + Aω + b; AΣAᵀ must be diagonal, unless all noise is
-                                   Gaussian
-        Gaussian noise             any A, S, Σ: generalised least squares in one step
-        the same with a range      coordinates of Lᵀy clipped one by one: LᵀΣL must be diagonal
-                                   (`PrivacyLevel.uncorrelated`)
-        z = Ay + b + Bd            channels on B⁻¹(Ay + b), after B⁻¹z
-        random rotation            NotIdentifiable: z shows ‖y‖ alone
+    Channels act on u = Ay + b: AΣAᵀ must be diagonal, unless all noise is Gaussian (generalised
+    least squares, any A, S, Σ). With a range the coordinates of Lᵀy are clipped: LᵀΣL must be
+    diagonal. A random rotation is not identifiable: z shows ‖y‖ alone.
 
     `covariance` is the inverse of −∇² Σℓ at θ̂, NaN where a trial has not converged. Cost: 8-20
     evaluations of ℓ a trial and start; O(q³) once to whiten a dense covariance.
 
-    >>> from privest.noise import Gaussian, Laplace
-    >>> model = LinearModel([[1.0], [1.0], [1.0]], noise=Gaussian(cov=0.04))
+    >>> from privest.noise import Laplace
+    >>> model = LinearModel([[1.0], [1.0], [1.0]], noise=0.04)
     >>> mechanism = Componentwise(Additive(Laplace(1.0)), measurements=3, offset=10.0)
-    >>> found = estimate_release([10.0, 11.0, 15.0], model, mechanism)
-    >>> round(float(found.value[0]), 6)  # the median, less the offset
-    1.0
+    >>> estimate_release([10.0, 11.0, 15.0], model, mechanism).value.round(6)  # median − offset
+    array([1.])
     """
     if isinstance(release, Release):
         if release.level is None:

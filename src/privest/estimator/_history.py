@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import (
@@ -42,11 +42,9 @@ BOTH_ENDS = 2 * UPPER - 1  # of an interval whose upper end is the limit
 
 @dataclass(frozen=True)
 class NoiseLimit(Record):
-    """σ̂² and its upper 90% limit (equal where σ² is known), with which measurements are predicted.
+    """σ̂² and its upper 90% limit, with which measurements are predicted.
 
     growth  how many times larger the covariance of θ̂ is at the limit.
-
-    With σ̂² in place of σ² prediction intervals of 95% cover .84 to .94; with the limit .97 to .98.
     """
 
     variance: float
@@ -54,28 +52,15 @@ class NoiseLimit(Record):
     growth: float = 1.0
 
 
-def known_limit(variance: float) -> NoiseLimit:
-    """For a stated variance."""
-    return NoiseLimit(variance, variance)
-
-
-def limit_of(variance: float, freedom: float, added: float = 0.0) -> NoiseLimit:
-    """For σ̂² + added with these degrees of freedom."""
-    upper = upper_variance(variance + added, freedom, added)
-    return NoiseLimit(variance, upper, (upper + added) / (variance + added))
-
-
 def limit_at(variance: float, upper: float, added: float) -> NoiseLimit:
-    """For an estimate with the upper end of its interval."""
+    """For an estimate of σ² beside known noise of variance `added`."""
     most = max(upper, variance)
     return NoiseLimit(variance, most, (most + added) / (variance + added))
 
 
-def scattered_limit(scatter: Scatter) -> NoiseLimit:
-    """For the residual variance of a release, which may be below its privacy noise."""
-    upper = scatter.upper(UPPER)
-    growth = (upper + scatter.added) / scatter.total if scatter.total > 0 else 1.0
-    return NoiseLimit(scatter.noise_variance, upper, growth)
+def limit_of(variance: float, freedom: float, added: float = 0.0) -> NoiseLimit:
+    """For σ̂² + added with these degrees of freedom."""
+    return limit_at(variance, upper_variance(variance + added, freedom, added), added)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +77,11 @@ class Beside:
 
     @property
     def shown(self) -> int:
-        """How many samples count."""
         return self.samples if self.weight is None else int(np.count_nonzero(self.weight))
 
     def without_unweighted(self, readings: Array) -> Array:
         """The measurements; those of weight 0 are missing, so that they are not released."""
-        if self.weight is None or self.weight.all():
-            return readings
-        return np.where(self.weight > 0, readings, np.nan)
+        return readings if self.weight is None else np.where(self.weight > 0, readings, np.nan)
 
 
 class _History:
@@ -125,16 +107,13 @@ class _History:
 
     @property
     def rows(self) -> int:
-        """The number of values."""
         return sum(len(block.z) for block in self._kept)
 
 
 class ClippedHistory(_History):
-    """Releases of clipped measurements and their rows, in the units of y.
+    """Releases of clipped measurements: z_k = z̃_k/c_k, c_k² ≤ s_k the level that was met.
 
-        z_k = z̃_k/c_k = clip(y_k, a_k, b_k) + e_k/c_k ,   c_k² ≤ s_k the level that was met,
-
-    a_k, b_k multiples of the grid within the range. `unknown`: σ² is, and is 1 here.
+    The ends are multiples of the grid within the range. `unknown`: σ² is, and is 1 here.
     """
 
     def __init__(
@@ -155,7 +134,6 @@ class ClippedHistory(_History):
         self.hidden: InvalidInput | NotIdentifiable | NumericalFailure | None = None
 
     def add(self, release: Release, rows: Array) -> None:
-        """Add a release."""
         level, shown = self._shown(release)
         if not shown.any():
             return
@@ -173,12 +151,10 @@ class ClippedHistory(_History):
         self._kept = (*self._kept, block)
 
     def blocks(self) -> Iterator[ClippedRows]:
-        """All of them, from the beginning."""
         return iter(self._kept)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+class _Rows(NamedTuple):
     """Some rows: H (r, n), z = y + noise of variance `added` (r,), weights and labels or None."""
 
     H: Array
@@ -201,10 +177,9 @@ class RowHistory(_History):
             "variance, or a reference set), and there are no sample weights and no groups.",
         )
         self._noise = noise
-        self.noise = known_limit(0.0 if noise is None else noise)  # as last fitted
+        self.noise = NoiseLimit(noise or 0.0, noise or 0.0)  # as last fitted
 
     def add(self, release: Release, rows: Array, beside: Beside) -> None:
-        """Add a release."""
         weight, group = beside.weight, beside.group
         if self._kept and (
             (weight is None) != (self._kept[0].weight is None)
@@ -227,51 +202,34 @@ class RowHistory(_History):
 
     def fit(self, names: tuple[str, ...], *, simulated: bool) -> Estimate:
         """The estimate from all that was shown. More rows than coefficients are needed."""
-        H, z, added = (
-            np.concatenate([getattr(block, name) for block in self._kept])
-            for name in ("H", "z", "added")
-        )
-        weight, group = self._column("weight"), self._column("group")
-        scatter, self.noise = self._scatter(H, z, added)
-        if weight is None and group is None:
-            estimate, errors = self._plain(H, z, added, scatter)
+        joined: list[Any] = [
+            None if parts[0] is None else np.concatenate(parts) for parts in zip(*self._kept)
+        ]
+        H, z, added, weight, group = joined
+        estimate, inverse = _solved(H, z)
+        squares, freedom = float(((z - H @ estimate) ** 2).sum()), len(z) - H.shape[1]
+        scatter, levels = Scatter(squares, freedom, float(added.mean())), None
+        if self._noise is not None:
+            self.noise = NoiseLimit(self._noise, self._noise)
+        elif added.min() == added.max():
+            upper = scatter.upper()
+            growth = (upper + scatter.added) / scatter.total if scatter.total > 0 else 1.0
+            self.noise = NoiseLimit(scatter.noise_variance, upper, growth)
         else:
+            blocks = [WeightedRows(H, z, added=added)]
+            levels = fit_levels(lambda: blocks, H.shape[1], BOTH_ENDS)
+            upper = 0.0 if levels.noise_interval is None else levels.noise_interval[1]
+            self.noise = limit_at(levels.noise_variance, upper, scatter.added)
+        if weight is not None or group is not None:
             known = 1 / (self.noise.variance + added)
             rows = WeightedRows(H, z, known if weight is None else weight, added)
             estimate, errors = _weighted(rows, group)
+        elif levels is not None:
+            estimate, errors = levels.value, levels.errors
+        else:
+            plain = [WeightedRows(H, z, 1.0, added)]
+            errors, _ = row_errors("auto", estimate, inverse, lambda: plain, scatter)
         return Estimate(value=estimate, names=names, simulated=simulated, **errors.fields())
-
-    def _plain(self, H: Array, z: Array, added: Array, scatter: Scatter) -> tuple[Array, Errors]:
-        """Without weights and groups; σ² is not known."""
-        if _alike(added):
-            estimate, inverse = _solved(H, z)
-            rows = [WeightedRows(H, z, 1.0, added)]
-            errors, _ = row_errors("auto", estimate, inverse, lambda: rows, scatter)
-            return estimate, errors
-        found = fit_levels(lambda: [WeightedRows(H, z, added=added)], H.shape[1])
-        return found.value, found.errors
-
-    def _scatter(self, H: Array, z: Array, added: Array) -> tuple[Scatter, NoiseLimit]:
-        """Residual variance of least squares without weights, and σ² with its limit."""
-        freedom = len(z) - H.shape[1]
-        estimate, _ = _solved(H, z)
-        scatter = Scatter(float(((z - H @ estimate) ** 2).sum()), freedom, float(added.mean()))
-        if self._noise is not None:
-            return scatter, known_limit(self._noise)
-        if _alike(added):
-            return scatter, scattered_limit(scatter)
-        found = fit_levels(lambda: [WeightedRows(H, z, added=added)], H.shape[1], BOTH_ENDS)
-        upper = 0.0 if found.noise_interval is None else found.noise_interval[1]
-        return scatter, limit_at(found.noise_variance, upper, scatter.added)
-
-    def _column(self, name: str) -> Any:  # noqa: ANN401 - weights or labels
-        if not self._kept or getattr(self._kept[0], name) is None:
-            return None
-        return np.concatenate([getattr(block, name) for block in self._kept])
-
-
-def _alike(added: Array) -> bool:
-    return bool(added.min() == added.max())
 
 
 def _solved(H: Array, z: Array) -> tuple[Array, Array]:
@@ -303,9 +261,7 @@ def design(given: Array, intercept: bool) -> Array:
 
 
 def readings_of(y: object, *, finite: bool) -> Array:
-    """y as a vector. `finite`: refuse NaN, as scikit-learn does; else NaN, masked and NA are
-    missing.
-    """
+    """y as a vector; `finite`: refuse NaN, as scikit-learn does; else NaN and NA are missing."""
     if y is None:
         raise InvalidInput(
             "PrivateLinearRegression requires y to be passed, but the target y is None."

@@ -59,22 +59,15 @@ def maximum_likelihood(
     starts: int | ArrayLike | None = None,
     backend: Backend | str = NUMPY,
 ) -> Maxima:
-    """Maximise Σ_i ℓ(z_i, (Hθ + b)_i) over θ for every row of z (trials, m); H is (m, n).
+    """Maximise Σ_i ℓ(z_i, (Hθ + b)_i) over θ for every row of z (trials, m); H (m, n) of full rank.
 
     offset   b, a number or one a row.
     starts   how many exact fits of n rows to start from besides least squares, or start points (k,
              n) or (trials, k, n). None: `likelihood.fits` where there may be several maxima.
     backend  "numpy", or "cupy" (extra `gpu`); the arrays of the result are where z was.
 
-    H must have full column rank. `converged` does not say that the maximum is the highest (Cauchy
-    noise, 20 rows, 10 parameters: about 1 trial in 1000 is not). Cost: 8-20 evaluations of ℓ a
-    trial and start.
-
-    >>> from privest.estimator.likelihood import GaussianLikelihood
-    >>> H, z = np.array([[1.0], [1.0]]), np.array([[1.0, 3.0], [0.0, -2.0]])
-    >>> maximum_likelihood(H, z, GaussianLikelihood([1.0, 3.0], noise=0.0)).value
-    array([[ 1.5],
-           [-0.5]])
+    `converged` does not say that the maximum is the highest (Cauchy noise, 20 rows, 10 parameters:
+    1 trial in 1000 is not). Cost: 8-20 evaluations of ℓ a trial and start.
     """
     where = as_backend(backend, likelihood)
     for array, name in ((H, "H"), (z, "z")):
@@ -159,9 +152,10 @@ class _Starts:
 
     def __call__(self, z: Array, at: int) -> Array:
         """For the trials from `at` on."""
-        xp, begin = self.backend.xp, self.given
-        if begin is not None:
-            part = begin[None].repeat(len(z), 0) if begin.ndim == 2 else begin[at : at + len(z)]
+        xp, given = self.backend.xp, self.given
+        begin: Array
+        if given is not None:
+            part = given[None].repeat(len(z), 0) if given.ndim == 2 else given[at : at + len(z)]
             begin = xp.asarray(part)
             return begin
         centre = self.likelihood.centre(z, self.backend) - self.fits.offset
@@ -249,10 +243,9 @@ def _climb(
 
 
 def solve(A: Array, b: Array, scale: Array, xp: Namespace) -> tuple[Array, Array]:
-    """x of A x = b for every problem (last axis) by Cholesky, A (n, n, k), b and `scale` (n, k).
+    """x of A x = b for every problem (last axis), and the least pivot of A in units of `scale`.
 
-    Also the least pivot of A in units of `scale`: x is worthless where it is not positive. For
-    small n many times faster than LAPACK problem by problem.
+    A (n, n, k), b and `scale` (n, k). For small n many times faster than LAPACK problem by problem.
     """
     n = A.shape[0]
     margin = A[0, 0] / scale[0]

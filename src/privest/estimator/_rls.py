@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import scipy
@@ -45,7 +46,6 @@ from privest.reading import state_array, state_count
 from privest.release import Release
 
 FACTS = ("steps", "readings", "simulated", "_alike", "_gaussian", "_largest")  # beside the sums
-LONG = 8192  # entries of H that are looked through before they are used, not after
 
 
 class PrivateRLS:
@@ -56,13 +56,12 @@ class PrivateRLS:
     level       as in the mechanism (a number: of every measurement).
     parameters  n.
     noise       distribution of w at one step, or its variance; independent between steps.
-    classical   keep Σ_CR too (free, and always there, with one level and one distribution for all).
+    classical   keep Σ_CR too (always there with one level and one distribution for all).
     blocks      keep sums by blocks of time, for `block_errors`.
 
-    Unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the bound for every
-    mechanism within the level (`thm:opt`). Raises NotIdentifiable, with the hidden directions,
-    until θ is identifiable. Cost: O(1) a step for U = 0, O(b²) with b lags, O(k²) for a dense
-    level.
+    Unbiased; for Gaussian noise `covariance` is Σ_PPCR,k, the bound for every mechanism within the
+    level (`thm:opt`). NotIdentifiable until the releases determine θ. Cost: O(1) a step for U = 0,
+    O(b²) with b lags, O(k²) for a dense level.
 
     >>> import privest as pv
     >>> level, rng = pv.StreamLevel.constant(4.0), np.random.default_rng(0)
@@ -117,30 +116,30 @@ class PrivateRLS:
 
     # --- updates ------------------------------------------------------------------------------
 
-    def update(
-        self,
-        release: Release,
-        rows: ArrayLike,
-        *,
-        noise: Noise | None = None,
-    ) -> None:
+    def update(self, release: Release, rows: ArrayLike, *, noise: Noise | None = None) -> None:
         """Use the release of the next step or steps; `rows` are their H, (n,) or (values, n).
 
-        `noise`: of all values of this release, if it is not the usual one. A release is taken whole
-        or, where this raises, not at all.
+        `noise`: of all values of this release, if it is not the usual one. Where this raises,
+        nothing changed.
         """
         if not isinstance(release, Release):
             raise InvalidInput(
                 f"update takes a Release, as a mechanism gives; received {type(release).__name__}."
             )
         if release.start != self.steps or release.fingerprint != self.level.fingerprint:
-            self._refuse(release)
+            release.require(self.level.fingerprint)
+            raise InvalidInput(
+                f"The next step is {self.steps}; this release starts at step {release.start}. "
+                "Every release is used once, in order."
+            )
         if release.steps == 1 and self._one is not None and noise is None:
-            return self._update_one(release, rows)
+            self._update_one(release, rows)
+            return
         self._require_whole(release)
         H = self._matrix(rows, len(release.values))
         law = self.noise if noise is None else as_joint(noise)
         steps = Steps(release, self.level, law, noise is not None)
+        as_array(steps.values, "the release")
         with self.whole_or_nothing():
             floor = self._open_triangle(steps, H)
             if not self._add_independent(steps, H):
@@ -149,26 +148,25 @@ class PrivateRLS:
                 self._open.add(floor)
         self._alike &= noise is None
         self._gaussian &= law.gaussian
-        return self._advance(release)
+        self.steps += release.steps
+        self.readings += len(release.values)
+        self._rows.readings = self.readings
+        self._see(release)
 
     @contextmanager
     def whole_or_nothing(self) -> Iterator[None]:
         """Where the block raises, everything is as it was before."""
         facts = {name: getattr(self, name) for name in FACTS}
-        fit, rows = self._fit.mark(), self._rows.mark()
-        opened = None if self._open is None else self._open.mark()
-        blocks = None if self._blocks is None else self._blocks.mark()
+        every: tuple[Any, ...] = (self._fit, self._rows, self._open, self._blocks)
+        parts = [part for part in every if part is not None]
+        marks = [part.mark() for part in parts]
         try:
             yield
         except BaseException:
             vars(self).update(facts)
-            self._fit.rollback(fit)
-            self._rows.rollback(rows)
+            for part, mark in zip(parts, marks):
+                part.rollback(mark)
             self._rows.readings = self.readings
-            if self._open is not None and opened is not None:
-                self._open.rollback(opened)
-            if self._blocks is not None and blocks is not None:
-                self._blocks.rollback(blocks)
             raise
 
     def _update_one(self, release: Release, rows: ArrayLike) -> None:
@@ -189,7 +187,7 @@ class PrivateRLS:
             self._blocks.add(work if shown else np.zeros_like(work))
         self.steps = k + 1
         self.readings += 1
-        self._see(release.simulated, release.unit_variance)
+        self._see(release)
 
     def _whiten_one(self, release: Release, h: Array) -> None:
         """[h, z] of one measurement in units of its noise, in `_work`."""
@@ -207,7 +205,7 @@ class PrivateRLS:
             require_squares(work)
 
     def _add_independent(self, steps: Steps, H: Array) -> bool:
-        """U = 0 with nothing mixed: one pass over H and z. False where it is not so."""
+        """U = 0 and independent noise: one pass over H and z. False where it is not so."""
         level = self.level.pointwise(steps.release.start, steps.stop)
         variance = None if level is None else steps.covariance.pointwise
         if level is None or variance is None:
@@ -215,29 +213,19 @@ class PrivateRLS:
         root = np.sqrt(level) * steps.unit
         level = root * root
         with np.errstate(over="ignore"):
-            deviation = np.multiply(level, variance)
+            deviation = np.sqrt(1.0 + level * variance)
         _require_finite(float(np.max(deviation, initial=0.0)))
-        deviation += 1.0
-        deviation = np.sqrt(deviation, out=deviation if deviation.ndim else None)
-        weight, shift = root / deviation, steps.mean
-        if np.any(shift):
-            shift = root * shift / deviation
-        unit = np.divide(1.0, deviation, out=deviation if deviation.ndim else None)
+        weight, unit, shift = root / deviation, 1.0 / deviation, root * steps.mean / deviation
         if steps.absent is not None:
             seen = ~steps.absent
             weight, unit, shift = weight * seen, unit * seen, shift * seen
-        triangle = tall_triangle(H, steps.values, weight, unit, shift)
         if self._blocks is not None:
             self._blocks.add(weighted_rows(H, steps.values, weight, unit, shift))
-        if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
-            as_array(H, "the rows of H")
-            as_array(steps.values, "the release")
-        self._fit.add(triangle)
+        self._fit.add(tall_triangle(H, steps.values, weight, unit, shift))
         return True
 
     def _add_mixed(self, steps: Steps, H: Array) -> None:
-        """Measurements that are mixed, or whose noise is: whitened as they come."""
-        self._require_finite(steps, H)
+        """Measurements or noise that are mixed: whitened as they come."""
         white, natural = self._rows.whiten(steps, H, natural=not self._fit.full)
         self._fit.add(white, None if natural is None else natural[:, :-1])
         if self._blocks is not None:
@@ -253,18 +241,11 @@ class PrivateRLS:
                 "classical=True is for noise that is independent between readings, none of them "
                 "without noise; `bound` takes any."
             )
-        weight = np.sqrt(variance)
-        weight = np.divide(1.0, weight, out=weight if weight.ndim else None)
+        weight = 1.0 / np.sqrt(variance)
         if steps.absent is not None:
             weight = weight * ~steps.absent
         # With any readings: only the part of H is wanted.
         return tall_triangle(H, steps.values, weight, weight, 0.0)
-
-    def _require_finite(self, steps: Steps, H: Array) -> None:
-        if H.size > LONG:  # shorter ones were looked through when they came
-            as_array(H, "the rows of H")
-        if len(steps.values) > 1 or not math.isfinite(steps.values[0]):
-            as_array(steps.values, "the release")
 
     def _require_whole(self, release: Release) -> None:
         """Values and flags for exactly the steps that the release says, and that the level has."""
@@ -286,10 +267,8 @@ class PrivateRLS:
             )
 
     def _matrix(self, rows: ArrayLike, size: int) -> Array:
-        """H of a release, (size, n). Finite where it is not too long to look twice."""
-        H = np.asarray(rows)
-        if H.dtype != np.float64 or H.ndim != 2 or H.size <= LONG:
-            H = as_array(rows, "the rows of H", ndim=(0, 1, 2))
+        """H of a release, (size, n)."""
+        H = as_array(rows, "the rows of H", ndim=(0, 1, 2))
         if H.ndim < 2 and size == 1:
             H = H.reshape(1, -1)
         elif H.ndim == 1 and self.parameters == 1:
@@ -300,29 +279,15 @@ class PrivateRLS:
             )
         return H
 
-    def _refuse(self, release: Release) -> None:
-        release.require(self.level.fingerprint)
-        raise InvalidInput(
-            f"The next step is {self.steps}; this release starts at step {release.start}. "
-            "Every release is used once, in order."
-        )
-
-    def _advance(self, release: Release) -> None:
-        self.steps += release.steps
-        self.readings += len(release.values)
-        self._rows.readings = self.readings
-        self._see(release.simulated, release.unit_variance)
-
     # --- what is known so far --------------------------------------------------------------------
 
     @property
     def unit_variance(self) -> float:
-        """The largest variance of the noise on a release, `Release.unit_variance`; 1 or more."""
+        """The largest variance of the noise on a release, `Release.unit_variance`."""
         return self._largest or 1.0
 
     @property
     def identifiable(self) -> bool:
-        """Whether the releases so far show all of θ."""
         return self._fit.full
 
     @property
@@ -332,36 +297,33 @@ class PrivateRLS:
 
     @property
     def estimate(self) -> Estimate:
-        """θ̂_k with its covariance, and what of it is known without privacy."""
+        """θ̂_k with its covariance."""
         return self.result()
 
     @property
     def value(self) -> Array:
-        """θ̂_k alone."""
         self._require()
         return self._fit.solution()
 
     @property
     def covariance(self) -> Array:
-        """The covariance of θ̂_k: Σ_PPCR,k for Gaussian noise."""
+        """cov θ̂_k: Σ_PPCR,k for Gaussian noise."""
         self._require()
         return self._fit.inverse()
 
     @property
     def standard_error(self) -> Array:
-        """√ of the diagonal of the covariance."""
         return np.sqrt(np.diagonal(self.covariance))
 
     def result(self, names: Sequence[str] = (), *, reference: int | None = None) -> Estimate:
-        """The estimate at this step, with what of it is known without privacy.
+        """The estimate at this step.
 
         With one level s and one distribution of variance σ² and information I every covariance is a
         multiple of one: sampling σ², classical 1/I, bound 1/I + 1/s against σ² + 1/s. Elsewhere the
         bound is known for Gaussian noise, `classical` where it was kept.
 
-        `reference`: σ² is an estimate with so many degrees of freedom. With one level it is
-        `pooled` with the residuals; elsewhere intervals are Student's t with `reference` degrees of
-        freedom.
+        `reference`: σ² is an estimate with so many degrees of freedom, `pooled` with the residuals
+        where there is one level; intervals are Student's t.
         """
         covariance = self.covariance
         classical = None if self._open is None else self._open.inverse()
@@ -395,28 +357,22 @@ class PrivateRLS:
         )
 
     def block_errors(self, *, whole: bool = True) -> SerialErrors:
-        """Errors by blocks of time, valid under autocorrelation: CR2, Bell-McCaffrey degrees of
-        freedom.
-
-        `whole=False`: standard errors alone.
-        """
+        """CR2 errors by blocks of time, valid under autocorrelation."""
         if self._blocks is None:
             raise InvalidInput("errors by blocks need PrivateRLS(…, blocks=True) from the start.")
         return serial_errors(self._blocks, self.value, whole=whole)
 
     @property
     def one_level(self) -> float | None:
-        """s, where all measurements had one level and one distribution, one by one; else None."""
+        """s, where all measurements had one level and one distribution; else None."""
         return self._one_level if self._alike and self._one is not None else None
 
     @property
     def _one_level(self) -> float:
-        """s, where all measurements have one level."""
         return float(np.ravel(self.level.pointwise(0, 1))[0])  # type: ignore[arg-type]
 
     def pooled(self, reference: int) -> tuple[float, float]:
-        """σ² and its degrees of freedom: an estimate with `reference` of them, pooled with the
-        residuals.
+        """σ² of `reference` degrees of freedom, pooled with the residuals, and those of the result.
 
         Unpooled where levels differ, some are missing, or the noise is not Gaussian.
         """
@@ -446,12 +402,13 @@ class PrivateRLS:
                 hidden,
             )
 
-    def _see(self, simulated: bool, variance: float) -> None:
+    def _see(self, release: Release) -> None:
         """Note the kind of a release: covariances of two kinds are no multiples of one."""
+        variance = release.unit_variance
         if variance != self._largest:
             self._alike &= self._largest is None
             self._largest = max(variance, self.unit_variance)
-        self.simulated |= simulated
+        self.simulated |= release.simulated
 
     # --- put down and taken up ------------------------------------------------------------------
 
@@ -475,18 +432,14 @@ class PrivateRLS:
             "facts": np.array([self.simulated, self._alike, self._gaussian]),
             "noise": np.array([self._largest or 0.0]),
         }
-        result |= {f"fit.{name}": array for name, array in self._fit.state().items()}
-        if self._open is not None:
-            result |= {f"open.{name}": array for name, array in self._open.state().items()}
         result |= self._rows.state()
-        if self._blocks is not None:
-            result |= {f"blocks.{name}": array for name, array in self._blocks.state().items()}
+        for prefix, part in (("fit", self._fit), ("open", self._open), ("blocks", self._blocks)):
+            if part is not None:
+                result |= {f"{prefix}.{name}": array for name, array in part.state().items()}
         return {name: array.copy() for name, array in result.items()}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
-        """Restore a `state`, all of it or nothing. Raises InvalidInput for one of another
-        estimator.
-        """
+        """Restore a `state`, all of it or nothing; InvalidInput for one of another estimator."""
         kept = {name: array.copy() for name, array in self.state().items()}
         try:
             self._take(state)
@@ -521,7 +474,6 @@ class PrivateRLS:
             self._blocks.restore(kept, steps)
 
     def __copy__(self) -> PrivateRLS:
-        """On its own: what one learns afterwards the other does not."""
         return deepcopy(self)
 
     def __repr__(self) -> str:
@@ -530,7 +482,6 @@ class PrivateRLS:
 
 
 def _require_finite(scaled: float) -> None:
-    """Refuse an infinite sσ², the noise variance in units of that of the release."""
     if not math.isfinite(scaled):
         raise NumericalFailure(
             "the level times the variance of the noise is too large for a number: choose other "

@@ -22,9 +22,7 @@ from privest.release import Release, missing_entries
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The steps of one release, their level and noise; `given`: the noise is that of all its
-    values.
-    """
+    """The steps of one release; `given`: the noise is that of all its values."""
 
     release: Release
     level: StreamLevel
@@ -33,12 +31,10 @@ class Steps:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """m_k."""
         return self.level.sizes_between(self.release.start, self.stop)
 
     @property
     def stop(self) -> int:
-        """The step after these."""
         return self.release.start + self.release.steps
 
     @property
@@ -51,7 +47,7 @@ class Steps:
 
     @cached_property
     def absent(self) -> Flags | None:
-        """Which measurements are missing, one flag each; None: none is."""
+        """Which measurements are missing; None: none is."""
         found, m = missing_entries(self.release, self.sizes), self.level.block
         if found is None or m is None or m == 1:
             return found
@@ -65,7 +61,7 @@ class Steps:
 
     @cached_property
     def values(self) -> Array:
-        """z̃ in units of its noise, with 0 in place of what is missing."""
+        """z̃ in units of its noise, 0 where it is missing."""
         shown = self.release.values
         if self.unit != 1.0:
             shown = self.unit * shown
@@ -73,17 +69,14 @@ class Steps:
 
     @cached_property
     def covariance(self) -> PSD:
-        """cov w."""
         return self._matrix(self.law.covariance)
 
     @property
     def floor(self) -> PSD:
-        """Σ = I_w⁻¹."""
         return self._matrix(self.law.inverse_information)
 
     @property
     def mean(self) -> Array | float:
-        """E w."""
         if self.given or self.law.size is None:
             return self.law.expectation(len(self.release.values))
         mean = np.broadcast_to(self.law.expectation(self.law.size), self.law.size)
@@ -122,9 +115,9 @@ def _step_blocks(sigma: Array, ends: list[int], sizes: tuple[int, ...]) -> Block
 
 
 class StepRows:
-    """State that later steps need of earlier ones: none for U = 0, else the last b steps, or all.
+    """What later steps need of earlier ones: nothing for U = 0, else the last b steps, or all.
 
-    Missing measurements count as never shown, in their own step and in all that look back to them.
+    Missing measurements count as never shown, in all steps that look back to them too.
     """
 
     def __init__(self, level: StreamLevel, columns: int, widest: int) -> None:
@@ -170,7 +163,7 @@ class StepRows:
         return result
 
     def _dense(self, steps: Steps) -> tuple[Array, Array | list[Array], Index]:
-        """A dense level: its rows, factors of Σ_k, missing measurements."""
+        """Rows of a dense level, factors of Σ_k, missing measurements."""
         rows, hidden = self.level.dense_rows(steps.release.start, steps.stop), self._absent
         if steps.unit != 1.0:
             rows = steps.unit * rows
@@ -199,15 +192,12 @@ class StepRows:
         white, natural = zip(*parts)
         return np.concatenate(white), np.concatenate(natural)
 
-    # --- put down and taken up ------------------------------------------------------------------
-
     def mark(self) -> tuple[object, Flags, Index]:
-        """Something to go back to with `rollback`."""
+        """State for `rollback`."""
         rows = None if self._rows is None else self._rows.mark()
         return rows, self._window, self._absent
 
     def rollback(self, mark: tuple[object, Flags, Index]) -> None:
-        """Forget the steps since the mark."""
         rows, self._window, self._absent = mark
         if self._rows is not None:
             self._rows.rollback(rows)
@@ -220,7 +210,7 @@ class StepRows:
         return own
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
-        """Restore a state, after `readings`. Raises InvalidInput for one of other sizes."""
+        """Restore a state, after `readings`; InvalidInput for one of other sizes."""
         window = state_array(state, "window", (len(self._window),), "b")
         absent = state_array(state, "absent", (None,), "i")
         if (np.diff(absent, append=self.readings) <= 0).any():

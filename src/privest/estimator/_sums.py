@@ -43,8 +43,7 @@ def estimate_sums(
 
     rows, values   H, public, and the private values beside its blocks; clipped to the range.
     epsilon, delta differential privacy of one value anywhere in the range; or level, s of one
-    value.
-    account        is charged before anything is drawn.
+    value. account        is charged before anything is drawn.
     """
     ends = as_range(range)
     if ends is None:
@@ -75,7 +74,6 @@ def estimate_sums(
 
 
 def _charge(account: Account, own: Split, limits: Range, count: int) -> None:
-    """Both releases are one entry; an account without a budget gets what it costs."""
     mu2 = Fraction(own.stated) ** 2
     if not account.is_open:
         account.open(Budget(level=own.exposure))

@@ -43,7 +43,6 @@ try:
         RowHistory,
         beside_rows,
         design,
-        known_limit,
         limit_at,
         limit_of,
         readings_of,
@@ -56,6 +55,7 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 RESULTS = ("coef_", "intercept_", "result_", "covariance_", "bound_", "classical_", "efficiency_")
+STATE = ("_rls", "_mechanism", "_source", "_clipped", "_history")
 CENTRED = 1e-8  # largest mean of the noise, in standard deviations: the error of a quadrature
 
 
@@ -65,21 +65,20 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         y = intercept + X·coef + w ,   z̃_k = √S·y_k + e_k ,   e_k ~ N(0, 1)
         cov θ̂ = ((1/S + σ²)⁻¹ HᵀH)⁻¹ ,   H = [1, X] ,   θ = (intercept, coef)
 
-    for one level S; with other levels as in `PrivateRLS`. X is public, y is sensitive.
+    for one level S; other levels as in `PrivateRLS`. X is public, y is sensitive.
 
     Parameters
         level           privacy level of each y: a number, a vector with one a sample, a stream
-                        level of scalars, or a `PrivacyLevel`. No unbiased guess of a y is better
-                        than ±1/√S.
+                        level of scalars, or a `PrivacyLevel`. An unbiased guess of a y from the
+                        release alone has a standard deviation of 1/√S or more.
         noise           the variance σ² of y given X, or its centred distribution. None (and no
-                        reference): errors come from the residuals of the release: HC3 from 25
-                        degrees of freedom on, Student's t below; with a vector of levels REML. With
-                        a range σ² is estimated with the coefficients.
-        reference       (X_ref, y_ref), PUBLIC: σ² is its residual variance, pooled with the release
-                        where there is one level; intervals are Student's t. In the units that `fit`
-                        sees. Never the private rows: a simulation refuses them, a release refuses
-                        the same memory and warns the data owner of equal rows in the log
-                        ("privest").
+                        reference): errors come from the residuals of the release (HC3 from 25
+                        degrees of freedom on, Student's t below; with a vector of levels REML).
+                        With a range σ² is estimated with the coefficients.
+        reference       (X_ref, y_ref), PUBLIC, in the units that `fit` sees: σ² is its residual
+                        variance, pooled with the release where there is one level; intervals are
+                        Student's t. Private rows are refused in a simulation; a release refuses the
+                        same memory and logs a warning ("privest") about equal rows.
         fit_intercept   whether θ has an intercept.
         random_state    seed of a simulation; a release has none.
         account         `Ledger(path).account(subject)`, charged before anything is drawn; without a
@@ -95,10 +94,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     Fitted
         coef_, intercept_           θ̂: unbiased.
         result_                     the `pv.Estimate`: names, intervals, summary.
-        covariance_                 of (intercept, coef), intercept first.
+        covariance_                 of (intercept, coef).
         bound_, efficiency_         Σ_PPCR and tr bound_/tr covariance_; None where σ² is unknown,
                                     or with weights or groups. For Gaussian noise covariance_ =
-                                    bound_ (`thm:opt`); for other noise it is exact, and above.
+                                    bound_ (`thm:opt`).
         classical_                  Σ_CR, the bound without privacy.
         noise_variance_             σ², stated, pooled or from the release (which may give 0).
         noise_upper_                its upper 90% limit, for predictions.
@@ -106,27 +105,23 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         n_samples_seen_, n_features_in_, feature_names_in_ (if X has names)
 
     `fit(X, y, sample_weight=…, groups=…)`, both public: weighted least squares with HC3, samples of
-    weight 0 are not released; groups may be correlated within, errors are CR2 with the degrees of
-    freedom of Bell and McCaffrey.
+    weight 0 are not released; rows of a group may be correlated: CR2 errors.
 
-    Noise of a release is exact and comes from the operating system: I_z(y) ≤ S (docs/promise.md).
-    No y is rejected for its value: NaN, None and masked ones are missing (which is public),
-    infinite ones are clipped. Every `fit` is another release, and levels add: five folds of a
-    cross-validation need five times the level as budget. `fit(X, y, source=account.source(…))` is
-    charged by its source. `score` uses its y without protection.
+    Noise of a release is exact: I_z(y) ≤ S (docs/promise.md). NaN, None and masked y are missing
+    (which is public), infinite ones are clipped. Every `fit` is another release, and levels add:
+    five folds of a cross-validation need five times the level as budget. `source=account.source(…)`
+    is charged by itself. `score` uses its y without protection.
 
     y is not kept, except the last b measurements of a level with b lags, until it ends or `forget`
     is called; pickles and copies leave them and the state of the generator out.
 
-    Raises NotIdentifiable, naming the features that X and the level do not determine.
+    NotIdentifiable names the features that X and the level do not determine.
     Source: `algo:PP_RLS`, `thm:opt`.
 
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.1, 4.9, 7.0])
     >>> model = PrivateLinearRegression(level=1.0, noise=1.0, simulate=True).fit(X, y)
     >>> model.covariance_.round(5).tolist()  # (1/1 + 1)·(HᵀH)⁻¹
     [[1.4, -0.6], [-0.6, 0.4]]
-    >>> model.noise_source_, model.classical_.round(12).tolist()
-    ('simulation', [[0.7, -0.3], [-0.3, 0.2]])
     """
 
     def __init__(
@@ -168,8 +163,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ) -> PrivateLinearRegression:
         """Release y and estimate from the release, forgetting earlier fits.
 
-        X (m, n) and y (m,): arrays, or pandas or Polars frames; X without NaN. `source`: of
-        protected noise, None for the usual one.
+        X (m, n) and y (m,): arrays, or pandas or Polars frames. `source`: of protected noise.
         """
         self._require_account(source)
         form = as_choice(self.form, ("rows", "aggregate"), "form")
@@ -179,7 +173,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self._require_public(rows, readings)
         beside = beside_rows(given=rows, weight=sample_weight, groups=groups)
         self._begin(len(readings), beside)
-        self._require_spare(beside.shown)
+        unknown = "_clipped" in vars(self) and self._clipped.unknown
+        if ("_history" in vars(self) or unknown) and beside.shown <= self._rls.parameters:
+            raise self._too_few(beside.shown)  # before anything is released
         self._learn(rows, readings, source, beside)
         if "coef_" not in vars(self):
             raise self._hidden()
@@ -197,8 +193,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ) -> PrivateLinearRegression:
         """Go on with the stream: release these measurements and add them to the estimate.
 
-        In pieces the result is that of one `fit` (up to rounding). A y that is fed twice is
-        released twice. Until θ is identifiable there are no coef_; `predict` says what is hidden.
+        In pieces the result is that of one `fit`. Until θ is identifiable there are no coef_.
         Changed parameters are refused; weights and groups are given in every call, or in none.
         """
         self._require_account(source)
@@ -208,22 +203,28 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         beside = beside_rows(given=rows, weight=sample_weight, groups=groups)
         if first:
             self._begin(None, beside)
-        else:
-            self._require_same_parameters()
+        changed = [
+            name
+            for name, value in self._began_with.items()
+            if not (getattr(self, name) is value or _equal_numbers(getattr(self, name), value))
+        ]
+        if changed:
+            raise InvalidInput(
+                f"{', '.join(changed)} changed since the stream began. fit starts a new one."
+            )
         self._learn(rows, readings, source, beside)
         return self
 
     def forget(self) -> PrivateLinearRegression:
         """Drop the measurements that a level with lags keeps: `partial_fit` then refuses."""
-        self.__dict__.pop("_mechanism", None)
+        self._drop("_mechanism")
         return self
 
     def _begin(self, samples: int | None, beside: Beside) -> None:
-        """A new stream. `samples`: of the whole data set, None for one that comes in pieces."""
-        self._require_no_seed()
+        """A new stream of so many samples; None: it comes in pieces."""
         if self.epsilon is not None:
             raise InvalidInput('epsilon is for form="aggregate": of rows state a level.')
-        self._drop_results("_rls", "_mechanism", "_source", "_clipped", "_history")
+        self._drop(*RESULTS, *STATE)
         self._began_with = {
             k: v for k, v in self.get_params(deep=False).items() if k != "random_state"
         }
@@ -242,25 +243,21 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._source = seeded(self.random_state, "regression", level.fingerprint)
         self._mechanism, self._rls = StreamMechanism(level, range=self.range), rls
         if self._mechanism.range is not None:
-            self._require_plain(beside)
+            if not beside.nothing:
+                raise InvalidInput(
+                    "with a range sample_weight and groups are not for it: errors of least squares "
+                    "do not hold for clipped readings. Leave them out, or the range."
+                )
             self._clipped = ClippedHistory(level, self._mechanism.range, law, unknown=unknown)
         elif unknown or not beside.nothing:
             self._history = RowHistory(level, None if unknown else float(law.variance))
         self.noise_variance_ = self.noise_upper_ = float(law.variance)
         self.noise_source_ = "simulation" if self.simulate else "release"
 
-    def _require_no_seed(self) -> None:
-        if self.random_state is not None and not self.simulate:
-            raise InvalidInput(
-                "random_state is the seed of a trial, and this is a release, whose noise comes "
-                "from the operating system. simulate=True makes it a trial; else leave it None."
-            )
-
     def _fit_sums(
         self, rows: Array, readings: Array, source: Source | None, *beside: object
     ) -> PrivateLinearRegression:
-        """The aggregate release of the samples that are not missing, which is public."""
-        self._require_no_seed()
+        """The aggregate release of the samples that are not missing."""
         level, noise = self.level, self.noise
         if any(one is not None for one in beside):
             raise InvalidInput("noisy sums take no sample_weight and no groups: leave them out.")
@@ -270,7 +267,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         if isinstance(source, LedgerSource):
             raise InvalidInput("two releases of sums are one entry: give an account, not a source.")
         stated = math.nan if noise is None else as_positive(noise, "noise")  # type: ignore[arg-type]
-        self._drop_results("_rls", "_mechanism", "_source", "_clipped", "_history")
+        self._drop(*RESULTS, *STATE)
         shown, names = ~np.isnan(readings), tuple(self._names())
         kept = FeatureRows(rows.shape[1], [rows[shown]])
         found = estimate_sums(
@@ -284,23 +281,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self._conclude(found)
         return self
 
-    def _drop_results(self, *more: str) -> None:
-        for name in (*RESULTS, *more):
+    def _drop(self, *names: str) -> None:
+        for name in names:
             self.__dict__.pop(name, None)
-
-    def _require_plain(self, beside: Beside) -> None:
-        """With a range the likelihood has no weights and no groups."""
-        if not beside.nothing:
-            raise InvalidInput(
-                "with a range sample_weight and groups are not for it: errors of least squares do "
-                "not hold for clipped readings. Leave them out, or the range."
-            )
-
-    def _require_spare(self, shown: int) -> None:
-        """Before anything is released: refuse samples that leave nothing to see the noise by."""
-        unknown = "_clipped" in vars(self) and self._clipped.unknown
-        if ("_history" in vars(self) or unknown) and shown <= self._rls.parameters:
-            raise self._too_few(shown)
 
     def _too_few(self, shown: int) -> InvalidInput:
         samples = f"{shown} sample{'' if shown == 1 else 's'}"
@@ -311,9 +294,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         )
 
     def _learn(self, rows: Array, readings: Array, source: Source | None, beside: Beside) -> None:
-        """Release the measurements and learn from the release alone; where this raises, nothing
-        changed.
-        """
+        """Release, and learn from the release alone; where this raises, nothing changed."""
         rls, floor = self._rls, self._floor
         mechanism = copy(self._continued())  # kept where all goes well
         clipped = copy(vars(self).get("_clipped"))
@@ -343,7 +324,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self.forget()
         self.n_samples_seen_ = rls.steps
         if found is None:
-            self._drop_results()
+            self._drop(*RESULTS)
             return
         noise = self._noise_limit(found, history)
         self.noise_variance_, self.noise_upper_ = noise.variance, noise.upper
@@ -358,14 +339,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.classical_, self.efficiency_ = found.classical, found.efficiency
 
     def _noise_limit(self, found: Estimate, history: RowHistory | None) -> NoiseLimit:
-        """σ² as it was stated, or as it was found, with the limit that predictions need."""
+        """σ² as stated or found, with the limit that predictions need."""
         reference, stated = self._freedom, float(self._rls.noise.covariance(1).diagonal()[0])
         if isinstance(found, ClippedResult) and found.noise_variance is not None:
             interval = found.noise_interval(BOTH_ENDS)
             upper = found.noise_variance if interval is None else interval[1]
             return limit_at(found.noise_variance, upper, found.added or self._rls.unit_variance)
         if reference is None:
-            return known_limit(stated) if history is None else history.noise
+            return NoiseLimit(stated, stated) if history is None else history.noise
         level = self._rls.one_level
         if history is None and not isinstance(found, ClippedResult) and level is not None:
             variance, freedom = self._rls.pooled(reference)
@@ -384,10 +365,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return mechanism.simulate(readings, self._source)
 
     def _found(self, clipped: ClippedHistory | None, history: RowHistory | None) -> Estimate | None:
-        """None where clipping hides a coefficient: what was released is spent, and stays.
-
-        Also where a history has no more rows than coefficients.
-        """
+        """The estimate; None where clipping hides a coefficient, or rows are too few."""
         if history is not None:
             if history.rows <= self._rls.parameters:
                 return None
@@ -435,8 +413,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
             std² = hᵀ covariance_ h + σ² ,   h = (1, x)
 
-        Where σ² was estimated its upper 90% limit `noise_upper_` replaces it (in covariance_ too):
-        95% intervals cover .96 to .98, with σ̂² .84 to .94.
+        An estimated σ² is replaced by `noise_upper_`: 95% intervals cover .96 to .98.
         """
         self._require_fitted()
         given: Array = validate_data(self, X, dtype=np.float64, order="C", reset=False)
@@ -450,12 +427,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return mean, np.sqrt(self._growth * spread + self.noise_upper_)
 
     def interval(self, confidence: float = CONFIDENCE) -> Array:
-        """Intervals θ̂ ± q·√diag covariance_, (parameters, 2), in the order of covariance_.
-
-        >>> model = PrivateLinearRegression(1e16, 4.0, fit_intercept=False, simulate=True)
-        >>> model.fit([[1.0]] * 4, [2.0, 4.0, 3.0, 3.0]).interval().round(2)
-        array([[1.04, 4.96]])
-        """
+        """Intervals θ̂ ± q·√diag covariance_, (parameters, 2), in the order of covariance_."""
         self._require_fitted()
         return self.result_.interval(confidence)
 
@@ -463,7 +435,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return "coef_" in vars(self)
 
     def __copy__(self) -> PrivateLinearRegression:
-        """On its own, as a deep copy is: what one learns afterwards the other does not."""
         return deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -484,9 +455,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return design(given, self.fit_intercept), readings
 
     def _require_account(self, source: Source | None) -> None:
-        """Refuse a release that nothing would be charged for, and a simulation that would be
-        charged.
-        """
+        """Refuse a release that nothing is charged for, and a simulation that would be charged."""
         charged = (self.account is not None) + isinstance(source, LedgerSource)
         if as_flag(self.simulate, "simulate"):
             if charged or source is not None:
@@ -499,11 +468,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 "fit releases y: give account=Ledger(path).account(subject), which it is "
                 "charged to (or the source of a ledger, not both). A trial: simulate=True."
             )
+        elif self.random_state is not None:
+            raise InvalidInput(
+                "random_state is the seed of a trial, and this is a release, whose noise comes "
+                "from the operating system. simulate=True makes it a trial; else leave it None."
+            )
 
     def _noise_law(self) -> tuple[Distribution | None, int | None]:
-        """The distribution of y given X from public facts (None: unknown), and its degrees of
-        freedom.
-        """
+        """The distribution of y given X (None: unknown), and its degrees of freedom."""
         given = self.noise
         if given is None and self.reference is None:
             return None, None
@@ -522,7 +494,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return given, None
 
     def _reference_rows(self) -> tuple[Array, Array]:
-        """[1, X_ref] and y_ref."""
         try:
             given, response = self.reference  # type: ignore[misc]
         except (TypeError, ValueError):
@@ -535,10 +506,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return design(given, self.fit_intercept), response
 
     def _require_public(self, rows: Array, readings: Array) -> None:
-        """Refuse a reference that is the private data: σ² would come from unprotected measurements.
+        """Refuse a reference that is the private data.
 
-        A release must not depend on what y is: it refuses the same memory only, and warns of equal
-        rows.
+        A release must not depend on what y is: it refuses the same memory only, and warns.
         """
         if self.reference is None or self.noise is not None:
             return
@@ -556,24 +526,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     # --- what is known ----------------------------------------------------------------------------
 
-    def _require_same_parameters(self) -> None:
-        changed = [
-            name
-            for name, value in self._began_with.items()
-            if not (getattr(self, name) is value or _equal_numbers(getattr(self, name), value))
-        ]
-        if changed:
-            raise InvalidInput(
-                f"{', '.join(changed)} changed since the stream began. fit starts a new one."
-            )
-
     def _require_fitted(self) -> None:
         if hasattr(self, "_rls") and "coef_" not in vars(self):
             raise self._hidden()
         check_is_fitted(self)
 
     def _names(self) -> list[str]:
-        """Names of the parameters, the intercept first."""
         made_up = map("x{}".format, range(self.n_features_in_))
         names = [str(name) for name in getattr(self, "feature_names_in_", made_up)]
         return ["intercept", *names] if self.fit_intercept else names

@@ -29,14 +29,14 @@ class Estimate(Estimated, Record):
     value       θ̂, (n,), or (trials, n) for many data sets at once.
     covariance  (n, n), privacy noise included; (trials, n, n) where trials differ.
     sampling    (n, n): the part without privacy noise; None: not computed.
-    classical   (n, n): Σ_CR, the bound without privacy; None: not computed.
+    classical   (n, n): Σ_CR, the bound without privacy.
     bound       (n, n): Σ_PPCR, for every mechanism within the level and every unbiased estimate.
-    names       of the parameters.
     simulated   whether the release was a simulation; None: not stated.
     degrees_of_freedom
-                of Student's t in intervals and tests, a number or one a parameter; None: normal.
-    floor       (n,): standard errors by the known noise alone; those of `covariance` are not below.
-    method      how the errors were made, in a few words.
+                of Student's t, a number or one a parameter; None: normal.
+    floor       (n,): standard errors by the privacy noise alone; those of `covariance` are not
+                below.
+    method      how the errors were made.
     log_likelihood, converged
                 of a maximum likelihood fit, one a trial.
     """
@@ -72,12 +72,12 @@ class Estimate(Estimated, Record):
 
     @property
     def classical_error(self) -> Array | None:
-        """√diag classical, (n,): the least standard errors without privacy."""
+        """√diag classical: the least standard errors without privacy."""
         return None if self.classical is None else standard_errors(self.classical)
 
     @property
     def privacy(self) -> Array | None:
-        """covariance − sampling: what privacy adds."""
+        """covariance − sampling."""
         return None if self.sampling is None else self.covariance - self.sampling
 
     @property
@@ -112,10 +112,7 @@ class Estimate(Estimated, Record):
         return "\n".join([*self._heading(), *text_table(self.names, columns)])
 
     def to_frame(self, confidence: float = CONFIDENCE, library: str | None = None) -> Any:  # noqa: ANN401
-        """A row for each parameter: estimate, standard error, p-value, interval.
-
-        `library`: "pandas" or "polars"; None: that of the data, pandas where they were a file.
-        """
+        """A row for each parameter; `library`: "pandas" or "polars", None: that of the data."""
         if self.value.ndim != 1:
             raise InvalidInput(
                 f"a frame is of one estimate; this result holds {len(self.value)} of them."
@@ -146,7 +143,7 @@ class Estimate(Estimated, Record):
         return np.asarray(chance)
 
     def contrast(self, weights: Mapping[str, float]) -> Estimate:
-        """Σ w_j θ_j with its error: weights by name, 0 of the others."""
+        """Σ w_j θ_j with its error; weights by name."""
         w = np.zeros(len(self.names))
         for name, weight in weights.items():
             w[self._places([name])] = weight
@@ -158,9 +155,7 @@ class Estimate(Estimated, Record):
         )  # fmt: skip
 
     def wald(self, names: Sequence[str]) -> float:
-        """The p-value of all of these θ_j = 0: θᵀV⁻¹θ by F (with the fewest degrees of freedom), or
-        χ².
-        """
+        """p-value of all of these θ_j = 0: θᵀV⁻¹θ by F (fewest degrees of freedom), or χ²."""
         places = self._places(names)
         which = np.isin(np.arange(len(self.names)), places)
         covariance, theta = self._between(which)[np.ix_(which, which)], self.value[which]
@@ -178,7 +173,6 @@ class Estimate(Estimated, Record):
         return [self.names.index(name) for name in names]
 
     def _between(self, which: AnyArray) -> Array:
-        """The covariance, where it is known between these."""
         if np.isnan(self.covariance[np.ix_(which, which)]).any():
             raise InvalidInput(
                 "how these estimates vary together was not published: that needs the matrix of "
@@ -187,13 +181,12 @@ class Estimate(Estimated, Record):
         return np.where(np.outer(which, which), self.covariance, 0.0)
 
     def _fewest(self, which: AnyArray) -> float | None:
-        """The fewest degrees of freedom of these; None: their errors are normal."""
+        """The fewest degrees of freedom of these; None: normal."""
         if self.degrees_of_freedom is None:
             return None
         return float(np.broadcast_to(self.degrees_of_freedom, which.shape)[which].min())
 
     def _heading(self) -> list[str]:
-        """Lines above the table of `summary`."""
         noise = "; the noise was SIMULATED: no protection" if self.simulated else ""
         count = f"{len(self.names)} parameter{'' if len(self.names) == 1 else 's'}"
         return [f"{type(self).__name__}: {count}{self._errors_said()}{noise}"]

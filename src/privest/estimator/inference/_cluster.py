@@ -62,15 +62,7 @@ class ClusterErrors(Record):
 
 
 class ClusterSums:
-    """CR2 errors of groups that come in batches; `freedom=False`: errors alone.
-
-    >>> import numpy as np
-    >>> sums = ClusterSums(np.array([[4.0]]))    # a mean of four groups of one row
-    >>> sums.add(np.ones((4, 1, 1)), np.array([[-1.0], [0.0], [0.0], [1.0]]))
-    >>> found = sums.errors()                    # Σ(z − z̄)²/(G(G − 1)) = 2/12, df = G − 1
-    >>> found.covariance.round(12).tolist(), found.degrees_of_freedom.round(12).tolist()
-    ([[0.166666666667]], [3.0])
-    """
+    """CR2 errors of groups that come in batches; `freedom=False`: errors alone."""
 
     def __init__(self, information: ArrayLike, *, freedom: bool = True) -> None:
         total = as_array(information, "the information", ndim=2)
@@ -200,11 +192,7 @@ def cluster_errors(
 
 
 def group_sums(rows: ArrayLike, labels: ArrayLike, groups: int) -> Array:
-    """Σ x xᵀ over the rows of each group, (groups, m, m); labels (K,) from 0.
-
-    >>> group_sums([[1.0, 2.0], [1.0, 3.0], [1.0, 5.0]], [0, 1, 0], 2).tolist()
-    [[[2.0, 7.0], [7.0, 29.0]], [[1.0, 3.0], [3.0, 9.0]]]
-    """
+    """Σ x xᵀ over the rows of each group, (groups, m, m); labels (K,) from 0."""
     values = as_array(rows, "rows", ndim=2)
     count = as_count(groups, "groups", least=1)
     which = np.asarray(labels)

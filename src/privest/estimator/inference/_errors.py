@@ -53,13 +53,10 @@ def pooled_variance(
 ) -> tuple[float, float]:
     """σ² from a reference set and a release together, and the degrees of freedom of v = σ² + 1/s.
 
-        f (v − v̂)/v² + m (σ² − σ̂_r²)/σ⁴ = 0 ,  v̂ = RSS/f ;   df = f + m v²/σ⁴  (Satterthwaite)
+        f(v − v̂)/v² + m(σ² − σ̂_r²)/σ⁴ = 0 ,  v̂ = RSS/f ;   df = f + m v²/σ⁴  (Satterthwaite)
 
     `reference` = σ̂_r² with `freedom` m; `scatter` = RSS with `left` = f; `added` = 1/s. 95%
-    intervals by t of df cover .945 to .955 for m ≥ 2 (Gaussian noise; the reference alone .92).
-
-    >>> pooled_variance(1.0, 10, 20.0, 10, 1.0)  # the release agrees: v̂ = 2 = 1 + 1
-    (1.0, 50.0)
+    intervals by t of df cover .945 to .955 for m ≥ 2.
     """
     variance = reference
     if left:
@@ -177,12 +174,7 @@ UPPER = 0.9  # confidence of the upper limit of σ² that the prediction of a re
 
 @dataclass(frozen=True)
 class Scatter(Record):
-    """Residual variance: RSS `squares`, f = K − n ≥ 1, privacy noise of variance a = `added`.
-
-    >>> found = Scatter(squares=30.0, freedom=10, added=1.0)
-    >>> found.noise_variance, [round(end, 3) for end in found.noise_interval()]
-    (2.0, [0.465, 8.239])
-    """
+    """Residual variance: RSS `squares`, f = K − n ≥ 1, privacy noise of variance a = `added`."""
 
     squares: float
     freedom: int
@@ -333,11 +325,7 @@ def joint_test(
 ) -> Joint:
     """Hotelling's test that row j of B is 0: B̂ (n, q), A (n, n), EᵀE (q, q), f, S⁻¹ (q,) or (q, q).
 
-        T²_j = b̂_jᵀV̂⁻¹b̂_j/A_jj ,   T²_j (f − q + 1)/(qf) ~ F(q, f − q + 1)
-
-    >>> one = joint_test([[2.0]], [[0.25]], [[8.0]], 4, [1.0])  # t² = 4/(2/4) = 8, four degrees
-    >>> round(float(one.statistic[0]), 9), round(float(one.p_value[0]), 4), one.freedom
-    (8.0, 0.0474, (1, 4))
+    T²_j = b̂_jᵀV̂⁻¹b̂_j/A_jj ,   T²_j(f − q + 1)/(qf) ~ F(q, f − q + 1)
     """
     B = as_array(estimate, "the estimates", ndim=2)
     A, squares = as_array(inverse, "A", ndim=2), as_array(residuals, "EᵀE", ndim=2)

@@ -33,13 +33,7 @@ WARNED = 1.5  # times the stated error: by chance in .027, .010, .004 with 8, 12
 
 
 class BlockSums:
-    """Triangles of [g, ζ] of 8 to 16 blocks of time, and Σ x_kx_{k+l}ᵀ for 16 lags.
-
-    >>> sums = BlockSums(1)
-    >>> sums.add(np.ones((40, 2)))
-    >>> sums.steps, sums.length, len(sums.counts), sums.counts[-1]
-    (40, 4, 10, 4)
-    """
+    """Triangles of [g, ζ] of 8 to 16 blocks of time, and Σ x_kx_{k+l}ᵀ for 16 lags."""
 
     def __init__(self, parameters: int, width: int = 1) -> None:
         self.parameters, self.width = parameters, width

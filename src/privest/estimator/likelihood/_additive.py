@@ -145,10 +145,10 @@ def gaussian_laplace(r: Array, sd: Array, scale: float, backend: Backend = NUMPY
 
     With t = |r|/σ, k = σ/b, a = (t − k)/√2, P = erfcx(−a), Q = erfcx((t + k)/√2),
 
-        f = e^{−t²/2}/4b · (P + Q) ,   (ln f)' = −sign(r) (P − Q)/(P + Q)/b ,
-        −(ln f)'' = 4/(b²(P + Q)²)·[(P + Q)/(√(2π)k) − PQ]       (f − b²f'' = N(r; 0, σ²)) .
+        f = e^{−t²/2}/4b·(P + Q) ,   (ln f)' = −sign(r)(P − Q)/(P + Q)/b ,
+        −(ln f)'' = 4/(b²(P + Q)²)·[(P + Q)/(√(2π)k) − PQ]      (f − b²f'' = N(r; 0, σ²)) .
 
-    For a > 0, where erfcx(−a) = e^{a²}(2 − e^{−a²} erfcx(a)) overflows, P and Q are divided by
+    For a > 0, where erfcx(−a) = e^{a²}(2 − e^{−a²}erfcx(a)) overflows, P and Q are divided by
     e^{a²}.
     """
     xp, special = backend.xp, backend.special
@@ -205,12 +205,6 @@ class ConvolvedLikelihood(Likelihood):
     """ℓ(z, η) = ln f(z − η), f = density of d * N(0, σ²), from a table made once; one σ for all.
 
     `error`: of ℓ relative to 1 + |ℓ|, at points not used to make the table.
-
-    >>> from privest.noise import Uniform
-    >>> likelihood = ConvolvedLikelihood(Uniform(1.0), 0.04)
-    >>> terms = likelihood(np.array([[0.0, 1.0]]), np.zeros((1, 2)))
-    >>> np.round(np.exp(terms.value), 5), likelihood.error < 1e-12  # Φ(5) − ½, ½(Φ(10) − Φ(0))
-    (array([[0.5 , 0.25]]), True)
     """
 
     anywhere = True

@@ -29,8 +29,8 @@ LogCdf = Callable[[Array, Backend], tuple[Array, Array, Array]]
 class BinaryLikelihood(Likelihood):
     """ℓ(1, η) = ln G(C − η), ℓ(0, η) = ln(1 − G(C − η)); G the distribution function of w + d.
 
-    Gaussian d: G = Φ. Laplace d: G = Φ(x/σ) + b²f'(x), f = N(0, σ²) * Laplace(b). Else: a table of
-    ln G. Where bits do not bound θ on both sides no estimate exists (not `converged`).
+    Laplace d: G = Φ(x/σ) + b²f'(x), f = N(0, σ²) * Laplace(b). Where bits do not bound θ on both
+    sides no estimate exists.
     """
 
     anywhere = True

@@ -78,10 +78,7 @@ def tail(alpha: Array, backend: Backend) -> Tail:
 
 
 def span(alpha: Array, beta: Array, width: Array, backend: Backend) -> Tail:
-    """The same between α and β = α + width, about the point of [α, β] nearest to 0.
-
-    The difference of two tails; where little of the first is left, a Gauss rule.
-    """
+    """The same between α and β = α + width, about the point of [α, β] nearest to 0."""
     xp = backend.xp
     mirrored = alpha + beta < 0
     alpha, beta = xp.where(mirrored, -beta, alpha), xp.where(mirrored, -alpha, beta)
@@ -158,7 +155,7 @@ def below(high: Array, mu: Array, s: Array, backend: Backend) -> Spot:
 
 
 def piece(spot: Spot, weight: Polynomial, log_scale: Array, variance: Array) -> Piece:
-    """∫ of q(y)·e^k·N(y; η, σ²): q = Σ weight_j (y − y₀)^j, `log_scale` = k(y₀) − (y₀ − η)²/2σ²."""
+    """∫ q(y)e^k N(y; η, σ²) dy: q = Σ weight_j (y − y₀)^j, `log_scale` = k(y₀) − (y₀ − η)²/2σ²."""
     sums = []
     part = spot.unit / variance**0.5
     for k in range(3):
@@ -359,10 +356,9 @@ RATIO = 16.0  # panels of 1/y end where y has grown by it
 class TwinUniformLikelihood(Likelihood):
     """ℓ(z, η) for z = D y, D uniform on [1 − b, 1 − a] ∪ [1 + a, 1 + b], 0 ≤ a < b.
 
-        e^ℓ = 1/2(b − a) · Σ ∫ N(y; η, σ²)/|y| dy
+        e^ℓ = 1/2(b − a) · Σ ∫ N(y; η, σ²)/|y| dy   over the y with z/y in one of the two.
 
-    over the two intervals of y (three if D may be 0) with z/y in one of the two. Within 9σ of the
-    point nearest to η 40 Gauss points are exact to rounding. z = 0 is not `possible`.
+    Within 9σ of the point nearest to η 40 Gauss points are exact to rounding.
     """
 
     several_maxima = True

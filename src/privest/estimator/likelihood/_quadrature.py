@@ -31,7 +31,7 @@ MARGIN = 30.0  # the table goes this many σ beyond bounded noise
 
 
 class Smear:
-    """Gauss-Legendre panels for g, no wider than σ, made once; ℓ(r) = ln ∫ e^g N(x; r, σ²) dx is a sum.
+    """ℓ(r) = ln ∫ e^g N(x; r, σ²) dx by Gauss-Legendre panels no wider than σ, made once.
 
     Panels are halved until 16 points resolve e^g. An unbounded support is covered until e^g has
     fallen by e^-90 or 300σ are passed; outside a window around the largest integrand is used. Error
@@ -174,10 +174,7 @@ class Smear:
 
 
 class Table:
-    """ℓ(r), ℓ'(r), −ℓ''(r) of a `Smear`: panels of degree 14, direct sums outside them.
-
-    `error`: the largest difference from direct quadrature at points that were not used.
-    """
+    """ℓ, ℓ', −ℓ'' of a `Smear` in panels of degree 14, to `error`; direct sums outside them."""
 
     def __init__(self, smear: Smear) -> None:
         self.smear = smear
@@ -253,11 +250,10 @@ Breaks = tuple[float, ...] | Callable[[Array], Array]
 
 
 class QuadratureLikelihood(Likelihood):
-    """ℓ(z, η) from ln p(z|y) alone: Gauss-Legendre panels about the largest integrand within 64σ of η.
+    """ℓ(z, η) from ln p(z|y) alone: Gauss-Legendre panels about the largest integrand.
 
-    For smooth p(z|·) the error is near 1e-12 of 1 + |ℓ|. Name kinks, jumps and narrow places in
-    `breaks`: values of y, or a function that gives them for a column of releases. 100 times as slow
-    as a closed form: the last resort.
+    Kinks, jumps and narrow places of p(z|·) belong into `breaks`: values of y, or a function that
+    gives them for a column of releases. 100 times as slow as a closed form: the last resort.
     """
 
     several_maxima = True
@@ -342,7 +338,7 @@ NEAR_EDGE = 64.0  # so many ε from σ the panels around the largest integrand d
 
 
 class GainLikelihood(QuadratureLikelihood):
-    """ℓ(z, η) for z = Dy; breaks are y = 0, ±ε, ±2^k|z|, z/d for special points and quantiles d of D.
+    """ℓ(z, η) for z = Dy; breaks: y = 0, ±ε, ±2^k|z|, z/d for special points and quantiles d of D.
 
     z = 0 is not `possible` unless y is truncated: p(0|y) = f(0)/|y| has no integral.
     """
