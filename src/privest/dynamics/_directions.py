@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, as_scale
-from privest.dynamics._steps import at, stack, unit_roots_of
+from privest.dynamics._steps import at, stack, unit_root_of
 from privest.dynamics._system import StateSpace, as_system
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
@@ -108,7 +108,7 @@ def _problem(system: StateSpace, weight: ArrayLike | None, steps: int | None) ->
 
 def _measured(P: Array, C: Array, root: Array, L: Array) -> tuple[Array, Array]:
     """P after the release Lᵀy + e, and I − KG."""
-    G, N = L.T @ C, unit_roots_of((L.T @ root)[None])[0]
+    G, N = L.T @ C, unit_root_of(L.T @ root)
     cross = P @ G.T
     gain = scipy.linalg.solve(G @ cross + N @ N.T, cross.T, assume_a="pos").T
     kept = np.eye(len(P)) - gain @ G
@@ -150,7 +150,7 @@ def _steady(system: StateSpace, W: Array) -> Value:
     A, C, root = system.A, system.C, system.matrices.R_root[0]
 
     def value(L: Array) -> tuple[Array, Array]:
-        G, N = L[0].T @ C, unit_roots_of((L[0].T @ root)[None])[0]
+        G, N = L[0].T @ C, unit_root_of(L[0].T @ root)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", scipy.linalg.LinAlgWarning)

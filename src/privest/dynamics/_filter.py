@@ -389,7 +389,8 @@ class PrivateKalman(Estimated):
         self.simulated = False  # whether some release was
         plain = system.steps is None and not system.inputs
         self._constant = plain and self.level.steps is None
-        self._kept: tuple[float, Steps] | None = None  # unit, and the one kind of later steps
+        # The unit, the one kind of later steps, and no shift of theirs.
+        self._kept: tuple[float, Steps, Array] | None = None
 
     def _first(self) -> KalmanState:
         """Before the first release."""
@@ -453,10 +454,12 @@ class PrivateKalman(Estimated):
                 self.level, system.readings, 1, np.zeros(1, dtype=bool), varying=False,
                 start=state.step, unit=unit,
             )  # fmt: skip
-            self._kept = unit, steps_of(system.matrices, plan)
-        steps, r, N = self._kept[1], len(release.values), len(state.factor)
+            own = steps_of(system.matrices, plan)
+            self._kept = unit, own, np.zeros((1, 0, own.width))
+        _, steps, shift = self._kept
+        r, N = len(release.values), len(state.factor)
         values = steps.whitened((unit * release.values)[None, None])
-        batch = Batch(steps, state, values, np.zeros((1, 0, steps.width)), 1)
+        batch = Batch(steps, state, values, shift, 1)
         done, simulated = batch.run(), release.simulated
         zeta = done.zeta[0]
         logs = math.log(math.prod(done.scale[0].tolist())) + float(steps.logs[0])

@@ -15,6 +15,7 @@ X̃ᵀX̃ = RᵀR by QR, step by step; once R has full rank the ordinary filter 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from privest.dynamics._steps import (
     numbers_shown,
     step_slopes,
     steps_of,
+    whiten_loop,
 )
 from privest.errors import NotIdentifiable, NumericalFailure
 from privest.linalg import compiling
@@ -43,10 +45,16 @@ HIDDEN = 1e-8  # part of a response to δ below which it is rounding of none
 # √(variance before / after) beyond which rounding loses more than 1e-8: a vague start, or an
 # unstable system over a long gap.
 NARROWED = 1e7
+LARGE = 2**19  # numbers, 4 MB: from here on NumPy asks for huge pages
 
 PRODUCTS = (kernel.multiply, kernel.multiply_turned, kernel.still)
 STEP = (
-    *PRODUCTS, kernel.reflect, kernel.observe, kernel.copy, kernel.add, kernel.dot, kernel.advance,
+    *PRODUCTS, kernel.less, kernel.load, kernel.store, kernel.copy, kernel.gram, kernel.symmetrise,
+    kernel.reflect, kernel.observe, kernel.listen, kernel.predict, kernel.update, kernel.lead_mean,
+)  # fmt: skip
+BACK = (
+    *STEP, kernel.less_at, kernel.inverse_scale, kernel.expected_squares, kernel.smoothed_errors,
+    kernel.moved_state, kernel.add_row, kernel.add_outer, kernel.unit_less, kernel.transpose,
 )  # fmt: skip
 TABLES = "rows3 rows3 index rows3 rows2 index"
 
@@ -90,12 +98,8 @@ def forward(steps: Steps, begin: Array, values: Array, shift: Array, root: Array
     squares = [(K, N, w)] * 3
     room = _room(*squares, (K, r, w), (K, r), (K, S, w), (K, S, w), (K, S, r))
     found = Pass(np.empty(K, dtype=np.int64), *room)
-    loop = compiling.where_installed(
-        kernel.forward,
-        f"{TABLES} rows2 rows2 rows3 rows3 outindex out3 out3 out3 out3 out2 out3 out3 out3",
-        uses=STEP,
-    )
-    count = loop(*steps.tables, _wide(root, w), _wide(begin, w), values, _wide(shift, w), *found)
+    before = _wide(root, w), _wide(begin, w)
+    count = _forward_loop()(*steps.tables, *before, values, _wide(shift, w), *found)
     if count == K:
         return found
     return found._replace(
@@ -104,9 +108,20 @@ def forward(steps: Steps, begin: Array, values: Array, shift: Array, root: Array
     )  # fmt: skip
 
 
+@cache
+def _forward_loop() -> compiling.Loop:
+    return compiling.where_installed(
+        kernel.forward,
+        f"{TABLES} rows2 rows2 rows3 rows3 outindex out3 out3 out3 out3 out2 out3 out3 out3",
+        uses=STEP,
+    )
+
+
 def _room(*shapes: tuple[int, ...]) -> list[Array]:
-    """Arrays that are not filled yet, in one block: quicker to get from the system than many."""
+    """Arrays that are not filled yet; large ones in one block, which comes in huge pages."""
     sizes = [math.prod(shape) for shape in shapes]
+    if sum(sizes) < LARGE:
+        return [np.empty(shape) for shape in shapes]
     parts = np.split(np.empty(sum(sizes)), np.cumsum(sizes)[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, shapes)]
 
@@ -358,17 +373,18 @@ def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int)
     )  # fmt: skip
     loop = compiling.where_installed(
         kernel.adjoint,
-        "rows3 index rows3 index rows2 rows2 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
-        "out3 out3 out2 out2 out1 out2",
-        uses=(*PRODUCTS, kernel.less),
+        "rows3 index rows3 index rows2 rows3 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
+        "out3 out3 out2 out2 out2 out3",
+        uses=BACK,
     )
     loop(
         steps.transition, steps.lead, steps.rows, steps.kind, _wide(root.T @ root, steps.width),
-        begin, series, done.entry, done.filtered, done.gain, done.scale, done.mean, done.zeta, *by,
+        begin[None], series, done.entry, done.filtered, done.gain, done.scale, done.mean,
+        done.zeta, *by[:6], by.start[None], by.cov[None],
     )  # fmt: skip
     back = np.zeros((J, r, r))  # N⁻ᵀ
     back[:] = np.eye(r)
-    compiling.where_installed(kernel.whiten, "rows3 index out3")(steps.noise, np.arange(J), back)
+    whiten_loop()(steps.noise, np.arange(J), back)
     return by._replace(
         rows=back @ by.rows,
         noise=back @ by.noise @ back.swapaxes(1, 2),

@@ -92,7 +92,8 @@ def observe(root: Array, heard: Array, noise: float, n: int, columns: int, told:
 def multiply(left: Array, right: Array, m: int, n: int, columns: int, out: Array) -> None:
     """out = left right, of (m, n) and (n, columns)."""
     for i in range(m):
-        for c in range(0, columns, 4):
+        for b in range(columns // 4):
+            c = 4 * b
             t0 = t1 = t2 = t3 = 0.0
             for k in range(n):
                 x = left[i, k]
@@ -106,7 +107,8 @@ def multiply(left: Array, right: Array, m: int, n: int, columns: int, out: Array
 def multiply_turned(left: Array, right: Array, m: int, n: int, columns: int, out: Array) -> None:
     """out = leftᵀ right, of (n, m) and (n, columns)."""
     for i in range(m):
-        for c in range(0, columns, 4):
+        for b in range(columns // 4):
+            c = 4 * b
             t0 = t1 = t2 = t3 = 0.0
             for k in range(n):
                 x = left[k, i]
@@ -117,8 +119,27 @@ def multiply_turned(left: Array, right: Array, m: int, n: int, columns: int, out
             out[i, c], out[i, c + 1], out[i, c + 2], out[i, c + 3] = t0, t1, t2, t3
 
 
+def load(table: Array, e: int, n: int, columns: int, out: Array) -> None:
+    """out = table[e]."""
+    for i in range(n):
+        for b in range(columns // 4):
+            c = 4 * b
+            out[i, c], out[i, c + 1] = table[e, i, c], table[e, i, c + 1]
+            out[i, c + 2], out[i, c + 3] = table[e, i, c + 2], table[e, i, c + 3]
+
+
+def store(source: Array, first: int, n: int, columns: int, table: Array, e: int) -> None:
+    """table[e] = source[:, first : first + columns]."""
+    for i in range(n):
+        for b in range(columns // 4):
+            c = 4 * b
+            s = first + c
+            table[e, i, c], table[e, i, c + 1] = source[i, s], source[i, s + 1]
+            table[e, i, c + 2], table[e, i, c + 3] = source[i, s + 2], source[i, s + 3]
+
+
 def copy(source: Array, first: int, n: int, columns: int, out: Array) -> None:
-    """out = source[:, first : first + columns], n rows."""
+    """out = source[:, first : first + columns]."""
     for i in range(n):
         for b in range(columns // 4):
             c = 4 * b
@@ -127,26 +148,20 @@ def copy(source: Array, first: int, n: int, columns: int, out: Array) -> None:
             out[i, c + 2], out[i, c + 3] = source[i, s + 2], source[i, s + 3]
 
 
-def add(times: float, row: Array, columns: int, out: Array) -> None:
-    """out += times·row."""
-    for b in range(columns // 4):
-        c = 4 * b
-        out[c] += times * row[c]
-        out[c + 1] += times * row[c + 1]
-        out[c + 2] += times * row[c + 2]
-        out[c + 3] += times * row[c + 3]
-
-
-def dot(left: Array, right: Array, columns: int) -> float:
-    """leftᵀright."""
-    t0 = t1 = t2 = t3 = 0.0
-    for b in range(columns // 4):
-        c = 4 * b
-        t0 += left[c] * right[c]
-        t1 += left[c + 1] * right[c + 1]
-        t2 += left[c + 2] * right[c + 2]
-        t3 += left[c + 3] * right[c + 3]
-    return (t0 + t1) + (t2 + t3)
+def gram(root: Array, n: int, columns: int, table: Array, e: int) -> None:
+    """table[e] = UᵀU, U upper triangular."""
+    for i in range(n):
+        for b in range(columns // 4):
+            c = 4 * b
+            t0 = t1 = t2 = t3 = 0.0
+            for k in range(i + 1):
+                x = root[k, i]
+                t0 += x * root[k, c]
+                t1 += x * root[k, c + 1]
+                t2 += x * root[k, c + 2]
+                t3 += x * root[k, c + 3]
+            table[e, i, c], table[e, i, c + 1] = t0, t1
+            table[e, i, c + 2], table[e, i, c + 3] = t2, t3
 
 
 def still(new: Array, old: Array, n: int, columns: int) -> bool:
@@ -161,51 +176,93 @@ def still(new: Array, old: Array, n: int, columns: int) -> bool:
     return True
 
 
-def advance(
-    held: Array, transition: Array, drive: Array, rows: Array, noise: Array, columns: int,
-    top: Array, below: Array, v: Array, heard: Array, told: Array,
-    predicted: Array, gain: Array, scale: Array, fresh: Array,
-) -> None:  # fmt: skip
-    """One step of the filter, from U of the step before in `held` to U of this one in `top`.
-
-    Writes P⁻, gains g_i and c_i; with columns = 2w, in their place, Θ_aᵀ to `fresh`, Θ_bᵀ to the
-    right half of `top` and Θ_cᵀ to that of `below`.
-    """
-    n = len(transition)
-    r, width = rows.shape
-    multiply(held, transition, n, n, width, below)
-    copy(drive, 0, n, width, top)
-    if columns > width:
-        for i in range(n):
-            for c in range(width, columns):
-                top[i, c] = below[i, c] = 0.0
-            below[i, width + i] = 1.0
-    reflect(top, below, n, n, columns, v)
-    needed = columns == width
-    for i in range(r):
-        needed = needed or noise[i] == 0.0
-    if needed:
-        multiply_turned(top, top, n, n, width, predicted)
-    for i in range(r):
-        known = False
-        for a in range(n):
-            heard[a] = dot(top[a], rows[i], width)
-        if noise[i] == 0.0:
-            total = before = 0.0
-            for a in range(n):
-                total += heard[a] * heard[a]
-                for c in range(n):
-                    before += rows[i, a] * predicted[a, c] * rows[i, c]
-            known = total <= KNOWN * KNOWN * before
-        if known:  # known before it is seen: it tells nothing
-            told[:] = 0.0
-            scale[i] = 0.0
-        else:
-            scale[i] = observe(top, heard, noise[i], n, columns, told)
+def predict(
+    held: Array, transition: Array, drive: Array, a: int, top: Array, below: Array, v: Array
+) -> None:
+    """U of the step before in `held` to U⁻ in `top`; with 2w columns, Θ_cᵀ right in `below`."""
+    n, width, columns = transition.shape[1], transition.shape[2], top.shape[1]
+    for i in range(n):
+        for b in range(width // 4):
+            c = 4 * b
+            t0 = t1 = t2 = t3 = 0.0
+            for k in range(i, n):
+                x = held[i, k]
+                t0 += x * transition[a, k, c]
+                t1 += x * transition[a, k, c + 1]
+                t2 += x * transition[a, k, c + 2]
+                t3 += x * transition[a, k, c + 3]
+            below[i, c], below[i, c + 1], below[i, c + 2], below[i, c + 3] = t0, t1, t2, t3
+        for c in range(width, columns):
+            top[i, c] = below[i, c] = 0.0
         if columns > width:
-            copy(told, width, 1, width, fresh[i : i + 1])
+            below[i, width + i] = 1.0
+    load(drive, a, n, width, top)
+    reflect(top, below, n, n, columns, v)
+
+
+def update(
+    top: Array, rows: Array, noise: Array, j: int, heard: Array, told: Array, gain: Array,
+    scale: Array, e: int,
+) -> None:  # fmt: skip
+    """Take in the numbers of a step: U⁻ to U in `top`, c_i to `scale`, g_i to `gain`.
+
+    With 2w columns Θ_bᵀ is then right in `top`, and `gain` holds Θ_a.
+    """
+    r, width, (n, columns) = rows.shape[1], rows.shape[2], top.shape
+    for i in range(r):
+        scale[e, i] = 0.0  # what must be left of a number without noise
+        if noise[j, i] == 0.0:
+            scale[e, i] = KNOWN * KNOWN * listen(top, rows, j, i, heard)
+    for i in range(r):
+        square = listen(top, rows, j, i, heard)
+        if noise[j, i] == 0.0 and square <= scale[e, i]:  # known before it is seen
+            told[:] = 0.0
+            scale[e, i] = 0.0
         else:
-            copy(told, 0, 1, width, gain[i : i + 1])
+            scale[e, i] = observe(top, heard, noise[j, i], n, columns, told)
+        for c in range(width):
+            gain[e, i, c] = told[0, columns - width + c]
+
+
+def listen(root: Array, rows: Array, j: int, i: int, heard: Array) -> float:
+    """heard = U h; its square."""
+    square = 0.0
+    for a in range(len(heard)):
+        t0 = t1 = t2 = t3 = 0.0
+        for b in range(a // 4, rows.shape[2] // 4):
+            c = 4 * b
+            t0 += root[a, c] * rows[j, i, c]
+            t1 += root[a, c + 1] * rows[j, i, c + 1]
+            t2 += root[a, c + 2] * rows[j, i, c + 2]
+            t3 += root[a, c + 3] * rows[j, i, c + 3]
+        heard[a] = (t0 + t1) + (t2 + t3)
+        square += heard[a] * heard[a]
+    return square
+
+
+def lead_mean(
+    now: Array, s: int, transition: Array, a: int, shift: Array, k: int, ahead: Array
+) -> None:
+    """x of one series to x⁻ = Ax + shift of step k, in `now` and in `ahead`."""
+    n, width, moves = transition.shape[1], transition.shape[2], shift.shape[1]
+    for b in range(width // 4):
+        c = 4 * b
+        t0 = t1 = t2 = t3 = 0.0
+        for i in range(n):
+            x = now[s, i]
+            t0 += x * transition[a, i, c]
+            t1 += x * transition[a, i, c + 1]
+            t2 += x * transition[a, i, c + 2]
+            t3 += x * transition[a, i, c + 3]
+        ahead[k, s, c], ahead[k, s, c + 1] = t0, t1
+        ahead[k, s, c + 2], ahead[k, s, c + 3] = t2, t3
+    if moves:
+        for c in range(width):
+            ahead[k, s, c] += shift[k, min(s, moves - 1), c]
+    for b in range(width // 4):  # much quicker than one by one
+        c = 4 * b
+        now[s, c], now[s, c + 1] = ahead[k, s, c], ahead[k, s, c + 1]
+        now[s, c + 2], now[s, c + 3] = ahead[k, s, c + 2], ahead[k, s, c + 3]
 
 
 def forward(
@@ -223,7 +280,7 @@ def forward(
     By step: x⁻, x and ζ, (K, S, ·).
     """
     steps, n, width = kind.shape[0], transition.shape[1], transition.shape[2]
-    series, r, moves = begin.shape[0], rows.shape[1], shift.shape[1]
+    series, r = begin.shape[0], rows.shape[1]
     held, top, below = root.copy(), np.zeros((n, width)), np.zeros((n, width))
     v, heard, told, now = np.zeros(n), np.zeros(n), np.zeros((1, width)), begin.copy()
     e, last, settled = -1, -1, False
@@ -232,30 +289,30 @@ def forward(
         a = lead[j]
         if not (settled and j == last):
             e += 1
-            advance(
-                held, transition[a], drive[a], rows[j], noise[j], width, top, below, v, heard,
-                told, predicted[e], gain[e], scale[e], below,
-            )  # fmt: skip
-            multiply_turned(top, top, n, n, width, filtered[e])
+            predict(held, transition, drive, a, top, below, v)
+            gram(top, n, width, predicted, e)
+            update(top, rows, noise, j, heard, told, gain, scale, e)
+            gram(top, n, width, filtered, e)
             settled = j == last and still(top, held, n, width)
             last = j
             copy(top, 0, n, width, held)
-            copy(top, 0, n, width, factor[e])
+            store(top, 0, n, width, factor, e)
         entry[k] = e
-        multiply(now, transition[a], series, n, width, ahead[k])
         for s in range(series):
-            if moves:
-                add(1.0, shift[k, min(s, moves - 1)], width, ahead[k, s])
-        copy(ahead[k], 0, series, width, now)
-        for s in range(series):
+            lead_mean(now, s, transition, a, shift, k, ahead)
             for i in range(r):
                 if scale[e, i] == 0.0:
                     zeta[k, s, i] = 0.0
                     continue
-                fresh = (values[k, s, i] - dot(rows[j, i], now[s], width)) / scale[e, i]
+                fresh = values[k, s, i]
+                for c in range(n):
+                    fresh -= rows[j, i, c] * now[s, c]
+                fresh /= scale[e, i]
                 zeta[k, s, i] = fresh
-                add(fresh, gain[e, i], width, now[s])
-        copy(now, 0, series, width, mean[k])
+                for c in range(width):
+                    now[s, c] += fresh * gain[e, i, c]
+            for c in range(width):
+                mean[k, s, c] = now[s, c]
     return e + 1
 
 
@@ -273,50 +330,48 @@ def backward(
     """
     steps, series, width = mean.shape
     n, r, columns = factor.shape[1], rows.shape[1], 2 * width
-    X, new, half = np.zeros((n, width)), np.zeros((n, width)), np.zeros((n, width))
+    X, new, half, U = np.eye(n, width), np.eye(n, width), np.eye(n, width), np.eye(n, width)
     unit, moved = np.zeros((series, width)), np.zeros((series, width))
-    top, below, predicted = np.zeros((n, columns)), np.zeros((n, columns)), np.zeros((n, width))
-    v, heard, told, scale = np.zeros(n), np.zeros(n), np.zeros((1, columns)), np.zeros(r)
-    gain, fresh = np.zeros((r, width)), np.zeros((r, width))
-    later, lost, held = np.zeros((n, width)), np.zeros((n, width)), np.zeros((n, width))
-    for i in range(n):
-        X[i, i] = 1.0
+    top, below, held = np.zeros((n, columns)), np.zeros((n, columns)), root.copy()
+    v, heard, told, scale = np.zeros(n), np.zeros(n), np.zeros((1, columns)), np.zeros((1, r))
+    later, lost, fresh = np.zeros((n, width)), np.zeros((n, width)), np.zeros((1, r, width))
     at, last, settled = -1, -1, False
     for back in range(steps):
         k = steps - 1 - back
         e = entry[k]
         if e != last:
             j = kind[k]
-            a = lead[j]
+            load(factor, e, n, width, U)
             if e > 0:
-                copy(factor[e - 1], 0, n, width, held)
+                load(factor, e - 1, n, width, held)
             else:
                 copy(root, 0, n, width, held)
-            advance(
-                held, transition[a], drive[a], rows[j], noise[j], columns, top, below, v, heard,
-                told, predicted, gain, scale, fresh,
-            )  # fmt: skip
+            predict(held, transition, drive, lead[j], top, below, v)
+            update(top, rows, noise, j, heard, told, fresh, scale, 0)
             copy(top, width, n, width, later)
             copy(below, width, n, width, half)
             multiply_turned(half, half, n, n, width, lost)
-        multiply(unit, factor[e], series, n, width, states[k])
-        multiply(unit, later, series, n, width, moved)
-        copy(moved, 0, series, width, unit)
+        multiply(unit, U, series, n, width, moved)
         for s in range(series):
-            add(1.0, mean[k, s], width, states[k, s])
-            for i in range(r):
-                add(zeta[k, s, i], fresh[i], width, unit[s])
+            for c in range(width):
+                states[k, s, c] = mean[k, s, c] + moved[s, c]
+        multiply(unit, later, series, n, width, moved)
+        for s in range(series):
+            for c in range(width):
+                total = moved[s, c]
+                for i in range(r):
+                    total += zeta[k, s, i] * fresh[0, i, c]
+                unit[s, c] = total
         if not (settled and e == last):
             at += 1
-            multiply(X, factor[e], n, n, width, half)
-            multiply_turned(factor[e], half, n, n, width, covariance[at])
+            multiply(X, U, n, n, width, half)
+            multiply_turned(U, half, n, n, width, new)
+            symmetrise(new, n)
+            store(new, 0, n, width, covariance, at)
             multiply(X, later, n, n, width, half)
             multiply_turned(later, half, n, n, width, new)
-            for i in range(n):
-                add(1.0, lost[i], width, new[i])
-                for c in range(i):  # symmetric to the last bit
-                    covariance[at, i, c] = covariance[at, c, i]
-                    new[i, c] = new[c, i]
+            less(-1.0, lost, n, n, new)
+            symmetrise(new, n)
             settled = e == last and still(new, X, n, n)
             last = e
             copy(new, 0, n, width, X)
@@ -324,11 +379,120 @@ def backward(
     return at + 1
 
 
+def symmetrise(matrix: Array, n: int) -> None:
+    """The upper half is that of the whole, to the last bit."""
+    for i in range(n):
+        for c in range(i):
+            matrix[i, c] = matrix[c, i]
+
+
 def less(times: float, part: Array, m: int, n: int, out: Array) -> None:
     """out −= times·part."""
     for i in range(m):
         for c in range(n):
             out[i, c] -= times * part[i, c]
+
+
+def less_at(times: float, part: Array, m: int, n: int, table: Array, e: int) -> None:
+    """table[e] −= times·part."""
+    for i in range(m):
+        for c in range(n):
+            table[e, i, c] -= times * part[i, c]
+
+
+def inverse_scale(H: Array, g: Array, scale: Array, e: int, c: Array, inverse: Array) -> None:
+    """c⁻¹ (r, r) of c_il = h_iᵀg_l, l < i, with c_ii of entry e."""
+    r, n = H.shape
+    for i in range(r):
+        for a in range(i):
+            total = 0.0
+            for b in range(n):
+                total += H[i, b] * g[a, b]
+            c[i, a] = total
+        for a in range(r):
+            total = 1.0 if a == i else 0.0
+            for b in range(i):
+                total -= c[i, b] * inverse[b, a]
+            inverse[i, a] = total / scale[e, i]
+
+
+def expected_squares(inverse: Array, KM: Array, K: Array, D: Array) -> None:
+    """D = c⁻ᵀc⁻¹ + KᵀMK."""
+    r, n = K.shape
+    for i in range(r):
+        for a in range(r):
+            total = 0.0
+            for b in range(r):
+                total += inverse[b, i] * inverse[b, a]
+            for b in range(n):
+                total += KM[i, b] * K[a, b]
+            D[i, a] = total
+
+
+def smoothed_errors(
+    zeta: Array, k: int, s: int, H: Array, g: Array, inverse: Array, At: Array, sigma: Array,
+    error: Array, rho: Array,
+) -> None:  # fmt: skip
+    """ê, ρ and σ of the step before, of one series."""
+    r, n = len(error), len(rho)
+    for i in range(r):
+        total = zeta[k, s, i]
+        for a in range(n):
+            total -= g[i, a] * sigma[s, a]
+        error[i] = total
+    for i in range(r):  # c⁻ᵀ, first entries last
+        total = 0.0
+        for a in range(i, r):
+            total += inverse[a, i] * error[a]
+        error[i] = total
+    for a in range(n):
+        total = sigma[s, a]
+        for i in range(r):
+            total += H[i, a] * error[i]
+        rho[a] = total
+    for a in range(n):
+        total = 0.0
+        for b in range(n):
+            total += At[a, b] * rho[b]
+        sigma[s, a] = total
+
+
+def moved_state(mean: Array, k: int, s: int, P: Array, sigma: Array, out: Array) -> None:
+    """out = x + Pσ."""
+    n = len(out)
+    for a in range(n):
+        total = mean[k, s, a]
+        for b in range(n):
+            total += P[a, b] * sigma[s, b]
+        out[a] = total
+
+
+def add_row(row: Array, table: Array, k: int) -> None:
+    """table[k] += row."""
+    for a in range(len(row)):
+        table[k, a] += row[a]
+
+
+def add_outer(times: float, left: Array, right: Array, table: Array, j: int) -> None:
+    """table[j] += times·left rightᵀ."""
+    for a in range(len(left)):
+        for b in range(len(right)):
+            table[j, a, b] += times * left[a] * right[b]
+
+
+def unit_less(T: Array, n: int) -> None:
+    """T to I − T."""
+    for a in range(n):
+        for b in range(n):
+            T[a, b] = -T[a, b]
+        T[a, a] += 1.0
+
+
+def transpose(matrix: Array, n: int, out: Array) -> None:
+    """out = matrixᵀ."""
+    for a in range(n):
+        for b in range(n):
+            out[b, a] = matrix[a, b]
 
 
 def adjoint(
@@ -347,12 +511,12 @@ def adjoint(
     """
     steps, series, width = mean.shape
     n, r = transition.shape[1], rows.shape[1]
-    square = (n, width)
-    M, N, T, MT = np.zeros(square), np.zeros(square), np.zeros(square), np.zeros(square)
-    A, AN, NAP, new = np.zeros(square), np.zeros(square), np.zeros(square), np.zeros(square)
-    c, inverse, D = np.zeros((r, r)), np.zeros((r, r)), np.zeros((r, r))
-    wide = (r, width)
+    square, wide = (n, width), (r, width)
+    M, N, T, work = np.zeros(square), np.zeros(square), np.zeros(square), np.zeros(square)
+    NAP, new, At, A = np.zeros(square), np.zeros(square), np.zeros(square), np.zeros(square)
+    P, P0, H, g = np.zeros(square), np.zeros(square), np.zeros(wide), np.zeros(wide)
     W, K, KM, expected = np.zeros(wide), np.zeros(wide), np.zeros(wide), np.zeros(wide)
+    c, inverse, D = np.zeros((r, r)), np.zeros((r, r)), np.zeros((r, r))
     sigma, rho, error = np.zeros((series, n)), np.zeros(n), np.zeros(r)
     state, past = np.zeros(n), np.zeros(n)
     last, before, settled, of = -1, -2, False, 0
@@ -360,116 +524,68 @@ def adjoint(
     for back in range(steps):
         k = steps - 1 - back
         j, e = kind[k], entry[k]
-        led = lead[j]
         first = entry[k - 1] if k > 0 else -1
-        P0 = filtered[first] if first >= 0 else cov0
-        if not (settled and e == last and first == before):
-            less(times, NAP, n, n, by_transition[of])
-            less(0.5 * times, N, n, n, by_drive[of])
-            less(times, expected, r, n, by_rows[of])
-            less(0.5 * times, D, r, r, by_noise[of])
+        again = e == last and first == before
+        if not (settled and again):
+            less_at(times, NAP, n, n, by_transition, of)
+            less_at(0.5 * times, N, n, n, by_drive, of)
+            less_at(times, expected, r, n, by_rows, of)
+            less_at(0.5 * times, D, r, r, by_noise, of)
             times, of = 0.0, j
-            for i in range(r):
-                for a in range(i):
-                    total = 0.0
-                    for b in range(n):
-                        total += rows[j, i, b] * gain[e, a, b]
-                    c[i, a] = total
-                c[i, i] = scale[e, i]
-                for a in range(r):
-                    total = 1.0 if a == i else 0.0
-                    for b in range(i):
-                        total -= c[i, b] * inverse[b, a]
-                    inverse[i, a] = total / c[i, i]
-            multiply(inverse, rows[j], r, r, width, W)
-            multiply_turned(inverse, gain[e], r, r, width, K)  # Kᵀ
-            multiply_turned(K, rows[j], n, r, width, T)
-            for a in range(n):
-                for b in range(n):
-                    T[a, b] = (1.0 if a == b else 0.0) - T[a, b]
-                    A[b, a] = transition[led, a, b]
-            multiply(M, T, n, n, width, MT)
-            multiply_turned(T, MT, n, n, width, N)
-            multiply_turned(W, W, n, r, width, MT)
-            less(-1.0, MT, n, n, N)
+            load(transition, lead[j], n, width, At)
+            load(filtered, e, n, width, P)
+            load(rows, j, r, width, H)
+            load(gain, e, r, width, g)
+            if first >= 0:
+                load(filtered, first, n, width, P0)
+            else:
+                copy(cov0, 0, n, width, P0)
+            inverse_scale(H, g, scale, e, c, inverse)
+            multiply(inverse, H, r, r, width, W)
+            multiply_turned(inverse, g, r, r, width, K)  # Kᵀ
+            multiply_turned(K, H, n, r, width, T)
+            unit_less(T, n)
+            multiply(M, T, n, n, width, work)
+            multiply_turned(T, work, n, n, width, N)
+            multiply_turned(W, W, n, r, width, work)
+            less(-1.0, work, n, n, N)
             multiply(K, M, r, n, width, KM)
-            multiply(KM, filtered[e], r, n, width, expected)
-            for i in range(r):
-                for a in range(n):
-                    expected[i, a] = K[i, a] - expected[i, a]
-                for a in range(r):
-                    total = 0.0
-                    for b in range(r):
-                        total += inverse[b, i] * inverse[b, a]
-                    for b in range(n):
-                        total += KM[i, b] * K[a, b]
-                    D[i, a] = total
-            multiply(transition[led], N, n, n, width, AN)
-            multiply_turned(AN, P0, n, n, width, NAP)
-            multiply(AN, A, n, n, width, new)
-            settled = e == last and first == before and still(new, M, n, n)
+            multiply(KM, P, r, n, width, W)
+            copy(K, 0, r, width, expected)
+            less(1.0, W, r, n, expected)
+            expected_squares(inverse, KM, K, D)
+            multiply(At, N, n, n, width, work)
+            multiply_turned(work, P0, n, n, width, NAP)
+            transpose(At, n, A)
+            multiply(work, A, n, n, width, new)
+            symmetrise(new, n)
+            settled = again and still(new, M, n, n)
             last, before = e, first
-            for a in range(n):
-                for b in range(n):
-                    M[a, b] = 0.5 * (new[a, b] + new[b, a])
+            copy(new, 0, n, width, M)
         times += data
         for s in range(series):
-            for i in range(r):
-                total = zeta[k, s, i]
-                for a in range(n):
-                    total -= gain[e, i, a] * sigma[s, a]
-                error[i] = total
-            for i in range(r):  # c⁻ᵀ, first entries last
-                total = 0.0
-                for a in range(i, r):
-                    total += inverse[a, i] * error[a]
-                error[i] = total
-            for a in range(n):
-                total = mean[k, s, a]
-                for b in range(n):
-                    total += filtered[e, a, b] * sigma[s, b]
-                state[a] = total
-                total = sigma[s, a]
-                for i in range(r):
-                    total += rows[j, i, a] * error[i]
-                rho[a] = total
-            for a in range(n):
-                total = 0.0
-                for b in range(n):
-                    total += transition[led, a, b] * rho[b]
-                sigma[s, a] = total
-            for a in range(n):
-                total = mean[k - 1, s, a] if k > 0 else begin[s, a]
-                for b in range(n):
-                    total += P0[a, b] * sigma[s, b]
-                past[a] = total
-            for a in range(n):
-                for b in range(n):
-                    by_transition[j, a, b] += rho[a] * past[b]
-                    by_drive[j, a, b] += 0.5 * rho[a] * rho[b]
-            for i in range(r):
-                for a in range(n):
-                    by_rows[j, i, a] += error[i] * state[a]
-                for a in range(r):
-                    by_noise[j, i, a] += 0.5 * error[i] * error[a]
+            moved_state(mean, k, s, P, sigma, state)
+            smoothed_errors(zeta, k, s, H, g, inverse, At, sigma, error, rho)
+            if k > 0:
+                moved_state(mean, k - 1, s, P0, sigma, past)
+            else:
+                moved_state(begin, 0, s, P0, sigma, past)
+            add_outer(1.0, rho, past, by_transition, j)
+            add_outer(0.5, rho, rho, by_drive, j)
+            add_outer(1.0, error, state, by_rows, j)
+            add_outer(0.5, error, error, by_noise, j)
             if s < data:
-                for a in range(n):
-                    by_shift[k, a] += rho[a]
-                for i in range(r):
-                    by_offset[k, i] += error[i]
-    less(times, NAP, n, n, by_transition[of])
-    less(0.5 * times, N, n, n, by_drive[of])
-    less(times, expected, r, n, by_rows[of])
-    less(0.5 * times, D, r, r, by_noise[of])
+                add_row(rho, by_shift, k)
+                add_row(error, by_offset, k)
+    less_at(times, NAP, n, n, by_transition, of)
+    less_at(0.5 * times, N, n, n, by_drive, of)
+    less_at(times, expected, r, n, by_rows, of)
+    less_at(0.5 * times, D, r, r, by_noise, of)
+    less_at(0.5 * data, M, n, n, by_cov, 0)
     for s in range(series):
-        for a in range(n):
-            if s < data:
-                by_mean[a] += sigma[s, a]
-            for b in range(n):
-                by_cov[a, b] += 0.5 * sigma[s, a] * sigma[s, b]
-    for a in range(n):
-        for b in range(n):
-            by_cov[a, b] -= 0.5 * data * M[a, b]
+        add_outer(0.5, sigma[s], sigma[s], by_cov, 0)
+        if s < data:
+            add_row(sigma[s], by_mean, 0)
 
 
 def roots(covariances: Array, out: Array) -> None:
@@ -493,20 +609,23 @@ def roots(covariances: Array, out: Array) -> None:
                     out[j, i, a] = total / root
 
 
-def unit_roots(half: Array, out: Array) -> None:
-    """Lower triangular N with N Nᵀ = X Xᵀ + I, of each X (J, m, q); out (J, m, m).
+def unit_roots(shown: Array, roots: Array, own: Index, out: Array) -> None:
+    """Lower triangular N with N Nᵀ = X Xᵀ + I, X = shown_j·roots[own[j]] (m, q); out (J, m, m).
 
     By reflections: the unit is never lost to rounding.
     """
-    m, q = half.shape[1], half.shape[2]
+    m, q = shown.shape[1], roots.shape[2]
     width = m + (-m) % 4
     top, below, v = np.zeros((m, width)), np.zeros((q, width)), np.zeros(q)
-    for j in range(half.shape[0]):
+    for j in range(shown.shape[0]):
         for i in range(m):
             for c in range(width):
                 top[i, c] = 1.0 if i == c else 0.0
             for c in range(q):
-                below[c, i] = half[j, i, c]
+                total = 0.0
+                for a in range(roots.shape[1]):
+                    total += shown[j, i, a] * roots[own[j], a, c]
+                below[c, i] = total
         reflect(top, below, m, q, width, v)
         for i in range(m):
             for c in range(m):

@@ -21,7 +21,7 @@ from privest.dynamics._bound import StateBound, state_bound
 from privest.dynamics._filter import StateEstimate, States, filter_linear
 from privest.dynamics._kalman import LOG_2PI, upper_root
 from privest.dynamics._releases import Level, given_values, level_of_release
-from privest.dynamics._steps import numbers_shown, of_entries, unit_roots_of
+from privest.dynamics._steps import numbers_shown, of_entries, unit_root_of
 from privest.dynamics._system import StateSpace, as_system, known_inputs
 from privest.errors import InvalidInput
 from privest.model.derivative import numerical_jacobian
@@ -202,7 +202,7 @@ def _step(
         nothing = np.zeros(m), np.zeros(()), np.zeros((n, m))
         return _Step(mean, factor, mean, factor, *nothing, later, lost)
     h = rule(system.h, now, mean, factor.T)
-    noise = unit_roots_of((rows @ np.concatenate([frame.R_root[0], h.residual], axis=1))[None])[0]
+    noise = unit_root_of(rows @ np.concatenate([frame.R_root[0], h.residual], axis=1))
     left = np.concatenate([noise.T, (rows @ h.moved).T])
     turn, upper = _triangle(np.concatenate([left, np.eye(m + n, n, -m)], axis=1))  # by ξ
     scale, gain = upper[:m, :m].T, upper[:m, m:].T

@@ -14,7 +14,7 @@ A dense level of K steps looks back K − 1 steps.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -91,13 +91,27 @@ def roots_of(covariances: Array) -> Array:
     return found
 
 
-def unit_roots_of(half: Array) -> Array:
-    """N lower triangular with N Nᵀ = X Xᵀ + I, of X (J, m, q)."""
-    count, m, _ = half.shape
+def unit_roots_of(shown: Array, roots: Array, own: Index) -> Array:
+    """N lower triangular with N Nᵀ = X Xᵀ + I, X = shown_j·roots[own_j], (J, m, m)."""
+    count, m, _ = shown.shape
     found = np.empty((count, m, m))
-    loop = compiling.where_installed(kernel.unit_roots, "rows3 out3", uses=(kernel.reflect,))
-    loop(np.ascontiguousarray(half), found)
+    loop = compiling.where_installed(
+        kernel.unit_roots, "rows3 in3 index out3", uses=(kernel.reflect,)
+    )
+    loop(np.ascontiguousarray(shown), roots, own, found)
     return found
+
+
+def unit_root_of(half: Array) -> Array:
+    """N lower triangular with N Nᵀ = X Xᵀ + I, of X (m, q)."""
+    unit = np.eye(half.shape[1])
+    return np.asarray(unit_roots_of(half[None], unit[None], np.zeros(1, dtype=np.int64))[0])
+
+
+@cache
+def whiten_loop() -> compiling.Loop:
+    """N⁻¹v in place (`_kernel.whiten`)."""
+    return compiling.where_installed(kernel.whiten, "rows3 index out3")
 
 
 def applied(tables: Array, kind: Index, vectors: Array) -> Array:
@@ -272,7 +286,7 @@ class Steps:
     def whitened(self, values: Array) -> Array:
         """N⁻¹v of values (K, S, r); a copy."""
         white = np.array(values, order="C")
-        compiling.where_installed(kernel.whiten, "rows3 index out3")(self.noise, self.kind, white)
+        whiten_loop()(self.noise, self.kind, white)
         return white
 
     def of_kind(self, j: int) -> tuple[Array, Array, Array, Array]:
@@ -292,7 +306,8 @@ def steps_of(matrices: Matrices, plan: Plan, *, private: bool = True) -> Steps:
     if plan.reach:
         return _lagged(matrices, plan)
     if private:
-        noise = unit_roots_of(plan.shown @ each(matrices.R_root, plan.own))
+        R_root = matrices.R_root
+        noise = unit_roots_of(plan.shown, R_root, np.minimum(plan.own, len(R_root) - 1))
     else:
         R = each(stack(matrices.R), plan.own)
         absent = np.broadcast_to(plan.absent.reshape(len(R), -1), R.shape[:2])
