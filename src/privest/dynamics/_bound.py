@@ -1,8 +1,7 @@
-"""Σ_BPPCR of a dynamic model: what any estimate of the states must at least err, at every k.
+"""Σ_BPPCR of a dynamic model: the least error of any estimate of the states, at every k.
 
-Constant systems at a constant level arrive at a limit (discrete Riccati equation): `steady_state`.
-J_Y = (HPHᵀ + R)⁻¹, what the system alone tells about the measurements, is never inverted: whitened
-innovations are ζ = W(Y − E Y), so J_Y = WᵀW; `total_level` counts it.
+J_Y = (HPHᵀ + R)⁻¹, what the system alone reveals about the measurements, is never inverted:
+whitened innovations are ζ = W(Y − E Y), so J_Y = WᵀW.
 """
 
 from __future__ import annotations
@@ -47,9 +46,8 @@ class StateBound(Record):
     """The floor under the error of every estimate of x_k from the releases.
 
     predicted, filtered, smoothed   marginals of Σ_BPPCR (K, n, n) for horizons k−1, k and K−1; of a
-                                    steady state (n, n), the limits for k → ∞, smoothed far from
-                                    both ends.
-    level, missing                  of the releases; None: the measurements themselves; all steps.
+                                    steady state (n, n), smoothed far from both ends.
+    level, missing                  of the releases; level None: the measurements themselves.
     memory                          of a steady state: steps after which an error of the filter has
                                     fallen to 1/e.
     """
@@ -73,12 +71,12 @@ class StateBound(Record):
 
     @cached_property
     def prior_information(self) -> Array:
-        """[J_Y]_kk (K, m, m): known of y_k from the system alone, given all other measurements."""
+        """[J_Y]_kk (K, m, m): what the system and all other measurements reveal of y_k."""
         return information_blocks(self.system, len(self._flags()))
 
     @cached_property
     def total_level(self) -> Array:
-        """[S]_kk = [J_Y]_kk + [S̄]_kk (K, m, m) of the level in BI_Z(Y) ≤ S that they amount to."""
+        """[S]_kk = [J_Y]_kk + [S̄]_kk (K, m, m)."""
         if self.level is None:
             raise InvalidInput("The measurements themselves have no privacy level.")
         plan = _plan(self.system, self.level, self._flags(), varying=True)
@@ -118,14 +116,12 @@ def state_bound(
 
         Σ_BPPCR = P − PHᵀ Aᵀ (A (HPHᵀ + R) Aᵀ + I)⁻¹ A H P ,    S = J_Y + AᵀA
 
-    Symbols: `level` is what the releases add to the prior, S − J_Y = AᵀA: a number s (L_kL_kᵀ = s·I
-    at every step), an m×m matrix, an array (K, m, m), or a stream level. For a total S on Y (which
-    counts what the system alone reveals) take `bounds.release_level(system, S, steps=K)`.
-    `missing` (K,): steps that show nothing; (K, m): missing measurements.
-    Diffuse starts: infinite entries until δ is determined; NotIdentifiable if it never is.
-    Guarantees: smoothed = diagonal blocks of Σ_BPPCR for the horizon K−1; filtered[k] = the last
-    block of the bound for horizon k. Attained by StreamMechanism with `filter`.
-    Numerics: no inverse of a covariance; any rank of Q and cov0. O(K (n + bm)³). `eq:state_space`.
+    `level` is what the releases add to the prior, S − J_Y = AᵀA: a number s (L_kL_kᵀ = s·I), a
+    matrix
+    (m, m), an array (K, m, m), or a stream level; for a total S see `bounds.release_level`.
+    `missing` (K,): steps that show nothing; (K, m): missing measurements. Diffuse starts: infinite
+    entries until δ is determined; NotIdentifiable if it never is. Attained by StreamMechanism with
+    `filter`. O(K (n + bm)³). `eq:state_space`.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
     >>> b = state_bound(walk, 2.0, steps=2)  # y + N(0, 1) in all
@@ -144,7 +140,7 @@ def _plan(
 
 
 def _marginals(system: StateSpace, level: StreamLevel | None, missing: Flags) -> StateBound:
-    """By a filter and a smoother of no series at all; level None: without privacy noise."""
+    """A filter and a smoother of no series; level None: without privacy noise."""
     steps = steps_of(system.matrices, _plan(system, level, missing), private=level is not None)
     K, r, N = steps.steps, steps.rows.shape[1], len(steps.start)
     state = first_state(system, steps, 0)
@@ -163,10 +159,10 @@ def steady_state(system: StateSpace, level: Level) -> StateBound:
 
         P = A (P − PGᵀ(GPGᵀ + V)⁻¹GP) Aᵀ + Q ,   G = LᵀC ,   V = LᵀRL + I
 
-    Assumes a system without a time axis and a level without an end, a number or a matrix.
-    Raises NumericalFailure where there is no stabilising solution: an unstable part that the
-    releases do not show, or a part on the unit circle that no noise drives.
-    Source: Σ_BPPCR, K → ∞; scipy.linalg.solve_discrete_are.
+    For a system and a level that do not change. Raises NumericalFailure where there is no
+    stabilising
+    solution: an unstable part that the releases do not show, or a part on the unit circle that no
+    noise drives. Source: Σ_BPPCR, K → ∞.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
     >>> steady_state(walk, 2.0).predicted.round(6).tolist()  # p = p/(p + 1) + 1: the golden ratio
@@ -262,10 +258,7 @@ def prior_information(system: StateSpace, steps: int) -> Array:
 
 
 def information_blocks(system: StateSpace, steps: int) -> Array:
-    """[J_Y]_kk (K, m, m): known of y_k from the system and all other measurements.
-
-    In O(K) from the adjoint of the filter, D_k = F_k⁻¹ + KᵀM_kK.
-    """
+    """[J_Y]_kk (K, m, m), in O(K) from the adjoint of the filter: D_k = F_k⁻¹ + KᵀM_kK."""
     seen = _whole_filter(system, steps, varying=True)
     done = _innovations(seen, np.zeros((seen.steps, 0, system.readings)))
     none = np.zeros((0, system.states))
@@ -297,11 +290,10 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
 def memoryless_level(system: StateSpace, S: ArrayLike, steps: int | None = None) -> StreamLevel:
     """Releases that keep a total level S without looking back: L_kL_kᵀ = S_k − R_k⁻¹.
 
-    J_Y = (HPHᵀ + R)⁻¹ ≤ R⁻¹ block by block, so BI_Z(Y) ≤ S holds for every horizon: valid for
-    streams without an end, but not tight (the part R⁻¹ − J_Y is given away).
-    S: a number s·I, a block (m, m), or blocks (K, m, m). The result has no end where
-    neither S nor R changes with time.
-    Raises LevelBelowPrior where S_k − R_k⁻¹ is not ≥ 0; one that looks back may then still exist.
+    J_Y = (HPHᵀ + R)⁻¹ ≤ R⁻¹ block by block, so BI_Z(Y) ≤ S for every horizon, but not tightly.
+    S: a number s·I, a block (m, m), or blocks (K, m, m). Raises LevelBelowPrior where S_k − R_k⁻¹
+    is
+    not ≥ 0; a level that looks back may then still exist.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0)
     >>> memoryless_level(walk, 2.5).final_blocks().diagonal().round(12).tolist()  # 2.5 − 1/0.5

@@ -30,7 +30,6 @@ class CustomFamily(Family):
     function   θ (p,) ↦ StateSpace, smooth, public, of the same shapes for every θ.
     start      {name: value}: the parameters in order, and where a search begins.
     kinds      {name: kind}: "positive", "correlation" (between −1 and 1) or "free" (default).
-    Slopes are numerical, four calls of the function per parameter.
 
     >>> def decay(theta):
     ...     a, q = theta
@@ -78,7 +77,6 @@ class CustomFamily(Family):
         return found
 
     def matrices(self, t: Array) -> Matrices:
-        """The model at t."""
         try:
             system = self.function(self.natural(t))
         except (PrivestError, ArithmeticError) as error:
@@ -92,7 +90,6 @@ class CustomFamily(Family):
         return found
 
     def slopes(self, t: Array) -> Matrices:
-        """∂matrices/∂t, numerically."""
         here, p = self.matrices(t), len(t)
         parts = here[:-1]
         rows = np.array([self._slope(t, unit) for unit in np.eye(p)])
@@ -102,7 +99,7 @@ class CustomFamily(Family):
         return Matrices(*[*slopes, np.zeros((p, *here.diffuse.shape))])
 
     def _slope(self, t: Array, unit: Array) -> Array:
-        """The slope of all entries along a unit vector: differences over h and 2h, extrapolated."""
+        """Of all entries along a unit vector: differences over h and 2h, extrapolated."""
         for h in DIFFERENCE_STEPS:
             near, far = (
                 (self._flat(t + step * unit) - self._flat(t - step * unit)) / (2 * step)
@@ -115,11 +112,9 @@ class CustomFamily(Family):
         )
 
     def _flat(self, t: Array) -> Array:
-        """All matrices as one vector."""
         return np.concatenate([part.ravel() for part in self.matrices(t)[:-1]])
 
     def prepared(self, data: list[Data]) -> Self:
-        """Starts at the one given and about it; positive parameters within 1e±15 of it."""
         del data
         made = copy.copy(self)
         made.limits, made.starts = self._bounds(), []
@@ -133,6 +128,5 @@ class CustomFamily(Family):
         return made
 
     def least_steps(self) -> int:
-        """One more than the parameters and unknown starts, over the measurements of a step."""
         unknown = self.size + int(self.matrices(self._first).diffuse.shape[1])
         return math.ceil(unknown / self.readings) + 1

@@ -1,16 +1,13 @@
-"""Does the system fit the releases? Tests of the whitened innovations.
-
-If the system is right, the ζ_k = c_k⁻¹(z̃_k − what was predicted) are independent N(0, I), whatever
-the level. Tests of releases cost no privacy.
+"""Tests of the whitened innovations ζ_k, independent N(0, I) at every level if the system is right.
 
 With U (n, r) the innovations, made orthonormal, and S_h the shift by h steps over the n_h pairs of
 steps that are both there, the autocorrelations of lag h are UᵀS_hU. For white normal ζ, U is a
-uniformly distributed frame, so that without any approximation
+uniformly distributed frame, so that exactly
 
     E ‖UᵀS_hU‖² = n_h r (1 + (r − 1)(n + 1)/(n − 1)) / (n(n + 2))
 
-and Σ_h r²‖UᵀS_hU‖²/E is Ljung and Box's statistic for r = 1, and Hosking's, up to a factor
-1 + O(1/n) that gives it the right mean, for vectors; gaps and all.
+and Σ_h r²‖UᵀS_hU‖²/E is Ljung and Box's statistic for r = 1, Hosking's up to 1 + O(1/n) for
+vectors.
 """
 
 from __future__ import annotations
@@ -36,9 +33,8 @@ WORDS = {
 
 @dataclass(frozen=True)
 class InnovationTest(Record):
-    """One test: its statistic, χ² with so many degrees of freedom if the system is right.
-
-    component: the entry of ζ, None for all of them. p_value: the chance of one as extreme.
+    """A statistic, χ² with `freedom` degrees if the system is right; component: the entry of ζ,
+    or None.
     """
 
     name: str
@@ -56,13 +52,10 @@ class InnovationTest(Record):
 class Diagnosis(Record):
     """Tests of a system by its innovations.
 
-    innovations       ζ (series, K, r), NaN where nothing was shown.
-    count             (r,) how many there are of each entry.
-    lags              L, the largest lag that was looked at.
+    innovations       ζ (series, K, r), NaN where nothing was shown; count (r,) of each entry.
     autocorrelations  (L, r, r): of entry i with entry j, h = 1, …, L steps before, about 0.
-    pairs             (L, r, r): how many pairs of steps each is from; NaN where there are none.
+    pairs             (L, r, r): how many pairs of steps each is from.
     band              (L, r, r): an autocorrelation of white noise is within ± band, each by itself.
-    tests             see `InnovationTest`.
     parameters        as in `StateEstimate.diagnose`; fitted: to the same releases.
     """
 
@@ -82,17 +75,12 @@ class Diagnosis(Record):
 
     @property
     def alarms(self) -> tuple[InnovationTest, ...]:
-        """The tests that speak against the system.
-
-        p < (1 − confidence)/number of tests: a right system has one in at most 1 − confidence of
-        all cases, as far as the χ² laws hold.
-        """
+        """The tests with p < (1 − confidence)/number of tests."""
         limit = (1 - self.confidence) / len(self.tests)
         return tuple(test for test in self.tests if test.p_value < limit)
 
     @property
     def verdict(self) -> str:
-        """In words, no more than was looked at."""
         alarms = self.alarms
         body = "none speaks against the system (which does not prove it)."
         if alarms:
@@ -115,7 +103,7 @@ def diagnosis_of(
     innovations: Array, simulated: bool, *, lags: int | None, parameters: int, confidence: float,
     fitted: bool | None,
 ) -> Diagnosis:  # fmt: skip
-    """The tests of innovations (K, r) or (series, K, r); see `StateEstimate.diagnose`."""
+    """The tests of innovations (K, r) or (series, K, r)."""
     every = np.array(innovations[None] if innovations.ndim == 2 else innovations)
     there = ~np.isnan(every)
     count = np.asarray(there.sum(axis=(0, 1)))
@@ -149,7 +137,6 @@ def diagnosis_of(
 
 
 def _lags(steps: int, width: int, asked: int | None, fitted: int) -> int:
-    """L: as asked, or by the number of steps and of fitted parameters."""
     if asked is None:
         found = min(int(10 * math.log10(steps)), steps // 5) if steps else 0
         found = max(found, 1, fitted // width**2 + 1)

@@ -1,9 +1,9 @@
-"""Which combinations of the measurements to release: the best L_k under a budget for every step.
+"""The best combinations L_k of the measurements to release under a budget for every step.
 
     minimise Σ_k tr(W P_k)  over D_k = L_kL_kᵀ ≥ 0 ,   tr D_k ≤ s for every step
 
-P_k is the filtered covariance, or the steady one. Convex in D: the information is matrix-concave in
-D, and tr(WΩ⁻¹) convex and decreasing. With F the closed loop of the filter,
+P_k is the filtered covariance, or the steady one; the problem is convex in D. With F the closed
+loop of the filter,
 
     ∂/∂D_k = −(I + RD)⁻¹ C P_k Λ_k P_k Cᵀ (I + DR)⁻¹ ,   Λ_k = W + F_{k+1}ᵀ Λ_{k+1} F_{k+1}
 
@@ -38,7 +38,7 @@ class Directions(Record):
     level       of every step, or of each of K steps; information D = LLᵀ (m, m) or (K, m, m).
     error       tr(W P): in steady state, or (K,) after every step; `value` is their sum.
     equal       that sum for equal noise on every measurement, of the same budget.
-    floor       no release within the budget has a smaller sum: a proof; gap (value − floor)/value.
+    floor       no release within the budget has a smaller sum; gap (value − floor)/value.
     spent       tr D, the largest of any step; price −d value/d budget.
     """
 
@@ -66,7 +66,7 @@ def best_directions(
     weight   W (n, n): which states matter (default: all alike, in their units).
     steps    None: one L for all steps, best in steady state. K: L_0 … L_{K−1}, best for the sum of
              the filtered errors.
-    L depends on the public system only. Raises NumericalFailure if the gap exceeds 1e-5.
+    Raises NumericalFailure if the gap exceeds 1e-5.
 
     >>> two = StateSpace(A=np.eye(2) * 0.9, C=np.eye(2), Q=1.0, R=0.5, cov0=1.0)
     >>> best = best_directions(two, 1.0, weight=[[1.0, 0.0], [0.0, 0.0]])
@@ -88,7 +88,6 @@ def best_directions(
 
 
 def _problem(system: StateSpace, weight: ArrayLike | None, steps: int | None) -> tuple[Value, int]:
-    """The objective, and over how many steps."""
     n = system.states
     W = np.eye(n) if weight is None else psd(weight, "the weight", size=n).dense()
     if not W.any():
@@ -168,10 +167,11 @@ def _steady(system: StateSpace, W: Array) -> Value:
 
 
 def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float, float]:
-    """L with tr L_kL_kᵀ = s for every step by L-BFGS; its errors (K,), their floor, and the price.
+    """L with tr L_kL_kᵀ = s by L-BFGS; its errors (K,), their floor, and the price.
 
-    In the factors the problem is not convex (a direction lost from L has slope zero), but the
-    certificate is that of the convex one, and so is the step that leads away from there.
+    In the factors the problem is not convex (a direction lost from L has slope zero); the
+    certificate
+    is that of the convex one, and so is the step that leads away from there.
     """
     high = 100.0 * float(value(start)[0].sum())
 

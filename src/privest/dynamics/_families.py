@@ -55,8 +55,7 @@ def durbin_levinson(partial: tuple[float, ...], count: int) -> Process:
 
         ρ_k = r_kv_{k−1} + Σ_{j<k} φ_jρ_{k−j} ,  φ_j ← φ_j − r_kφ_{k−j} ,  v_k = v_{k−1}(1 − r_k²)
 
-    Autocovariances γ_h = ρ_h q/v_p, accurate next to a unit root. Slopes by the complex step,
-    exact for a polynomial.
+    Accurate next to a unit root; slopes by the complex step.
     """
     p, h = len(partial), 1e-30
     r = np.array(partial) + 1j * h * np.eye(max(p, 1), p)  # a row for each slope
@@ -95,8 +94,7 @@ class Family(ABC):
 
     names      of θ (p,); labels of t ("log q").
     readings   measurements of one step; columns of public inputs.
-    limits     (p, 2) of t; starts of a search, the best first; searches from at least so many. Of a
-               family prepared for data.
+    limits     (p, 2) of t; starts of a search, the best first; searches from at least so many.
     """
 
     readings: int = 1
@@ -109,8 +107,9 @@ class Family(ABC):
         self, names: Sequence[str], kinds: Sequence[str],
         polynomials: Sequence[tuple[slice, float]] = (), count: int = 0,
     ) -> None:  # fmt: skip
-        """kinds: θ = e^t ("positive"), tanh t ("correlation"), unit·t ("free"). polynomials (where,
-        sign): φ of 1 − φ_1B − … (1) or θ of 1 + θ_1B + … (−1), by partial autocorrelations.
+        """kinds: θ = e^t ("positive"), tanh t ("correlation"), unit·t ("free"). polynomials
+        (where, sign): φ of
+        1 − φ_1B − … (1) or θ of 1 + θ_1B + … (−1), by partial autocorrelations.
         """
         self.names, self.polynomials, self.count = tuple(names), tuple(polynomials), count
         self.positive, self.bounded = (
@@ -129,16 +128,14 @@ class Family(ABC):
 
     @property
     def size(self) -> int:
-        """p."""
         return len(self.names)
 
     @property
     def transformed(self) -> Flags:
-        """Which working parameters are logarithms or artanh; these have no units."""
+        """Which working parameters are logarithms or artanh."""
         return np.asarray(self.positive | self.bounded)
 
     def natural(self, t: Array) -> Array:
-        """θ (p,)."""
         theta, positive, bounded = self.unit * t, self.positive, self.bounded
         theta[positive], theta[bounded] = np.exp(t[positive]), np.tanh(t[bounded])
         for where, sign in self.polynomials:
@@ -147,7 +144,7 @@ class Family(ABC):
         return np.asarray(theta)
 
     def natural_slopes(self, t: Array) -> Array:
-        """∂θ/∂t (p, p), with a block for each polynomial."""
+        """∂θ/∂t (p, p)."""
         own, positive, bounded = self.unit.copy(), self.positive, self.bounded
         own[positive], own[bounded] = np.exp(t[positive]), 1.0 - np.tanh(t[bounded]) ** 2
         J = np.diag(own)
@@ -197,7 +194,6 @@ class Family(ABC):
         """The same family with units, `limits` and `starts` for these data."""
 
     def _bounds(self) -> Array:
-        """(p, 2): limits of t by the scales alone."""
         size = np.where(self.bounded, LARGEST_ARTANH, np.inf)
         return np.stack([-size, size], axis=-1)
 
@@ -237,7 +233,7 @@ SCALES = {
 
 
 class Parameter(NamedTuple):
-    """A parameter of a kind (see SCALES) and its entry; `depth`: how often it is summed in time."""
+    """A parameter of a kind (SCALES), its entry, and how often (`depth`) it is summed in time."""
 
     name: str
     kind: str
@@ -248,7 +244,6 @@ class Parameter(NamedTuple):
 
 
 def as_order(value: int, name: str, *, least: int) -> int:
-    """A whole number of lags or states, within what a filter can do."""
     found = as_count(value, name, least=least)
     if found > MOST_STATES:
         raise InvalidInput(f"{name} must be at most {MOST_STATES}; received {found}.")
@@ -289,13 +284,11 @@ class AffineFamily(Family):
         super().__init__(names, [SCALES[kind] for kind in kinds], polynomials, states)
 
     def matrices(self, t: Array) -> Matrices:
-        """The model at t."""
         flat = self._base + self.natural(t) @ self._by
         A, C, Q, R, B, D = [flat[own].reshape(shape) for own, shape in self._cuts]
         return Matrices(A, C, Q, R, self.mean0, self._cov0(t), B, D, self.diffuse)
 
     def slopes(self, t: Array) -> Matrices:
-        """∂matrices/∂t."""
         p, n = len(t), self.states
         flat = self.natural_slopes(t).T @ self._by
         A, C, Q, R, B, D = [flat[:, own].reshape(p, *shape) for own, shape in self._cuts]
@@ -320,12 +313,10 @@ class AffineFamily(Family):
         return system_of(found._replace(cov0=start, diffuse=np.zeros((self.states, 0))))
 
     def regressors(self, inputs: Array) -> Array:
-        """Those given, and a column of ones last for a mean."""
         u = super().regressors(inputs)
         return np.column_stack([u, np.ones(len(u))]) if self.constant else u
 
     def prepared(self, data: list[Data]) -> Self:
-        """The family with units, limits and starts by the moments of the data."""
         made, found = copy.copy(self), moments_of(data)
         made.searches = 2 if found.lagged or self.states > 2 else 1
         size = np.sqrt(np.mean(np.square(data[0].inputs), axis=0))
@@ -343,7 +334,6 @@ class AffineFamily(Family):
         return made
 
     def least_steps(self) -> int:
-        """One more than there are parameters and states at the start."""
         return self.size + self.states + 1
 
     @abstractmethod
@@ -358,7 +348,7 @@ CYCLE = 0.97  # |poles| of an oscillation
 
 
 class Autoregression(AffineFamily):
-    """A family with p coefficients φ first, q coefficients θ, variances, and then coefficients."""
+    """A family with p coefficients φ first, q coefficients θ, variances, then coefficients."""
 
     p: int
     q: int = 0
@@ -390,10 +380,9 @@ class Autoregression(AffineFamily):
 class ARMA(Autoregression):
     """y_k = mean + x_k + v_k ,  x_k = Σ φ_jx_{k−j} + w_k + Σ θ_jw_{k−j} ,  var w = q ,  var v = r.
 
-    p, q     orders, not both 0.
+    p, q     orders, not both 0; x is stationary, the moving average invertible.
     noise    whether v, a white error of the measurements, is estimated; only if q < p.
     mean     whether the mean is estimated; else it is 0.
-    Parameters phi1 … , theta1 … , q, r, mean; x is stationary, the moving average invertible.
 
     >>> ARMA(2, 1).names
     ('phi1', 'phi2', 'theta1', 'q', 'mean')
@@ -447,7 +436,6 @@ class ARMA(Autoregression):
 
 
 def _noise_variances(part: str, noise: bool) -> list[Parameter]:
-    """q of the first state, and r of the measurements where asked for."""
     found = [Parameter("q", "variance", part, 0, 0, depth=1)]
     return [*found, Parameter("r", "variance", "R", 0, 0)] if noise else found
 
@@ -488,7 +476,6 @@ class RegressionAR(ARMA):
 
 
 def _options(family: ARMA, mean: bool = True) -> str:
-    """The options of a family that are not the default."""
     said = ", noise=True" if family.noise else ""
     return said if family.constant == mean else f"{said}, mean={family.constant}"
 
@@ -496,9 +483,9 @@ def _options(family: ARMA, mean: bool = True) -> str:
 class ARX(Autoregression):
     """y_k = Σ_{j≤order} φ_jy_{k−j} + Σ_{l≤lags} b_lᵀu_{k−l} + w_k ,   var w = q.
 
-    inputs   columns of the public u (K, inputs): inputs= of the fit; `lags` steps of each act.
+    inputs   columns of the public u (K, inputs); `lags` steps of each act.
     noise, mean   whether a white error of variance r is added, and a mean estimated.
-    Stable, with x_0 unknown: without privacy noise least squares on the rows k ≥ max(order, lags).
+    Stable, with x_0 unknown.
 
     >>> ARX(2, 2, lags=2).names
     ('phi1', 'phi2', 'q', 'b1.1', 'b1.2', 'b2.1', 'b2.2')
@@ -538,7 +525,6 @@ class ARX(Autoregression):
         return f"ARX({', '.join(said)})"
 
     def _columns(self, inputs: Array) -> Array:
-        """u_{k−1}, …, u_{k−lags} of step k, and ones for a mean."""
         u, ones = inputs[:, : self.columns], inputs[:, self.columns :]
         return np.hstack([_lagged(u, self.lags), ones])
 
@@ -681,7 +667,6 @@ def as_family(family: str | Family, *, inputs: int = 0) -> Family:
 
 
 def _structural(family: str, text: str, options: dict[str, Any]) -> Family:
-    """A level or a trend, a season, or a sum of both."""
     found = re.fullmatch(r"(level|trend)?(?:\+?seasonal([0-9]+))?", text)
     if not found or not text or text.startswith("+"):
         raise InvalidInput(f"{family!r} names no family. Families are {EXAMPLES}.")

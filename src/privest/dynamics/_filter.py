@@ -47,8 +47,6 @@ from privest.release import Release
 
 @dataclass(frozen=True, eq=False)
 class States(Estimated, Record):
-    """Estimates of states (…, K, n) and their covariances (K, n, n), the same for all series."""
-
     value: Array
     covariance: Array
     simulated: bool
@@ -61,16 +59,15 @@ Forecaster = Callable[[int, ArrayLike | None], tuple[Array, Array]]
 class StateEstimate(Record):
     """The states of a system from releases of its measurements.
 
-    predicted          x̂_{k|k−1} (K, n) and P_{k|k−1} (K, n, n); a leading axis of many series on
-                       estimates. Each part has value, covariance, standard_error, interval.
+    predicted          x̂_{k|k−1} (K, n) and P_{k|k−1} (K, n, n); estimates of many series have a
+                       leading axis.
     filtered           x̂_{k|k}, P_{k|k}: from the releases up to k.
     smoothed           x̂_{k|K−1}, P_{k|K−1}: from all releases; computed on first use.
-    innovations        ζ_k (…, K, r), white with unit covariance if the system is right; NaN
-                       where nothing was shown.
-    log_likelihood     log density of the releases; one number, or one a series.
+    innovations        ζ_k (…, K, r), white with unit covariance if the system is right; NaN where
+                       nothing was shown.
+    log_likelihood     log density of the releases, of each series.
     system, start      the assumed system, and the step of the first entry.
-    Means and covariances are the posterior ones of linear systems, which attain the bound, and
-    approximations for nonlinear ones.
+    Exact posteriors for linear systems, which attain the bound; approximations for nonlinear ones.
     """
 
     predicted: States
@@ -85,15 +82,11 @@ class StateEstimate(Record):
 
     @cached_property
     def smoothed(self) -> States:
-        """x̂_{k|K−1} and P_{k|K−1}, the diagonal blocks of Σ_BPPCR; nothing is inverted."""
+        """The diagonal blocks of Σ_BPPCR."""
         return States(*self._smoother(), self.simulated)
 
     def forecast(self, steps: int, *, inputs: ArrayLike | None = None) -> States:
-        """The next `steps` states, K to K + steps − 1, after the last release.
-
-        x̂_{k+1} = A x̂_k + B u_k, P = A P Aᵀ + Q. `inputs` (steps, p) are those of these steps, as
-        in `fit(…).forecast`; u_{K−1} is known from the filter.
-        """
+        """The next `steps` states, K to K + steps − 1, with the `inputs` (steps, p) there."""
         return States(*self._forecaster(steps, inputs), self.simulated)
 
     def diagnose(
@@ -102,17 +95,14 @@ class StateEstimate(Record):
     ) -> Diagnosis:  # fmt: skip
         """Tests of whether the innovations are what they are if the system is right.
 
-        whiteness   Ljung-Box; for vectors Hosking's portmanteau over the steps that are whole, and
-                    Ljung-Box of every entry. Pairs with a gap in them do not count.
-        normality   Jarque-Bera; for vectors the sum of those of the entries.
-        mean, variance   against 0 and 1: Σ_j(Σζ_j)²/n_j is χ²_r and Σζ² is χ²_n, two-sided.
+        whiteness   Ljung-Box; for vectors Hosking's portmanteau, and Ljung-Box of every entry.
+        normality   Jarque-Bera, summed over the entries.
+        mean, variance   against 0 and 1: Σ_j(Σζ_j)²/n_j is χ²_r and Σζ² is χ²_n; exact.
 
-        `lags` L: min(10 log₁₀K, K/5) if not given. `parameters`: how many were fitted to the same
-        releases that shape how measurements depend on earlier ones, taken off the degrees of
-        freedom of whiteness (Box and Pierce); means, coefficients of inputs and one variance do
-        not count. `fitted`: whether anything was; default parameters > 0.
-        Exact for mean and variance, else for many steps. Pairs are within a series. For a nonlinear
-        filter all of it is to first order. Cost: O(L K r²).
+        `lags` L: by default min(10 log₁₀K, K/5). `parameters`: how many that shape
+        autocorrelations were fitted to the same releases, taken off the degrees of freedom of
+        whiteness (Box and Pierce). `fitted`: whether anything was; default parameters > 0.
+        Cost: O(L K r²).
         """
         return diagnosis_of(
             self.innovations, self.simulated, lags=lags, parameters=parameters,
@@ -129,7 +119,6 @@ def filter_linear(
     system: StateSpace, level: StreamLevel, release: Release,
     inputs: ArrayLike | None,
 ) -> StateEstimate:  # fmt: skip
-    """The Kalman filter of a linear system, on all steps of a release."""
     given = given_values(release, level, series=True)
     system.require_steps(given.values.shape[-2])
     result, state = run_filter(system, level, given, inputs)
@@ -139,10 +128,9 @@ def filter_linear(
 
 
 class KalmanState(NamedTuple):
-    """A filter after `step` steps, of S series and q columns of a diffuse start.
+    """A filter after `step` steps: mean (S + q, N), factor U (N, N).
 
-    mean (S + q, N), factor U (N, N); added (n,): what the last input adds to the next state;
-    open: what is known of δ where that is not all (q > 0).
+    added (n,): what the last input adds to the next state; open: what is known of δ if not all is.
     """
 
     step: int
@@ -161,7 +149,6 @@ class KalmanState(NamedTuple):
 
 
 def first_state(system: StateSpace, steps: Steps, series: int = 1) -> KalmanState:
-    """Before the first of the steps of a system."""
     mean, added = np.repeat(steps.start[None], series, axis=0), np.zeros(system.states)
     if system.diffuse is None:
         return KalmanState(0, mean, steps.root.T.copy(), added)
@@ -171,9 +158,9 @@ def first_state(system: StateSpace, steps: Steps, series: int = 1) -> KalmanStat
 
 
 class Batch(NamedTuple):
-    """Steps that follow a state: whitened values (K, S + q, r), what moves the states (K, ·, N).
+    """Steps after a state: whitened values (K, S + q, r), shift of the states (K, ·, N).
 
-    The columns of a diffuse start are q further series that show zeros.
+    A diffuse start has q further series.
     """
 
     steps: Steps
@@ -183,14 +170,12 @@ class Batch(NamedTuple):
     series: int
 
     def run(self) -> Pass:
-        """The filter over all of it."""
         return forward(self.steps, self.state.mean, self.values, self.shift, self.state.factor)
 
 
 class Outcome(NamedTuple):
-    """x̂, x̂⁻ (K, S, n), P, P⁻ (K, n, n), ζ (K, S, r), ℓ (S,); mean and factor after the last step.
-
-    done: the pass over all steps; open: what is known of a diffuse start where that is not all.
+    """x̂, x̂⁻ (K, S, n), P, P⁻ (K, n, n), ζ (K, S, r), ℓ (S,); mean, factor, δ after the last
+    step.
     """
 
     filtered: Array
@@ -233,7 +218,6 @@ def run_filter(
 
 
 def outcome_of(batch: Batch, n: int) -> Outcome:
-    """The filter over a batch of steps, of the first n states."""
     if batch.state.open is not None:
         return _from_diffuse(batch, batch.state.open, n)
     done = batch.run()
@@ -300,7 +284,7 @@ def _batch(
 
 
 def _log_density(steps: Steps, done: Pass, series: int) -> Array:
-    """The log density of the whitened innovations of every series, (S,)."""
+    """The log density of every series, (S,)."""
     fresh = done.zeta[:, :series]
     total = np.einsum("ksr,ksr->s", fresh, fresh)
     count = numbers_shown(steps.missing, fresh.shape[2])
@@ -359,10 +343,10 @@ def _forecast(
 
 
 class PrivateKalman(Estimated):
-    """The Kalman filter of a stream as it comes: takes releases in order, keeps the estimate.
+    """The Kalman filter of a stream as it comes, in constant memory and time a step.
 
-    Memory and time a step do not grow. Dense levels need the whole stream (`dynamics.filter`).
-    `lag` L: `smoothed` says what later releases tell of the last L states. A pickle keeps it all.
+    Dense levels need the whole stream (`dynamics.filter`). `lag` L: `smoothed` estimates the last L
+    states from later releases too. A pickle keeps it all.
 
     >>> import privest as pv
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
@@ -393,7 +377,6 @@ class PrivateKalman(Estimated):
         self._kept: tuple[float, Steps, Array] | None = None
 
     def _first(self) -> KalmanState:
-        """Before the first release."""
         matrices, absent = self.system.matrices, np.zeros(1, dtype=bool)
         plan = plan_of(self.level, self.system.readings, 1, absent, varying=matrices.varying)
         return first_state(self.system, steps_of(matrices, plan))
@@ -404,10 +387,7 @@ class PrivateKalman(Estimated):
         return self._state.step
 
     def update(self, release: Release, *, inputs: ArrayLike | None = None) -> StateEstimate:
-        """Use the next releases; returns the estimates of their steps.
-
-        `smoothed` of what is returned goes back to the first step of these releases, no further.
-        """
+        """The estimates of the steps of the next releases; `smoothed` goes back to the first."""
         before = self._state
         found = self._single(release) if inputs is None and self._is_single(release) else None
         if found is not None:
@@ -443,10 +423,7 @@ class PrivateKalman(Estimated):
         )
 
     def _single(self, release: Release) -> tuple[StateEstimate, KalmanState] | None:
-        """The same as `run_filter`, without what a constant system has done before.
-
-        None where a number is not finite: `run_filter` says which.
-        """
+        """As `run_filter`, with tables kept; None where a number is not finite."""
         state, system, n = self._state, self.system, self.system.states
         unit = 1.0 / math.sqrt(release.unit_variance)
         if self._kept is None or self._kept[0] != unit:
@@ -489,10 +466,7 @@ class PrivateKalman(Estimated):
 
     @property
     def smoothed(self) -> States:
-        """The last `lag` + 1 states from all releases so far: x_{k−L} first, x_k last.
-
-        The same as the smoother of the whole stream up to k, at these steps. O(L) a call.
-        """
+        """The last `lag` + 1 states from all releases so far, the oldest first. O(L) a call."""
         if self._lag is None:
             raise InvalidInput("Say how far back to smooth: PrivateKalman(system, level, lag=L).")
         if not self._past:

@@ -52,7 +52,7 @@ def fit(
     inputs   (K, p), public.
     level    of a release that was read from a record; other releases carry theirs.
     start    a θ to begin from, besides those that the family finds.
-    Numerics: ℓ by the square-root filter, its gradient by the adjoint, L-BFGS, then Newton's steps.
+    Numerics: L-BFGS, then Newton's steps, with the gradient by the adjoint of the filter.
     """
     width = 0 if inputs is None or np.ndim(inputs) == 0 else (*np.shape(inputs), 1)[1]
     family = as_family(family, inputs=width)
@@ -97,7 +97,7 @@ class FamilyEstimate(Estimate):
                            standard error of log θ or artanh θ is above 1 (see `interval`).
     bound, classical       the private Cramér-Rao bound of θ for these K steps at θ̂, and that of the
                            measurements themselves; exact, computed on first use. Parameters at a
-                           limit count as known; x_0 as parameters where θ changes its effect (ARX).
+                           limit count as known.
     steps, observations    K, and how many numbers were released.
     converged              whether the maximum is within 1e-4 standard errors.
     exposure               λmax(S̄): the level of measurements that move together.
@@ -135,12 +135,12 @@ class FamilyEstimate(Estimate):
 
     @property
     def aic(self) -> float:
-        """−2ℓ + 2·parameters, as in statsmodels; compare fits of the same release only."""
+        """−2ℓ + 2·parameters; compare fits of the same release only."""
         return 2.0 * self.parameters - 2.0 * self.log_likelihood
 
     @property
     def bic(self) -> float:
-        """−2ℓ + log(observations)·parameters; as in statsmodels where nothing is missing."""
+        """−2ℓ + log(observations)·parameters."""
         return math.log(self.observations) * self.parameters - 2.0 * self.log_likelihood
 
     @cached_property
@@ -160,8 +160,9 @@ class FamilyEstimate(Estimate):
 
             {v : 2(ℓ̂ − max ℓ over θ_j = v) ≤ χ²_1}
 
-        Asymptotic: 95% intervals covered .93-.96 in simulations from 200 steps on; Wald's .87 at
-        low levels. About ten evaluations of ℓ for each end, hundreds where errors are large.
+        Asymptotic: 95% profile intervals covered .93-.96 in simulations from 200 steps on; Wald's
+        .87
+        at low levels.
         """
         confidence = as_confidence(confidence)
         if as_choice(method, ("profile", "wald"), "method") == "profile":
@@ -204,12 +205,12 @@ class FamilyEstimate(Estimate):
 
     @cached_property
     def system(self) -> StateSpace:
-        """The model at θ̂; its inputs are those given and a column of ones where it has a mean."""
+        """The model at θ̂; a mean is the coefficient of a last input of ones."""
         return system_of(self.family.matrices(self._maximum.t))
 
     @cached_property
     def states(self) -> StateEstimate:
-        """The states from the releases under the model at θ̂: predicted, filtered, smoothed."""
+        """The states from the releases under the model at θ̂."""
         data = self._objective.data[0]
         inputs = data.inputs if self.system.inputs else None
         return filter_linear(self.system, data.level, self._release, inputs)
@@ -225,10 +226,7 @@ class FamilyEstimate(Estimate):
         return States(np.asarray(estimate), np.asarray(covariance), found.simulated)
 
     def diagnose(self, *, lags: int | None = None, confidence: float = CONFIDENCE) -> Diagnosis:
-        """Whether the innovations at θ̂ are white and normal.
-
-        Degrees of freedom go for parameters but coefficients and one variance, which is scale.
-        """
+        """Whether the innovations at θ̂ are white and normal; see `StateEstimate.diagnose`."""
         shaping = max(int(self.family.transformed.sum()) - 1, 0)
         return self.states.diagnose(
             lags=lags, parameters=shaping, confidence=confidence, fitted=True
@@ -260,7 +258,7 @@ def flat_directions(
     """Combinations of working parameters with little information (p, p), and their errors.
 
     Null (∞): eigenvalues below NULL of the largest at unit diagonal. Weak: a standard error above
-    WEAK of `transformed` parameters, the others unknown.
+    WEAK of `transformed` parameters.
     """
     p, diagonal = len(information), information.diagonal()
     size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))

@@ -47,7 +47,6 @@ class Forecast(Record):
     value            (h, m), or (series, h, m): the mean of the mixture; standard_error its sd.
     method           "mixture", or "plug-in" at θ̂ alone.
     effective        effective number of draws of the parameters, 1/Σw².
-    notes            what a reader should know, in words.
     """
 
     value: Array
@@ -157,7 +156,6 @@ def predictive(matrices: Matrices, data: Data, inputs: Array) -> tuple[float, Pr
 
 
 def mixture(found: Posterior, *, one: bool, method: str) -> Forecast:
-    """Mean, sd and components of a mixture; `one` series has no axis of series."""
     weights = scipy.special.softmax(found.logs)
     kept = [(w, one) for w, one in zip(weights, found.found) if w > NEGLIGIBLE and one is not None]
     weights = np.array([w for w, _ in kept])
@@ -205,7 +203,6 @@ class Coordinates:
         self.other = self.places[~self.variance]
 
     def of(self, t: Array) -> Array:
-        """ψ."""
         own = t[self.places]
         return np.where(self.variance, np.exp(np.where(self.variance, own, 0.0) / 2), own)
 
@@ -225,7 +222,6 @@ class Coordinates:
         return float(np.linalg.slogdet(slopes)[1]) if len(self.other) else 0.0
 
     def folded(self, points: Array) -> Array:
-        """Points (N, d) with roots made positive."""
         return np.where(self.variance, np.abs(points), points)
 
     def log_pdf(self, points: Array, mean: Array, root: Array) -> Array:
@@ -236,13 +232,12 @@ class Coordinates:
         return np.asarray(np.logaddexp.reduce([student.logpdf(points * sign) for sign in signs]))
 
     def covariance(self) -> Array:
-        """The covariance of ψ, by the curvature at the top."""
         slopes = np.where(self.variance, self.of(self.top.t) / 2, 1.0)
         covariance = self.top.covariance()[np.ix_(self.places, self.places)]
         return np.asarray(covariance * np.outer(slopes, slopes))
 
     def visited(self, visit: Visit, points: Array) -> tuple[Array, list[Predictive | None]]:
-        """log posterior at points (N, d), −∞ where there is no model, and the predictions."""
+        """log posterior at points (N, d), and the predictions."""
         heights, found = np.full(len(points), -np.inf), []
         for i, psi in enumerate(points):
             t = self.working(psi)
@@ -256,9 +251,9 @@ class Coordinates:
 def posterior(objective: Objective, visit: Visit, top: Maximum, free: Flags) -> Posterior:
     """Points and weights of the `free` parameters; the visit integrates the others out.
 
-    Importance draws at the points of a fixed lattice from Student's distributions, the first as
-    wide as the profiles, the next fitted to all draws so far, until enough count. Raises
-    HigherMaximum, or NotIdentifiable where a parameter without limits is not determined.
+    Importance draws on a fixed lattice from Student's distributions, the first as wide as the
+    profiles,
+    the next fitted to all draws so far, until enough count.
     """
     if not free.any():
         return Posterior(np.zeros(1), [visit(top.t)[1]], 1.0)
@@ -373,8 +368,7 @@ def integrated(
 
         ∫ exp ℓ(β) dβ ∝ exp(ℓ(β̂)) |S|^{−½} ,     β | rest ~ N(β̂, S⁻¹) ,     S = −∂²ℓ/∂β²
 
-    Given all else ℓ is quadratic in β and forecasts are linear in it, with the same slopes for all
-    series: differences over one unit are exact.
+    ℓ is quadratic in β and forecasts are linear in it: differences over one unit are exact.
     """
     unit = np.eye(len(t))[linear]
     value, here = predict(t)
@@ -405,10 +399,7 @@ def integrated(
 
 
 def _half_inverse(S: Array) -> tuple[Array, Array, float]:
-    """`back` with S⁻¹ = backᵀback beside directions (p, q) without information; ½ log|S|.
-
-    These directions are those that the inputs do not show, the same for every model.
-    """
+    """`back` with S⁻¹ = backᵀback beside directions (p, q) without information; ½ log|S|."""
     size = np.sqrt(np.where(S.diagonal() > 0, S.diagonal(), 1.0))
     values, vectors = np.linalg.eigh(S / np.outer(size, size))
     if values[0] < -ROUNDING:

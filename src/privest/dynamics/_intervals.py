@@ -2,8 +2,7 @@
 
     {v : 2(ℓ̂ − ℓ_p(v)) ≤ χ²_1(confidence)} ,   ℓ_p(v) = max ℓ(t) over all working t with θ_j(t) = v
 
-An end is the largest or least θ_j on the region {t : 2(ℓ̂ − ℓ(t)) ≤ χ²_1}, by sequential quadratic
-programming (SLSQP).
+An end is the largest or least θ_j on {t : 2(ℓ̂ − ℓ(t)) ≤ χ²_1}, by SLSQP.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ STEEP, STEEPER = 2.0, 3.0  # |artanh| of correlations: .96 and .995
 
 
 def wald_end(family: Family, top: Maximum, j: int, deviations: float) -> float:
-    """θ_j at t̂_i ± deviations·sd where it depends on one coordinate t_i, at most at its limit; else
-    θ̂_j ± deviations·sd of it.
+    """θ_j at t̂_i ± deviations·sd where it depends on one t_i alone; else θ̂_j ± deviations·sd
+    of it.
     """
     covariance, row = top.covariance(), _row(family, top.t, j)
     own = np.flatnonzero(row)
@@ -53,7 +52,6 @@ def wald_end(family: Family, top: Maximum, j: int, deviations: float) -> float:
 
 
 def _row(family: Family, t: Array, j: int) -> Array:
-    """∂θ_j/∂t (p,), without rounding errors of zeros."""
     row = family.natural_slopes(t)[j]
     return np.where(np.abs(row) > 1e-9 * np.abs(row).max(), row, 0.0)
 
@@ -86,8 +84,7 @@ class HigherMaximum(Exception):
 class Region:
     """{t : 2(ℓ̂ − ℓ(t)) ≤ threshold} within the limits of t.
 
-    Searches are in u, t = t̂ + root·u with root·rootᵀ the inverse of the curvature, standard errors
-    of bounded coordinates at most LONGEST.
+    Searches are in u, t = t̂ + root·u with root·rootᵀ the inverse of the curvature.
     """
 
     def __init__(self, function: Function, family: Family, top: Maximum, threshold: float) -> None:
@@ -114,11 +111,10 @@ class Region:
         return value, slope
 
     def excess(self, value: float) -> float:
-        """threshold/2 − (ℓ̂ − ℓ), at least 0 in the region; far below it where there is no model."""
+        """threshold/2 − (ℓ̂ − ℓ), at least 0 in the region."""
         return self.threshold / 2 - (self.top.value - value) if math.isfinite(value) else -1e6
 
     def value(self, t: Array, j: int) -> float:
-        """θ_j."""
         return float(self.family.natural(t)[j])
 
     def aim(self, t: Array, j: int) -> tuple[float, Array]:
@@ -130,7 +126,7 @@ class Region:
         return sign * float(t[place]), sign * np.eye(len(t))[place]
 
     def limit(self, j: int, side: int, t: Array) -> float:
-        """θ_j as its coordinate goes to ±∞ if that is all it depends on; else its value at t."""
+        """θ_j as its one coordinate goes to ±∞; else its value at t."""
         alone, far = self.alone[j], t.copy()
         if alone is not None:
             far[alone[0]] = alone[1] * side * math.inf
@@ -251,7 +247,8 @@ def profile_intervals(objective: Objective, top: Maximum, count: int, confidence
     """The profile intervals of all parameters; ℓ is of `count` released numbers.
 
     Where standard errors are large other maxima are searched for: one that is not excluded widens
-    the intervals. A profile that finds more than ℓ̂ begins again from there.
+    the
+    intervals.
     """
     threshold = float(scipy.special.chdtri(1, 1 - confidence))
     family, starts = objective.family, _other_starts(objective, top)
@@ -298,9 +295,8 @@ def _other_maxima(
 
 
 def _profile(region: Region, starts: Sequence[Array], others: Sequence[Array]) -> Profile:
-    """Both ends of every natural parameter about one maximum.
-
-    If a correlation is not well known, or with `starts`, other branches of the region are checked.
+    """Both ends of every natural parameter about one maximum, other branches checked where
+    loose.
     """
     top, names = region.top, region.family.names
     ends = [[region.end(j, side) for side in (-1, 1)] for j in range(len(top.t))]
@@ -334,9 +330,8 @@ def _widen_to_peaks(region: Region, ends: list[list[End]], others: Sequence[Arra
 def _open_at_zero(
     region: Region, ends: list[list[End]], loose: bool
 ) -> tuple[tuple[int, int], ...]:
-    """Opens the ends of variances that may be 0, and of parameters without effect there.
-
-    Where θ_i = 0 is not excluded and ℓ is the same for all θ_j there, no θ_j is: pairs (j, i).
+    """Opens the ends of variances that may be 0, and of parameters j without effect at θ_i = 0:
+    (j, i).
     """
     zero: dict[int, list[int]] = {}
     for i in range(len(ends)):
@@ -352,7 +347,7 @@ def _open_at_zero(
 
 
 def _undetermined_at_zero(region: Region, i: int, ends: list[list[End]]) -> list[int] | None:
-    """The θ_j on which ℓ does not depend where θ_i = 0; None if θ_i cannot be 0 or it is excluded.
+    """The θ_j on which ℓ does not depend where θ_i = 0; None if θ_i = 0 cannot be or is excluded.
 
     Correlations stay away from ±1, where a process with the least variance still moves much.
     """
@@ -410,7 +405,8 @@ def _check_branches(region: Region, ends: list[list[End]], starts: Sequence[Arra
 
 def _variants(t: Array, limits: Array) -> list[Array]:
     """t, and t with a correlation almost ±1 and the variance q/(1 − φ²) of its process kept: it
-    becomes a level of its own, which may stand for a mean or an input.
+    becomes a
+    level of its own, which may stand for a mean or an input.
     """
     even, own = _correlations(limits), np.arange(len(t))
     variances = np.isfinite(limits).all(axis=1) & ~even
@@ -425,7 +421,6 @@ def _variants(t: Array, limits: Array) -> list[Array]:
 def _notes(
     names: Sequence[str], ends: list[list[End]], undefined: tuple[tuple[int, int], ...]
 ) -> list[str]:
-    """Which ends are open or rough, in words."""
     lost, notes = {j for j, _ in undefined}, []
     limit = [f"{name} = {pair[not pair[0].is_open].value:.4g}" for name, pair in zip(names, ends)]
     for j in sorted(lost):

@@ -1,15 +1,13 @@
-"""The private Kalman filter and smoother, in one pass or as a stream comes, and its likelihood.
+"""The private Kalman filter and smoother, and the likelihood of releases.
 
-One step, one smoother and one adjoint (`_kernel`) serve filters, bounds, predictions, online
-updates and gradients. Where nothing is known of directions of x_0 = mean0 + D δ + N(0, cov0), the
-columns of D are further series that show zeros. With M the response of an estimate to δ and X̃ that
-of the whitened innovations,
+Where nothing is known of directions of x_0 = mean0 + D δ + N(0, cov0), the columns of D are further
+series that show zeros. With M the response of an estimate to δ, X̃ that of whitened innovations,
 
     ζ(δ) = ζ(0) − X̃ δ ,   x̂(δ) = x̂(0) + M δ ,    δ | releases ~ N(δ̂, (X̃ᵀX̃)⁻¹) by least squares,
     x̂ = x̂(0) + M δ̂ ,   P = P⁰ + M (X̃ᵀX̃)⁻¹ Mᵀ ,   ℓ = −½(N log 2π + log|V| + log|X̃ᵀX̃| + RSS)
 
-X̃ᵀX̃ = RᵀR by QR, step by step; once R has full rank the ordinary filter goes on from a proper state.
-(δ ~ N(0, I) besides changes none of it, and keeps a system without other noise regular.)
+X̃ᵀX̃ = RᵀR by QR; once R has full rank the filter goes on from a proper state. (δ ~ N(0, I) besides
+changes none of it, and keeps a system without other noise regular.)
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ TABLES = "rows3 rows3 index rows3 rows2 index"
 
 
 class Pass(NamedTuple):
-    """A filter that went over all steps: entries of the covariances, and means of S series.
+    """A filter over all steps: entries of the covariances, and means of S series.
 
     entry (K,); predicted P⁻, filtered P, factor U (E, N, w), gain (E, r, w), scale (E, r);
     ahead x⁻, mean x (K, S, w) and zeta (K, S, r).
@@ -77,22 +75,19 @@ class Pass(NamedTuple):
     zeta: Array
 
     def of_steps(self, covariances: Array, n: int) -> Array:
-        """(K, n, n) of entries (E, N, w): a view where every step has its own."""
+        """(K, n, n) of entries (E, N, w)."""
         if len(covariances) == len(self.entry):
             return covariances[:, :n, :n]
         return np.asarray(covariances[self.entry, :n, :n])
 
     def log_scales(self) -> float:
-        """Σ_k log det c_k of one series; a number known before it is seen does not count."""
+        """Σ_k log det c_k of one series."""
         logs = np.log(np.where(self.scale > 0, self.scale, 1.0)) @ np.ones(self.scale.shape[1])
         return float(np.bincount(self.entry, minlength=len(logs)) @ logs)
 
 
 def forward(steps: Steps, begin: Array, values: Array, shift: Array, root: Array) -> Pass:
-    """The filter of whitened values (K, S, r) from means (S, N) and a factor U (N, N).
-
-    shift (K, T, N), T = 0, 1 or S: what is known to be added to the states.
-    """
+    """The filter of whitened values (K, S, r) from means (S, N) and U; shift (K, 0, 1 or S, N)."""
     (K, S, r), N, w = values.shape, steps.transition.shape[1], steps.width
     # Entries are as many as steps at most; what is not used is never touched.
     squares = [(K, N, w)] * 3
@@ -127,7 +122,6 @@ def _room(*shapes: tuple[int, ...]) -> list[Array]:
 
 
 def _wide(array: Array, width: int) -> Array:
-    """Columns filled up with zeros to the width of the tables."""
     if array.shape[-1] == width:
         return np.ascontiguousarray(array)
     found = np.zeros((*array.shape[:-1], width))
@@ -164,8 +158,7 @@ def upper_root(*halves: Array) -> Array:
 def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
     """Refuse covariances that overflowed, or that rounding has lost after a wide gap.
 
-    A single state keeps its digits in the filter; the smoother loses those of the steps that led
-    to it, not those of its start.
+    A single state keeps its digits in the filter; the smoother loses those of the steps before.
     """
     n = steps.states
     wide, narrow = (  # (n, E), in one piece: quick to look through
@@ -203,8 +196,10 @@ def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
 
 
 class Undetermined(NamedTuple):
-    """The knowledge of δ: R (q, q) and Qᵀζ (q, S) by QR; `reach` (q,): the squared length that the
-    columns of R would have if nothing had cancelled; density (S,): −½(N log 2π + log|V| + RSS).
+    """Knowledge of δ: R (q, q) and Qᵀζ (q, S) by QR.
+
+    reach (q,): the squared length of the columns of R if nothing had cancelled; density (S,):
+    −½(N log 2π + log|V| + RSS).
     """
 
     triangle: Array
@@ -214,7 +209,6 @@ class Undetermined(NamedTuple):
 
     @classmethod
     def nothing(cls, columns: int, series: int) -> Undetermined:
-        """Before the first step."""
         q = columns
         return cls(np.zeros((q, q)), np.zeros((q, series)), np.zeros(q), np.zeros(series))
 
@@ -261,7 +255,7 @@ class Known(NamedTuple):
 
 
 def require_determined(diffuse: Array, hidden: Array) -> None:
-    """Raise NotIdentifiable, naming directions of x_0, if some of δ (q, h) were never shown."""
+    """Raise NotIdentifiable if directions (q, h) of δ were never shown."""
     if not hidden.shape[1]:
         return
     raise NotIdentifiable(
@@ -273,7 +267,7 @@ def require_determined(diffuse: Array, hidden: Array) -> None:
 
 
 class _Early(NamedTuple):
-    """Steps until δ is determined: x̂, x̂⁻ (d, S, N), P, P⁻ (d, N, N); what is known after them."""
+    """Steps until δ is determined: x̂, x̂⁻ (d, S, N), P, P⁻ (d, N, N), and what is then known."""
 
     filtered: Array
     predicted: Array
@@ -323,7 +317,6 @@ def with_unit_part(steps: Steps, diffuse: Array) -> Array:
 
 
 def responses(steps: Steps, diffuse: Array) -> Array:
-    """The columns of D as starts of the whole state, (q, N)."""
     found = np.zeros((diffuse.shape[1], len(steps.start)))
     found[:, : len(diffuse)] = diffuse.T
     return found
@@ -333,7 +326,7 @@ def responses(steps: Steps, diffuse: Array) -> Array:
 
 
 class _Evaluated(NamedTuple):
-    """ℓ, the pass that gave it with δ at its estimate, means before step 0, and how they came."""
+    """ℓ, the pass with δ at its estimate, means before step 0, and how they came."""
 
     value: float
     done: Pass
@@ -344,18 +337,14 @@ class _Evaluated(NamedTuple):
 
 
 def log_likelihood(matrices: Matrices, data: Data) -> float:
-    """ℓ of all series of a release: the sum of `StateEstimate.log_likelihood`.
-
-    For a diffuse start the limit of ℓ + (q/2) log κ, κI the covariance of δ.
+    """ℓ of all series of a release; for a diffuse start less the (q/2) log κ of δ ~ N(0, κI), κ
+    → ∞.
     """
     return _evaluated(matrices, data).value
 
 
 def value_and_gradient(matrices: Matrices, slopes: Matrices, data: Data) -> tuple[float, Array]:
-    """ℓ and ∂ℓ/∂t (p,), of slopes ∂matrices/∂t with a leading axis of p parameters.
-
-    The adjoint recursion: about twice the cost of ℓ, whatever the number of parameters.
-    """
+    """ℓ and ∂ℓ/∂t (p,) by the adjoint, from slopes ∂matrices/∂t; about twice the cost of ℓ."""
     found = _evaluated(matrices, data)
     by = adjoint(found.steps, found.done, found.begin, found.root, series=data.series)
     moved = step_slopes(matrices, slopes, found.plan, data.inputs)
@@ -393,7 +382,7 @@ def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int)
 
 
 def last_state(matrices: Matrices, data: Data) -> tuple[float, Array, Array]:
-    """ℓ, and x̂_{K−1|K−1} (n, S) with its covariance (n, n), that of an unknown δ included."""
+    """ℓ, and x̂_{K−1|K−1} (n, S) with its covariance (n, n)."""
     found, n, S = _evaluated(matrices, data), len(matrices.mean0), data.series
     done = found.done
     open_ = done.mean[-1, S:, :n].T / math.sqrt(S)
@@ -407,7 +396,7 @@ def first_state(matrices: Matrices, data: Data) -> Array:
 
 
 def least_response(matrices: Matrices, data: Data) -> float:
-    """The smallest eigenvalue of X̃ᵀX̃: what is known at least of any direction of δ."""
+    """The smallest eigenvalue of X̃ᵀX̃."""
     steps = steps_of(matrices, data.plan(matrices))
     begin = responses(steps, matrices.diffuse)
     silent = np.zeros((data.steps, len(begin), steps.rows.shape[1]))
@@ -448,8 +437,8 @@ def _evaluated(matrices: Matrices, data: Data) -> _Evaluated:
 def _profiled(done: Pass, begin: Array, series: int) -> tuple[Pass, Array, float]:
     """The data with δ̂ of each series, then the columns E R⁻¹, √series times; and log|R|.
 
-    dℓ is that of the data at δ̂ (where ℓ does not change with δ), and −½ d tr(S⁻¹XᵀV⁻¹X) with
-    S = RᵀR held: that of series which show zeros and start at the columns of E R⁻¹, squares only.
+    dℓ is that of the data at δ̂, and −½ d tr(S⁻¹XᵀV⁻¹X) with S = RᵀR held: that of series that show
+    zeros and start at the columns of E R⁻¹, squares only.
     """
     zeta = done.zeta.transpose(0, 2, 1).reshape(-1, len(begin))  # (K r, S + q)
     upper = _response_root(zeta[:, series:], begin[series:])
@@ -464,10 +453,7 @@ def _profiled(done: Pass, begin: Array, series: int) -> tuple[Pass, Array, float
 
 
 def _response_root(zeta: Array, begin: Array) -> Array:
-    """R (q, q) upper triangular with RᵀR = ζᵀζ, ζ (K r, q) the responses of the innovations.
-
-    NotIdentifiable where not all of δ is shown.
-    """
+    """R (q, q) upper triangular, RᵀR = ζᵀζ of responses (K r, q); NotIdentifiable if singular."""
     upper = np.asarray(np.linalg.qr(zeta, mode="r"))
     size = np.linalg.norm(upper, axis=0)
     unit = np.where(size > 0, size, 1.0)

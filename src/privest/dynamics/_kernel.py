@@ -1,15 +1,15 @@
 """The Kalman filter's loops, in the part of Python that numba compiles.
 
-The covariance is P = UᵀU, U upper triangular: its rows are unit sources of error, its columns the
-states that they reach. With F Fᵀ = Q and whitened numbers z_i = h_iᵀx + ν_iε_i, a step is
+The covariance is P = UᵀU, U upper triangular: its rows are unit sources of error. With F Fᵀ = Q
+and whitened numbers z_i = h_iᵀx + ν_iε_i, a step is
 
     [Fᵀ   0]  n reflections   [U⁻  · ]      [ν   0 ]  n rotations     [c  gᵀ  Θaᵀ]
     [UAᵀ  I]       →          [0   Θcᵀ] ,   [U⁻h U⁻]  last row up →   [0  U   Θbᵀ]
 
 (Carlson 1973 for the rotations). Nothing is inverted or subtracted: Q, R and cov0 may have any
-rank, and diagonals stay ≥ 0. ξ = Θ_aζ + Θ_bξ⁺ + Θ_cν says how an old unit error ξ depends on the
-new one; only a smoother asks for this right half. Tables have n columns filled up with zeros to
-whole fours (`width`): inner loops of four are unrolled and vectorised.
+rank. ξ = Θ_aζ + Θ_bξ⁺ + Θ_cν gives an old unit error ξ from the new one, for the smoother.
+Tables have n columns filled up with zeros to whole fours. They are indexed, never sliced: a slice
+costs more than a step of a small system.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ NO_PIVOT = 16 * 2.2e-16  # of the diagonal, for each column: a pivot below this 
 
 
 def reflect(top: Array, below: Array, n: int, m: int, columns: int, v: Array) -> None:
-    """[top; below] to [upper triangle; 0], one reflection for each of the first n columns.
-
-    top (n, ·) is upper triangular there with a diagonal ≥ 0, below (m, ·) is full.
-    """
+    """[top; below] to [upper triangle; 0], one reflection for each of the first n columns."""
     for j in range(n):
         own, square = top[j, j], 0.0
         for i in range(m):
@@ -66,7 +63,7 @@ def reflect(top: Array, below: Array, n: int, m: int, columns: int, v: Array) ->
 
 
 def observe(root: Array, heard: Array, noise: float, n: int, columns: int, told: Array) -> float:
-    """Take in one number with noise ν and heard = U h: U to U⁺ in place, told to [gᵀ Θaᵀ]; c."""
+    """Take in one number with noise ν and heard = U h: U in place, told to [gᵀ Θaᵀ]; returns c."""
     told[:] = 0.0
     square, size = noise * noise, noise
     for up in range(n):
@@ -204,10 +201,7 @@ def update(
     top: Array, rows: Array, noise: Array, j: int, heard: Array, told: Array, gain: Array,
     scale: Array, e: int,
 ) -> None:  # fmt: skip
-    """Take in the numbers of a step: U⁻ to U in `top`, c_i to `scale`, g_i to `gain`.
-
-    With 2w columns Θ_bᵀ is then right in `top`, and `gain` holds Θ_a.
-    """
+    """Take in the numbers of a step: U⁻ to U in `top`; c_i, and g_i (with 2w columns Θ_a)."""
     r, width, (n, columns) = rows.shape[1], rows.shape[2], top.shape
     for i in range(r):
         scale[e, i] = 0.0  # what must be left of a number without noise
@@ -273,11 +267,11 @@ def forward(
 ) -> int:  # fmt: skip
     """The filter over all steps; returns how many entries of the tables it filled.
 
-    Tables by kind of step (J): whitened rows h_i (r, w), their noise ν_i (r,), and which Aᵀ and Fᵀ
-    (n, w) lead into it. root U (n, w) and begin (S, w) are before the first step; values (K, S, r)
-    whitened, shift (K, 0, 1 or S, w).
-    Tables by entry, a step that differs from the one before: P⁻, P, U, gains g_i and c_i.
-    By step: x⁻, x and ζ, (K, S, ·).
+    By kind of step (J): whitened rows h_i (r, w), noise ν_i (r,), and which Aᵀ and Fᵀ (n, w) lead
+    to
+    it. Before step 0: root U (n, w), begin (S, w). Values (K, S, r) whitened, shift (K, 0, 1 or S,
+    w).
+    By entry, a step unlike the one before: P⁻, P, U, g_i and c_i. By step: x⁻, x and ζ (K, S, ·).
     """
     steps, n, width = kind.shape[0], transition.shape[1], transition.shape[2]
     series, r = begin.shape[0], rows.shape[1]
@@ -325,8 +319,8 @@ def backward(
 
         e ← Θ_aζ + Θ_be ,   X ← Θ_bXΘ_bᵀ + Θ_cΘ_cᵀ ,   from e = 0, X = I
 
-    Θ of an entry is found again from U of the entry before, by the step of the filter.
-    states (K, S, w); covariances (·, n, w) and which one each step has; returns how many.
+    Θ of an entry is found again from U of the entry before. Returns how many covariances differ;
+    `which`: that of each step.
     """
     steps, series, width = mean.shape
     n, r, columns = factor.shape[1], rows.shape[1], 2 * width
@@ -380,7 +374,6 @@ def backward(
 
 
 def symmetrise(matrix: Array, n: int) -> None:
-    """The upper half is that of the whole, to the last bit."""
     for i in range(n):
         for c in range(i):
             matrix[i, c] = matrix[c, i]
@@ -507,7 +500,7 @@ def adjoint(
         ∂G = êx^sᵀ − Kᵀ(I − MP) ,  ∂V = ½(êêᵀ − D) ,  ∂offset = ê ,  ∂shift = ρ
         ∂Q = ½(ρρᵀ − N) ,  ∂A = ρx^s₋ᵀ − NAP₋ ,   σ ← Aᵀρ ,  M ← AᵀNA
 
-    The first `data` series are data; further ones add their squares only (`Kalman.diffuse`).
+    The first `data` series are data; further ones add their squares only (a diffuse start).
     """
     steps, series, width = mean.shape
     n, r = transition.shape[1], rows.shape[1]
@@ -589,7 +582,7 @@ def adjoint(
 
 
 def roots(covariances: Array, out: Array) -> None:
-    """Lower triangular L ≥ 0 on its diagonal with L Lᵀ = S, of each of (J, n, n), of any rank."""
+    """Lower triangular L with L Lᵀ = S of each S (J, n, n), of any rank."""
     for j in range(covariances.shape[0]):
         n = covariances.shape[1]
         for a in range(n):
@@ -610,10 +603,7 @@ def roots(covariances: Array, out: Array) -> None:
 
 
 def unit_roots(shown: Array, roots: Array, own: Index, out: Array) -> None:
-    """Lower triangular N with N Nᵀ = X Xᵀ + I, X = shown_j·roots[own[j]] (m, q); out (J, m, m).
-
-    By reflections: the unit is never lost to rounding.
-    """
+    """Lower triangular N with N Nᵀ = X Xᵀ + I, X = shown_j·roots[own[j]], by reflections."""
     m, q = shown.shape[1], roots.shape[2]
     width = m + (-m) % 4
     top, below, v = np.zeros((m, width)), np.zeros((q, width)), np.zeros(q)
@@ -633,10 +623,7 @@ def unit_roots(shown: Array, roots: Array, own: Index, out: Array) -> None:
 
 
 def white_rows(shown: Array, C: Array, own: Index, noise: Array, out: Array) -> None:
-    """h = N⁻¹G of each kind, G = LᵀC: shown Lᵀ (J, r, m), C (·, m, n), of which kind j has own[j].
-
-    out (J, r, w). A number without noise has a zero column in N (J, r, r), see `whiten`.
-    """
+    """h = N⁻¹G of each kind, G = LᵀC: shown Lᵀ (J, r, m), C[own[j]] (m, n); out (J, r, w)."""
     for j in range(shown.shape[0]):
         for i in range(shown.shape[1]):
             unit = 1.0 / noise[j, i, i] if noise[j, i, i] > 0.0 else 1.0
@@ -650,7 +637,7 @@ def white_rows(shown: Array, C: Array, own: Index, noise: Array, out: Array) -> 
 
 
 def apply(tables: Array, kind: Index, vectors: Array, out: Array) -> None:
-    """out_k = M v_k, M (J, a, b) of the kind of step k, v (K, b)."""
+    """out_k = M v_k, M of the kind of step k."""
     for k in range(kind.shape[0]):
         j = kind[k]
         for i in range(tables.shape[1]):
@@ -661,7 +648,7 @@ def apply(tables: Array, kind: Index, vectors: Array, out: Array) -> None:
 
 
 def turn(matrix: Array, vectors: Array, n: int) -> None:
-    """Tᵀv_k in place, T (s, s) and v (K, s, w), of which n columns are used."""
+    """Tᵀv_k in place, T (s, s), the first n columns of v (K, s, w)."""
     count = vectors.shape[1]
     moved = np.zeros(count)
     for k in range(vectors.shape[0]):
@@ -675,7 +662,7 @@ def turn(matrix: Array, vectors: Array, n: int) -> None:
 
 
 def whiten(noise: Array, kind: Index, values: Array) -> None:
-    """N⁻¹v in place: values (K, ·, r) of steps of these kinds, N (J, r, r) lower triangular.
+    """N⁻¹v in place, values (K, ·, r), N (J, r, r) lower triangular.
 
     A number without noise has a zero column in N and is only freed of the noise of those before.
     """

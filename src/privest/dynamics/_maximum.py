@@ -32,14 +32,13 @@ Function = Callable[[Array], tuple[float, Array]]  # t ↦ ℓ, ∂ℓ/∂t
 
 
 class Objective:
-    """t ↦ ℓ(t), ∂ℓ/∂t of a family on data, each made once; −∞ where there is no model."""
+    """t ↦ ℓ(t), ∂ℓ/∂t of a family on data, kept; −∞ where there is no model."""
 
     def __init__(self, family: Family, data: list[Data]) -> None:
         self.family, self.data, self.evaluations = family, data, 0
         self._made: dict[bytes, tuple[float, Array]] = {}
 
     def value(self, t: Array) -> float:
-        """ℓ(t)."""
         self.evaluations += 1
         try:
             matrices = self.family.matrices(t)
@@ -48,7 +47,6 @@ class Objective:
             return -math.inf
 
     def __call__(self, t: Array) -> tuple[float, Array]:
-        """ℓ(t) and ∂ℓ/∂t (p,)."""
         key = t.tobytes()
         if key not in self._made:
             self._made[key] = self._evaluated(t)
@@ -79,8 +77,8 @@ class Maximum(NamedTuple):
     converged: bool
 
     def covariance(self) -> Array:
-        """A positive definite inverse of −∇²ℓ: |λ|, at least FLATTEST of it. Parameters at a limit,
-        whose curvature is rounding, are held.
+        """A positive definite inverse of −∇²ℓ: |λ|, at least FLATTEST; parameters at a limit
+        are held.
         """
         alone = np.where(self.at_limit[:, None] | self.at_limit, np.eye(len(self.t)), 1.0)
         size = np.sqrt(np.abs(self.curvature.diagonal()))
@@ -108,7 +106,6 @@ def maximise(
 
 
 def _finished(function: Function, ends: Sequence[tuple[Array, float]], limits: Array) -> Maximum:
-    """Newton's steps from the highest of the ends of searches."""
     best, _ = max(ends, key=lambda end: end[1])
     return _at_limits(function, newton(function, best, limits))
 
@@ -131,10 +128,7 @@ def ascend(
 
 
 def newton(function: Function, start: Array, limits: Array, fixed: Flags | bool = False) -> Maximum:
-    """Newton's steps on parameters neither at a limit nor `fixed`; ℓ never falls.
-
-    A step of less than SMALL standard errors leaves −∇²ℓ as it was.
-    """
+    """Newton's steps on parameters neither at a limit nor `fixed`; ℓ never falls."""
     t = start
     value, slope = function(t)
     H = curvature(function, t, limits)
@@ -155,8 +149,8 @@ def newton(function: Function, start: Array, limits: Array, fixed: Flags | bool 
 
 
 def _at_limits(function: Function, top: Maximum) -> Maximum:
-    """The maximum with flat parameters at a limit towards which ℓ is level (a variance at 0, a root
-    at 1): Newton's steps towards it do not end.
+    """The maximum with flat parameters at a limit towards which ℓ is level (a variance at 0, a
+    root at 1).
     """
     flat = (top.curvature.diagonal() < 1.0) & ~top.at_limit
     for j in np.flatnonzero(flat).tolist():

@@ -18,13 +18,12 @@ DIFFERENCES = (1, 2, 3)  # orders: what they leave is at least the variance of w
 class Moments(NamedTuple):
     """Releases ŷ_k = z̃_k/ℓ_k = y_k + noise of variance 1/s_k, and their sizes.
 
-    values (K, series) with zeros where nothing is released, columns (K, p) of the inputs as the
-    releases contain them, noise 1/s_k and weight ∝ 1/(γ_0 + 1/s_k) (K, series).
-    variance: weighted, about the inputs, with privacy noise; whitest: the least variance that
-    differences leave, an upper estimate of what is white; lagged: releases look back, Σ a_jy_{k−j}
-    + e in units of √Σa_j², so that their autocovariances are not those of y.
-
-    Privacy noise is white: autocovariances of lags h ≥ 1 need no correction.
+    values (K, series), zeros where nothing is released; columns (K, p) of the inputs; noise 1/s_k
+    and
+    weight ∝ 1/(γ_0 + 1/s_k) (K, series). variance: with privacy noise, about the inputs; whitest:
+    the
+    least variance that differences leave; lagged: releases look back, so that their autocovariances
+    are not those of y. Privacy noise is white: autocovariances of lags h ≥ 1 need no correction.
     """
 
     values: Array
@@ -37,17 +36,16 @@ class Moments(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """K."""
         return len(self.values)
 
     @property
     def signal(self) -> float:
-        """γ_0 of the measurements about their inputs, at least a tenth of the variance."""
+        """γ_0 about the inputs, at least a tenth of the variance."""
         noise = float((self.weight * self.noise).sum() / self.weight.sum())
         return max(self.variance - noise, 0.1 * self.variance)
 
     def autocovariances(self, lags: int) -> Array:
-        """γ_0 + noise, γ_1, …, γ_lags over pairs (k, k − h) (fewer where there are no pairs)."""
+        """γ_0 + noise, γ_1, …, γ_lags over pairs (k, k − h)."""
         found = []
         weighted = self.weight * self.values
         for h in range(min(lags, self.steps - 1) + 1):
@@ -69,7 +67,7 @@ class Moments(NamedTuple):
         return float((weight * np.square(whole)).sum() / weight.sum()) / math.comb(2 * order, order)
 
     def peak_frequency(self) -> float:
-        """The frequency, in radians a step, at which the periodogram is largest."""
+        """Where the periodogram is largest, in radians a step."""
         waves = np.fft.rfft(self.values * self.weight, axis=0)
         power = np.square(np.abs(waves)).sum(axis=1)
         return 2 * math.pi * int(power[1:].argmax() + 1) / self.steps
@@ -77,8 +75,8 @@ class Moments(NamedTuple):
     def autoregression(self, order: int, after: int) -> Array:
         """φ (order,) by least squares on γ_h = Σ_j φ_jγ_{h−j} for lags h > after.
 
-        Privacy noise is taken off γ_0. A white error of the measurements is only in the equations
-        h ≤ order, a moving average of q terms in those h ≤ q.
+        A white error is only in the equations h ≤ order, a moving average of q terms in those h ≤
+        q.
         """
         gamma = self.autocovariances(3 * order + after + 4)
         gamma[0] = self.signal
@@ -87,7 +85,6 @@ class Moments(NamedTuple):
         return np.asarray(np.linalg.lstsq(past, gamma[h], rcond=None)[0])
 
     def means(self) -> Array:
-        """(K,): over all series; 0 where nothing is released."""
         each = self.weight.sum(axis=1)
         return np.asarray((self.weight * self.values).sum(axis=1) / np.where(each > 0, each, 1.0))
 
@@ -102,7 +99,6 @@ class Moments(NamedTuple):
 
 
 def moments_of(data: list[Data]) -> Moments:
-    """The moments of releases of single numbers."""
     level, K, unit = data[0].level, data[0].steps, data[0].unit
     if level.form == "dense":
         gain = np.linalg.norm(level.dense_rows(0, K), axis=1)

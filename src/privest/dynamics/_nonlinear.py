@@ -1,10 +1,10 @@
 """Nonlinear systems: the extended and the unscented filter, and a bound that holds locally.
 
-With B a factor of the covariance and ξ ~ N(0, I), x = x̂ + B ξ. A filter replaces f by a linear
-function of ξ and noise: f(x̂ + B ξ) ≈ value + moved ξ + residual. The extended filter takes the
-slope at x̂ (moved = f'B, no residual); the unscented filter takes the regression of f on ξ over
-2n + 1 points x̂ and x̂ ± √(n+κ) b_i with weights κ/(n+κ) and 1/2(n+κ), κ = max(3 − n, 0). The step is
-then that of `_kernel`, by QR, and so is the smoother.
+With x = x̂ + B ξ, ξ ~ N(0, I), a filter replaces f by value + moved ξ + residual. The extended
+filter
+takes the slope at x̂ (no residual); the unscented one the regression of f on ξ over 2n + 1 points x̂
+and x̂ ± √(n+κ) b_i, weights κ/(n+κ) and 1/2(n+κ), κ = max(3 − n, 0). Step and smoother are those of
+`_kernel`, by QR.
 """
 
 from __future__ import annotations
@@ -33,15 +33,12 @@ Map = Callable[..., ArrayLike]  # of a state (n,), and of an input (p,) where th
 
 
 class _Function(NamedTuple):
-    """f or h, its Jacobian by x (None: by differences), and whether they take an input."""
-
     name: str
     function: Map
     jacobian: Map | None
     driven: bool
 
     def value(self, x: Array, u: Array) -> Array:
-        """A function of a state (n,) and an input (p,)."""
         own = self.function(x, u) if self.driven else self.function(x)
         return as_array(own, f"{self.name}(x)", ndim=1)
 
@@ -63,10 +60,10 @@ class _Function(NamedTuple):
 class NonlinearStateSpace:
     """x_{k+1} = f(x_k, u_k) + w_k ,   y_k = h(x_k, u_k) + v_k ,   x_0 ~ N(mean0, cov0).
 
-    `transition` f and `reading` h take a state (n,) and return (n,) and (m,); their Jacobians by x
-    are found by differences that know their error, or given (`transition_jacobian`,
-    `reading_jacobian`). With `inputs` p > 0 all of them take a known, public input (p,) as well
-    (and must be defined at mean0 and an input of zeros). Q, R, cov0 as for StateSpace.
+    `transition` f and `reading` h take a state (n,), and with `inputs` p > 0 a public input (p,);
+    their Jacobians by x are found by differences, or given. All must be defined at mean0 and an
+    input
+    of zeros. Q, R, cov0 as for StateSpace.
 
     >>> pendulum = NonlinearStateSpace(
     ...     lambda x: [x[0] + 0.1 * x[1], x[1] - 0.1 * np.sin(x[0])], lambda x: [np.sin(x[0])],
@@ -119,10 +116,10 @@ def local_bound(
 ) -> StateBound:  # fmt: skip
     """Σ_BPPCR of the system linearised along a trajectory (K, n) that is public or simulated.
 
-    Local, not a floor for all estimates: how well small deviations from the trajectory can be
-    estimated. Where errors are as large as the bends of f and h, no estimate need be near it, and a
-    biased one may fall below it. Along the true states of private data it would itself be private:
-    use a nominal trajectory.
+    Local, not a floor for all estimates: where errors are as large as the bends of f and h, a
+    biased
+    one may fall below it. Along the true states of private data it would itself be private: use a
+    nominal trajectory.
     """
     path = as_array(states, "the trajectory", ndim=2)
     return state_bound(_require_nonlinear(system).linearised(path, inputs=inputs), level, len(path))
@@ -163,7 +160,7 @@ RULES: dict[str, Rule] = {"extended": _by_slopes, "unscented": _by_points}
 
 
 class _Step(NamedTuple):
-    """x̂⁻, U⁻, then x̂, U after the release, ζ, Σ log c; ξ = Θ_aζ + Θ_bξ⁺ + Θ_cν of the old error."""
+    """x̂⁻, U⁻, then x̂, U, ζ, Σ log c; ξ = Θ_aζ + Θ_bξ⁺ + Θ_cν of the old error."""
 
     ahead: Array
     wide: Array
@@ -226,18 +223,18 @@ def filter(
 
         z̃_k = A_k Ȳ_k + e_k ,   x̂_{k|k} = E[x_k | z̃_0, …, z̃_k]
 
-    Symbols: the release starts at step 0 and carries its level; one that was read from a record
-    needs `level`: that of its mechanism. `inputs` (K, p) are public.
-    method   "kalman", for a StateSpace: exact, for any stream level; covariance = the filtered
-             marginals of Σ_BPPCR (`pv.bound`), which it attains.
-             "extended", for a NonlinearStateSpace and levels without lags: by the slopes of f and
-             h, right to first order in the spread of the state.
-             "unscented": by 2n + 1 values of f and of h a step, right to second order. Both are
-             approximations, and so are their covariances.
-    Numerics: square-root filter with orthogonal transformations, compiled where numba is installed
-    (the extra `dynamics`), else plain Python and slow. A level that looks back b steps adds
-    (b + 1)m states; a dense one Km.
-    Source: docs/dynamics.md; Julier, Uhlmann (1997) for the points.
+    The release starts at step 0 and carries its level; one that was read from a record needs
+    `level`.
+    `inputs` (K, p) are public.
+    method   "kalman", for a StateSpace: exact, for any stream level; attains `pv.bound`.
+             "extended", for a NonlinearStateSpace and levels without lags: right to first order in
+    the
+             spread of the state. "unscented": to second order. Both are approximations, and so are
+             their covariances.
+    Numerics: square-root filter, compiled where numba is installed (the extra `dynamics`), else
+    slow.
+    A level that looks back b steps adds (b + 1)m states; a dense one Km.
+    Source: docs/dynamics.md; Julier, Uhlmann (1997).
 
     >>> import privest as pv
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=1.0)
@@ -287,7 +284,7 @@ def _filtered(
 
 
 def _smoothed(steps: _Step) -> tuple[Array, Array]:
-    """x^s = x + Uᵀe, P^s = UᵀXU: e ← Θ_aζ + Θ_be, X ← Θ_bXΘ_bᵀ + Θ_cΘ_cᵀ, from e = 0, X = I."""
+    """As `_kernel.backward`."""
     K, n = steps.mean.shape
     states, covariances = np.empty((K, n)), np.empty((K, n, n))
     error, X = np.zeros(n), np.eye(n)
@@ -303,7 +300,6 @@ def _forecast(
     rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array, before: Array, steps: int,
     inputs: ArrayLike | None,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The next states; `inputs` are those of their steps."""
     count = as_count(steps, "steps", least=1)
     u, found = known_inputs(inputs, count, system.inputs), []
     for now in u:

@@ -4,7 +4,7 @@
     I_ij = Σ_k ½ tr(F⁻¹∂_iF F⁻¹∂_jF) + E[∂_ieᵀ F⁻¹ ∂_je] ,     ∂_ie = −∂_iG x̂ − G ∂_ix̂ − ∂_i offset
 
 of innovations e ~ N(0, F). E ξξᵀ = Π + μμᵀ of ξ = (x̂, ∂_1x̂, …, ∂_px̂) goes along: ξ⁺ = Φξ + Γe +
-known. Nothing is inverted but F ≥ I: any rank of Q, R and cov0.
+known.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     """I (p, p) about t from all series of the data; it does not depend on their values.
 
     O(K (np)³), or until the covariances have settled. Diffuse start: the limit of δ ~ N(0, κI) from
-    κ and 2κ, I(κ) = I(∞) + O(1/κ).
+    κ and 2κ.
     """
     plan = data.plan(matrices)
     seen, (shift, _) = steps_of(matrices, plan), input_terms(matrices, plan, data.inputs)
@@ -118,7 +118,7 @@ def _information(seen: Steps, given: Derivatives, shift: Array, cov: Array) -> A
 
 
 def _has_settled(change: float, before: float) -> bool:
-    """Whether all further changes are negligible: those that shrink are a geometric series."""
+    """Whether all further changes, a geometric series, are negligible."""
     if not change < before < math.inf:
         return change == 0.0
     return change**2 / (before - change) <= SETTLED
@@ -145,7 +145,6 @@ def _change(new: _Covariances, old: _Covariances) -> float:
 def _covariance_step(
     seen: Steps, given: Derivatives, j: int, now: _Covariances, used: slice
 ) -> tuple[_Covariances, _Maps]:
-    """The next step of kind j."""
     A, F, G, noise = seen.of_kind(j)
     dA, dQ, dG, dV = (part[:, j] for part in given[:4])
     p, N, r = len(dA), len(A), len(G)
@@ -198,8 +197,9 @@ def information_of(
 ) -> Array:
     """I (p, p) from all series, for any start x_0 = mean0 + Eδ; at mean0 where none is given.
 
-    Where θ changes the response to an unknown δ (ARX) the limit of vaguer δ is infinite. Then δ
-    counts as q more parameters: I_θθ − I_θδ I_δδ⁻¹ I_δθ, at the δ given.
+    Where θ changes the response to δ (ARX) the limit of vaguer δ is infinite; δ then counts as q
+    more
+    parameters: I_θθ − I_θδ I_δδ⁻¹ I_δθ.
     """
     if not matrices.diffuse.shape[1] or not (slopes.A.any() or slopes.C.any()):
         return information(matrices, slopes, data)
@@ -304,7 +304,7 @@ def exact_bound(
 
 
 def exposure(level: StreamLevel, steps: int) -> float:
-    """λmax(S̄), S̄ = AᵀA, of these steps; with lags the worst window of at most LONGEST numbers."""
+    """λmax(S̄), S̄ = AᵀA; with lags of the worst window of at most LONGEST numbers."""
     if not level.reach and level.form != "dense":
         blocks = level.blocks(0, 1 if level.steps is None else steps)[0]
         return float(np.linalg.norm(blocks, 2, axis=(1, 2)).max() ** 2)
@@ -330,8 +330,7 @@ def require_level(shown: float) -> None:
 class ParameterBound(GivenBound):
     """The least covariance of every unbiased estimate of θ from K Gaussian releases.
 
-    classical: from the measurements themselves. exposure: λmax(S̄), the level of measurements that
-    move together.
+    classical: from the measurements themselves. exposure: λmax(S̄).
     """
 
     FIELDS = (*GivenBound.FIELDS, "exposure")

@@ -27,7 +27,6 @@ def level_of(level: Level, system: StateSpace) -> StreamLevel:
 
 
 def level_of_release(release: Release, level: Level | None, measurements: int) -> StreamLevel:
-    """The level that was given, or that which the release carries."""
     carried = getattr(release, "level", None)
     wanted = carried if level is None else level
     if wanted is None:
@@ -41,7 +40,7 @@ def level_of_release(release: Release, level: Level | None, measurements: int) -
 def asked(
     system: StateSpace, level: Level, steps: int | None, missing: ArrayLike | None
 ) -> tuple[StreamLevel, int, Flags]:
-    """The level for this system, K, and what shows nothing: (K,), or (K, m) (`as_seen`)."""
+    """The level for this system, K, and what shows nothing: (K,), or (K, m)."""
     wanted = level_of(level, system)
     limits = [limit for limit in (wanted.steps, system.steps) if limit is not None]
     if steps is None:
@@ -59,10 +58,7 @@ def asked(
 
 
 def as_seen(level: StreamLevel, start: int, missing: Flags) -> Flags:
-    """Which steps show nothing, (K,), or where some show a part, which entries do not, (K, m).
-
-    From flags of steps (K,) or of measurements (K, m), of step `start` and those after it.
-    """
+    """Which steps show nothing, (K,), or where some show a part, which entries do not, (K, m)."""
     if missing.ndim == 1:
         return missing
     hidden = hidden_entries(level, start, missing)
@@ -71,10 +67,9 @@ def as_seen(level: StreamLevel, start: int, missing: Flags) -> Flags:
 
 
 class Given(NamedTuple):
-    """z̃ (…, K, m) in units of the deviation of its noise, and what is missing (`as_seen`).
-
-    missing  (K,) steps, or (K, m) entries where of some step a part is missing.
-    unit  1/√v: z̃/√v is a release with unit noise of the rows A/√v.
+    """z̃ (…, K, m) in units of the deviation of its noise, what is missing, (K,) or (K, m), and
+    the unit
+    1/√v.
     """
 
     values: Array
@@ -91,7 +86,7 @@ class Given(NamedTuple):
 def given_values(
     release: Release, level: StreamLevel, start: int = 0, *, series: bool = False
 ) -> Given:
-    """The values of a release at this level from step `start` on; of many series if `series`."""
+    """The values of a release at this level from step `start` on."""
     if not isinstance(release, Release):
         raise InvalidInput(
             f"A filter takes a release of a stream, not {type(release).__name__}: it must never "
@@ -112,7 +107,6 @@ def given_values(
 
 
 def _shown(release: Release, m: int) -> tuple[Array, Flags]:
-    """z̃ (…, K, m) and what is missing, (K,) or (K, m)."""
     values, steps = release.values, release.steps
     missing = np.zeros(steps, dtype=bool) if release.missing is None else release.missing
     if values.ndim == 3:
@@ -143,14 +137,13 @@ class _DataFields(NamedTuple):
 
 
 class Data(_DataFields):
-    """Releases of one or many series that miss the same steps: made once, every θ looks at them.
+    """Releases of one or many series that miss the same steps, checked once.
 
     values (K, r, S) in units of the deviation of their noise, zeros where nothing is shown; unit
-    1/√v of the privacy noise; inputs (K, p), p = 0 without any.
+    1/√v of the privacy noise; inputs (K, p).
     """
 
     def plan(self, matrices: Matrices) -> Plan:
-        """How the level shows the steps of a model."""
         if self.level.form == "dense":
             raise InvalidInput(
                 "A fit needs a level with U = 0 or a fixed number of lags; this one is dense."
@@ -169,22 +162,18 @@ class Data(_DataFields):
 
     @cached_property
     def by_series(self) -> Array:
-        """The values as (K, S, r)."""
         return np.ascontiguousarray(self.values.transpose(0, 2, 1))
 
     @property
     def steps(self) -> int:
-        """K."""
         return len(self.values)
 
     @property
     def series(self) -> int:
-        """How many share one system."""
         return int(self.values.shape[2])
 
     @property
     def shown(self) -> int:
-        """Numbers that were released."""
         return numbers_shown(self.missing, int(self.values.shape[1])) * self.series
 
 
@@ -192,11 +181,7 @@ def data_of(
     level: Level | None, release: Release, inputs: ArrayLike | None,
     readings: int,
 ) -> list[Data]:  # fmt: skip
-    """The data of a release: one entry for each pattern of missing steps.
-
-    The inputs (K, p) are the same for all series. Series that show nothing are left out, if others
-    show something.
-    """
+    """The data of a release: one entry for each pattern of missing steps, if it shows something."""
     wanted = level_of_release(release, level, readings)
     many = isinstance(release, Release) and release.values.ndim == 3
     found = []
@@ -210,7 +195,6 @@ def data_of(
 
 
 def inputs_of(given: ArrayLike | None, steps: int) -> Array:
-    """Public inputs (K, p); p = 0 where there are none."""
     if given is None:
         return np.zeros((steps, 0))
     u = as_array(given, "inputs", ndim=(1, 2))

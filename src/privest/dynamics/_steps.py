@@ -2,13 +2,12 @@
 
     x_k = A x_{k−1} + shift + F ω ,    z̃_k = G x_k + offset + N ε ,    ω, ε ~ N(0, I)
 
-with F Fᵀ = Q, G = L_kᵀC_k and N Nᵀ = L_kᵀR_kL_k + I. Step 0 has A = I and F = 0 and starts at x_0.
-A release that looks back b steps, z̃_k = Σ_j A_{k,k−j} y_{k−j} + e_k, shows measurements with their
-noise: the state is then [x_k; y_k; …; y_{k−b}], with H = [I; C] in its first two parts,
+with F Fᵀ = Q, G = L_kᵀC_k and N Nᵀ = L_kᵀR_kL_k + I. Step 0 has A = I, F = 0 and starts at x_0.
+Releases that look back, z̃_k = Σ_j A_{k,k−j} y_{k−j} + e_k, have the state [x_k; y_k; …; y_{k−b}],
 
-    [x_k; y_k] = HA x_{k−1} + HBu + [0; Du] + N(0, HQHᵀ + diag(0, R))
+    [x_k; y_k] = HA x_{k−1} + HBu + [0; Du] + N(0, HQHᵀ + diag(0, R)) ,    H = [I; C] ;
 
-A dense level of K steps looks back K − 1 steps.
+a dense level of K steps looks back K − 1.
 """
 
 from __future__ import annotations
@@ -44,12 +43,8 @@ class _MatrixFields(NamedTuple):
 class Matrices(_MatrixFields):
     """x_{k+1} = A x_k + B u_k + w , y_k = C x_k + D u_k + v , x_0 = mean0 + diffuse·δ + N(0, cov0)
 
-    cov w = Q, cov v = R; of δ nothing is known. Unchecked arrays: A (n, n), C (m, n), Q (n, n),
-    R (m, m), mean0 (n,), cov0 (n, n), B (n, p), D (m, p), diffuse (n, q). All but mean0, cov0 and
-    diffuse may have a leading time axis.
-
-    Slopes ∂/∂t are Matrices with a leading axis of parameters; the gradient of a log-likelihood
-    has the shapes of the matrices themselves (dℓ = Σ ⟨∂X, dX⟩; `diffuse` does not change).
+    cov w = Q, cov v = R; δ is unknown. Unchecked; all but mean0, cov0 and diffuse may have a
+    leading time axis. Slopes ∂/∂t are Matrices with a leading axis of parameters.
     """
 
     @cached_property
@@ -59,17 +54,15 @@ class Matrices(_MatrixFields):
 
     @cached_property
     def R_root(self) -> Array:
-        """The same of R."""
         return roots_of(self.R)
 
     @cached_property
     def root0(self) -> Array:
-        """The same of cov0, (n, n)."""
         return np.asarray(roots_of(self.cov0)[0])
 
     @cached_property
     def leading(self) -> tuple[Array, Array]:
-        """Aᵀ and Fᵀ (1 + 1 or K, n, w) as the loops take them; I and 0, into step 0, first."""
+        """Aᵀ and Fᵀ (1 + 1 or K, n, w); I and 0, into step 0, first."""
         A, F = stack(self.A), self.Q_root
         n, count = A.shape[-1], 1 + max(len(A), len(F))
         found = np.zeros((2, count, n, n + -n % 4))
@@ -79,7 +72,6 @@ class Matrices(_MatrixFields):
 
     @property
     def varying(self) -> bool:
-        """Whether some matrix has a time axis."""
         return any(part.ndim == 3 for part in (*self[:4], self.B, self.D))
 
 
@@ -103,14 +95,13 @@ def unit_roots_of(shown: Array, roots: Array, own: Index) -> Array:
 
 
 def unit_root_of(half: Array) -> Array:
-    """N lower triangular with N Nᵀ = X Xᵀ + I, of X (m, q)."""
+    """The same of X (m, q)."""
     unit = np.eye(half.shape[1])
     return np.asarray(unit_roots_of(half[None], unit[None], np.zeros(1, dtype=np.int64))[0])
 
 
 @cache
 def whiten_loop() -> compiling.Loop:
-    """N⁻¹v in place (`_kernel.whiten`)."""
     return compiling.where_installed(kernel.whiten, "rows3 index out3")
 
 
@@ -128,21 +119,19 @@ def stack(matrix: Array) -> Array:
 
 
 def at(matrices: Array, k: int) -> Array:
-    """The matrix of step k of a stack of one or K."""
     return np.asarray(matrices[min(k, len(matrices) - 1)])
 
 
 def each(matrices: Array, steps: Index) -> Array:
-    """A copy of the matrices of these steps, of a stack of one or K."""
     return np.asarray(matrices.take(np.minimum(steps, len(matrices) - 1), axis=0))
 
 
 class Plan(NamedTuple):
-    """The kinds of steps (leading axis J) that a level makes of a system, and which one each k is.
+    """The kinds of steps (leading axis J) that a level makes of a system, and the kind of each k.
 
     own       the step whose matrices a kind has; before: whose A, B and Q lead into it.
     begins    step 0.   absent: nothing is shown (J,), or of these entries (J, m).
-    kind      (K,).     missing: (K,) or (K, m), as the release has it.
+    missing   (K,) or (K, m), as the release has it.
     shown     (J, m, lags·m): z̃_k = Σ_j shown_j y_{k−j} + e_k, newest first; zeros where absent.
     reach     how many steps releases look back.
     """
@@ -158,7 +147,6 @@ class Plan(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """K."""
         return len(self.kind)
 
 
@@ -239,11 +227,10 @@ def _kinds(missing: Flags, same: bool, start: int) -> tuple[Index, Flags, Flags,
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The tables of the loops of `_kernel`, by kind of step (J), and the kind of each step (K,).
+    """The tables of the loops by kind of step (J), and the kind of each step (K,).
 
-    transition Aᵀ and drive Fᵀ (·, N, w), of which lead (J,) leads into a kind; rows N⁻¹G (J, r, w),
-    noise N (J, r, r); start (N,) and root (N, N): mean and factor before the first step;
-    states n ≤ N: x is the first n. missing (K,) or (K, r): what shows nothing has zero rows.
+    transition Aᵀ and drive Fᵀ (·, N, w), lead (J,): which of them; rows N⁻¹G (J, r, w), noise N
+    (J, r, r); start (N,), root (N, N): before the first step; x is the first `states` of N.
     """
 
     transition: Array
@@ -259,17 +246,15 @@ class Steps:
 
     @property
     def steps(self) -> int:
-        """K."""
         return len(self.kind)
 
     @property
     def width(self) -> int:
-        """w: the columns of the tables, N filled up to whole fours."""
         return int(self.transition.shape[2])
 
     @cached_property
     def tables(self) -> tuple[Array, Array, Index, Array, Array, Index]:
-        """The first arguments of the loops; 1 for a number with noise, 0 for one without."""
+        """The first arguments of the loops; noise 1, or 0 for a number without."""
         unit = (np.diagonal(self.noise, axis1=1, axis2=2) > 0).astype(np.float64)
         return self.transition, self.drive, self.lead, self.rows, unit, self.kind
 
@@ -280,7 +265,6 @@ class Steps:
         return np.asarray(np.log(np.where(scales > 0, scales, 1.0)) @ np.ones(scales.shape[1]))
 
     def log_noise(self) -> float:
-        """Σ_k log|N| of all steps."""
         return float(np.bincount(self.kind, minlength=len(self.logs)) @ self.logs)
 
     def whitened(self, values: Array) -> Array:
@@ -296,7 +280,6 @@ class Steps:
         return A, F, (noise + np.diag(noise.diagonal() == 0)) @ self.rows[j, :, :size], noise
 
     def later(self, first: int) -> Steps:
-        """The steps from `first` on."""
         return replace(self, kind=self.kind[first:], missing=self.missing[first:])
 
 
@@ -326,7 +309,7 @@ def steps_of(matrices: Matrices, plan: Plan, *, private: bool = True) -> Steps:
 
 
 def _led(matrices: Matrices, plan: Plan) -> tuple[Array, Array]:
-    """A and F that lead into each kind of step; identity and nothing into step 0."""
+    """A and F that lead into each kind of step; I and 0 into step 0."""
     A, F = each(stack(matrices.A), plan.before), each(matrices.Q_root, plan.before)
     A[plan.begins], F[plan.begins] = np.eye(A.shape[-1]), 0.0
     return A, F
@@ -354,7 +337,6 @@ def _lagged(matrices: Matrices, plan: Plan) -> Steps:
 
 
 def with_measurements(C: Array) -> Array:
-    """H = [I; C]."""
     n = C.shape[-1]
     return np.concatenate([np.broadcast_to(np.eye(n), (len(C), n, n)), C], axis=1)
 
@@ -390,20 +372,18 @@ def of_entries(missing: Flags) -> Flags:
 
 
 def numbers_shown(missing: Flags, m: int) -> int:
-    """How many of the K·m numbers are shown."""
     return int((~missing).sum()) * (m if missing.ndim == 1 else 1)
 
 
 def _each_times(matrix: Array, vectors: Array, when: Index) -> Array:
-    """M_kv_k of every step."""
     if matrix.ndim == 2:
         return np.asarray(vectors @ matrix.T)
     return np.asarray((matrix[when] @ vectors[:, :, None])[:, :, 0])
 
 
 class Derivatives(NamedTuple):
-    """∂ℓ by the tables of Steps: A, F Fᵀ, G and N Nᵀ of every kind, shift (K, N) and offset (K, r)
-    of every step, start (N,) and its covariance (N, N).
+    """∂ℓ by the tables of Steps: A, F Fᵀ, G and N Nᵀ of every kind, shift and offset of every step,
+    start and its covariance.
     """
 
     transition: Array
@@ -417,7 +397,7 @@ class Derivatives(NamedTuple):
 
 
 def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array) -> Derivatives:
-    """∂/∂t of the tables, a leading axis (p, …) on each: `steps_of` differentiated forward."""
+    """∂/∂t of the tables, a leading axis (p, …) on each: `steps_of` differentiated."""
     A, Q = (_led_slopes(slopes[i], matrices[i], plan) for i in (0, 2))
     C, R = (_own_slopes(slopes[i], matrices[i], plan.own) for i in (1, 3))
     p, n, m, K = len(A), A.shape[-1], C.shape[-2], plan.steps
@@ -463,7 +443,6 @@ def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array)
 
 
 def _slopes_times(slope: Array, like: Array, inputs: Array) -> Array:
-    """(p, K, …): slopes of B or D times the inputs of the first K steps."""
     if like.ndim == 2:
         return np.asarray(inputs @ slope.swapaxes(1, 2))
     return np.asarray((slope[:, : len(inputs)] @ inputs[:, :, None])[..., 0])

@@ -31,21 +31,19 @@ TERMS = 16  # (2·¼)^16/17! = 4e-20
 class StateSpace:
     """x_{k+1} = A_k x_k + B_k u_k + w_k ,   y_k = C_k x_k + D_k u_k + v_k ,   x_0 ~ N(mean0, cov0).
 
-    Symbols
-        A, C    (n, n) and (m, n), or with a leading time axis of K steps.
-        Q, R    cov w (n, n) and cov v (m, m), a number q for q·I, or with a leading time axis.
-                Any rank: Q = 0 and measurements without noise are allowed.
-        mean0, cov0   of x_0: a vector (0 for all zeros) and a matrix or a number. Any rank. cov0
-                has no default: 0 says that x_0 is known exactly, which nothing else should say.
-        B, D    of known, public inputs u_k (p,): (n, p) and (m, p), or with a time axis.
-        diffuse  directions of x_0 of which nothing is known: True (all of it), n truth values, or
-                columns D (n, q): x_0 = mean0 + D δ + N(0, cov0), δ anything. Estimates have
-                infinite variances until releases have shown δ.
+    A, C    (n, n) and (m, n), or with a leading time axis of K steps.
+    Q, R    cov w (n, n) and cov v (m, m), a number q for q·I, or with a time axis. Any rank.
+    mean0, cov0   of x_0: a vector (0 for all zeros) and a matrix or a number, of any rank. cov0
+            has no default: 0 says that x_0 is known exactly.
+    B, D    of known, public inputs u_k (p,): (n, p) and (m, p), or with a time axis.
+    diffuse  directions of x_0 of which nothing is known: True (all of it), n truth values, or
+            columns D (n, q): x_0 = mean0 + D δ + N(0, cov0), δ anything. Variances are infinite
+            until releases have shown δ.
 
-    Arrays with a time axis all have the same K, one entry for each of y_0 … y_{K−1}; the last of A,
-    B and Q leads from x_{K−1} to x_K and serves only predictions. All of it is public: a system
-    fitted on the private measurements leaks them.
-    Assumes x_0 and the (w_k, v_k) of all steps independent and Gaussian.
+    All time axes have the same K, one entry for each of y_0 … y_{K−1}; the last of A, B and Q
+    serves
+    predictions. All of it is public: a system fitted on the private measurements leaks them.
+    Assumes x_0 and the (w_k, v_k) independent and Gaussian.
 
     >>> StateSpace(A=[[1.0, 1.0], [0.0, 1.0]], C=[[1.0, 0.0]], Q=0.01, R=0.25, cov0=1.0)
     StateSpace(2 states, 1 reading a step)
@@ -82,11 +80,14 @@ class StateSpace:
     ) -> StateSpace:  # fmt: skip
         """dx = F x dt + B u dt + dW, cov dW = Qc dt, read at t_k: y_k = C x(t_k) + D u_k + v_k.
 
-        `times` (K,) of the measurements, increasing, in any gaps; or `step`, one gap for all. Equal
-        gaps give constant matrices. After the last one: a gap of `step`, or the gap before.
-        u_k holds from t_k until t_{k+1}. F, Qc and B are constant; C, R and D may have a time axis.
-        cov0="stationary": the covariance that the system settles in (F stable).
-        Formula: A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds, B = ∫₀ʰ e^{Fs} ds B.
+            A = e^{Fh} ,   Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds ,   B ← ∫₀ʰ e^{Fs} ds B
+
+        `times` (K,) of the measurements, increasing; or `step`, one gap for all. After the last
+        one: a
+        gap of `step`, or the gap before. u_k holds from t_k until t_{k+1}. F, Qc and B are
+        constant;
+        C, R and D may have a time axis. cov0="stationary": the covariance of a stable F's steady
+        state.
 
         >>> walk = StateSpace.from_continuous(0.0, 1.0, 2.0, 0.1, cov0=1.0, times=[0.0, 1.0, 4.0])
         >>> walk.Q.ravel().tolist()  # 2 a unit of time; the last gap is repeated
@@ -135,7 +136,6 @@ class StateSpace:
 
     @cached_property
     def matrices(self) -> Matrices:
-        """The arrays of the system, with their factors, as filters take them."""
         n, m, p = self.states, self.readings, self.inputs
         return Matrices(
             self.A, self.C, self.Q, self.R, self.mean0, self.cov0,
@@ -145,7 +145,6 @@ class StateSpace:
         )  # fmt: skip
 
     def require_steps(self, steps: int) -> int:
-        """Check a number of steps against the time axis."""
         count = as_count(steps, "steps", least=1)
         if self.steps is not None and count > self.steps:
             raise InvalidInput(f"The system is given for {self.steps} steps; asked for {count}.")
@@ -155,9 +154,8 @@ class StateSpace:
         self, steps: int, rng: np.random.Generator, *, inputs: ArrayLike | None = None,
         trials: int | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """States (K, n) and readings (K, m), or with a leading axis of `trials`.
-
-        Where x_0 is diffuse it is simulated at δ = 0: N(mean0, cov0).
+        """States (K, n) and measurements (K, m), or with a leading axis of `trials`; δ = 0
+        where diffuse.
         """
         source, steps = as_generator(rng), self.require_steps(steps)
         u = known_inputs(inputs, steps, self.inputs)
@@ -205,7 +203,6 @@ class StateSpace:
 
 
 def as_system(system: object) -> StateSpace:
-    """InvalidInput for what is no StateSpace."""
     if not isinstance(system, StateSpace):
         raise InvalidInput(
             f"system must be a dynamics.StateSpace; received a {type(system).__name__}. (Filters "
@@ -215,7 +212,6 @@ def as_system(system: object) -> StateSpace:
 
 
 def system_of(matrices: Matrices) -> StateSpace:
-    """The checked system of unchecked matrices."""
     inputs = matrices.B.shape[-1] > 0
     return StateSpace(
         *matrices[:6], B=matrices.B if inputs else None, D=matrices.D if inputs else None,
@@ -238,7 +234,6 @@ def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
 
 
 def _start(mean0: ArrayLike, cov0: ArrayLike | None, n: int) -> tuple[Array, Array]:
-    """The mean and covariance of x_0, checked."""
     if cov0 is None:
         raise InvalidInput(
             "cov0 is needed: how uncertain x_0 is, as a variance or a covariance matrix (a large "
@@ -280,7 +275,7 @@ def _square(value: ArrayLike, name: str) -> Array:
 
 
 def _covariances(value: ArrayLike, name: str, size: int) -> Array:
-    """Symmetric and ≥ 0, (size, size) or with a time axis; a number stands for that times I."""
+    """Symmetric and ≥ 0, (size, size) or with a time axis; a number is that times I."""
     array = as_array(value, name, ndim=(0, 2, 3))
     if array.ndim == 0:
         array = array * np.eye(size)
@@ -301,7 +296,7 @@ def _covariances(value: ArrayLike, name: str, size: int) -> Array:
 
 
 def _diffuse_columns(value: ArrayLike | bool | None, size: int) -> Array | None:
-    """D (size, q) of linearly independent columns, or None: from True, truth values, or columns."""
+    """D (size, q) of independent columns, or None."""
     if value is None or value is False:
         return None
     given = as_array(value, "diffuse", ndim=(0, 1, 2))
@@ -325,9 +320,9 @@ def _diffuse_columns(value: ArrayLike | bool | None, size: int) -> Array | None:
 def _over_gaps(F: Array, Qc: Array, gaps: Array) -> tuple[Array, Array, Array]:
     """A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds and Ψ = ∫₀ʰ e^{Fs} ds over gaps h (J,) ≥ 0.
 
-    Van Loan's block exponential overflows over long gaps of stable systems. Here a gap is halved
-    until ‖F‖h ≤ ¼, where Taylor series are exact to rounding, and doubled again: nothing overflows
-    but what grows itself.
+    Van Loan's block exponential overflows over long gaps. Here a gap is halved until ‖F‖h ≤ ¼,
+    where
+    Taylor series are exact to rounding, and doubled again:
 
         A(2h) − I = 2E + E² ,  E = A(h) − I ;   Ψ(2h) = Ψ + AΨ ;   Q(2h) = Q + A Q Aᵀ
     """
@@ -374,11 +369,7 @@ def _stationary(F: Array, Qc: Array) -> Array:
 
 
 def _gaps(times: ArrayLike | None, step: float | None) -> Array:
-    """The gap that follows each reading (K,), or the only one (1,) where all are equal.
-
-    The last reading has no successor: what follows it, for predictions, is `step`, or a gap as long
-    as the one before. Gaps that differ by rounding of the times count as equal.
-    """
+    """The gap that follows each measurement (K,), or the only one (1,) where all are equal."""
     after = None if step is None else as_positive(step, "step")
     if times is None:
         if after is None:
