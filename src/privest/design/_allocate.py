@@ -1,6 +1,5 @@
-"""Designs for independent noise: the best accuracy for a budget, and the least privacy loss.
-
-The Newton method proposes levels; here they are made feasible and certified.
+"""Designs for independent noise: levels that the Newton method proposes, made feasible and
+certified.
 """
 
 from __future__ import annotations
@@ -66,18 +65,19 @@ def allocate(
 
         minimise f(Σ_PPCR(S))   over S ,  Σ_k c_k S_kk ≤ budget ,  S_kk ≤ cap_k
 
-    Symbols: `criterion` "A": tr WΣ, "D": log det Σ, "E": λ_max(W^½ΣW^½), or a vector c (array or
-    {name: coefficient}): cᵀΣc; `weight` W (n, n) or (n,) of A and E. `budget` bounds the sum of all
-    levels weighted by `cost` c (a number, or one for each measurement); inf: the caps alone limit.
-    `groups`: measurements with the same label share a level. `persons`: labels; the levels of one
-    person add up to at most `person_cap`.
-    `shape`: "diagonal": independent noise, any size; assumes measurement noise that is independent.
-    "full": one curator draws all noise jointly, S any matrix; "persons": a full block for each
-    person. These two limit the diagonal of S only, a weaker promise that `summary()` states; up to
-    200 measurements, with the extra `design` (A and c under a budget alone: any number, no extra).
-    Guarantees: `floor` is below the criterion of every admissible level; `gap` says how far.
-    Cost: about ten passes of O(m p²), p ≤ n(n + 1)/2, memory of H. Source: docs/theory.md 8; the
-    dual of `thm:crbound`.
+    `criterion` "A": tr WΣ, "D": log det Σ, "E": λ_max(W^½ΣW^½), or a vector c (array or
+    {name: coefficient}): cᵀΣc; `weight` W (n, n) or (n,) of A and E. `cost` c: a number, or one for
+    each measurement; budget inf: the caps alone limit. `groups`: measurements with the same label
+    share a level. `persons`: labels; the levels of one person add up to at most `person_cap`.
+    `shape`: "diagonal": independent noise, any size; assumes independent measurement noise. "full":
+    one curator draws all noise jointly, S any matrix; "persons": a full block for each person.
+    These
+    two limit the diagonal of S only, a weaker promise that `summary()` states; up to 200
+    measurements,
+    with the extra `design` (A and c under a budget alone: any number, no extra).
+    Guarantees: `floor` is below the criterion of every admissible level. About ten passes of O(m
+    p²),
+    p ≤ n(n + 1)/2. Source: docs/theory.md 8; the dual of `thm:crbound`.
 
     >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
     >>> allocate(model, 3.0).levels.round(4).tolist()  # the most informative has the largest
@@ -125,10 +125,11 @@ def least_loss(
     """The level of least privacy loss at which the criterion is at most `target`.
 
     `target`: a value of the criterion, or wanted standard errors: {name: e}, or n numbers.
-    `loss` "total": Σ c_k S_kk. "largest": max_k c_k s_k; more information never harms, so
-    s_k = min(t/c_k, cap_k) with the one t that meets the target. The rest is as in `allocate`.
-    Raises InfeasibleTarget where no level reaches it, with the reason (below the classical bound,
-    below what the caps allow, hidden) and the nearest value that can be reached.
+    `loss` "total": Σ c_k S_kk. "largest": max_k c_k s_k, with s_k = min(t/c_k, cap_k) at the one t
+    that
+    meets the target. The rest is as in `allocate`. Raises InfeasibleTarget where no level reaches
+    it,
+    with the reason and the nearest value that can be reached.
 
     >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
     >>> least_loss(model, 0.5).levels.round(4).tolist()
@@ -203,7 +204,6 @@ def _least_largest(
 def target_of(
     target: Target, criterion: object, weight: ArrayLike | None, names: tuple[str, ...]
 ) -> tuple[Criterion, float]:
-    """The criterion, and its value that is asked for."""
     if isinstance(target, Mapping) or np.ndim(target) == 1:
         return errors_criterion(target, names), 1.0
     asked = as_criterion(criterion, weight, names)
@@ -219,7 +219,7 @@ def target_of(
 
 
 def limit_value(problem: Problem, criterion: Scaled) -> float:
-    """f at the highest levels that the caps allow; without limits it is the classical bound."""
+    """f at the highest levels that the caps allow; without limits the classical bound."""
     top = problem.ceiling
     endless = np.isinf(problem.per_measurement(top)) & (problem.variance == 0)
     if not endless.any():
@@ -263,7 +263,7 @@ def visible(task: Task) -> Task:
 
 
 def refuse(task: Task, target: float, nearest: float) -> None:
-    """Raise InfeasibleTarget: below the classical bound, below what the limits allow, hidden."""
+    """Raise InfeasibleTarget: below the classical bound, below what the limits allow, or hidden."""
     task = task.whole or task
     problem, criterion, asked = task.problem, task.criterion, task.asked.words
     free = replace(problem, cap=np.full(problem.atoms, np.inf), person=None)
@@ -297,14 +297,13 @@ def refuse(task: Task, target: float, nearest: float) -> None:
 
 
 def _require_feasible(task: Task, target: float, limit: float) -> None:
-    """Raise InfeasibleTarget unless `target` is above the limit by more than rounding."""
     margin = AT_THE_LIMIT * (1.0 if task.criterion.logarithm else abs(limit))
     if not limit + margin < target:
         refuse(task, target, limit)
 
 
 def _equal_level(task: Task, target: float) -> float:
-    """The level t that reaches the target when all have it (within caps): the unit to count in."""
+    """The equal level (within caps) that reaches the target: the unit to count in."""
     problem, scaled = task.problem, task.criterion
     _require_feasible(task, target, limit_value(problem, scaled))
 
@@ -405,7 +404,6 @@ def polished_target(
 
 
 def _meets(problem: Problem, criterion: Scaled, target: float, levels: Array) -> bool:
-    """Whether the criterion is at most the target, to rounding."""
     slack = ROUNDING * (1.0 if criterion.logarithm else abs(target))
     return criterion.value(problem.information(levels)) <= target + slack
 
@@ -522,14 +520,13 @@ def optimality_gap(
 ) -> Allocation:  # fmt: skip
     """How far a given level is from the best: an `Allocation` with its value, floor and gap.
 
-    For a `budget` (default: what the level spends) or a `target`; the limits are as in `allocate`.
-    The floor is of independent noise, holds at ANY level and is tight where the level is best; −inf
-    (0 for a target) where the level proves nothing. The gap is negative where the level spends more
-    than the budget or misses the target. A, c and D need no search. E and several standard errors
-    have a worst case that several directions share: their floor is that of a design of the same
-    problem.
-    Numerics: from a triangular root of the information; its condition number is not squared.
-    Source: docs/theory.md 8.
+    For a `budget` (default: what the level spends) or a `target`; limits as in `allocate`. The
+    floor,
+    of independent noise, holds at ANY level and is tight where the level is best; −inf (0 for a
+    target) where the level proves nothing. The gap is negative where the level spends more than the
+    budget or misses the target. For E and several standard errors the floor is that of a design of
+    the
+    same problem. The condition number of the information is not squared. Source: docs/theory.md 8.
 
     >>> model = LinearModel([[1.0], [1.0]], noise=1.0)
     >>> optimality_gap(model, [1.0, 1.0]).gap < 1e-12  # equal rows: equal levels are best

@@ -31,14 +31,12 @@ class Allocation(Record):
     value       the criterion at this level.
     spent       Σ c_k S_kk; for the least largest loss the largest c_k s_k.
     floor       no admissible level is better: in value for a budget, in what is spent for a target.
-                A proof, whatever found the level.
     gap         how far above the floor this is at most: relative; of log det absolute.
     asked       the budget or the target; `direction`: "budget", "target" or "largest" (loss).
-    equal       the value of equal levels for the same cost (budget), or what equal levels spend for
-                the same accuracy (target).
-    price       −d value/d budget; NaN where the gap is above 1e-4: it is then not known to 1%.
+    equal       the value of equal levels for the same cost (budget), or what they spend for the
+                same accuracy (target).
+    price       −d value/d budget; NaN where the gap is above 1e-4.
     shape       "diagonal": independent noise; "full", "persons": noise drawn jointly.
-    iterations, method: of the search.
     """
 
     levels: Array
@@ -90,7 +88,6 @@ class Allocation(Record):
         return bool(self.gap <= TOLERANCE)
 
     def summary(self) -> str:
-        """The result, its proof, and how the levels are distributed, in words."""
         parts = [_result(self), _comparison(self), _proof(self), _shares(self)]
         if self.shape != "diagonal":
             parts.append(_promise(self))

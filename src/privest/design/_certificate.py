@@ -1,14 +1,13 @@
 """How far from the best any levels are, proved at those levels: the certificate of a design.
 
-A witness G of the criterion (`_criteria`) turns what levels allow into a floor. For q_k = h_kᵀGh_k
-and prices π_g = ν cost_g + ν_P share_g of the levels,
+For a witness G of the criterion, q_k = h_kᵀGh_k and prices π_g = ν cost_g + ν_P share_g of levels,
 
     conj = Σ_g max_{0 ≤ s ≤ u_g} Σ_{k ∈ g} q_k x_k(s) − π_g s
     φ = max qᵀx within the budget B    ≤  ν B + Σ_P ν_P most_P + conj          for EVERY ν, ν_P ≥ 0
     ψ = least cost with qᵀx ≥ r        ≥  (r − Σ_P ν_P most_P − conj)/ν
 
 A single measurement: s = (√(q/π) − 1)/v, clipped to [0, u]. A group: the root of Σ q/(1 + vs)² = π.
-NO feasible levels can be below a floor, whatever found them: a failed search shows as a gap.
+No feasible levels can be below a floor, whatever found them.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Prices:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Levels (g,) that a search proposes, not yet feasible, and the prices that it ended with.
+    """Levels (g,) that a search proposes, not yet feasible, and its prices.
 
     weights  duals of the criterion: w (J,) of `Variances`, V (n, n) of `Least`; None: from levels.
     """
@@ -65,7 +64,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """floor: of the criterion (budget) or of the cost (target); `witness`, `prices`: by which."""
+    """A floor of the criterion (budget) or of the cost (target), and what proves it."""
 
     floor: float
     witness: Witness | None = None
@@ -134,8 +133,9 @@ def conjugate(problem: Problem, q: Array, prices: Array) -> float:
 def _group_conjugate(problem: Problem, q: Array, prices: Array, s: Array) -> float:
     """conj of groups from ANY levels near the best: tangents lie above concave functions.
 
-    With A(s) = Σ q/(1 + vs)² the tangent of Σ qx at s is Σ qvx² + A(s)·t at t: where A(s) ≤ π its
-    best value less πt is Σ qvx², at t = 0, else (A − π)·cap is to be added.
+    With A(s) = Σ q/(1 + vs)² the tangent of Σ qx at s is Σ qvx² + A(s)·t: where A(s) ≤ π its best
+    value
+    less πt is Σ qvx², at t = 0, else (A − π)·cap is added.
     """
     v = problem.variance
     for doubling in range(60):
@@ -170,9 +170,8 @@ def least_cost(problem: Problem, q: Array, needed: float, prices: Prices) -> flo
 
 
 def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
-    """ν_P ≥ 0 that keep every person within the limit when the budget costs `price`, by bisection.
-
-    At a jump (exact measurements) the price above it.
+    """ν_P ≥ 0 that keep every person within the limit when the budget costs `price`, by
+    bisection.
     """
     if problem.person is None:
         return None
@@ -202,10 +201,7 @@ def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
 
 
 def budget_prices(problem: Problem, q: Array, budget: float) -> Prices:
-    """The ν, ν_P at which the bound of φ is least: the best levels for q spend the budget.
-
-    With exact measurements or persons the bound itself is minimised.
-    """
+    """The ν, ν_P at which the bound of φ is least: the best levels for q spend the budget."""
 
     def bound(prices: Prices) -> float:
         return most_worth(problem, q, budget, prices)
@@ -225,7 +221,6 @@ def budget_prices(problem: Problem, q: Array, budget: float) -> Prices:
 
 
 def _highest_price(problem: Problem, q: Array) -> float:
-    """The least price of the budget at which nobody shows anything, a rounding above it."""
     return float((problem.per_atom(q) / problem.cost).max()) * (1 + 8 * EPS)
 
 
@@ -264,7 +259,7 @@ def _best_price(problem: Problem, q: Array, bound: Callable[[Prices], float]) ->
 
 
 def lifted(problem: Problem, q: Array, prices: Prices) -> Prices:
-    """The same with a budget's price at which no exact measurement without cap is worth more."""
+    """With a price of the budget at which no exact measurement without cap is worth more."""
     open_ended = np.isinf(problem.cap)
     if not (problem.exact and open_ended.any()):
         return prices

@@ -1,15 +1,13 @@
 """The criteria that a design makes small, and what bounds each of them from below.
 
-Σ = M⁻¹ is the covariance of the best estimate at the levels (`bounds.bound`):
-
     A  tr WΣ              the mean squared error, weighted
     C  cᵀΣc               the variance of one combination cᵀθ
     D  log det Σ          the volume of the confidence region
     E  λ_max(W^½ΣW^½)     the worst direction
     T  max_j Σ_jj/e_j²    several wanted standard errors: met if ≤ 1
 
-Each is convex and decreasing in the information M. A *witness* is a matrix G = FFᵀ ≥ 0 with which
-<G, M> bounds the criterion from below for EVERY M (docs/theory.md 8):
+Each is convex and decreasing in the information M = Σ⁻¹. A *witness* G = FFᵀ ≥ 0 bounds it from
+below by <G, M>, for every M (docs/theory.md 8):
 
     Variances  (Σ_j w_j tr B_jᵀZ_j)² ≤ max_j tr(B_jᵀM⁻¹B_j) · <Σ w_j Z_jZ_jᵀ, M>     Cauchy-Schwarz
     LogDet     log det M ≤ −log det G + n log(<G, M>/n)        the means of eig(GM), any G > 0
@@ -55,7 +53,6 @@ class Inverse:
 
     @classmethod
     def of_information(cls, M: Array) -> Inverse:
-        """From M ≥ 0 (n, n)."""
         lower, failed = scipy.linalg.lapack.dpotrf(M, lower=1, clean=1)
         size = np.maximum(np.diagonal(M), TINY)
         if not failed and (np.diagonal(lower) ** 2 / size).min() > PIVOT * len(M):
@@ -74,7 +71,6 @@ class Inverse:
 
     @classmethod
     def _of_directions(cls, scale: Array, values: Array, right: Array, least: float) -> Inverse:
-        """From singular values of R/scale, and its right vectors in rows."""
         kept = values > least * values.max()
         return cls(right[kept] / values[kept, None] / scale, (right[~kept] / scale).T, scale)
 
@@ -180,7 +176,6 @@ class Scaled(ABC):
     offset = 0.0
 
     def value(self, M: Array) -> float:
-        """f(M); inf where it does not exist."""
         return self.value_of(Inverse.of_information(M))
 
     def witness(self, M: Array, weights: Array | None = None) -> Witness | None:
@@ -189,7 +184,7 @@ class Scaled(ABC):
 
     @abstractmethod
     def value_of(self, inverse: Inverse) -> float:
-        """f from M⁻¹."""
+        """f from M⁻¹; inf where it does not exist."""
 
     @abstractmethod
     def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
@@ -200,7 +195,6 @@ class Scaled(ABC):
         raise NotImplementedError  # of `Least` there are none: it is an order of matrices
 
     def near(self, M: Array, duals: Array, size: float) -> Local:
-        """The g_j near M, for duals (J,)."""
         raise NotImplementedError
 
     @abstractmethod
@@ -261,7 +255,6 @@ class Variances(Scaled):
         return np.asarray(np.bincount(self.owner, np.sum(half**2, axis=0)))
 
     def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
-        """`weights` w (J,); without them all on the largest."""
         half = inverse.times(self.columns)
         if half is None:
             return None
@@ -277,8 +270,7 @@ class Variances(Scaled):
     def near(self, M: Array, duals: Array, size: float) -> Local:
         """With L⁻¹B = Q diag(s) Vᵀ, ω = (s g)² and d_ij = w_iᵀDw_j:
 
-        −∇²g[D, D] = 2(Σ ω_i d_ii² + Σ_{i<j} (ω_i + ω_j) d_ij² − (Σ ω_i d_ii)²/Σω); the last term
-        takes the direction √ω out of the d_ii.
+        −∇²g[D, D] = 2(Σ ω_i d_ii² + Σ_{i<j} (ω_i + ω_j) d_ij² − (Σ ω_i d_ii)²/Σω).
         """
         lower = np.linalg.cholesky(M)
         back = _forward(lower, np.eye(len(M))).T
@@ -331,11 +323,9 @@ class LogDet(Scaled):
         return 2.0 * float(np.linalg.slogdet(inverse.root)[1])
 
     def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
-        """G = M⁻¹."""
         return None if inverse.hidden.shape[1] else self.of(inverse.root.T)
 
     def of(self, F: Array) -> Witness | None:
-        """The witness G = FFᵀ."""
         if F.shape[0] != F.shape[1]:
             return None
         sign, size = np.linalg.slogdet(F)
@@ -358,7 +348,6 @@ class LogDet(Scaled):
         return True
 
     def per_unit(self, witness: Witness, value: float) -> float:
-        """d/dt of n log t at the optimum t = n e^((strength − f)/n)."""
         return float(np.exp((value - witness.strength) / len(witness.factor)))
 
 
@@ -377,7 +366,7 @@ class Least(Scaled):
         return np.inf if half is None else float(np.linalg.norm(half, 2)) ** 2
 
     def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
-        """`weights` V (n, n) ≥ 0; without it the eigenvector of the worst direction."""
+        """By V = `weights` (n, n) ≥ 0, or by the eigenvector of the worst direction."""
         if weights is not None:
             values, vectors = np.linalg.eigh((weights + weights.T) / 2)
             return self.of(vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -388,7 +377,6 @@ class Least(Scaled):
         return self.of(inverse.root.T @ worst)
 
     def of(self, F: Array) -> Witness | None:
-        """The witness V = FFᵀ."""
         strength = float(np.sum((self.root.T @ F) ** 2))
         return Witness(F, strength) if strength > 0 else None
 
@@ -422,7 +410,6 @@ class Criterion:
         return Variances(columns, owner)
 
     def amount(self, value: float) -> float:
-        """A value of the criterion, as `words` speaks of it."""
         return float(np.sqrt(value)) if self.symbol == "T" else value
 
 
@@ -434,7 +421,6 @@ WORDS = {
 
 
 def as_criterion(given: object, weight: ArrayLike | None, names: tuple[str, ...]) -> Criterion:
-    """The criterion of "A", "D", "E" or a vector c ({name: coefficient}); `weight` of A and E."""
     n = len(names)
     if not isinstance(given, str) and weight is not None:
         raise InvalidInput("weight is for the criteria 'A' and 'E'.")
@@ -481,7 +467,7 @@ def _index_of(name: str | int, names: tuple[str, ...]) -> int:
 
 
 def errors_criterion(target: object, names: tuple[str, ...]) -> Criterion:
-    """max_j Σ_jj/e_j² for wanted standard errors e_j: all are met where it is at most 1."""
+    """max_j Σ_jj/e_j² for wanted standard errors e_j."""
     wanted = as_errors(target, names)
     columns = np.zeros((len(names), len(wanted)))
     for column, (j, error) in enumerate(wanted.items()):
@@ -498,7 +484,7 @@ def solved(triangle: Array, right: Array) -> Array:
 
 
 def weight_factor(weight: ArrayLike | None, n: int) -> Array:
-    """B (n, r) with W = BBᵀ, W (n, n) or its diagonal (n,); the identity for no weight."""
+    """B (n, r) with W = BBᵀ, W (n, n) or its diagonal (n,)."""
     if weight is None:
         return np.eye(n)
     given = as_array(weight, "the weight", ndim=(1, 2))

@@ -1,16 +1,17 @@
 """Full S: noise drawn jointly, under a budget, caps and persons' traces; with a proof.
 
-One curator ("full": one matrix for all measurements), or one block for each person ("persons": each
-draws the noise of their own measurements jointly). S = LLᵀ: released is Lᵀy + N(0, I). A and C
-under a budget alone have a closed form, the rest is a semidefinite program.
+One matrix for all measurements ("full"), or one block for each person ("persons"). S = LLᵀ:
+released
+is Lᵀy + N(0, I). A and C under a budget alone have a closed form, the rest is a semidefinite
+program.
 
 The floor trusts neither. PI(S) = HᵀX(S)H, X = (S⁻¹ + Σ)⁻¹, is a parallel sum, so for all Z and t
 
     <ZZᵀ, PI(S)>  ≤  tr tᵀΣt + <EEᵀ, S> ,   E = HZ − Σt        (equality at t = X(S)HZ).
 
-If diag(p) ≥ EEᵀ then <EEᵀ, S> ≤ Σ p_k S_kk: prices p turn caps, budgets and persons' traces into
-one number, the ceiling of <ZZᵀ, PI>, and a witness turns that into a floor. diag(p) ≥ EEᵀ is an
-eigenvalue of a q×q matrix, λmax(Eᵀdiag(1/p)E) ≤ 1. What rounding may do to E is added.
+If diag(p) ≥ EEᵀ, that is λmax(Eᵀdiag(1/p)E) ≤ 1, then <EEᵀ, S> ≤ Σ p_k S_kk: prices p turn limits
+into a ceiling of <ZZᵀ, PI>, and a witness turns that into a floor. What rounding may do to E is
+added.
 """
 
 from __future__ import annotations
@@ -74,7 +75,6 @@ class Tangent:
         """(κ, x) with κ·diag(p) + diag(x) ≥ EEᵀ, block by block of S, rounding of E included.
 
         (E+δ)(E+δ)ᵀ ≤ (1+a)EEᵀ + (1+1/a)δδᵀ and δδᵀ ≤ diag(|δ_k| Σ|δ_j|), for any a > 0.
-        κ is infinite where a measurement has no price and E is not zero there.
         """
         largest, extra = 0.0, np.zeros(len(prices))
         for part in blocks:
@@ -98,7 +98,7 @@ class Tangent:
 class FullProblem:
     """A model and a criterion in coordinates Rθ, R = `triangle`, with the limits of S.
 
-    R is the root of PI at independent levels `unit`. `model` has the measurements `shown` of the
+    R is the root of PI at independent levels `unit`; `model` has the measurements `shown` of the
     `whole` model, those whose cap is above 0.
     """
 
@@ -135,23 +135,17 @@ class FullProblem:
         return ScoreProgram(self.rows, self.sigma, self.limits, self.unit)
 
     def value_of(self, level: PSD) -> float:
-        """The criterion without its offset, by the kernel of the bounds, from a root of PI."""
         root = private_root(self.rows, level, self.sigma)
         return self.criterion.value_of(Inverse.of_triangle(root.triangle))
 
     def value(self, factor: Array) -> float:
-        """The same at S = LLᵀ."""
         return self.value_of(joint_level(factor))
 
     def equal_value(self, level: float) -> float:
-        """The same at independent levels that are all equal, within the limits."""
         return self.value_of(Diagonal(self.limits.unit(np.full(len(self.rows), level))))
 
     def ceilings(self, found: Proposal) -> Iterator[tuple[Witness, float, float]]:
-        """(witness, r, ν) with <ZZᵀ, PI(S)> ≤ r + ν Σ c_kS_kk for every S within the limits.
-
-        At the prices of a search, and with a little more on each: times κ, and what rounding asks.
-        """
+        """(witness, r, ν) with <ZZᵀ, PI(S)> ≤ r + ν Σ c_kS_kk for every S within the limits."""
         if found.witness is None:
             return
         prices, limits, up = found.prices, self.limits, 1.0 + rounding(len(self.rows))
@@ -179,7 +173,7 @@ def times(matrix: PSD, right: Array) -> Array:
 
 
 def joint_level(factor: Array) -> PSD:
-    """S = LLᵀ (m, m) that keeps its factor: z̃ = Lᵀy + e has r ≤ m coordinates."""
+    """S = LLᵀ (m, m) that keeps its factor."""
     m = len(factor)
     lower = np.zeros((m, m))
     lower[:, : factor.shape[1]] = factor
@@ -204,7 +198,6 @@ def level_of(factor: Array, blocks: list[Index]) -> PSD:
 def full_problem(
     model: LinearModel, asked: Criterion, shape: str, given: Constraints
 ) -> FullProblem:
-    """The problem of a full S, checked; levels are counted in units of 1/cost."""
     if given.group is not None:
         raise InvalidInput("a full S has no groups that share a level: leave groups out.")
     if given.person is None and shape == "persons":
@@ -232,7 +225,6 @@ def full_problem(
 def full_budget(
     model: LinearModel, budget: float, asked: Criterion, shape: str, given: Constraints
 ) -> Allocation:
-    """`allocate` over full matrices."""
     problem = full_problem(model, asked, shape, given)
     share = budget / (len(problem.shown) * problem.limits.cost)
     problem = replace(problem, unit=problem.limits.unit(share))
@@ -240,7 +232,6 @@ def full_budget(
 
 
 def _best(problem: FullProblem, budget: float, tolerance: float) -> Allocation:
-    """The least criterion for a budget, by the closed form or by the program."""
     found, criterion = closed_form(problem, budget), problem.criterion
     if found is None:
         found = problem.program().least_criterion(criterion, budget, tolerance)
@@ -256,7 +247,6 @@ def _best(problem: FullProblem, budget: float, tolerance: float) -> Allocation:
 def full_target(
     model: LinearModel, target: float, asked: Criterion, shape: str, given: Constraints
 ) -> Allocation:
-    """`least_loss` over full matrices."""
     first = full_problem(model, asked, shape, given)
     limits, wanted = first.limits, target - first.criterion.offset
     _require_classical(first, wanted)
@@ -303,10 +293,7 @@ def _closest(attempt: Callable[[float], Allocation]) -> Allocation:
 
 
 def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
-    """A and C under a budget alone: the best linear release (docs/theory.md 3); else None.
-
-    Costs are units of measurements: with y_k/√c_k for y_k the cost is the trace.
-    """
+    """A and C under a budget alone: the best linear release (docs/theory.md 3); else None."""
     asked, limits = problem.asked, problem.limits
     if limits.limited or len(limits.blocks) > 1 or asked.symbol not in "AC":
         return None
@@ -334,7 +321,6 @@ def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
 
 
 def _require_classical(problem: FullProblem, wanted: float) -> None:
-    """Raise InfeasibleTarget where not even the measurements themselves are good enough."""
     covariance = problem.triangle @ classical_bound(problem.model) @ problem.triangle.T
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
@@ -374,7 +360,6 @@ def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Arr
 
 
 def _proposed(problem: FullProblem, wanted: float, tolerance: float) -> Proposal | None:
-    """A proposal for the target; None where the solver says that there is none."""
     size = float(problem.limits.cost @ problem.unit)
     if closed_form(problem, size) is None:
         return problem.program().least_cost(problem.criterion, wanted, size, tolerance)
@@ -387,7 +372,7 @@ def _proposed(problem: FullProblem, wanted: float, tolerance: float) -> Proposal
 
 
 def _refuse(problem: FullProblem, wanted: float) -> NoReturn:
-    """Raise InfeasibleTarget with the best that the limits allow, itself a design, and proved."""
+    """Raise InfeasibleTarget with the best that the limits allow, itself a design."""
     limits, offset = problem.limits, problem.criterion.offset
     most = limits.unit(np.full(len(limits.cost), np.inf))
     if not np.isfinite(most).all():
@@ -434,7 +419,6 @@ def _answer(
 
 
 def _equal_spent(problem: FullProblem, value: float) -> float:
-    """The cost of equal levels for the same accuracy; inf where the limits do not allow them."""
     top = 1e9 / max(float(problem.sigma.diagonal().max()), 1e-9)
     if problem.equal_value(top) > value:
         return np.inf

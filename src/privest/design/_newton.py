@@ -3,15 +3,13 @@
     budget:  maximise mass·t   over levels e and t with  g_j(M(e)) ≥ t ,  Σ e ≤ budget
     target:  minimise Σ e      over levels e       with  g_j(M(e)) ≥ t  for the t of the target
 
-with 0 ≤ e ≤ cap and persons' limits in both. The accuracy g_j = 1/f_j grows like M, and is linear
-along rays, so that Newton's method sees little but the constraints:
+with 0 ≤ e ≤ cap and persons' limits in both. The accuracy g_j = 1/f_j grows like M:
 
     Variances  g = 1/tr(BᵀM⁻¹B)        LogDet  g = (det M)^(1/n)        Least  M ≥ tW, a matrix
 
-Slacks and duals stay > 0; what the constraints lack shrinks with their products (Mehrotra's
-predictor and corrector). The curvature of all g_j is a sum of squares of *features* of the rows
-(`_criteria`). A step costs O(K p²) for p features, which are made in blocks and never stored:
-memory is that of the rows. Ten steps as a rule; each point is judged by its certificate.
+Mehrotra's predictor and corrector. The curvature of all g_j is a sum of squares of *features* of
+the
+rows (`_criteria`). A step costs O(K p²) for p features, which are made in blocks and never stored.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class Atoms:
 
     @classmethod
     def of(cls, problem: Problem, unit: float, budget: float = np.inf) -> Atoms:
-        """`unit`: what an atom spends on average, about. Caps beyond the budget are none."""
+        """`unit`: what an atom spends on average, about."""
         size = problem.per_atom(np.abs(problem.rows).max(axis=1))
         kept = np.flatnonzero((problem.ceiling > 0) & (size > 0))
         people = begin = np.zeros(0, dtype=np.intp)
@@ -106,11 +104,9 @@ class Atoms:
         return np.repeat(values, np.diff(self.first, append=len(self.rows)))
 
     def per_person(self, values: Array) -> Array:
-        """(p,) from (g,): sums weighted by the shares."""
         return np.add.reduceat(values * self.share, self.begin)
 
     def to_atoms(self, values: Array) -> Array:
-        """(g,) from (p,): what it is for each atom, times its share."""
         return np.repeat(values, np.diff(self.begin, append=self.number)) * self.share
 
     def precisions(self, e: Array) -> tuple[Array, Array, Array]:
@@ -178,7 +174,6 @@ class Pair:
         return Pair(self.slack + primal * move[0], self.dual + dual * move[1], self.weight)
 
     def rooms(self, move: Move) -> tuple[float, float]:
-        """How far the slacks can go, and the duals."""
         return _room(self.slack, move[0]), _room(self.dual, move[1])
 
     def cross(self, move: Move) -> Array:
@@ -225,7 +220,6 @@ class MatrixPair:
         return self.weight * len(self.slack)
 
     def towards(self, mu: float, cross: Array | float) -> Array:
-        """μI − Ω, less what Newton's method neglects."""
         return np.asarray(np.diag(self.weight * mu - self.omega) - cross)
 
     def moved(self, move: Move, primal: float, dual: float) -> MatrixPair:
@@ -274,7 +268,6 @@ class Curves:
         self.border = np.concatenate([-np.ones(len(pair.slack)), np.zeros(rest)])
 
     def infeasible(self, other: Curves) -> float:
-        """The missing slack, at the prices of `other`."""
         return float(other.pair.dual @ np.abs(self.lack))
 
     def right(self, mu: float, cross: Array | float) -> tuple[Array | None, Array, float]:
@@ -284,7 +277,6 @@ class Curves:
         return None, right, self.missing
 
     def move(self, solved: Array, mu: float, cross: Array | float) -> Move:
-        """The step, from the solution (c,) of the linear system."""
         pair, dual = self.pair, solved[: len(self.lack)]
         return pair.wanted(mu, cross) - pair.slack - pair.slack / pair.dual * dual, dual
 
@@ -306,7 +298,7 @@ class Order:
         self.border = self.features.of_sum(self.seen)
 
     def infeasible(self, other: Order) -> float:
-        """Σ |r_ij| √(ω_iω_j), r seen through T: weighted by the dual, like the products."""
+        """Σ |r_ij| √(ω_iω_j), r seen through T: weighted by the dual."""
         root = other.basis * np.sqrt(other.pair.omega)
         return float(np.abs(root.T @ self.lack @ root).sum())
 
@@ -343,7 +335,7 @@ class System:
              −bᵀz         = τ          (where t is free)
         Aᵀds − F dπ       = σ          (persons; A has one entry in each row)
 
-    ds is eliminated (D is diagonal), then dπ (AᵀD⁻¹A is diagonal), which leaves z and dt.
+    ds and dπ are eliminated (D and AᵀD⁻¹A are diagonal), which leaves z and dt.
     """
 
     def __init__(self, here: Iterate) -> None:
@@ -438,7 +430,6 @@ class System:
     def _left(
         self, step: Step, r: Array, rho: Array, tau: float, sigma: Array
     ) -> tuple[Array, Array, float, Array]:
-        """The residual of the right sides after a step."""
         r = r - self.diagonal * step.atoms - self._times(step.solved)
         rho = rho - self._transposed(step.atoms) + self.corner * step.solved
         if self.border is not None:
@@ -479,7 +470,7 @@ class Moves(NamedTuple):
 class Iterate:
     """A point with its slacks and duals, and what the next step needs to know there.
 
-    pairs: "accuracy", "lower" (e ≥ 0), "upper" (e ≤ cap, of the capped ones), "budget", "persons".
+    pairs: "accuracy", "lower" (e ≥ 0), "upper" (e ≤ cap), "budget", "persons".
     """
 
     def __init__(
@@ -512,7 +503,6 @@ class Iterate:
         return (self.gap + self.infeasible(self)) / max(float(objective), 1e-300)
 
     def limits(self, duals: dict[str, Array]) -> Array:
-        """The part of each atom's price that the duals of levels and persons add."""
         total = -duals["lower"]
         if "upper" in duals:
             total[self.atoms.capped] += duals["upper"]
@@ -527,7 +517,7 @@ class Iterate:
         return found if self.budget is None else found + abs(self.accuracy.missing * other.t)
 
     def direction(self, system: System, mu: float, cross: Cross | None = None) -> Moves:
-        """Towards products of weight·μ less `cross`, what Newton's method is to allow for."""
+        """Towards products of weight·μ less `cross`."""
         pairs, atoms = self.pairs, self.atoms
         cross = dict.fromkeys(self.every, 0.0) if cross is None else cross
         still: dict[str, Array] = {
@@ -553,12 +543,10 @@ class Iterate:
         return Moves(step.goal, moves)
 
     def _short(self, name: str, mu: float, cross: Cross) -> Array:
-        """The right side of a single constraint: its slack, less what it should be."""
         pair = self.pairs[name]
         return np.asarray(pair.slack - pair.wanted(mu, cross[name]))
 
     def _slack_move(self, name: str, ds: Array) -> Array:
-        """The step of the slacks for a step of the levels."""
         if name == "lower":
             return ds
         if name == "upper":
@@ -566,12 +554,10 @@ class Iterate:
         return -ds.sum(keepdims=True) if name == "budget" else -self.atoms.per_person(ds)
 
     def rooms(self, moves: Moves) -> tuple[float, float]:
-        """How far all slacks can go, and all duals."""
         every = [pair.rooms(moves.pairs[name]) for name, pair in self.every.items()]
         return min(primal for primal, _ in every), min(dual for _, dual in every)
 
     def moved(self, moves: Moves, primal: float, dual: float) -> Iterate | None:
-        """The point after a step; None where it does not exist."""
         try:
             pairs = {
                 name: pair.moved(moves.pairs[name], primal, dual)
@@ -673,14 +659,12 @@ class Search:
     spare: int = 2  # steps for a better proof once this one is good enough
 
     def good(self, here: Iterate) -> bool:
-        """Look at an iterate, and say whether it is good enough."""
         self.steps += 1
         if self.best is not None and here.distance > LOOK * self.tol:
             return False
         return self.look(here)
 
     def look(self, here: Iterate) -> bool:
-        """Keep the point if its certificate is better."""
         point = self._point(here)
         gap = self._gap(point)
         if self.best is None or gap < self.gap or np.isinf(self.gap):  # inf: the latest is nearest

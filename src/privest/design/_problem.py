@@ -2,9 +2,8 @@
 
     minimise  f(M) ,  M = Σ_k x_k h_kh_kᵀ ,  x_k = s_k/(1 + v_k s_k)
 
-over levels s ≥ 0. M is the information that the release carries about θ; x_k is concave in s_k, so
-that every criterion f that is convex and decreasing in M is convex in s. An *atom* is one free
-level: of one measurement, or of a group of measurements that share it.
+over levels s ≥ 0; convex in s for every criterion f that is convex and decreasing in M. An *atom*
+is one free level: of one measurement, or of a group that shares it.
 """
 
 from __future__ import annotations
@@ -55,12 +54,9 @@ class Problem:
 
     rows      (m, n): HR⁻¹, RᵀR = Hᵀdiag(1/c)H/m, times the root of the unit of levels.
     variance  (m,): v_k ≥ 0 of the noise of each measurement, in the unit of levels.
-    cost      (g,): a level s_g of atom g costs cost_g·s_g of the budget; > 0.
-    cap       (g,): s_g ≤ cap_g; inf for none.
-    atom      (m,): the atom of each measurement; None: each is an atom of its own (g = m).
-    person    (g,): the person of each atom, 0 … p − 1, where persons have limits,
-    share     (g,): what a level of the atom counts for the person,
-    most      (p,): Σ_{g ∈ P} share_g s_g ≤ most_P. Without persons all three are empty.
+    cost, cap (g,): a level s_g ≤ cap_g of atom g costs cost_g·s_g of the budget.
+    atom      (m,): the atom of each measurement; None: each is its own (g = m).
+    person, share (g,), most (p,): Σ_{g ∈ P} share_g s_g ≤ most_P; empty without persons.
     """
 
     rows: Array
@@ -86,11 +82,9 @@ class Problem:
 
     @cached_property
     def exact(self) -> bool:
-        """Whether some measurement has no noise: v_k = 0."""
         return bool((self.variance == 0).any())
 
     def per_measurement(self, levels: Array) -> Array:
-        """(m,) from (g,): the level of the atom of each measurement."""
         return levels if self.atom is None else levels[self.atom]
 
     def per_atom(self, values: Array) -> Array:
@@ -104,7 +98,7 @@ class Problem:
         return np.asarray(np.bincount(self.person, self.share * levels, len(self.most)), float)  # type: ignore[arg-type]
 
     def precisions(self, levels: Array) -> Array:
-        """x (m,): s/(1 + vs), with 1/v for a level without end."""
+        """x (m,) = s/(1 + vs)."""
         s = self.per_measurement(levels)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(np.isinf(s), 1.0 / self.variance, s / (1.0 + self.variance * s))
@@ -118,7 +112,7 @@ class Problem:
         return gram(self.rows, weights)
 
     def squares(self, factor: Array) -> Array:
-        """q (m,): h_kᵀGh_k for G = FFᵀ, from the factor F (n, r)."""
+        """q (m,): h_kᵀGh_k for G = FFᵀ."""
         q = np.empty(self.measurements)
         for part in passes(self.measurements):
             block = self.rows[part] @ factor
@@ -126,7 +120,6 @@ class Problem:
         return q
 
     def spent(self, levels: Array) -> float:
-        """Σ_g cost_g s_g."""
         return float(self.cost @ levels)
 
     def feasible(self, levels: Array) -> Array:
@@ -179,7 +172,7 @@ class Problem:
         return min(float(dearest @ self.most), whole)
 
     def in_units(self, unit: float) -> Problem:
-        """The same problem with levels counted in multiples of `unit`; costs stay per level."""
+        """With levels counted in multiples of `unit`; costs stay per level."""
         return replace(
             self,
             rows=self.rows * np.sqrt(unit),
@@ -194,7 +187,7 @@ class Problem:
 class Task:
     """A problem with its criterion in scaled coordinates, and the way back to the user's.
 
-    unit      of levels; `stated`: the problem in the user's unit.
+    stated    the problem in the user's unit; `unit` of levels.
     whole     the task in all directions, where caps of 0 leave fewer to see.
     """
 
@@ -207,7 +200,6 @@ class Task:
     whole: Task | None = None
 
     def in_units(self, unit: float) -> Task:
-        """With levels counted in multiples of `unit`."""
         return replace(self, problem=self.problem.in_units(unit), unit=self.unit * unit)
 
     def levels(self, found: Array, budget: float = np.inf) -> Array:
@@ -226,8 +218,8 @@ class Task:
 class Constraints:
     """The limits of levels that a user states, checked, one entry for each measurement.
 
-    cost (m,), cap (m,); group (m,): equal numbers share a level; person (m,): the levels of one
-    person add up to at most `person_cap`. None: no groups, no persons.
+    group (m,): equal numbers share a level; person (m,): the levels of one person add up to at most
+    `person_cap`.
     """
 
     cost: Array
@@ -265,7 +257,6 @@ class Constraints:
 
 
 def linear(model: LinearModel) -> LinearModel:
-    """The model, checked: linear, and its numbers in range."""
     if not isinstance(model, LinearModel):
         raise InvalidInput(
             f"model must be a LinearModel (of a nonlinear one: model.at(theta)); received "
@@ -275,7 +266,6 @@ def linear(model: LinearModel) -> LinearModel:
 
 
 def task_of(model: LinearModel, criterion: Criterion, limits: Constraints) -> Task:
-    """The problem of a design, scaled."""
     sigma = model.inverse_information
     if sigma.pointwise is None:
         raise InvalidInput(
@@ -310,7 +300,6 @@ def _estimable(model: LinearModel, criterion: Criterion) -> tuple[LinearModel, C
 
 
 def per_measurement(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Array:
-    """One number for all measurements or one for each; > 0, or ≥ 0 with inf for "no limit"."""
     values = as_array(given, name, ndim=(0, 1), infinite=not least_open)
     if values.ndim == 1 and len(values) != m:
         raise InvalidInput(
@@ -348,7 +337,6 @@ def labels_of(labels: Labels, m: int, what: str) -> Index:
 
 
 def _with_atoms(problem: Problem, limits: Constraints) -> Problem:
-    """The problem with groups that share a level, and persons with a limit."""
     if limits.group is not None:
         problem = _shared(problem, limits.group)
     if limits.person is None:
@@ -359,7 +347,6 @@ def _with_atoms(problem: Problem, limits: Constraints) -> Problem:
 
 
 def _shared(problem: Problem, atom: Index) -> Problem:
-    """Measurements of an atom share a level, and each of them is paid for."""
     g = int(atom.max()) + 1
     limit = np.full(g, np.inf)
     np.minimum.at(limit, atom, problem.cap)
@@ -368,7 +355,6 @@ def _shared(problem: Problem, atom: Index) -> Problem:
 
 
 def _limited(problem: Problem, whose: Index, most: float) -> Problem:
-    """With Σ s_k of every person at most `most`."""
     count = problem.per_atom(np.ones(problem.measurements))
     person = whose
     if problem.atom is not None:

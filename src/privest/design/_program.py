@@ -1,16 +1,13 @@
 """Full S, small: one semidefinite program in what the best estimate reads (CVXPY and Clarabel).
 
-Not S but the score u = Yy + noise of covariance N (n, n) is the variable: Y (n, m), P = YH the
-information that it carries. With a block of S for each b (one block: all measurements together)
+The variable is the score u = Yy + noise of covariance N (n, n): Y (n, m), P = YH the information
+that it carries. With a block of S for each b (one block: all measurements together)
 
     YΣYᵀ + Σ_b N_b ≤ P ,   [[N_b, Y_k], [Y_kᵀ, s_k]] ≥ 0  for every k of b ,   s_k = S_kk :
 
 then S_b = Y_bᵀN_b⁺Y_b has this diagonal and information ≥ P, and every S gives such Y = HᵀX and N.
-The matrices have n + 1 rows, not m; the rank is at most n; Σ and S may be singular; and P is
-linear, so that every criterion is what it is in M. The level unit and the coordinates of θ are
-chosen so that all numbers are near one: without it the solver loses four digits.
-
-What comes out is a proposal: `_full` makes it feasible, values and certifies it.
+The matrices have n + 1 rows, not m; Σ and S may be singular. Units are such that all numbers are
+near one: else the solver loses four digits. What comes out `_full` makes feasible and certifies.
 """
 
 from __future__ import annotations
@@ -38,10 +35,7 @@ NO_WEIGHT = 1e-10  # of the largest eigenvalue of ZZᵀ
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Σ c_k S_kk is the cost; S_kk ≤ u_k (∞ allowed); Σ_{k∈P} S_kk ≤ b_P; S block by block.
-
-    person (m,): 0 … p − 1, or None.
-    """
+    """Σ c_k S_kk is the cost; S_kk ≤ u_k (∞ allowed); Σ_{k∈P} S_kk ≤ b_P; S block by block."""
 
     cost: Array
     caps: Array
@@ -59,7 +53,6 @@ class Limits:
         return float(self.cost @ (factor**2).sum(axis=1))
 
     def unit(self, levels: Array) -> Array:
-        """Levels to count in: those given, within the limits."""
         unit = np.minimum(levels, self.caps)
         if self.person is not None and self.most is not None:
             count = np.bincount(self.person, minlength=len(self.most))
@@ -116,7 +109,6 @@ class Proposal:
 
 
 def cvxpy_or_error() -> Any:  # noqa: ANN401 - a module without types
-    """CVXPY with Clarabel, or how to get them."""
     try:
         import clarabel  # noqa: F401
         import cvxpy
@@ -129,11 +121,7 @@ def cvxpy_or_error() -> Any:  # noqa: ANN401 - a module without types
 
 
 class ScoreProgram:
-    """The variables and constraints above, in units where a level of `unit` (m,) is one.
-
-    rows (m, n) are coordinates of θ in which Σ x_k h_kh_kᵀ is near the identity for
-    x = unit/(1 + σ²·unit).
-    """
+    """The variables and constraints above, in units where a level of `unit` (m,) is one."""
 
     def __init__(self, rows: Array, covariance: PSD, limits: Limits, unit: Array) -> None:
         self.cp = cp = cvxpy_or_error()
@@ -237,7 +225,7 @@ class ScoreProgram:
         )  # fmt: skip
 
     def _solved(self, objective: Any, constraints: list[Any], tolerance: float) -> bool:  # noqa: ANN401
-        """Whether there is a solution (how good: the certificate says); False: infeasible."""
+        """Whether there is a solution; False: infeasible."""
         cp = self.cp
         problem = cp.Problem(objective, [*self.constraints, *constraints])
         try:
@@ -282,8 +270,8 @@ class ScoreProgram:
         """Z and t from the dual matrices.
 
         With G = KKᵀ of the order YΣYᵀ + ΣN ≤ P, Λ of P = YH, C of a sampling part and c_k of a
-        measurement, what the solver solved is −½ΛHᵀ = CFᵀ + c and Σ_k c_kc_kᵀ/p_k ≤ G. Times K⁺ it
-        reads HZ = Σt + E and Σ_k E_kE_kᵀ/p_k ≤ I, with Z = ½ΛᵀK⁺ᵀ and Fᵀt = −CᵀK⁺ᵀ.
+        measurement, the solver solved −½ΛHᵀ = CFᵀ + c and Σ_k c_kc_kᵀ/p_k ≤ G. Times K⁺ it reads
+        HZ = Σt + E and Σ_k E_kE_kᵀ/p_k ≤ I, with Z = ½ΛᵀK⁺ᵀ and Fᵀt = −CᵀK⁺ᵀ.
         """
         values, vectors = np.linalg.eigh(np.asarray(self.order.dual_value))
         kept = values > NO_WEIGHT * values[-1]

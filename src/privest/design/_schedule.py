@@ -2,13 +2,12 @@
 
     F(x) = Σ_k g_k tr BᵀPI_k⁻¹B ,   PI_k = Σ_{j ≤ k} x_j h_jh_jᵀ
 
-is convex in x and of degree −1. Its slopes are q_j = h_jᵀ(Σ_{k ≥ j} g_k Z_kZ_kᵀ)h_j, Z_k = PI_k⁻¹B,
-and by Cauchy-Schwarz, at any x,
+is convex in x. Its slopes are q_j = h_jᵀ(Σ_{k ≥ j} g_k Z_kZ_kᵀ)h_j, Z_k = PI_k⁻¹B, and by
+Cauchy-Schwarz, at any x,
 
     F(x') Σ_j q_j x'_j ≥ (Σ_k g_k tr BᵀZ_k)² = F(x)²   for every x' ,
 
-so that F² over the largest qᵀx within the budget is a floor (`_certificate`). The levels that
-attain it are where a search goes next, with Newton steps where it is slow.
+so that F² over the largest qᵀx within the budget is a floor (`_certificate`).
 """
 
 from __future__ import annotations
@@ -46,12 +45,13 @@ def schedule(
 
         minimise Σ_k g_k tr WΣ_k   over s ≥ 0 ,  Σ_k c_k s_k ≤ budget ,  s_k ≤ cap_k
 
-    Symbols: the measurements of `model` come one after the other; Σ_k is the covariance of the best
-    estimate from the releases up to k. `estimates` g: "every": all count alike, from the first that
-    exists; a number γ in (0, 1): each counts γ times the one before; (m,) numbers ≥ 0. `weight` W,
-    `cost` and `cap` as for `allocate`, which is best for the final estimate alone.
-    Assumes independent noise, and releases of one measurement each (U = 0).
-    Guarantees: `floor` is below the value of every admissible choice. Memory m n².
+    The measurements of `model` come one after the other; Σ_k is the covariance of the best estimate
+    from the releases up to k. `estimates` g: "every": all count alike, from the first that exists;
+    a
+    number γ in (0, 1): each counts γ times the one before; (m,) numbers ≥ 0. `weight` W, `cost` and
+    `cap` as for `allocate`, which is best for the final estimate alone. Assumes independent noise,
+    and
+    releases of one measurement each (U = 0). Memory m n².
 
     >>> found = schedule(LinearModel(np.ones((50, 1)), noise=1.0), 50.0)
     >>> found.levels[:3].round(2).tolist(), bool(found.levels[-1] == 0)  # early ones serve all
@@ -90,7 +90,7 @@ def schedule(
 
 
 def first_estimate(matrix: Array, usable: Flags) -> int:
-    """The first measurement after which θ is identifiable; all of them determine it."""
+    """The first measurement after which θ is identifiable."""
     low, high = -1, len(matrix) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -126,11 +126,8 @@ def as_worth(estimates: ArrayLike | str, m: int, first: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Measurements in the order of time, and the weights of their estimates.
-
-    problem  rows (m, n), variances, costs, caps; every measurement its own level.
-    root     B (n, r) with W = BBᵀ, in the coordinates of the rows.
-    worth    g (m,) ≥ 0: the weight of the estimate after each measurement.
+    """Measurements in the order of time, B (n, r) with W = BBᵀ, and the weights g (m,) of their
+    estimates.
     """
 
     problem: Problem
@@ -219,9 +216,8 @@ class Found:
 
 
 def solve(course: Course, budget: float) -> Found:
-    """Towards the best levels for the slopes, from equal ones; with Newton steps where it is slow.
-
-    That is where levels are far below 1/v, and few measurements show anything.
+    """Towards the best levels for the slopes, from equal ones; with Newton steps where it is
+    slow.
     """
     problem = course.problem
     levels = problem.within(np.ones(problem.measurements), budget)
@@ -263,10 +259,7 @@ def _vertex(problem: Problem, q: Array, prices: Prices, budget: float) -> Array:
 
 
 def newton_steps(course: Course, budget: float, levels: Array, q: Array, prices: Array) -> Array:
-    """Newton's method in the levels that are not zero nor at a cap, Σ c_k s_k kept.
-
-    Where there are too many, those that are worth nearly their price: the others are traces.
-    """
+    """Newton's method in the levels that are not zero nor at a cap, Σ c_k s_k kept."""
     problem = course.problem
     given, best = levels, course.value(levels)
 
@@ -293,9 +286,8 @@ def newton_steps(course: Course, budget: float, levels: Array, q: Array, prices:
 
 
 def _newton_step(course: Course, levels: Array, free: Index) -> Array | None:
-    """The levels after one step; None where there is no lower value along it.
-
-    A level that the step would make negative stops it and is zero from then on.
+    """The levels after one step, which a level at zero or its cap stops; None where nothing is
+    lower.
     """
     problem = course.problem
     here = course.informations(problem.precisions(levels))

@@ -1,11 +1,7 @@
 """How many measurements, and at which level: the two sides of one accuracy.
 
-K measurements like these carry K/m times the information of the model's m, so that every variance
-is m/K times as large. For rows that are alike and noise of one variance v, all at the level s,
-
-    var θ̂_j = (A₀)_jj (v + 1/s)/K ,   A₀ = (HᵀH/m)⁻¹ :
-
-a level of 1/v costs just twice the measurements that would do without privacy.
+Rows alike, noise of one variance v, all at the level s:  var θ̂_j = (A₀)_jj (v + 1/s)/K ,
+A₀ = (HᵀH/m)⁻¹. A level of 1/v costs just twice the measurements that would do without privacy.
 """
 
 from __future__ import annotations
@@ -41,8 +37,7 @@ class SampleSize(Record):
     total         (k,): the sum of all levels, the trace of S.
     needed        (k, J): how many each target needs at this level, not rounded.
     classical     (J,): the same without privacy.
-    total_floor   with equal levels the total falls to this as the number grows, and never below.
-    names, target (J,): the parameters and their wanted standard errors.
+    total_floor   to which the total of equal levels falls as the number grows.
     """
 
     names: tuple[str, ...]
@@ -114,13 +109,11 @@ def sample_size(
 
         K_j = m var_j/e_j² ;   rows alike, one variance v, one level s:   K = (A₀)_jj (v + 1/s)/e²
 
-    Symbols: `model` stands for the measurements to come: the answer is for K/m independent copies
-    of it. `target` {name: standard error}, or a number for each parameter. `level`: as for `bound`,
-    of the model's m measurements. `sizes` K instead, whole numbers: the level s that all of them
-    have is then s = 1/(K e²/(A₀)_jj − v) for rows alike; K s falls from ∞ to max_j (A₀)_jj/e_j².
-    Guarantees: no mechanism within the level and no unbiased estimate reach the targets with fewer;
-    the Gaussian mechanism does, for Gaussian noise. Raises NotIdentifiable where the level hides a
-    parameter of the target.
+    `model` stands for the measurements to come: the answer is for K/m independent copies of it.
+    `target` {name: standard error}, or a number for each parameter. `level`: as for `bound`, of the
+    model's m measurements; or `sizes` K, for the level s that all of them have.
+    Guarantees: no mechanism within the level and no unbiased estimate reach the targets with fewer.
+    Raises NotIdentifiable where the level hides a parameter of the target.
 
     >>> model = LinearModel(np.ones((10, 1)), noise=4.0, names=["mean"])
     >>> sample_size(model, {"mean": 0.1}, level=0.25).measurements  # s = 1/v: twice 4/0.1²
@@ -190,8 +183,7 @@ def _inverse_level(
 ) -> float:
     """The largest u = 1/s at which so many measurements are enough; 0 where there is none.
 
-    need_j(u) rises with u, and lies between u·spread_j + least_j (`coro:PPCR`) and
-    (u + ‖Σ‖)·spread_j: one variance needs no search.
+    need_j(u) rises with u, between u·spread_j + least_j (`coro:PPCR`) and (u + ‖Σ‖)·spread_j.
     """
     high = float(((size - least) / spread).min())
     low = max(float((size / spread).min()) - most, 0.0)
