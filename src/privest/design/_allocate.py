@@ -12,15 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import scipy
 
-from privest.arrays import (
-    EPS,
-    Array,
-    ArrayLike,
-    as_choice,
-    as_number,
-    as_scale,
-    require_scales,
-)
+from privest.arrays import EPS, Array, ArrayLike, as_choice, as_number, as_scale, require_scales
 from privest.bounds import level_for
 from privest.design._allocation import TOLERANCE, Allocation, Direction
 from privest.design._certificate import (
@@ -341,7 +333,6 @@ def _require_persons(task: Task, target: float) -> None:
 
 
 def _certified(attempt: Callable[[float, float], Allocation], problem: Problem) -> Allocation:
-    """The result of a search; of a second, stricter one where the gap is too large."""
     found = attempt(TOLERANCE, 0.9)
     if found.certified or problem.measurements > AGAIN:
         return found
@@ -367,7 +358,6 @@ def _last_best(values: list[float], slack: float) -> int:
 def polished_budget(
     problem: Problem, criterion: Scaled, budget: float, point: Point, tol: float
 ) -> tuple[Array, Proof]:
-    """The best of the choices within the budget."""
     own = problem.within(point.levels, budget)
     M = problem.information(own)
     witness = criterion.witness(M, point.weights)
@@ -441,7 +431,6 @@ def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Arra
 
 
 def _at_the_caps(task: Task, top: Array, target: float) -> Allocation:
-    """The highest levels, which alone meet the target; the floor is for a target above rounding."""
     problem, scaled = task.problem, task.criterion
     easier = target + 10 * ROUNDING * (1.0 if scaled.logarithm else abs(target))
     witness = scaled.witness(problem.information(top))
@@ -505,7 +494,6 @@ def _answer(
 
 
 def _equal_spent(problem: Problem, criterion: Scaled, value: float) -> float:
-    """The cost of equal levels for the same accuracy; inf where the limits do not allow them."""
     met = _meeting(problem, criterion, value, np.ones(problem.atoms))
     reached = criterion.value(problem.information(met))
     close = reached <= value + 1e-9 * (1.0 if criterion.logarithm else abs(value))
@@ -570,7 +558,6 @@ def optimality_gap(
 
 
 def _searched(design: Callable[[], Allocation]) -> float:
-    """The floor that a design proves; −inf where it finds none."""
     with suppress(InfeasibleTarget, NumericalFailure):
         return design().floor
     return -np.inf

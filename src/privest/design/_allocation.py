@@ -84,7 +84,6 @@ class Allocation(Record):
 
     @property
     def certified(self) -> bool:
-        """Whether the gap is at most 1e-6."""
         return bool(self.gap <= TOLERANCE)
 
     def summary(self) -> str:
@@ -132,7 +131,6 @@ def _comparison(found: Allocation) -> str:
 
 
 def _proof(found: Allocation) -> str:
-    """The floor, and how close the gap is."""
     budget = found.direction == "budget"
     size = "in log det" if found.criterion == "D" and budget else "of it"
     floor = found._criterion.amount(found.floor) if budget else found.floor

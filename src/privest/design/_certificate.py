@@ -64,8 +64,6 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A floor of the criterion (budget) or of the cost (target), and what proves it."""
-
     floor: float
     witness: Witness | None = None
     prices: Prices | None = None
@@ -225,7 +223,6 @@ def _highest_price(problem: Problem, q: Array) -> float:
 
 
 def target_prices(problem: Problem, q: Array, needed: float) -> Prices:
-    """The ν, ν_P at which the bound of ψ is largest."""
     return _best_price(problem, q, lambda prices: -least_cost(problem, q, needed, prices))
 
 
@@ -284,7 +281,6 @@ def budget_floor(
 def target_floor(
     problem: Problem, witness: Witness | None, target: float, prices: Prices | None = None
 ) -> Proof:
-    """No feasible levels with a criterion of at most `target` cost less than `floor`."""
     if witness is None:
         return Proof(0.0)
     q, needed = problem.squares(witness.factor), witness.needed(target)

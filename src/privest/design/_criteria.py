@@ -98,7 +98,6 @@ class Witness:
         return self.strength / most if most > 0 else np.inf
 
     def needed(self, target: float) -> float:
-        """<G, M> is at least this wherever the criterion is at most `target`."""
         if self.logarithm:
             n = len(self.factor)
             return n * float(np.exp((self.strength - target) / n))
@@ -121,7 +120,6 @@ class Features:
         return len(self.mix) + len(self.scale)
 
     def of_rows(self, rows: Array, out: Array) -> None:
-        """(c, b) for rows w (b, n), but for the scale of the rest."""
         columns, (a, k) = np.ascontiguousarray(rows.T), self.mix.shape
         np.matmul(self.mix, columns[self.first[:k]] * columns[self.second[:k]], out=out[:a])
         for i in range(int(self.first[k:].max(initial=-1)) + 1):  # w_i with all that follow it
@@ -366,7 +364,6 @@ class Least(Scaled):
         return np.inf if half is None else float(np.linalg.norm(half, 2)) ** 2
 
     def witness_of(self, inverse: Inverse, weights: Array | None = None) -> Witness | None:
-        """By V = `weights` (n, n) ≥ 0, or by the eigenvector of the worst direction."""
         if weights is not None:
             values, vectors = np.linalg.eigh((weights + weights.T) / 2)
             return self.of(vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -400,7 +397,6 @@ class Criterion:
     words: str
 
     def scaled(self, triangle: Array) -> Scaled:
-        """The criterion in coordinates in which M is R⁻ᵀMR⁻¹; R = `triangle`."""
         if self.symbol == "D":
             return LogDet(-2.0 * float(np.log(np.abs(np.diagonal(triangle))).sum()))
         columns = solved(triangle, self.columns)
@@ -438,7 +434,6 @@ def as_criterion(given: object, weight: ArrayLike | None, names: tuple[str, ...]
 
 
 def as_errors(target: object, names: tuple[str, ...]) -> dict[int, float]:
-    """{index of a parameter: wanted standard error}, from {name or index: e} or n numbers."""
     if not isinstance(target, Mapping):
         wanted = np.atleast_1d(as_array(target, "the target", ndim=(0, 1)))  # type: ignore[arg-type]
         if len(wanted) != len(names):
@@ -467,7 +462,6 @@ def _index_of(name: str | int, names: tuple[str, ...]) -> int:
 
 
 def errors_criterion(target: object, names: tuple[str, ...]) -> Criterion:
-    """max_j Σ_jj/e_j² for wanted standard errors e_j."""
     wanted = as_errors(target, names)
     columns = np.zeros((len(names), len(wanted)))
     for column, (j, error) in enumerate(wanted.items()):

@@ -60,7 +60,6 @@ class Tangent:
 
     @classmethod
     def of(cls, rows: Array, covariance: PSD, weights: Array, shown: Array) -> Tangent:
-        """The tangent of Z = `weights` (n, q) and t = `shown` (m, q)."""
         fitted, spread = rows @ weights, times(covariance, shown)
         longest, magnitude = 1, covariance
         if isinstance(covariance, Blocks):
@@ -96,10 +95,10 @@ class Tangent:
 
 @dataclass(frozen=True, eq=False)
 class FullProblem:
-    """A model and a criterion in coordinates Rθ, R = `triangle`, with the limits of S.
+    """A model and a criterion in coordinates Rθ, R the root of PI at levels `unit`, with the
+    limits of S.
 
-    R is the root of PI at independent levels `unit`; `model` has the measurements `shown` of the
-    `whole` model, those whose cap is above 0.
+    `model` has the measurements `shown` of the `whole` model, those whose cap is above 0.
     """
 
     model: LinearModel
@@ -181,7 +180,6 @@ def joint_level(factor: Array) -> PSD:
 
 
 def level_of(factor: Array, blocks: list[Index]) -> PSD:
-    """S = LLᵀ: in blocks where each is a run of neighbours, else one matrix."""
     runs = [np.arange(block[0], block[-1] + 1) for block in blocks]
     if len(blocks) == 1 or not np.array_equal(np.concatenate(runs), np.arange(len(factor))):
         return joint_level(factor)
@@ -264,7 +262,6 @@ def full_target(
 
 
 def _cheapest(problem: FullProblem, target: float, tolerance: float) -> Allocation:
-    """The least cost for a target, met to the letter."""
     wanted = target - problem.criterion.offset
     factor, found = _meeting(problem, wanted, tolerance)
     floor, price = 0.0, 0.0
@@ -338,7 +335,6 @@ def _require_classical(problem: FullProblem, wanted: float) -> None:
 
 
 def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Array, Proposal]:
-    """The cheapest L found that meets the target to the letter, and where it came from."""
     limits, logarithm = problem.limits, problem.criterion.logarithm
     for tighter in TIGHTER:
         asked = wanted - tighter if logarithm else wanted * (1.0 - tighter)
@@ -372,7 +368,6 @@ def _proposed(problem: FullProblem, wanted: float, tolerance: float) -> Proposal
 
 
 def _refuse(problem: FullProblem, wanted: float) -> NoReturn:
-    """Raise InfeasibleTarget with the best that the limits allow, itself a design."""
     limits, offset = problem.limits, problem.criterion.offset
     most = limits.unit(np.full(len(limits.cost), np.inf))
     if not np.isfinite(most).all():

@@ -60,7 +60,6 @@ class Atoms:
 
     @classmethod
     def of(cls, problem: Problem, unit: float, budget: float = np.inf) -> Atoms:
-        """`unit`: what an atom spends on average, about."""
         size = problem.per_atom(np.abs(problem.rows).max(axis=1))
         kept = np.flatnonzero((problem.ceiling > 0) & (size > 0))
         people = begin = np.zeros(0, dtype=np.intp)
@@ -144,10 +143,7 @@ Move = tuple[Array, Array]  # what is added to a slack, and to its dual
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """slack ≥ 0 and dual ≥ 0 of constraints; `weight`: of their products on the path.
-
-    Single constraints weigh as much as thousands of levels: else rounding decides their slacks.
-    """
+    """slack ≥ 0 and dual ≥ 0 of constraints; `weight`: of their products on the path."""
 
     slack: Array
     dual: Array
@@ -162,7 +158,6 @@ class Pair:
         return self.weight * len(self.slack)
 
     def wanted(self, mu: float, cross: Array | float) -> Array:
-        """The slack at which the product with the present dual is weight·μ less `cross`."""
         return np.asarray((self.weight * mu - cross) / self.dual)
 
     def dual_move(self, slack_move: Array | float, mu: float, cross: Array | float) -> Array:
@@ -461,17 +456,12 @@ Cross = dict[str, Array | float]  # products of the steps of slacks and duals
 
 
 class Moves(NamedTuple):
-    """A direction: of t, and of each pair."""
-
     goal: float
     pairs: dict[str, Move]
 
 
 class Iterate:
-    """A point with its slacks and duals, and what the next step needs to know there.
-
-    pairs: "accuracy", "lower" (e ≥ 0), "upper" (e ≤ cap), "budget", "persons".
-    """
+    """A point with its slacks and duals, and what the next step needs to know there."""
 
     def __init__(
         self, atoms: Atoms, aim: Aim, pairs: dict[str, Pair | MatrixPair], t: float,
@@ -498,7 +488,6 @@ class Iterate:
 
     @property
     def distance(self) -> float:
-        """About how far from the best, as a part of the objective."""
         objective = self.e.sum() if self.budget is None else abs(self.aim.mass * self.t)
         return (self.gap + self.infeasible(self)) / max(float(objective), 1e-300)
 
@@ -517,7 +506,6 @@ class Iterate:
         return found if self.budget is None else found + abs(self.accuracy.missing * other.t)
 
     def direction(self, system: System, mu: float, cross: Cross | None = None) -> Moves:
-        """Towards products of weight·μ less `cross`."""
         pairs, atoms = self.pairs, self.atoms
         cross = dict.fromkeys(self.every, 0.0) if cross is None else cross
         still: dict[str, Array] = {
@@ -570,7 +558,6 @@ class Iterate:
 
 
 def _step(here: Iterate) -> Iterate | None:
-    """The next point; None where no step helps any more."""
     try:
         system = System(here)
         predictor = here.direction(system, 0.0)
@@ -643,8 +630,6 @@ def _start(atoms: Atoms, e: Array, aim: Aim, goal: float, budget: float | None) 
 
 @dataclass(eq=False)
 class Search:
-    """The best point so far, by its certificate."""
-
     problem: Problem
     criterion: Scaled
     atoms: Atoms
@@ -715,14 +700,12 @@ class Search:
 def solve_budget(
     problem: Problem, criterion: Scaled, budget: float, tol: float, part: float = 0.9
 ) -> Point:
-    """The least criterion for a budget, from equal costs that spend `part` of it."""
     return _solved(problem, criterion, tol, part * budget / problem.atoms / problem.cost, budget)
 
 
 def solve_target(
     problem: Problem, criterion: Scaled, target: float, tol: float, part: float = 0.9
 ) -> Point:
-    """The least cost for a criterion of at most `target`, from equal costs, levels near one."""
     spend = part * float(problem.cost.mean())
     return _solved(problem, criterion, tol, spend / problem.cost, None, target)
 
@@ -731,7 +714,6 @@ def _solved(
     problem: Problem, criterion: Scaled, tol: float, levels: Array, budget: float | None,
     target: float = 0.0,
 ) -> Point:  # fmt: skip
-    """The best point found; the first levels where M is singular to rounding from the start."""
     levels = np.minimum(levels, INSIDE * problem.cap)
     if problem.person is not None:
         used, allowed = problem.per_person(levels), INSIDE * problem.most

@@ -15,15 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import (
-    EPS,
-    Array,
-    ArrayLike,
-    Index,
-    as_array,
-    as_scale,
-    require_scales,
-)
+from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_scale, require_scales
 from privest.bounds import bound, in_range, require_seen
 from privest.design._criteria import Criterion, Scaled, solved
 from privest.errors import InvalidInput
@@ -36,7 +28,6 @@ SUMMED = 64 * EPS  # relative rounding of a sum of many levels, in any order tha
 
 
 def passes(count: int) -> list[slice]:
-    """Rows in passes whose numbers stay in the cache."""
     return [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
 
 
@@ -94,7 +85,6 @@ class Problem:
         return np.asarray(np.bincount(self.atom, values, self.atoms), dtype=float)
 
     def per_person(self, levels: Array) -> Array:
-        """(p,) from (g,): Σ share_g s_g of each person."""
         return np.asarray(np.bincount(self.person, self.share * levels, len(self.most)), float)  # type: ignore[arg-type]
 
     def precisions(self, levels: Array) -> Array:
@@ -163,7 +153,6 @@ class Problem:
 
     @cached_property
     def most_budget(self) -> float:
-        """More than any feasible levels can spend; inf where there is no limit."""
         whole = float(self.cost @ self.ceiling)
         if self.person is None:
             return whole
@@ -248,7 +237,6 @@ class Constraints:
         )
 
     def budget(self, given: float) -> float:
-        """A budget > 0; inf: all that finite caps allow."""
         if isinstance(given, float) and np.isposinf(given):
             if not np.isfinite(self.cap).all():
                 raise InvalidInput("a budget without end needs finite caps.")
@@ -337,30 +325,23 @@ def labels_of(labels: Labels, m: int, what: str) -> Index:
 
 
 def _with_atoms(problem: Problem, limits: Constraints) -> Problem:
+    """The problem with groups that share a level, each of them paid for, and persons' limits."""
     if limits.group is not None:
-        problem = _shared(problem, limits.group)
+        g = int(limits.group.max()) + 1
+        cap = np.full(g, np.inf)
+        np.minimum.at(cap, limits.group, problem.cap)
+        cost = np.asarray(np.bincount(limits.group, problem.cost, g), dtype=float)
+        problem = replace(problem, cost=cost, cap=cap, atom=limits.group)
     if limits.person is None:
         return problem
     if np.isinf(limits.person_cap):
         raise InvalidInput("persons need person_cap: what the levels of one person may add up to.")
-    return _limited(problem, limits.person, limits.person_cap)
-
-
-def _shared(problem: Problem, atom: Index) -> Problem:
-    g = int(atom.max()) + 1
-    limit = np.full(g, np.inf)
-    np.minimum.at(limit, atom, problem.cap)
-    total = np.asarray(np.bincount(atom, problem.cost, g), dtype=float)
-    return replace(problem, cost=total, cap=limit, atom=atom)
-
-
-def _limited(problem: Problem, whose: Index, most: float) -> Problem:
-    count = problem.per_atom(np.ones(problem.measurements))
-    person = whose
+    person = limits.person
     if problem.atom is not None:
         person = np.full(problem.atoms, -1, dtype=np.intp)
-        person[problem.atom[::-1]] = whose[::-1]
-        if (person[problem.atom] != whose).any():
+        person[problem.atom[::-1]] = limits.person[::-1]
+        if (person[problem.atom] != limits.person).any():
             raise InvalidInput("a group has measurements of several persons: divide it by person.")
-    people = int(whose.max()) + 1
-    return replace(problem, person=person, share=count, most=np.full(people, float(most)))
+    count = problem.per_atom(np.ones(problem.measurements))
+    most = np.full(int(person.max()) + 1, limits.person_cap)
+    return replace(problem, person=person, share=count, most=most)

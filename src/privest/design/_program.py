@@ -45,11 +45,9 @@ class Limits:
 
     @property
     def limited(self) -> bool:
-        """Whether anything but the budget limits S."""
         return self.person is not None or bool(np.isfinite(self.caps).any())
 
     def spent(self, factor: Array) -> float:
-        """Σ c_k S_kk of S = LLᵀ."""
         return float(self.cost @ (factor**2).sum(axis=1))
 
     def unit(self, levels: Array) -> Array:
@@ -72,7 +70,6 @@ class Limits:
 
 
 def _part(used: Array, allowed: Array) -> Array:
-    """By what to multiply to come within the limit: 1 where it holds."""
     return np.divide(allowed, used, out=np.ones(len(used)), where=used > allowed)
 
 
@@ -155,7 +152,6 @@ class ScoreProgram:
         return part
 
     def _levels(self) -> None:
-        """[[N_b, Y_k], [Y_kᵀ, s_k]] ≥ 0 for every measurement."""
         cp, n = self.cp, self.score.shape[0]
         for block, noise, quiet in zip(self.limits.blocks, self.noises, self.quiet):
             for k in map(int, block):
@@ -179,7 +175,6 @@ class ScoreProgram:
         self.cost = cp.sum(cp.multiply(limits.cost * self.unit, self.levels))
 
     def least_criterion(self, criterion: Scaled, budget: float, tolerance: float) -> Proposal:
-        """The least criterion for a budget; inf: for the other limits alone."""
         paid = [] if np.isinf(budget) else [self.cost / budget <= 1.0]
         objective, constraints, duals = self._criterion(criterion)
         if not self._solved(objective, [*paid, *constraints], tolerance):
@@ -225,7 +220,6 @@ class ScoreProgram:
         )  # fmt: skip
 
     def _solved(self, objective: Any, constraints: list[Any], tolerance: float) -> bool:  # noqa: ANN401
-        """Whether there is a solution; False: infeasible."""
         cp = self.cp
         problem = cp.Problem(objective, [*self.constraints, *constraints])
         try:
@@ -290,7 +284,6 @@ class ScoreProgram:
 
 
 def witness_of(criterion: Scaled, weights: Array, duals: Array | None) -> Witness | None:
-    """The best witness with G = ZZᵀ for a criterion; `duals`: w (J,) of `Variances`."""
     if isinstance(criterion, LogDet | Least):
         return criterion.of(weights)
     assert isinstance(criterion, Variances)
@@ -301,7 +294,6 @@ def witness_of(criterion: Scaled, weights: Array, duals: Array | None) -> Witnes
 
 
 def narrow(factor: Array) -> Array:
-    """The same S with at most as many columns as rows."""
     if factor.shape[1] <= len(factor):
         return factor
     return np.asarray(np.linalg.qr(factor.T, mode="r")).T

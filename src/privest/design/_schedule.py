@@ -90,7 +90,6 @@ def schedule(
 
 
 def first_estimate(matrix: Array, usable: Flags) -> int:
-    """The first measurement after which θ is identifiable."""
     low, high = -1, len(matrix) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -101,7 +100,6 @@ def first_estimate(matrix: Array, usable: Flags) -> int:
 
 
 def as_worth(estimates: ArrayLike | str, m: int, first: int) -> Array:
-    """g (m,) ≥ 0, not all zero, zero before the first estimate."""
     later = np.arange(m) >= first
     if isinstance(estimates, str):
         as_choice(estimates, ("every",), "estimates")
@@ -139,7 +137,6 @@ class Course:
         return self.worth > 0
 
     def informations(self, x: Array) -> Array:
-        """PI_k (c, n, n) after the measurements whose estimates count."""
         rows = self.problem.rows
         each = (x[:, None] * rows)[:, :, None] * rows[:, None, :]
         return np.cumsum(each, axis=0)[self.counts]
@@ -206,8 +203,6 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Levels (m,), the floor, and the price ν of the budget at that floor."""
-
     levels: Array
     floor: float
     price: float
@@ -259,7 +254,6 @@ def _vertex(problem: Problem, q: Array, prices: Prices, budget: float) -> Array:
 
 
 def newton_steps(course: Course, budget: float, levels: Array, q: Array, prices: Array) -> Array:
-    """Newton's method in the levels that are not zero nor at a cap, Σ c_k s_k kept."""
     problem = course.problem
     given, best = levels, course.value(levels)
 

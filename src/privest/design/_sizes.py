@@ -1,7 +1,7 @@
 """How many measurements, and at which level: the two sides of one accuracy.
 
 Rows alike, noise of one variance v, all at the level s:  var θ̂_j = (A₀)_jj (v + 1/s)/K ,
-A₀ = (HᵀH/m)⁻¹. A level of 1/v costs just twice the measurements that would do without privacy.
+A₀ = (HᵀH/m)⁻¹.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ class SampleSize(Record):
             return np.asarray(self.needed.max(axis=1) / self.classical.max())
 
     def summary(self) -> str:
-        """The numbers, what decides them, and what privacy costs, in words."""
         wanted = ", ".join(f"{name} ± {e:.4g}" for name, e in zip(self.names, self.target))
         least = math.ceil(float(self.classical.max()) * (1 - WHOLE))
         lines = [f"For {wanted}: {plural(least, 'measurement')} without privacy, more with any."]
@@ -165,7 +164,6 @@ def sample_size(
 def _variances(
     model: LinearModel, level: PrivacyLevel | ArrayLike, rows: Array, names: tuple[str, ...]
 ) -> ContrastBound:
-    """The bound of the parameters asked for, all of which must be revealed."""
     found = bound(model, level).contrast(rows)
     assert isinstance(found, ContrastBound)
     if not found.shown.all():

@@ -3,13 +3,13 @@ identification from releases alone.
 """
 
 from privest.dynamics._bound import StateBound, steady_state
-from privest.dynamics._custom import CustomFamily
 from privest.dynamics._diagnosis import Diagnosis
 from privest.dynamics._directions import best_directions
 from privest.dynamics._families import (
     AR,
     ARMA,
     ARX,
+    CustomFamily,
     Family,
     LocalLevel,
     LocalTrend,

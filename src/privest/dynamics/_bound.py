@@ -93,12 +93,10 @@ class StateBound(Record):
 
     @property
     def standard_error(self) -> Array:
-        """√diag of the filtered bound, (K, n)."""
         return standard_errors(self.filtered)
 
     @property
     def classical_error(self) -> Array:
-        """√diag of the filtered bound without privacy, (K, n)."""
         return standard_errors(self.classical.filtered)
 
     def __repr__(self) -> str:
@@ -136,7 +134,7 @@ def _plan(
     system: StateSpace, level: StreamLevel | None, missing: Flags, *, varying: bool = False
 ) -> Plan:
     varying = varying or system.matrices.varying
-    return plan_of(level, system.readings, len(missing), missing, varying=varying)
+    return plan_of(level, system.readings, missing, varying=varying)
 
 
 def _marginals(system: StateSpace, level: StreamLevel | None, missing: Flags) -> StateBound:
@@ -181,7 +179,7 @@ def steady_state(system: StateSpace, level: Level) -> StateBound:
 def _steady(system: StateSpace, level: StreamLevel | None) -> StateBound:
     far = 1 if level is None else level.reach + 2  # the first steps of lags show less
     absent = np.zeros(1, dtype=bool)
-    plan = plan_of(level, system.readings, 1, absent, varying=False, start=far)
+    plan = plan_of(level, system.readings, absent, varying=False, start=far)
     steps = steps_of(system.matrices, plan, private=level is not None)
     A, F, G, N = steps.of_kind(0)
     P, n = _riccati(A, F, G, N), steps.states
@@ -207,7 +205,6 @@ def _steady(system: StateSpace, level: StreamLevel | None) -> StateBound:
 
 
 def _riccati(A: Array, F: Array, G: Array, N: Array) -> Array:
-    """The stabilising P_{k|k−1} (N, N), or NumericalFailure."""
     if not G.any() and np.abs(np.linalg.eigvals(A)).max() >= 1.0:
         raise NumericalFailure(PROBLEM + "nothing is released and the system is not stable.")
     try:
@@ -230,7 +227,6 @@ def _whole_filter(system: StateSpace, steps: int, *, varying: bool = False) -> S
 
 
 def _innovations(steps: Steps, white: Array) -> Pass:
-    """The filter of whitened series (K, S, m) about 0."""
     K, S, _ = white.shape
     size = len(steps.start)
     done = forward(steps, np.zeros((S, size)), white, np.zeros((K, 0, size)), steps.root.T)
@@ -240,9 +236,7 @@ def _innovations(steps: Steps, white: Array) -> Pass:
 
 
 def prior_information(system: StateSpace, steps: int) -> Array:
-    """J_Y of y_0 … y_{K−1}, (Km, Km), dense: the information of the prior about the measurements.
-
-    J_Y = WᵀW, W the whitened innovations of unit measurements. (Km)² memory.
+    """J_Y of y_0 … y_{K−1}, (Km, Km): the information of the prior about the measurements.
 
     >>> white = StateSpace(A=0.0, C=1.0, Q=1.0, R=1.0, cov0=3.0)
     >>> prior_information(white, 2).round(12).tolist()
@@ -267,12 +261,11 @@ def information_blocks(system: StateSpace, steps: int) -> Array:
 
 
 def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
-    """The releases that a total level S on the readings allows: S − J_Y, realised step by step.
+    """The releases that a total level S on the measurements allows: S − J_Y, realised step by step.
 
-    BI_Z(Y) = J_Y + I_Z(Y) ≤ S counts what the system alone tells about the readings. S: a number
-    s·I, a block (m, m) for every step, blocks (K, m, m), or the whole matrix (Km, Km).
-    S − J_Y is dense whenever the measurements are correlated: releases look back to the first step
-    (docs/theory.md 6), and its diagonal blocks by themselves are no admissible level.
+    BI_Z(Y) = J_Y + I_Z(Y) ≤ S. S: a number s·I, a block (m, m) for every step, blocks (K, m, m), or
+    the whole matrix (Km, Km). S − J_Y is dense where measurements are correlated (docs/theory.md
+    6).
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0. (Km)³ flops.
     """
     count, m = as_system(system).require_steps(steps), system.readings

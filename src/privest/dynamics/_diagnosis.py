@@ -53,9 +53,8 @@ class Diagnosis(Record):
     """Tests of a system by its innovations.
 
     innovations       ζ (series, K, r), NaN where nothing was shown; count (r,) of each entry.
-    autocorrelations  (L, r, r): of entry i with entry j, h = 1, …, L steps before, about 0.
-    pairs             (L, r, r): how many pairs of steps each is from.
-    band              (L, r, r): an autocorrelation of white noise is within ± band, each by itself.
+    autocorrelations  (L, r, r): of entry i with entry j, h = 1, …, L steps before.
+    pairs, band       (L, r, r): from how many pairs of steps; white noise is within ± band.
     parameters        as in `StateEstimate.diagnose`; fitted: to the same releases.
     """
 
@@ -103,7 +102,6 @@ def diagnosis_of(
     innovations: Array, simulated: bool, *, lags: int | None, parameters: int, confidence: float,
     fitted: bool | None,
 ) -> Diagnosis:  # fmt: skip
-    """The tests of innovations (K, r) or (series, K, r)."""
     every = np.array(innovations[None] if innovations.ndim == 2 else innovations)
     there = ~np.isnan(every)
     count = np.asarray(there.sum(axis=(0, 1)))
@@ -161,7 +159,6 @@ def _pairs(there: Flags, lags: int) -> Index:
 def _whiteness(
     unit: Array, there: Flags, sums: Array, pairs: Index, count: Index, fitted: int
 ) -> list[InnovationTest]:
-    """Tests of the whole vector, and of every entry where there are several."""
     lags, r = len(sums), len(count)
     if r == 1:
         return [_portmanteau(sums, pairs[:, 0, 0], int(count[0]), fitted, None)]
@@ -197,7 +194,6 @@ def _portmanteau(
 
 
 def _normality(every: Array, count: Index) -> InnovationTest:
-    """Jarque and Bera's statistic, summed over the entries."""
     own = [values[~np.isnan(values)] for values in every.reshape(-1, len(count)).T]
     if not all(np.ptp(values) > 0 for values in own):
         raise InvalidInput("The innovations of an entry are all the same: nothing to test.")

@@ -37,7 +37,7 @@ class Directions(Record):
 
     level       of every step, or of each of K steps; information D = LLᵀ (m, m) or (K, m, m).
     error       tr(W P): in steady state, or (K,) after every step; `value` is their sum.
-    equal       that sum for equal noise on every measurement, of the same budget.
+    equal       that sum for equal noise on every measurement.
     floor       no release within the budget has a smaller sum; gap (value − floor)/value.
     spent       tr D, the largest of any step; price −d value/d budget.
     """
@@ -169,9 +169,7 @@ def _steady(system: StateSpace, W: Array) -> Value:
 def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float, float]:
     """L with tr L_kL_kᵀ = s by L-BFGS; its errors (K,), their floor, and the price.
 
-    In the factors the problem is not convex (a direction lost from L has slope zero); the
-    certificate
-    is that of the convex one, and so is the step that leads away from there.
+    Not convex in the factors: the step that leads away from a lost direction is that of D.
     """
     high = 100.0 * float(value(start)[0].sum())
 

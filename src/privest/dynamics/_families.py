@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy
 
-from privest.arrays import (
-    Array,
-    ArrayLike,
-    Flags,
-    as_array,
-    as_choice,
-    as_count,
-    as_flag,
-)
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_count, as_flag
 from privest.dynamics._moments import Moments, moments_of
 from privest.dynamics._releases import Data
 from privest.dynamics._steps import Matrices
 from privest.dynamics._system import StateSpace, system_of
-from privest.errors import InvalidInput, NotIdentifiable
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure, PrivestError
 
 LARGEST_ARTANH = 8.0  # 1 − |tanh| is 3e-7: nearer to a unit root no stream tells the difference
 LARGEST = 1.0 - 1e-15  # partial autocorrelation of a stationary process
@@ -132,7 +125,6 @@ class Family(ABC):
 
     @property
     def transformed(self) -> Flags:
-        """Which working parameters are logarithms or artanh."""
         return np.asarray(self.positive | self.bounded)
 
     def natural(self, t: Array) -> Array:
@@ -207,7 +199,6 @@ class Family(ABC):
 
 
 def as_parameters(family: Family, theta: Theta, name: str = "theta") -> Array:
-    """θ of a family as an array (p,), from one or from {name: value}."""
     names = family.names
     if isinstance(theta, Mapping):
         if set(theta) != set(names):
@@ -296,7 +287,6 @@ class AffineFamily(Family):
         return Matrices(A, C, Q, R, np.zeros((p, n)), self._cov0_slopes(t), B, D, moved)
 
     def _cov0(self, t: Array) -> Array:
-        """cov x_0; zeros where nothing is known of it."""
         return np.zeros((self.states, self.states))
 
     def _cov0_slopes(self, t: Array) -> Array:
@@ -348,14 +338,11 @@ CYCLE = 0.97  # |poles| of an oscillation
 
 
 class Autoregression(AffineFamily):
-    """A family with p coefficients φ first, q coefficients θ, variances, then coefficients."""
-
     p: int
     q: int = 0
     noise: bool
 
     def _first_values(self, moments: Moments) -> list[Array]:
-        """By autocovariances; then neutral ones, and a cycle where the periodogram peaks."""
         rest, coefficients = moments.residuals(self._columns(moments.columns))
         partial = [np.eye(1, self.p)[0] * first for first in NEUTRAL]
         if self.p > 1:
@@ -371,7 +358,6 @@ class Autoregression(AffineFamily):
         return inputs
 
     def _with_variances(self, partial: Array, signal: float, coefficients: Array) -> Array:
-        """θ with the variance of the signal, 2/3 of it where there is a white error."""
         process, share = durbin_levinson(tuple(partial.tolist()), 1), 2 / 3 if self.noise else 1.0
         variances = [share * signal * process.innovation, (1 - share) * signal][: 1 + self.noise]
         return np.concatenate([process.phi, np.zeros(self.q), variances, coefficients])
@@ -529,7 +515,6 @@ class ARX(Autoregression):
         return np.hstack([_lagged(u, self.lags), ones])
 
     def _first_values(self, moments: Moments) -> list[Array]:
-        """By least squares on past measurements and inputs (privacy noise biases it); others."""
         later = np.arange(moments.steps) >= max(self.p, self.lags)
         own = moments._replace(weight=moments.weight * later[:, None])
         past = _lagged(own.means()[:, None], self.p)
@@ -587,7 +572,6 @@ class Structural(AffineFamily):
         return f"{type(self).__name__}({', '.join(said)})"
 
     def _first_values(self, moments: Moments) -> list[Array]:
-        """A white error of half the whitest variance; states that move more and more slowly."""
         kinds = [parameter.depth for parameter in self.parameters]
         shares = [[share**depth if depth else 0.5 for depth in kinds] for share in SHARES]
         return [moments.whitest * np.array(own) for own in shares]
@@ -629,6 +613,121 @@ class Seasonal(Structural):
         super().__init__(
             slope=trend == "trend", period=as_order(period, "period", least=2), noise=noise
         )
+
+
+# --- families by a function of the user ---
+
+KINDS = ("positive", "correlation", "free")
+DIFFERENCE_STEPS = (1e-3, 1e-4, 1e-5)  # on the working scale; rounding 1e-13 to 1e-11 of entries
+AGREEMENT = 1e-4  # relatively, of differences over h and 2h: the error is about its square
+FARTHEST = 15 * math.log(10)  # of the logarithm of a positive parameter from its start
+AROUND = (0.0, 0.5, -0.5)  # of working parameters, about the start given
+
+
+class CustomFamily(Family):
+    """The models function(θ), for scalar or vector measurements.
+
+    function   θ (p,) ↦ StateSpace, smooth, public, of the same shapes for every θ.
+    start      {name: value}: the parameters in order, and where a search begins.
+    kinds      {name: kind}: "positive", "correlation" (between −1 and 1) or "free" (default).
+
+    >>> def decay(theta):
+    ...     a, q = theta
+    ...     return StateSpace(A=a, C=1.0, Q=q, R=0.0, cov0=q / (1 - a**2))
+    >>> CustomFamily(decay, {"a": 0.5, "q": 1.0}, {"a": "correlation", "q": "positive"})
+    CustomFamily(a, q)
+    """
+
+    searches = len(AROUND)  # nothing says which start is good
+
+    def __init__(
+        self, function: Callable[[Array], StateSpace], start: Mapping[str, float],
+        kinds: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        if not isinstance(start, Mapping) or not start:
+            raise InvalidInput("start must be {name: value}, with all parameters.")
+        kinds, names = dict(kinds or {}), tuple(map(str, start))
+        if unknown := [name for name in kinds if name not in names]:
+            raise InvalidInput(
+                f"kinds are given for {', '.join(unknown)}; the parameters are {', '.join(names)}."
+            )
+        self.function = function
+        first = as_array(list(start.values()), "start", ndim=1)
+        each = [as_choice(kinds.get(name, "free"), KINDS, f"kind of {name}") for name in names]
+        super().__init__(names, each)
+        free = ~self.transformed & (first != 0)
+        self.unit[free] = np.abs(first[free])
+        self._first, system = self.working(first), self.system(first)
+        self.readings, self.columns = system.readings, system.inputs
+        self._shapes = [part.shape for part in system.matrices]
+
+    def __repr__(self) -> str:
+        return f"CustomFamily({', '.join(self.names)})"
+
+    def system(self, theta: Theta) -> StateSpace:
+        return self._checked(self.function(as_parameters(self, theta)))
+
+    def _checked(self, found: object) -> StateSpace:
+        if not isinstance(found, StateSpace):
+            raise InvalidInput(
+                f"the function of {self!r} must return a StateSpace; it returned a "
+                f"{type(found).__name__}."
+            )
+        return found
+
+    def matrices(self, t: Array) -> Matrices:
+        try:
+            system = self.function(self.natural(t))
+        except (PrivestError, ArithmeticError) as error:
+            # Far from the start the model may not exist: a search turns back there.
+            raise NumericalFailure(f"{self!r} has no model there: {error}") from error
+        found = self._checked(system).matrices
+        if [part.shape for part in found] != self._shapes:
+            raise InvalidInput(
+                f"the function of {self!r} must return systems of one shape for every theta."
+            )
+        return found
+
+    def slopes(self, t: Array) -> Matrices:
+        here, p = self.matrices(t), len(t)
+        parts = here[:-1]
+        rows = np.array([self._slope(t, unit) for unit in np.eye(p)])
+        ends = np.cumsum([part.size for part in parts])[:-1]
+        cut = np.split(rows, ends, axis=1)
+        slopes = [own.reshape(p, *part.shape) for own, part in zip(cut, parts)]
+        return Matrices(*[*slopes, np.zeros((p, *here.diffuse.shape))])
+
+    def _slope(self, t: Array, unit: Array) -> Array:
+        for h in DIFFERENCE_STEPS:
+            near, far = (
+                (self._flat(t + step * unit) - self._flat(t - step * unit)) / (2 * step)
+                for step in (h, 2 * h)
+            )
+            if np.abs(near - far).max() <= AGREEMENT * np.abs(near).max():
+                return np.asarray((4 * near - far) / 3)
+        raise NumericalFailure(
+            f"The matrices of {self!r} have no slope there: the function is not smooth."
+        )
+
+    def _flat(self, t: Array) -> Array:
+        return np.concatenate([part.ravel() for part in self.matrices(t)[:-1]])
+
+    def prepared(self, data: list[Data]) -> Self:
+        del data
+        made = copy.copy(self)
+        made.limits, made.starts = self._bounds(), []
+        made.limits[self.positive] = self._first[self.positive, None] + np.array(
+            [-FARTHEST, FARTHEST]
+        )
+        for aside in AROUND:
+            with contextlib.suppress(PrivestError):  # the function has no model there
+                self.matrices(self._first + aside)
+                made.starts.append(self._first + aside)
+        return made
+
+    def least_steps(self) -> int:
+        unknown = self.size + int(self.matrices(self._first).diffuse.shape[1])
+        return math.ceil(unknown / self.readings) + 1
 
 
 # --- families by name ---

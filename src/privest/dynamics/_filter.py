@@ -194,7 +194,6 @@ def run_filter(
     system: StateSpace, level: StreamLevel, given: Given, inputs: ArrayLike | None,
     state: KalmanState | None = None,
 ) -> tuple[StateEstimate, KalmanState]:  # fmt: skip
-    """The filter on z̃ (…, K, m) of the next steps, from the first step or from a state."""
     one, n = given.values.ndim == 2, system.states
     every = given.values[None] if one else given.values
     batch, added = _batch(system, level, given, every, inputs, state)
@@ -261,10 +260,9 @@ def _batch(
     system: StateSpace, level: StreamLevel, given: Given, every: Array,
     inputs: ArrayLike | None, state: KalmanState | None,
 ) -> tuple[Batch, Array]:  # fmt: skip
-    """The steps of a release after a state, and what the last input adds to the next state."""
     matrices, K, first = system.matrices, every.shape[1], 0 if state is None else state.step
     plan = plan_of(
-        level, system.readings, K, given.missing, varying=matrices.varying, start=first,
+        level, system.readings, given.missing, varying=matrices.varying, start=first,
         unit=given.unit,
     )  # fmt: skip
     steps = steps_of(matrices, plan)
@@ -284,7 +282,6 @@ def _batch(
 
 
 def _log_density(steps: Steps, done: Pass, series: int) -> Array:
-    """The log density of every series, (S,)."""
     fresh = done.zeta[:, :series]
     total = np.einsum("ksr,ksr->s", fresh, fresh)
     count = numbers_shown(steps.missing, fresh.shape[2])
@@ -293,7 +290,6 @@ def _log_density(steps: Steps, done: Pass, series: int) -> Array:
 
 
 def _by_series(values: Array, one: bool) -> Array:
-    """(K, S, r) as (S, K, r), or (K, r) of the only one."""
     return values[:, 0] if one else values.transpose(1, 0, 2)
 
 
@@ -303,7 +299,6 @@ def _smoothed(batch: Batch, done: Pass, one: bool) -> tuple[Array, Array]:
 
 
 def smoothed_of(batch: Batch, done: Pass) -> tuple[Array, Array]:
-    """Smoothed means (K, S, n) and covariances (K, n, n) over a batch of steps, after its pass."""
     S = batch.series
     require_sound(done, batch.steps, smooth=True)
     states, P = backward(batch.steps, done, batch.state.factor)
@@ -321,7 +316,6 @@ def smoothed_of(batch: Batch, done: Pass) -> tuple[Array, Array]:
 def _forecast(
     system: StateSpace, state: KalmanState, one: bool, steps: int, inputs: ArrayLike | None
 ) -> tuple[Array, Array]:
-    """Means (…, steps, n) and covariances (steps, n, n) of the next states."""
     if state.open is not None:
         raise NotIdentifiable("There is no forecast yet: x_0 is diffuse and not determined.")
     count, n, own = as_count(steps, "steps", least=1), system.states, system.matrices
@@ -378,12 +372,11 @@ class PrivateKalman(Estimated):
 
     def _first(self) -> KalmanState:
         matrices, absent = self.system.matrices, np.zeros(1, dtype=bool)
-        plan = plan_of(self.level, self.system.readings, 1, absent, varying=matrices.varying)
+        plan = plan_of(self.level, self.system.readings, absent, varying=matrices.varying)
         return first_state(self.system, steps_of(matrices, plan))
 
     @property
     def steps(self) -> int:
-        """How many steps were used so far."""
         return self._state.step
 
     def update(self, release: Release, *, inputs: ArrayLike | None = None) -> StateEstimate:
@@ -408,7 +401,6 @@ class PrivateKalman(Estimated):
         return result
 
     def _is_single(self, release: Release) -> bool:
-        """Whether it is the next step, whole, of a system and a level that do not change."""
         state = self._state
         return (
             self._constant
@@ -428,7 +420,7 @@ class PrivateKalman(Estimated):
         unit = 1.0 / math.sqrt(release.unit_variance)
         if self._kept is None or self._kept[0] != unit:
             plan = plan_of(
-                self.level, system.readings, 1, np.zeros(1, dtype=bool), varying=False,
+                self.level, system.readings, np.zeros(1, dtype=bool), varying=False,
                 start=state.step, unit=unit,
             )  # fmt: skip
             own = steps_of(system.matrices, plan)

@@ -179,7 +179,6 @@ class FamilyEstimate(Estimate):
         return self._profile(as_confidence(confidence)).open_ends.copy()
 
     def notes(self, confidence: float = CONFIDENCE) -> tuple[str, ...]:
-        """Remarks on the profile intervals, in words."""
         return self._profile(as_confidence(confidence)).notes
 
     def _profile(self, confidence: float) -> Profile:
@@ -210,7 +209,6 @@ class FamilyEstimate(Estimate):
 
     @cached_property
     def states(self) -> StateEstimate:
-        """The states from the releases under the model at θ̂."""
         data = self._objective.data[0]
         inputs = data.inputs if self.system.inputs else None
         return filter_linear(self.system, data.level, self._release, inputs)
@@ -281,7 +279,6 @@ def flat_directions(
 
 
 def _combination(direction: Array, labels: Sequence[str]) -> str:
-    """The largest parts of a direction in units of the largest: log q − 0.5·log r."""
     size = np.abs(direction)
     order = np.argsort(-np.round(size / size.max(), 6), kind="stable")  # equal ones as they come
     parts: list[str] = []

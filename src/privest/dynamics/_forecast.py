@@ -17,13 +17,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_array, as_choice, as_confidence
+from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_choice, as_confidence
 from privest.dynamics._families import Family
 from privest.dynamics._intervals import Region, at_highest
 from privest.dynamics._kalman import last_state
 from privest.dynamics._maximum import Maximum, Objective
 from privest.dynamics._releases import Data
 from privest.dynamics._steps import Matrices
+from privest.dynamics._system import known_inputs
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.records import Record
 
@@ -107,7 +108,6 @@ def forecast(
     objective: Objective, top: Maximum, steps: int, past: Array, inputs: ArrayLike | None,
     method: str,
 ) -> Forecast:  # fmt: skip
-    """The forecast after the data of an objective; `past` (K, p) are its inputs as given."""
     as_choice(method, ("mixture", "plug-in"), "method")
     if len(objective.data) > 1:
         raise InvalidInput(
@@ -121,7 +121,8 @@ def forecast(
             "The matrices of the model change with time and are not known after the last release: "
             "forecasts are of models whose matrices do not change."
         )
-    u = _future_inputs(family, past, steps, inputs)
+    later = known_inputs(inputs, steps, past.shape[1])
+    u = family.regressors(np.concatenate([past, later]))[-1 - steps :]  # those of K − 1 first
     linear = linear_parameters(family, top.t)
 
     def predict(t: Array) -> tuple[float, Predictive]:
@@ -176,18 +177,6 @@ def mixture(found: Posterior, *, one: bool, method: str) -> Forecast:
     )  # fmt: skip
 
 
-def _future_inputs(family: Family, past: Array, steps: int, inputs: ArrayLike | None) -> Array:
-    """(1 + steps, p): the inputs of the model at the last step and those that follow."""
-    wanted = (steps, past.shape[1])
-    u = np.zeros((steps, 0)) if inputs is None else as_array(inputs, "inputs", ndim=(1, 2))
-    u = u[:, None] if u.ndim == 1 else u
-    if u.shape != wanted:
-        raise InvalidInput(
-            f"inputs of the steps ahead must have shape {wanted}; received {u.shape}."
-        )
-    return family.regressors(np.concatenate([past, u]))[-1 - steps :]
-
-
 # --- the posterior of the parameters ---
 
 
@@ -207,7 +196,6 @@ class Coordinates:
         return np.where(self.variance, np.exp(np.where(self.variance, own, 0.0) / 2), own)
 
     def working(self, psi: Array) -> Array | None:
-        """t of ψ, the others as at the top; None beyond the limits of t."""
         t = self.top.t.copy()
         with np.errstate(divide="ignore"):
             t[self.places] = np.where(self.variance, np.log(np.square(psi)), psi)
@@ -225,7 +213,6 @@ class Coordinates:
         return np.where(self.variance, np.abs(points), points)
 
     def log_pdf(self, points: Array, mean: Array, root: Array) -> Array:
-        """log density of folded draws of Student's distribution."""
         student = scipy.stats.multivariate_t(mean, root @ root.T, df=FREEDOM)
         choices = [(1.0, -1.0) if own else (1.0,) for own in self.variance]
         signs = itertools.product(*choices)
@@ -237,7 +224,6 @@ class Coordinates:
         return np.asarray(covariance * np.outer(slopes, slopes))
 
     def visited(self, visit: Visit, points: Array) -> tuple[Array, list[Predictive | None]]:
-        """log posterior at points (N, d), and the predictions."""
         heights, found = np.full(len(points), -np.inf), []
         for i, psi in enumerate(points):
             t = self.working(psi)
@@ -251,9 +237,8 @@ class Coordinates:
 def posterior(objective: Objective, visit: Visit, top: Maximum, free: Flags) -> Posterior:
     """Points and weights of the `free` parameters; the visit integrates the others out.
 
-    Importance draws on a fixed lattice from Student's distributions, the first as wide as the
-    profiles,
-    the next fitted to all draws so far, until enough count.
+    Importance draws on a fixed lattice, first as wide as the profiles, then fitted to all draws so
+    far.
     """
     if not free.any():
         return Posterior(np.zeros(1), [visit(top.t)[1]], 1.0)
@@ -316,7 +301,6 @@ def _first_proposal(objective: Objective, coordinates: Coordinates) -> tuple[Arr
 
 
 def _next_proposal(points: Array, logs: Array, mean: Array, root: Array) -> tuple[Array, Array]:
-    """Mean and root of the draws, the proposal before as some more of them."""
     logs = _tempered(logs)
     weights, count = scipy.special.softmax(logs), _effective(logs)
     share = count / (count + PRIOR_DRAWS * points.shape[1])

@@ -104,7 +104,6 @@ class Region:
             self.alone.append((int(own[0]), float(np.sign(rows[0][own[0]]))) if one else None)
 
     def function(self, t: Array) -> tuple[float, Array]:
-        """ℓ, ∂ℓ/∂t; raises HigherMaximum above the top."""
         value, slope = self._function(t)
         if value > self.top.value + max(HIGHER, 1e-9 * abs(self.top.value)):
             raise HigherMaximum(t)
@@ -181,7 +180,6 @@ class Region:
         return self._classified(j, side, farthest, converged)
 
     def _classified(self, j: int, side: int, t: Array, converged: bool) -> End:
-        """The end at the farthest point: open at the limit, or where ℓ did not change so far."""
         alone, slack = self.alone[j], self.excess(self.function(t)[0])
         if alone is None:
             is_open = converged and slack > FLAT * self.threshold
@@ -198,7 +196,6 @@ class Region:
         return End(side * max(side * wald, side * self.value(t, j)), False, t, rough=True)
 
     def beyond(self, j: int, side: int, end: End, guesses: Sequence[Sequence[Array]]) -> End:
-        """The same end, or one farther out, to which the best guess of a kind leads."""
         alone, limits = self.alone[j], self.top.limits.copy()
         if alone is not None:
             limits[alone[0], int(side * alone[1] < 0)] = end.t[alone[0]]
@@ -219,7 +216,6 @@ class Region:
 def at_highest(
     function: Function, top: Maximum, count: int, ask: Callable[[Maximum], Answer]
 ) -> tuple[Answer, Maximum]:
-    """ask(top), begun again from a higher maximum where it finds one; and the top in the end."""
     for _ in range(RESTARTS):
         try:
             return ask(top), top
@@ -236,8 +232,6 @@ def at_highest(
 
 
 class Profile(NamedTuple):
-    """Profile intervals: ends (p, 2), which of them are open (p, 2), and notes in words."""
-
     ends: Array
     open_ends: Flags
     notes: tuple[str, ...]
@@ -269,7 +263,6 @@ def profile_intervals(objective: Objective, top: Maximum, count: int, confidence
 
 
 def _other_starts(objective: Objective, top: Maximum) -> list[Array]:
-    """The starts of the family, and t̂ with a sign turned; none if all is well known."""
     spread, bounded = top.covariance().diagonal(), np.isfinite(top.limits).all(axis=1)
     if (spread[bounded] <= WELL_KNOWN**2).all():
         return []
@@ -280,7 +273,6 @@ def _other_starts(objective: Objective, top: Maximum) -> list[Array]:
 def _other_maxima(
     function: Function, top: Maximum, starts: Sequence[Array], count: int, threshold: float
 ) -> list[Array]:
-    """Other local maxima that are not excluded; raises HigherMaximum for one that is higher."""
     found = []
     for start in starts:
         t, value = ascend(function, start, top.limits, count, FIRST_ITERATIONS)
@@ -347,9 +339,8 @@ def _open_at_zero(
 
 
 def _undetermined_at_zero(region: Region, i: int, ends: list[list[End]]) -> list[int] | None:
-    """The θ_j on which ℓ does not depend where θ_i = 0; None if θ_i = 0 cannot be or is excluded.
-
-    Correlations stay away from ±1, where a process with the least variance still moves much.
+    """The θ_j on which ℓ does not depend where θ_i = 0; None if θ_i = 0 cannot be or is
+    excluded.
     """
     top, function, alone = region.top, region.function, region.alone[i]
     if alone is None or region.limit(i, -1, top.t) != 0.0:
@@ -383,10 +374,7 @@ def _undetermined_at_zero(region: Region, i: int, ends: list[list[End]]) -> list
 
 
 def _check_branches(region: Region, ends: list[list[End]], starts: Sequence[Array]) -> None:
-    """Moves ends farther out where another branch of the region reaches farther.
-
-    Ends are guesses for the others, also with variances lifted to where ℓ feels them.
-    """
+    """Moves ends farther out where another branch of the region reaches farther."""
     limits = region.top.limits
     lifted = np.where(_correlations(limits), -math.inf, limits[:, 0] + FELT)
     for _ in range(BRANCH_ROUNDS):

@@ -60,8 +60,8 @@ TABLES = "rows3 rows3 index rows3 rows2 index"
 class Pass(NamedTuple):
     """A filter over all steps: entries of the covariances, and means of S series.
 
-    entry (K,); predicted P⁻, filtered P, factor U (E, N, w), gain (E, r, w), scale (E, r);
-    ahead x⁻, mean x (K, S, w) and zeta (K, S, r).
+    predicted P⁻, filtered P, factor U (E, N, w), gain (E, r, w), scale (E, r); ahead x⁻, mean x
+    (K, S, w), zeta (K, S, r).
     """
 
     entry: Index
@@ -75,13 +75,11 @@ class Pass(NamedTuple):
     zeta: Array
 
     def of_steps(self, covariances: Array, n: int) -> Array:
-        """(K, n, n) of entries (E, N, w)."""
         if len(covariances) == len(self.entry):
             return covariances[:, :n, :n]
         return np.asarray(covariances[self.entry, :n, :n])
 
     def log_scales(self) -> float:
-        """Σ_k log det c_k of one series."""
         logs = np.log(np.where(self.scale > 0, self.scale, 1.0)) @ np.ones(self.scale.shape[1])
         return float(np.bincount(self.entry, minlength=len(logs)) @ logs)
 
@@ -156,10 +154,7 @@ def upper_root(*halves: Array) -> Array:
 
 
 def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
-    """Refuse covariances that overflowed, or that rounding has lost after a wide gap.
-
-    A single state keeps its digits in the filter; the smoother loses those of the steps before.
-    """
+    """Refuse covariances that overflowed, or that rounding has lost after a wide gap."""
     n = steps.states
     wide, narrow = (  # (n, E), in one piece: quick to look through
         np.ascontiguousarray(np.einsum("eii->ie", part[:, :n, :n]))
@@ -222,7 +217,6 @@ class Undetermined(NamedTuple):
         return Undetermined(upper[:q], moved[:q], reach, density)
 
     def known(self) -> Known:
-        """The least squares of least norm, by singular values of R in units of `reach`."""
         scale = np.sqrt(np.where(self.reach > 0, self.reach, 1.0))
         left, values, right = np.linalg.svd(self.triangle / scale)
         rank = int((values > rank_tolerance(len(scale))).sum())
@@ -255,7 +249,6 @@ class Known(NamedTuple):
 
 
 def require_determined(diffuse: Array, hidden: Array) -> None:
-    """Raise NotIdentifiable if directions (q, h) of δ were never shown."""
     if not hidden.shape[1]:
         return
     raise NotIdentifiable(
@@ -282,7 +275,6 @@ class _Early(NamedTuple):
 
 
 def early_steps(steps: Steps, done: Pass, now: Undetermined, series: int) -> _Early:
-    """From a pass whose last series are responses to δ; step by step until R has full rank."""
     N, own = len(steps.start), now.known()
     found = []
     for k, e in enumerate(done.entry.tolist()):
@@ -310,10 +302,7 @@ def early_steps(steps: Steps, done: Pass, now: Undetermined, series: int) -> _Ea
 
 
 def with_unit_part(steps: Steps, diffuse: Array) -> Array:
-    """U before the first step with δ ~ N(0, I)."""
-    columns = np.zeros((len(steps.start), diffuse.shape[1]))
-    columns[: len(diffuse)] = diffuse
-    return upper_root(steps.root, columns)
+    return upper_root(steps.root, responses(steps, diffuse).T)
 
 
 def responses(steps: Steps, diffuse: Array) -> Array:
@@ -326,8 +315,6 @@ def responses(steps: Steps, diffuse: Array) -> Array:
 
 
 class _Evaluated(NamedTuple):
-    """ℓ, the pass with δ at its estimate, means before step 0, and how they came."""
-
     value: float
     done: Pass
     begin: Array
@@ -382,7 +369,6 @@ def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int)
 
 
 def last_state(matrices: Matrices, data: Data) -> tuple[float, Array, Array]:
-    """ℓ, and x̂_{K−1|K−1} (n, S) with its covariance (n, n)."""
     found, n, S = _evaluated(matrices, data), len(matrices.mean0), data.series
     done = found.done
     open_ = done.mean[-1, S:, :n].T / math.sqrt(S)
@@ -391,7 +377,6 @@ def last_state(matrices: Matrices, data: Data) -> tuple[float, Array, Array]:
 
 
 def first_state(matrices: Matrices, data: Data) -> Array:
-    """x_0 = mean0 + diffuse·δ̂ of each series, (n, S)."""
     return _evaluated(matrices, data).begin[: data.series, : len(matrices.mean0)].T
 
 
@@ -437,8 +422,7 @@ def _evaluated(matrices: Matrices, data: Data) -> _Evaluated:
 def _profiled(done: Pass, begin: Array, series: int) -> tuple[Pass, Array, float]:
     """The data with δ̂ of each series, then the columns E R⁻¹, √series times; and log|R|.
 
-    dℓ is that of the data at δ̂, and −½ d tr(S⁻¹XᵀV⁻¹X) with S = RᵀR held: that of series that show
-    zeros and start at the columns of E R⁻¹, squares only.
+    −½ d tr(S⁻¹XᵀV⁻¹X), S = RᵀR held, is dℓ of series that show zeros from E R⁻¹, squares only.
     """
     zeta = done.zeta.transpose(0, 2, 1).reshape(-1, len(begin))  # (K r, S + q)
     upper = _response_root(zeta[:, series:], begin[series:])

@@ -267,11 +267,11 @@ def forward(
 ) -> int:  # fmt: skip
     """The filter over all steps; returns how many entries of the tables it filled.
 
-    By kind of step (J): whitened rows h_i (r, w), noise ν_i (r,), and which Aᵀ and Fᵀ (n, w) lead
-    to
-    it. Before step 0: root U (n, w), begin (S, w). Values (K, S, r) whitened, shift (K, 0, 1 or S,
-    w).
-    By entry, a step unlike the one before: P⁻, P, U, g_i and c_i. By step: x⁻, x and ζ (K, S, ·).
+    By kind of step (J): whitened rows h_i, noise ν_i, which Aᵀ and Fᵀ lead to it. root U and begin
+    (S,
+    w): before step 0; values (K, S, r) whitened, shift (K, 0, 1 or S, w). By entry, a step unlike
+    the
+    one before: P⁻, P, U, g_i and c_i. By step: x⁻, x and ζ.
     """
     steps, n, width = kind.shape[0], transition.shape[1], transition.shape[2]
     series, r = begin.shape[0], rows.shape[1]
@@ -319,8 +319,7 @@ def backward(
 
         e ← Θ_aζ + Θ_be ,   X ← Θ_bXΘ_bᵀ + Θ_cΘ_cᵀ ,   from e = 0, X = I
 
-    Θ of an entry is found again from U of the entry before. Returns how many covariances differ;
-    `which`: that of each step.
+    Returns how many covariances differ; `which`: that of each step.
     """
     steps, series, width = mean.shape
     n, r, columns = factor.shape[1], rows.shape[1], 2 * width
@@ -394,7 +393,6 @@ def less_at(times: float, part: Array, m: int, n: int, table: Array, e: int) -> 
 
 
 def inverse_scale(H: Array, g: Array, scale: Array, e: int, c: Array, inverse: Array) -> None:
-    """c⁻¹ (r, r) of c_il = h_iᵀg_l, l < i, with c_ii of entry e."""
     r, n = H.shape
     for i in range(r):
         for a in range(i):
@@ -637,7 +635,6 @@ def white_rows(shown: Array, C: Array, own: Index, noise: Array, out: Array) -> 
 
 
 def apply(tables: Array, kind: Index, vectors: Array, out: Array) -> None:
-    """out_k = M v_k, M of the kind of step k."""
     for k in range(kind.shape[0]):
         j = kind[k]
         for i in range(tables.shape[1]):

@@ -91,7 +91,6 @@ class Maximum(NamedTuple):
 def maximise(
     function: Objective, starts: Sequence[Array], limits: Array, count: int, searches: int = 2
 ) -> Maximum:
-    """From the best of the starts, at least so many; ℓ is of `count` released numbers."""
     inside = [np.clip(t, *limits.T) for t in starts]
     values = np.array([function.value(t) for t in inside])
     values = np.where(np.isfinite(values), values, -np.inf)
@@ -113,8 +112,6 @@ def _finished(function: Function, ends: Sequence[tuple[Array, float]], limits: A
 def ascend(
     function: Function, start: Array, limits: Array, count: int, iterations: int = ITERATIONS
 ) -> tuple[Array, float]:
-    """Where L-BFGS ends, and ℓ there."""
-
     def cost(t: Array) -> tuple[float, Array]:
         value, slope = function(t)
         if not np.isfinite(value):  # no model there: a wall, from which the search turns back
@@ -167,7 +164,6 @@ def _at_limits(function: Function, top: Maximum) -> Maximum:
 
 
 def _held(t: Array, slope: Array, limits: Array) -> Flags:
-    """Parameters at a limit against which ℓ pushes them."""
     low, high = limits.T
     return np.asarray(((t <= low + EDGE) & (slope <= 0)) | ((t >= high - EDGE) & (slope >= 0)))
 

@@ -18,12 +18,10 @@ DIFFERENCES = (1, 2, 3)  # orders: what they leave is at least the variance of w
 class Moments(NamedTuple):
     """Releases ŷ_k = z̃_k/ℓ_k = y_k + noise of variance 1/s_k, and their sizes.
 
-    values (K, series), zeros where nothing is released; columns (K, p) of the inputs; noise 1/s_k
-    and
-    weight ∝ 1/(γ_0 + 1/s_k) (K, series). variance: with privacy noise, about the inputs; whitest:
-    the
-    least variance that differences leave; lagged: releases look back, so that their autocovariances
-    are not those of y. Privacy noise is white: autocovariances of lags h ≥ 1 need no correction.
+    values (K, series), columns (K, p) of the inputs, noise 1/s_k and weight ∝ 1/(γ_0 + 1/s_k);
+    variance about the inputs, with privacy noise; whitest: the least that differences leave;
+    lagged:
+    releases look back. Privacy noise is white: autocovariances of lags h ≥ 1 need no correction.
     """
 
     values: Array
@@ -40,7 +38,6 @@ class Moments(NamedTuple):
 
     @property
     def signal(self) -> float:
-        """γ_0 about the inputs, at least a tenth of the variance."""
         noise = float((self.weight * self.noise).sum() / self.weight.sum())
         return max(self.variance - noise, 0.1 * self.variance)
 
@@ -67,16 +64,13 @@ class Moments(NamedTuple):
         return float((weight * np.square(whole)).sum() / weight.sum()) / math.comb(2 * order, order)
 
     def peak_frequency(self) -> float:
-        """Where the periodogram is largest, in radians a step."""
         waves = np.fft.rfft(self.values * self.weight, axis=0)
         power = np.square(np.abs(waves)).sum(axis=1)
         return 2 * math.pi * int(power[1:].argmax() + 1) / self.steps
 
     def autoregression(self, order: int, after: int) -> Array:
-        """φ (order,) by least squares on γ_h = Σ_j φ_jγ_{h−j} for lags h > after.
-
-        A white error is only in the equations h ≤ order, a moving average of q terms in those h ≤
-        q.
+        """φ (order,) by least squares on γ_h = Σ_j φ_jγ_{h−j} for lags h > after, which white
+        errors miss.
         """
         gamma = self.autocovariances(3 * order + after + 4)
         gamma[0] = self.signal

@@ -92,7 +92,6 @@ class NonlinearStateSpace:
         self.states, self.readings = n, len(seen)
 
     def linearised(self, states: ArrayLike, *, inputs: ArrayLike | None = None) -> StateSpace:
-        """The linear system of small deviations from a trajectory (K, n)."""
         path = as_array(states, "the trajectory", ndim=2)
         if path.shape[1] != self.states or len(path) == 0:
             raise InvalidInput(
@@ -133,6 +132,7 @@ class _Linear(NamedTuple):
     residual: Array
 
 
+State = tuple[Array, Array]  # x̂ (n,) and U (n, n)
 Rule = Callable[[_Function, Array, Array, Array], _Linear]  # of an input, x̂ (n,), B (n, n)
 
 
@@ -182,10 +182,11 @@ def _triangle(block: Array) -> tuple[Array, Array]:
 
 
 def _step(
-    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array, before: Array | None,
-    now: Array, rows: Array | None, values: Array,
+    rule: Rule, system: NonlinearStateSpace, state: State, before: Array | None, now: Array,
+    shown: tuple[Array, Array] | None,
 ) -> _Step:  # fmt: skip
-    """From x̂ and U of the step before, with its input `before` (None: this is step 0)."""
+    """From the state before, its input `before` (None: this is step 0), rows and values shown."""
+    mean, factor = state
     n, m, frame = system.states, system.readings, system.frame.matrices
     later: Array = np.eye(n)
     lost: Array = np.zeros((n, n))
@@ -195,9 +196,10 @@ def _step(
         turn, upper = _triangle(np.concatenate([drive, f.moved.T]))
         mean, factor, later = f.value, upper[:n], turn[:n, n:].T
         lost = turn[n:, n:].T @ turn[n:, n:]
-    if rows is None:
+    if shown is None:
         nothing = np.zeros(m), np.zeros(()), np.zeros((n, m))
         return _Step(mean, factor, mean, factor, *nothing, later, lost)
+    rows, values = shown
     h = rule(system.h, now, mean, factor.T)
     noise = unit_root_of(rows @ np.concatenate([frame.R_root[0], h.residual], axis=1))
     left = np.concatenate([noise.T, (rows @ h.moved).T])
@@ -265,12 +267,11 @@ def _filtered(
     hidden = np.broadcast_to(of_entries(given.missing), (K, m))
     shown = given.unit * rows_of_parts(wanted, 0, hidden)
     values = np.where(hidden, 0.0, given.values)
-    mean, factor, found = frame.mean0, frame.matrices.root0.T, list[_Step]()
+    state, found = (frame.mean0, frame.matrices.root0.T), list[_Step]()
     for k in range(K):
-        rows, before = None if hidden[k].all() else shown[k], u[k - 1] if k else None
-        done = _step(rule, system, mean, factor, before, u[k], rows, values[k])
-        mean, factor = done.mean, done.factor
-        found.append(done)
+        seen, before = None if hidden[k].all() else (shown[k], values[k]), u[k - 1] if k else None
+        found.append(_step(rule, system, state, before, u[k], seen))
+        state = found[-1].mean, found[-1].factor
     steps = _Step(*(np.stack(part) for part in zip(*found)))
     zeta = np.where(hidden, np.nan, steps.zeta)
     count = numbers_shown(given.missing, m)
@@ -279,12 +280,11 @@ def _filtered(
     return StateEstimate(
         States(steps.ahead, wide, given.simulated), States(steps.mean, P, given.simulated), zeta,
         given.log_likelihood(fit), system, 0, given.simulated, partial(_smoothed, steps),
-        partial(_forecast, rule, system, mean, factor, u[-1]),
+        partial(_forecast, rule, system, state, u[-1]),
     )  # fmt: skip
 
 
 def _smoothed(steps: _Step) -> tuple[Array, Array]:
-    """As `_kernel.backward`."""
     K, n = steps.mean.shape
     states, covariances = np.empty((K, n)), np.empty((K, n, n))
     error, X = np.zeros(n), np.eye(n)
@@ -297,15 +297,15 @@ def _smoothed(steps: _Step) -> tuple[Array, Array]:
 
 
 def _forecast(
-    rule: Rule, system: NonlinearStateSpace, mean: Array, factor: Array, before: Array, steps: int,
+    rule: Rule, system: NonlinearStateSpace, state: State, before: Array, steps: int,
     inputs: ArrayLike | None,
 ) -> tuple[Array, Array]:  # fmt: skip
     count = as_count(steps, "steps", least=1)
     u, found = known_inputs(inputs, count, system.inputs), []
     for now in u:
-        done = _step(rule, system, mean, factor, before, now, None, np.zeros(0))
-        mean, factor, before = done.mean, done.factor, now
-        found.append((mean, factor.T @ factor))
+        done = _step(rule, system, state, before, now, None)
+        state, before = (done.mean, done.factor), now
+        found.append((done.mean, done.factor.T @ done.factor))
     means, covariances = (np.stack(part) for part in zip(*found))
     return means, covariances
 

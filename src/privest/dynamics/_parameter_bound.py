@@ -20,9 +20,10 @@ import scipy
 from privest.arrays import Array, ArrayLike, Flags, as_count, as_flags
 from privest.bounds import GivenBound
 from privest.dynamics._families import Family, Theta, as_family, as_parameters
-from privest.dynamics._kalman import first_state, least_response
-from privest.dynamics._releases import Data, Level, inputs_of
+from privest.dynamics._kalman import first_state, least_response, responses
+from privest.dynamics._releases import Data, Level
 from privest.dynamics._steps import Derivatives, Matrices, Steps, input_terms, step_slopes, steps_of
+from privest.dynamics._system import known_inputs
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg.tolerances import SQUARED
 from privest.privacy import Adjacency, StreamLevel, as_stream_level
@@ -41,10 +42,10 @@ LEAST_LEVEL = 1e10 * SQUARED  # errors of variances, some 1/level², are still n
 
 
 def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
-    """I (p, p) about t from all series of the data; it does not depend on their values.
+    """I (p, p) about t from all series of the data, in O(K (np)³) or until covariances have
+    settled.
 
-    O(K (np)³), or until the covariances have settled. Diffuse start: the limit of δ ~ N(0, κI) from
-    κ and 2κ.
+    Diffuse start: the limit of δ ~ N(0, κI) from κ and 2κ.
     """
     plan = data.plan(matrices)
     seen, (shift, _) = steps_of(matrices, plan), input_terms(matrices, plan, data.inputs)
@@ -52,8 +53,7 @@ def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     cov = seen.root @ seen.root.T
     if not matrices.diffuse.shape[1]:
         return data.series * _information(seen, given, shift, cov)
-    columns = np.zeros((len(seen.start), matrices.diffuse.shape[1]))
-    columns[: seen.states] = matrices.diffuse
+    columns = responses(seen, matrices.diffuse).T
     unit = VAGUE / least_response(matrices, data)
     vague, vaguer = (
         _information(seen, given, shift, cov + times * unit * columns @ columns.T)
@@ -118,15 +118,12 @@ def _information(seen: Steps, given: Derivatives, shift: Array, cov: Array) -> A
 
 
 def _has_settled(change: float, before: float) -> bool:
-    """Whether all further changes, a geometric series, are negligible."""
     if not change < before < math.inf:
         return change == 0.0
     return change**2 / (before - change) <= SETTLED
 
 
 def _change(new: _Covariances, old: _Covariances) -> float:
-    """The largest change, in units of each."""
-
     def unit(P: Array) -> Array:
         size = np.sqrt(np.maximum(P.diagonal(), 0.0))
         size = np.where(size > 0, size, 1.0)
@@ -197,9 +194,7 @@ def information_of(
 ) -> Array:
     """I (p, p) from all series, for any start x_0 = mean0 + Eδ; at mean0 where none is given.
 
-    Where θ changes the response to δ (ARX) the limit of vaguer δ is infinite; δ then counts as q
-    more
-    parameters: I_θθ − I_θδ I_δδ⁻¹ I_δθ.
+    Where θ changes the response to δ (ARX), δ counts as q more parameters: I_θθ − I_θδ I_δδ⁻¹ I_δθ.
     """
     if not matrices.diffuse.shape[1] or not (slopes.A.any() or slopes.C.any()):
         return information(matrices, slopes, data)
@@ -224,7 +219,6 @@ def _given_start(matrices: Matrices, slopes: Matrices, data: Data, x_0: Array) -
 
 
 def _regression(total: Array, p: int) -> Array:
-    """I_θδ I_δδ⁻¹."""
     own = total[p:, p:]
     unit = np.sqrt(own.diagonal())
     try:
@@ -295,7 +289,6 @@ def exact_bound(
     family: Family, t: Array, data: list[Data], held: Flags, *, private: bool,
     planned: bool = False,
 ) -> Array | None:  # fmt: skip
-    """The least covariance of an unbiased θ̂ (p, p), with parameters `held` at a limit known."""
     total = expected_information(family, t, data, ~held, private=private, planned=planned)
     return None if total is None else covariance_of(total, family.natural_slopes(t), held)
 
@@ -314,7 +307,6 @@ def exposure(level: StreamLevel, steps: int) -> float:
 
 
 def require_level(shown: float) -> None:
-    """Refuse levels from which nothing can be fitted, by their λmax."""
     if not shown > 0:
         raise InvalidInput("The level is 0: the releases are noise and show nothing to fit.")
     if not LEAST_LEVEL <= shown <= 1.0 / LEAST_LEVEL:
@@ -358,7 +350,7 @@ def parameter_bound(
     ([0.0463, 0.1084], [0.0134, 0.0114])
     """
     count = as_count(steps, "steps", least=1)
-    u = inputs_of(inputs, count)
+    u = known_inputs(inputs, count)
     model = as_family(family, inputs=u.shape[1])
     t = model.working(as_parameters(model, theta))
     flags = np.zeros(count, dtype=bool)

@@ -8,21 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_flags, plural
+from privest.arrays import Array, ArrayLike, Flags, as_flags, plural
 from privest.dynamics._steps import Matrices, Plan, numbers_shown, of_entries, plan_of
-from privest.dynamics._system import StateSpace, as_system
+from privest.dynamics._system import StateSpace, as_system, known_inputs
 from privest.errors import InvalidInput
 from privest.privacy import PrivacyLevel, StreamLevel, as_stream_level
-from privest.privacy.parts import (
-    hidden_entries,
-)
+from privest.privacy.parts import hidden_entries
 from privest.release import Release
 
 Level = StreamLevel | PrivacyLevel | ArrayLike  # what every call for a level takes
 
 
 def level_of(level: Level, system: StateSpace) -> StreamLevel:
-    """The level of a stream of the system's measurements, in whatever form it was given."""
     return as_stream_level(level, measurements=as_system(system).readings)
 
 
@@ -40,7 +37,6 @@ def level_of_release(release: Release, level: Level | None, measurements: int) -
 def asked(
     system: StateSpace, level: Level, steps: int | None, missing: ArrayLike | None
 ) -> tuple[StreamLevel, int, Flags]:
-    """The level for this system, K, and what shows nothing: (K,), or (K, m)."""
     wanted = level_of(level, system)
     limits = [limit for limit in (wanted.steps, system.steps) if limit is not None]
     if steps is None:
@@ -86,7 +82,6 @@ class Given(NamedTuple):
 def given_values(
     release: Release, level: StreamLevel, start: int = 0, *, series: bool = False
 ) -> Given:
-    """The values of a release at this level from step `start` on."""
     if not isinstance(release, Release):
         raise InvalidInput(
             f"A filter takes a release of a stream, not {type(release).__name__}: it must never "
@@ -139,8 +134,8 @@ class _DataFields(NamedTuple):
 class Data(_DataFields):
     """Releases of one or many series that miss the same steps, checked once.
 
-    values (K, r, S) in units of the deviation of their noise, zeros where nothing is shown; unit
-    1/√v of the privacy noise; inputs (K, p).
+    values (K, r, S) in units of the deviation 1/unit of their noise, zeros where nothing is shown;
+    inputs (K, p).
     """
 
     def plan(self, matrices: Matrices) -> Plan:
@@ -151,8 +146,7 @@ class Data(_DataFields):
         varying = matrices.varying
         if varying not in self._plans:
             self._plans[varying] = plan_of(
-                self.level, self.values.shape[1], self.steps, self.missing, varying=varying,
-                unit=self.unit,
+                self.level, self.values.shape[1], self.missing, varying=varying, unit=self.unit,
             )  # fmt: skip
         return self._plans[varying]
 
@@ -189,18 +183,6 @@ def data_of(
         given = given_values(part, wanted, series=True)
         every = given.values if given.values.ndim == 3 else given.values[None]
         values = np.ascontiguousarray(np.nan_to_num(every).transpose(1, 2, 0))
-        u = inputs_of(inputs, len(values))
+        u = known_inputs(inputs, len(values))
         found.append(Data(values, given.missing, wanted, given.unit, u, given.simulated))
     return [own for own in found if own.shown] or found
-
-
-def inputs_of(given: ArrayLike | None, steps: int) -> Array:
-    if given is None:
-        return np.zeros((steps, 0))
-    u = as_array(given, "inputs", ndim=(1, 2))
-    u = u[:, None] if u.ndim == 1 else u
-    if len(u) != steps:
-        raise InvalidInput(
-            f"inputs must have a row for each of the {steps} steps; received shape {u.shape}."
-        )
-    return u

@@ -106,7 +106,6 @@ def whiten_loop() -> compiling.Loop:
 
 
 def applied(tables: Array, kind: Index, vectors: Array) -> Array:
-    """M v_k (K, a), M (J, a, b) of the kind of step k, v (K, b)."""
     found = np.empty((len(kind), tables.shape[1]))
     loop = compiling.where_installed(kernel.apply, "in3 index in2 out2")
     loop(tables, kind, vectors, found)
@@ -114,7 +113,6 @@ def applied(tables: Array, kind: Index, vectors: Array) -> Array:
 
 
 def stack(matrix: Array) -> Array:
-    """With a time axis, of length one where the matrix does not change."""
     return matrix if matrix.ndim == 3 else matrix[None]
 
 
@@ -130,10 +128,8 @@ class Plan(NamedTuple):
     """The kinds of steps (leading axis J) that a level makes of a system, and the kind of each k.
 
     own       the step whose matrices a kind has; before: whose A, B and Q lead into it.
-    begins    step 0.   absent: nothing is shown (J,), or of these entries (J, m).
-    missing   (K,) or (K, m), as the release has it.
-    shown     (J, m, lags·m): z̃_k = Σ_j shown_j y_{k−j} + e_k, newest first; zeros where absent.
-    reach     how many steps releases look back.
+    absent    (J,) or (J, m): not shown; begins: step 0; missing (K,) or (K, m).
+    shown     (J, m, lags·m): z̃_k = Σ_j shown_j y_{k−j} + e_k, newest first.
     """
 
     own: Index
@@ -151,38 +147,40 @@ class Plan(NamedTuple):
 
 
 def plan_of(
-    level: StreamLevel | None, measurements: int, steps: int, missing: Flags, *,
-    varying: bool, start: int = 0, unit: float = 1.0,
+    level: StreamLevel | None, measurements: int, missing: Flags, *, varying: bool,
+    start: int = 0, unit: float = 1.0,
 ) -> Plan:  # fmt: skip
     """How `level` shows steps `start`, …; None: the measurements themselves, without noise.
 
     `varying`: no two steps are of one kind. `unit` 1/√v: what is seen is z̃/√v.
     """
-    m, stop = measurements, start + steps
-    dense = level is not None and level.form == "dense"
-    same = not (varying or dense) and (level is None or _constant(level, start, steps))
+    m, same = measurements, not varying and _constant(level, start, len(missing))
     own, begins, absent, kind = _kinds(missing, same, start)
-    lags = 1 if level is None else steps if dense else level.reach + 1
-    blocks: Array
-    if level is None:
-        blocks = np.broadcast_to(np.eye(m), (1, len(own), m, m))
-    elif dense:
-        blocks = _dense_blocks(level, steps, m)
-    elif same or (level.steps is None and not level.reach):
-        blocks = level.blocks(stop - 1, stop)
-    else:
-        blocks = level.blocks(start, stop)[:, own]
+    blocks = _blocks(level, m, start, own, start + len(missing))
     if level is not None and missing.ndim > 1:  # a part of some step, at a level without lags
         blocks = restricted(np.broadcast_to(blocks[0], (len(own), m, m)), absent, level)[None]
+    lags = len(blocks)
     shown = np.empty((len(own), m, lags * m))
-    # A level shorter than its lags stores more of them than it reaches back.
-    shown[:] = blocks[:lags].transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
+    shown[:] = blocks.transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
     if unit != 1.0:
         shown *= unit
     if absent.any():
         shown[absent] = 0.0
     where = own + start
     return Plan(where, np.maximum(where - 1, 0), begins, absent, kind, missing, shown, lags - 1)
+
+
+def _blocks(level: StreamLevel | None, m: int, start: int, own: Index, stop: int) -> Array:
+    """A_{k,k−j} (lags, 1 or J, m, m) of the kinds of steps `start`, …, stop − 1."""
+    if level is None:
+        return np.broadcast_to(np.eye(m), (1, len(own), m, m))
+    if level.form == "dense":
+        return _dense_blocks(level, stop, m)
+    # A level shorter than its lags stores more of them than it reaches back.
+    lags = slice(level.reach + 1)
+    if not own.any() or (level.steps is None and not level.reach):
+        return level.blocks(stop - 1, stop)[lags]
+    return level.blocks(start, stop)[lags, own]
 
 
 def _dense_blocks(level: StreamLevel, steps: int, m: int) -> Array:
@@ -200,7 +198,9 @@ def _dense_blocks(level: StreamLevel, steps: int, m: int) -> Array:
     return blocks
 
 
-def _constant(level: StreamLevel, start: int, steps: int) -> bool:
+def _constant(level: StreamLevel | None, start: int, steps: int) -> bool:
+    if level is None or level.form == "dense":
+        return level is None
     if level.steps is None:
         return True
     blocks = level.blocks(start, start + steps)
@@ -229,8 +229,9 @@ def _kinds(missing: Flags, same: bool, start: int) -> tuple[Index, Flags, Flags,
 class Steps:
     """The tables of the loops by kind of step (J), and the kind of each step (K,).
 
-    transition Aᵀ and drive Fᵀ (·, N, w), lead (J,): which of them; rows N⁻¹G (J, r, w), noise N
-    (J, r, r); start (N,), root (N, N): before the first step; x is the first `states` of N.
+    transition Aᵀ, drive Fᵀ (·, N, w), lead (J,): which; rows N⁻¹G (J, r, w), noise N (J, r, r);
+    start
+    (N,), root (N, N): before step 0; x is the first `states`.
     """
 
     transition: Array
@@ -309,7 +310,6 @@ def steps_of(matrices: Matrices, plan: Plan, *, private: bool = True) -> Steps:
 
 
 def _led(matrices: Matrices, plan: Plan) -> tuple[Array, Array]:
-    """A and F that lead into each kind of step; I and 0 into step 0."""
     A, F = each(stack(matrices.A), plan.before), each(matrices.Q_root, plan.before)
     A[plan.begins], F[plan.begins] = np.eye(A.shape[-1]), 0.0
     return A, F
@@ -449,7 +449,6 @@ def _slopes_times(slope: Array, like: Array, inputs: Array) -> Array:
 
 
 def _own_slopes(slope: Array, like: Array, steps: Index) -> Array:
-    """(p, J, …): the slopes of the matrices of these steps."""
     whole = slope if like.ndim == 3 else slope[:, None]
     return np.asarray(whole[:, np.minimum(steps, whole.shape[1] - 1)])
 

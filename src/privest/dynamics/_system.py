@@ -219,17 +219,19 @@ def system_of(matrices: Matrices) -> StateSpace:
     )  # fmt: skip
 
 
-def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
-    """Inputs (steps, count), checked; a vector where count is 1."""
-    shape = (steps, count)
+def known_inputs(inputs: ArrayLike | None, steps: int, count: int | None = None) -> Array:
+    """Inputs (steps, count), checked; None: however many there are."""
     if inputs is None and count:
-        raise InvalidInput(f"The system has {plural(count, 'input')}: give them as {shape}.")
+        raise InvalidInput(
+            f"The system has {plural(count, 'input')}: give them as inputs of shape {(steps, count)}."
+        )
     if inputs is None:
-        return np.zeros(shape)
+        return np.zeros((steps, 0))
     u = as_array(inputs, "inputs", ndim=(1, 2))
-    u = u[:, None] if u.ndim == 1 and count == 1 else u
-    if count == 0 or u.shape != shape:
-        raise InvalidInput(f"inputs must have shape {shape}; received {u.shape}.")
+    u = u[:, None] if u.ndim == 1 and count in (None, 1) else u
+    if count == 0 or u.shape != (steps, u.shape[-1] if count is None else count):
+        wanted = f"({steps}, p)" if count is None else (steps, count)
+        raise InvalidInput(f"inputs must have shape {wanted}; received {u.shape}.")
     return u
 
 
@@ -320,9 +322,7 @@ def _diffuse_columns(value: ArrayLike | bool | None, size: int) -> Array | None:
 def _over_gaps(F: Array, Qc: Array, gaps: Array) -> tuple[Array, Array, Array]:
     """A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds and Ψ = ∫₀ʰ e^{Fs} ds over gaps h (J,) ≥ 0.
 
-    Van Loan's block exponential overflows over long gaps. Here a gap is halved until ‖F‖h ≤ ¼,
-    where
-    Taylor series are exact to rounding, and doubled again:
+    Taylor series of a gap halved until ‖F‖h ≤ ¼, then doubled (block exponentials overflow):
 
         A(2h) − I = 2E + E² ,  E = A(h) − I ;   Ψ(2h) = Ψ + AΨ ;   Q(2h) = Q + A Q Aᵀ
     """
@@ -357,7 +357,6 @@ def _over_gaps(F: Array, Qc: Array, gaps: Array) -> tuple[Array, Array, Array]:
 
 
 def _stationary(F: Array, Qc: Array) -> Array:
-    """P with FP + PFᵀ + Qc = 0."""
     rate = -float(np.linalg.eigvals(F).real.max())
     if not rate > len(F) * EPS * float(np.abs(F).max()):
         raise InvalidInput(
@@ -369,7 +368,6 @@ def _stationary(F: Array, Qc: Array) -> Array:
 
 
 def _gaps(times: ArrayLike | None, step: float | None) -> Array:
-    """The gap that follows each measurement (K,), or the only one (1,) where all are equal."""
     after = None if step is None else as_positive(step, "step")
     if times is None:
         if after is None:
