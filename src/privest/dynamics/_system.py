@@ -222,9 +222,8 @@ def system_of(matrices: Matrices) -> StateSpace:
 def known_inputs(inputs: ArrayLike | None, steps: int, count: int | None = None) -> Array:
     """Inputs (steps, count), checked; None: however many there are."""
     if inputs is None and count:
-        raise InvalidInput(
-            f"The system has {plural(count, 'input')}: give them as inputs of shape {(steps, count)}."
-        )
+        size = plural(count, "input")
+        raise InvalidInput(f"The system has {size}: give them as inputs of shape {(steps, count)}.")
     if inputs is None:
         return np.zeros((steps, 0))
     u = as_array(inputs, "inputs", ndim=(1, 2))
