@@ -186,7 +186,7 @@ def _room(values: Array, change: Array) -> float:
 class MatrixPair:
     """slack Z ≥ 0 and dual V ≥ 0 (n, n): the direction of Helmberg, Kojima and Monteiro.
 
-    In coordinates T with Z = T⁻ᵀT⁻¹, V = T diag(ω) Tᵀ: dV = μI − Ω − (Ω dZ + dZ Ω)/2.
+    With Z = T⁻ᵀT⁻¹, V = T diag(ω) Tᵀ: dV = μI − Ω − (Ω dZ + dZ Ω)/2.
     """
 
     slack: Array
@@ -437,7 +437,6 @@ class System:
 
 
 def _factored(matrix: Array) -> Callable[[Array], Array]:
-    """x ↦ S⁻¹x of S > 0, scaled to a unit diagonal; tiny eigenvalues count as `SMALL`."""
     scale = 1.0 / np.sqrt(np.diagonal(matrix))
     scaled = matrix * scale * scale[:, None]
     lower, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1)
@@ -591,7 +590,6 @@ def _along(here: Iterate, system: System, moves: Moves, aim: float) -> Iterate |
 
 
 def _start(atoms: Atoms, e: Array, aim: Aim, goal: float, budget: float | None) -> Iterate:
-    """Inside all limits, duals in the centre, at prices at which about nothing is worth more."""
     g, (criterion, size, mass) = atoms.number, aim
     x, slope, _ = atoms.precisions(e)
     M = gram(atoms.rows, x)

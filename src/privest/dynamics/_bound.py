@@ -1,7 +1,6 @@
 """Σ_BPPCR of a dynamic model: the least error of any estimate of the states, at every k.
 
-J_Y = (HPHᵀ + R)⁻¹, what the system alone reveals about the measurements, is never inverted:
-whitened innovations are ζ = W(Y − E Y), so J_Y = WᵀW.
+J_Y = (HPHᵀ + R)⁻¹ is never inverted: whitened innovations are ζ = W(Y − E Y), so J_Y = WᵀW.
 """
 
 from __future__ import annotations
@@ -46,10 +45,9 @@ class StateBound(Record):
     """The floor under the error of every estimate of x_k from the releases.
 
     predicted, filtered, smoothed   marginals of Σ_BPPCR (K, n, n) for horizons k−1, k and K−1; of a
-                                    steady state (n, n), smoothed far from both ends.
+                                    steady state (n, n).
     level, missing                  of the releases; level None: the measurements themselves.
-    memory                          of a steady state: steps after which an error of the filter has
-                                    fallen to 1/e.
+    memory                          of a steady state: steps in which an error falls to 1/e.
     """
 
     predicted: Array

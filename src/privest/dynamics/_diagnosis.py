@@ -1,8 +1,7 @@
 """Tests of the whitened innovations ζ_k, independent N(0, I) at every level if the system is right.
 
-With U (n, r) the innovations, made orthonormal, and S_h the shift by h steps over the n_h pairs of
-steps that are both there, the autocorrelations of lag h are UᵀS_hU. For white normal ζ, U is a
-uniformly distributed frame, so that exactly
+With U (n, r) the innovations, made orthonormal, and S_h the shift by h steps over n_h pairs of
+steps, the autocorrelations of lag h are UᵀS_hU. For white normal ζ exactly
 
     E ‖UᵀS_hU‖² = n_h r (1 + (r − 1)(n + 1)/(n − 1)) / (n(n + 2))
 

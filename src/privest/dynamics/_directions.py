@@ -64,8 +64,7 @@ def best_directions(
 
     budget   s ≥ tr(LLᵀ), the trace of the information of one step's release about its measurements.
     weight   W (n, n): which states matter (default: all alike, in their units).
-    steps    None: one L for all steps, best in steady state. K: L_0 … L_{K−1}, best for the sum of
-             the filtered errors.
+    steps    None: one L, best in steady state. K: L_0 … L_{K−1}, best for the summed errors.
     Raises NumericalFailure if the gap exceeds 1e-5.
 
     >>> two = StateSpace(A=np.eye(2) * 0.9, C=np.eye(2), Q=1.0, R=0.5, cov0=1.0)

@@ -304,7 +304,6 @@ def _profile(region: Region, starts: Sequence[Array], others: Sequence[Array]) -
 
 
 def _widen_to_peaks(region: Region, ends: list[list[End]], others: Sequence[Array]) -> list[str]:
-    """Moves ends out to other maxima that are not excluded; notes of those beyond Wald's ends."""
     top, names, notes = region.top, region.family.names, []
     for t, (j, side) in itertools.product(others, np.ndindex(len(ends), 2)):
         value, sign = region.value(t, j), 2 * side - 1
@@ -392,10 +391,7 @@ def _check_branches(region: Region, ends: list[list[End]], starts: Sequence[Arra
 
 
 def _variants(t: Array, limits: Array) -> list[Array]:
-    """t, and t with a correlation almost ±1 and the variance q/(1 − φ²) of its process kept: it
-    becomes a
-    level of its own, which may stand for a mean or an input.
-    """
+    """t, and t with a correlation almost ±1 and the variance q/(1 − φ²) of its process kept."""
     even, own = _correlations(limits), np.arange(len(t))
     variances = np.isfinite(limits).all(axis=1) & ~even
     narrower = 2 * (np.logaddexp(t, -t) - np.logaddexp(STEEPER, -STEEPER))  # log of 1 − tanh²

@@ -1,14 +1,14 @@
 """The Kalman filter's loops, in the part of Python that numba compiles.
 
-The covariance is P = UᵀU, U upper triangular: its rows are unit sources of error. With F Fᵀ = Q
-and whitened numbers z_i = h_iᵀx + ν_iε_i, a step is
+The covariance is P = UᵀU, U upper triangular. With F Fᵀ = Q and whitened numbers z_i = h_iᵀx +
+ν_iε_i,
 
     [Fᵀ   0]  n reflections   [U⁻  · ]      [ν   0 ]  n rotations     [c  gᵀ  Θaᵀ]
     [UAᵀ  I]       →          [0   Θcᵀ] ,   [U⁻h U⁻]  last row up →   [0  U   Θbᵀ]
 
 (Carlson 1973 for the rotations). Nothing is inverted or subtracted: Q, R and cov0 may have any
 rank. ξ = Θ_aζ + Θ_bξ⁺ + Θ_cν gives an old unit error ξ from the new one, for the smoother.
-Tables have n columns filled up with zeros to whole fours. They are indexed, never sliced: a slice
+Tables have n columns filled up with zeros to whole fours, and are indexed, never sliced: a slice
 costs more than a step of a small system.
 """
 

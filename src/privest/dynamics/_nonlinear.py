@@ -1,10 +1,8 @@
 """Nonlinear systems: the extended and the unscented filter, and a bound that holds locally.
 
-With x = x̂ + B ξ, ξ ~ N(0, I), a filter replaces f by value + moved ξ + residual. The extended
-filter
-takes the slope at x̂ (no residual); the unscented one the regression of f on ξ over 2n + 1 points x̂
-and x̂ ± √(n+κ) b_i, weights κ/(n+κ) and 1/2(n+κ), κ = max(3 − n, 0). Step and smoother are those of
-`_kernel`, by QR.
+With x = x̂ + B ξ, ξ ~ N(0, I), f is replaced by value + moved ξ + residual: by its slope at x̂
+(extended), or by its regression on ξ over 2n + 1 points x̂ and x̂ ± √(n+κ) b_i with weights κ/(n+κ)
+and 1/2(n+κ), κ = max(3 − n, 0) (unscented).
 """
 
 from __future__ import annotations
@@ -160,8 +158,6 @@ RULES: dict[str, Rule] = {"extended": _by_slopes, "unscented": _by_points}
 
 
 class _Step(NamedTuple):
-    """x̂⁻, U⁻, then x̂, U, ζ, Σ log c; ξ = Θ_aζ + Θ_bξ⁺ + Θ_cν of the old error."""
-
     ahead: Array
     wide: Array
     mean: Array

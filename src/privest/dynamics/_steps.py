@@ -210,7 +210,7 @@ def _constant(level: StreamLevel | None, start: int, steps: int) -> bool:
 
 
 def _kinds(missing: Flags, same: bool, start: int) -> tuple[Index, Flags, Flags, Index]:
-    """Of each kind its step, whether it is step 0, what is absent; the kind of each step."""
+    """The step of each kind, whether it is step 0, what is absent; the kind of each step."""
     if not same:
         own = np.arange(len(missing))
         return own, own + start == 0, missing, own
