@@ -47,9 +47,7 @@ def show(request: Request, work: Work, form: Form, errors: Errors | None = None)
         request, "results.html", work, errors=errors, step="results", release=release,
         table=table.name, typed={name: form.text(name, "")[:200] for name in rows},
         epsilon=_epsilon_of(release), history=history(desk_of(request), release),
-        findings=[_finding(one) for one in sections if one.key == "found"],
-        folds=[_fold(one) for one in sections if one.key in FOLDS],
-        clear=_clear(sections), planned=plan is not None,
+        **_told(sections), planned=plan is not None,
         fields=[(f"at-{k}", *one) for k, one in enumerate(features.items())],
         means=[(_row_text(row), _mean(found, row)) for row in work.asked],
         numbers=bool(features) and release.model.family == "gaussian"
@@ -58,6 +56,16 @@ def show(request: Request, work: Work, form: Form, errors: Errors | None = None)
 
 
 FOLDS = ("errors", "cost", "exposure", "joint", "limits", "origin")
+
+
+def _told(sections: Sequence[Section]) -> dict[str, Any]:
+    """Findings, folds, and each coefficient with whether its sign is clear, and which it is."""
+    charts = (part for one in sections for part in one.parts if isinstance(part, Chart))
+    return {
+        "findings": [_finding(one) for one in sections if one.key == "found"],
+        "folds": [_fold(one) for one in sections if one.key in FOLDS],
+        "clear": [(c.name, c.is_clear, c.direction.text) for chart in charts for c in chart.data],
+    }
 
 
 def _finding(section: Section) -> dict[str, Any]:
@@ -90,12 +98,6 @@ def _fold(section: Section) -> dict[str, Any]:
 
 def _html(parts: Iterable[Part]) -> Markup:
     return Markup(parts_html(parts))
-
-
-def _clear(sections: Sequence[Section]) -> list[tuple[str, bool, str]]:
-    """Each coefficient with whether its sign is clear, and which it is."""
-    charts = (part for one in sections for part in one.parts if isinstance(part, Chart))
-    return [(c.name, c.is_clear, c.direction.text) for chart in charts for c in chart.data]
 
 
 # --- estimates ------------------------------------------------------------------------------------

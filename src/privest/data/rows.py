@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privest.arrays import AnyArray, Array, Flags, as_choice
+from privest.arrays import AnyArray, Array, Flags, Index, as_choice
 from privest.data.cells import Texts
 from privest.data.features import Design
 from privest.data.source import Columns, Source
@@ -27,7 +26,7 @@ class Block:
 
     H: Array = field(repr=False)
     targets: Array = field(repr=False)
-    line: NDArray[np.intp] = field(repr=False)
+    line: Index = field(repr=False)
     dropped: int = 0
     beside: dict[str, AnyArray | Texts] = field(default_factory=dict, repr=False)
 
@@ -54,11 +53,11 @@ def read_rows(
     nothing final before the last block.
     """
     as_choice(missing, ("refuse", "drop"), "missing")
-    for name in targets:
-        if name in features.columns:
-            raise InvalidInput(
-                f"the target {name!r} is among the features: features are public, it is not."
-            )
+    private = [name for name in targets if name in features.columns]
+    if private:
+        raise InvalidInput(
+            f"the target {private[0]!r} is among the features: features are public, it is not."
+        )
     others = beside or {}
     wanted = tuple(dict.fromkeys((*features.columns, *targets, *others)))
     if not wanted:
@@ -67,31 +66,36 @@ def read_rows(
     blocks = source.blocks(wanted, text=texts)
     whole = _whole(blocks, source.name, missing == "drop", frozenset(targets if infinite else ()))
 
-    def found() -> Iterator[Block]:
-        waiting, dropped = None, 0  # rows dropped at the end go to the last block
-        for columns, line, left_out in whole:
-            dropped += left_out
-            if not len(line):
-                continue
+    def made(columns: Columns, line: Index, dropped: int) -> Block:
+        try:
+            H = features.matrix(columns, line)
+        except InvalidInput as error:
+            raise InvalidInput(f"{source.name}, {error}") from None
+        y = [np.asarray(columns[name]) for name in targets]
+        values = np.column_stack(y) if y else np.empty((len(line), 0))
+        return Block(H, values, line, dropped, {name: columns[name] for name in others})
+
+    return _gathered(whole, made)
+
+
+def _gathered(
+    parts: Iterator[tuple[Columns, Index, int]], made: Callable[[Columns, Index, int], Block]
+) -> Iterator[Block]:
+    """Blocks with rows; those dropped after the last complete row count with its block."""
+    waiting, dropped = None, 0
+    for columns, line, left_out in parts:
+        dropped += left_out
+        if len(line):
             if waiting is not None:
                 yield waiting
-            try:
-                H = features.matrix(columns, line)
-            except InvalidInput as error:
-                raise InvalidInput(f"{source.name}, {error}") from None
-            y = [np.asarray(columns[name]) for name in targets]
-            values = np.column_stack(y) if y else np.empty((len(line), 0))
-            kept = {name: columns[name] for name in others}
-            waiting, dropped = Block(H, values, line, dropped, kept), 0
-        if waiting is not None:
-            yield replace(waiting, dropped=waiting.dropped + dropped)
-
-    return found()
+            waiting, dropped = made(columns, line, dropped), 0
+    if waiting is not None:
+        yield replace(waiting, dropped=waiting.dropped + dropped)
 
 
 def _whole(
     blocks: Iterator[Columns], name: str, drop: bool, infinite: frozenset[str]
-) -> Iterator[tuple[Columns, NDArray[np.intp], int]]:
+) -> Iterator[tuple[Columns, Index, int]]:
     """The rows without gaps; their numbers, and how many others there were."""
     before = kept = 0
     empty: set[str] = set()
@@ -104,7 +108,7 @@ def _whole(
             gap = np.logical_or.reduce(list(gaps.values()))
             if not drop:
                 row = int(np.argmax(gap))
-                column = next(one for one in gaps if gaps[one][row])
+                column = min(gaps, key=lambda one: not gaps[one][row])
                 raise InvalidInput(
                     f"{name}, column {column!r}, row {line[row]}: a value is missing. Fill the "
                     'gaps, or leave out such rows, which are counted: "drop" as `missing`.'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import textwrap
 import threading
 from collections.abc import Sequence
@@ -100,35 +99,6 @@ class Trail:
         return np.array(steps) + 1, np.array(estimates), np.array(errors)
 
 
-def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
-    """Write the figure: one panel per parameter, a line for θ̂_k and its 95% band."""
-    columns = min(3, math.ceil(math.sqrt(len(names))))
-    lines = -(-len(names) // columns)
-    figure = new_figure(4.2 * columns, 2.9 * lines)
-    panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
-    steps, estimates, errors = trail.columns()
-    late = slice(len(steps) // 10, None)
-    for j, (axes, name) in enumerate(zip(panels, names)):
-        edges = [estimates[:, j] + side * BAND * errors[:, j] for side in (-1, 1)]
-        axes.fill_between(steps, *edges, color=COLOURS[0], alpha=0.2, lw=0)
-        axes.plot(steps, estimates[:, j], color=COLOURS[0], lw=1.4)
-        axes.axhline(estimates[-1, j], color="#444444", lw=0.7, ls=":")
-        # Where there is no interval there is no band: the line alone then gives the scale.
-        low = np.nanmin([edges[0][late], estimates[late, j]])
-        high = np.nanmax([edges[1][late], estimates[late, j]])
-        room = 0.1 * (high - low) or 1.0
-        axes.set_ylim(low - room, high + room)
-        axes.set_title(shown(name), fontsize=10, loc="left")
-        tidy(axes)
-    for axes in panels[len(names) :]:
-        axes.set_visible(False)
-    for axes in panels[max(0, len(names) - columns) : len(names)]:
-        axes.set_xlabel("readings")
-        axes.tick_params(labelbottom=True)
-    figure.suptitle("Private estimates and 95% intervals, from releases alone", fontsize=11)
-    save(figure, path)
-
-
 @dataclass(frozen=True)
 class Curve:
     """One estimate of a series: its times, its middle, and the edges of its band, each (K,)."""
@@ -175,6 +145,20 @@ def save_panels(
     every[-1].set_xlabel(time_name)
     figure.suptitle(title, fontsize=11)
     save(figure, path)
+
+
+def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
+    """Write the figure: one panel per parameter, a line for θ̂_k and its 95% band.
+
+    The first estimates are wild: they are left out, a tenth of the steps.
+    """
+    steps, estimates, errors = (one[len(one) // 10 :] for one in trail.columns())
+    panels = [
+        Panel(name, [Curve.of_errors("estimate", mean, error, steps)])
+        for name, mean, error in zip(names, estimates.T, errors.T)
+    ]
+    title = "Private estimates and 95% intervals, from releases alone"
+    save_panels(panels, path, title=title, time_name="measurements")
 
 
 def _thinned(points: Array) -> slice:

@@ -21,7 +21,8 @@ from __future__ import annotations
 import decimal
 import math
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 BAND = 1.959964  # deviations: 95% of a normal distribution
@@ -30,35 +31,24 @@ SURE = 1e-4  # a p-value below it is printed as that
 MINUS = "\N{MINUS SIGN}"
 
 
-def near(value: float) -> str:
-    return _digits(value, decimal.ROUND_HALF_EVEN)
-
-
-def down(value: float) -> str:
-    return _digits(value, decimal.ROUND_FLOOR)
-
-
-def up(value: float) -> str:
-    return _digits(value, decimal.ROUND_CEILING)
-
-
-def _digits(value: float, rounding: str, digits: int = 3) -> str:
+def near(value: float, rounding: str = decimal.ROUND_HALF_EVEN, digits: int = 3) -> str:
+    """A number of so many digits, without a power of ten where that can be."""
     if not math.isfinite(value):
         return "unlimited" if value > 0 else "unknown"
     # 12 digits first: 0.1 as a float is a little more than 0.1, and is not to become 0.101.
     context = decimal.Context(prec=digits, rounding=rounding)
-    number = context.create_decimal(f"{value:.12g}")
-    return _spelled(number)
-
-
-def _spelled(number: decimal.Decimal) -> str:
+    number = context.create_decimal(f"{value:.12g}").normalize()
     if number == 0:
         return "0"
-    number = number.normalize()
-    if -5 <= number.adjusted() < 10:
-        return f"{number:,f}".replace("-", MINUS)
-    text = f"{number:e}".lower().replace("e+", "e")
+    plain = -5 <= number.adjusted() < 10
+    text = f"{number:,f}" if plain else f"{number:e}".lower().replace("e+", "e")
     return text.replace("-", MINUS)
+
+
+down = partial(near, rounding=decimal.ROUND_FLOOR)
+up = partial(near, rounding=decimal.ROUND_CEILING)
+level = partial(near, digits=4)
+end = partial(near, digits=6)  # a number as somebody stated it
 
 
 def value(pair: tuple[float, float]) -> str:
@@ -106,16 +96,8 @@ def most(share: float) -> str:
 
 def clipped(share: float) -> str:
     if 0 < share < NEXT_TO_NONE:
-        return f"less than {_digits(100 * NEXT_TO_NONE, decimal.ROUND_HALF_EVEN, 1)}%"
-    return f"{_digits(100 * share, decimal.ROUND_HALF_EVEN, 2)}%"
-
-
-def level(given: float) -> str:
-    return _digits(given, decimal.ROUND_HALF_EVEN, 4)
-
-
-def end(given: float) -> str:
-    return _digits(given, decimal.ROUND_HALF_EVEN, 6)
+        return f"less than {near(100 * NEXT_TO_NONE)}%"
+    return f"{near(100 * share, digits=2)}%"
 
 
 def delta(given: float) -> str:
@@ -123,9 +105,7 @@ def delta(given: float) -> str:
 
 
 def chance(p: float) -> str:
-    if p < SURE:
-        return f"below {end(SURE)}"
-    return _digits(p, decimal.ROUND_HALF_EVEN, 2)
+    return f"below {end(SURE)}" if p < SURE else near(p, digits=2)
 
 
 def count(number: float) -> str:
@@ -139,14 +119,16 @@ def _counted(one: str, several: str | None = None) -> Callable[[float], str]:
 
 def freedom(ends: tuple[float, float]) -> str:
     """Degrees of freedom, from the least to the most; those of many rows are not rounded."""
-    low, high = (f"{x:,.0f}" if x >= 100 else near(x) for x in ends)
-    return low if low == high else f"{low} to {high}"
+    return _from_to(f"{x:,.0f}" if x >= 100 else near(x) for x in ends)
 
 
 def times(ends: tuple[float, float]) -> str:
     """Multiples from the least to the largest: `1.5`, `1.2 to 3.46`."""
-    low, high = near(ends[0]), near(ends[1])
-    return low if low == high else f"{low} to {high}"
+    return _from_to(map(near, ends))
+
+
+def _from_to(ends: Iterable[str]) -> str:
+    return " to ".join(dict.fromkeys(ends))
 
 
 KINDS: dict[str, Callable[[Any], str]] = {
