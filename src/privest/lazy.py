@@ -1,10 +1,13 @@
-"""Packages whose modules are loaded when a name of theirs is first asked for."""
+"""Modules that are loaded when they are first needed."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any
+
+from privest.errors import MissingDependency
 
 
 def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
@@ -23,3 +26,14 @@ def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
         return value
 
     return found
+
+
+def needed(module: str, why: str, extra: str, instead: str = "") -> Any:  # noqa: ANN401 - a module
+    """A module of an optional dependency, or the extra that brings it."""
+    try:
+        return import_module(module)
+    except ImportError as missing:
+        raise MissingDependency(
+            f"{why}: install the extra {extra!r}, for example with "
+            f'pip install ".[{extra}]" in the source folder{instead}.'
+        ) from missing

@@ -9,6 +9,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +19,8 @@ from privest.arrays import Array
 from privest.data.cells import MISSING, TRUTHS, Texts, not_numbers
 from privest.data.format import STATE_ENCODING, THOUSANDS, Format
 from privest.data.source import Columns, FileSource
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import InvalidInput
+from privest.lazy import needed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,14 +30,9 @@ THREADS = min(4, os.cpu_count() or 1)
 
 def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
     """pyarrow, or the extra that brings it."""
-    try:
-        import pyarrow
-        import pyarrow.csv
-    except ImportError as missing:
-        raise MissingDependency(
-            "CSV and Parquet files need pyarrow: install the extra 'data', for example with "
-            'pip install ".[data]" in the source folder; or pass a frame.'
-        ) from missing
+    why = "CSV and Parquet files need pyarrow"
+    pyarrow = needed("pyarrow", why, "data", "; or pass a frame")
+    import_module("pyarrow.csv")
     return pyarrow
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_double
 from privest.data.cells import DAYS, Texts, is_date, is_missing, not_numbers
 from privest.data.source import Columns, Source
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import InvalidInput
+from privest.lazy import needed
 
 # Of the embedded example.
 FEATURES = ("age", "sex", "bmi", "bp")
@@ -184,14 +185,8 @@ def load_diabetes() -> Table:
     Sex is 0 or 1; the source does not say which is which. Efron, Hastie, Johnstone, Tibshirani
     (2004), as scikit-learn brings it.
     """
-    try:
-        from sklearn.datasets import load_diabetes as load
-    except ImportError as missing:
-        raise MissingDependency(
-            "The diabetes data come with scikit-learn: install the extra 'learn', for example with "
-            'pip install ".[learn]" in the source folder.'
-        ) from missing
-    found = load(scaled=False)
+    sets = needed("sklearn.datasets", "The diabetes data come with scikit-learn", "learn")
+    found = sets.load_diabetes(scaled=False)
     columns = dict(zip(found.feature_names, np.asarray(found.data, dtype=float).T))
     columns["sex"] = columns["sex"] - 1.0
     return Table(

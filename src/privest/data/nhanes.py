@@ -18,7 +18,8 @@ import numpy as np
 from privest.arrays import Array
 from privest.data.frames import Table
 from privest.data.source import open_source
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import InvalidInput
+from privest.lazy import needed
 
 KEY = "SEQN"
 WANTED = {
@@ -96,13 +97,7 @@ def _merged(files: dict[str, Path]) -> dict[str, Array]:
 
 def fetch_tables(cache: Path | None = None) -> Path:
     """The folder of the tables, after downloading those that are not there yet."""
-    try:
-        import pooch
-    except ImportError as missing:
-        raise MissingDependency(
-            "Downloads need pooch: install the extra 'data', for example with "
-            'pip install ".[data]" in the source folder; or name a folder with the tables.'
-        ) from missing
+    pooch = needed("pooch", "Downloads need pooch", "data", "; or name a folder with the tables")
     folder = (Path(pooch.os_cache("privest")) if cache is None else cache) / "nhanes-2011-2012"
     for name, known in CHECKSUMS.items():
         try:

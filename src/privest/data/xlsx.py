@@ -19,7 +19,8 @@ from privest.arrays import Array
 from privest.data.cells import DAYS, Texts, composed, is_date, meant, number
 from privest.data.format import Format
 from privest.data.source import Columns, FileSource
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import InvalidInput
+from privest.lazy import needed
 from privest.reading import HELD_WHOLE, MOST_COLUMNS
 
 ROWS = 8192  # in a chunk; each cell is a Python object on its way
@@ -86,13 +87,8 @@ class WorkbookSource(FileSource):
 
     @contextmanager
     def _rows(self) -> Iterator[Iterator[Row]]:
-        try:
-            import openpyxl
-        except ImportError as missing:
-            raise MissingDependency(
-                ".xlsx files need openpyxl: install the extra 'data', for example with "
-                'pip install ".[data]" in the source folder; or save the table as .csv.'
-            ) from missing
+        why = ".xlsx files need openpyxl"
+        openpyxl = needed("openpyxl", why, "data", "; or save the table as .csv")
         options = {"read_only": True, "data_only": True, "keep_links": False}
         with self.path.open("rb") as file:  # by name, it would be left open where it is damaged
             book = self._asked(lambda: openpyxl.load_workbook(file, **options))

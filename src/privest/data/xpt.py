@@ -11,7 +11,7 @@ import numpy as np
 from privest.data.format import Format
 from privest.data.frames import object_numbers, object_texts
 from privest.data.source import Columns, FileSource
-from privest.errors import MissingDependency
+from privest.lazy import needed
 
 CELLS = 1 << 21  # in a chunk; each is a Python object on its way
 
@@ -47,13 +47,8 @@ class TransportSource(FileSource):
             before += rows
 
     def _read(self, **options: Any) -> tuple[dict[str, Any], Any]:  # noqa: ANN401
-        try:
-            import pyreadstat
-        except ImportError as missing:
-            raise MissingDependency(
-                "SAS transport files need pyreadstat: install the extra 'data', for example with "
-                'pip install ".[data]" in the source folder; or convert the table to .csv.'
-            ) from missing
+        why = "SAS transport files need pyreadstat"
+        pyreadstat = needed("pyreadstat", why, "data", "; or convert the table to .csv")
         try:
             found: tuple[dict[str, Any], Any] = pyreadstat.read_xport(
                 str(self.path), output_format="dict", **options

@@ -7,14 +7,16 @@ import textwrap
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privest.arrays import Array
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import InvalidInput
 from privest.files import atomic_write, require_writable
+from privest.lazy import needed
 from privest.report.numbers import BAND as BAND
 from privest.report.sections import printable
 
@@ -41,16 +43,9 @@ def require_files(data: Path | None, png: Path | None) -> None:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of so many inches."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise MissingDependency(
-            "Figures need matplotlib: install the extra 'plot', for example with "
-            'pip install ".[plot]" in the source folder.'
-        ) from missing
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    matplotlib = needed("matplotlib.figure", "Figures need matplotlib", "plot")
+    figure: Figure = matplotlib.Figure(figsize=(width, height), layout="constrained")
+    import_module("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
     return figure
 
 

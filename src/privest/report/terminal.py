@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from privest.report.sections import Chart, Part, Section, Sentence, Table, printable, text_of
@@ -26,19 +26,16 @@ def shown(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
-def print_sections(
-    console: Console, sections: Iterable[Section], keys: Sequence[str] | None = None
-) -> None:
-    """The sections with these keys, or all of them; charts and details are for other media."""
-    chosen = [one for one in sections if keys is None or one.key in keys]
-    for k, one in enumerate(chosen):
-        if len(chosen) > 1:
+def print_sections(console: Console, sections: Sequence[Section]) -> None:
+    """The sections, a heading before each of several; charts and details are for other media."""
+    for k, one in enumerate(sections):
+        if len(sections) > 1:
             console.print(*([""] if k else []), shown(one.heading.text, style="bold"), sep="\n")
         for part in one.parts:
             _print(console, part)
 
 
-def as_text(sections: Iterable[Section], keys: Sequence[str] | None = None) -> str:
+def as_text(sections: Sequence[Section]) -> str:
     """The same without colour."""
     from rich.console import Console
 
@@ -46,7 +43,7 @@ def as_text(sections: Iterable[Section], keys: Sequence[str] | None = None) -> s
     console = Console(
         file=written, width=WIDTH, color_system=None, highlight=False, markup=False, emoji=False
     )
-    print_sections(console, sections, keys)
+    print_sections(console, sections)
     return "".join(f"{line.rstrip()}\n" for line in written.getvalue().splitlines())
 
 

@@ -138,7 +138,7 @@ def test_a_terminal_prints_the_chosen_sections(made):
     whole = as_text(sections)
     for text in (part.text for one in sections for part in one.parts if isinstance(part, Sentence)):
         assert " ".join(text.split()) in " ".join(whole.split())
-    only = as_text(sections, ("exposure",))
+    only = as_text(describe(plan, keys=("exposure",)))
     assert only.startswith("An ordinary reader guesses")
     assert "coefficient" not in only
     console = Console(file=io.StringIO(), width=80, color_system=None)
