@@ -145,23 +145,23 @@ def _range(
     if column.kind not in ("number", "yes-no"):
         errors.setdefault(f"role-{at}", "a private column holds numbers, or yes and no.")
         return None
-    ends: list[float | None] = [None, None]
-    for k, (end, said) in enumerate((("low", "The lowest value"), ("high", "The highest value"))):
-        with errors.at(f"{end}-{at}"):
-            ends[k] = form.optional_number(f"{end}-{at}", said)
-    low, high = ends
-    if low is None and high is None and (column.kind == "yes-no" or family == "binomial"):
+    fields = {f"low-{at}": "lowest", f"high-{at}": "highest"}
+    answers = column.kind == "yes-no" or family == "binomial"
+    if answers and not any(form.text(field, "") for field in fields):
         return 0.0, 1.0
-    if low is None:
-        errors.setdefault(f"low-{at}", "give the lowest value that anybody can have.")
-    if high is None:
-        errors.setdefault(f"high-{at}", "give the highest value that anybody can have.")
-    if low is None or high is None:
+    ends = []
+    for field, said in fields.items():
+        with errors.at(field):
+            end = form.optional_number(field, f"The {said} value")
+            if end is None:
+                raise InvalidInput(f"give the {said} value that anybody can have.")
+            ends.append(end)
+    if len(ends) < 2:
         return None
-    if not low < high:
+    if not ends[0] < ends[1]:
         errors[f"high-{at}"] = "the highest value must be above the lowest."
         return None
-    return low, high
+    return ends[0], ends[1]
 
 
 def _public(form: Form, name: str, at: int, family: str, errors: Errors) -> Public:

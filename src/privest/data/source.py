@@ -227,8 +227,8 @@ def _opened(data: object, form: Format) -> Source:
 def _open_file(given: str | bytes, form: Format) -> Source:
     from privest.data.arrow import ParquetSource
     from privest.data.csv_file import CsvSource
+    from privest.data.frames import TransportSource
     from privest.data.xlsx import WorkbookSource
-    from privest.data.xpt import TransportSource
 
     if given == "-":
         raise InvalidInput(

@@ -183,7 +183,7 @@ def test_transport_files_of_several_chunks(tmp_path, monkeypatch):
     pyreadstat.write_xport(pd.DataFrame({"x": x, "t": texts}), str(path), table_name="T")
     whole, _ = pyreadstat.read_xport(str(path), output_format="dict")
     for cells, size in ((2, 7), (2, 100), (600, 64), (10**6, 333)):
-        monkeypatch.setattr("privest.data.xpt.CELLS", cells)
+        monkeypatch.setattr("privest.data.frames.CELLS", cells)
         blocks = list(open_source(path).blocks(["x", "t"], text=["t"], size=size))
         assert max(len(block["x"]) for block in blocks) <= size
         np.testing.assert_array_equal(np.concatenate([b["x"] for b in blocks]), whole["x"])
