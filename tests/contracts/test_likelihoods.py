@@ -127,6 +127,6 @@ def test_the_gaussian_mechanism_attains_the_bound_matrix():
     level = PrivacyLevel(b @ b.T)
     from privest.mechanism import GaussianMechanism
 
-    mechanism = GaussianMechanism.calibrated(level, 5)
+    mechanism = GaussianMechanism(level, 5)
     found = estimate_release(np.zeros(mechanism.outputs), model, mechanism)
     assert np.abs(found.covariance - bound(model, level).covariance).max() < 1e-12 * 1e3

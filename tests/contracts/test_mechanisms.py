@@ -592,7 +592,7 @@ BAD = {
     "geometric size": (lambda: GeometricPerturbation(501), "groups"),
     "geometric A": (lambda: GeometricPerturbation(3, matrix=np.eye(2)), "column for each"),
     "geometric t": (lambda: GeometricPerturbation(3, translation=[1.0]), "1 entries for 3"),
-    "level zero": (lambda: GaussianMechanism.calibrated(0.0, 3), "nothing may be released"),
+    "level zero": (lambda: GaussianMechanism(0.0, 3), "nothing may be released"),
     "reading at level zero": (
         lambda: calibrate("laplace", 0.0, model=2),
         "must not be released",

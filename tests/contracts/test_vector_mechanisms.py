@@ -62,7 +62,7 @@ LEVELS = {
 def test_gaussian_carries_exactly_the_level(level):
     rng = np.random.default_rng(1)
     S = PrivacyLevel(level).dense(3)
-    mechanism = GaussianMechanism.calibrated(level, 3)
+    mechanism = GaussianMechanism(level, 3)
     assert mechanism.outputs == np.linalg.matrix_rank(S)
     y = np.array([0.3, -1.0, 2.0])
     np.testing.assert_allclose(mechanism.information(y), S, atol=1e-15)
@@ -86,13 +86,13 @@ def test_gaussian_carries_exactly_the_level(level):
 
 
 def test_gaussian_differential_privacy():
-    mechanism = GaussianMechanism.calibrated([1.0, 4.0], 2)
+    mechanism = GaussianMechanism([1.0, 4.0], 2)
     assert mechanism.level.to_mu(sensitivity=0.5) == pytest.approx(1.0)
     assert mechanism.epsilon(0.5) == math.inf
 
 
 def test_gaussian_on_a_million_readings_stays_small():
-    mechanism = GaussianMechanism.calibrated(4.0, 1_000_000)
+    mechanism = GaussianMechanism(4.0, 1_000_000)
     z = mechanism.simulate(np.zeros(1_000_000), np.random.default_rng(1))
     assert abs(z.std() - 1) < 0.01
 

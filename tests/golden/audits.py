@@ -143,7 +143,7 @@ def liars():
         ),
         "shared noise": (Shared(honest, measurements=2), 1.0),
         "products of signs": (Signs(honest, measurements=3), 1.0),
-        "half of Gaussian noise": (Half.calibrated(S, 2), S),
+        "half of Gaussian noise": (Half(S, 2), S),
         "hidden reading": (Componentwise(Additive(Laplace(1e6)), measurements=2), [1.0, 0.0]),
     }  # fmt: skip
 

@@ -49,9 +49,9 @@ def gaussian_cases():
     low = RNG.standard_normal((8, 5))
     A, B = RNG.standard_normal((6, 8)), RNG.standard_normal((6, 6)) + 3 * np.eye(6)
     b = RNG.standard_normal(6)
-    level = GaussianMechanism.calibrated(low @ low.T, 8)  # singular
+    level = GaussianMechanism(low @ low.T, 8)  # singular
     L = np.stack([level.simulate(e, ZeroNoise()) for e in np.eye(8)], axis=1)
-    partly = GaussianMechanism.calibrated(np.diag([1.0, 2.0, 0.0, 4.0, 1.0, 0.0, 3.0, 1.0]), 8)
+    partly = GaussianMechanism(np.diag([1.0, 2.0, 0.0, 4.0, 1.0, 0.0, 3.0, 1.0]), 8)
     P = np.stack([partly.simulate(e, ZeroNoise()) for e in np.eye(8)], axis=1)
     law = Gaussian(0.7, mean=0.2)
     return {
@@ -204,7 +204,7 @@ def test_refusals():
         estimate_release(z[:, :7], model, Additive(Laplace(1.0)))
     with pytest.raises(InvalidInput, match="register"):
         estimate_release(z, model, "laplace")
-    hidden = GaussianMechanism.calibrated(np.diag([1.0, 1.0, 0, 0, 0, 0, 0, 0]), 8)
+    hidden = GaussianMechanism(np.diag([1.0, 1.0, 0, 0, 0, 0, 0, 0]), 8)
     with pytest.raises(NotIdentifiable):
         estimate_release(z[:, :2], model, hidden)
 

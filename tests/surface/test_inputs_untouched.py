@@ -578,13 +578,9 @@ CASES = {
         g(PAIR), noise.Laplace(1.0), g(np.eye(2)), g(np.eye(2)), g([1.0, 0.0])),
     "mechanism.RunningMechanism.__init__": lambda g: RunningMechanism(
         g(PAIR), lambda y, rng: y, "still"),
-    "mechanism.RunningMechanism.at_level": lambda g: RunningMechanism.at_level(
-        g(PAIR), 2, lambda y, rng: y, "still"),
     "mechanism.RunningMechanism.simulate": lambda g: RunningMechanism(
         PAIR, lambda y, rng: y + rng.normal(size=2), "x").simulate(g([0.1, 0.2]), RNG(0), 3),
     "mechanism.GaussianMechanism.__init__": lambda g: mechanism.GaussianMechanism(g(PAIR), 2),
-    "mechanism.GaussianMechanism.calibrated": lambda g: mechanism.GaussianMechanism.calibrated(
-        g(PAIR), 2),
     "mechanism.StreamMechanism.__init__": lambda g: pv.StreamMechanism(g(PAIR)),
     "mechanism.StreamMechanism.restore": mechanism_state,
     "lattice.finite": lambda g: lattice.finite(g([1.0, np.inf])),

@@ -24,7 +24,6 @@ PAIRS, LEAST = 8000, 1e-10
 
 
 def as_prior(prior: tuple[float, float] | None) -> Prior | None:
-    """(mean, variance), checked."""
     if prior is None:
         return None
     given = as_array(prior, "the prior", ndim=1)
@@ -167,7 +166,7 @@ class Task:
     def measurements(
         self, guess: Array | None, floors: Array | None, believers: list[Believer], *notes: str
     ) -> list[Attack]:
-        """One attack per measurement; `guess` (trials, m): without a prior, where possible."""
+        """One attack per measurement; `guess` (trials, m): without a prior."""
         attacks = []
         for i, believer in enumerate(believers):
             floor = None if floors is None else float(floors[i])

@@ -226,10 +226,7 @@ def _most_likely(channel: Channel, z: Array, near: float) -> tuple[Array, float]
 
 
 def _posterior_mean(channel: Channel, z: Array, prior: Prior, near: Array) -> Array:
-    """E[u|z] for every z under the prior, by the trapezoid rule; `near`: the true inputs.
-
-    On grids that widen around the prior mean, z, the true input and the highest point of these.
-    """
+    """E[u|z] for every z under the prior, by the trapezoid rule; `near`: the true inputs."""
     distinct, first, back = np.unique(z, return_index=True, return_inverse=True)
     found = [
         _posterior(channel, distinct[i : i + SOME], near[first[i : i + SOME]], *prior)
@@ -278,14 +275,13 @@ def _scale(channel: Channel, z: Array, near: float) -> float:
 
 
 def _widening(centres: Array, units: Array | float, count: int) -> Array:
-    """A grid a row, in order: so many points around each of its centres, ever further apart."""
+    """A grid a row: `count` points around each of its centres, ever further apart."""
     moves = 0.5 * np.sinh(np.linspace(-1, 1, count) * math.asinh(WINDOW / 0.5))
     grid = centres[:, :, None] + np.broadcast_to(units, centres.shape)[:, :, None] * moves
     return np.sort(grid.reshape(len(centres), -1), axis=1)
 
 
 def _golden(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Maximise a function on [low, high], elementwise."""
     low, high = low.copy(), high.copy()
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
@@ -303,7 +299,6 @@ def _golden(function: Callable[[Array], Array], low: Array, high: Array) -> Arra
 
 
 def _linear_information(mechanism: Mechanism, y: Array) -> Array | None:
-    """S of a release that is linear with Gaussian noise; None for any other."""
     if isinstance(mechanism, GaussianMechanism):
         checked = checked_precision(mechanism, y[None])
         return None if checked is None else checked[0]
@@ -381,7 +376,6 @@ def _solved(mechanism: Mechanism, task: Task) -> Array | None:
 
 
 def _van_trees(mechanism: Mechanism, task: Task) -> tuple[list[float], str]:
-    """[(E I + I/v)⁻¹]_ii, and where E I comes from."""
     assert task.prior is not None
     average, how, m = mechanism.worst_information(), "", mechanism.measurements
     if not np.isfinite(average).all():

@@ -76,7 +76,6 @@ class Calls:
             self.first = self._drawn(self.y, 3 * self.calls if self.slow else FIRST)
 
     def _drawn(self, y: Array, n: int) -> Array | None:
-        """Draws; None where the sampler does not take y."""
         try:
             z = self.draw(y, self.rng, n)
         except Exception:  # a user's code
@@ -190,9 +189,8 @@ Event = tuple[str, Flags, Flags]  # what, and which outputs of each of two measu
 class Told(NamedTuple):
     """How far events tell two measurements apart.
 
-    impossible  the largest share of outputs of one measurement with a mark that no output of the
-                other has, by more than chance
-    apart       the Hellinger distance (squared) of the most telling event, surely
+    impossible  the largest share of outputs with a mark that the other measurement never gives
+    apart       a lower bound of the squared Hellinger distance of the most telling event
     """
 
     impossible: float
@@ -218,7 +216,7 @@ def share_level(pairs: list[Event], confidence: float) -> float:
 
 
 def seen_share(count: int, level: float) -> float:
-    """The least share of `count` outputs that is told from none among as many others."""
+    """The least share of outputs that is told from none."""
     most = share_interval(np.zeros(count, dtype=bool), level)[1]
     ranks = np.arange(1, count + 1)
     lows = scipy.stats.beta.ppf(level, ranks, count - ranks + 1)

@@ -58,7 +58,6 @@ ZOOM, ZOOMS = 32, 3
 
 
 def by_density(mechanism: Mechanism, S: PSD, look: Look) -> Finding | None:
-    """Channels and Gaussian noise; None for other mechanisms."""
     places = look.places if look.places.size else np.zeros((0, S.size))
     if isinstance(mechanism, Componentwise):
         return _by_search(mechanism, S, places, look.domain)
@@ -107,7 +106,6 @@ def _worst_inputs(
 
 
 def _range(found: dict[Channel, Found], domain: Array | None) -> str:
-    """The range of the search; empty: every input, by the form of the channels."""
     if domain is not None:
         return f"for measurements from {domain.min():.4g} to {domain.max():.4g}"
     ranges = {f.span for f in found.values() if f.span is not None}
@@ -292,7 +290,7 @@ def worst_input(
 
 
 def _still_landmarks(channel: Channel) -> list[float]:
-    """Landmarks of p(·|u) that do not move with u: often inputs at which its form changes."""
+    """Landmarks of p(·|u) that do not move with u."""
     one, other = (set(channel.landmarks(u)) for u in (0.3719, 1.8341))
     return sorted(float(point) for point in one & other if math.isfinite(point))
 
@@ -330,7 +328,7 @@ def _of_any(numbers: _Numbers, named: Array, grid: Array, screen: Screen) -> Fou
 
 
 def _of_a_shift(numbers: _Numbers, named: Array, middle: float) -> Found:
-    """One input stands for all; named inputs and landmarks are looked at, too."""
+    """One input stands for all; named inputs are looked at, too."""
     here = numbers(middle)
     wrong = numbers.wrong_formula()
     for u in named:
@@ -507,7 +505,6 @@ class Screen:
         return cell, z.ravel(), (SHARES * inverse).ravel()
 
     def _add(self, inputs: Array) -> None:
-        """More inputs at which all of p(·|u) is looked at."""
         for u in np.unique(inputs[self.span.within(inputs)]).tolist():
             if u in self._anchors:
                 continue
@@ -546,7 +543,6 @@ def _middles(bad: Flags, left: Array) -> Array:
 
 
 def _segments(grid: Array) -> tuple[Array, Array]:
-    """Cells of the grid, a little widened: a point of it lies inside."""
     return grid[:-1] - 1e-3 * np.diff(grid), grid[1:] + 1.3e-3 * np.diff(grid)
 
 
@@ -624,7 +620,7 @@ def _corner(channel: Channel, z: Array, point: float, near: float) -> float:
 
 
 def _vanishing(channel: Channel, grid: Array) -> Array:
-    """Where an outcome stops to be possible, by bisection between grid points."""
+    """Where an outcome stops to be possible."""
     points: list[float] = []
     for a, b in pairwise(grid.tolist()):
         z = np.setxor1d(channel.outcomes(a), channel.outcomes(b))[:8]

@@ -138,8 +138,8 @@ def _as_a_whole(
 ) -> tuple[Finding, Drawn, Array]:
     """The same after releases of all outputs at once, by the mechanism's own `simulate`.
 
-    Another `simulate` than that of independent channels is compared with the density at some
-    measurement vectors; the verdict then is about these.
+    One that is not that of independent channels is compared with the density at some measurement
+    vectors; the verdict then is about these.
     """
     places, rng = _vectors(mechanism, look), look.any_rng
     own = type(mechanism).simulate is not Componentwise.simulate
@@ -162,7 +162,7 @@ def _as_a_whole(
 
 
 def _vectors(mechanism: Mechanism, look: Look) -> Array:
-    """Those of the look, and three fixed ones: of the size of the noise, a tenth, ten times it."""
+    """Those of the look, and three fixed ones around the size of the noise."""
     if look.domain is not None:
         return look.places[:NAMED] if look.places.size else look.in_domain(3)
     top = float(np.diagonal(mechanism.worst_information()).max())
@@ -229,7 +229,6 @@ class _Look:
 
     @property
     def off(self) -> float:
-        """The error of a distribution function that would have been seen."""
         return chance_distance(self.n) + chance_distance(self.n, 1 - POWER) + 1 / STEPS
 
     def power(self, span: Span) -> str:
@@ -287,7 +286,6 @@ class _Look:
         return None
 
     def _values(self, u: float, z: Array) -> Wrong | None:
-        """The distribution as a whole, then around the input, then around any value."""
         density = density_at(self.channel, u)
         off = distance(z, density.quantile(QUANTILES))
         if off > chance_distance(self.n):
@@ -385,7 +383,6 @@ def not_by_chance(expected: float, probability: float = EACH) -> int:
 
 
 def _spread(span: Span, n: int, rng: np.random.Generator) -> Array:
-    """Half of them evenly over the range, half in octaves around 0."""
     most = max(abs(span.low), abs(span.high))
     size = most * np.exp2(-rng.uniform(0, 12, n // 2)) * rng.choice([-1.0, 1.0], n // 2)
     even = rng.uniform(span.low, span.high, n)
@@ -441,7 +438,6 @@ def vectors_drawn_as_stated(
 
 
 def _repeats(z: Array) -> bool:
-    """Whether a column that varies has values that come back, beyond rounding."""
     for column in z.T:
         spread = float(np.quantile(column, 0.75) - np.quantile(column, 0.25))
         if spread == 0:
@@ -455,7 +451,7 @@ def _repeats(z: Array) -> bool:
 
 
 def _moves(still: list[Array]) -> bool:
-    """Whether an output is without noise at two places, and another number there."""
+    """Whether an output without noise changes from place to place."""
     if len(still) < 2:
         return False
     values = np.array(still)
@@ -472,7 +468,6 @@ def _ratios(
     other = mechanism.simulate(there, rng, trials=len(z))
 
     def off(here: Array, beyond: Array) -> tuple[float, float]:
-        """The largest difference of the two means, next to what chance allows it."""
         with np.errstate(over="ignore", invalid="ignore"):
             r, s = (
                 np.nan_to_num(
@@ -572,7 +567,6 @@ def _tied(
 
 
 def _dependence(z: Array) -> tuple[float, float, tuple[int, int]]:
-    """The rank correlation furthest beyond what chance allows, that, and the pair of columns."""
     ranks = scipy.stats.rankdata(z, axis=0) / len(z)
     found = []
     for x in (ranks, np.abs(ranks - ranks.mean(axis=0))):

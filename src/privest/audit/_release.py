@@ -1,8 +1,4 @@
-"""An audit of code that releases for real, as a black box: measurements in, numbers out.
-
-Each check says what it examined and what it would have seen. Checks can break a claim, never prove
-one.
-"""
+"""An audit of code that releases for real, as a black box: checks can break a claim."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike
+from privest.arrays import Array
 from privest.audit._draws import density_answers
 from privest.audit._samples import moving_atoms
 from privest.audit._terms import (
@@ -121,37 +121,27 @@ def _mean(x: Array, look: Look) -> tuple[float, float]:
 # --- scores, next to the density ------------------------------------------------------------------
 
 
-class _Line(Channel):
-    """ln p(z_i|y + t·v) as a function of t: z is the number i of a draw."""
-
-    def __init__(self, mechanism: Mechanism, draws: Array, y: Array, v: Array) -> None:
-        self.mechanism, self.draws, self.y, self.v = mechanism, draws, y, v
-
-    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
-        raise NotImplementedError
-
-    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
-        i, t = np.broadcast_arrays(np.asarray(z, dtype=np.intp), np.asarray(u))
-        flat = self.mechanism.log_density(self.draws[i.ravel()], self.y + t.reshape(-1, 1) * self.v)
-        return np.asarray(flat).reshape(t.shape)
-
-    @property
-    def worst(self) -> float:
-        return math.nan
-
-
 def _derived_scores(
     mechanism: Mechanism, z: Array, y: Array, directions: Array
 ) -> tuple[Array, Array]:
     """vᵀ∂ ln p(z|y)/∂y by differences, for draws z (n, q) and directions v (k, m); with errors."""
+
+    def line(v: Array) -> Channel:
+        """ln p(z_i|y + t·v) as a function of t, for draw number i."""
+
+        def log_density(i: Array, t: Array) -> Array:
+            rows = y + t.reshape(-1, 1) * v
+            return mechanism.log_density(z[i.ravel().astype(np.intp)], rows).reshape(t.shape)
+
+        return Channel.from_functions(log_density=log_density)
+
     count = np.arange(len(z), dtype=np.float64)
     wide, zero = np.full(len(z), math.inf), np.zeros(len(z))
-    found = [differences(_Line(mechanism, z, y, v), count, zero, wide) for v in directions]
+    found = [differences(line(v), count, zero, wide) for v in directions]
     return np.stack([s for s, _ in found], axis=1), np.stack([e for _, e in found], axis=1)
 
 
 def _false_score(mechanism: Mechanism, y: Array, rng: np.random.Generator) -> bool:
-    """Whether the score at y is not the derivative of the log-density, at some draws."""
     z = mechanism.simulate(y, rng, trials=COMPARED)
     m = y.size
     v = np.eye(m) if m <= DIRECTIONS else rng.standard_normal((DIRECTIONS, m))
@@ -166,7 +156,7 @@ def _false_score(mechanism: Mechanism, y: Array, rng: np.random.Generator) -> bo
 
 
 class NoiseTest(NamedTuple):
-    """The noise of running code at one y: the TESTS it failed, and an atom that moves."""
+    """The TESTS that running code failed at one y, and an atom that moves."""
 
     wrong: tuple[str, ...]
     atom: str | None
@@ -177,7 +167,6 @@ def _runs(look: Look) -> int:
 
 
 def _usual_places(mechanism: RunningMechanism) -> Array:
-    """0 and two fixed vectors, of the size of the noise and of ten times that."""
     scale = math.sqrt(float(np.diagonal(mechanism.worst_information()).max()))
     fixed = np.random.default_rng(5).standard_normal((3, mechanism.measurements))
     return np.asarray(np.array([[0.0], [1.0], [10.0]]) * fixed / scale)

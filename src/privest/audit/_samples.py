@@ -132,8 +132,6 @@ class Sampled(Information):
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """The information about y along the columns of D, by `samples` draws at this confidence."""
-
     draw: Sampler
     y: Array
     D: Array
@@ -196,10 +194,7 @@ def _endless(
 
 
 def _smooth(asked: _Question) -> Sampled:
-    """The estimate without a look at atoms: g is learnt at a share of a unit of 1/√I, then judged.
-
-    By short steps where these are precise, else by long ones.
-    """
+    """The estimate without a look at atoms: by short steps if these are precise, else long ones."""
     draw, y, D, rng = asked.draw, asked.y, asked.D, asked.rng
     # The longest step that is taken below, in units.
     most = max(MOST_STEP, LONG * 2 ** (len(LONG_WEIGHTS) - 1))
@@ -404,6 +399,7 @@ def _knots(column: Array, shares: Array) -> Array:
 
 
 def _hats(column: Array, knots: Array) -> Array:
+    """The weights of linear interpolation (n, knots)."""
     result = np.zeros((column.size, knots.size))
     rows = np.arange(column.size)
     if knots.size == 1:
@@ -451,7 +447,6 @@ def _seen_unit(
 
 
 def _widened(apart: Apart, start: float) -> tuple[list[float], list[float]]:
-    """Moves that widen until something is seen or the domain ends, and what each of them sees."""
     moves: list[float] = []
     seen: list[float] = []
     for h in (start * OCTAVES).tolist():
@@ -548,7 +543,7 @@ def moving_atoms(
 def _lost(
     column: Array, atoms: Array, count: Array, size: float, tests: int, close: bool
 ) -> tuple[float, float]:
-    """How often the most frequent atom that is gone occurred at y, and still does; 0, 0: none."""
+    """How often the most frequent atom that is gone occurred at y, and still does."""
     stays = _count(column, atoms, size)
     chance = scipy.stats.binom.cdf(
         stays, count + stays, 0.5
@@ -560,7 +555,6 @@ def _lost(
 
 
 def _columns(z: Array) -> list[Array]:
-    """The coordinates, and one number for the whole row."""
     columns = list(z.T)
     if z.shape[1] > 1:
         columns.append((z * np.random.default_rng(11).uniform(1, 2, z.shape[1])).sum(axis=1))

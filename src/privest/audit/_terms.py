@@ -70,7 +70,7 @@ def one_vector(y: ArrayLike, audited: Mechanism | Sampler) -> Array:
 
 
 def stated_level(given: Stated) -> PrivacyLevel:
-    """A level in any form; for a stream with a last step S̄ of all its steps."""
+    """A level in any form; of a stream S̄ of all its steps."""
     if isinstance(given, StreamLevel) and given.steps is None:
         raise InvalidInput("the level has no last step: audit so many of them, level.first(20).")
     return PrivacyLevel(given.cumulative()) if isinstance(given, StreamLevel) else as_level(given)
@@ -148,7 +148,7 @@ class Look:
 
     @property
     def any_rng(self) -> np.random.Generator:
-        """The generator, or a fixed one: for draws that are only compared with their density."""
+        """The generator, or a fixed one."""
         return np.random.default_rng(13) if self.generator is None else self.generator
 
     def in_domain(self, count: int) -> Array:
@@ -163,8 +163,6 @@ class Look:
 
 
 class Span(NamedTuple):
-    """Inputs from low to high."""
-
     low: float
     high: float
 
@@ -231,8 +229,7 @@ class Finding:
 def inverse_root(S: Array) -> tuple[Array, Array]:
     """W with WWᵀ a generalised inverse of S on its range, WᵀSW = I, and unit columns h with Sh = 0.
 
-    In units in which the diagonal of S is one: measurements with very different levels do not hide
-    each other. A measurement with S_ii = 0 is one of the hidden columns.
+    In units in which the diagonal of S is one. A measurement with S_ii = 0 is a hidden column.
     """
     size = np.sqrt(np.diagonal(S))
     seen, dark = np.flatnonzero(size > 0), np.flatnonzero(size == 0)

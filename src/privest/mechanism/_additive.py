@@ -91,7 +91,7 @@ def require_law(law: object) -> None:
 
 
 def width_of(law: Distribution) -> float:
-    """1/√I, at most the deviation; where the density jumps, the distance of its quartiles."""
+    """1/√I; where the density jumps, the distance of its quartiles."""
     if math.isfinite(law.fisher_information):
         return 1.0 / math.sqrt(law.fisher_information)
     low, high = law.quantile([0.25, 0.75])
@@ -109,7 +109,7 @@ def stretched(law: Distribution, information: float) -> Distribution:
 
 
 def _within(law: Distribution, information: Fraction) -> Distribution:
-    """Laplace and Gaussian noise, which is released, carries no more than that literally."""
+    """Laplace and Gaussian noise carries no more than that literally: it is released."""
     while isinstance(law, Laplace) and information * Fraction(law.scale) ** 2 < 1:
         law = replace(law, scale=math.nextafter(law.scale, math.inf))
     while isinstance(law, Gaussian) and information * Fraction(law.variance) < 1:
@@ -151,11 +151,10 @@ class BinaryQuantiser(Channel):
     """z = 1{u + d ≤ C}: P(z = 1|u) = F(x), x = C − u (Ke et al. 2025).
 
         I_z(u) = f(x)²/(F(x)(1 − F(x)))
-
         sup, at x = 0:  Gaussian 2/πσ² ,  Laplace 1/b² ,  Cauchy 4/π²γ² ,  logistic 1/4s²
 
-    Other noise is refused. ε: Laplace c/b (tight), Cauchy sup_x ln F(x + c)/F(x) (by search),
-    logistic c/s. Gaussian: none. z is no estimate of u.
+    Other noise is refused. ε: Laplace c/b, Cauchy sup_x ln F(x + c)/F(x), logistic c/s, Gaussian
+    none.
 
     >>> channel = BinaryQuantiser(Laplace(0.5), threshold=1.0)
     >>> channel.worst, channel.worst_input, channel.epsilon(1.0)
@@ -191,7 +190,6 @@ class BinaryQuantiser(Channel):
         return np.where(z == 1, log_cdf(self.law, x), rest)
 
     def score(self, z: ArrayLike, u: ArrayLike) -> Array:
-        """−f/F for z = 1, f/(1 − F) for z = 0; NaN for an outcome of probability 0."""
         z, u = as_array(z, "z"), as_array(u, "u")
         mass = self.log_density(z, u)
         possible = np.isfinite(mass)
@@ -259,7 +257,6 @@ def log_cdf(law: Distribution, x: Array) -> Array:
 
 
 def bit_information(law: Distribution, x: Array) -> Array:
-    """f²/(F(1 − F)) at x; 0 where the bit is certain."""
     mass = log_cdf(law, x) + log_cdf(-law, -x)
     certain = np.isinf(mass)
     value = np.exp(2.0 * law.logpdf(x) - np.where(certain, 0.0, mass))

@@ -36,8 +36,8 @@ class Entry:
     source      label in the paper, or the work it cites.
     supremum    sup over y of the information, as text.
     unbiased    whether E z = u.
-    channel     s → the channel within s, for mechanisms on single numbers; None: see `vector`.
-    vector      (level, measurements) → the mechanism within the level, for those that mix them.
+    channel     s → the channel within s, for mechanisms on single numbers.
+    vector      (level, measurements) → the mechanism, for those that mix measurements.
     unit        an instance with parameters of order one: a channel, or a function of m.
     """
 
@@ -50,7 +50,7 @@ class Entry:
     vector: MakeVector | None = None
 
     def example(self, measurements: int) -> Mechanism:
-        """An instance with parameters of order one, calibrated to nothing."""
+        """An instance with parameters of order one."""
         if isinstance(self.unit, Channel):
             return Componentwise(self.unit, measurements=measurements)
         return self.unit(measurements)

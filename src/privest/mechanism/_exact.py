@@ -120,12 +120,10 @@ class ExactChannels:
 
     @cached_property
     def _fingerprint(self) -> str:
-        """A digest of all that makes z from Ay and the noise."""
         rest = (self._each("scale"), self._each("shift"), np.asarray(self.offset))
         return fingerprint_of("exact channels", *self._weights, *rest)
 
     def _reads(self, absent: Flags) -> Flags:
-        """Which outputs depend on a missing measurement."""
         assert self.matrix is not None
         return np.asarray(absent.astype(float) @ (self.matrix != 0).T.astype(float) > 0)
 

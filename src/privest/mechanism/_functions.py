@@ -13,8 +13,6 @@ from privest.noise import Quadrature, from_logpdf
 
 
 class FunctionChannel(Channel):
-    """A channel made of functions (`Channel.from_functions`)."""
-
     WHY_NOT = "it is a user's own: choose its parameters and let privest.audit.certify check them."
 
     def __init__(

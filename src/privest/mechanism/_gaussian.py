@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
@@ -34,7 +33,7 @@ class GaussianMechanism(Mechanism):
     d ~ N(0, S) (`eq:mech`), is L z̃. No finite ε; exactly μ-GDP. s·I on a million measurements is
     one number. `range` (low, high) of every measurement: Lᵀy is clipped to what it allows.
 
-    >>> mechanism = GaussianMechanism.calibrated([[4.0, 2.0], [2.0, 1.0]], 2)
+    >>> mechanism = GaussianMechanism([[4.0, 2.0], [2.0, 1.0]], 2)
     >>> mechanism.outputs  # rank one: S = (2, 1)ᵀ(2, 1)
     1
     >>> abs(mechanism.score([6.0], [1.0, 1.0])).tolist()  # (2, 1)·(6 − 3) up to sign: of L
@@ -64,10 +63,6 @@ class GaussianMechanism(Mechanism):
         self._clip = None
         if self.range is not None:
             self._clip = clip_of([weights for weights, _ in self._terms], self.range)
-
-    @classmethod
-    def calibrated(cls, level: PrivacyLevel | ArrayLike, measurements: int) -> Self:
-        return cls(level, measurements)
 
     def simulate(
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
@@ -169,7 +164,6 @@ class GaussianMechanism(Mechanism):
         return self._literal[0]
 
     def _exactly(self, raw: Array) -> lattice.Exactly:
-        """Lᵀy as exact sums; NaN where a measurement in it is missing."""
         values, absent = split_missing(raw, finite=False)
         exact = lattice.sum_of_products(
             [(weights, values[..., place]) for weights, place in self._terms]
@@ -177,7 +171,6 @@ class GaussianMechanism(Mechanism):
         return marked(exact, None if absent is None else self._reads(absent))
 
     def _reads(self, absent: Flags) -> Flags:
-        """Which entries of Lᵀy depend on a missing measurement."""
         read = [(weights != 0) & absent[..., place] for weights, place in self._terms]
         return np.asarray(np.logical_or.reduce(read))
 
@@ -193,7 +186,6 @@ class GaussianMechanism(Mechanism):
         return self._outputs(z) - (shown if self.ends is None else np.clip(shown, *self.ends))
 
     def _inside(self, y: ArrayLike) -> Flags:
-        """Which coordinates of Lᵀy are not clipped."""
         assert self.ends is not None
         shown, (low, high) = self._shown(y), self.ends
         return np.asarray((low < shown) & (shown < high))

@@ -57,10 +57,7 @@ class Channel(ABC):
         return None
 
     def noise_width(self, u: Array) -> Array | float | None:
-        """A lower bound on the standard deviation of z around u; None: not known.
-
-        Noise far narrower than the spacing of doubles at u would reveal u itself.
-        """
+        """A lower bound on the standard deviation of z around u; None: not known."""
         return None
 
     def score(self, z: ArrayLike, u: ArrayLike) -> Array:
@@ -107,7 +104,7 @@ class Channel(ABC):
 
     @property
     def costly_draws(self) -> bool:
-        """Whether draws invert a distribution function by numbers: an audit then makes fewer."""
+        """Whether draws invert a distribution function by numbers."""
         return any(
             isinstance(law, Distribution) and law.drawn_by_inversion
             for law in self.parameters.values()
@@ -159,7 +156,7 @@ class Channel(ABC):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The public parameters by name; none for a subclass that is not a data class."""
+        """The fields of a data class by name."""
         described = fields(cast(Any, self)) if is_dataclass(type(self)) else ()
         return {field.name: getattr(self, field.name) for field in described}
 
@@ -225,7 +222,6 @@ class Mechanism(ABC):
         return given
 
     def _one_each(self, value: ArrayLike, name: str) -> Array:
-        """A number, or one for each output."""
         given = as_array(value, name, ndim=(0, 1))
         if given.ndim and len(given) != self.outputs:
             raise InvalidInput(
@@ -275,7 +271,6 @@ class Componentwise(Mechanism):
     def _sizes(
         self, channels: Channel | Sequence[Channel], measurements: int | None
     ) -> tuple[int, int]:
-        """(outputs, measurements): by A, else as stated, else as many as there are channels."""
         if self.matrix is not None:
             sizes = self.matrix.shape
             if measurements not in (None, sizes[1]):

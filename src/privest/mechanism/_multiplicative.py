@@ -173,7 +173,6 @@ class Factor(Channel):
         return np.asarray(np.abs(u) < (self.truncate or 0.0))
 
     def _seen(self, u: float) -> tuple[float, ...]:
-        """The values that v may have."""
         edge = self.truncate or 0.0
         return (u,) if abs(u) >= edge else (-edge, edge)
 
@@ -235,7 +234,6 @@ class Inverse(Factor):
         return np.asarray(2.0 * np.clip(g, -1.0, 1.0) / self.noise.scale)
 
     def _landmarks(self, v: float) -> tuple[float, ...]:
-        """0, and v/g at g = 1 and a width of the noise to both sides."""
         noise = self.noise
         width = math.sqrt(noise.variance) if isinstance(noise, Gaussian) else noise.scale
         return (0.0, *(v / g for g in (1.0, 1.0 + width, 1.0 - width) if g > 0))
@@ -388,7 +386,6 @@ class TwinUniform(Channel):
         return np.abs(u) * (self.outer - self.inner)
 
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
-        """At u = 0 all mass is at z = 0 (density +inf there)."""
         z, u = as_array(z, "z"), as_array(u, "u")
         nonzero = np.where(u == 0, 1.0, u)
         height = -np.log(2.0 * (self.outer - self.inner) * np.abs(nonzero))
@@ -396,7 +393,6 @@ class TwinUniform(Channel):
         return np.where(u == 0, np.where(z == 0, np.inf, -np.inf), value)
 
     def score(self, z: ArrayLike, u: ArrayLike) -> Array:
-        """−1/u on the intervals, NaN elsewhere."""
         z, u = as_array(z, "z"), as_array(u, "u")
         nonzero = np.where(u == 0, 1.0, u)
         return np.where(self._inside(z, nonzero) & (u != 0), -1.0 / nonzero, np.nan)
@@ -484,7 +480,7 @@ class PrivacyWeights(Channel):
 
     @classmethod
     def calibrated(cls, level: float, *, weight_variance: float = 0.25) -> Self:  # type: ignore[override]
-        """σ² = max(1, (1 + 2τ²)²/8τ²)/level (the second for τ² > ½) for a given τ²."""
+        """The least σ² for a given τ²."""
         tau = as_positive(weight_variance, "weight_variance")
         return cls(tau, cls._peak(tau) / as_positive(level, "level"))
 
@@ -493,5 +489,4 @@ class PrivacyWeights(Channel):
 
     @staticmethod
     def _peak(tau: float) -> float:
-        """sup of σ²I for τ²."""
         return 1.0 if tau <= 0.5 else (1.0 + 2.0 * tau) ** 2 / (8.0 * tau)

@@ -37,11 +37,9 @@ class _Grid(Channel):
         return np.where(off, np.inf, index - u / self.step)
 
     def _between(self, low: float, high: float) -> Array:
-        """The grid points between two numbers of steps."""
         return np.arange(math.ceil(low), math.floor(high) + 1) * self.step
 
     def _from_nearest(self, u: ArrayLike) -> Array:
-        """The offset of u from the nearest grid point, in steps."""
         part = as_array(u, "u") / self.step
         return np.asarray(part - np.rint(part))
 

@@ -149,7 +149,7 @@ class GeometricPerturbation(Mechanism):
             )
 
     def _radii(self, z: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
-        """r and ρ in units of σ, and n (0 where u = 0)."""
+        """r and ρ in units of σ, and n."""
         u = self._inputs(y)
         length = np.linalg.norm(u, axis=-1)
         direction = u / np.where(length > 0, length, 1.0)[..., None]
@@ -218,7 +218,7 @@ def _ranges(kappa: Array, dimension: int) -> tuple[Array, Array, Array]:
 
 
 def _series(kappa: Array, a: float) -> Array:
-    """₀F₁(a; κ²/4) for κ²/4 ≤ a: terms below 1/k!."""
+    """₀F₁(a; κ²/4)."""
     q = kappa**2 / 4
     term = total = np.ones_like(q)
     for k in range(1, 22):

@@ -75,7 +75,7 @@ class StreamMechanism:
         self._require_range()
 
     def _require_range(self) -> None:
-        """Refuse a range that the grid cannot hold at some step, now and not at that step."""
+        """Refuse a range that the grid cannot hold at some step, before the first."""
         last = self.level.reach + 1 if self.level.steps is None else self.level.steps
         clip_between(self.level, self.range, self._past, 0, last)
 
@@ -146,7 +146,6 @@ class StreamMechanism:
             raise InvalidInput(f"The level has {level.steps} steps; received {steps}.")
 
     def _series(self, given: Array, *, finite: bool) -> tuple[Array, Flags]:
-        """Measurements with 0 where nothing is shown, and where that is, (series, K, m)."""
         values, absent = split_missing(given, finite=finite)
         if absent is None:
             return values, np.zeros(given.shape, dtype=bool)
@@ -256,7 +255,7 @@ class StreamMechanism:
         return np.where(hidden, 0.0, flat), hidden
 
     def _sizes(self, values: Array) -> tuple[int, ...]:
-        """The m_k of the steps that these measurements fill, exactly."""
+        """The m_k of the steps that these measurements fill."""
         level, start = self.level, self.steps
         if level.steps == start:
             raise InvalidInput(
@@ -330,7 +329,6 @@ class StreamMechanism:
         return RunningMechanism(np.stack(shown, axis=1), draw, name, released)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies, which have a turn of their own."""
         return {name: value for name, value in vars(self).items() if name != "_turn"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -341,7 +339,7 @@ class StreamMechanism:
         return {"steps": np.array(self.steps), "past": self._past}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again. Raises InvalidInput for one that is not of this level."""
+        """Take up a state again; InvalidInput for one that is not of this level."""
         steps, level = state_count(state, "steps"), self.level
         before = level.measurements_before(steps)
         size = before if level.form == "dense" else len(self._past)

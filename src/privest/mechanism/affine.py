@@ -7,7 +7,7 @@ from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotCalibratable, NotReleasable
 from privest.linalg import PSD
 from privest.mechanism._additive import Additive, stretched
@@ -92,7 +92,6 @@ class AffineMechanism(Mechanism):
         return np.asarray(released)
 
     def statement(self, sensitivity: float, *, delta: float = 1e-6) -> Statement:
-        """The promise of `release` if one measurement changes by `sensitivity`; Laplace: pure ε."""
         return self.inner.statement(sensitivity, delta=delta)
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
@@ -161,7 +160,7 @@ class Runnable(Protocol):
     """A data owner's object that can be audited, such as `StreamMechanism`."""
 
     def as_mechanism(self, *steps: int) -> Mechanism:
-        """Its code as a mechanism on all measurements at once, run from the start."""
+        """Its code as a mechanism on all measurements at once."""
         ...
 
 
@@ -184,20 +183,8 @@ class RunningMechanism(AffineMechanism):
         super().__init__(Gaussian(), rows)
         self.draw, self.name, self.released = draw, name, released
 
-    @classmethod
-    def at_level(
-        cls, level: PrivacyLevel | ArrayLike, measurements: int, draw: Draw, name: str,
-        released: Released | None = None,
-    ) -> RunningMechanism:  # fmt: skip
-        """Code that releases z̃ = Lᵀy + e, without the zero rows of Lᵀ."""
-        size = as_count(measurements, "measurements", least=1)
-        S = as_level(level).for_size(size)
-        if S.rank == 0:
-            raise InvalidInput("at level 0 nothing is released: there is nothing to audit.")
-        return cls(S.factor_rows(np.eye(size))[S.informative()], draw, name, released)
-
     def real(self) -> RunningMechanism:
-        """The same claim beside the real path: `simulate` runs that, without the generator."""
+        """The same claim beside the real path."""
         path = self._real_path()
         return RunningMechanism(
             self.matrix, lambda y, rng: path(y, None), f"the release of {self.name}", path
@@ -212,7 +199,6 @@ class RunningMechanism(AffineMechanism):
     def release(
         self, y: ArrayLike, source: Source | None = None, trials: int | None = None
     ) -> Array:
-        """The release by the real path, once per trial."""
         path = self._real_path()
         given = repeated(of_size(real_numbers(y), self.measurements), trials)
         return self._all(given, lambda row: np.asarray(path(row, source), dtype=np.float64))

@@ -41,7 +41,7 @@ def real_numbers(y: ArrayLike) -> Array:
 
 
 def _masks_inside(y: object) -> bool:
-    """Whether a list has masked arrays, which NumPy would take without their masks."""
+    """Whether a list has masked arrays, whose masks NumPy would drop."""
     if not isinstance(y, Sequence) or isinstance(y, str | bytes):
         return False
     kinds = set(map(type, y))  # one for a million numbers
@@ -58,7 +58,6 @@ def _as_given(y: ArrayLike) -> AnyArray:
 
 
 def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
-    """Real numbers, integers of any size, or None (missing)."""
     values = np.full(raw.size, np.nan)
     for i in range(raw.size) if absent is None else np.flatnonzero(~absent):
         number = raw.flat[i]
@@ -74,7 +73,7 @@ def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
 
 
 def of_size(values: Array, measurements: int) -> Array:
-    """The values, if they are so many measurements; no value is looked at."""
+    """The values, if their number is right; no value is looked at."""
     if values.ndim == 0 or values.shape[-1] != measurements:
         raise InvalidInput(
             f"the mechanism is for {measurements} measurements; received shape {values.shape}."

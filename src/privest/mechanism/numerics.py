@@ -84,7 +84,7 @@ def _false_at(channel: Channel, z: Array, u: float) -> bool:
 
 
 def _believed(channel: Channel, z: Array, u: float) -> Channel:
-    """The channel, without its own score where that is not the derivative of its log-density."""
+    """The channel, without its own score where that is false."""
     return _scoreless(channel) if has_score(channel) and _false_at(channel, z, u) else channel
 
 
@@ -139,7 +139,6 @@ def density_at(channel: Channel, u: float) -> NumericalDensity:
 
 
 def _diverges(channel: Channel, u: float) -> bool:
-    """Whether the information grows without end on the way to u, from both sides."""
     for side in (-1, 1):
         away = u + side * max(abs(u), 1.0) * LADDER[:3]
         far, middle, near = (
@@ -152,7 +151,7 @@ def _diverges(channel: Channel, u: float) -> bool:
 
 
 def _moves(channel: Channel, point: float, u: float, unit: float, width: float) -> bool:
-    """Whether the jump of p(·|u) at this z moves with u, that is: whether p(z|·) jumps at u."""
+    """Whether the jump of p(·|u) at this z moves with u."""
     near = point + np.array([-1e-8, 1e-8]) * width
     level = float(np.max(log_density(channel, near, u)))
 
@@ -227,7 +226,6 @@ def _outcomes_move(channel: Channel, likely: Array, u: float) -> bool:
 
 
 def _loses(channel: Channel, u: float, far: float) -> bool:
-    """Whether the probability of a likely outcome at u jumps to nothing on the way to u + far."""
     z = _outcomes(channel, u)
     here, there = log_density(channel, z, u), log_density(channel, z, u + far)
     lost = (here > SEEN) & (there < here - GONE)
@@ -277,7 +275,7 @@ def _limit(channel: Channel, z: Array, u: float, unit: float) -> Quadrature:
 
 
 def _squared(channel: Channel, u: float, most: float, side: int = 0) -> Integrand:
-    """The squared score at u, or at a kink that from one side; steps of at most `most`."""
+    """The squared score at u, or that from one side of a kink."""
 
     def squared(z: Array) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):
@@ -296,7 +294,6 @@ def _reach(channel: Channel, z: Array, u: float) -> Array:
 
 
 def _nothing(unit: float, u: float) -> bool:
-    """No reach at all: ln p jumps at u."""
     return unit <= max(64 * EPS * abs(u), 1e-30)
 
 
@@ -338,12 +335,11 @@ def score_by_differences(channel: Channel, z: Array, u: Array) -> Array:
 
 
 def has_score(channel: Channel) -> bool:
-    """Whether the channel brings its own score."""
     return bool(getattr(channel, "has_score", type(channel).score is not Channel.score))
 
 
 def score_and_error(channel: Channel, z: Array, u: float, most: float) -> tuple[Array, Array]:
-    """The score at one u and its error: 0 for the channel's own, else steps of at most `most`."""
+    """The score at one u and its error; by differences with steps of at most `most`."""
     if has_score(channel):
         with np.errstate(all="ignore"):
             return channel.score(z, np.full(z.shape, u)), np.zeros(z.shape)

@@ -37,7 +37,7 @@ class RowMechanism:
         self.law, self.range, self.facts, self.steps = law, as_range(range), facts, 0
 
     def require(self, weights: ArrayLike) -> None:
-        """Raise InvalidInput for weights at which the grid cannot hold the range."""
+        """Refuse weights at which the grid cannot hold the range."""
         self._clip(np.asarray(weights, dtype=np.float64))
 
     def simulate(
@@ -140,7 +140,7 @@ class RandomisedResponse:
         return np.array(chances).reshape(given.shape)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source, at: int = 0) -> Array:
-        """Bits of values (…,), simulated; `at`: the number of values released before."""
+        """Bits of values (…,); `at`: the number of values released before."""
         return self._tossed(y, as_source(rng), at)
 
     def release(self, y: ArrayLike, source: Source | None = None, at: int = 0) -> Array:

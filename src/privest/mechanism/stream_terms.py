@@ -67,7 +67,7 @@ def hidden_of(
 
 
 def begun(level: StreamLevel) -> Array:
-    """The past of the first step: zeros where releases look back a fixed number of steps."""
+    """The past of the first step."""
     return np.zeros(level.reach * (level.block or 0) if level.form == "banded" else 0)
 
 
@@ -89,7 +89,7 @@ def clip_between(
 def _changing(
     level: StreamLevel, values: Array, start: int, stop: int, absent: Flags | None
 ) -> Products:
-    """U = 0 and m_k that changes: products of every step, zeros where it has fewer."""
+    """U = 0 and m_k that changes: zeros where a step has fewer products."""
     sizes = level.sizes_between(start, stop)
     weights, measured = np.zeros((2, max(sizes), len(values)))
     for k, (a, b) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):

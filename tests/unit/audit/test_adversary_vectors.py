@@ -27,7 +27,7 @@ def attack(mechanism, y, seed=2, trials=TRIALS, **given):
 
 def test_a_dense_level_is_attacked_reading_by_reading():
     level = PrivacyLevel(DENSE)
-    mechanism = GaussianMechanism.calibrated(level, 3)
+    mechanism = GaussianMechanism(level, 3)
     found = attack(mechanism, [1.0, 5.0, -2.0], level=level, prior=(1.0, 2.0))
     floors = np.diagonal(np.linalg.inv(DENSE))
     posterior = np.linalg.inv(DENSE + np.eye(3) / 2)
@@ -48,9 +48,7 @@ def test_a_singular_level_shows_some_readings_only():
     # L = [[1, 0], [0, 2], [0, 1]]: reading 0 by itself, and one mixture of the other two.
     L = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
     level = PrivacyLevel(L @ L.T)
-    found = attack(
-        GaussianMechanism.calibrated(level, 3), [1.0, 5.0, -2.0], level=level, prior=(0.0, 1.0)
-    )
+    found = attack(GaussianMechanism(level, 3), [1.0, 5.0, -2.0], level=level, prior=(0.0, 1.0))
     posterior = np.linalg.inv(L @ L.T + np.eye(3))
     assert found[0].unbiased_floor == pytest.approx(1.0)
     assert abs(found[0].likelihood.mse - 1) < 4.5 * found[0].likelihood.mse_error

@@ -51,7 +51,7 @@ class Wavy(GaussianMechanism):
 
 @pytest.mark.parametrize(("level", "size"), LEVELS)
 def test_its_information_is_the_level_without_random_numbers(level, size):
-    mechanism = GaussianMechanism.calibrated(level, size)
+    mechanism = GaussianMechanism(level, size)
     found = certify(mechanism, level)
     assert found.verdict == "holds"
     assert abs(found.margin - 1) < 1e-12
@@ -66,7 +66,7 @@ def test_its_information_is_the_level_without_random_numbers(level, size):
 
 
 def test_it_is_violated_at_a_lower_level():
-    mechanism = GaussianMechanism.calibrated(1.0, 2)
+    mechanism = GaussianMechanism(1.0, 2)
     assert certify(mechanism, 0.8).verdict == "violated"
     assert certify(mechanism, 0.8).margin == pytest.approx(1.25, rel=1e-12)
     assert certify(mechanism, PrivacyLevel([1.0, 0.0])).margin == math.inf
@@ -75,12 +75,12 @@ def test_it_is_violated_at_a_lower_level():
 def test_a_density_that_does_not_fit_is_not_believed():
     for kind in (Sharper, Wavy):
         with pytest.raises(InvalidInput, match="rng"):  # back to simulated scores
-            certify(kind.calibrated(1.0, 2), 1.0)
+            certify(kind(1.0, 2), 1.0)
         with pytest.raises(InvalidInput, match="rng"):
-            fisher_information(kind.calibrated(1.0, 2), [0.0, 0.0])
+            fisher_information(kind(1.0, 2), [0.0, 0.0])
     with pytest.raises(InvalidInput, match="rng"):
-        certify(Lopsided.calibrated([1e8, 1e-6], 2), PrivacyLevel([1e8, 1e-6]))
-    found = certify(Sharper.calibrated(1.0, 2), 1.0, samples=20_000, rng=np.random.default_rng(1))
+        certify(Lopsided([1e8, 1e-6], 2), PrivacyLevel([1e8, 1e-6]))
+    found = certify(Sharper(1.0, 2), 1.0, samples=20_000, rng=np.random.default_rng(1))
     assert found.verdict == "violated"
     assert "is wrong" in str(found)
 
@@ -88,7 +88,7 @@ def test_a_density_that_does_not_fit_is_not_believed():
 def test_it_is_attacked_reading_by_reading():
     level = PrivacyLevel([2.0, 0.0, 0.5])
     attacks = attack(
-        GaussianMechanism.calibrated(level, 3), [1.0, 5.0, -2.0],
+        GaussianMechanism(level, 3), [1.0, 5.0, -2.0],
         rng=np.random.default_rng(2), level=level, prior=(0.0, 1.0), trials=4000,
     )  # fmt: skip
     hidden = attacks.pop(1)  # nothing is released about it
@@ -107,7 +107,7 @@ def test_it_is_attacked_reading_by_reading():
 def test_a_density_that_does_not_fit_is_attacked_as_it_is():
     # Not quadratic: no closed form is used, and the report says how the posterior was found.
     attacks = attack(
-        Wavy.calibrated(1.0, 2), [0.0, 0.5], rng=np.random.default_rng(1), prior=(0.0, 1.0),
+        Wavy(1.0, 2), [0.0, 0.5], rng=np.random.default_rng(1), prior=(0.0, 1.0),
         trials=100,
     )  # fmt: skip
     assert "by regression" in str(attacks[0])

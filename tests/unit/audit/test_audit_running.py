@@ -22,7 +22,7 @@ def rng(seed=1):
 def table(rows, made=RowMechanism):
     """The rows of a table at level 4, as a release draws them."""
     draw = lambda y, rng: made().simulate(y, 2.0, rng)  # noqa: E731
-    return RunningMechanism.at_level(4.0, rows, draw, "table")
+    return RunningMechanism(2 * np.eye(rows), draw, "table")
 
 
 RUNNING = {
@@ -116,7 +116,7 @@ def test_attackers_on_sound_code_keep_to_the_floor():
 
 
 def leaks(draw):
-    return RunningMechanism.at_level(1.0, 2, draw, "leak")
+    return RunningMechanism(np.eye(2), draw, "leak")
 
 
 def test_code_that_sometimes_shows_y():
@@ -177,7 +177,7 @@ def test_information_of_broken_code_is_from_samples():
     def draw(y, rng):
         return 2 * y + rng.standard_normal(1) / 2
 
-    quiet = RunningMechanism.at_level(4.0, 1, draw, "half the noise")
+    quiet = RunningMechanism(2 * np.eye(1), draw, "half the noise")
     found = fisher_information(quiet, [0.3], samples=4000, rng=rng())
     assert found.method == "samples"
     assert found.lower[0] > 4

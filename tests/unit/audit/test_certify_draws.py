@@ -174,7 +174,7 @@ class Scaled(GaussianMechanism):
 @pytest.mark.parametrize("part", [0.0, 0.5, 0.8])
 @pytest.mark.parametrize("level", [PrivacyLevel(0.7), PrivacyLevel([[4.0, 2.0], [2.0, 1.0]])])
 def test_gaussian_noise_that_is_not_drawn(level, part):
-    mechanism = Scaled.calibrated(level, 2)
+    mechanism = Scaled(level, 2)
     mechanism.part = part
     found = certify(mechanism, level, samples=20_000)
     assert found.verdict != "holds", str(found)
@@ -189,7 +189,7 @@ def test_a_reading_that_comes_out_now_and_then():
             z = super().simulate(y, rng, trials)
             return np.where(rng.random((*z.shape[:-1], 1)) < 1e-4, np.asarray(y), z)
 
-    found = certify(Leaky.calibrated(1.0, 2), 1.0)
+    found = certify(Leaky(1.0, 2), 1.0)
     assert found.margin == math.inf
     assert found.verdict == "violated"
 

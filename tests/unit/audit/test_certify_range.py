@@ -99,7 +99,7 @@ def test_a_subclass_is_believed_where_it_was_looked_at():
             drawn, mean = super().simulate(y, rng, trials), self._shown(y)
             return np.where((np.abs(y) > 100).any(), mean + (drawn - mean) / 10, drawn)
 
-    far, plain = Far.calibrated(1.0, 2), GaussianMechanism.calibrated(1.0, 2)
+    far, plain = Far(1.0, 2), GaussianMechanism(1.0, 2)
     near = certify(far, 1.0, samples=4000)
     assert near.verdict == "holds"
     assert near.where == "where it was examined"

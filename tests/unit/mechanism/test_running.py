@@ -35,6 +35,6 @@ def test_a_stream_as_one_mechanism(level):
 
 
 def test_code_that_releases_another_shape():
-    wrong = RunningMechanism.at_level(1.0, 2, lambda y, rng: y[:1], "wrong")
+    wrong = RunningMechanism(np.eye(2), lambda y, rng: y[:1], "wrong")
     with pytest.raises(InvalidInput, match="claims 2 outputs"):
         wrong.simulate([0.0, 1.0], np.random.default_rng(0))

@@ -146,7 +146,7 @@ def test_readings_are_never_shown_as_they_are(level, y):
     rng = np.random.default_rng(0)
     sensor = pv.network.Sensor([[1.0]], pv.noise.Gaussian(), pv.PrivacyLevel(level))
     for release in (
-        lambda: pv.mechanism.GaussianMechanism.calibrated(level, 1).simulate([y], rng),
+        lambda: pv.mechanism.GaussianMechanism(level, 1).simulate([y], rng),
         lambda: pv.StreamMechanism(pv.StreamLevel.constant(level)).simulate(y, rng),
         lambda: pv.StreamMechanism(pv.StreamLevel.constant(level)).simulate([[[y]]], rng),
         lambda: sensor.simulate([y], rng),

@@ -73,11 +73,10 @@ class Source(ABC):
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - nothing to take up
-        """Take up a state again: the same draws follow."""
+        """Take up a state again."""
 
 
 def numbers(shown: Shown) -> Numbers:
-    """The values to be shown, computed where it is a function."""
     return shown() if callable(shown) else shown
 
 
@@ -86,7 +85,7 @@ def shape_of(shown: Numbers) -> tuple[int, ...]:
 
 
 def in_doubles(shown: Shown, clip: Clip | None = None) -> Array:
-    """The values to be shown as nearest doubles: enough for a simulation."""
+    """The values to be shown as nearest doubles."""
     found = numbers(shown)
     plain = found.high if isinstance(found, Exactly) else found
     if clip is None:
@@ -95,21 +94,21 @@ def in_doubles(shown: Shown, clip: Clip | None = None) -> Array:
 
 
 def law_fact(law: Law) -> str:
-    """The distribution of a release, as a text; refuses one that is not known."""
+    """The distribution of a release, as a text."""
     if isinstance(law, Coin):
         return f"coin {law.flips} {law.low!r} {law.high!r} True"
     return as_choice(law, get_args(Added), "law")
 
 
 def clip_fact(clip: Clip | None) -> str | None:
-    """The range of a release, as a text that tells ranges apart."""
+    """The range of a release, as a text."""
     if clip is None:
         return None
     return fingerprint_of("clip", *(np.atleast_1d(np.asarray(side, dtype=float)) for side in clip))
 
 
 def as_integers(whole: Array) -> AnyArray:
-    """Whole numbers as int64; as they are, in doubles, where one is missing: NaN has no integer."""
+    """Whole numbers as int64; in doubles where one is missing."""
     return whole.astype(np.int64) if np.isfinite(whole).all() else whole
 
 
@@ -126,9 +125,8 @@ def exact_bytes(shown: Numbers) -> bytes:
 class Protected(Source):
     """The noise of real releases: tables of `privest.lattice`, inverted with system entropy.
 
-    All noise is drawn before what is shown is computed. Nothing is refused because of a value:
-    what the grid cannot hold, ±∞ too, is clipped; NaN is missing, and stays NaN.
-    Nothing is kept: no seed, no state, no noise.
+    All noise is drawn before what is shown is computed. What the grid cannot hold, ±∞ too, is
+    clipped; NaN stays NaN. No seed, no state, no noise is kept.
     """
 
     simulated = False
@@ -162,7 +160,6 @@ class Protected(Source):
 
     @staticmethod
     def _bits(y: Array, coin: lattice.Coin, words: lattice.Unsigned) -> Array:
-        """A bit of every value, NaN where it is missing."""
         bits = lattice.tossed(coin, y, words).astype(np.float64)
         bits[np.isnan(y)] = np.nan
         return bits

@@ -167,7 +167,6 @@ class Kept(Source):
     def _require_same(
         self, facts: str, values: Array, simulated: bool, shape: tuple[int, ...]
     ) -> None:
-        """Refuse what was released otherwise: of public things only."""
         if facts != self.facts:
             raise InvalidInput(
                 f"the release in {self.path} was made with {facts}; now it is {self.facts}. {SPENT}"

@@ -56,18 +56,15 @@ class Simulated(Source):
 
     @staticmethod
     def _bits(y: Array, uniform: Array, coin: Coin) -> Array:
-        """1 where U < P(1 | y), in doubles; NaN where a value is missing."""
         q = float(coin.wrong)
         chance = np.where(y >= coin.middle, 1.0 - q, q)
         return np.where(np.isnan(y), np.nan, uniform < chance)
 
     @abstractmethod
-    def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array:
-        """e of the shape of `shown`."""
+    def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array: ...
 
     @abstractmethod
-    def _uniform(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
-        """U of coins, uniform on [0, 1), of the shape of `shown`."""
+    def _uniform(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array: ...
 
 
 class Generated(Simulated):
@@ -123,7 +120,6 @@ class Seeded(Simulated):
         return np.asarray(self._uniforms(shown, at, sizes)[0].reshape(shown.shape))
 
     def _uniforms(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
-        """Two numbers between 0 and 1 for every number shown, (2, count)."""
         exact = exact_bytes(shown)
         if sizes is None:
             drawn = self._words(f"{at} {shown.shape}", exact)
@@ -153,7 +149,7 @@ PLACES = {"pos": 624, "buffer_pos": 4, "has_uint32": 1, "uinteger": 2**32 - 1}
 
 
 def _require_like(state: object, own: Any, name: str = "state") -> None:  # noqa: ANN401
-    """Refuse a state of a generator that has not the form of its own."""
+    """Refuse a state that has not the form of the generator's own."""
     if isinstance(own, Mapping):
         found = read_fields(state, dict.fromkeys(own, _as_given), f"the {name} of a generator")
         for key, part in own.items():
@@ -194,7 +190,7 @@ def seeded(
 
 
 def as_source(given: Source | np.random.Generator) -> Source:
-    """The source of a simulation: a simulated one as it is, a numpy generator as one."""
+    """The source of a simulation."""
     if not isinstance(given, Source):
         return Generated(given)
     if not given.simulated:
