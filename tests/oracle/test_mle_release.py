@@ -17,7 +17,7 @@ from privest.mechanism import (
     PrivacyWeights,
     calibrate,
 )
-from privest.mechanism.source._simulated import Simulated
+from privest.mechanism.source._noise import Simulated
 from privest.model import LinearModel
 from privest.noise import Cauchy, Gaussian, Laplace
 

@@ -8,26 +8,28 @@ information on every entry (`add_noise`).
     Generated     a numpy generator, Seeded  a seed bound to the release: simulations
 """
 
-from privest.mechanism.inputs import LARGEST as LARGEST
-from privest.mechanism.inputs import require_room as require_room
-from privest.mechanism.source._base import (
+from privest.mechanism.inputs import LARGEST, require_room
+from privest.mechanism.source._kept import Kept
+from privest.mechanism.source._noise import (
     Added,
     Clip,
+    Generated,
     Law,
     Protected,
+    Seeded,
     Shown,
     Source,
     as_integers,
     as_protected,
+    as_source,
+    seeded,
 )
-from privest.mechanism.source._base import Payer as Payer
-from privest.mechanism.source._base import clip_fact as clip_fact
-from privest.mechanism.source._base import law_fact as law_fact
-from privest.mechanism.source._base import numbers as numbers
-from privest.mechanism.source._base import paid as paid
-from privest.mechanism.source._base import shape_of as shape_of
-from privest.mechanism.source._kept import Kept
-from privest.mechanism.source._simulated import Generated, Seeded, as_source, seeded
+from privest.mechanism.source._noise import Payer as Payer
+from privest.mechanism.source._noise import clip_fact as clip_fact
+from privest.mechanism.source._noise import law_fact as law_fact
+from privest.mechanism.source._noise import numbers as numbers
+from privest.mechanism.source._noise import paid as paid
+from privest.mechanism.source._noise import shape_of as shape_of
 
 __all__ = [
     "LARGEST", "Added", "Clip", "Generated", "Kept", "Law", "Protected", "Seeded",

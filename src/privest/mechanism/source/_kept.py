@@ -19,7 +19,7 @@ from privest.errors import InvalidInput
 from privest.files import OWNER_ONLY, atomic_file
 from privest.lattice import Coin
 from privest.mechanism.inputs import require_room
-from privest.mechanism.source._base import (
+from privest.mechanism.source._noise import (
     Clip,
     Law,
     Numbers,
